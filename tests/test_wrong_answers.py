@@ -38,19 +38,11 @@ RIGHT = [pytest.param(one, answer, id=f"{one.name}: {answer.what}") for one in A
 EACH = [pytest.param(one, id=one.name) for one in ALL]
 # The steps of the first assignment, and the points of an exercise as long as theirs. A step counts half.
 OF_A_WHOLE_EXERCISE = {
-    "throughput-test": 3,
-    "training-work-test": 4,
     "data-demand-test": 4,
     "drives-needed-test": 4,
-    "really-read-test": 4,
     "cpu-time-test": 4,
     "utilization-test": 4,
-    "slowdown-test": 3,
-    "utilization-limit-test": 4,
     "workers-needed-test": 6,
-    "next-wall-test": 4,
-    "what-binds-test": 3,
-    "narrowest-test": 3,
     "self-check-test": 2,
 }
 

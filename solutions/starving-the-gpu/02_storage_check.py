@@ -1,34 +1,46 @@
 # %% [markdown]
 # # 2. The storage check: can the drive deliver?
 #
-# The baseline says what the GPU could use. Every image has to be read from somewhere first. Before anything else gets
-# the blame: **is the drive fast enough?**
+# The GPU could take thousands of images a second. Each of them has to be read first. **Is the drive fast enough?**
+# In about MINUTES minutes you know, and you know what an idle drive does not prove.
 #
-# In about MINUTES minutes you will
-#
-# - turn a rate of images into a rate of bytes, and predict whether a drive keeps up,
-# - check drives from a hard disk to NVMe,
-# - tell apart what the GPU *would* ask for and what is *really* read.
+# The GPU of notebook 1 at a batch of 256, images of 500 KB, and one NVMe drive of 7 GB/s:
 
 # %% role="setup" id="setup-02"
 from math import ceil
 
-from starvelab import DataModel, Datasets, Hardware, MissingValueError, Models, Pipeline
-from starvelab import Q_
-from starvelab import SingleNodeModel, Storage, TransferModel
+from starvelab import DataModel, Hardware, Models, Pipeline, Q_, SingleNodeModel
+from starvelab import Storage
 from starvelab.checks import check
-from starvelab.show import info, say, table
+from starvelab.show import table
 from starvelab.widgets import explore, predict, progress, reveal
 
 baseline = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100,
                                    batch_size=256)
+drives = [Storage.HDD, Storage.SATA_SSD, Storage.NVMe_Gen3, Storage.NVMe_Gen4,
+          Storage.NVMe_Gen5, Storage.EBS_gp3]
+pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256,
+                workers=8, storage=Storage.NVMe_Gen4)
 
-# %% [markdown]
-# ## Predict
-#
-# [The walkthrough](https://github.com/harvard-edge/cs249r_book/blob/ea6dae3053823dfeee97d93d0f370501b514e001/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
-# takes a JPEG of 500 KB, and the baseline of notebook 1 at a batch of 256. A typical host of an A100 has
-# one NVMe drive on PCIe 4.0, good for 7 GB/s.
+
+def found():
+    """The verdict on one drive, among the choices."""
+    if supply.is_stalled:
+        return "The drive is too slow"
+    return ("The drive keeps up easily" if supply.utilization < 0.5
+            else "It is just enough")
+
+
+def show_check():
+    table(["asked of the drive", "one drive gives", "asked / given"],
+          [[demand, supply.supply_bw, f"{100 * supply.utilization:.0f} %"]])
+
+
+def show_behind():
+    step = pipe.solve()
+    table(["", "bytes a second"], [
+        ["the GPU alone would ask for", step.demand_at_ceiling],
+        ["behind eight workers is read", step.actual_demand]])
 
 # %%
 predict("storage-check", choices=["The drive keeps up easily", "It is just enough",
@@ -38,51 +50,38 @@ predict("storage-check", choices=["The drive keeps up easily", "It is just enoug
 # %% [markdown]
 # <details><summary>Hint</summary>
 #
-# A rate of images times the size of an image is a rate of bytes. You computed the rate in notebook 1; a round
-# 20,000 img/s is near enough. `KB` here means 1000 bytes.
+# A rate of images times the size of an image is a rate of bytes. For the rate of notebook 1 a round 20,000 img/s is near
+# enough. `KB` here means 1000 bytes.
 #
 # </details>
-#
-# ## Check it
-#
-# `DataModel` compares a demand with what a drive supplies. With `hardware=` it takes the local drive that the catalogue
-# names for a typical host of that GPU.
 
 # %%
 demand = (baseline.throughput * Q_("500 KB/img")).to("GB/s")
 supply = DataModel().solve(workload_data_rate=demand, hardware=Hardware.Cloud.A100)
-
-
-def show_check():
-    info("Storage check", demand=demand, supply=supply.supply_bw,
-         utilization=f"{100 * supply.utilization:.1f} %", stalled=supply.is_stalled)
-
-
-found = "The drive keeps up easily" if supply.utilization < 0.5 else "It is just enough"
-reveal("storage-check", "The drive is too slow" if supply.is_stalled else found,
-       then=show_check)
+reveal("storage-check", found(), then=show_check)
 
 # %% [markdown]
-# Note how the units did the work: `img/s` times `KB/img` leaves bytes per second. Had you divided instead, the units would
-# have said so. They do not guard you against a wrong *size*: `Gbit/s` is what network sellers print and `GB/s` what drive
-# sellers print, and a factor of eight lies between them. That is why `Gb` alone is refused here.
+# `img/s` times `KB/img` leaves bytes a second. Mind bits and bytes: networks are sold in `Gbit/s` and drives in `GB/s`, and a
+# factor of eight lies between them.
 #
-# ### What the walkthrough printed here
-#
-# Its catalogue had no figure for the drive. So it printed a supply of 0.00 GB/s, a utilization of `inf %`, "stalled", and
-# drew the conclusion that *storage is fine*. A missing figure is not a zero, and it is no reason for optimism either.
-# Here it is refused:
+# Try other drives, in front of a CPU that is fast enough. Which of them starve the GPU at a batch of 256, and which at 32?
 
 # %%
-try:
-    DataModel().solve(workload_data_rate=demand, hardware=Hardware.Cloud.T4)
-except MissingValueError as error:
-    say(error)
+explore(pipe.replace(workers="50 GB/s"), after="storage-check",
+        storage={d.name: d for d in drives},
+        batch_size=[8, 16, 32, 64, 128, 256, 512, 1024])
 
 # %% [markdown]
 # ## Exercise 2.1: the demand (2 points)
 #
 # Turn a rate of images and the size of one image into bytes per second.
+#
+# <details><summary>Hint</summary>
+#
+# `sample_size` is the size of one image, so `sample_size / Q_("1 img")` is the size *per* image. Convert the result with
+# `.to("GB/s")`.
+#
+# </details>
 
 # %% role="answer" id="data-demand"
 def data_demand(throughput, sample_size):
@@ -91,14 +90,6 @@ def data_demand(throughput, sample_size):
     ### BEGIN SOLUTION
     return (throughput * sample_size / Q_("1 img")).to("GB/s")
     ### END SOLUTION
-
-# %% [markdown]
-# <details><summary>Hint</summary>
-#
-# `sample_size` is the size of one image, so `sample_size / Q_("1 img")` is the size *per* image. Convert the result with
-# `.to("GB/s")`.
-#
-# </details>
 
 # %% role="test" id="data-demand-test" points=2
 check(data_demand(Q_("3000 img/s"), Q_("200 KB")), Q_("0.6 GB/s"),
@@ -123,11 +114,10 @@ check(data_demand(Q_("2 img/s"), Q_("1 MiB")), Q_("2097152 B/s"), what="the dema
 # Divide the demand by what one drive gives. If that is not a whole number, which way must you round?
 #
 # </details>
-#
 # <details><summary>Hint 2</summary>
 #
-# `(demand / drive_bandwidth).to("").magnitude` is a plain number; `ceil` rounds it up. A quotient of decimal fractions is
-# seldom exact: `2.1 / 0.7` is a little above three. `ceil(round(x, 9))` does not mind.
+# `(demand / drive_bandwidth).to("").magnitude` is a plain number. `2.1 / 0.7` is a little above three in a computer:
+# `ceil(round(x, 9))` does not mind.
 #
 # </details>
 
@@ -160,131 +150,23 @@ check(drives_needed(Q_("100 MB/s"), Q_("7 GB/s")), 1, what="the number of drives
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## From a hard disk to NVMe
+# ## What would be read, and what is read
 #
-# Each of these figures has its source in the catalogue (`Storage.NVMe_Gen4` shows it). The last column is what the drive
-# could feed at most, in images of 500 KB read one after the other; a hard disk that has to seek for each image gives a
-# fraction of that.
+# Put eight workers behind that drive. They prepare 2 GB/s, and no more.
 
 # %%
-drives = [Storage.HDD, Storage.SATA_SSD, Storage.NVMe_Gen3, Storage.NVMe_Gen4,
-          Storage.NVMe_Gen5, Storage.EBS_gp3]
-rows = [[d.name, d.bandwidth_sustained,
-         (d.bandwidth_sustained / Q_("500 KB/img")).to("img/s")] for d in drives]
-reveal("storage-check",
-       then=lambda: table(["drive", "sustained", "images per second"], rows))
-
-# %% [markdown]
-# Try the drives in a pipeline. For now the CPU is taken to be fast (50 GB/s), so that you see the drive alone. Which of
-# them starve the GPU at a batch of 256, and which at a batch of 32?
-
-# %%
-behind_a_fast_cpu = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100,
-                             workers="50 GB/s", storage=Storage.NVMe_Gen4)
-explore(behind_a_fast_cpu, after="storage-check", storage={d.name: d for d in drives},
-        batch_size=[8, 16, 32, 64, 128, 256, 512, 1024])
-
-# %% [markdown]
-# ## Two demands, and two kinds of bytes
-#
-# **What the GPU would ask for is not what is read.** At the ceiling the demand is the figure above. But in the
-# walkthrough's pipeline eight CPU workers prepare 2 GB/s and no more, so behind them only 2 GB/s are ever read, and a
-# tool that watches the drive will show a mostly idle one. Both numbers are right; they answer different questions. "The drive
-# is only 30 % busy" does not mean it would be fast enough once the CPU is fixed.
-
-# %%
-behind = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256,
-                  workers=8, storage=Hardware.Cloud.A100).solve()
-
-
-def show_behind():
-    info("One drive, eight workers", demand_at_the_ceiling=behind.demand_at_ceiling,
-         really_read=behind.actual_demand,
-         drive_idle=f"{100 * behind.headroom['storage']:.0f} %",
-         binds=behind.bottleneck)
-
-
 reveal("storage-check", then=show_behind)
 
 # %% [markdown]
-# **What is read is not what is sent.** A JPEG is read, a tensor is copied to the GPU. An image of 224 x 224 pixels in
-# three colors is 150,528 bytes as `uint8`, twice that in half precision and four times that in single precision, whatever
-# the size of its file. The walkthrough leaves the copy out altogether:
-
-# %%
-table(["sent as", "bytes an image", "copy of 256 images at 32 GB/s"], [
-    [kind, Q_(150528 * width / 1000, "KB"),
-     TransferModel().solve(batch_size=256, transfer_size=Q_(150528 * width, "B"),
-                           link=Hardware.Cloud.A100).transfer_time]
-    for kind, width in (("uint8", 1), ("fp16", 2), ("fp32", 4))
-])
-
-# %% [markdown]
-# Here the copy is short and overlaps the computing, so it does not bind. What decides is the pixels of the tensor, and not
-# the bytes of the file: an image of 5 MB that is cropped to the same 224 x 224 pixels takes as long to copy.
+# A pipeline reads no more than its slowest part uses. So a drive that is 30 % busy may still be too slow once the workers are
+# repaired: compare it with what the GPU *would* ask for.
 #
-# ## Exercise 2.3: what is really read (2 points)
+# What is read is also not what is sent. A JPEG is read, and a tensor is copied to the GPU. An image of 224 x 224 pixels in three
+# colors is 150,528 bytes as `uint8`, whatever the size of its file.
 #
-# A pipeline can use no more than the GPU asks for, than the CPU workers can prepare, and than the drive can supply.
-#
-# <details><summary>Hint</summary>
-#
-# Think of three pipes joined end to end. What flows through the narrowest?
-#
-# </details>
-
-# %% role="answer" id="really-read"
-def really_read(gpu_demand, cpu_supply, drive_supply):
-    """Bytes per second [data/time] that are read in the long run; all three arguments
-    are [data/time]."""
-    ### BEGIN SOLUTION
-    return min(gpu_demand, cpu_supply, drive_supply)
-    ### END SOLUTION
-
-# %% role="test" id="really-read-test" points=2
-check(really_read(Q_("9 GB/s"), Q_("3 GB/s"), Q_("7 GB/s")), Q_("3 GB/s"),
-      what="the rate really read", mistakes={
-    "That is the demand at the ceiling, which nobody can serve here.": Q_("9 GB/s"),
-    "That is what the drive could do; nobody asks it to.": Q_("7 GB/s"),
-    "These flows are in series: the same bytes pass all three, so rates do not add.":
-        Q_("19 GB/s"),
-    "That is the mean of the three: the slowest one decides.": Q_("6.3333 GB/s"),
-})
-check(really_read(Q_("9 GB/s"), Q_("20 GB/s"), Q_("5 GB/s")), Q_("5 GB/s"),
-      what="the rate really read with faster workers", mistakes={
-    "That is what the workers could prepare: is it always they who decide?":
-        Q_("20 GB/s"),
-    "That is what the GPU asks for: can the drive supply it?": Q_("9 GB/s"),
-})
-### BEGIN HIDDEN TESTS
-check(really_read(Q_("10.9 GB/s"), Q_("2000 MB/s"), Q_("7 GB/s")), Q_("2 GB/s"), what="the rate behind eight workers")
-check(really_read(Q_("10.9 GB/s"), Q_("20 GB/s"), Q_("7 GB/s")), Q_("7 GB/s"), what="the rate behind one drive")
-check(really_read(Q_("1.5 GB/s"), Q_("20 GB/s"), Q_("7 GB/s")), Q_("1.5 GB/s"), what="the rate with a small demand")
-check(really_read(Q_("10.9 GB/s"), Q_("2 GB/s"), Q_("530 MB/s")), Q_("0.53 GB/s"), what="the rate behind a SATA SSD")
-### END HIDDEN TESTS
-
-# %% [markdown]
-# ## How big is an image, really?
-#
-# The walkthrough's 500 KB is not ImageNet's. With the mean of the real data set, the same check comes out differently:
-
-# %%
-real = (baseline.throughput * Datasets.ImageNet.sample_size / Q_("1 img")).to("GB/s")
-info("With ImageNet's mean size", sample_size=Datasets.ImageNet.sample_size,
-     demand=real, source=Datasets.ImageNet.facts["sample_size"].source)
-
-# %% [markdown]
-# 114.66 KB instead of 500 KB: one drive is enough after all, even at a ceiling that is itself too high. An assumption of
-# a factor of four decided the answer. Always ask for the mean size of *your* samples.
-#
-# And ask what they are. A language model that trains on tokens reads about 8 MB/s (the walkthrough's figure), a thousandth of
-# the 10.9 GB/s above: it computes far more for each byte, and there is nothing to decode. Whether other data starve a GPU is a question of the
-# third assignment.
-
-# %% [markdown]
 # ## In your own words
 #
-# A drive is 30 % busy. Why does that not prove that it is fast enough? Two or three sentences. Nobody marks this; writing it is how you notice what you have not understood yet.
+# A drive is 30 % busy. Why does that not prove that it is fast enough? Two sentences; nobody marks them.
 
 # %% [markdown]
 # *Double-click here and write.*
@@ -295,9 +177,8 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Demand = images per second x bytes per image. Write the units, and keep bits and bytes apart.
-# - A missing figure is neither zero nor fine. Refuse it.
-# - Demand at the ceiling and bytes really read are different numbers. Keep both.
-# - Stored bytes load the drive; decoded bytes load the link.
+# - Demand = images per second x bytes per image. Keep bits and bytes apart.
+# - What the GPU would ask for and what is read are two numbers.
+# - Stored bytes load the drive, decoded bytes load the link.
 #
 # **Next:** suppose the drive is fine. [Notebook 3](03_cpu_wall.ipynb): between the drive and the GPU sits the CPU.

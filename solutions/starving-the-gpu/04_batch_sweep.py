@@ -1,31 +1,38 @@
 # %% [markdown]
 # # 4. The batch sweep: where does starvation begin?
 #
-# Behind eight workers the GPU starved at a batch of 256. Is that so at every batch size? The time to *prepare* a batch
-# grows with every image in it. The time to *use* a batch does too, but it starts from a fixed cost. Two lines with
-# different slopes and different starts **cross somewhere**.
+# Behind eight workers the GPU starved at a batch of 256. Does it at every batch size? In about MINUTES minutes you find where
+# starvation begins, and learn when a sweep can tell you.
 #
-# In about MINUTES minutes you will
-#
-# - predict where they cross, then sweep the batch size,
-# - see what a sweep must show so that you can trust it,
-# - compute the crossing exactly, and find what the utilization tends to.
+# Eight workers prepare 2 GB/s together, in images of 500 KB. The GPU takes 11.74 ms for a batch of 256, and 5.015 ms of
+# these are overhead, which each step has, however small its batch.
 
 # %% role="setup" id="setup-04"
 from math import ceil, floor  # noqa: F401 (for your answers)
 
-from starvelab import Hardware, Models, Pipeline, Q_, SingleNodeModel
+from starvelab import Hardware, Models, Pipeline, Q_
 from starvelab.checks import check
 from starvelab.show import over_batch, svg, table
 from starvelab.widgets import Drawing, explore, predict, progress, reveal
 
 pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8)
 
-# %% [markdown]
-# ## Predict
-#
-# Eight workers prepare 2 GB/s together, in images of 500 KB. The GPU takes 11.74 ms for a batch of 256, and 5.015 ms of
-# these are overhead, which each step has, however small its batch.
+
+def draw_lines(workers=8, batch_size=64):
+    """Draw the time of each resource, and where they cross."""
+    here = pipe.replace(workers=workers, batch_size=batch_size)
+    return Drawing(svg.lines_over_batch(here), str(here.crossover()))
+
+
+def show_sweeps():
+    """Show two sweeps of one job."""
+    rows = []
+    for name, batches in {"sweep A": (64, 128, 256), "sweep B": (8, 64, 256)}.items():
+        for b in batches:
+            step = pipe.solve(batch_size=b)
+            alone = pipe.solve(batch_size=b, workers=10_000).throughput
+            rows.append([name, b, step.throughput, alone])
+    table(["", "batch", "with its loader", "the same batch again and again"], rows)
 
 # %%
 predict("crossover", between=(1, None), whole=True,
@@ -33,70 +40,29 @@ predict("crossover", between=(1, None), whole=True,
                  "workers?")
 
 # %% [markdown]
-# <details><summary>Hint 1</summary>
-#
-# A batch of 1 is prepared in 0.25 ms, and the GPU is busy with it for more than 5 ms. Who waits? And at a batch of 256?
-#
-# </details>
-# <details><summary>Hint 2</summary>
+# <details><summary>Hint</summary>
 #
 # Write both times as lines in the batch size. For which batch size are they equal?
 #
 # </details>
+
+# %%
+reveal("crossover", pipe.crossover().starves_from, then=lambda: over_batch(pipe))
+
+# %% [markdown]
+# The time to prepare a batch grows with every image in it. The time to use it does, too, but it starts from a fixed cost, so
+# the two lines cross. Left of the crossing no data are missing, and yet the GPU is hardly used: at a batch of 22 about
+# 90 % of the step is overhead, in which the CPU launches one kernel after the other. No loader can help there.
 #
-# ## Sweep
-#
-# This is the sweep of [the walkthrough](https://github.com/harvard-edge/cs249r_book/blob/ea6dae3053823dfeee97d93d0f370501b514e001/mlsysim/docs/tutorials/04_starving_the_gpu.qmd).
-# It promises a crossover, and starts at a batch of 32:
+# Move the workers: where do the lines cross for 2, 8 and 32 of them? Then move the batch to the right.
 
 # %%
-found = pipe.crossover()
-
-
-def show_walkthrough():
-    return pipe.sweep(batch_size=[32, 64, 128, 256, 512, 1024])
-
-
-reveal("crossover", found.starves_from, then=show_walkthrough)
-
-# %% [markdown]
-# Every row is CPU-bound: the crossing lies to the *left* of the table. That is the trap of sweeping only the values you
-# care about. A sweep that shows one regime cannot show where it ends. So start at 1:
-
-# %%
-reveal("crossover", then=lambda: over_batch(pipe))
-
-# %% [markdown]
-# Left of the crossing no data are missing. But look at *what* fills the step: at a batch of 22 about 90 % of it is overhead,
-# in which the CPU launches one kernel after the other, and the GPU delivers about 5 % of its peak. The walkthrough counts
-# this time as busy. In truth the GPU waits for launches then, instead of data, and no loader can help.
-
-# %%
-for_batch = {b: SingleNodeModel().solve(model=Models.ResNet50,
-                                        hardware=Hardware.Cloud.A100, batch_size=b)
-             for b in (8, 22, 64, 191, 256, 1024)}
-headers = ["batch", "step", "overhead", "share of the step", "largest part",
-           "share of peak used"]
-rows = [[b, s.latency, s.overhead_time,
-         f"{100 * (s.overhead_time / s.latency).to('').magnitude:.0f} %", s.cause,
-         f"{100 * s.mfu:.1f} %"] for b, s in for_batch.items()]
-reveal("crossover", then=lambda: table(headers, rows))
-
-# %% [markdown]
-# Both times as lines over the batch size. Move the workers: where do the lines cross for 2, 8 and 32 of them? Then keep
-# eight workers and move the batch far to the right: what happens to the busy share?
-
-# %%
-def draw_lines(workers=8, batch_size=64):
-    """Draw the time of each resource, and where they cross."""
-    here = pipe.replace(workers=workers, batch_size=batch_size)
-    return Drawing(svg.lines_over_batch(here), str(here.crossover()))
-
-
 explore(draw_lines, after="crossover", workers=[1, 2, 4, 8, 16, 32, 64],
         batch_size=(1, 160))
 
 # %% [markdown]
+# With eight workers and ever larger batches the utilization tends to 10.5 %, not to zero: the GPU does work for every image.
+#
 # ## Exercise 4.1: the first starved batch (5 points)
 #
 # The workers need `cpu_per_image` for each image. The GPU needs `gpu_per_image` for each image and `gpu_overhead` for each
@@ -110,8 +76,8 @@ explore(draw_lines, after="crossover", workers=[1, 2, 4, 8, 16, 32, 64],
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# They are equal at `gpu_overhead / (cpu_per_image - gpu_per_image)`, which is rarely a whole number. The first whole
-# number strictly above it is one more than its floor. (A loop over b is fine too.)
+# At `gpu_overhead / (cpu_per_image - gpu_per_image)`, which is rarely a whole number. The first whole number strictly above
+# it is one more than its floor.
 #
 # </details>
 
@@ -149,47 +115,67 @@ check(starved_from(Q_("0.125 ms"), gpu, Q_("5.015 ms")), 51, what="the first sta
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## Exercise 4.2: where does it end? (2 points)
+# ## Can this sweep tell?
 #
-# To the right the curve flattens. What does the utilization tend to when the batch grows without end, for *any* two
-# times per image?
+# You measured a job at some batch sizes, and at each of them the same batch again and again.
+
+# %%
+reveal("crossover", then=show_sweeps)
+
+# %% [markdown]
+# In every row of sweep A the GPU starves: the beginning lies to the left of it. Sweep B shows both sides.
+#
+# ## Exercise 4.2: what to measure next (4 points)
+#
+# Both lists go from the smallest batch to the largest. Below 95 % of the rate with the same batch, the GPU starves. Where does
+# starvation begin: at `"smaller"` batches than these, at `"larger"` ones, or `"between"` two of them?
 #
 # <details><summary>Hint</summary>
 #
-# A fixed cost spread over ever more images vanishes. What is left of each step? And if the CPU is the faster one?
+# Does the first batch starve? Does the last? `zip(with_loader, same_batch)` pairs the rates.
 #
 # </details>
 
-# %% role="answer" id="utilization-limit"
-def utilization_limit(cpu_per_image, gpu_per_image):
-    """Busy share of the GPU [a number from 0 to 1] for a batch without end; both
-    arguments are [time]."""
+# %% role="answer" id="measure-next"
+def measure_next(with_loader, same_batch):
+    """Where starvation begins ["smaller", "larger" or "between"]; both arguments are
+    lists of rates, plain numbers of img/s."""
     ### BEGIN SOLUTION
-    return min(1.0, (gpu_per_image / cpu_per_image).to("").magnitude)
+    starved = [rate < 0.95 * alone for rate, alone in zip(with_loader, same_batch)]
+    if starved[0]:
+        return "smaller"
+    return "between" if any(starved) else "larger"
     ### END SOLUTION
 
-# %% role="test" id="utilization-limit-test" points=2
-check(utilization_limit(Q_("0.4 ms"), Q_("0.1 ms")), 0.25,
-      what="the limit at 0.4 and 0.1 ms an image", mistakes={
-    "It does not fall to nothing: the GPU does work for every image.": 0.0,
-    "That is the share it waits.": 0.75,
-    "That is the slowdown.": 4.0,
-    "The times per image overlap; they do not add.": 0.2,
+# %% role="test" id="measure-next-test" points=4
+words = "smaller", "larger", "between"
+check(measure_next([980, 1900, 2000, 2010], [1000, 1950, 2900, 3600]), "between",
+      among=words, what="the verdict on the first sweep", mistakes={
+    "The first batch starves by 2 %, which a measurement may be off.": "smaller",
+    "The last of these batches starves.": "larger",
 })
-check(utilization_limit(Q_("0.1 ms"), Q_("0.2 ms")), 1.0,
-      what="the limit when the CPU is faster", mistakes={
-    "The busy share of a step is at most 1.": 2.0,
-    "The GPU is the slower one here, so it never waits.": 0.5,
+check(measure_next([500, 510, 505], [800, 1200, 1500]), "smaller", among=words,
+      what="the verdict on the second sweep", mistakes={
+    "Its first batch starves already: the beginning is not among these.": "between",
+    "Rates that stay the same with larger batches are a sign of starvation.": "larger",
+})
+check(measure_next([700, 1200, 1590], [710, 1220, 1600]), "larger", among=words,
+      what="the verdict on the third sweep", mistakes={
+    "Differences of 1 or 2 % are noise: no batch of these starves.": "between",
+    "Differences of 1 % are noise: its first batch does not starve.": "smaller",
 })
 ### BEGIN HIDDEN TESTS
-check(utilization_limit(Q_("0.25 ms"), Q_(41 / 1560, "ms")), 41 / 390, what="the limit behind eight workers")
-check(utilization_limit(Q_("300 us"), Q_("0.3 ms")), 1.0, what="the limit of a tie")
+for loader, alone, verdict in (
+    ([90, 91], [99, 98], "smaller"), ([97, 92], [100, 99], "between"), ([2000, 2010, 2005], [2010, 2005, 2020], "larger"),
+    ([97, 180, 260, 300], [100, 185, 264, 400], "between"), ([3000, 6000], [5000, 9000], "smaller"),
+):
+    check(measure_next(loader, alone), verdict, what=f"the verdict on a sweep of {len(loader)} batches")
 ### END HIDDEN TESTS
 
 # %% [markdown]
 # ## In your own words
 #
-# Why does a larger batch help the GPU and not the CPU wall? Two or three sentences. Nobody marks this; writing it is how you notice what you have not understood yet.
+# Why does a larger batch help the GPU and not the CPU wall? Two sentences; nobody marks them.
 
 # %% [markdown]
 # *Double-click here and write.*
@@ -200,10 +186,8 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Preparing grows in proportion to the batch; using has a fixed start. Below the crossing the GPU binds, above it the CPU.
-# - The batch size moves the binding constraint. "Use a larger batch" helps the GPU and does nothing for a CPU wall.
-# - With eight workers the utilization tends to 10.5 %, not to zero.
-# - Start a sweep early enough to see *both* regimes.
+# - Below the crossing the GPU binds, above it the CPU: the batch size moves what binds.
+# - "Use a larger batch" helps the GPU and does nothing for a CPU wall.
+# - A sweep must show *both* sides of what you look for.
 #
-# **Next:** you cannot shrink the batch for ever. [Notebook 5](05_worker_fix.ipynb): add workers. How many, and what
-# comes after?
+# **Next:** add workers. [Notebook 5](05_worker_fix.ipynb): how many, and what comes after?

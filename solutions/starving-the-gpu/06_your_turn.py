@@ -1,25 +1,16 @@
 # %% [markdown]
 # # 6. Your turn
 #
-# You have the ceiling, the drive, the CPU, the crossing and the workers. Now use them together on two cases: a batch of
-# 64, and medical images. In both of them the obvious answer is only the beginning.
+# So far the GPU only ran forward, with round numbers. In about MINUTES minutes it trains, with measured ones and on medical
+# images, and you choose a GPU.
 #
-# **The phase.** Notebooks 1 to 5 timed the forward pass, as [the walkthrough](https://github.com/harvard-edge/cs249r_book/blob/ea6dae3053823dfeee97d93d0f370501b514e001/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
-# does. In this notebook the GPU trains: each
-# question and each exercise is about a training step, unless it says otherwise.
-#
-# In about MINUTES minutes you will
-#
-# - find out which phase decides what binds,
-# - compute a crossing and a number of workers that nobody rounded,
-# - see why a number of workers is not yet a plan.
-#
-# The exercises stand on their own: a wrong answer in one does not spoil another.
+# Two verdicts of the notebooks before, at a batch of 256: one NVMe drive is too slow for this GPU, and eight workers are too few.
 
 # %% role="setup" id="setup-06"
 from math import ceil, floor  # noqa: F401 (for your answers)
 
-from starvelab import Datasets, Hardware, Models, Pipeline, Q_, Samples
+from starvelab import PUBLISHED, Datasets, Hardware, Models, Pipeline, Q_, Samples
+from starvelab import Workers
 from starvelab.checks import check
 from starvelab.show import say, table
 from starvelab.widgets import explore, predict, progress, reveal
@@ -27,49 +18,69 @@ from starvelab.widgets import explore, predict, progress, reveal
 forward = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8)
 pipe = forward.replace(phase="training")
 
+
+def both_sets():
+    """One step with round numbers, forward, and one measured, in training."""
+    drive = forward.replace(batch_size=256, storage=Hardware.Cloud.A100)
+    return drive.solve(), drive.solve(phase="training", assumptions=PUBLISHED)
+
+
+def changed():
+    """The verdict that changes, among the choices."""
+    drive, workers = ([one(s) for s in both_sets()]
+                      for one in (lambda s: s.demand_at_ceiling > Q_("7 GB/s"),
+                                  lambda s: s.bottleneck == "CPU"))
+    if drive[0] != drive[1]:
+        return "Both change" if workers[0] != workers[1] else "The drive is too slow"
+    return "Eight workers are too few"
+
+
+def show_both():
+    names = "round numbers, forward", "measured numbers, training"
+    table(["", "asked of the drive", "7 GB/s are", "eight workers bring", "GPU busy"], [
+        [name, s.demand_at_ceiling,
+         "too slow" if s.demand_at_ceiling > Q_("7 GB/s") else "fast enough",
+         s.throughput, f"{100 * s.utilization:.0f} %"]
+        for name, s in zip(names, both_sets())])
+
+
+def show_faster():
+    behind = pipe.replace(batch_size=256, assumptions=PUBLISHED,
+                          workers=Workers(8, cores=16))
+    rows = []
+    for name in ("A100", "H100", "B200"):
+        here = behind.replace(hardware=getattr(Hardware.Cloud, name))
+        step = here.solve()
+        rows.append([name, here.solve(workers="1e9 img/s").throughput, step.throughput,
+                     f"{100 * step.utilization:.0f} %"])
+    table(["GPU", "alone", "behind eight workers", "busy"], rows)
+
+# %%
+predict("in-training", choices=["The drive is too slow", "Eight workers are too few",
+                                "Both change"],
+        question="Let the GPU train, with measured numbers: which verdict changes?")
+
 # %% [markdown]
-# ## Case 1: a batch of 64
+# <details><summary>Hint</summary>
 #
-# Eight workers, images of 500 KB, a batch of 64, and a GPU that trains.
+# Training takes three times the work. Measured, the GPU is slower than half of its peak, images are smaller than 500 KB, and a
+# worker prepares fewer of them.
+#
+# </details>
 
 # %%
-predict("batch-64", choices=["The CPU", "The GPU", "Neither: it is a tie"],
-        question="A training step at a batch of 64 behind eight workers: what binds?")
-
-# %%
-CALLED = {"CPU": "The CPU", "accelerator": "The GPU"}
-
-
-def show_flip():
-    steps = {"forward": forward.solve(batch_size=64),
-             "training": pipe.solve(batch_size=64)}
-    table(["phase", "CPU", "GPU", "binds", "GPU busy"], [
-        [name, s.resource_times["CPU"], s.resource_times["accelerator"],
-         CALLED[s.bottleneck], f"{100 * s.utilization:.1f} %"]
-        for name, s in steps.items()
-    ])
-
-# %%
-reveal("batch-64", CALLED[pipe.solve(batch_size=64).bottleneck], then=show_flip)
+reveal("in-training", changed(), then=show_both)
 
 # %% [markdown]
-# The same pipeline, the same GPU, the opposite verdict of the walkthrough's, in whose table the CPU binds at this batch: it
-# times the forward pass. In a training step the arithmetic and the overhead of the layers
-# are three times as much, and the workers' time stays what it was. A model that times the wrong phase does not merely get a number
-# wrong; it sends you to fix the wrong thing.
+# ImageNet's images have 114.66 KB on average, and the GPU takes 2,470 img/s: the drive is nearly idle. A measured worker
+# prepares 145.6 img/s in place of 500, so the wall of the CPU stays. Give a verdict together with its numbers.
 #
 # ### Exercise 6.1: the training step (4 points)
 #
-# Arithmetic: 4.1 GFLOP an image in the forward pass, at half of 312 TFLOP/s. Overhead: 50 layers of 0.1 ms in the forward
-# pass. Both triple. The dispatch of 0.015 ms is paid once for the whole step.
+# From here on the GPU trains, with the round numbers. Arithmetic: 4.1 GFLOP an image in the forward pass, at half of
+# 312 TFLOP/s. Overhead: 50 layers of 0.1 ms. Both triple. The dispatch of 0.015 ms is paid once for the whole step.
 #
-# <details><summary>Hint 1</summary>
-#
-# Three terms: arithmetic, overhead of the layers, dispatch. Which of them triple?
-#
-# </details>
-#
-# <details><summary>Hint 2</summary>
+# <details><summary>Hint</summary>
 #
 # Start from exercise 1.1 and multiply two of its three terms by three.
 #
@@ -102,41 +113,9 @@ for batch in (8, 64, 512):
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ### Exercise 6.2: what binds? (1.5 points)
+# ## Medical images
 #
-# For any two times of a training step: return `"CPU"` or `"GPU"`. Nobody waits in a tie, so a tie is not the CPU's fault.
-#
-# <details><summary>Hint</summary>
-#
-# Which comparison is right when both are equal: `>` or `>=`?
-#
-# </details>
-
-# %% role="answer" id="what-binds"
-def what_binds(cpu_time, gpu_time):
-    """What sets the step, "CPU" or "GPU" [str]; both arguments are [time]."""
-    ### BEGIN SOLUTION
-    return "CPU" if cpu_time > gpu_time else "GPU"
-    ### END SOLUTION
-
-# %% role="test" id="what-binds-test" points=1.5
-check(what_binds(Q_("16 ms"), Q_("7 ms")), "CPU", what="what binds at 16 and 7 ms",
-      among=("CPU", "GPU"), mistakes={
-    "The one that takes longer sets the step.": "GPU",
-})
-check(what_binds(Q_("20 ms"), Q_("20 ms")), "GPU", what="what binds in a tie",
-      among=("CPU", "GPU"), mistakes={
-    "In a tie the GPU never waits.": "CPU",
-})
-### BEGIN HIDDEN TESTS
-check(what_binds(Q_("16 ms"), Q_("20.06 ms")), "GPU", what="what binds at 16 and 20.06 ms")
-check(what_binds(Q_("0.03 s"), Q_("29 ms")), "CPU", what="what binds at 0.03 s and 29 ms")
-### END HIDDEN TESTS
-
-# %% [markdown]
-# ## Case 2: medical images
-#
-# Now each image has 5 MB instead of 500 KB. The model, the GPU, the eight workers and the phase stay: it trains.
+# Now each image has 5 MB instead of 500 KB. The GPU and the eight workers stay.
 
 # %%
 medical = pipe.replace(dataset=Samples(size=Datasets.Medical5MB.sample_size))
@@ -145,16 +124,8 @@ predict("medical", between=(1, None), whole=True,
                  "the GPU has to wait?")
 
 # %%
-def show_medical():
-    say(medical.crossover())
-    return medical.sweep(batch_size=[1, 2, 3, 6, 7, 8, 32, 64, 128, 256, 512, 1024])
-
-
-reveal("medical", medical.crossover().starves_from, then=show_medical)
-
-# %% [markdown]
-# The walkthrough asks for this crossing and sweeps from 32 again, so its own table cannot answer its own question. (For
-# the forward pass, which it times, the answer is 3.) Move the workers. Which batch sizes starve behind twice as many?
+reveal("medical", medical.crossover().starves_from,
+       then=lambda: medical.sweep(batch_size=[1, 2, 3, 6, 7, 8, 32, 128, 512]))
 
 # %%
 explore(medical, after="medical", advice=False,
@@ -162,20 +133,15 @@ explore(medical, after="medical", advice=False,
         workers=[2, 4, 8, 16, 32])
 
 # %% [markdown]
-# ### Exercise 6.3: the crossing (4 points)
+# ### Exercise 6.2: the crossing (4 points)
 #
-# Give the exact batch size, not rounded, at which preparing takes as long as training. The GPU's training step takes
-# 41/520 ms for each image and 15.015 ms of overhead: three times the forward pass, with the dispatch paid once.
+# Give the exact batch size, not rounded, at which preparing takes as long as training. The training step takes 41/520 ms for
+# each image and 15.015 ms of overhead.
 #
-# <details><summary>Hint 1</summary>
+# <details><summary>Hint</summary>
 #
-# The workers need `sample_size / cpu_throughput` for each image. Convert it to milliseconds.
-#
-# </details>
-#
-# <details><summary>Hint 2</summary>
-#
-# Write both times as lines in the batch size b and set them equal. Solve for b; the slopes are subtracted.
+# The workers need `sample_size / cpu_throughput` for each image; convert it to milliseconds. Write both times as lines in the
+# batch size and set them equal. The slopes are subtracted.
 #
 # </details>
 
@@ -206,20 +172,14 @@ check(crossing(Q_("5 MB"), Q_("50 GB/s")), 709.8, what="the crossing of 5 MB ima
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ### Exercise 6.4: workers for medical images (3 points)
+# ### Exercise 6.3: workers for medical images (3 points)
 #
-# How many workers of 250 MB/s does it take until a GPU that trains never waits? Work out the GPU's training step inside,
-# with the values from above, and beware of rounding it.
+# How many workers of 250 MB/s does it take until a GPU that trains never waits? Compute its training step inside, and do not
+# round it.
 #
-# <details><summary>Hint 1</summary>
+# <details><summary>Hint</summary>
 #
-# First the GPU's training step for this batch, unrounded: 41/520 ms for each image and 15.015 ms.
-#
-# </details>
-#
-# <details><summary>Hint 2</summary>
-#
-# Then the formula of notebook 5, rounded up once at the end.
+# First the training step: 41/520 ms for each image and 15.015 ms. Then the formula of notebook 5, rounded up once.
 #
 # </details>
 
@@ -248,58 +208,72 @@ check(medical_workers(1024, Q_("500 KB")), 22, what="the number of workers for 1
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ### Is that feasible?
-#
-# The walkthrough stops at the number (for the forward pass, 436). A number is not a plan: somebody has to run these
-# workers, read what they prepare, and carry it to the GPU.
+# A number is not a plan: somebody has to run these workers, read what they prepare, and carry it to the GPU.
 
 # %%
 say(medical.workers_needed(batch_size=256))
 
 # %% [markdown]
-# So it is not feasible, by far and for several reasons. Sometimes no number of workers is enough.
+# ## The fastest GPU
 #
-# ### Exercise 6.5: the narrowest place (1.5 points)
+# ResNet-50 once more, in training, with measured numbers, behind the same eight workers:
+
+# %%
+show_faster()
+
+# %% [markdown]
+# ### Exercise 6.4: which GPU do you rent? (5 points)
 #
-# `rates` says how many images per second each resource could handle alone, for example `{"drive": 1400, "CPU": 4000}`.
-# Return the name of the one that limits the pipeline.
+# `offers` has, for each GPU, its rate with the data at hand (in img/s) and its price (in dollars an hour), such as
+# `{"A100": (2470, 2.0)}`. Drive and workers deliver `supply` img/s. Return the name of the GPU that trains the most images for a
+# dollar, among those that really train at least `needed` img/s. If none does, return `None`.
 #
-# <details><summary>Hint</summary>
+# <details><summary>Hint 1</summary>
 #
-# `min` takes a `key=`; over a dictionary it looks at the names.
+# What does a GPU really train, if it could take more than `supply`?
+#
+# </details>
+# <details><summary>Hint 2</summary>
+#
+# `for name, (rate, price) in offers.items():` goes through them. Leave out those that are too slow, and keep the one with the
+# largest quotient of what it really trains and its price.
 #
 # </details>
 
-# %% role="answer" id="narrowest"
-def narrowest(rates):
-    """Name of the resource that limits a pipeline [str]; `rates` maps names to plain
-    numbers."""
+# %% role="answer" id="which-gpu"
+def which_gpu(offers, supply, needed):
+    """Name of the GPU to rent [str], or None; rates are plain numbers of img/s."""
     ### BEGIN SOLUTION
-    return min(rates, key=rates.get)
+    images = {name: min(rate, supply) / price for name, (rate, price) in offers.items()
+              if min(rate, supply) >= needed}
+    return max(images, key=images.get, default=None)
     ### END SOLUTION
 
-# %% role="test" id="narrowest-test" points=1.5
-check(narrowest({"drive": 1400, "CPU": 87200, "link": 6400, "GPU": 21800}), "drive",
-      what="the narrowest place", mistakes={
-    "That is the widest place: it waits for all the others.": "CPU",
-    "Look at all of them, not only at those next to the GPU.": "link",
-    "The GPU could do more than it gets here.": "GPU",
+# %% role="test" id="which-gpu-test" points=5
+offers = {"L4": (400, 0.8), "A100": (2400, 2.0), "H100": (4500, 3.9),
+          "B200": (10000, 5.5)}
+check(which_gpu(dict(offers), 2000, 1000), "A100", what="the GPU behind 2000 img/s",
+      among=offers, mistakes={
+    "Alone that one trains the most, and here it waits most of the time.": "B200",
+    "It is cheap, and it does not train as many images as are needed.": "L4",
 })
-check(narrowest({"CPU": 4000, "GPU": 2470, "link": 170000, "drive": 61000}), "GPU",
-      what="the narrowest place of another pipeline", mistakes={
-    "The drive is not always the narrowest place: compare the rates.": "drive",
-    "The order of the names says nothing: compare the rates.": "CPU",
+check(which_gpu(dict(offers), 20000, 1000), "B200", what="the GPU behind 20000 img/s",
+      among=offers, mistakes={
+    "Nothing waits here: compare the images for a dollar, not the price of an hour.":
+        "A100",
 })
 ### BEGIN HIDDEN TESTS
-check(narrowest({"CPU": 10, "drive": 9.5, "link": 11}), "drive", what="the narrowest of three")
-check(narrowest({"b": 5, "a": 7}), "b", what="the narrowest of two")
+two = {"fast": (9000, 6.0), "slow": (1500, 1.0)}
+check(which_gpu(dict(two), 1800, 1400), "slow", what="the GPU of two offers")
+check(which_gpu(dict(two), 1800, 1600), "fast", what="the GPU of two offers that are asked for more")
+check(which_gpu(dict(two), 1200, 1200), "slow", what="the GPU where the need is just met")
+check(which_gpu(dict(two), 1000, 1200), None, what="the GPU where the supply is too small")
 ### END HIDDEN TESTS
 
 # %% [markdown]
 # ## In your own words
 #
-# Somebody shows you a table of utilizations and says which resource binds. What do you ask before you believe it? Two or
-# three sentences. Nobody marks this; writing it is how you notice what you have not understood yet.
+# Somebody says which resource binds. What do you ask before you believe it? Two sentences; nobody marks them.
 
 # %% [markdown]
 # *Double-click here and write.*
@@ -310,8 +284,8 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Name the phase. Forward and training give opposite verdicts on the same pipeline.
-# - Write both times as lines in the batch size: where they cross, the verdict turns.
+# - Name the phase and the numbers: some verdicts change with them.
 # - Before you plan for a number of workers, check the cores, the drive and the link.
+# - A faster GPU behind the same supply waits more.
 #
-# **Next:** volumes so large that the drive decides, and a GPU that decodes its own images. [Notebook 7](07_gpu_decoding.ipynb).
+# **Next:** a GPU that decodes its own images. [Notebook 7](07_gpu_decoding.ipynb).

@@ -1,16 +1,11 @@
 # %% [markdown]
 # # 7. Decoding on the GPU, and a real workload
 #
-# The last two cases take the work to other resources: volumes so large that the drive decides, and decoding that moves
-# from the CPU to the GPU. **What does it cost to move work to where it seems to be free?**
+# **What does it cost to move work to where it seems to be free?** In about MINUTES minutes you know, and you audit a claim. The GPU
+# trains.
 #
-# In about MINUTES minutes you will
-#
-# - find out how many GPUs one drive can feed,
-# - tell a GPU that is busy from a GPU that trains,
-# - audit a claim, and see how well you know what you know.
-#
-# Here, too, the GPU trains: each question and each exercise is about a training step, unless it says otherwise.
+# KiTS19 has volumes of 146.6 MB on average. A 3D U-Net on an A100 takes 7 of them in a training step of 0.636 s, and one worker
+# needs about 184 ms to prepare one (MLPerf Storage, unet3d_a100; Lotus, Table II). Here they are read from one SATA SSD.
 
 # %% role="setup" id="setup-07"
 from contextlib import suppress
@@ -19,46 +14,45 @@ from math import ceil, floor  # noqa: F401 (for your answers)
 from starvelab import (PUBLISHED, Datasets, Hardware, Models, Pipeline, Q_, Samples,
                        Storage, Workers)
 from starvelab.checks import Credit, check, hint
-from starvelab.show import say, stage_bars, table
+from starvelab.show import stage_bars, table
 from starvelab.widgets import explore, lock_predictions, predict, progress, report
 from starvelab.widgets import reveal, scorecard
 
 pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8,
                 phase="training")
-
-# %% [markdown]
-# ## A real medical workload
-#
-# Real workloads look different again. KiTS19, the kidney tumor data of the MLPerf benchmarks, has volumes of 146.6 MB on
-# average. A 3D U-Net on an A100 takes 7 of them in a training step of 0.636 s, and one worker needs about 184 ms to
-# prepare one (MLPerf Storage, unet3d_a100; Lotus, Table II). Here they are read from one SATA SSD.
-
-# %%
 kits = Pipeline(
     model=Models.UNet3D, hardware=Hardware.Cloud.A100, batch_size=7, phase="training",
     dataset=Samples(size=Datasets.KiTS19.sample_size), storage=Storage.SATA_SSD,
     workers=Workers(8, rate=Q_(1 / 0.184, "img/s")), assumptions=PUBLISHED,
 )
-say(kits.explain())
+CALLED = {"CPU": "The CPU", "accelerator": "The GPU", "storage": "The drive",
+          "decoder": "The decoder"}
+
+
+def show_cases():
+    steps = {name: case.solve() for name, case in cases.items()}
+    table(["one NVMe drive, a batch of 512", "step", "throughput", "binds", "GPU busy",
+           "GPU in the model"], [
+        [name, s.step_time, s.throughput, CALLED[s.bottleneck],
+         f"{100 * s.utilization:.0f} %",
+         f"{100 * (s.stage_times['model'] / s.step_time).to('').magnitude:.0f} %"]
+        for name, s in steps.items()
+    ])
+
+# %%
 stage_bars(kits.solve())
 
 # %% [markdown]
 # Eight workers are plenty here; the wall is the **drive**. A GPU that uses only eleven samples a second asks for 1.6 GB/s,
-# because each sample is huge. Which resource binds depends on the workload, and no rule of thumb replaces the check.
+# because each sample is huge.
 #
 # ### Exercise 7.1: how many GPUs can share a drive? (3 points)
 #
 # Each GPU takes `batch_size` volumes in a training step of `step_time`. How many of them can one drive keep at full speed?
 #
-# <details><summary>Hint 1</summary>
+# <details><summary>Hint</summary>
 #
-# What does one GPU read in a second? Bytes of a batch over the time of a step.
-#
-# </details>
-#
-# <details><summary>Hint 2</summary>
-#
-# How often does that fit into the drive's bandwidth? Half a GPU is not kept at full speed.
+# What does one GPU read in a second? How often does that fit into the drive's bandwidth? Half a GPU is not kept at full speed.
 #
 # </details>
 
@@ -94,9 +88,7 @@ check(gpus_per_drive(Q_("530 MB/s"), kits19, 7, Q_("0.636 s")), 0, what="the num
 # %% [markdown]
 # ## Decode on the GPU
 #
-# NVIDIA's DALI moves decoding and augmentation to the GPU. [The walkthrough](https://github.com/harvard-edge/cs249r_book/blob/ea6dae3053823dfeee97d93d0f370501b514e001/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
-# models it as a CPU with 50 GB/s, and leaves the
-# drive out.
+# NVIDIA's DALI moves decoding to the GPU. Taken as cheap decoding, one of our round numbers, it is a CPU with 50 GB/s.
 
 # %%
 predict("dali", choices=["The CPU", "The GPU", "Neither: it is a tie"],
@@ -105,31 +97,6 @@ predict("dali", choices=["The CPU", "The GPU", "Neither: it is a tie"],
 
 # %%
 dali = pipe.replace(batch_size=512, workers="50 GB/s")
-
-
-def show_dali():
-    step = dali.solve()
-    print(f"GPU busy {100 * step.utilization:.0f} %: preparing takes "
-          f"{step.resource_times['CPU']:~.3g}")
-
-
-CALLED = {"CPU": "The CPU", "accelerator": "The GPU", "storage": "The drive",
-          "decoder": "The decoder"}
-reveal("dali", CALLED[dali.solve().bottleneck], then=show_dali)
-
-# %% [markdown]
-# 100 %, as in every row of the walkthrough's table, because a supply of 50 GB/s is more than the GPU can use. This DALI also
-# takes nothing from the GPU. A real one does, and how much depends on *what* on the GPU decodes:
-#
-# - Some GPUs, such as A100 and H100, have a **decoder**, hardware of its own for baseline JPEGs. It works while the kernels
-#   train, so it is one more resource, and its time **overlaps**. On an A100 it took 127.65 ms for 1000 images of 551 x 676
-#   pixels on average (pytorch/vision, pull request 8496).
-# - Elsewhere, and for progressive JPEGs, **kernels** decode, with some help of the CPU that we leave out. They run where the
-#   model runs, so their time **adds**. NVIDIA says that the decoder is 4 to 8 times as fast as the kernels of a V100; take 4.
-#
-# And the drive is still there.
-
-# %%
 free = dali.replace(storage=Storage.NVMe_Gen4)
 own_hardware = free.replace(dataset=Samples(decoder_time="0.12765 ms"))
 cases = {
@@ -139,25 +106,19 @@ cases = {
     "training, kernels decode": free.replace(dataset=Samples(device_time="0.5106 ms"))}
 
 # %%
-def show_cases():
-    steps = {name: case.solve() for name, case in cases.items()}
-    table(["one NVMe drive, a batch of 512", "step", "throughput", "binds", "GPU busy",
-           "GPU in the model"], [
-        [name, s.step_time, s.throughput, CALLED[s.bottleneck],
-         f"{100 * s.utilization:.0f} %",
-         f"{100 * (s.stage_times['model'] / s.step_time).to('').magnitude:.0f} %"]
-        for name, s in steps.items()
-    ])
-
-
-reveal("dali", then=show_cases)
+reveal("dali", CALLED[dali.solve().bottleneck], then=show_cases)
 
 # %% [markdown]
-# Three things to see. In the forward pass even the "free" DALI does not reach 100 %: the drive holds it at half of that. With
-# a decoder the GPU trains for 85 % of the time, and it is the decoder that starves it. Where kernels decode, the GPU is
-# *busy* all the time and *training* for less than a fifth of it; `nvidia-smi` would call it fully busy.
+# This DALI takes nothing from the GPU. A real one does:
 #
-# Move the decoder's time, the batch and the phase. When does the decoder bind, and when the drive?
+# - Some GPUs, such as A100 and H100, have a **decoder**, hardware of its own for baseline JPEGs. It works while the kernels
+#   train, so it is one more resource, and its time **overlaps**. On an A100 it took 127.65 ms for 1000 images of 551 x 676
+#   pixels on average (pytorch/vision, pull request 8496).
+# - Elsewhere **kernels** decode. They run where the model runs, so their time **adds**. NVIDIA says that the decoder is 4 to 8
+#   times as fast as the kernels of a V100; take 4.
+#
+# With a decoder the GPU trains for 85 % of the time. Where kernels decode, it is *busy* all the time and *training* for less
+# than a fifth of it. When does the decoder bind, and when the drive?
 
 # %%
 explore(own_hardware.replace(storage="7 GB/s"),
@@ -171,16 +132,10 @@ explore(own_hardware.replace(storage="7 GB/s"),
 # The GPU decodes: by a decoder of its own, or by kernels. Reading on the drive overlaps with both. Which share of a training
 # step does the GPU spend in the *model*?
 #
-# <details><summary>Hint 1</summary>
+# <details><summary>Hint</summary>
 #
-# Which stages share a resource? Those add. Which do not? Those overlap.
-#
-# </details>
-#
-# <details><summary>Hint 2</summary>
-#
-# With a decoder three resources work side by side. With kernels there are two, and one of them does two things. Only the
-# model's time is training.
+# Stages on one resource add. With a decoder three resources work side by side. With kernels there are two, and one of them does
+# two things.
 #
 # </details>
 
@@ -222,8 +177,8 @@ check(training_share(Q_("2 ms"), Q_("6 ms"), Q_("9 ms"), decoder=True), 1.0, wha
 # %% [markdown]
 # ## Self-check (1 point)
 #
-# The GPU trains on a batch in 20 ms, and the CPU needs 35 ms for it; they overlap. How busy is the GPU? Assign it to `gpu_busy`: a share
-# from 0 to 1, as an expression if you like (`gpu_busy = 10 / 40`).
+# The GPU trains on a batch in 20 ms, and the CPU needs 35 ms for it; they overlap. How busy is the GPU? Assign a
+# share from 0 to 1 to `gpu_busy`, as an expression if you like (`gpu_busy = 10 / 40`).
 
 # %% role="answer" id="self-check"
 ### BEGIN SOLUTION
@@ -263,8 +218,8 @@ check(gpu_busy, 20 / 35, what="gpu_busy", within=5e-3)
 # %% [markdown]
 # ## Your predictions (3 points)
 #
-# Each prediction you locked before its reveal counts, right or wrong. If you could not use the widgets, return your
-# predictions here instead, for example `{"batch-64": "The CPU", "crossover": 100}`. Otherwise leave it as it is.
+# Each prediction that you locked before its reveal counts, right or wrong. If you could not use the widgets, return yours here,
+# for example `{"dali": "The CPU", "crossover": 100}`.
 
 # %% role="answer" id="without-widgets"
 def without_widgets():
@@ -272,13 +227,13 @@ def without_widgets():
     ### BEGIN SOLUTION
     return {
         "baseline": Q_("20000 img/s"), "storage-check": "The drive is too slow", "cpu-wall": Q_("18 %"), "crossover": 22,
-        "worker-fix": 44, "batch-64": "The GPU", "medical": 7, "dali": "The GPU",
+        "worker-fix": 44, "in-training": "The drive is too slow", "medical": 7, "dali": "The GPU",
     }
     ### END SOLUTION
 
 # %% role="test" id="predictions-test" points=3
 asked = {"baseline": "1", "storage-check": "2", "cpu-wall": "3", "crossover": "4",
-         "worker-fix": "5", "batch-64": "6", "medical": "6", "dali": "7"}
+         "worker-fix": "5", "in-training": "6", "medical": "6", "dali": "7"}
 answers = {}
 with suppress(NotImplementedError, NameError):
     answers = without_widgets()
@@ -289,29 +244,18 @@ credit.total()
 # %% [markdown]
 # ## Why 40 %?
 #
-# Notebook 1 began with an A100 that should be busy 95 % of the time, and `nvidia-smi` said 40 %. You can answer that now. Here
-# is the pipeline of notebook 3 once more, a training step this time, with measured figures in place of the walkthrough's:
+# Notebook 1 began with an A100 that should be busy 95 % of the time, and `nvidia-smi` said 40 %. Here is ResNet-50 in training
+# once more, behind eight workers, with measured numbers:
 
 # %%
-story = pipe.replace(batch_size=256, assumptions=PUBLISHED)
-say(story.explain())
+stage_bars(pipe.replace(batch_size=256, assumptions=PUBLISHED).solve())
 
 # %% [markdown]
-# Behind eight workers such a GPU is busy about as much as in the story. That does not prove the story: the sources of a
-# worker's rate and of the GPU's allow anything from 22 to 98 %. But it can happen with nothing wrong with the GPU and nothing with
-# the model: eight workers decode, crop and flip, the GPU is ready before they are, and it waits for more than half of each
-# step. More workers help: past the cores of the host each adds less, and none reads more than the drive can.
-#
-# ## How well do you know what you know?
-#
-# It helps to know *when* you are right, and you can train that.
+# Behind eight workers such a GPU is busy about as much as in the story, with nothing wrong with it: it waits for more than half of
+# each step. That does not prove the story, since the sources of a worker's rate and of the GPU's allow anything from 22 to 98 %.
 
 # %%
 scorecard()
-
-# %% [markdown]
-# Your lab report is one file, which you can print or show: predictions beside answers, your own measurements, exercises, and
-# what you learned from each miss.
 
 # %%
 report()
@@ -322,8 +266,7 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Work that kernels do costs the GPU's time: busy is not the same as training. What a decoder of its own does, overlaps.
-# - Check every resource, every time, with your own figures.
+# - Busy is not the same as training: what kernels decode costs the GPU's time, what a decoder does overlaps.
+# - Check every resource.
 #
-# **What comes next:** all figures so far were other people's. In [the second assignment](../find-the-bottleneck/01_measure_your_machine.ipynb)
-# you measure your own machine, and find out what binds where nobody tells you.
+# **What comes next:** in [the second assignment](../find-the-bottleneck/01_measure_your_machine.ipynb) you measure your own machine.
