@@ -39,7 +39,7 @@ WALKTHROUGH = {notebook.name: notebook for notebook in notebooks_of("starving-th
 LESSONS = [
     ("forward pass taken for a training step", "01_compute_baseline", "Training also runs backward"),
     ("MACs taken for FLOPs", "01_compute_baseline", "Each is two operations (FLOPs)"),
-    ("what the round numbers are", "01_compute_baseline", "a forward pass at half of the peak, and cheap decoding"),
+    ("what the round numbers are", "01_compute_baseline", "at half of the peak, and cheap decoding"),
     ("demand against what is read", "02_storage_check", "with what the GPU would ask for"),
     ("what is sent is not what is read", "02_storage_check", "What is read is also not what is sent."),
     ("stages that overlap", "03_cpu_wall", "Stages on different resources overlap."),
