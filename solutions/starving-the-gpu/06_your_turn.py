@@ -246,7 +246,7 @@ def which_gpu(offers, supply, needed):
     ### BEGIN SOLUTION
     images = {name: min(rate, supply) / price for name, (rate, price) in offers.items()
               if min(rate, supply) >= needed}
-    return max(images, key=images.get, default=None)
+    return max(images, key=lambda name: images[name], default=None)
     ### END SOLUTION
 
 # %% role="test" id="which-gpu-test" points=5
