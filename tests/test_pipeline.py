@@ -164,6 +164,7 @@ def test_what_is_solved_simulated_and_measured_by_a_known_clock_is_one_rate(pipe
     )
     step = pipeline.solve()
     measured = pipeline.measure(clock=clock, seconds=400 * step.step_time, progress=False)
+    assert measured.pipeline == pipeline
     assert images(measured) == pytest.approx(images(in_the_long_run(pipeline)), rel=0.02)
     assert images(measured) == pytest.approx(images(step), rel=0.02)
 

@@ -13,6 +13,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from ..model.description import Description
 from ..simulate import Trace
 from ..tables import TableRepr, percent
 from ..units import Q_, Quantity, format_quantity
@@ -58,8 +59,12 @@ class Measurement(TableRepr):
 
     Attributes
     ----------
-    pipeline : Setup
-        What ran.
+    pipeline : Pipeline
+        The one that ran.
+    loader : str
+        Which kind of loader, with how many workers.
+    step_known : bool
+        False where the loader was measured alone, without a training step.
     throughput : quantity [sample/time]
         Of the training loop.
     interval : pair of quantity [sample/time]
@@ -79,7 +84,9 @@ class Measurement(TableRepr):
     trace : Trace
     """
 
-    pipeline: Setup
+    pipeline: Description
+    loader: str
+    step_known: bool
     throughput: Quantity
     interval: tuple[Quantity, Quantity]
     period: Quantity
@@ -113,7 +120,7 @@ class Measurement(TableRepr):
             ["throughput", self.throughput],
             ["95 % interval", f"{_span(self)} img/s"],
             ["time between batches", self.period],
-            *(training.items() if self.pipeline.step_known else ()),
+            *(training.items() if self.step_known else ()),
             *([f"{name}, each sample", time] for name, time in self.stage_times.items()),
         ]
 
@@ -121,11 +128,10 @@ class Measurement(TableRepr):
     def summary(self) -> str:
         """Throughput and utilization in one line, and why they are not to be trusted."""
         busy = f"the accelerator is busy {percent(self.utilization)}"
-        if not self.pipeline.step_known:
+        if not self.step_known:
             busy = "without a training step: pass step=train_step to see how long it waits"
         doubt = "" if self.quality.trustworthy else f" Not to be trusted: {self.quality.reason}."
-        loader = f"{self.pipeline.kind} loader, {self.pipeline.workers} workers"
-        return f"{format_quantity(self.throughput)} {self.source} ({loader}), {busy}.{doubt}"
+        return f"{format_quantity(self.throughput)} {self.source} ({self.loader}), {busy}.{doubt}"
 
 
 def summarize(
@@ -154,7 +160,9 @@ def summarize(
     shortest, longest = interval(periods) if len(periods) > 1 else (period, period)
     batch = trace.batch_size
     return Measurement(
-        pipeline=setup,
+        pipeline=setup.description,
+        loader=f"{setup.kind} loader, {setup.workers} workers",
+        step_known=setup.step_known,
         throughput=Q_(batch / period * 1e3, "img/s"),
         interval=(Q_(batch / longest * 1e3, "img/s"), Q_(batch / max(shortest, 1e-9) * 1e3, "img/s")),
         period=Q_(period, "ms"),

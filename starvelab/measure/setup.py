@@ -42,6 +42,7 @@ class Layout(NamedTuple):
 class Setup:
     """What is read, what is done to it, by how many workers, and what consumes it."""
 
+    description: Description
     samples: StoredSource | DatasetSource
     transforms: Sequence[Transform]
     batch_size: int
@@ -117,6 +118,7 @@ def setup_of(pipeline: Description, *, needs_samples: bool = True) -> Setup:
     samples, transforms = _samples(pipeline.dataset, needs=needs_samples)
     own = isinstance(samples, DatasetSource)
     return Setup(
+        description=pipeline,
         samples=samples,
         transforms=transforms,
         batch_size=batch_size,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from starvelab import Pipeline
 from starvelab.measure import StoredSource, Transform
 from starvelab.measure.devices import VirtualAccelerator
 from starvelab.measure.setup import Setup
@@ -65,6 +66,7 @@ def kind(loader: str) -> dict[str, Any]:
 def pipeline(home: Path, **changes: Any) -> Setup:
     """Batches of four, two workers, a step of 5 ms; everything can be changed."""
     usual = {
+        "description": Pipeline(hardware="5 ms"),
         "samples": tiny_samples(home),
         "transforms": [zeros()],
         "batch_size": 4,
@@ -77,6 +79,7 @@ def pipeline(home: Path, **changes: Any) -> Setup:
 def described(**changes: Any) -> Setup:
     """A setup whose samples are only described: batches of 32, two workers, a step of 30 ms."""
     usual = {
+        "description": Pipeline(hardware="30 ms"),
         "samples": StoredSource("samples", (b"",), noun=""),
         "transforms": (),
         "batch_size": 32,

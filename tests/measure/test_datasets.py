@@ -194,7 +194,7 @@ def test_a_loader_without_a_step_is_simulated_alone():
         Pipeline.of_loader(data.DataLoader(Numbers(seconds=0.002), 4)),
         SimulatedClock({"read": "1 ms"}),
     )
-    assert not pipe.measure(clock=clock).pipeline.step_known
+    assert not pipe.measure(clock=clock).step_known
     assert pipe.diagnose(clock=clock).verdict == "cannot tell"
 
 

@@ -36,7 +36,7 @@ def test_a_measurement_shows_its_values():
     ]
     assert MEASURED._repr_html_().count("<tr>") == 9
     assert (MEASURED.period, MEASURED.step_time) == (Q_(128, "ms"), Q_(64, "ms"))
-    assert MEASURED.pipeline.workers == 2
+    assert MEASURED.loader == "threads loader, 2 workers"
     assert MEASURED.source == MEASURED.trace.source == "simulated"
 
 

@@ -96,7 +96,7 @@ def test_without_torch_everything_else_works(tmp_path):
     _ = pipeline(tmp_path)
     code = (
         f"{PIPE.format(home=str(tmp_path), kind='threads')}"
-        "print(pipe.measure(seconds='0.05 s', progress=False).pipeline.kind); "
+        "print(pipe.measure(seconds='0.05 s', progress=False).loader.split()[0]); "
         "print(pipe.diagnose(clock=SimulatedClock({'decode': '5 ms'})).bottleneck)"
     )
     assert without_torch(code).split() == ["threads", "decode"]
