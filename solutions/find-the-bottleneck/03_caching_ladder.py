@@ -1,31 +1,24 @@
 # %% [markdown]
 # # 3. The caching ladder
 #
-# The accelerator waits for its input. Is it reading, decoding, the transforms, putting the batch together, the copy?
-# From the training loop they all look the same: the next batch is not there yet. **How do you find the one that
-# starves it?**
-#
-# In about MINUTES minutes you will
-#
-# - see what a profiler and `num_workers=0` can tell, and what they cannot,
-# - climb a ladder of caches by hand, then let `diagnose` climb it on a real pipeline with a planted bottleneck,
-# - learn to read differences of time and not ratios, and to tell what a part *adds* from what it *costs*,
-# - tell a bottleneck from noise.
+# The accelerator waits. For reading, decoding, the transforms, the copy? From the training loop they all look
+# the same. **How do you find the one that starves it?** In about MINUTES minutes you climb a ladder of
+# caches, in a model and on a real pipeline.
 
 # %% role="setup" id="setup-ladder"
 from starvelab import Pipeline, Q_, Samples
 from starvelab.checks import check
-from starvelab.measure import SimulatedClock, Transform, diagnose, photo_transforms
+from starvelab.measure import SimulatedClock, Transform, photo_transforms
 from starvelab.measure import photos
 from starvelab.show import loader_timeline, say, svg, table
 from starvelab.widgets import Drawing, explore, predict, progress, reveal
 
 # %% [markdown]
-# ## Predict
+# ## Climb it
 #
-# Two workers prepare batches of 32. For each image a worker needs 1 ms to read, 4 ms to decode, 5 ms to transform and
-# 0.1 ms to put it into the batch. The accelerator needs 50 ms for a batch. You climb a ladder of caches: first you keep
-# what is read, then what is decoded, and so on. Each step up spares one part more, and the next batch comes sooner.
+# Two workers prepare batches of 32. For each image a worker needs 1 ms to read, 4 ms to decode, 5 ms to
+# transform and 0.1 ms to put it into the batch (*collate*). The accelerator needs 50 ms for a batch. First
+# you cache what is read, then what is decoded, and so on.
 
 # %%
 predict("ladder-culprit", choices=["read", "decode", "transform", "collate"],
@@ -35,128 +28,95 @@ predict("ladder-culprit", choices=["read", "decode", "transform", "collate"],
 # %% [markdown]
 # <details><summary>Hint</summary>
 #
-# Two workers prepare batches side by side: on average one is ready for each 16 images that a worker prepares. Write down the time for a batch with nothing
-# cached, then with reading cached too, and so on. Can it fall below what the accelerator needs?
+# On average a batch is ready for each 16 images that a worker prepares. Write down the time for a batch with
+# nothing cached, then with reading cached, and so on. Can it fall below what the accelerator needs?
 #
 # </details>
+
+# %%
+pipe = Pipeline(batch_size=32, workers=2, hardware="50 ms")
+costs = {"read": "1 ms", "decode": "4 ms", "transform": "5 ms", "collate": "0.1 ms"}
+by_hand = pipe.diagnose(clock=SimulatedClock(costs))
+reveal("ladder-culprit", by_hand.bottleneck, then=lambda: by_hand)
+
+# %% [markdown]
+# The **difference between two rungs** is what a part *adds*. What it *costs* may be more. Below, the outline
+# is what a part costs, the filled bar what it adds. Make the accelerator slower until a part vanishes. It is
+# hidden, not gone.
+
+# %% tags=["folded"]
+START = {"decode": Q_("4 ms"), "transform": Q_("5 ms"), "step": Q_("50 ms")}
+
+
+def draw(decode=START["decode"], transform=START["transform"], workers=2,
+         step=START["step"]):
+    shown = {"read": Q_("1 ms"), "decode": decode, "transform": transform,
+             "collate": Q_("0.1 ms")}
+    found = pipe.replace(workers=workers, hardware=step).diagnose(
+        clock=SimulatedClock(shown))
+    costs = {part: (32 * time / workers).m_as("ms") for part, time in shown.items()}
+    costs["compute"] = step.m_as("ms")
+    adds = {part: time.m_as("ms") for part, time in found.evidence.items()}
+    return Drawing(svg.cost_bars(costs, adds, title=found.summary), found.summary,
+                   found.headers, found.rows)
+
+# %%
+explore(draw, after="ladder-culprit", decode=(Q_("0 ms"), Q_("8 ms")),
+        transform=(Q_("0 ms"), Q_("8 ms")), workers=[1, 2, 3, 4],
+        step=(Q_("10 ms"), Q_("200 ms")))
+
+# %% [markdown]
+# Parts on the same workers add up, while the accelerator overlaps with them. The idea is [Chaim
+# Rand's](https://towardsdatascience.com/a-caching-strategy-for-identifying-bottlenecks-on-the-data-input-pipeline/)
+# (Towards Data Science, 2025).
 #
 # ## Why not simply look?
 #
-# Here are two pipelines with opposite faults: in one the images are slow to read, in the other slow to transform. The
-# lab's `SimulatedClock` computes how they run, exactly, without a thread or a file.
-
-# %%
-loaders = {"slow to read": SimulatedClock({"read": "5 ms", "transform": "1 ms"}),
-           "slow to transform": SimulatedClock({"read": "1 ms", "transform": "5 ms"})}
-pipe = Pipeline(batch_size=32, workers=2, hardware="50 ms")
-seen = {name: pipe.measure(clock=clock) for name, clock in loaders.items()}
-table(["pipeline", "time between batches", "accelerator busy", "loop waits in next()"],
-      [[name, record.period, f"{100 * record.utilization:.1f} %",
-        f"{100 * record.host_wait:.1f} %"]
-       for name, record in seen.items()])
-
-# %% [markdown]
-# Not a digit differs. That is all a profiler of the training loop can see: a long wait in `next()`. It shows *that*
-# the loop starves and never *why*, since the work is done in other processes.
-#
-# So people set `num_workers=0`. Now the loop prepares its own batches, and the profiler shows every part. Try it on a
-# third pipeline: four workers, batches of 40, a storage that all workers share. In one process the profile is clear:
-# of the 140 ms for a batch, 100 ms are transforms and 40 ms reading. You make the transforms twice as fast and go
-# back to four workers.
+# A long wait in `next()` never shows *why*, since the work is done in other processes. So people set
+# `num_workers=0`, and a profiler shows every part. Take four workers that share one storage, and batches of
+# 40. In one process, of the 140 ms for a batch, 100 ms are transforms and 40 ms reading. You make the
+# transforms twice as fast and go back to four workers.
 
 # %%
 predict("ladder-inline", choices=["by about a third", "by about a tenth", "not at all"],
         question="By how much does the time between batches fall in training, with "
                  "four workers?")
 
-# %%
+# %% tags=["folded"]
 four = Pipeline(batch_size=40, workers=4, storage="100 MB/s", hardware="20 ms")
 slow, fast = (SimulatedClock({"transform": time}, sample_size="100 KB")
               for time in ("2.5 ms", "1.25 ms"))
 
-# %%
-def try_both():
+
+def show_inline():
     better = four.replace(storage="200 MB/s")
     rows = [[n, *(one.replace(workers=n).measure(clock=clock).period
                   for one, clock in ((four, slow), (four, fast), (better, slow)))]
                   for n in (0, 4)]
     table(["workers", "as it is", "transforms twice as fast", "storage twice as fast"],
           rows)
-
-# %%
-def show_inline():
-    try_both()
     return loader_timeline(four.measure(clock=slow).trace, batches=10)
 
-# %%
+
 saved = 1 - (four.measure(clock=fast).period / four.measure(clock=slow).period).m_as("")
 answers = {"by about a third": 1 / 3, "by about a tenth": 1 / 10, "not at all": 0}
+
+# %%
 reveal("ladder-inline", min(answers, key=lambda said: abs(answers[said] - saved)),
        then=show_inline)
 
 # %% [markdown]
-# Four workers transform side by side, and read one after the other from the one storage: look at the picture. In one process
-# nothing runs side by side, so the profile finds transforms the larger part, and they are not what sets the pace.
+# Four workers transform side by side, and read one after the other. **Setting `num_workers=0` changes the
+# very thing you measure.**
 #
-# **Setting `num_workers=0` changes the very thing you measure.** Whatever you do to find a bottleneck has to leave
-# the workers, the storage and the accelerator as they are.
-#
-# ## The ladder
-#
-# Leave everything running as in training, and cache the result of one part after the other:
-#
-# | rung: what is cached | what still runs |
-# |---|---|
-# | nothing | read, decode, transform, collate, copy, compute |
-# | raw sample | decode, transform, collate, copy, compute |
-# | decoded sample | transform, collate, copy, compute |
-# | processed sample | collate, copy, compute |
-# | host batch | copy, compute |
-# | device batch | compute |
-#
-# *Collate* puts the samples together into a batch. The last rung is the best that any loader can do. Between two
-# rungs exactly one part comes in, and the **difference of their times between batches** is what that part adds.
-#
-# The idea is Chaim Rand's, in [A Caching Strategy for Identifying Bottlenecks on the Data Input
-# Pipeline](https://towardsdatascience.com/a-caching-strategy-for-identifying-bottlenecks-on-the-data-input-pipeline/)
-# (Towards Data Science, 2025), whose figures you will solve in the next notebook.
-#
-# ## Climb it by hand
-#
-# Back to the pipeline of your prediction. A cached part costs nothing, so it is left out.
-
-# %%
-def batch_time(**costs):
-    """Time between batches [time] when a worker still has these parts to do for each
-    image."""
-    return pipe.measure(clock=SimulatedClock(costs)).period
-
-
-rungs = {"nothing": batch_time(read="1 ms", decode="4 ms", transform="5 ms",
-                               collate="0.1 ms"),
-         "raw sample": batch_time(decode="4 ms", transform="5 ms", collate="0.1 ms"),
-         "decoded sample": batch_time(transform="5 ms", collate="0.1 ms"),
-         "processed sample": batch_time(collate="0.1 ms"),
-         "host batch": batch_time(), "device batch": batch_time()}
-
-# %% [markdown]
-# `diagnose` takes these six times as they are, subtracts, and names the largest step of the ladder. (You meet below
-# why that is not always the part that costs most.)
-
-# %%
-by_hand = diagnose(rungs)
-reveal("ladder-culprit", by_hand.bottleneck, then=lambda: by_hand)
-
-# %% [markdown]
 # ## Exercise 3.1: what a part adds (4 points)
 #
-# Ladders are usually noted as rates: so many steps a second. From the rates of two neighboring rungs, how much does
-# the part between them add to each batch? Measured rates wobble; where the rung with *more* cached came out slower,
-# the part adds nothing that can be told from noise, and the answer is 0 ms.
+# From the rates of two neighboring rungs (steps a second), how much does the part between them add to each
+# batch? Where the rung with *more* cached came out slower, that is noise, and the answer is 0 ms.
 #
 # <details><summary>Hint</summary>
 #
-# First turn each rate into the time of one batch. `max` works on quantities; so does `Q_("0 ms")`.
+# First turn each rate into a time. `max` works on quantities; so does `Q_("0 ms")`.
 #
 # </details>
 
@@ -196,8 +156,8 @@ check(added(Q_("60 / min"), Q_("2 / s")), Q_("500 ms"), what="what a part adds b
 # %% [markdown]
 # ## Exercise 3.2: the suspects in order (4 points)
 #
-# Given what each part adds, list the parts that starve the accelerator: the bottleneck first, then the runner-up, down
-# to the least. What the accelerator itself computes is no part of the list, and nor is what adds nothing.
+# Given what each part adds, list the parts that starve the accelerator, the bottleneck first. What the
+# accelerator itself computes is no part of the list, and nor is what adds nothing.
 #
 # <details><summary>Hint</summary>
 #
@@ -239,71 +199,12 @@ check(" > ".join(suspects({"read": Q_("0 ms"), "compute": Q_("9 ms")})), "", wha
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## What a part adds, and what it costs
-#
-# For the same pipeline: what each part *costs* (its time for 32 images, shared by two workers), what it *adds* on the
-# ladder, and what you would gain by making this one part free and leaving all others as they are.
-
-# %%
-costs = {"read": "1 ms", "decode": "4 ms", "transform": "5 ms", "collate": "0.1 ms"}
-
-
-def compare_parts():
-    rows = [[part, 32 * Q_(time) / 2, by_hand.evidence[part],
-             rungs["nothing"] - batch_time(**{other: t for other, t in costs.items()
-                 if other != part})]
-            for part, time in costs.items()]
-    table(["part", "costs", "adds on the ladder", "gained if it alone were free"], rows)
-
-# %%
-def show_parts():
-    compare_parts()
-    say("Transforms cost the most, and mending them alone gains the most. On the "
-        "ladder they show only what sticks "
-        "out above the accelerator: with nothing else to prepare, its own 50 ms hide "
-        "the rest of them.")
-
-
-reveal("ladder-culprit", then=show_parts)
-
-# %% [markdown]
-# Keep two things in mind when you read a ladder. **It finds what starves the accelerator, climbing from the source: each
-# difference is what you gain once everything before it is mended.** And the part next to the accelerator hides some
-# of its cost behind it: parts on the same workers add up, while the accelerator overlaps with them. Where two CPU
-# parts are near each other, solve for what they cost before you choose one. You do that in the next notebook.
-#
-# Move the sliders. The outline is what a part costs, the filled bar what it adds. Make the accelerator slower until a
-# part vanishes from the ladder: it is hidden, not gone. What happens when you then make the accelerator faster?
-
-# %%
-start = {"decode": Q_("4 ms"), "transform": Q_("5 ms"), "step": Q_("50 ms")}
-
-# %%
-def draw(decode=start["decode"], transform=start["transform"], workers=2,
-         step=start["step"]):
-    shown = {"read": Q_("1 ms"), "decode": decode, "transform": transform,
-             "collate": Q_("0.1 ms")}
-    found = pipe.replace(workers=workers, hardware=step).diagnose(
-        clock=SimulatedClock(shown))
-    costs = {part: (32 * time / workers).m_as("ms") for part, time in shown.items()}
-    costs["compute"] = step.m_as("ms")
-    adds = {part: time.m_as("ms") for part, time in found.evidence.items()}
-    return Drawing(svg.cost_bars(costs, adds, title=found.summary), found.summary,
-                   found.headers, found.rows)
-
-# %%
-explore(draw, after="ladder-culprit", decode=(Q_("0 ms"), Q_("8 ms")),
-        transform=(Q_("0 ms"), Q_("8 ms")), workers=[1, 2, 3, 4],
-        step=(Q_("10 ms"), Q_("200 ms")))
-
-# %% [markdown]
 # ## On your own machine
 #
-# Now a real pipeline: JPEGs of about 100 KB, decoded and augmented by two worker threads, a storage of 30 MB/s, an
-# accelerator that needs 6 ms for a batch of 4 (the last two are simulated, and only take time). Somebody added a
-# stage that asks a slow service about each image.
+# Now two threads really decode JPEGs, and somebody added a stage that asks a slow service about each image.
+# `diagnose` changes what is cached every few batches, in random order: each rung meets the same troubles.
 
-# %%
+# %% tags=["folded"]
 from time import sleep
 
 
@@ -322,53 +223,25 @@ found = live.diagnose(budget="8 s")
 found
 
 # %% [markdown]
-# Rungs measured one after the other would each have their own luck: while one is measured, another program may want
-# the CPU. So `diagnose` keeps one loader running and changes what is cached every few batches, in random order, round
-# after round. Each rung meets the same troubles, and what counts is the median.
-#
-# What it names comes with levers, each with its reason:
-
-# %%
-table(["lever", "why it works"], [[lever.name, lever.why]
-                                  for lever in found.levers[:3]])
-
-# %% [markdown]
-# The list is the usual one against transforms. This stage waits instead of computing, so more workers help even past
-# the cores; the ladder cannot see that, CPU use can.
-#
-# Take the planted stage out and look again. Which part leads now, and did it get slower, or was it there all the
-# time?
+# Take that stage out. Which part leads now, and was it there all the time?
 
 # %%
 mended = live.replace({"dataset.transforms": usual}).diagnose(budget="6 s")
 table(["part", "with the planted stage", "without"],
       [[part, found.evidence[part], mended.evidence[part]] for part in found.evidence])
-say(mended.summary)
 
 # %% [markdown]
-# ## When not to believe it
-#
-# A diagnosis that is not certain says so: `confident` is `False`, and `reason` says why. (Some words in it: a *block* is a
-# short stretch on one rung, a *round* is one block on each rung, and a *window* is a stretch between two looks at the
-# clock, here a block.) The reasons: other programs used much of the CPU, the windows of a rung differ too much, too few
-# windows or too few rounds fitted into the time, or the bottleneck leads the runner-up by less than the noise. Give it too
-# little time on purpose:
+# A diagnosis that is not certain says why. Give it too little time on purpose:
 
 # %%
 hasty = live.diagnose(budget="0.5 s", progress=False)
-print("confident:", hasty.confident)
 say(hasty.reason)
 
 # %% [markdown]
-# It still names a part, and the name may even be right; you just cannot tell by this. What to do: close what else is
-# running, give it a longer budget, take smaller batches (more of them fit into the same time), and repeat it: two
-# that agree are a better sign than one.
-#
 # ## Exercise 3.3: a lead, or noise? (3 points)
 #
-# Two parts add `first` and `second` to each batch, each known up to its standard error. Does the first one lead? The
-# rule of `diagnose`: the lead must be *more than twice* the standard error of the difference, which for independent
-# errors is $\sqrt{e_1^2 + e_2^2}$.
+# Two parts add `first` and `second` to each batch, each known up to its standard error. Does the first one
+# lead? It must by *more than twice* the error of the difference, $\sqrt{e_1^2 + e_2^2}$.
 #
 # <details><summary>Hint</summary>
 #
@@ -409,37 +282,10 @@ check(leads(Q_("30 ms"), Q_("1 ms"), Q_("23 ms"), Q_("2 ms")), True, what="30 ±
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## What a ladder cannot tell
-#
-# **A drop may come from a stage that only tipped the balance.** Here the transforms take 46.4 ms of each 50 ms that
-# the accelerator needs, and decoding 6.4 ms. Alone, either hides. Together they do not:
-
-# %%
-tipped = pipe.diagnose(clock=SimulatedClock(
-    {"decode": "0.4 ms", "transform": "2.9 ms"}))
-quicker = pipe.diagnose(clock=SimulatedClock(
-    {"decode": "0.4 ms", "transform": "2.3 ms"}))
-say(tipped.summary)
-print(f"With transforms a fifth cheaper the accelerator waits "
-      f"{100 * quicker.stall:.1f} % of the time.")
-
-# %% [markdown]
-# Decoding takes the blame, as it comes in last. The workers were nearly full before, and the transforms that filled
-# them are the better place to start. Rand's article warns of this, and of two more:
-#
-# - **One cached sample is not representative.** If sizes vary, a ladder climbed on a small image promises too much.
-#   `diagnose` keeps several samples of each rung; how many do justice to your data is for you to judge.
-# - **Work may depend on the data.** A model that skips padding, or one with routing between experts, computes
-#   differently on one batch over and over than on all the data. Then the last rung is no upper bound.
-#
-# And one of our own: **a rung that is cached takes memory, and memory is a resource too.** A cache that does not fit
-# makes a ladder of swapping.
-#
 # ## In your own words
 #
-# A colleague's profiler says that 80 % of the time goes into `next()`, and with `num_workers=0` that augmentation is
-# the largest part. They are about to rewrite the augmentation. What do you ask them to measure first, and how would
-# its result change your advice? Three sentences. Nobody marks this.
+# With `num_workers=0` a colleague's profiler finds augmentation the largest part. What do you ask them to
+# measure before they rewrite it? Nobody marks this.
 
 # %% [markdown]
 # *Double-click here and write.*
@@ -450,12 +296,8 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - A wait in `next()` says that the loop starves, not why; `num_workers=0` changes what is measured.
-# - Cache one part after the other, leave all else running, and subtract times between batches. Never compare ratios.
-# - What a part adds is what sticks out above the accelerator; what it costs may be more. Workers' parts add, the
-#   accelerator overlaps.
+# - Cache one part after the other, and subtract times. `num_workers=0` changes what is measured.
 # - Hidden is not free: after each fix, climb again.
-# - A bottleneck needs a lead beyond the noise; without it the honest answer is "not certain".
+# - A bottleneck needs a lead beyond the noise.
 #
-# **Next:** a ladder that somebody else has measured. [Notebook 4](04_published_ladder.ipynb): what does each part cost, and
-# what will a change bring?
+# **Next:** a ladder that [somebody else has measured](04_published_ladder.ipynb).
