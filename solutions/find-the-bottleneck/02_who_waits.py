@@ -1,16 +1,8 @@
 # %% [markdown]
 # # 2. Who waits?
 #
-# The training loop asks for a batch, and waits. Is the accelerator starved, then? And does the model know beforehand what
-# your machine will do? **Find out whose waiting counts, and hold the model against your own measurement.**
-#
-# In about MINUTES minutes you will
-#
-# - tell a loop that waits from an accelerator that waits,
-# - compute the accelerator's waiting from a record,
-# - calibrate the model with your machine, and see how far off it is.
-#
-# The notebook measures for about half a minute in all. Close what else keeps this machine busy.
+# The training loop asks for a batch, and waits. Is the accelerator starved, then? **Find out whose waiting
+# counts, and hold the model against your own machine.** This takes about MINUTES minutes.
 
 # %% role="setup" id="setup-21"
 import numpy as np  # noqa: F401 (for your answers)
@@ -24,12 +16,11 @@ from starvelab.widgets import Drawing, explore, predict, progress, reveal
 from starvelab.widgets import save_measurement
 
 # %% [markdown]
-# ## Predict
+# ## The loop, or the accelerator
 #
-# Many profilers time `next(loader)` and call it the stall. Watch one case. A single worker prepares 320 images a second, in
-# batches of 8; the accelerator needs 20 ms for a batch. The loop hands a batch over and asks for the next at once, without waiting for
-# the accelerator to finish. (In PyTorch that takes a copy from pinned memory with `non_blocking=True`; a plain copy makes the
-# loop wait for the kernels before it.) The loop spends practically **all** of its time in `next()`.
+# A single worker prepares 320 images a second, in batches of 8; the accelerator needs 20 ms for a batch. The
+# loop hands a batch over and asks for the next at once. It spends practically **all** of its time in
+# `next()`.
 
 # %%
 predict("next-wait", unit="%", question="How much of the time does the accelerator "
@@ -40,25 +31,7 @@ one_ahead = Pipeline(batch_size=8, workers=Workers(1, rate="320 img/s"),
                      hardware=Accelerator(rate="20 ms", in_flight=2))
 waiting = one_ahead.simulate(batches=300, replicas=1, warm_up=20)
 
-# %%
-def show_waiting():
-    info("One worker, 25 ms; accelerator, 20 ms",
-         loop_in_next=percent(waiting.host_wait),
-         accelerator_waits=percent(waiting.stall))
-    return loader_timeline(waiting, batches=10)
-
-
-reveal("next-wait", Q_(100 * waiting.stall, "%"), then=show_waiting)
-
-# %% [markdown]
-# The loop runs ahead: while it sits in `next()`, the accelerator is busy with the batch before. Only what is left after
-# that is starvation, the **idle gaps of the accelerator**. A long wait in `next()` shows *that* the loader is the slower one. It
-# does not show *how much* the accelerator loses.
-#
-# Move the controls. When do the two bars agree, and when are they far apart? Look at `steps in flight` of 1: a loop that waits
-# for each step, as one with `loss.item()` does.
-
-# %%
+# %% tags=["folded"]
 def draw(prepare_ms=25, workers=1, steps_in_flight=2, variation=0.0):
     changed = one_ahead.replace(
         {"workers.count": workers, "workers.rate": Q_(8 / prepare_ms, "img/ms"),
@@ -73,20 +46,29 @@ def draw(prepare_ms=25, workers=1, steps_in_flight=2, variation=0.0):
     return Drawing(picture, said, ["who waits", "share of the time"], rows)
 
 # %%
+reveal("next-wait", Q_(100 * waiting.stall, "%"),
+       then=lambda: loader_timeline(waiting, batches=10))
+
+# %% [markdown]
+# The loop runs ahead: while it sits in `next()`, the accelerator is busy with the batch before. Starvation is
+# the **idle gaps of the accelerator**. When do the two bars agree? In a loop with `loss.item()`, `steps in
+# flight` is 1.
+
+# %%
 explore(draw, after="next-wait", prepare_ms=(5, 80), workers=(1, 4),
         steps_in_flight=[1, 2, 4], variation=(0.0, 0.5, 0.1))
 
 # %% [markdown]
 # ## Exercise 2.1: who waits? (4 points)
 #
-# A record says, for each batch, when the loop `asked` for it and `received` it, and when the accelerator began
-# (`step_start`) and ended (`step_end`) its step: four lists of milliseconds. For which share of the time does the
-# *accelerator* wait, from the start of its first step to the end of its last?
+# A record says, for each batch, when the loop `asked` for it and `received` it, and when the accelerator
+# began (`step_start`) and ended (`step_end`) its step: four lists of milliseconds. For which share of the
+# time does the *accelerator* wait, from its first step to the end of its last?
 #
 # <details><summary>Hint</summary>
 #
-# Two of the four lists are about the loop. With the other two: how long is the whole stretch, and for how much of it
-# did steps run?
+# Two of the four lists are about the loop. With the other two: for how much of the whole stretch did steps
+# run?
 #
 # </details>
 
@@ -127,77 +109,39 @@ check(idle_share(*uneven), 1 - 95 / 275, what="the share with steps of different
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# The two are different quantities. A loop can wait all the time before an accelerator that loses a fifth, and never wait
-# before one that starves behind a slow copy. Believe the accelerator's gaps.
-#
 # ## The model against your machine
 #
-# Now the test that counts. `calibrated` measures one worker and as many as there are cores. From that, the package
-# predicts other pipelines: by **mean rates**, and by the **simulation**, which knows the order of events as well.
+# `calibrated` measures one worker and as many as there are cores. From that, the package predicts other
+# pipelines. For a batch $b$, $W$ workers and $C$ cores:
+#
+# $$\text{time between batches} = \max\left(\text{step},\ \frac{b \cdot \text{CPU time of an image} + \text{hand-over}}{\min(W, C)}\right)$$
 
 # %%
 ours = Pipeline(dataset=Samples(source=photos("100 KB")), batch_size=8,
                 workers=Workers(2, kind="processes"), hardware="1 ms")
 known = ours.calibrated(seconds="1 s")
-if known.assumptions.contention > 0.3:
-    print("The workers slowed each other down so much that something else must have "
-          "run: once more.")
-    known = min(known, ours.calibrated(seconds="1 s"),
-                key=lambda one: one.assumptions.contention)
-
-# %%
 info("One worker of your machine", cpu_time_of_an_image=known.dataset.cpu_time,
-     handing_over_a_batch=known.workers.handover.worker, cores=known.workers.cores,
-     contention=known.assumptions.contention,
-     variation_between_batches=percent(known.dataset.jitter.spread))
+     handing_over_a_batch=known.workers.handover.worker, cores=known.workers.cores)
 
-# %% [markdown]
-# The rule of mean rates is that of the first assignment, with two new words in it, for a batch $b$, $W$ workers and $C$
-# cores:
-#
-# $$\text{time between batches} = \max\left(\text{step},\ \frac{b \cdot \text{CPU time of an image} + \text{hand-over}}{\min(W, C)}\right)$$
-#
-# A worker's own hand-over keeps it from the next batch, so it *adds* to preparing. The rule leaves out
-# second hardware threads: to it, workers past the cores bring nothing.
-# The package bends the law a little where workers get in each other's way: `contention` is 0 where each of them adds its
-# full rate, and 1 where several are no faster than one.
-
-# %%
+# %% tags=["folded"]
 limit = min(usable_cores(physical=True), 16)
-cases = {}
+rows = []
 for step in ("1 ms", "15 ms"):
     stepping = known.replace(hardware=step)
     for count in sorted({1, 2, limit}):
         wanted = stepping.replace(workers=count)
         seen = wanted.measure(seconds="1 s", repeat=True)
-        cases[f"workers: {count}, step: {step}"] = (wanted, seen)
-
-# %%
-def show_model():
-    rows = []
-    for name, (wanted, seen) in cases.items():
-        solved, simulated = wanted.solve(), wanted.simulate(batches=400, replicas=16)
+        solved, name = wanted.solve(), f"workers: {count}, step: {step}"
         save_measurement(name, seen.throughput, solved.throughput)
-        off = [f"{(one.throughput / seen.throughput).m_as('') - 1:+.1%}"
-               for one in (solved, simulated)]
-        rows.append([name, seen.throughput, solved.throughput, *off,
+        rows.append([name, seen.throughput, solved.throughput,
+                     f"{(solved.throughput / seen.throughput).m_as('') - 1:+.1%}",
                      disturbance(seen) or "no"])
-    table(["pipeline", "measured", "model", "off by", "simulation off by", "disturbed"],
-          rows)
-
-# %%
-show_model()
+table(["pipeline", "measured", "model", "off by", "disturbed"], rows)
 
 # %% [markdown]
-# **What to expect.** About 5 % typically, one in ten beyond 16 %; where other programs run, 30 % and more. Trials with
-# 74 runs of this package's prototype, on a shared machine of two cores, had half of the predictions within 4.5 % and
-# nine in ten within 16.2 %. Further off are those where other programs took the cores, either in a run (the last column
-# says so) or while calibrating (nothing says so: run that cell again). It is mostly not the structure of the model that
-# is off: two calibrations a minute apart differ by several percent by themselves, because other programs come and go
-# and processors change their clock. A model that is right to a few percent tells 2x from 1x, and that is what it is
-# for. It settles no argument about 3 %.
-#
-# Here is the model with *your* calibration. What would four workers do on eight cores?
+# About 5 % typically, one in ten beyond 16 %; where other programs run, 30 % and more (74 runs of this
+# package's prototype), because other programs come and go and processors change their clock. What would four
+# workers do on eight cores?
 
 # %%
 explore(stepping, {"workers.cores": [1, 2, 4, 8, 16]}, after="next-wait", advice=False,
@@ -206,18 +150,12 @@ explore(stepping, {"workers.cores": [1, 2, 4, 8, 16]}, after="next-wait", advice
 # %% [markdown]
 # ## Exercise 2.2: predict a rate (7 points, in parts)
 #
-# Write the rule above, without contention, and return the throughput.
+# Write the rule above, and return the throughput.
 #
-# <details><summary>Hint 1</summary>
+# <details><summary>Hint</summary>
 #
-# CPU time is for one image, hand-over and step for one batch. How much time of one worker does a whole batch take?
-#
-# </details>
-#
-# <details><summary>Hint 2</summary>
-#
-# How many workers get on at the same time? The slower of loader and accelerator sets the time between batches.
-# In the throughput a batch counts images: `Q_(batch_size, "img")`.
+# CPU time is for one image, hand-over and step for one batch. How many workers get on at the same time? In
+# the throughput a batch counts images: `Q_(batch_size, "img")`.
 #
 # </details>
 
@@ -262,8 +200,8 @@ credit.total()
 # %% [markdown]
 # ## In your own words
 #
-# A colleague's loop spends most of its time in `next()`, and they want to buy a faster drive. Which two measurements do
-# you ask for first? Two or three sentences. Nobody marks this.
+# A colleague's loop is mostly in `next()`, and they want a faster drive. What do you measure first? Nobody
+# marks this.
 
 # %% [markdown]
 # *Double-click here and write.*
@@ -274,8 +212,7 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - The loop's wait in `next()` is not the accelerator's stall. Believe the accelerator's gaps.
-# - A worker's hand-over keeps it from the next batch, so it adds to preparing.
-# - A calibrated model is good to a few percent on a quiet machine. Say so when you use it.
+# - The loop's wait in `next()` is not the accelerator's stall.
+# - A calibrated model is good to a few percent on a quiet machine.
 #
-# **Next:** you know what your machine can do. [Notebook 3](03_caching_ladder.ipynb): which stage is to blame when it does not?
+# **Next:** which stage is to blame? [The caching ladder](03_caching_ladder.ipynb).

@@ -3,7 +3,7 @@
 #
 # The accelerator waits. For reading, decoding, the transforms, the copy? From the training loop they all look
 # the same. **How do you find the one that starves it?** In about MINUTES minutes you climb a ladder of
-# caches, in a model and on a real pipeline.
+# caches.
 
 # %% role="setup" id="setup-ladder"
 from starvelab import Pipeline, Q_, Samples
@@ -18,7 +18,7 @@ from starvelab.widgets import Drawing, explore, predict, progress, reveal
 #
 # Two workers prepare batches of 32. For each image a worker needs 1 ms to read, 4 ms to decode, 5 ms to
 # transform and 0.1 ms to put it into the batch (*collate*). The accelerator needs 50 ms for a batch. First
-# you cache what is read, then what is decoded, and so on.
+# you cache what is read, then what is decoded, and so on: each is a *rung*.
 
 # %%
 predict("ladder-culprit", choices=["read", "decode", "transform", "collate"],
@@ -28,8 +28,8 @@ predict("ladder-culprit", choices=["read", "decode", "transform", "collate"],
 # %% [markdown]
 # <details><summary>Hint</summary>
 #
-# On average a batch is ready for each 16 images that a worker prepares. Write down the time for a batch with
-# nothing cached, then with reading cached, and so on. Can it fall below what the accelerator needs?
+# On average a batch is ready for each 16 images that a worker prepares. How long is that with nothing cached,
+# with reading cached, and so on? Can it fall below what the accelerator needs?
 #
 # </details>
 
@@ -66,7 +66,7 @@ explore(draw, after="ladder-culprit", decode=(Q_("0 ms"), Q_("8 ms")),
         step=(Q_("10 ms"), Q_("200 ms")))
 
 # %% [markdown]
-# Parts on the same workers add up, while the accelerator overlaps with them. The idea is [Chaim
+# The idea is [Chaim
 # Rand's](https://towardsdatascience.com/a-caching-strategy-for-identifying-bottlenecks-on-the-data-input-pipeline/)
 # (Towards Data Science, 2025).
 #
@@ -106,8 +106,7 @@ reveal("ladder-inline", min(answers, key=lambda said: abs(answers[said] - saved)
        then=show_inline)
 
 # %% [markdown]
-# Four workers transform side by side, and read one after the other. **Setting `num_workers=0` changes the
-# very thing you measure.**
+# **Setting `num_workers=0` changes the very thing you measure.**
 #
 # ## Exercise 3.1: what a part adds (4 points)
 #
@@ -231,7 +230,7 @@ table(["part", "with the planted stage", "without"],
       [[part, found.evidence[part], mended.evidence[part]] for part in found.evidence])
 
 # %% [markdown]
-# A diagnosis that is not certain says why. Give it too little time on purpose:
+# Give it too little time on purpose:
 
 # %%
 hasty = live.diagnose(budget="0.5 s", progress=False)
@@ -284,8 +283,8 @@ check(leads(Q_("30 ms"), Q_("1 ms"), Q_("23 ms"), Q_("2 ms")), True, what="30 ±
 # %% [markdown]
 # ## In your own words
 #
-# With `num_workers=0` a colleague's profiler finds augmentation the largest part. What do you ask them to
-# measure before they rewrite it? Nobody marks this.
+# With `num_workers=0` a profiler finds augmentation the largest part. What do you measure before you rewrite
+# it? Nobody marks this.
 
 # %% [markdown]
 # *Double-click here and write.*

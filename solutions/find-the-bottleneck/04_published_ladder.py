@@ -1,30 +1,25 @@
 # %% [markdown]
 # # 4. A published ladder
 #
-# A ladder says what each part *adds*. What a part *costs* may be more, since some of it hides behind the accelerator. **Can
-# you find the costs in rates that somebody else has measured, and predict what a change will bring?**
-#
-# In about MINUTES minutes you will
-#
-# - see why neither the ratios nor the differences of a ladder are costs,
-# - solve a published table for what an image costs one worker,
-# - predict its other rows, and see how two tempting models fail on them.
+# A ladder says what each part *adds*. What a part *costs* may be more, since some of it hides behind the
+# accelerator. **Can you find the costs in rates that somebody else has measured, and predict what a change
+# will bring?** In about MINUTES minutes you solve a published table.
 
 # %% role="setup" id="setup-published"
 from starvelab import Q_, Accelerator, Pipeline, Samples, Workers
 from starvelab.checks import Credit, check
-from starvelab.measure import diagnose
-from starvelab.show import say, table
+from starvelab.show import table
 from starvelab.widgets import explore, predict, progress, reveal
 
 # %% [markdown]
 # ## The measured rates
 #
-# Rand's article trains a small network on one A10G with 4 virtual CPUs, 4 workers and batches of 256. The images are
-# random numbers of 1024 x 1024 pixels, so that *reading* one means generating it; there is nothing to decode. It
-# measured these steps a second:
+# [Rand's
+# article](https://towardsdatascience.com/a-caching-strategy-for-identifying-bottlenecks-on-the-data-input-pipeline/)
+# trains a small network on one A10G with 4 workers and batches of 256. Its images are random numbers, so that
+# *reading* one means generating it; there is nothing to decode.
 
-# %%
+# %% tags=["folded"]
 article = {"nothing": Q_("0.89 / s"), "raw sample": Q_("1.72 / s"),
            "processed sample": Q_("3.23 / s"),
            "host batch": Q_("3.33 / s"), "device batch": Q_("3.45 / s")}
@@ -34,18 +29,13 @@ table(["cached", "steps a second", "time between batches",
       [[name, f"{rate.m_as('1/s'):.2f}", (1 / rate).to("ms"),
         before and f"{(rate / before).m_as(''):.2f}"]
        for (name, rate), before in zip(article.items(), [None, *rates], strict=False)])
-diagnose(article)
 
 # %% [markdown]
-# (What it says to try is the usual list against reading. It does not fit here: reading means generating numbers, and no
-# storage takes part.)
+# As ratios, the two large steps look alike. As times, one is twice the other. **Neither is what the parts
+# cost.**
 #
-# As ratios, the two large steps look alike. As times, one is twice the other. **Neither is what the parts cost.** A ratio depends
-# on where you stand: 1 ms more is a tenth of 10 ms and a hundredth of 100 ms. A difference shows only what does not hide behind
-# the accelerator. Times add up to the whole, so they can be solved for the costs; ratios cannot.
-#
-# The article next made the transforms faster. With a raw sample cached the rate then rose from 1.72 to 3.23, which is
-# as fast as with a processed one. Reading was left as it was.
+# The article next made the transforms faster. With a raw sample cached the rate then rose from 1.72 to 3.23,
+# which is as fast as with a processed one. Reading was left as it was.
 
 # %%
 predict("ladder-fix", choices=["it stays at 0.89", "it rises, to less than 2",
@@ -56,27 +46,107 @@ predict("ladder-fix", choices=["it stays at 0.89", "it rises, to less than 2",
 # %% [markdown]
 # <details><summary>Hint</summary>
 #
-# The same four workers read *and* transform. How long would they take for a batch if the transforms took no time at
-# all?
+# The same four workers read *and* transform. How long would they take for a batch if the transforms took no
+# time at all?
 #
 # </details>
-#
+
+# %% tags=["folded"]
+def apart(without, with_it):
+    """What comes in between two rates of steps a second, in ms."""
+    return 1000 / with_it - 1000 / without
+
+
+copy, overhead = apart(3.45, 3.33), apart(3.33, 3.23)
+read, transform = apart(1.72, 0.89), 1000 / 1.72
+faster = 1000 / 1.28 - read
+
+
+def steps(after_compute, by_workers):
+    """Steps a second [a number] of the model; both are [ms] of a batch, the second what
+    all workers take for it."""
+    model = Pipeline(
+        batch_size=256,
+        dataset=Samples(cpu_time=Q_(by_workers * 4 / 256, "ms")),
+        workers=Workers(4, cores=4),
+        hardware=Accelerator(rate=Q_(256 * 3.45, "img/s"),
+                             step_overhead=Q_(after_compute, "ms")),
+    )
+    return model.solve().throughput.m_as("img/s") / 256
+
+
+BY_WORKERS = [
+    ("processed sample", 3.23, 0.01, "overhead"),
+    ("raw sample", 1.72, transform, "transform"),
+    ("nothing", 0.89, transform + read, "read"),
+    ("nothing, faster transforms", 1.28, faster + read, "faster transform"),
+    ("raw sample, faster transforms", 3.23, faster, "predicted"),
+    ("nothing, both, small images", 3.23, faster + read / 16, "predicted")]
+
+
+def show_solved():
+    rows = [["device batch", 3.45, steps(0, 0.01), "compute"],
+            ["host batch", 3.33, steps(copy, 0.01), "copy"]]
+    rows += [[name, measured, steps(copy + overhead, work), use]
+             for name, measured, work, use in BY_WORKERS]
+    table(["cached", "measured", "model", "used to find"],
+          [[a, f"{b:.2f}", f"{c:.2f}", d] for a, b, c, d in rows])
+    table(["for an image", "one worker takes"], [
+        ["read", Q_(read / 64, "ms")], ["transform", Q_(transform / 64, "ms")],
+        ["faster transform", Q_(faster / 64, "ms")]])
+
+
+def show_others():
+    before, gpu = 1000 / 0.89, 1000 / 3.23
+    table(["model", "reading", "after the fix"], [
+        ["the slowest stage", Q_(before, "ms"),
+         "0.89 steps/s: faster transforms change nothing"],
+        ["everything adds", Q_(read, "ms"),
+         f"at most {1000 / (read + gpu):.2f} steps/s, even with free transforms"],
+        ["workers add, accelerator overlaps", Q_(read, "ms"),
+         f"1.28 steps/s with transforms of {faster:.0f} ms"]])
+
+
+after_fix = steps(copy + overhead, faster + read)
+below = {"it stays at 0.89": 0.9, "it rises, to less than 2": 2,
+         "it rises to 3.23 as well": 4}
+
+# %%
+reveal("ladder-fix", next(said for said, most in below.items() if after_fix < most),
+       then=show_solved)
+
+# %% [markdown]
+# The transforms cost the workers more, although reading adds twice as much. Two other models are tempting:
+
+# %%
+reveal("ladder-fix", then=show_others)
+
+# %% [markdown]
+# Measured were 1.28. The explorer starts with the article's costs and nothing cached. Make an image cheaper
+# until the accelerator sets the pace. What do more workers do in its place?
+
+# %%
+START = Pipeline(batch_size=256, dataset=Samples(cpu_time="17.6 ms"),
+                 workers=Workers(4, cores=4), hardware="826.9 img/s")
+explore(START, {"dataset.cpu_time": (Q_("1 ms"), Q_("20 ms"))}, after="ladder-fix",
+        advice=False, workers=[1, 2, 4, 6, 8],
+        hardware=(Q_("200 img/s"), Q_("2000 img/s")))
+
+# %% [markdown]
 # ## Exercise 4.1: solve for the costs (6 points, in parts)
 #
-# With nothing cached and with a raw sample cached, the workers cannot keep up: they set the pace, and the
-# accelerator's time is hidden behind theirs. With a processed sample cached, the accelerator sets it. How long does
-# one worker take to *read* one image, and how long to *transform* it? Neglect collating.
+# With nothing cached and with a raw sample cached, the workers set the pace; with a processed sample cached,
+# the accelerator does. How long does one worker take to *read* one image, and how long to *transform* it?
+# Neglect collating.
 #
 # <details><summary>Hint 1</summary>
 #
 # With a raw sample cached, what do the workers still do, and for how long does a batch keep them all?
 #
 # </details>
-#
 # <details><summary>Hint 2</summary>
 #
-# If four workers need 100 ms for 8 images, each has 2 images in these 100 ms: 50 ms an image. You do not need all
-# three rates.
+# If four workers need 100 ms for 8 images, each has 2 images in these 100 ms: 50 ms an image.
 #
 # </details>
 
@@ -122,13 +192,12 @@ credit.total()
 # %% [markdown]
 # ## Exercise 4.2: predict the rate (5 points)
 #
-# Now the other way round: from what an image costs to read and to transform, predict the steps a second. Use the rule
-# of the first assignment: *stages on one resource add, stages on different resources overlap*. Reading and
-# transforming share the workers; the accelerator is another resource.
+# Now the other way round: from what an image costs to read and to transform, predict the steps a second.
+# *Stages on one resource add, stages on different resources overlap*.
 #
 # <details><summary>Hint</summary>
 #
-# How long do the workers take for a batch, and how long the accelerator? The longer one is the time between batches.
+# How long do the workers take for a batch, and how long the accelerator?
 #
 # </details>
 
@@ -167,121 +236,10 @@ check(steps_per_second(images[2], images[1], 256, 4, step), Q_("3.23 / s"), what
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## The article's table, solved
-#
-# Eight measured rates, six unknown times: compute, copy, the loader's overhead for a batch, reading, the transforms,
-# the faster transforms. Six rows fix them. The last two were not used and are *predicted*, by the same `Pipeline` as in
-# the first assignment: after the faster transforms, the raw images are also made 16 times smaller. (Both come out at
-# the accelerator's own pace, a rate that went in with another row. So they test less than they seem: only that the
-# workers are fast enough there.)
-
-# %%
-def apart(without, with_it):
-    """What comes in between two rates of steps a second, in ms."""
-    return 1000 / with_it - 1000 / without
-
-
-copy, overhead = apart(3.45, 3.33), apart(3.33, 3.23)
-read, transform = apart(1.72, 0.89), 1000 / 1.72
-faster = 1000 / 1.28 - read
-
-# %%
-def steps(after_compute, by_workers):
-    """Steps a second [a number] of the model; both are [ms] of a batch, the second what
-    all workers take for it."""
-    model = Pipeline(
-        batch_size=256,
-        dataset=Samples(cpu_time=Q_(by_workers * 4 / 256, "ms")),
-        workers=Workers(4, cores=4),
-        hardware=Accelerator(rate=Q_(256 * 3.45, "img/s"),
-                             step_overhead=Q_(after_compute, "ms")),
-    )
-    return model.solve().throughput.m_as("img/s") / 256
-
-# %%
-BY_WORKERS = [
-    ("processed sample", 3.23, 0.01, "overhead"),
-    ("raw sample", 1.72, transform, "transform"),
-    ("nothing", 0.89, transform + read, "read"),
-    ("nothing, faster transforms", 1.28, faster + read, "faster transform"),
-    ("raw sample, faster transforms", 3.23, faster, "predicted"),
-    ("nothing, both, small images", 3.23, faster + read / 16, "predicted")]
-
-# %%
-def eight_rows():
-    rows = [["device batch", 3.45, steps(0, 0.01), "compute"],
-            ["host batch", 3.33, steps(copy, 0.01), "copy"]]
-    rows += [[name, measured, steps(copy + overhead, work), use]
-             for name, measured, work, use in BY_WORKERS]
-    table(["cached", "measured", "model", "used to find"],
-          [[a, f"{b:.2f}", f"{c:.2f}", d] for a, b, c, d in rows])
-
-# %%
-def show_solved():
-    eight_rows()
-    batch = {"compute": 1000 / 3.45, "copy": copy, "overhead": overhead}
-    image = {"read": read / 64, "transform": transform / 64,
-             "faster transform": faster / 64}
-    for each, headers in ((batch, ["for a batch", "in all"]),
-                          (image, ["for an image", "in one worker"])):
-        print()
-        table(headers, [[part, Q_(time, "ms")] for part, time in each.items()])
-
-# %%
-after_fix = steps(copy + overhead, faster + read)
-below = {"it stays at 0.89": 0.9, "it rises, to less than 2": 2,
-         "it rises to 3.23 as well": 4}
-reveal("ladder-fix", next(said for said, most in below.items() if after_fix < most),
-       then=show_solved)
-
-# %% [markdown]
-# The transforms cost the workers more than reading, although the ladder says that reading adds twice as much.
-#
-# The model is one line: *the longer of compute + copy + overhead, and of what the workers do*. The copy stands with
-# compute because here both wait in one queue on the GPU, and so they add.
-#
-# Two other models are tempting. **The slowest stage sets the pace**, each stage by itself: then reading alone must
-# explain the rate with nothing cached. **Everything adds**: then each difference is the cost of one stage. What do
-# they say of the rate after the fix?
-
-# %%
-def show_others():
-    before, gpu = 1000 / 0.89, 1000 / 3.23
-    table(["model", "reading", "after the fix"], [
-        ["the slowest stage", Q_(before, "ms"),
-         "0.89 steps/s: faster transforms change nothing"],
-        ["everything adds", Q_(read, "ms"),
-         f"at most {1000 / (read + gpu):.2f} steps/s, even with free transforms"],
-        ["workers add, accelerator overlaps", Q_(read, "ms"),
-         f"1.28 steps/s with transforms of {faster:.0f} ms"]])
-    say(f"Measured were 1.28. To get there, a model in which everything adds needs "
-        f"transforms of "
-        f"{1000 / 1.28 - read - gpu:.1f} ms: a negative time.")
-
-# %%
-reveal("ladder-fix", then=show_others)
-
-# %% [markdown]
-# And the hidden stage: after the fix, with a raw sample cached, the transforms added *nothing*, since the accelerator
-# took longer. With nothing cached they still cost all four workers a good part of each batch. **Hidden is not free: a
-# stage behind a slower one shows when that one is mended**, or when something else comes to share its resource.
-#
-# The explorer starts with the article's costs and nothing cached. Make the workers' time for an image shorter until the
-# accelerator sets the pace. How far is that from the start, and what do more workers do in its place?
-
-# %%
-START = Pipeline(batch_size=256, dataset=Samples(cpu_time="17.6 ms"),
-                 workers=Workers(4, cores=4), hardware="826.9 img/s")
-explore(START, {"dataset.cpu_time": (Q_("1 ms"), Q_("20 ms"))}, after="ladder-fix",
-        advice=False, workers=[1, 2, 4, 6, 8],
-        hardware=(Q_("200 img/s"), Q_("2000 img/s")))
-
-# %% [markdown]
 # ## In your own words
 #
-# A colleague reads in this ladder that reading adds twice as much time as the transforms. They conclude that it keeps the
-# workers busy for twice as long. What do you answer, and which two rates do you show them? Two sentences.
-# Nobody marks this.
+# "Reading keeps the workers busy for twice as long as the transforms." Which two rates do you show? Nobody
+# marks this.
 
 # %% [markdown]
 # *Double-click here and write.*
@@ -292,9 +250,8 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Neither a ratio nor a difference is a cost. Times add up to the whole, so they can be solved for the costs.
-# - What workers do adds up, and the accelerator overlaps with it: two rates give the costs, and the costs give other rates.
-# - Test a model on rows that it was not fitted to, and look whether they could have failed it.
-# - A hidden stage still costs its workers. After each fix, climb again.
+# - Neither a ratio nor a difference is a cost. Times add up to the whole, so they can be solved for the
+#   costs.
+# - A hidden stage still costs its workers.
 #
-# **Next:** the bottleneck has a name. What do you do about it? [Notebook 5](05_pull_the_levers.ipynb): pull the levers.
+# **Next:** the bottleneck has a name. [Pull the levers](05_pull_the_levers.ipynb).

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 5. Pull the levers
 #
-# The ladder names the part that starves the accelerator, and there are some twenty things to change. **Which
-# lever do you pull, and what does it uncover?** In about MINUTES minutes you pull most of them on one
-# simulated job, write a function that finds the best one, and say what waiting costs.
+# The ladder names the part that starves the accelerator. **Which lever do you pull, and what does it
+# uncover?** In about MINUTES minutes you pull most of them on one simulated job, and write a function that
+# finds the best.
 
 # %% role="setup" id="setup-levers"
 import numpy as np  # noqa: F401 (for your answers too)
@@ -37,10 +37,12 @@ predict("slow-samples", unit="%", question="How much of the time is the accelera
 #
 # </details>
 
-# %% tags=["folded"]
+# %%
 naps = Jitter(slow_share=0.01, slow_time="400 ms")
 slow = Pipeline(dataset=Samples(cpu_time=Q_(13.25 / 8, "ms"), jitter=naps),
                 batch_size=8, workers=Workers(2, prefetch=2), hardware="20 ms")
+
+# %% tags=["folded"]
 LEVERS = {"as it is": {}, "deeper queue (8 each)": {"workers.prefetch": 8},
           "no fixed order": {"workers.in_order": False},
           "both": {"workers.prefetch": 8, "workers.in_order": False}}
@@ -107,8 +109,7 @@ check(late_batches(64, 0.0), 0.0, what="the share of late batches without slow s
 #
 # A made-up job with every fault at once, on 8 cores: small files on network storage, decoded and blurred
 # whole, float32 from pageable memory, `loss.item()` in every step. Get to more than 2,000 img/s with as few
-# changes as you can. After each, ask what **binds** *now*, that is, sets the pace of all: workers, a copy
-# between two steps, or the loop?
+# changes as you can. After each, ask what **binds** *now*, that is, sets the pace of all.
 
 # %% tags=["folded"]
 def costs(batch_size, packed_in_shards=False, decoded_offline=False,
@@ -208,18 +209,13 @@ HTML("".join(map(levers_of, PARTS)))
 # %% [markdown]
 # ## Exercise 5.2: the best lever (5 points)
 #
-# Pull each lever alone, and keep the one that gains most. `levers` names the changes, such as `{"a deeper
+# Find the lever that gains most when it is pulled alone. `levers` names the changes, such as `{"a deeper
 # queue": {"workers.prefetch": 8}}`; `pipeline.replace(changes)` applies one.
 #
-# <details><summary>Hint 1</summary>
+# <details><summary>Hint</summary>
 #
-# `pipeline.simulate().throughput` is what you want more of. Is a busier accelerator the same?
-#
-# </details>
-# <details><summary>Hint 2</summary>
-#
-# `max(levers, key=...)` finds a name; the key is a function of a name that simulates. Then compare with the
-# pipeline as it was.
+# `pipeline.simulate().throughput` is what you want more of. `max(levers, key=...)` finds a name; the key is a
+# function of a name. Then compare with the pipeline as it was.
 #
 # </details>
 
@@ -281,12 +277,12 @@ check(best_lever(starved.replace(workers=16), to_try), "a faster accelerator", w
 predict("epoch-gap", unit="%", question="How busy is the accelerator over many epochs, "
                                         "in percent?")
 
-# %% tags=["folded"]
+# %%
 short = Pipeline(dataset=Samples(cpu_time="2 ms"), batch_size=32, hardware="20 ms",
                  workers=Workers(4, start_up="1 s"))
 many = {"batches": 1000, "epoch_batches": 100, "replicas": 1, "warm_up": 100}
 
-
+# %% tags=["folded"]
 def draw_epochs(persistent_workers=False, epoch_batches=100, start_up_s=1.0):
     made = short.replace(workers=Workers(4, start_up=Q_(start_up_s, "s"),
                                          persistent=persistent_workers))
@@ -310,12 +306,11 @@ explore(draw_epochs, after="epoch-gap", persistent_workers=False,
         epoch_batches=[20, 50, 100, 200, 500], start_up_s=(0.0, 4.0, 0.5))
 
 # %% [markdown]
-# With `persistent_workers=True` only the first batch of an epoch is waited for. Short epochs lose the most.
+# With `persistent_workers=True` only the first batch of an epoch is waited for.
 #
 # ## Exercise 5.3: dollars an hour (5 points, in parts)
 #
-# An accelerator that waits is paid for all the same. Eight workers feed an A100 that trains ResNet-50, at 2
-# dollars an hour:
+# Eight workers feed an A100 that trains ResNet-50, at 2 dollars an hour:
 
 # %%
 here = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8,
@@ -328,15 +323,10 @@ here.bill(price="2 USD/h", samples=1_281_167)
 # much may that add to the price of an hour, so that the same training costs no more than before? Return both,
 # first what is burned.
 #
-# <details><summary>Hint 1</summary>
+# <details><summary>Hint</summary>
 #
-# What do a million samples cost at the old rate, and at the new one? The whole hour is paid for, not only the
-# busy part.
-#
-# </details>
-# <details><summary>Hint 2</summary>
-#
-# At the limit, `(price + added) / better_rate` is `price / rate`. Solve that for `added`.
+# The whole hour is paid for, not only the busy part. At the limit, `(price + added) / better_rate` is `price
+# / rate`. Solve that for `added`.
 #
 # </details>
 
@@ -402,9 +392,8 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Fast enough on average is not fast enough: a late batch holds up the ones behind it, and each epoch begins
-#   with an empty queue.
+# - Fast enough on average is not fast enough: a late batch holds up the ones behind it.
 # - A lever gains only if it touches what binds. Pull one, measure, ask again.
-# - Compare throughput, and the price of a sample. Utilization also rises when the accelerator gets slower.
+# - Compare throughput. Utilization also rises when the accelerator gets slower.
 #
 # **Next:** the levers that make [the work itself less](06_less_work.ipynb).

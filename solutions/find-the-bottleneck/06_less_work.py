@@ -1,40 +1,30 @@
 # %% [markdown]
 # # 6. Less work, fewer bytes
 #
-# More workers and deeper queues spread the same work. Some levers make the work itself less, or move it beside something else.
-# **What does a sample really cost, in what order, in which format, in which type, and who pays for it?**
-#
-# In about MINUTES minutes you will
-#
-# - try some levers on your own machine: the order of stages, offline preparation, file formats,
-# - write the rules for the cost of an order, and for a copy in turn with the step or beside it,
-# - see what mixed precision does to a job that is nearly starved, and choose levers for a case.
+# Some levers make the work itself less, or move it beside something else. **What does a sample really cost,
+# and who pays for it?** In about MINUTES minutes you choose levers for a case.
 
 # %% role="setup" id="setup-work"
+import time
 from io import BytesIO
 
-import numpy as np
+from IPython.display import display
 from PIL import Image, ImageFilter
 
-from starvelab import PUBLISHED, Accelerator, Hardware, Link, Models, Pipeline, Q_
-from starvelab import Samples
+from starvelab import PUBLISHED, Accelerator, Datasets, Hardware, Link, Models
+from starvelab import Pipeline, Q_, Samples
 from starvelab.checks import check
-from starvelab.host import has_processes
 from starvelab.measure import diagnose, photos
-from starvelab.show import loader_timeline, table
+from starvelab.show import loader_timeline, svg, table
 from starvelab.tables import percent
-from starvelab.widgets import explore, predict, progress, reveal
+from starvelab.widgets import Drawing, explore, predict, progress, reveal
 
 # %% [markdown]
-# ## Less work for a sample
+# ## The order of stages
 #
-# Work follows pixels. Blurring a photograph of a million pixels to keep a twentieth of it is waste, and so is decoding the same
-# JPEG in every epoch. `best` gives the shortest of five runs, since other programs can only make a run longer.
+# Work follows pixels. Blurring a photograph of a million pixels to keep a twentieth of it is waste:
 
-# %%
-import time
-
-
+# %% tags=["folded"]
 def best(work, repeats=5):
     def once():
         start = time.perf_counter()
@@ -42,52 +32,21 @@ def best(work, repeats=5):
         return time.perf_counter() - start
     return Q_(1e3 * min(once() for _ in range(repeats)), "ms")
 
-# %%
+
 photo = Image.open(BytesIO(photos("500 KB", count=1).read(0))).convert("RGB")
 blur, crop = ImageFilter.GaussianBlur(4), (400, 300, 624, 524)
-table(["order", "time for a sample"], [["blur, then crop",
-                                        best(lambda: photo.filter(blur).crop(crop))],
-                                       ["crop, then blur", best(
-                                           lambda: photo.crop(crop).filter(blur))]])
+table(["order", "time for a sample"], [
+    ["blur, then crop", best(lambda: photo.filter(blur).crop(crop))],
+    ["crop, then blur", best(lambda: photo.crop(crop).filter(blur))]])
 
 # %% [markdown]
-# The two results differ by a rim as wide as the blur reaches, where pixels from outside are missing. Crop with that much margin
-# if it matters. A random color shift would commute without any: order is free only where you know that it is.
-#
-# Now decode and scale down once, store the result as an array, and let each epoch map it into memory:
-
-# %%
-from pathlib import Path
-from tempfile import TemporaryDirectory
-
-scratch = TemporaryDirectory(ignore_cleanup_errors=True)
-store, jpegs = Path(scratch.name), photos("100 KB")
-
-
-def small(index):
-    photo = Image.open(BytesIO(jpegs.read(index)))
-    return np.asarray(photo.convert("RGB").resize((256, 256)))
-
-# %%
-np.save(store / "decoded.npy", np.stack([small(index) for index in range(len(jpegs))]))
-mapped = np.load(store / "decoded.npy", mmap_mode="r")
-table(["a sample in each epoch", "time", "stored"], [
-    ["read, decode, scale down", best(lambda: small(7)), jpegs.mean_size.to("KB")],
-    ["copy out of the memory map", best(lambda: mapped[7].copy()),
-     Q_(mapped[7].nbytes / 1000, "KB")]])
-
-# %% [markdown]
-# Look at both columns: the CPU's work is all but gone, and the bytes went *up*. On a storage that was nearly busy
-# this lever moves the wall there. What is random (crop, flip, colors) must stay in the epoch: prepare or cache only what comes
-# before it.
-#
 # ## Exercise 6.1: what an order costs (3 points)
 #
 # Each stage takes a time that follows the pixels it is given, and passes a share of them on.
 #
 # <details><summary>Hint</summary>
 #
-# Go through the stages with the share of pixels that is left. Charge a stage for what *reaches* it, then reduce the share.
+# Charge a stage for what *reaches* it, then reduce the share of pixels that is left.
 #
 # </details>
 
@@ -127,107 +86,44 @@ check(time_in_order([(Q_("0.01 s"), 0.1), (Q_("30 ms"), 0.5), crop_]), Q_("13.2 
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## Formats
+# ## The first epoch, and each later one
 #
-# The same 400 samples of 12 KB as 400 files, as one tar archive (a *shard*), and as one memory-mapped array.
+# A host reads ImageNet from a storage of 100 MB/s, and half of it fits into memory. The first epoch finds
+# nothing there.
 
 # %%
-import tarfile
-
-for index in range(400):
-    (store / f"{index}.bin").write_bytes(bytes(12_000))
-with tarfile.open(store / "shard.tar", "w") as shard:
-    for index in range(400):
-        shard.add(store / f"{index}.bin", arcname=f"{index}.bin")
-np.save(store / "shard.npy", np.zeros((400, 12_000), np.uint8))
+predict("warm-epochs", unit="%", question="Which share of its reads does a later epoch "
+                                          "find in memory, in percent?")
 
 # %%
-def from_tar():
-    with tarfile.open(store / "shard.tar") as shard:
-        return [shard.extractfile(member).read() for member in shard]
+cold = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256,
+                workers=8, dataset=Datasets.ImageNet, storage="100 MB/s",
+                assumptions=PUBLISHED)
+whole = Datasets.ImageNet.samples * Datasets.ImageNet.sample_size
+warm = cold.epochs(memory=whole / 2)
+reveal("warm-epochs", Q_(100 * warm.cached_fraction, "%"), then=lambda: warm)
 
+# %% tags=["folded"]
+def draw_memory(fits=0.5, evicts=True):
+    found = cold.epochs(memory=max(fits, 0.01) * whole, evicts=evicts)
+    shares = {"from memory": found.cached_fraction,
+              "from storage": 1 - found.cached_fraction}
+    return Drawing(svg.share_bars(shares, title=found.summary), found.summary,
+                   found.headers, found.rows)
 
-ways = {"400 files": lambda: [(store / f"{index}.bin").read_bytes()
-                              for index in range(400)],
-        "one tar": from_tar,
-        "one array, memory-mapped": lambda: [row.copy()
-            for row in np.load(store / "shard.npy", mmap_mode="r")]}
-table(["stored as", "time for a sample"],
-      [[name, best(way) / 400] for name, way in ways.items()])
+# %%
+explore(draw_memory, after="warm-epochs", fits=(0.1, 1.0, 0.1), evicts=True)
 
 # %% [markdown]
-# Surprised by the tar? These files were written a moment ago and still lie in memory, where opening one costs next to nothing,
-# and Python's `tarfile` has headers to read. Shards pay where an *open* is dear: over a network each costs a round trip. On the
-# board of the last notebook that is `packed in shards`, and it was worth something. Measure where your data lie.
+# The page cache evicts samples before they are read again. From half on the CPU sets the pace.
 #
-# Text is another format that costs. `np.loadtxt` parses numbers one after the other; the usual advice is to parse chunks in
-# parallel. But a process that shall begin at line 15,000 does so by `skiprows`, which reads the lines before it, one by one.
-
-# %%
-rows_, parts = 20_000, 4
-values = np.random.default_rng(0).random((rows_, 16))
-np.savetxt(store / "table.txt", values, fmt="%.6f")
-np.save(store / "table.npy", values)
-each = rows_ // parts
-lines = sum(part * each + each for part in range(parts))
-print(f"{parts} chunks read {lines:,} lines of a file that has {rows_:,}: "
-      f"{lines / rows_:g} times the file.")
-
-# %%
-if has_processes():
-    from loky import get_reusable_executor
-    pool = get_reusable_executor(max_workers=2)
-else:
-    print("A browser starts no processes, so the table below has two rows. For the "
-          "others, run this notebook on your own machine (make lab) or on Binder.")
-
-
-def in_chunks():
-    chunks = [pool.submit(np.loadtxt, store / "table.txt", skiprows=n * each,
-                          max_rows=each) for n in range(parts)]
-    return np.concatenate([chunk.result() for chunk in chunks])
-
-# %%
-ways = {"np.loadtxt": (lambda: np.loadtxt(store / "table.txt"), 3),
-        "np.load (.npy)": (lambda: np.load(store / "table.npy"), 3)}
-if has_processes():
-    ways = {"starting two processes, then chunks": (in_chunks, 1),
-            "chunks, processes running": (in_chunks, 3), **ways}
-table(["way", "time"], [[name, best(work, repeats)]
-                        for name, (work, repeats) in ways.items()])
-if has_processes():
-    pool.shutdown()
-
-# %% [markdown]
-# Whatever the other rows say, the last one is in another class: not parsing beats parsing in parallel. Two running
-# processes may win a little; starting them costs many times that, and the lines they skip and the numbers they send back
-# cost something too.
+# ## Copies beside the step
 #
-# ## Fewer bytes, and copies beside the computation
-#
-# A batch of float32 is four times as large as the same pixels in uint8, wherever it goes: from a worker to the loop, and over the
-# link. Handing it over by pickling, as a plain queue between processes does, here and now:
+# A copy runs *beside* the computing if the batch lies in pinned memory, the copy is asked for with
+# `non_blocking=True`, and it has a stream of its own. Without one of these it takes its turn. In turn first,
+# then beside:
 
-# %%
-import pickle
-
-pixels = np.ones((32, 3, 224, 224), np.uint8)
-rows = []
-for batch in (pixels, pixels.astype(np.float32)):
-    handed_over = best(lambda: pickle.loads(pickle.dumps(batch)))  # noqa: B023
-    rows.append([str(batch.dtype), Q_(batch.nbytes / 1e6, "MB"), handed_over,
-                 Q_(batch.nbytes / 12e6, "ms")])
-table(["a batch of 32", "size", "handed over (pickled)", "at 12 GB/s over the link"],
-      rows)
-
-# %% [markdown]
-# A copy runs *beside* the computing if the batch lies in pinned memory, the copy is asked for with `non_blocking=True`, and it has
-# a stream of its own. Without one of these it takes its turn between two steps. Compare the gaps in the accelerator's lane,
-# copies in turn first:
-
-# %%
-from IPython.display import display
-
+# %% tags=["folded"]
 # 16 MB of pixels at 2 GB/s are 8 ms
 fast = Pipeline(dataset=Samples(cpu_time="0.625 ms", transfer="500 KB"), batch_size=32,
                 workers=2, link=Link("2 GB/s", overlaps=False), hardware="15 ms")
@@ -240,15 +136,10 @@ loader_timeline(fast.replace({"link.overlaps": True}).simulate(**short), batches
 #
 # The workers are fast enough here. How long is it from one batch to the next?
 #
-# <details><summary>Hint 1</summary>
+# <details><summary>Hint</summary>
 #
-# First the copy: how many bytes has the whole batch, and how long does the link take for them?
-#
-# </details>
-#
-# <details><summary>Hint 2</summary>
-#
-# In turn, copy and step use the accelerator one after the other. Beside each other, the link and the accelerator are two resources.
+# How many bytes has the whole batch, and how long does the link take for them? In turn, copy and step use the
+# accelerator one after the other. Beside each other, they are two resources.
 #
 # </details>
 
@@ -290,35 +181,24 @@ check(period(256, 3 * 224 * 224, 1, Q_("12 GB/s"), Q_("10 ms"), True), Q_("10 ms
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# One more way to lose this: a loop that asks for `loss.item()` every step waits for the step to end. If it only then orders the
-# next copy, as this loop does, everything is in turn again. (A prefetcher that has ordered the copy before keeps it beside.)
-
-# %%
-rows = []
-for beside in (False, True):
-    for asks in (True, False):
-        changes = {"link.overlaps": beside, "hardware.in_flight": 1 if asks else 2}
-        s = fast.replace(changes).simulate(batches=220, replicas=1, warm_up=20)
-        copies = "beside the step" if beside else "in turn"
-        rows.append([copies, asks, Q_(s.periods[0], "ms"), percent(s.utilization)])
-table(["copies", "loss.item() each step", "from batch to batch", "busy"], rows)
-
-# %% [markdown]
 # ## Mixed precision
 #
-# NVIDIA measured ResNet-50 training on one A100 (DeepLearningExamples, PyTorch): 938 img/s in TF32, 2,470 img/s with mixed
-# precision. That is 2.6 times as fast, for a few lines of code. Your job runs in TF32, and the GPU is busy all the time, behind eight
-# ordinary workers. One of them alone prepares 145.6 img/s (measured by Lotus, as in the first assignment).
+# NVIDIA measured ResNet-50 training on one A100 (DeepLearningExamples, PyTorch): 938 img/s in TF32, 2,470
+# img/s with mixed precision. Your job runs in TF32, and the GPU is busy all the time, behind eight ordinary
+# workers. One of them alone prepares 145.6 img/s (measured by Lotus).
 
 # %%
 predict("mixed-precision", unchanged=1,
         question="How many times as fast does this job train with mixed precision?")
 
-# %%
+# %% tags=["folded"]
+job = Pipeline(model=Models.ResNet50, batch_size=256, workers=8,
+               hardware=Accelerator(Hardware.Cloud.A100, precision="tf32"),
+               assumptions=PUBLISHED)
+
+
 def trained(workers, precision):
-    a100 = Accelerator(Hardware.Cloud.A100, precision=precision)
-    return Pipeline(model=Models.ResNet50, hardware=a100, batch_size=256,
-                    workers=workers, assumptions=PUBLISHED).solve()
+    return job.solve({"hardware.precision": precision}, workers=workers)
 
 
 def show_precision():
@@ -328,40 +208,37 @@ def show_precision():
             for step in [trained(w, p)]]
     table(["workers", "precision", "throughput", "GPU busy", "binds"], rows)
 
-# %%
+
 faster = (trained(8, "fp16").throughput / trained(8, "tf32").throughput).m_as("")
+
+# %%
 reveal("mixed-precision", faster, then=show_precision)
 
 # %% [markdown]
-# Together the eight prepare 1,090 img/s and no more (measured by Lotus). The faster the GPU, the sooner it starves. A *lower* utilization is here the sign of progress; what counts is
-# throughput. The same holds for the batch size: a larger one spreads the fixed cost of a step, and the workers are wanted sooner.
-#
-# Move the workers, the batch size and the precision. From how many workers on does mixed precision keep its full gain?
+# The faster the GPU, the sooner it starves. From how many workers on does mixed precision keep its full gain?
 
 # %%
-explore(Pipeline(model=Models.ResNet50, batch_size=256, workers=8,
-                 hardware=Accelerator(Hardware.Cloud.A100, precision="tf32"),
-                 assumptions=PUBLISHED),
-        {"hardware.precision": ["tf32", "fp16"]}, after="mixed-precision", advice=False,
-        workers=[4, 8, 16, 24, 32, 38], batch_size=[32, 64, 128, 256, 512])
+explore(job, {"hardware.precision": ["tf32", "fp16"]}, after="mixed-precision",
+        advice=False, workers=[4, 8, 16, 24, 32, 38],
+        batch_size=[32, 64, 128, 256, 512])
 
 # %% [markdown]
 # ## Exercise 6.3: choose the levers (6 points, read by a person)
 #
-# A group trains on microscope images: JPEGs of 2048 x 2048 pixels on a local NVMe drive, of which the model sees 256 x 256. Four
-# workers on a host with 16 cores decode, blur the whole image, crop at random, normalize, and send float32 in batches of 32. All
-# four compute all the time. This is their ladder:
+# A group trains on microscope images: JPEGs of 2048 x 2048 pixels on a local NVMe drive, of which the model
+# sees 256 x 256. Four workers on a host with 16 cores decode, blur the whole image, crop at random,
+# normalize, and send float32 in batches of 32. All four compute all the time. This is their ladder:
 
-# %%
+# %% tags=["folded"]
 case = diagnose({"nothing": "640 ms", "raw sample": "620 ms",
                  "decoded sample": "400 ms", "processed sample": "90 ms",
                  "host batch": "84 ms", "device batch": "60 ms"})
 table(case.headers, case.rows)
 
 # %% [markdown]
-# One colleague wants a faster drive, another one mixed precision. In five to eight sentences: what binds, and how does the
-# ladder show it? Which two or three levers do you pull first, and why does each work *here*? What do you say to the two
-# colleagues, and what do you expect to bind afterwards?
+# One colleague wants a faster drive, another one mixed precision. In five to eight sentences: what binds, and
+# how does the ladder show it? Which two or three levers do you pull first, and why does each work *here*?
+# What do you say to the two colleagues, and what do you expect to bind afterwards?
 
 # %% [markdown] role="essay" id="choose-levers" points=6
 # The CPU binds. The ladder falls by 310 ms when the transforms are cached and by 220 ms when decoding is, so nearly all of the 640
@@ -387,9 +264,7 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Work follows pixels, copies follow bytes, opening follows files. Do less, do it once, do it beside something else.
-# - Decoding offline takes the CPU's work away, and adds bytes: the wall may move to the drive.
-# - A copy in turn adds to the step; a copy beside it only has to be shorter.
-# - The faster the accelerator, the sooner it starves.
+# - Do less, do it once, do it beside something else.
+# - Half of the data in memory serves less than half of the reads.
 #
-# **Next:** the walkthrough itself, held against measurements. [Notebook 7](07_reality_check.ipynb).
+# **Next:** the first assignment's answers, held [against measurements](07_reality_check.ipynb).

@@ -1,15 +1,8 @@
 # %% [markdown]
 # # 8. The model against measurements
 #
-# You have taken [the walkthrough](https://github.com/harvard-edge/cs249r_book/blob/ea6dae3053823dfeee97d93d0f370501b514e001/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
-# apart, and put published figures in its place. **How far off is the model that you would use
-# instead, and what may it decide?**
-#
-# In about MINUTES minutes you will
-#
-# - share one drive among several GPUs, on a real medical workload,
-# - hold the model to eight published measurements, and see how near to each of them it was from the start,
-# - report errors honestly, and audit a claim.
+# You have put published figures in the place of round numbers. **How far off is that model, and what may it
+# decide?** In about MINUTES minutes you hold it to eight published measurements, and audit a claim.
 
 # %% role="setup" id="setup-unseen"
 from statistics import median  # for your answers too
@@ -23,21 +16,18 @@ from starvelab.widgets import explore, predict, progress, reveal
 a100, resnet = Hardware.Cloud.A100, Models.ResNet50
 
 # %% [markdown]
-# ## A real medical workload, and several GPUs
+# ## One drive, several GPUs
 #
-# The walkthrough's medical case is 5 MB, a round number. The real one in the MLPerf benchmarks is KiTS19: volumes of 146.6 MB
-# on average, with a standard deviation of 68.3. An A100 takes 7 of them in a step of 0.636 s, an H100 in 0.323 s
-# (mlcommons/storage, unet3d_a100 and unet3d_h100), and a worker needs about 184 ms for one (Lotus, Table II). In the first
-# assignment a single GPU read them. A host has eight, and they share its cores and its drive.
-#
-# 64 workers on 128 cores, one NVMe drive of 7 GB/s.
+# KiTS19 has medical scans of 146.6 MB on average. An A100 takes 7 of them in a step of 0.636 s, an H100 in
+# 0.323 s (mlcommons/storage), and a worker needs about 184 ms for one (Lotus, Table II). The host has 64
+# workers on 128 cores, one NVMe drive of 7 GB/s.
 
 # %%
-volumes = Samples(size=Datasets.KiTS19.sample_size,
-                  cpu_time=Datasets.KiTS19.preparation_time)
 kits = Pipeline(
-    model=Models.UNet3D, hardware=a100, batch_size=7, dataset=volumes,
-    workers=Workers(64, cores=128), storage=Storage.NVMe_Gen4, assumptions=PUBLISHED,
+    model=Models.UNet3D, hardware=a100, batch_size=7, storage=Storage.NVMe_Gen4,
+    dataset=Samples(size=Datasets.KiTS19.sample_size,
+                    cpu_time=Datasets.KiTS19.preparation_time),
+    workers=Workers(64, cores=128), assumptions=PUBLISHED,
 )
 predict("shared-drive", unit="%", question="Eight A100s share that drive. How busy is "
                                            "each of them, in percent?")
@@ -49,7 +39,7 @@ predict("shared-drive", unit="%", question="Eight A100s share that drive. How bu
 #
 # </details>
 
-# %%
+# %% tags=["folded"]
 def show_sharing():
     gpus = a100, Hardware.Cloud.H100
     show.table(["GPUs", "A100s would read", "busy", "binds", "H100s would read", "busy",
@@ -65,9 +55,8 @@ reveal("shared-drive", Q_(100 * kits.solve({"hardware.count": 8}).utilization, "
        then=show_sharing)
 
 # %% [markdown]
-# The benchmark asks that each accelerator be busy for 90 % of the time (mlcommons/storage, unet3d_a100, `metric: au`). One drive
-# does that for four A100s, and for two H100s. *A GPU that is twice as fast halves the number of GPUs you can feed*: the
-# wall stays where it is, and you run into it sooner.
+# The benchmark asks that each be busy for 90 % of the time (mlcommons/storage). One drive does that for four
+# A100s, and for two H100s.
 
 # %%
 explore(kits.replace({"hardware.count": 8}, storage=Q_("7 GB/s")),
@@ -76,25 +65,20 @@ explore(kits.replace({"hardware.count": 8}, storage=Q_("7 GB/s")),
         storage=(Q_("1 GB/s"), Q_("30 GB/s")))
 
 # %% [markdown]
-# And what does *this* model leave out? Its drive is read for ever. But KiTS19 has 168 volumes for training: 24.6 GB. A host with more
-# memory than that to spare may keep them there after the first epoch, and then the drive does nothing at all. A benchmark of
-# storage has to use more data than fits; your own training does not. The model is right about the drive, and may be wrong about
-# you.
+# In this model the drive is read for ever. KiTS19 has 168 volumes for training: 24.6 GB. A host with more
+# memory keeps them after the first epoch.
 #
 # ## The model against the world
 #
-# Enough of the walkthrough. How good is what we put in its place? Eight published measurements, of accelerators, a loader and
-# a link. `PUBLISHED` predicts six of them as it is; for two, a rate is extrapolated from an older accelerator. The figures that
-# each prediction starts from stand in the catalogue or in the code, and none of them is the figure it predicts. But some are near
-# relatives: where eight GPUs are predicted, the catalogue has the rate of one, and the figure of the link is the lower end of
-# what the catalogue says of it. A test on relatives is easier than one on strangers.
+# Eight published measurements, of accelerators, a loader and a link. `PUBLISHED` predicts six of them as it
+# is; for two, a rate is extrapolated from an older accelerator.
 
 # %%
 predict("typical-error", unit="%", between=(0, None),
         question="How large is the model's typical (median) error on these eight, in "
                  "percent?")
 
-# %%
+# %% tags=["folded"]
 def eight(hardware, batch_size, workers, **qualified):
     """Eight accelerators on one host; DALI's threads, 10 for each A100 and 8 for each
     V100, share its cores."""
@@ -102,7 +86,7 @@ def eight(hardware, batch_size, workers, **qualified):
     return Pipeline(model=resnet, hardware=host, batch_size=batch_size, workers=workers,
                     assumptions=PUBLISHED).solve()
 
-# %%
+
 def on_h100(rate, model):
     """What an H100 does, from what an A100 was measured to do."""
     found = extrapolate_rate(rate, model=model, measured_on=a100,
@@ -110,7 +94,7 @@ def on_h100(rate, model):
     return Pipeline(hardware=found, batch_size=7, workers="1e9 img/s",
                     assumptions=PUBLISHED)
 
-# %%
+
 v100, threads = Hardware.Cloud.V100, Workers(64, kind="pool")
 # which decodes on the GPU
 mxnet = eight(a100, 512, "1e9 img/s", rate=Framework("MXNet"))
@@ -122,20 +106,14 @@ rows = [
      eight(v100, 112, threads, precision="fp32").throughput],
     ["MXNet AMP, 8 A100", Q_("26673.72 img/s"), mxnet.throughput],
 ]
-
-# %%
 rows = [[f"ResNet-50, {what}", *values, "NVIDIA/DeepLearningExamples"]
         for what, *values in rows]
-
-# %%
 mlperf = on_h100(Q_("27170 img/s") / 8, resnet).solve({"hardware.count": 8})
 unet = on_h100(Q_("7 img") / Q_("0.636 s"), Models.UNet3D).solve()
 # only a loader, or a link: nothing waits for it
 alone = Pipeline(hardware="1e9 img/s", assumptions=PUBLISHED)
 loader = alone.solve(batch_size=128, workers=Workers(64, cores=32))
 copy = alone.solve(batch_size=1, dataset=Samples(transfer="1 MB"), link=Links.PCIe4_x16)
-
-# %%
 rows += [
     ["ResNet-50, MLPerf, 8 H100", Q_("56050 img/s"), mlperf.throughput,
      "MLPerf Training v3.0"],
@@ -146,7 +124,7 @@ rows += [
      "ZaidQureshi/bam, issue 54"],
 ]
 
-# %%
+
 def show_rows():
     errors = [100 * ((predicted / measured).m_as("") - 1)
               for _, measured, predicted, _ in rows]
@@ -159,23 +137,17 @@ def show_rows():
                              [f"{error:+.1f} %" for error in errors],
                              axis="error of the prediction (%)", caption=spread)
 
-# %%
+
 off = [abs((predicted / measured).m_as("") - 1) for _, measured, predicted, _ in rows]
+
+# %%
 reveal("typical-error", Q_(100 * median(off), "%"), then=show_rows)
 
 # %% [markdown]
-# Look at the *signs*, too, and beware: for a rate a positive error means too fast, for the one step *time* too slow. The model
-# promises too little where it takes a figure from one machine to another (an H100 from an A100, a loader from other cores), as if
-# the hardware and the software around it had stood still. It promises too much where eight GPUs share something.
-#
-# ## An error that was a discovery
-#
-# The worst row is eight V100s in mixed precision, 15 % too fast. There is an obvious excuse: eight GPUs *synchronize*. After each
-# step they exchange their gradients, and the prediction knows nothing of that. A step of eight takes 33 ms longer than a
-# step of one. Do you believe the excuse? Here are more pairs from the same tables. The model is the same in all, so as many gradients
-# are exchanged.
+# The worst row is eight V100s in mixed precision, 15 % too fast. An obvious excuse: they *synchronize*. A
+# step of eight takes 33 ms longer than a step of one. The same model, and as many gradients:
 
-# %%
+# %% tags=["folded"]
 def lost(one, eight, batch_size):
     """What a step of eight takes longer than a step of one."""
     return (8 * Q_(batch_size, "img") / Q_(eight) - Q_(batch_size, "img") / Q_(one)).to(
@@ -192,34 +164,23 @@ show.table(["eight of them", "lost in each step"], [
 # %% [markdown]
 # <details><summary>What the table says of the excuse</summary>
 #
-# In full precision the gradients are no smaller, and the same V100s lose 9 ms. With MXNet, which decodes on the GPU, they lose
-# 4 ms. So most of the 33 ms is no synchronization. In mixed precision each GPU asks for images three times as fast, of the same
-# 40 cores, and *waits for them*. This was starvation, and the first version of this notebook called it communication.
+# In full precision the same V100s lose 9 ms. With MXNet, which decodes on the GPU, they lose 4 ms. So most of
+# the 33 ms is no synchronization: the GPUs *waited for images*.
 #
 # </details>
 #
-# The worst row is in the table on purpose, so that the table does not promise too much. The full list, what each row rests on,
-# which published figures are not predicted and why, and every guess are printed by `python -m benchmarks.validation --left-out` in the
-# repository.
-#
-# What does an error of that size mean? A verdict survives it where one resource takes longer than all others by more than the
-# error. In the worst row two were close, the threads of the loader and the GPUs, and there the model called GPUs fed that
-# starved. Nor can it settle whether a change brings five percent: for that you measure.
+# A verdict survives such an error where one resource takes longer than all others by more than that. [All
+# errors](https://github.com/starvelab/starvelab/blob/main/docs/how-right.md).
 #
 # ## Exercise 8.1: an honest summary (6 points, in parts)
 #
-# `pairs` is a list of `(predicted, measured)`, plain numbers. Return three numbers: the most negative error, the typical
-# error, and the most positive one. An error is *relative to what was measured* and has a sign: negative where the prediction was too
+# `pairs` is a list of `(predicted, measured)`. Return the most negative error, the typical error, and the
+# most positive one. An error is *relative to what was measured*, and negative where the prediction was too
 # low. Typical is the **median of the sizes**, without their signs. All as shares: 0.1, not 10 %.
 #
-# <details><summary>Hint 1</summary>
+# <details><summary>Hint</summary>
 #
-# Make a list of signed errors first. The smallest and the largest of it are the first and the last number.
-#
-# </details>
-# <details><summary>Hint 2</summary>
-#
-# One error is `(predicted - measured) / measured`; its size is `abs(...)` of that. `median` is imported above.
+# One error is `(predicted - measured) / measured`; its size is `abs(...)` of that. `median` is imported.
 #
 # </details>
 
@@ -262,13 +223,11 @@ credit.total()
 # %% [markdown]
 # ## Exercise 8.2: audit a claim (6 points, read by a person)
 #
-# A colleague writes: *"Our host with eight A100s trains ResNet-50 on ImageNet at 27,000 images a second. 64 PyTorch workers prepare
-# them, and the one NVMe drive is what holds us back."* Audit this, or a claim of your own choosing (with its source). In six to ten sentences:
-# what does the claim leave unsaid, what do the published figures and the model say to each part, how large is the gap beside the
-# model's own error, and which one measurement would settle it?
-#
-# Start from this cell if you like. With the walkthrough's assumptions it even agrees that the drive binds. Change what you do not
-# believe.
+# *"Our host with eight A100s trains ResNet-50 on ImageNet at 27,000 images a second. 64 PyTorch workers
+# prepare them, and the one NVMe drive is what holds us back."* Audit this, or a claim of your own choosing
+# (with its source), in six to ten sentences: what does it leave unsaid, what do the published figures and the
+# model say to each part, how large is the gap beside the model's own error, and which one measurement would
+# settle it? With round numbers the model even agrees that the drive binds:
 
 # %%
 claim = Pipeline(hardware=Accelerator(rate="3375 img/s", count=8), batch_size=256,
@@ -303,8 +262,7 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - A GPU that is twice as fast halves the number of GPUs that one drive can feed.
 # - Never test a model on what it was fitted to. Report the typical error, the worst, and the signs.
-# - A verdict stands where the slowest resource is ahead by more than the model's error. For the last ten percent, measure.
+# - For the last ten percent, measure.
 #
-# **Next:** enough of published figures. [Notebook 9](09_your_own_job.ipynb): does a job that you have wait for its data?
+# **Next:** does [a job that you have](09_your_own_job.ipynb) wait for its data?

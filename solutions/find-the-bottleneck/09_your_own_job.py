@@ -1,16 +1,13 @@
 # %% [markdown]
 # # 9. Your own job
 #
-# Until here every pipeline was this lab's own. People have a training script that somebody else wrote, and a GPU that is often
-# idle. **Does the job wait for its data, how many workers should it have, and what will they bring?**
-#
-# In about MINUTES minutes you will
-#
-# - run `starvelab doctor` on a training script, and check its verdict and its advice,
-# - read the trace of a GPU that computes too little and does not wait for data,
-# - watch a loop of your own, and take a report home.
+# You have a training script that somebody else wrote. **Does it wait for its data, how many workers should it
+# have, and what will they bring?** In about MINUTES minutes you check what `starvelab doctor` says, and watch
+# a loop of your own.
 
 # %% role="setup" id="setup-own-job"
+import time
+
 from starvelab import Pipeline, Q_, Samples, Workers
 from starvelab.checks import Credit, check
 from starvelab.jobs import advise, read_trace, watch
@@ -24,22 +21,11 @@ from starvelab.widgets import (Drawing, explore, predict, progress, report, reve
 # %% [markdown]
 # ## A script that somebody else wrote
 #
-# The next cell puts `job.txt` beside this notebook: photographs, PyTorch's `DataLoader` and a training loop. Its training step
-# takes as long as an accelerator would; the rest is real work. It has one fault. Open the file and read it. (Python does not
-# ask for the ending of a script's name.)
-#
-# Where PyTorch is installed, run it in a terminal. Nothing in the script has to change for that:
-#
-#     starvelab doctor job.txt
-#
-# Binder has no PyTorch. So the cells below use runs of this script that were recorded.
+# Photographs, PyTorch's `DataLoader`, and one fault. Read it:
 
 # %%
 script, ran = job_script("job.txt"), recorded_job(workers=0)
 print(script[script.index("def train_step"):], ran.origin, sep="\n")
-
-# %% [markdown]
-# ## Predict
 
 # %%
 predict("job-waits", unit="%", question="For which share of its time does the loop of "
@@ -48,22 +34,18 @@ predict("job-waits", unit="%", question="For which share of its time does the lo
 # %% [markdown]
 # <details><summary>Hint</summary>
 #
-# Who prepares a batch here, and what does the accelerator do meanwhile? One photograph takes some milliseconds to decode
-# and to resize.
+# Who prepares a batch here, and what does the accelerator do meanwhile?
 #
 # </details>
+#
+# `starvelab doctor job.txt` says this in a terminal (here from a recorded run):
 
 # %%
-def show_doctor():
-    say(ran.finding.summary)
-    return ran.finding
-
-
-reveal("job-waits", Q_(100 * ran.finding.host_wait, "%"), then=show_doctor)
+reveal("job-waits", Q_(100 * ran.finding.host_wait, "%"),
+       then=lambda: say(ran.finding.summary))
 
 # %% [markdown]
-# These are the sentences that doctor prints: which share of the time is waited, what that is called, and what to do. It times
-# the loop from outside: when the loop asks the loader for a batch, when it has it, and when it asks again.
+# ## Exercise 9.1: the verdict (4 points, in parts)
 #
 # | waited | verdict |
 # |---|---|
@@ -71,22 +53,14 @@ reveal("job-waits", Q_(100 * ran.finding.host_wait, "%"), then=show_doctor)
 # | 5 % to less than 20 % | moderately input-bound |
 # | 20 % or more | highly input-bound |
 #
-# The first batch of a pass does not count. Workers start then, and no batch was prepared before.
+# `waits` and `steps` are the milliseconds of each batch of *one* pass: those that the loop waited for it, and
+# those of its step. The first batch does not count: workers start then. Return the share that is waited, and
+# the verdict as text.
 #
-# ## Exercise 9.1: the verdict (4 points, in parts)
+# <details><summary>Hint</summary>
 #
-# `waits` and `steps` are lists of milliseconds, with a number for each batch of *one* pass: how long the loop waited for the
-# batch, and how long the step after it took. Return two values: the share of the time that the loop waits, and the verdict of
-# the table above as text.
-#
-# <details><summary>Hint 1</summary>
-#
-# Of each batch, the wait and the step together are the time that passes. The first batch counts in neither list.
-#
-# </details>
-# <details><summary>Hint 2</summary>
-#
-# All waits together, over all of the time that passed: `sum(waits[1:])` is the one, and what is the other?
+# All waits together (`sum(waits[1:])`), over all of the time that passed. Of each batch, that is the wait and
+# the step.
 #
 # </details>
 
@@ -130,17 +104,15 @@ credit.total()
 # %% [markdown]
 # ## What will workers bring?
 #
-# "Highly input-bound" is where other tools stop. The package goes on with the model that you know: where the loop waits, its
-# workers are busy all the time. So a batch takes one of them the number of workers times the time between two batches; without
-# workers the loop prepares each batch itself, while it waits. The rest follows: preparing is shared among workers, up to
-# the number of cores, and the step is the least that a batch takes.
+# Where the loop waits, its workers are busy all the time. So a batch takes one of them the number of workers
+# times the time between two batches; without workers the loop prepares each batch itself, while it waits.
 
 # %%
 predict("two-workers", unchanged=1,
         question="How many times as many images a second does the job train on with "
                  "two workers, on two cores?")
 
-# %%
+# %% tags=["folded"]
 def show_workers():
     advice, rows = advise(ran.finding, cores=2), []
     options = {one.workers: one for one in advice.options}
@@ -148,24 +120,14 @@ def show_workers():
         seen, said = recorded_job(count).finding, options.get(count)
         rows.append([count, said and said.throughput, seen.throughput,
                      percent(seen.host_wait), seen.verdict])
-        if count == 2 and seen.throughput:
-            save_measurement("job.txt with two workers, recorded", seen.throughput,
-                             options[2].throughput)
     table(["workers", "advice says", "recorded", "loop waits", "verdict"], rows)
-    say(advice.summary)
+    save_measurement("job.txt with two workers, recorded",
+                     recorded_job(2).finding.throughput, options[2].throughput)
 
-# %%
+
 gained = recorded_job(2).finding.throughput / ran.finding.throughput
-reveal("two-workers", gained.m_as(""), then=show_workers)
 
-# %% [markdown]
-# The advice was computed from the run without workers alone; the other runs came later. Two workers on two cores get in each
-# other's way, and in the way of the loop. These workers compute nearly all of the time, and a third one finds no core that is
-# free.
-#
-# How would the job behave elsewhere? Move the sliders until the accelerator is busy all the time.
 
-# %%
 def draw(workers=0, prepare_ms=100, step_ms=40, cores=2):
     job = Pipeline(dataset=Samples(cpu_time=Q_(prepare_ms / 16, "ms")), batch_size=16,
                    workers=Workers(workers, cores=cores), hardware=Q_(step_ms, "ms"))
@@ -177,26 +139,27 @@ def draw(workers=0, prepare_ms=100, step_ms=40, cores=2):
     return Drawing(svg.loader_lanes(trace), said, ["what", "value"], rows)
 
 # %%
+reveal("two-workers", gained.m_as(""), then=show_workers)
+
+# %% [markdown]
+# A third worker finds no core that is free. How would the job behave elsewhere?
+
+# %%
 explore(draw, after="two-workers", workers=(0, 8), prepare_ms=[25, 50, 100, 200],
         step_ms=[10, 20, 40, 80], cores=[1, 2, 4, 8])
 
 # %% [markdown]
 # ## Exercise 9.2: what a number of workers brings (4 points, in parts)
 #
-# A job has `now` workers. Its loop waits `wait` for a batch and then trains for `step` (both are mean values in milliseconds, and the
-# loop does wait). How many times as many batches a second will it do with `then` workers on `cores` cores? With workers, leave out
-# what handing a batch over costs.
+# With `now` workers the loop waits `wait` for a batch and then trains for `step` (milliseconds; it does
+# wait). How many times as many batches a second will it do with `then` workers on `cores` cores? Leave out
+# what handing over costs.
 #
-# <details><summary>Hint 1</summary>
+# <details><summary>Hint</summary>
 #
-# How long does one worker take for a batch? With `now` workers, each of them delivers one batch in as many times
-# `wait + step` as there are workers. Without workers the loop prepares a batch in `wait`.
-#
-# </details>
-# <details><summary>Hint 2</summary>
-#
-# Then the time between two batches with `then` workers, of whom no more than `cores` get on at a time. Without workers
-# preparing and training add up; with workers the longer of the two counts.
+# How long does one worker take for a batch? Each delivers one in as many times `wait + step` as there are
+# workers; without workers the loop prepares it in `wait`. No more than `cores` get on at a time. Without
+# workers preparing and training add up; with workers the longer of the two counts.
 #
 # </details>
 
@@ -243,14 +206,9 @@ credit.part(1, "other jobs, and no worker", lambda: (
 credit.total()
 
 # %% [markdown]
-# Held against `job.txt`: from its mean wait and step without workers this formula says 2.98 times for two workers, and 2.62 was
-# recorded. It leaves out handing over and contention, so it is a bound: what workers bring at most.
-#
 # ## Little computing, and not starved
 #
-# Here is another job, on a GPU. It has workers enough, and yet its GPU computes for little more than half of the time. A
-# colleague wants more workers. With PyTorch's profiler one records some steps, and `export_chrome_trace` writes them into a
-# file. (Nobody needs a GPU for this notebook: the trace that is read here was written by the package, with times that were set.)
+# Another job has workers enough, and yet its GPU computes for little more than half of the time.
 
 # %%
 predict("gpu-cost", choices=["waiting for data", "copies from pageable memory",
@@ -259,7 +217,7 @@ predict("gpu-cost", choices=["waiting for data", "copies from pageable memory",
                  "pageable memory, or launch gaps, in which the CPU has not launched "
                  "the next kernel yet?")
 
-# %%
+# %% tags=["folded"]
 recorded = read_trace(example_trace("trace.json"))
 causes = "waiting for data", "copies from pageable memory", "launch gaps"
 truth = next(one for one in causes if recorded.gpu.cause.split()[0] in one)
@@ -270,15 +228,6 @@ def show_trace():
     return trace_timeline(recorded)
 
 
-reveal("gpu-cost", truth, then=show_trace)
-
-# %% [markdown]
-# A copy from memory that is not pinned holds the loop up, and the GPU cannot compute meanwhile. With `pin_memory=True` in the
-# `DataLoader` and `non_blocking=True` the loop goes on, and on a stream of its own the copy runs beside the kernels of the step
-# before. More workers bring nothing here. Choose `pinned`, which does all of that, and compare. Then change the other times: when
-# is the GPU starved?
-
-# %%
 def draw_trace(wait_ms=2, copy_ms=22, gap_ms=1, pinned=False):
     found = read_trace(example_trace(
         "try.json", wait=Q_(wait_ms, "ms"), copy_time=Q_(copy_ms, "ms"),
@@ -292,25 +241,28 @@ def draw_trace(wait_ms=2, copy_ms=22, gap_ms=1, pinned=False):
     return Drawing(svg.share_bars(shares, title=said), said, ["GPU", "share"], rows)
 
 # %%
+reveal("gpu-cost", truth, then=show_trace)
+
+# %% [markdown]
+# More workers bring nothing here. Choose `pinned`: on a stream of its own the copy runs beside the kernels.
+# Then change the times: when is the GPU starved?
+
+# %%
 explore(draw_trace, after="gpu-cost", wait_ms=[0, 2, 10, 40], copy_ms=[0, 10, 22],
         gap_ms=[0, 1, 3, 5], pinned=False)
 
 # %% [markdown]
 # ## Exercise 9.3: idle in a wait, or otherwise (4 points, in parts)
 #
-# `work` holds the start and the end of each kernel and each copy of a GPU, and `waits` those of each wait of the loop, in
-# milliseconds from 0 to `end`. A copy may run beside a kernel. Return two shares of the whole time: that in which the GPU is idle,
-# and that in which it is idle *while the loop waits*.
+# `work` holds the start and the end of each kernel and copy of a GPU, and `waits` those of each wait of the
+# loop, in milliseconds from 0 to `end`. A copy may run beside a kernel. Return two shares of the whole time:
+# the GPU is idle; it is idle *while the loop waits*.
 #
-# <details><summary>Hint 1</summary>
+# <details><summary>Hint</summary>
 #
-# Go through `sorted(work)` and remember until when the GPU is busy. Where the next piece of work starts later than that, the GPU
-# is idle in between. It may be idle at the very start and at the end, too.
-#
-# </details>
-# <details><summary>Hint 2</summary>
-#
-# Two spans from `a` to `b` and from `c` to `d` have `max(0, min(b, d) - max(a, c))` in common.
+# Go through `sorted(work)` and remember until when the GPU is busy. Where the next piece starts later, it is
+# idle in between; think of the end, too. Two spans from `a` to `b` and from `c` to `d` have `max(0, min(b, d)
+# - max(a, c))` in common.
 #
 # </details>
 
@@ -360,13 +312,11 @@ credit.total()
 # %% [markdown]
 # ## Now your own job
 #
-# The rest is not graded. With PyTorch, `starvelab doctor YOUR_SCRIPT` needs no change in your script. Without it, or in a notebook,
-# put `watch` around whatever you loop over. Replace `my_loader` and `my_step` by your own, and give your own batch size and number
-# of workers. What is there now decodes photographs in the loop itself.
+# With PyTorch, run `starvelab doctor YOUR_SCRIPT`. Without it, put `watch` around your loop in place of
+# `my_loader` and `my_step`; `save_measurement("my job", measured, predicted)` keeps what you find. [What the
+# verdicts mean](https://github.com/starvelab/starvelab/blob/main/docs/your-own-job.md).
 
 # %%
-import time
-
 images, steps = photos("100 KB"), photo_transforms()
 
 
@@ -385,35 +335,21 @@ def my_step(batch):
 watched = watch(my_loader(), batch_size=4, workers=0, progress=False)
 for batch in watched:
     my_step(batch)
-say(watched.result.summary)
 say(advise(watched.result).summary)
 
 # %% [markdown]
-# Then repair what you found, watch it again, and keep both for your report: `save_measurement("my job", measured, predicted)` takes
-# two throughputs. [The page about your own job](https://github.com/starvelab/starvelab/blob/main/docs/your-own-job.md) says what the verdicts
-# mean and what doctor cannot know.
-#
 # ## In your own words
 #
-# What does your job wait for, by which measurement do you know it, and what will you change first? If you have no job, take
-# `job.txt`. Three sentences. Nobody marks this.
+# What does your job wait for, and what will you change first? Nobody marks this.
 
 # %% [markdown]
 # *Double-click here and write.*
 
 # %% [markdown]
-# ## How well do you know what you know?
-#
-# Your predictions in this assignment, and how sure you were of each:
+# Your predictions, and your lab report, which is one file:
 
 # %%
 scorecard()
-
-# %% [markdown]
-# Your lab report is one file, which you can print or show: predictions beside answers, your own measurements, exercises, and
-# what you learned from each miss.
-
-# %%
 report()
 
 # %%
@@ -422,9 +358,8 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - One command says whether a job waits for its data, how many workers it should have, and what they will bring.
-# - A GPU can compute too little and not be starved. Then more workers bring nothing, and a trace says what does.
-# - Predict a repair before you make it, and measure after it. Where the two differ, you learn something.
+# - A GPU can compute too little and not be starved.
+# - Predict a repair before you make it, and measure after it.
 #
-# **What comes next** is your own pipeline: find what binds, repair it, and write down what you assumed. If you want
-# it harder, the third assignment begins with [writing the loader yourself](../master-the-loader/01_write_the_loader.ipynb).
+# **What comes next** is your own pipeline. If you want it harder, [write the loader
+# yourself](../master-the-loader/01_write_the_loader.ipynb).
