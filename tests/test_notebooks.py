@@ -281,7 +281,6 @@ MEASURED = {"decode-bytes", "past-cores", "gil", "my-repair"}
 SOMETHING_ELSE: dict[str, set[float]] = {
     "typical-error": {8.2},  # the GFLOP that a version of the walkthrough's package counts
     "next-wait": {20.0},  # milliseconds of a step; the truth is a percentage
-    "two-workers": {2.6},  # how many times as fast mixed precision is
 }
 
 

@@ -144,11 +144,11 @@ def job(workers=4, prefetch=2, batch_size=64, in_order=True, loss_item_each_step
 def draw(workers=4, prefetch=2, batch_size=64, **switches):
     pipe = job(workers, prefetch, batch_size, **switches)
     trace = pipe.simulate(batches=100, replicas=1, warm_up=0).trace().after(20)
-    late = batch_size * RARE.slow_share * Q_(RARE.slow_time)
-    shared = pipe.solve().resource_times["CPU"] + late / workers
+    late = batch_size * RARE.slow_share * Q_(RARE.slow_time).m_as("ms")
+    own = workers * pipe.solve().resource_times["CPU"].m_as("ms") + late
     copy = (batch_size * pipe.transferred / pipe.link.of).to("ms")
-    rows = [["a worker's batch", workers * shared],
-            ["... shared by all workers", shared], ["copy", copy],
+    rows = [["a worker's batch", Q_(own, "ms")],
+            ["... shared by all workers", Q_(own / workers, "ms")], ["copy", copy],
             ["step", pipe.hardware.rate], ["the loop itself", "6 ms"]]
     said = (f"{trace.throughput.m_as('img/s'):,.0f} img/s; the accelerator is busy "
             f"{percent(trace.utilization)} of the time.")

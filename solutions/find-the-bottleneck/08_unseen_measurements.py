@@ -41,10 +41,10 @@ predict("shared-drive", unit="%", question="Eight A100s share that drive. How bu
 
 # %% tags=["folded"]
 def show_sharing():
-    gpus = a100, Hardware.Cloud.H100
     show.table(["GPUs", "A100s would read", "busy", "binds", "H100s would read", "busy",
                 "binds"], [
-        [n, *(x for one in gpus for s in [kits.solve({"hardware.count": n}, hardware=one)]
+        [n, *(x for one in (a100, Hardware.Cloud.H100)
+              for s in [kits.solve({"hardware.count": n}, hardware=one)]
               for x in (s.demand_at_ceiling, f"{100 * s.utilization:.0f} %",
                         s.bottleneck))]
         for n in range(1, 9)

@@ -121,8 +121,9 @@ def show_workers():
         rows.append([count, said and said.throughput, seen.throughput,
                      percent(seen.host_wait), seen.verdict])
     table(["workers", "advice says", "recorded", "loop waits", "verdict"], rows)
-    save_measurement("job.txt with two workers, recorded",
-                     recorded_job(2).finding.throughput, options[2].throughput)
+    if two := recorded_job(2).finding.throughput:
+        save_measurement("job.txt with two workers, recorded", two,
+                         options[2].throughput)
 
 
 gained = recorded_job(2).finding.throughput / ran.finding.throughput

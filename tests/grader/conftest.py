@@ -15,7 +15,7 @@ from tests.assignments import ASSIGNMENTS
 from tests.grader.a_course import Course
 from tests.grader.a_round import READERS, Round, hand_everything_in, mark_essays
 
-PHOTOS = {"find-the-bottleneck": ("100 KB", "500 KB", "5 MB")}
+PHOTOS = {"find-the-bottleneck": ("100 KB", "500 KB")}
 
 
 def _round(assignment: str) -> Callable[..., Round]:
