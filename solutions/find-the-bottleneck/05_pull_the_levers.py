@@ -40,7 +40,7 @@ predict("slow-samples", unit="%", question="How much of the time is the accelera
 # %%
 naps = Jitter(slow_share=0.01, slow_time="400 ms")
 slow = Pipeline(dataset=Samples(cpu_time=Q_(13.25 / 8, "ms"), jitter=naps),
-                batch_size=8, workers=Workers(2, prefetch=2), hardware="20 ms")
+                hardware="20 ms", batch_size=8, workers=Workers(2, prefetch=2))
 
 # %% tags=["folded"]
 LEVERS = {"as it is": {}, "deeper queue (8 each)": {"workers.prefetch": 8},

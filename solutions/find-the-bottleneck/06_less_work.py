@@ -8,6 +8,7 @@
 import time
 from io import BytesIO
 
+import numpy as np  # noqa: F401 (for your answers)
 from IPython.display import display
 from PIL import Image, ImageFilter
 
