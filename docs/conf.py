@@ -21,6 +21,7 @@ REPOSITORY = DOCS.parent
 sys.path.insert(0, str(DOCS))
 
 from addresses import IN_A_TAB  # noqa: E402
+from feed_the_gpu import draw_link  # noqa: E402
 
 project = "starvelab"
 author = "starvelab contributors"
@@ -108,9 +109,11 @@ copy_student_notebooks()
 html_theme = "furo"
 html_title = "starvelab"
 html_static_path = ["_static"]
+html_favicon = "_extra/feed-the-gpu/icon.svg"
 html_css_files = ["site.css"]
+draw_link(DOCS / "_generated/feed-the-gpu/link.png")
 # Copied as they are: pages that are no documents, and the script that they share with the lab.
-html_extra_path = ["_extra", "../starvelab/lesson/widgets/moving.js"]
+html_extra_path = ["_extra", "_generated", "../starvelab/lesson/widgets/moving.js"]
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {

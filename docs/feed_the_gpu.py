@@ -2,14 +2,15 @@
 
 The page has no Python. `tables_js` writes what it reads: the plain numbers that the package's own stages
 resolve, and the cheapest setting of each scenario. Its rule is that of the moving picture, which the lab has
-too, and a test compares what the page makes of it with `solve` below.
+too, and a test compares what the page makes of it with `solve` below. `draw_link` is the picture of its link.
 """
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,8 +44,10 @@ BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 DRIVES = ("EBS_gp3", "EBS_gp3_max", "NVMe_Gen3")
 # A drive and a decoder decide which numbers a pipeline has; everything else may be swept.
 DECODERS = ("cpu", "gpu")
-# How far above the cheapest a medal reaches.
-MEDALS = {"Gold": 0.0, "Silver": 0.02, "Bronze": 0.1}
+# How far above the cheapest a medal reaches, and in how many runs it is to be won.
+MEDALS = {"Gold": 0.02, "Silver": 0.1, "Bronze": 9.0}
+RUNS = 5
+PREFETCH = Workers(1).prefetch  # batches of each worker that are ready, in memory that is paid
 GRID = {"workers": WORKERS, "cores": CORES, "memory": MEMORY, "batch": BATCHES}
 FIRST = {name: values[0] for name, values in GRID.items()}  # what is asked of all settings alike
 Choice = tuple[str, str]  # a drive and a decoder
@@ -64,16 +67,12 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Scenario:
-    """A workload on a GPU, and the setting that a player finds there."""
+class Workload:
+    """A model that learns a data set on a GPU."""
 
-    key: str
-    title: str
-    story: str
     model: Entry
     hardware: Entry
-    dataset: Entry
-    start: Setting
+    dataset: Entry = Datasets.ImageNet
     noun: str = "images"
     link: Entry | None = None
 
@@ -125,25 +124,67 @@ class Scenario:
         )
 
 
+@dataclass(frozen=True)
+class Scenario:
+    """A workload with its story, the setting that a player finds there, and a sentence for its end."""
+
+    key: str
+    title: str
+    story: str
+    theory: str
+    workload: Workload
+    start: Setting
+    before: Entry | None = None  # the GPU that the host had
+
+    def solve_start(self, workload: Workload | None = None) -> "Answer":
+        """What the package says of the setting at the start, also for another workload."""
+        values = {name: getattr(self.start, name) for name in GRID}
+        return solve(workload or self.workload, (self.start.drive, self.start.decode), values)
+
+
+# What a puzzle of a day may be about.
+WORKLOADS = (
+    *(Workload(Models.ResNet50, gpu) for gpu in (Hardware.Cloud.A100, Hardware.Cloud.H100)),
+    Workload(Models.ResNet50, Hardware.Cloud.B200, link=Links.PCIe5_x16),
+    *(Workload(Models.ViT_B16, gpu) for gpu in (Hardware.Cloud.A100, Hardware.Cloud.H100)),
+    Workload(Models.ViT_B16, Hardware.Cloud.B200, link=Links.PCIe5_x16),
+    *(
+        Workload(Models.UNet3D, gpu, Datasets.KiTS19, "scans")
+        for gpu in (Hardware.Cloud.A100, Hardware.Cloud.H100)
+    ),
+    Workload(Models.GPT2_small, Hardware.Cloud.H100, Datasets.TokenisedText, "texts"),
+)
+# What is said at the end of such a day, by what bound at its start.
+THEORY = {
+    "CPU": "Stages on one resource add: all workers together set the pace.",
+    "storage": "What is read again can stay in memory, and a drive is bought for the rest.",
+    "accelerator": "A launch takes as long for one sample as for a thousand.",
+}
+
 SCENARIOS = (
+    Scenario(
+        "the-hungriest",
+        "The hungriest",
+        "ResNet-50 learns ImageNet. A B200, the fastest GPU of this page, took the place of an A100.",
+        "A faster GPU shortens a time that does not set the step, so it waits more.",
+        WORKLOADS[2],
+        Setting(workers=16, cores=16, memory=0, drive="EBS_gp3_max", decode="cpu", batch=256),
+        before=Hardware.Cloud.A100,
+    ),
     Scenario(
         "first-bite",
         "The first bite",
-        "ResNet-50 learns ImageNet on an A100. Somebody rented eight cores, left the batch small, and went "
-        "home. What starves this GPU?",
-        Models.ResNet50,
-        Hardware.Cloud.A100,
-        Datasets.ImageNet,
+        "ResNet-50 learns ImageNet on an A100. Somebody rented eight cores, left the batch small, and left.",
+        "The slowest resource sets the step, and work that moves elsewhere is taken from it.",
+        WORKLOADS[0],
         Setting(workers=8, cores=8, memory=0, drive="EBS_gp3_max", decode="cpu", batch=64),
     ),
     Scenario(
         "nearly-there",
         "Nearly there",
-        "A vision transformer learns ImageNet on an A100, from the cheapest drive on this page. It is nearly "
-        "fed. A little more of what? And what is too much?",
-        Models.ViT_B16,
-        Hardware.Cloud.A100,
-        Datasets.ImageNet,
+        "A vision transformer learns ImageNet on an A100, from the cheapest drive of all. It is nearly fed.",
+        "What does not bind may be smaller: it costs, and brings nothing.",
+        WORKLOADS[3],
         Setting(workers=16, cores=16, memory=0, drive="EBS_gp3", decode="cpu", batch=256),
     ),
     Scenario(
@@ -151,33 +192,17 @@ SCENARIOS = (
         "Huge bites",
         "A 3D U-Net finds kidney tumors on an H100. Each sample is a whole CT scan, larger than a thousand "
         "photos of ImageNet. But there are few of them.",
-        Models.UNet3D,
-        Hardware.Cloud.H100,
-        Datasets.KiTS19,
+        "Samples that stay in memory are not read again.",
+        WORKLOADS[7],
         Setting(workers=16, cores=16, memory=0, drive="EBS_gp3_max", decode="cpu", batch=8),
-        "scans",
-    ),
-    Scenario(
-        "the-hungriest",
-        "The hungriest GPU",
-        "ResNet-50 again, on a B200, the fastest GPU of this page. A faster GPU does not wait less. It waits "
-        "more.",
-        Models.ResNet50,
-        Hardware.Cloud.B200,
-        Datasets.ImageNet,
-        Setting(workers=16, cores=16, memory=0, drive="EBS_gp3_max", decode="cpu", batch=256),
-        link=Links.PCIe5_x16,
     ),
     Scenario(
         "words",
         "Words are small",
-        "GPT-2 learns to write on an H100. Its samples are tokens, which somebody prepared long ago. What "
-        "does this GPU need?",
-        Models.GPT2_small,
-        Hardware.Cloud.H100,
-        Datasets.TokenisedText,
+        "GPT-2 learns to write on an H100. Its samples are tokens, which somebody prepared long ago.",
+        "Work that was done before the training starves nobody.",
+        WORKLOADS[8],
         Setting(workers=1, cores=1, memory=0, drive="EBS_gp3", decode="cpu", batch=64),
-        "texts",
     ),
 )
 
@@ -190,14 +215,18 @@ class Answer:
     dollars: NDArray[np.float64]
 
 
-def solve(scenario: Scenario, choice: Choice, values: Values) -> Answer:
+def solve(workload: Workload, choice: Choice, values: Values) -> Answer:
     """Solve many settings that share a drive and a place to decode."""
-    step = scenario.pipeline(choice, values).solve()
+    pipeline = workload.pipeline(choice, values)
+    step = pipeline.solve()
+    ready = (
+        PREFETCH * np.asarray(values["workers"]) * np.asarray(values["batch"]) * pipeline.inputs["copy"].size
+    )
     parts = {name: price.low.m_as("USD/h") for name, price in part_prices().items()}
     dollars = (
-        scenario.price
+        workload.price
         + parts["core"] * np.asarray(values["cores"])
-        + parts["memory"] * np.asarray(values["memory"])
+        + parts["memory"] * (np.asarray(values["memory"]) + ready / 2**30)
         + parts[choice[0]]
     )
     return Answer(step, dollars)
@@ -210,20 +239,20 @@ def whole_grid() -> dict[str, NDArray[np.int_]]:
     return dict(zip(GRID, (column.ravel() for column in columns), strict=True))
 
 
-def each_answer(scenario: Scenario) -> Iterator[tuple[Choice, Answer]]:
-    """The whole grid of a scenario, one choice of drive and decoder at a time."""
-    for choice in scenario.choices:
-        yield choice, solve(scenario, choice, whole_grid())
+def each_answer(workload: Workload) -> Iterator[tuple[Choice, Answer]]:
+    """The whole grid of a workload, one choice of drive and decoder at a time."""
+    for choice in workload.choices:
+        yield choice, solve(workload, choice, whole_grid())
 
 
 @cache
-def cheapest(scenario: Scenario) -> tuple[Setting, float]:
+def cheapest(workload: Workload) -> tuple[Setting, float]:
     """The setting that reaches the goal for the fewest dollars an hour, and these dollars.
 
     Of several, the one with the fewest workers and the smallest batch.
     """
     found: list[tuple[float, int, Choice]] = []
-    for choice, answer in each_answer(scenario):
+    for choice, answer in each_answer(workload):
         enough = (answer.step.utilization >= GOAL) & answer.step.feasible
         if enough.any():
             first = int(np.argmin(np.where(enough, answer.dollars, np.inf)))
@@ -234,10 +263,20 @@ def cheapest(scenario: Scenario) -> tuple[Setting, float]:
 
 
 def _scenario(scenario: Scenario) -> dict[str, object]:
-    """What the page's rules read of a scenario: what the package's stages have resolved, in base units."""
+    """A scenario as the page reads it."""
+    before, workload = scenario.before, scenario.workload
+    told = {name: getattr(scenario, name) for name in ("key", "title", "story", "theory")}
+    if before:
+        was = scenario.solve_start(replace(workload, hardware=before, link=None)).step
+        told["before"] = {"gpu": before.name, "busy": float(was.utilization)}
+    return told | {"start": asdict(scenario.start), "workload": WORKLOADS.index(workload)}
+
+
+def _workload(workload: Workload) -> dict[str, object]:
+    """What the page's rules read of a workload: what the package's stages have resolved, in base units."""
     decoders = {}
-    for _, decode in dict.fromkeys((DRIVES[0], decode) for _, decode in scenario.choices):
-        inputs = scenario.pipeline((DRIVES[0], decode), FIRST).inputs
+    for _, decode in dict.fromkeys((DRIVES[0], decode) for _, decode in workload.choices):
+        inputs = workload.pipeline((DRIVES[0], decode), FIRST).inputs
         decoder = inputs.get("decode")
         decoders[decode] = {
             "cpu": inputs["transform"].amount / inputs["transform"].rate,
@@ -245,25 +284,21 @@ def _scenario(scenario: Scenario) -> dict[str, object]:
             "decoder": 0 if decoder is None else decoder.sample,
         }
     node, step = inputs["model"], inputs["model"].step
-    setting, dollars = cheapest(scenario)
+    setting, dollars = cheapest(workload)
     return {
-        "key": scenario.key,
-        "title": scenario.title,
-        "story": scenario.story,
-        "gpu": scenario.hardware.name,
-        "model": scenario.model.name,
-        "dataset": scenario.dataset.name,
-        "noun": scenario.noun,
+        "gpu": workload.hardware.name,
+        "model": workload.model.name,
+        "dataset": workload.dataset.name,
+        "noun": workload.noun,
         "size": inputs["read"].size,
-        "samples": scenario.dataset.samples,
-        "cached": scenario.cached.tolist(),
+        "samples": workload.dataset.samples,
+        "cached": [float(f"{share:.9g}") for share in workload.cached],
         "decoders": decoders,
         "sample": 1 / node.rate if node.rate else step.arithmetic + step.traffic,
         "launch": step.overhead,
         "link": inputs["copy"].bandwidth,
         "held": asdict(node.memory) if node.memory else None,
-        "price": scenario.price,
-        "start": asdict(scenario.start),
+        "price": workload.price,
         "cheapest": {**asdict(setting), "dollars": dollars},
         "basis": node.basis,
     }
@@ -271,7 +306,7 @@ def _scenario(scenario: Scenario) -> dict[str, object]:
 
 def _drive(path: str) -> dict[str, object]:
     """What the page's rules read of a drive."""
-    read = SCENARIOS[0].pipeline((path, "cpu"), FIRST).inputs["read"]
+    read = WORKLOADS[0].pipeline((path, "cpu"), FIRST).inputs["read"]
     return {
         "name": getattr(Storage, path).name,
         "bandwidth": read.bandwidth,
@@ -296,7 +331,7 @@ def _sources() -> list[dict[str, str]]:
         }
         for part, price in part_prices().items()
     ]
-    for hardware in dict.fromkeys(scenario.hardware for scenario in SCENARIOS):
+    for hardware in dict.fromkeys(workload.hardware for workload in WORKLOADS):
         for price in prices_of(hardware):
             low, high = (amount.m_as("USD/h") for amount in (price.low, price.high))
             rows.append(
@@ -318,6 +353,8 @@ def tables() -> dict[str, object]:
     decode = Hardware.Cloud.A100.facts["image_decode_rate"]
     return {
         "goal": GOAL,
+        "runs": RUNS,
+        "prefetch": PREFETCH,
         "medals": [{"name": name, "above": share} for name, share in MEDALS.items()],
         "values": GRID,
         "prices": {name: part[name].low.m_as("USD/h") for name in ("core", "memory")},
@@ -328,6 +365,8 @@ def tables() -> dict[str, object]:
             for one in RESOURCES.values()
         ],
         "scenarios": [_scenario(scenario) for scenario in SCENARIOS],
+        "workloads": [_workload(workload) for workload in WORKLOADS],
+        "theory": THEORY,
         "sources": _sources(),
         "decodeSource": decode.source,
         "prepareSource": Datasets.ImageNet.facts["preparation_time"].source,
@@ -352,3 +391,37 @@ def tables_js() -> str:
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def draw_link(path: Path) -> None:
+    """Draw the picture that a link to the page is shown with: the question of the first scenario."""
+    from matplotlib.figure import Figure
+    from matplotlib.patches import FancyBboxPatch
+    from PIL import Image
+
+    first = SCENARIOS[0]
+    assert first.before
+    figure = Figure((12, 6.3), facecolor="#14171a")
+    axes = figure.add_axes((0, 0, 1, 1), xlim=(0, 1200), ylim=(0, 630))
+    axes.axis("off")
+    say = {"color": "#e8eaed", "ha": "center", "va": "center"}
+    axes.text(600, 545, "Feed the GPU", size=54, weight="bold", **say)
+    stations = ("drive", f"{first.start.workers} workers", "link", first.workload.hardware.name.split()[1])
+    for place, (station, resource) in enumerate(
+        zip(stations, ("storage", "CPU", "link", "accelerator"), strict=True)
+    ):
+        x, color = 60 + 285 * place, RESOURCES[resource].color
+        axes.add_patch(
+            FancyBboxPatch((x, 250), 215, 170, "round,pad=0,rounding_size=18", fc=color, ec="#e8eaed", lw=3)
+        )
+        axes.text(x + 107, 335, station, size=24, weight="bold", **say | {"color": RESOURCES[resource].ink})
+        if place:
+            axes.annotate(
+                "", (x - 4, 335), (x - 66, 335), arrowprops={"arrowstyle": "-|>", "color": "#e8eaed", "lw": 4}
+            )
+    old, new = (entry.name.split()[1] for entry in (first.before, first.workload.hardware))
+    axes.text(600, 125, f"An {old} gave way to a {new}. Does it wait less?", size=34, **say)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=100)
+    with Image.open(path) as drawn:
+        drawn.convert("RGB").quantize(32).save(path, optimize=True)

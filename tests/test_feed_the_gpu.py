@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
+import tomllib
 
 import pytest
+from PIL import Image
 
-from starvelab import Datasets
+from starvelab import Datasets, Hardware
 from starvelab.lesson.widgets._moving import SCRIPT
 from starvelab.model.stages.data import hit_share
+from tests.assignments import REPOSITORY
 from tests.documents import DOCS, load
 
 FOLDER = DOCS / "_extra/feed-the-gpu"
 FILES = sorted(FOLDER.iterdir())
+HTML = (FOLDER / "index.html").read_text(encoding="utf-8")
+CONF = (DOCS / "conf.py").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -21,43 +26,72 @@ def feed():
 
 
 def test_the_whole_page_has_less_than_75_kilobytes_and_loads_nothing_from_elsewhere():
-    assert {path.name for path in FILES} == {"index.html", "page.css", "page.js", "tables.js"}
+    names = {"index.html", "page.css", "page.js", "tables.js", "icon.svg"}
+    assert {path.name for path in FILES} == names
     assert sum(path.stat().st_size for path in [*FILES, SCRIPT]) < 75_000
     for path in FILES:
-        text = path.read_text(encoding="utf-8")
+        text = re.sub(r'<meta property="og:.*|xmlns="\S+"', "", path.read_text(encoding="utf-8"))
         assert not re.search(r"https?:|//\w+\.\w|fetch\(", text), path.name
         assert set(re.findall(r"import .*", text)) <= {'import { mount, solve } from "../moving.js";'}
 
 
 def test_no_number_stands_in_the_page_itself():
-    html = (FOLDER / "index.html").read_text(encoding="utf-8")
-    body = re.sub(r"<svg.*?</svg>|<[^>]*>", " ", html.partition("<body>")[2], flags=re.DOTALL)
+    body = re.sub(r"<[^>]*>", " ", HTML.partition("<body>")[2])
     assert not re.search(r"\d", body)
 
 
+def test_a_link_to_the_page_has_a_picture_of_the_question_that_the_build_draws(feed, tmp_path):
+    named = dict(re.findall(r'<meta (?:property|name)="([\w:]+)" content="(.*?)">', HTML))
+    site = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["urls"]["Documentation"]
+    assert named["og:image"] == f"{site}feed-the-gpu/link.png"
+    assert named["og:url"] == f"{site}feed-the-gpu/index.html"
+    assert 'draw_link(DOCS / "_generated/feed-the-gpu/link.png")' in CONF
+    assert "<main>" in HTML
+    drawn = tmp_path / "new" / "link.png"
+    feed.draw_link(drawn)
+    with Image.open(drawn) as picture:
+        assert picture.size == (1200, 630)
+    assert drawn.stat().st_size < 40_000
+
+
+def test_the_newest_gpu_comes_first_and_waits_more_than_the_one_before_it(feed):
+    first = feed.SCENARIOS[0]
+    (told,) = (scenario["before"] for scenario in feed.tables()["scenarios"] if "before" in scenario)
+    assert first.before is Hardware.Cloud.A100
+    assert first.workload.hardware is Hardware.Cloud.B200
+    assert float(first.solve_start().step.utilization) < told["busy"] - 0.3
+
+
 def test_all_but_the_last_scenario_starve_at_the_start_and_there_nothing_needs_doing(feed):
-    shares, dollars = [], []
-    for scenario in feed.SCENARIOS:
-        start = scenario.start
-        values = {name: getattr(start, name) for name in feed.GRID}
-        answer = feed.solve(scenario, (start.drive, start.decode), values)
-        shares.append(float(answer.step.utilization))
-        dollars.append(float(answer.dollars))
-    assert all(share < feed.GOAL for share in shares[:-1])
-    assert shares[-1] >= feed.GOAL
-    assert dollars[-1] == feed.cheapest(feed.SCENARIOS[-1])[1]
+    *shares, last = (float(scenario.solve_start().step.utilization) for scenario in feed.SCENARIOS)
+    assert all(share < feed.GOAL for share in shares)
+    assert last >= feed.GOAL
+    _, dollars = feed.cheapest(feed.SCENARIOS[-1].workload)
+    assert float(feed.SCENARIOS[-1].solve_start().dollars) <= dollars * (1 + feed.MEDALS["Gold"])
+
+
+def test_a_batch_has_its_price_so_that_the_cheapest_is_neither_the_smallest_nor_the_largest(feed):
+    workload = feed.WORKLOADS[1]  # on an H100
+    setting, dollars = feed.cheapest(workload)
+    assert feed.BATCHES[0] < setting.batch < feed.BATCHES[-1]
+    values = {name: getattr(setting, name) for name in feed.GRID}
+    larger = feed.solve(workload, (setting.drive, setting.decode), values | {"batch": 4 * setting.batch})
+    assert larger.step.utilization >= feed.GOAL
+    # Two batches of each worker are ready: the memory of three times as many is added.
+    added = 3 * 2 * setting.workers * setting.batch * 602_112 / 2**30 * feed.tables()["prices"]["memory"]
+    assert float(larger.dollars) == pytest.approx(dollars + added)
 
 
 def test_each_setting_of_a_scenario_is_one_that_the_page_offers(feed):
     assert len({scenario.key for scenario in feed.SCENARIOS}) == 5
-    for scenario in feed.SCENARIOS:
-        for setting in (scenario.start, feed.cheapest(scenario)[0]):
-            assert (setting.drive, setting.decode) in scenario.choices
-            assert all(getattr(setting, name) in values for name, values in feed.GRID.items())
+    offered = [(scenario.workload, scenario.start) for scenario in feed.SCENARIOS]
+    for workload, setting in [*offered, *((one, feed.cheapest(one)[0]) for one in feed.WORKLOADS)]:
+        assert (setting.drive, setting.decode) in workload.choices
+        assert all(getattr(setting, name) in values for name, values in feed.GRID.items())
 
 
 def test_what_the_stories_say_is_so(feed):
-    first, nearly, huge, hungriest, words = feed.SCENARIOS
+    hungriest, first, nearly, huge, words = feed.SCENARIOS
     assert "eight cores" in first.story
     assert first.start.cores == 8
     assert "cheapest drive" in nearly.story
@@ -65,10 +99,10 @@ def test_what_the_stories_say_is_so(feed):
     assert min(prices, key=prices.get) == nearly.start.drive
     assert "larger than a thousand photos" in huge.story
     assert Datasets.KiTS19.sample_size > 1000 * Datasets.ImageNet.sample_size
-    assert huge.dataset.samples < 1000
+    assert huge.workload.dataset.samples < 1000
     assert "the fastest GPU" in hungriest.story
-    peaks = {scenario.hardware.peak_fp16_dense: scenario for scenario in feed.SCENARIOS}
-    assert peaks[max(peaks)] is hungriest
+    peaks = {workload.hardware.peak_fp16_dense: workload.hardware for workload in feed.WORKLOADS}
+    assert peaks[max(peaks)] is hungriest.workload.hardware
     assert "tokens" in words.story
     # The page's own text: half of the data in memory serves less than half of the reads.
     assert hit_share(0.5) < 0.5
@@ -76,8 +110,6 @@ def test_what_the_stories_say_is_so(feed):
 
 def test_the_link_to_the_page_leads_to_it():
     index = (DOCS / "index.md").read_text(encoding="utf-8")
-    (target,) = re.findall(r'<a href="([\w/.-]*feed-the-gpu[\w/.-]*)">', index)
+    (target,) = set(re.findall(r'<a href="([\w/.-]*feed-the-gpu[\w/.-]*)">', index))
     assert (DOCS / "_extra" / target).is_file()
-    assert 'html_extra_path = ["_extra", "../starvelab/lesson/widgets/moving.js"]' in (
-        DOCS / "conf.py"
-    ).read_text(encoding="utf-8")
+    assert 'html_extra_path = ["_extra", "_generated", "../starvelab/lesson/widgets/moving.js"]' in CONF

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from datetime import date
 from types import ModuleType
 
 import numpy as np
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from starvelab import Q_
@@ -37,21 +37,23 @@ def game(browser: BrowserContext) -> Iterator[Page]:
         name = route.request.url.partition("#")[0].removeprefix(SITE)
         route.fulfill(path=SCRIPT if name == SCRIPT.name else DOCS / "_extra" / name)
 
-    page = browser.new_page()
+    context = browser.browser.new_context()  # which has played nothing yet
+    page = context.new_page()
     try:
         page.route(f"{SITE}**", answer)
         page.goto(PAGE)
         yield page
     finally:
-        page.close()
+        context.close()
 
 
 def test_prices_say_how_old_they_are_whenever_the_page_is_opened(game):
     game.clock.set_fixed_time("2030-01-02T03:04:05Z")
     game.reload()
-    a100 = "The GPU is given: NVIDIA A100 80GB SXM, $2.05 an hour (May 2026, 3 years ago)."
-    assert a100 in game.locator("#given").inner_text()
-    assert "of November 2026, 3 years ago" in game.locator("#given").inner_text()
+    given = game.locator("#given").text_content()
+    assert given.startswith(
+        "NVIDIA B200 180GB SXM: price of November 2026, 3 years ago; the rest of November 2026, 3 years ago."
+    )
     ages = game.locator("#sources tr td:nth-child(4)").all_text_contents()
     assert len(ages) > 10
     assert set(ages) == {"May 2026, 3 years ago", "November 2026, 3 years ago"}
@@ -68,12 +70,12 @@ def test_prices_say_how_old_they_are_whenever_the_page_is_opened(game):
 def test_the_page_and_the_package_agree_on_10000_settings_and_on_the_cheapest(game, feed):
     random = np.random.default_rng(7)
     asked, expected, bottlenecks = [], [], []
-    kinds = [(scenario, choice) for scenario in feed.SCENARIOS for choice in scenario.choices]
-    for scenario, choice in kinds:
+    kinds = [(place, choice) for place, one in enumerate(feed.WORKLOADS) for choice in one.choices]
+    for place, choice in kinds:
         values = {
             name: random.choice(column, -(-SETTINGS // len(kinds))) for name, column in feed.GRID.items()
         }
-        answer = feed.solve(scenario, choice, values)
+        answer = feed.solve(feed.WORKLOADS[place], choice, values)
         step = answer.step
         columns = [step.resource_times.get(name, Q_("0 s")).m_as("s") for name in TIMES]
         columns += [step.step_time.m_as("s"), step.utilization, step.throughput.m_as("img/s")]
@@ -81,16 +83,16 @@ def test_the_page_and_the_package_agree_on_10000_settings_and_on_the_cheapest(ga
         expected.append(np.column_stack(np.broadcast_arrays(*columns)))
         bottlenecks.extend(step.bottleneck)
         numbers = {name: column.tolist() for name, column in values.items()}
-        asked.append({"scenario": scenario.key, "drive": choice[0], "decode": choice[1], **numbers})
+        asked.append({"place": place, "drive": choice[0], "decode": choice[1], **numbers})
     # As text: Playwright takes seconds for so many values, one by one.
     answered = game.evaluate(
         """async ([asked, times]) => {
-            const { answer, scenarioOf } = await import('./page.js');
+            const { answer } = await import('./page.js');
             return JSON.stringify(JSON.parse(asked).flatMap(
-                ({scenario, drive, decode, ...columns}) => columns.batch.map((_, i) => {
+                ({place, drive, decode, ...columns}) => columns.batch.map((_, i) => {
                     const values = Object.entries(columns).map(([name, all]) => [name, all[i]]);
                     const setting = {drive, decode, ...Object.fromEntries(values)};
-                    const found = answer(scenarioOf(scenario), setting);
+                    const found = answer(TABLES.workloads[place], setting);
                     return [...times.map(name => found.times[name] ?? 0), found.step, found.busy,
                         found.throughput, found.dollars, found.feasible, found.bottleneck];
                 })));
@@ -104,7 +106,7 @@ def test_the_page_and_the_package_agree_on_10000_settings_and_on_the_cheapest(ga
 
     # The page's own rules, too, find nothing that feeds a GPU for less than the package's cheapest setting.
     cheaper = game.evaluate(
-        """async () => (({ answer }) => TABLES.scenarios.map(scenario => {
+        """async () => (({ answer }) => TABLES.workloads.map(scenario => {
             const {workers, cores, memory, batch} = TABLES.values;
             const {dollars, ...setting} = scenario.cheapest;
             const fed = found => found.feasible && found.busy >= TABLES.goal;
@@ -114,84 +116,182 @@ def test_the_page_and_the_package_agree_on_10000_settings_and_on_the_cheapest(ga
             for (const c of cores) for (const m of memory) {
                 const one = {drive, decode, cores: c, memory: m};
                 if (answer(scenario, {...one, workers: 1, batch: 1}).dollars > dollars - 1e-9) continue;
-                for (const w of workers) for (const b of batch)
-                    if (fed(answer(scenario, {...one, workers: w, batch: b}))) return {...one, w, b};
+                for (const w of workers) for (const b of batch) {
+                    const found = answer(scenario, {...one, workers: w, batch: b});
+                    if (fed(found) && found.dollars < dollars - 1e-9) return {...one, w, b};
+                }
             }
             return null;
         }))(await import('./page.js'))"""
     )
-    assert cheaper == [None] * len(feed.SCENARIOS)
+    assert cheaper == [None] * len(feed.WORKLOADS)
 
 
-def test_a_scenario_is_played_by_keyboard_and_its_link_opens_the_same_settings(game, feed):
-    first = feed.SCENARIOS[0]
-    summary, score = game.locator("#summary"), game.locator("#score")
-    expect(summary).to_contain_text("The CPU starves the GPU: it prepares a batch in")
-    expect(summary).to_contain_text("is burnt while the GPU does not train.")
-    expect(score).to_contain_text("not fed yet")
+def serious(page: Page) -> list[str]:
+    """What axe-core finds serious or critical."""
+    found = Axe().run(page).response["violations"]
+    return [one["id"] for one in found if one["impact"] in ("serious", "critical")]
 
-    # The cheapest setting, one arrow after the other.
-    cheapest, _ = feed.cheapest(first)
+
+def lock(page: Page, guess: str) -> None:
+    """Choose a guess by keyboard, and lock it."""
+    page.get_by_role("radio", name=guess, exact=True).press("Space")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+
+
+def choose(page: Page, feed: ModuleType, start: object, wanted: object) -> None:
+    """Bring the host to a setting, one arrow after the other."""
     for name, column in feed.GRID.items():
-        slider = game.get_by_role("slider", name={"memory": "Cache in memory"}.get(name, name))
+        slider = page.get_by_role("slider", name={"memory": "Cache in memory"}.get(name, name))
         slider.focus()
-        steps = column.index(getattr(cheapest, name)) - column.index(getattr(first.start, name))
+        steps = column.index(getattr(wanted, name)) - column.index(getattr(start, name))
         for _ in range(abs(steps)):
-            game.keyboard.press("ArrowRight" if steps > 0 else "ArrowLeft")
-    cores = game.get_by_role("slider", name="cores")
-    expect(cores).to_have_attribute("aria-valuetext", "1 core, $0.02 an hour")
-    expect(summary).to_contain_text("The CPU starves the GPU: it prepares a batch in")
-    rows = game.locator("#moving tbody tr")
-    expect(rows).to_have_count(4)
-    # The GPU's decoder works beside its kernels, and is one more resource.
-    game.get_by_role("radio", name="on the CPU").focus()
-    game.keyboard.press("ArrowDown")
-    expect(score).to_contain_text("the cheapest there is.")
-    expect(summary).to_contain_text("The GPU is fed")
-    expect(rows).to_have_count(5)
-    shared = game.get_by_label("Your score as text").input_value()
+            page.keyboard.press("ArrowRight" if steps > 0 else "ArrowLeft")
+    for name in ("drive", "decode"):
+        if getattr(start, name) != getattr(wanted, name):
+            page.locator(f"[name={name}][value={getattr(wanted, name)}]").press("Space")
 
-    game.get_by_role("radio", name=first.title).focus()
-    for _ in feed.SCENARIOS[1:]:
-        game.keyboard.press("ArrowRight")
-    expect(score).to_have_text(
-        re.compile("^Gold: 100.0 % busy .* the cheapest there is. Nothing needed doing.$")
+
+def test_the_guess_is_locked_before_the_picture_moves_or_says_anything(game, feed):
+    moving, story = game.locator("#moving"), game.get_by_label("Your host")
+    expect(game.locator("#question")).to_contain_text("The NVIDIA A100 80GB SXM waited 17.7 % of the time.")
+    expect(game.get_by_role("button", name="Lock my guess")).to_be_disabled()
+    expect(story).to_be_hidden()
+    for answer in ("binds", "%", "waits"):
+        assert answer not in moving.locator("svg").text_content()
+    expect(moving.get_by_role("img")).to_have_accessible_name("Nothing moves yet")
+    expect(moving.locator(".token")).to_have_count(0)
+    expect(moving.get_by_role("button")).to_have_count(0)
+    assert serious(game) == []
+
+    lock(game, "more")
+    expect(game.locator("#said")).to_have_text("Right: this GPU waits 80.8 % of the time. Now feed it.")
+    expect(moving).to_contain_text("The CPU binds: the GPU waits 81 % of the time.")
+    expect(moving.locator(".token").first).to_be_attached()
+    expect(game.locator("#theory")).to_be_hidden()
+    # It stays locked, and the remedy is not told.
+    game.reload()
+    expect(game.locator("#guess")).to_be_hidden()
+    expect(story).to_be_visible()
+    expect(game.get_by_label("Your line: right guess", exact=True)).to_be_visible()
+
+
+def test_a_host_is_repaired_by_keyboard_in_five_runs_and_its_line_is_shared(game, feed):
+    first = feed.SCENARIOS[0]
+    lock(game, "less")
+    said, run = game.locator("#said"), game.locator("#run")
+    expect(said).to_have_text("No: this GPU waits 80.8 % of the time. Now feed it.")
+    expect(run).to_have_text("Run it for $6.06: 5 runs left")
+    # What is chosen shows its price, and nothing else until it runs.
+    cheapest, dollars = feed.cheapest(first.workload)
+    choose(game, feed, first.start, cheapest)
+    expect(run).to_have_text(f"Run it for ${dollars:.2f}: 5 runs left")
+    expect(game.locator("#busy")).to_have_text("19.1 %")
+    game.get_by_role("slider", name="Batch size").press("End")
+    run.press("Enter")
+    choose(game, feed, feed.Setting(**{**vars(cheapest), "batch": feed.BATCHES[-1]}), cheapest)
+    run.press("Enter")
+    expect(said).to_contain_text(f"busy for ${dollars:.2f}.")
+    expect(said).to_be_focused()
+    expect(game.locator("#theory")).to_contain_text(first.theory)
+    expect(game.get_by_label("Your line: wrong guess, ")).to_contain_text("Gold")
+    shared = game.get_by_label("Your line, with a link").input_value().splitlines()
+    assert shared[0] == "Feed the GPU, The hungriest"
+    assert shared[1].startswith("❌")
+    assert shared[1].endswith("🟩 Gold")
+    assert shared[2] == f"{PAGE}#the-hungriest"
+    assert serious(game) == []
+    game.get_by_role("button", name="Next puzzle").press("Enter")
+    expect(game.get_by_role("radio", name=feed.SCENARIOS[1].title)).to_be_focused()
+    expect(game.get_by_role("radio", name="The hungriest")).to_have_accessible_name("The hungriest Gold")
+
+
+def test_giving_up_earns_nothing_and_what_was_shown_counts_no_more(game, feed):
+    for scenario in feed.SCENARIOS:
+        game.goto(f"{PAGE}#{scenario.key}")
+        lock(game, "more" if scenario.before else "the link")
+        game.get_by_role("button", name="Give up").press("Enter")
+        expect(game.locator("#said")).to_have_text("Given up: no medal.")
+        choose(game, feed, scenario.start, feed.cheapest(scenario.workload)[0])
+        expect(game.locator("#run")).to_contain_text("it no longer counts")
+        game.locator("#run").press("Enter")
+        expect(game.locator("#said")).to_contain_text("Fed: ")
+        expect(game.locator(f"#result-{scenario.key}")).to_have_text("not fed")
+        assert "not fed" in game.locator("#share").input_value()
+
+
+def test_where_the_launch_binds_the_picture_says_so(game, feed):
+    game.goto(f"{PAGE}#words")
+    game.reload()
+    lock(game, "nothing: it is fed")
+    expect(game.locator("#said")).to_have_text("Right: this GPU waits 0.0 % of the time. Run it as it is.")
+    game.get_by_role("slider", name="Batch size").press("Home")
+    game.locator("#run").press("Enter")
+    expect(game.locator("#said")).to_contain_text("Not fed: ")
+    expect(game.locator("#moving")).to_contain_text(
+        "Nothing is slower than launching the work: the GPU waits "
     )
-    expect(summary).to_contain_text("The GPU is fed. Nothing else takes longer than its own work.")
 
-    game.goto(shared.splitlines()[-1])
-    expect(score).to_contain_text("the cheapest there is.")
-    assert game.get_by_label("Your score as text").input_value() == shared
-    expect(game.get_by_role("alert")).to_be_hidden()
 
-    game.goto(f"{PAGE}#{shared.split('#')[1].replace('cores=1&', 'cores=-1&')}")
-    expect(game.get_by_role("alert")).to_have_text(
-        "This link cannot be opened. It says cores -1, which this scenario does not offer. "
-        "These are the starting settings of “The first bite”."
+def test_a_day_has_one_puzzle_for_everybody_which_starves(game):
+    game.clock.set_fixed_time("2030-01-02T03:04:05Z")
+    game.goto(f"{PAGE}#2030-01-02")
+    game.reload()
+    expect(game.get_by_role("radio", name="Today")).to_be_checked()
+    days = game.evaluate(
+        """async () => {
+            const { answer, daily } = await import('./page.js');
+            return Array.from({length: 366}, (_, n) => {
+                const key = new Date(Date.UTC(2030, 0, 2 - n)).toISOString().slice(0, 10), day = daily(key);
+                if (JSON.stringify(daily(key)) !== JSON.stringify(day)) throw Error(key);
+                const {busy, feasible, bottleneck} = answer(day, day.start);
+                const text = JSON.stringify([day.gpu, day.model, day.start]);
+                return {busy, feasible, bottleneck, theory: day.theory, text};
+            });
+        }"""
     )
-    expect(cores).to_have_attribute("aria-valuetext", "8 cores, $0.19 an hour")
-    for wrong, why in (
-        ("scenario=<b>x</b>", "It names no scenario of this page."),
-        ("scenario=words", "It does not say a value for workers."),
-        ("scenario=words&price=0", "It names price, and this page has no such setting."),
-        ("scenario=words&workers=1&cores=1&memory=0&drive=__proto__", "It says drive __proto__, which"),
-    ):
+    assert all(day["feasible"] and day["busy"] < 0.8 and day["theory"] for day in days)
+    assert {day["bottleneck"] for day in days} == {"CPU", "storage", "accelerator"}
+    assert len({day["text"] for day in days}) > 360
+    # Tomorrow's is not to be had, and a link that names nothing says so.
+    for wrong in ("2030-01-03", "2030-13-41x", "<b>x</b>"):
         game.goto(f"{PAGE}#{wrong}")
-        expect(game.get_by_role("alert")).to_contain_text(f"This link cannot be opened. {why}")
+        game.reload()
+        alert = game.get_by_role("alert")
+        expect(alert).to_have_text(
+            f"This link cannot be opened: “{wrong}” is no puzzle of this page. Here is the first one."
+        )
 
-    # A phone has one column, and everything is in it; in the dark the page is dark.
+
+def test_a_phone_has_one_column_with_everything_in_it_and_in_the_dark_the_page_is_dark(game):
     game.set_viewport_size({"width": 390, "height": 844})
     game.emulate_media(color_scheme="dark")
-    wide, columns, background, unnamed = game.evaluate(
+    game.goto(f"{PAGE}#huge-bites")
+    game.reload()
+    lock(game, "the drive")
+    # A step that does not fit.
+    game.get_by_role("slider", name="Batch size").press("End")
+    game.locator("#run").press("Enter")
+    expect(game.locator("#said")).to_contain_text("This cannot run. A step needs 3,670 GB of memory")
+    expect(game.locator("#busy")).to_have_text("cannot run")
+    wide, overflowing, columns, background, unnamed = game.evaluate(
         """() => [
-            Math.max(...[...document.querySelectorAll('body *')].filter(one => !one.closest('.wide, .smoke'))
+            Math.max(...[...document.querySelectorAll('body *')]
+                .filter(one => !one.closest('.wide, .hidden, svg'))
                 .map(one => one.getBoundingClientRect().right)),
+            [...document.querySelectorAll('dd, dt, button, output')]
+                .filter(one => one.scrollWidth > one.clientWidth + 1).length,
             getComputedStyle(document.getElementById('game')).gridTemplateColumns.split(' ').length,
             getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/g).map(Number),
-            [...document.querySelectorAll('input, textarea')].filter(one => !one.labels.length).length,
+            [...document.querySelectorAll('input, textarea')]
+                .filter(one => !one.labels.length && !one.ariaLabel).length,
         ]"""
     )
     assert wide <= 390
+    assert overflowing == 0
     assert columns == 1
     assert max(background) < 60
     assert unnamed == 0
+    game.locator("#origin summary").click()
+    assert serious(game) == []

@@ -1,10 +1,9 @@
-// The page: it reads the controls, asks the rule, and shows what it says. The link always holds the settings.
-// TABLES comes from the package. A test compares `answer` with the package over thousands of settings.
+// A puzzle: what a GPU waits for is guessed before its picture moves, and its host is repaired in a few runs.
+// The rule is that of the picture, and TABLES comes from the package: a test compares `answer` with it.
 
 import { mount, solve } from "../moving.js";
 
 const $ = (id) => document.getElementById(id);
-export const scenarioOf = (key) => TABLES.scenarios.find((one) => one.key === key);
 
 // --- the rule, for what this page asks ----------------------------------------------------------------------
 
@@ -34,6 +33,10 @@ function ruleOf(scenario, { cores, memory, drive, decode }) {
   };
 }
 
+// GiB of the batches that the workers keep ready.
+const readyGiB = (scenario, { workers, batch, decode }) =>
+  (TABLES.prefetch * workers * batch * scenario.decoders[decode].sent) / 2 ** 30;
+
 // What the rule says of a setting, with the memory that a step needs and the dollars of an hour.
 export function answer(scenario, setting) {
   const { cores, memory, drive, batch } = setting, held = scenario.held, rule = ruleOf(scenario, setting);
@@ -43,17 +46,50 @@ export function answer(scenario, setting) {
     busy: found.utilization,
     feasible: !held || needed <= held.capacity,
     throughput: batch / found.step,
-    dollars: scenario.price + cores * TABLES.prices.core + memory * TABLES.prices.memory + TABLES.drives[drive].price,
+    dollars: scenario.price + cores * TABLES.prices.core + (memory + readyGiB(scenario, setting)) * TABLES.prices.memory
+      + TABLES.drives[drive].price,
   };
 }
 
-// --- words ------------------------------------------------------------------------------------------------
+// --- the puzzle of a day ------------------------------------------------------------------------------------
 
-const dollars = (amount, digits = 2) => `$${amount.toFixed(digits)}`;
+const today = () => new Date().toISOString().slice(0, 10);
+
+// Drawn from the date, so that everybody has the same: a workload, and a host that starves it.
+export function daily(date) {
+  let seed = [...date].reduce((sum, sign) => Math.imul(sum ^ sign.charCodeAt(0), 16777619), 2166136261);
+  const random = () => {
+    seed = (seed + 0x6d2b79f5) | 0;
+    let t = Math.imul(seed ^ (seed >>> 15), 1 | seed);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+  const draw = (all) => all[Math.floor(random() * all.length)];
+  const { workers, cores, memory, batch } = TABLES.values;
+  const wanted = draw(["CPU", "CPU", "storage", "accelerator"]);
+  for (let tries = 0; ; tries++) {
+    const work = draw(TABLES.workloads), start = {
+      workers: draw(workers.slice(0, 15)), cores: draw(cores.slice(0, 18)), memory: draw(memory.slice(0, 4)),
+      drive: draw(Object.keys(TABLES.drives)), decode: "cpu", batch: draw(batch),
+    };
+    const { feasible, busy, bottleneck } = answer(work, start);
+    if (feasible && busy < 0.8 && (bottleneck === wanted || tries > 200)) {
+      const story = `${work.model} learns ${work.dataset} on an ${work.gpu}.`;
+      return { ...work, key: date, title: date === today() ? "Today" : date, story, theory: TABLES.theory[bottleneck], start };
+    }
+  }
+}
+
+const SCENARIOS = TABLES.scenarios.map((one) => ({ ...TABLES.workloads[one.workload], ...one }));
+export const scenarioOf = (key) =>
+  SCENARIOS.find((one) => one.key === key) ?? (/^20\d\d-[01]\d-[0-3]\d$/.test(key) && key <= today() ? daily(key) : undefined);
+
+// --- words --------------------------------------------------------------------------------------------------
+
+const dollars = (amount) => `$${amount.toFixed(2)}`;
 // Rounded down, so that what is short of the goal never reads as if it had reached it.
 const percent = (share) => `${(Math.floor(share * 1000 + 1e-9) / 10).toFixed(1)} %`;
 const number = (value) => Number(value.toPrecision(3)).toLocaleString("en-US");
-const time = (seconds) => (seconds < 1 ? `${number(seconds * 1000)} ms` : `${number(seconds)} s`);
 const count = (n, noun) => `${n.toLocaleString("en-US")} ${n === 1 ? noun.replace(/s$/, "") : noun}`;
 
 // How long ago a price was stated: the same words as price_age in the package.
@@ -69,278 +105,225 @@ const stated = (date) => `${new Date(date).toLocaleDateString("en-US", { month: 
 const oldest = (rows) => stated(rows.map((one) => one.date).sort()[0]);
 
 const SLIDERS = {
-  workers: {
-    label: "Workers",
-    help: "They prepare samples side by side. They are free. The cores that they run on are not.",
-    text: (n) => count(n, "workers"),
-  },
-  cores: {
-    label: "CPU cores",
-    help: "Two workers share a core, and the second one adds a little.",
-    text: (n) => `${count(n, "cores")}, ${dollars(n * TABLES.prices.core)} an hour`,
-  },
-  memory: {
-    label: "Cache in memory",
-    help: "Samples that are in memory are not read from the drive again.",
-    text: (n, scenario) => {
-      const share = scenario.cached[TABLES.values.memory.indexOf(n)];
-      return n ? `${n} GiB serve ${percent(share)} of the reads, ${dollars(n * TABLES.prices.memory)} an hour` : "none";
-    },
-  },
-  batch: {
-    label: "Batch size",
-    help: "A batch that is too small leaves the GPU waiting for its host to launch the work.",
-    text: (n, scenario) => `${count(n, scenario.noun)} in a step`,
-  },
+  workers: ["Workers", (n) => count(n, "workers")],
+  cores: ["CPU cores", (n) => `${count(n, "cores")}, ${dollars(n * TABLES.prices.core)} an hour`],
+  memory: ["Cache in memory", (n) => (n ? `${n} GiB serve ${percent(puzzle.cached[TABLES.values.memory.indexOf(n)])} of the reads, ${dollars(n * TABLES.prices.memory)} an hour` : "none")],
+  batch: ["Batch size", (n) => `${count(n, puzzle.noun)} in a step; ready batches ${dollars(readyGiB(puzzle, setting) * TABLES.prices.memory)} an hour`],
 };
 const CHOICES = {
-  drive: {
-    label: "Drive",
-    options: Object.entries(TABLES.drives).map(([key, one]) => [key, `${one.name}, ${dollars(one.price)} an hour`]),
-  },
-  decode: {
-    label: "Decode the samples",
-    options: [["cpu", "on the CPU"], ["gpu", "on the GPU"]],
-  },
+  drive: ["Drive", Object.entries(TABLES.drives).map(([key, one]) => [key, `${one.name}, ${dollars(one.price)} an hour`])],
+  decode: ["Decode the samples", [["cpu", "on the CPU"], ["gpu", "on the GPU"]]],
 };
+const described = ({ workers, cores, memory, drive, decode, batch }) =>
+  `${count(workers, "workers")} on ${count(cores, "cores")}, ${memory ? `${memory} GiB of cache` : "no cache"}, ${TABLES.drives[drive].name}, `
+  + `${decode === "gpu" ? "decoding on the GPU, " : ""}batches of ${batch}`;
 
-// --- the state, and its link ------------------------------------------------------------------------------
-
-let state = { scenario: TABLES.scenarios[0].key, ...TABLES.scenarios[0].start };
-
-function allowed(name, scenario) {
-  if (name in TABLES.values) return TABLES.values[name].map(String);
-  return Object.keys(name === "drive" ? TABLES.drives : scenario.decoders);
+// What may be guessed, and which of it is so.
+const WAITS = { storage: "the drive", CPU: "the workers on the CPU", link: "the link", accelerator: "its host, to launch the work", nothing: "nothing: it is fed" };
+function guessOf(scenario) {
+  const { busy, bottleneck } = answer(scenario, scenario.start);
+  if (!scenario.before) return { question: "What does this GPU wait for?", choices: WAITS, truth: busy >= TABLES.goal ? "nothing" : bottleneck };
+  const waited = 1 - scenario.before.busy, more = 1 - busy - waited;
+  return {
+    question: `The ${scenario.before.gpu} waited ${percent(waited)} of the time. The new GPU waits`,
+    choices: { less: "less", same: "as long", more: "more" },
+    truth: Math.abs(more) < 0.01 ? "same" : more > 0 ? "more" : "less",
+  };
 }
 
-// The settings of a link, or what is wrong with it.
-function read(hash) {
-  const given = new URLSearchParams(hash.replace(/^#/, ""));
-  const scenario = scenarioOf(given.get("scenario"));
-  if (!scenario) return { wrong: "It names no scenario of this page." };
-  const names = Object.keys(scenario.start);
-  const strange = [...given.keys()].filter((name) => name !== "scenario" && !names.includes(name));
-  if (strange.length) return { wrong: `It names ${strange[0].slice(0, 40)}, and this page has no such setting.` };
-  const found = { scenario: scenario.key };
-  for (const name of names) {
-    const text = given.get(name);
-    if (text === null) return { wrong: `It does not say a value for ${name}.`, scenario };
-    if (!allowed(name, scenario).includes(text)) {
-      return { wrong: `It says ${name} ${text.slice(0, 40) || "without a value"}, which this scenario does not offer.`, scenario };
-    }
-    found[name] = name in TABLES.values ? Number(text) : text;
-  }
-  return { found };
-}
+// --- results, which stay in this browser --------------------------------------------------------------------
 
-const link = () => `${location.href.split("#")[0]}#${new URLSearchParams(state)}`;
-
-function open() {
-  if (location.hash.length < 2) return;
-  const { found, wrong, scenario } = read(location.hash);
-  $("message").hidden = !wrong;
-  if (wrong) {
-    const start = scenario || TABLES.scenarios[0];
-    state = { scenario: start.key, ...start.start };
-    window.scrollTo(0, 0);
-    $("message").textContent = `This link cannot be opened. ${wrong} These are the starting settings of “${start.title}”.`;
-  } else {
-    state = found;
-  }
-}
-
-// --- best scores, which stay in this browser --------------------------------------------------------------
-
-const KEY = "feed-the-gpu";
-let best = {};
+// A square for each run: how busy the GPU was.
+const SQUARES = [["🟥", 0.5, "starves"], ["🟧", 0.8, "hungry"], ["🟨", TABLES.goal, "nearly fed"], ["🟩", Infinity, "fed"]];
+const STUCK = ["⬛", 0, "cannot run"];
+const KEY = "feed-the-gpu-puzzles";
+let results = {};
 try {
-  best = JSON.parse(localStorage.getItem(KEY)) || {};
+  results = JSON.parse(localStorage.getItem(KEY)) || {};
 } catch {
-  // A browser that stores nothing forgets the scores, and that is all.
+  // A browser that stores nothing forgets the results, and that is all.
 }
+const result = () => (results[puzzle.key] ??= { guess: null, right: false, squares: [], best: null, done: false });
 
-function keep(key, amount) {
-  if (best[key] <= amount) return;
-  best[key] = amount;
+function keep() {
   try {
-    localStorage.setItem(KEY, JSON.stringify(best));
+    localStorage.setItem(KEY, JSON.stringify(results));
   } catch {
     // as above
   }
 }
 
-const above = (amount, scenario) => Math.max(0, amount / scenario.cheapest.dollars - 1);
-const medal = (share) => TABLES.medals.find((one) => share <= one.above + 1e-9)?.name || "Fed";
+const RIGHT = ["✅", 0, "right guess"], WRONG = ["❌", 0, "wrong guess"];
+const medal = ({ best }, { cheapest }) =>
+  best === null ? "" : TABLES.medals.find((one) => best <= cheapest.dollars * (1 + one.above) + 1e-9).name;
+// What a line is made of: the guess, and a square for each run.
+const lineOf = ({ guess, right, squares }) => (guess === null ? [] : [right ? RIGHT : WRONG])
+  .concat(squares.map((sign) => [STUCK, ...SQUARES].find(([square]) => square === sign)));
 
-// --- what it means ----------------------------------------------------------------------------------------
+// --- the page -----------------------------------------------------------------------------------------------
 
-// What starves the GPU, and what may help, in whole sentences.
-function explain(scenario, found) {
-  const { times, bottleneck } = found;
-  const gpu = `the GPU would train on it in ${time(state.batch * scenario.sample)}`;
-  if (!found.feasible) {
-    return `This cannot run: a step needs ${number(found.needed / 1e9)} GB of memory, and the GPU has ${number(scenario.held.capacity / 1e9)} GB. Choose a smaller batch.`;
-  }
-  if (bottleneck === "accelerator") {
-    if (found.busy >= TABLES.goal) return "The GPU is fed. Nothing else takes longer than its own work.";
-    return `The GPU waits for its host to launch the work. That takes ${time(scenario.launch)} in each step, and ${gpu}. A larger batch needs no more launches.`;
-  }
-  if (bottleneck === "CPU") {
-    const help =
-      state.workers < state.cores ? "There are more cores than workers: start more workers."
-      : state.workers < 2 * state.cores ? "Each core can take a second worker, which adds a little. After that it takes more cores."
-      : state.workers > 2 * state.cores ? "There are more workers than the cores can take: more cores help, more workers do not."
-      : "More cores help, and workers to use them.";
-    return found.busy >= TABLES.goal
-      ? `The GPU is fed, though the CPU takes a little longer than the GPU.`
-      : `The CPU starves the GPU: it prepares a batch in ${time(times.CPU)}, and ${gpu}. ${help}`;
-  }
-  const what = bottleneck === "storage" ? "drive" : bottleneck;
-  if (found.busy >= TABLES.goal) return `The GPU is fed, though the ${what} takes a little longer than the GPU.`;
-  const help = what === "drive" ? " A faster drive helps, or more of the data in memory." : "";
-  return `The ${what} starves the GPU: it takes ${time(times[bottleneck])} for a batch, and ${gpu}.${help}`;
-}
-
-// --- drawing ----------------------------------------------------------------------------------------------
-
-const MOUTHS = { starving: "M55 86q20 -16 40 0", hungry: "M58 80h34", fed: "M53 72q22 24 44 0", stuck: "M55 82l8-6 8 6 8-6 8 6 8-6" };
-
-function draw() {
-  const scenario = scenarioOf(state.scenario);
-  const found = answer(scenario, state);
-  const fed = found.feasible && found.busy >= TABLES.goal;
-  const training = found.feasible ? found.busy : 0;
-  const burnt = found.dollars * (1 - training);
-
-  $("story").textContent = scenario.story;
-  const gpu = $("gpu");
-  gpu.dataset.mood = !found.feasible ? "stuck" : fed ? "fed" : training < TABLES.goal / 2 ? "starving" : "hungry";
-  gpu.style.setProperty("--fed", training);
-  gpu.querySelector(".mouth").setAttribute("d", MOUTHS[gpu.dataset.mood]);
-  gpu.querySelectorAll(".smoke text").forEach((one, i, all) => { one.style.display = i < Math.ceil((1 - training) * all.length - 0.3) ? "" : "none"; });
-  $("busy").textContent = found.feasible ? percent(training) : "cannot run";
-  $("cost").textContent = dollars(found.dollars);
-  $("burnt").textContent = dollars(burnt);
-  rate = burnt;
-
-  const text = explain(scenario, found);
-  const money = ` Of ${dollars(found.dollars)} an hour, ${dollars(burnt)} is burnt while the GPU does not train.`;
-  setText($("summary"), text + money);
-  $("step").textContent = found.feasible
-    ? `A step with ${count(state.batch, scenario.noun)} takes ${time(found.step)}: ${number(found.throughput)} ${scenario.noun} a second. The slowest sets the pace.`
-    : "This step does not fit into the memory of the GPU.";
-  $("moving").hidden = !found.feasible;
-  const shown = { rule: found.rule, setting: { batch: state.batch, workers: state.workers }, resources: TABLES.resources, chip: "GPU" };
-  if (moving) moving.show(shown, false);
-  else moving = mount($("moving"), shown);
-  drawControls(scenario);
-  drawScore(scenario, found, fed);
-}
-
-// A status that says the same again would be read aloud again.
-function setText(node, text) {
-  if (node.textContent !== text) node.textContent = text;
-}
-
-function drawScore(scenario, found, fed) {
-  const share = above(found.dollars, scenario);
-  // Shares are rounded up to a tenth of a percent: only the cheapest is called so.
-  const distance = share < 1e-9 ? "the cheapest there is" : `${(Math.ceil(share * 1000) / 10).toFixed(1)} % above the cheapest`;
-  const score = `${percent(found.feasible ? found.busy : 0)} busy for ${dollars(found.dollars)} an hour`;
-  if (fed) keep(state.scenario, found.dollars);
-  document.body.classList.toggle("won", fed);
-  const idle = Object.keys(scenario.start).every((name) => state[name] === scenario.start[name])
-    ? "Nothing needed doing." : "Nothing on this page feeds it for less.";
-  $("score").textContent = !found.feasible ? "This cannot run, so there is no score."
-    : !fed ? `${score}: not fed yet. The goal is ${percent(TABLES.goal)}.`
-    : `${medal(share)}: ${score}, ${distance}. ${share < 1e-9 ? idle : "Look for what you pay for and do not need."}`;
-  $("share").value = fed
-    ? `Feed the GPU, “${scenario.title}”: ${score}, ${distance}. ${share < 1e-9 ? "Can you find it, too?" : "Can you do it for less?"}\n${link()}`
-    : `Feed the GPU, “${scenario.title}”: what starves this GPU? ${score}.\n${link()}`;
-  for (const one of TABLES.scenarios) {
-    const done = one.key in best;
-    $(`best-${one.key}`).textContent = done ? `${medal(above(best[one.key], one))}, ${dollars(best[one.key])}` : "not fed yet";
-  }
-}
-
-// --- controls ---------------------------------------------------------------------------------------------
+let puzzle, setting, guess, last, moving = null;
 
 function build() {
   document.querySelectorAll("[data-goal]").forEach((one) => { one.textContent = `${Math.round(100 * TABLES.goal)} %`; });
-  $("scenarios").innerHTML = TABLES.scenarios.map((one) =>
-    `<label><input type="radio" name="scenario" value="${one.key}"><span>${one.title}<small id="best-${one.key}"></small></span></label>`).join("");
-  const slider = (name) => `<div class="control"><label for="${name}">${SLIDERS[name].label}</label><output id="${name}-value" for="${name}"></output>`
-    + `<input type="range" id="${name}" name="${name}" min="0" max="${TABLES.values[name].length - 1}" step="1" aria-describedby="${name}-help">`
-    + `<p class="small" id="${name}-help">${SLIDERS[name].help}</p></div>`;
-  const choice = (name) => `<fieldset class="control"><legend>${CHOICES[name].label}</legend><div class="choices">`
-    + CHOICES[name].options.map(([key, text]) => `<label><input type="radio" name="${name}" value="${key}"> <span>${text}</span></label>`).join("")
-    + `</div><p class="small" id="${name}-help"></p></fieldset>`;
-  $("sliders").innerHTML = ["workers", "cores"].map(slider).join("") + choice("drive") + slider("memory") + choice("decode") + slider("batch");
-  for (const one of TABLES.resources) document.documentElement.style.setProperty(`--${one.name}`, one.color);
+  const slider = ([name, [label]]) => `<div class="control"><label for="${name}">${label}</label><output id="${name}-value" for="${name}"></output>`
+    + `<input type="range" id="${name}" name="${name}" min="0" max="${TABLES.values[name].length - 1}" step="1"></div>`;
+  const choice = ([name, [label, options]]) => `<fieldset class="control" id="${name}"><legend>${label}</legend>`
+    + options.map(([key, text]) => `<label><input type="radio" name="${name}" value="${key}"> <span>${text}</span></label>`).join("") + "</fieldset>";
+  $("controls").innerHTML = [...Object.entries(SLIDERS).map(slider), ...Object.entries(CHOICES).map(choice)].join("");
   $("measured").textContent = `GPU decoding: ${TABLES.decodeSource}. CPU decoding: ${TABLES.prepareSource}. Workers on cores: ${TABLES.workersSource}.`;
-  $("sources").innerHTML = "";
   for (const one of TABLES.sources) {
     const row = $("sources").insertRow();
     for (const text of [one.what, one.price, one.seller, stated(one.date), [one.source, one.note].filter(Boolean).join("; ")]) row.insertCell().textContent = text;
   }
 }
 
-function drawControls(scenario) {
-  for (const name of Object.keys(SLIDERS)) {
-    const input = $(name), text = SLIDERS[name].text(state[name], scenario);
-    input.value = TABLES.values[name].indexOf(state[name]);
-    input.setAttribute("aria-valuetext", text);
-    $(`${name}-value`).textContent = text;
-  }
-  for (const name of ["scenario", "drive", "decode"]) {
-    for (const input of document.getElementsByName(name)) {
-      input.checked = input.value === state[name];
-      input.disabled = name === "decode" && !(input.value in scenario.decoders);
-    }
-  }
-  const prices = TABLES.sources.filter((one) => one.what === scenario.gpu);
-  const others = TABLES.sources.filter((one) => !TABLES.scenarios.some(({ gpu }) => one.what === gpu));
-  $("given").textContent = `The GPU is given: ${scenario.gpu}, ${dollars(scenario.price)} an hour (${oldest(prices)}). The rest is yours to choose, at prices of ${oldest(others)}.`
-    + (scenario.basis.startsWith("measured") ? "" : ` Nobody has published how fast it trains ${scenario.model}, so its speed is extrapolated.`);
-  $("speed").textContent = `Speed of the GPU in this scenario: ${scenario.basis}.`;
-  const both = Object.keys(scenario.decoders).length > 1;
-  $("decode-help").textContent = both ? "A decoder of its own does it, while the GPU trains." : "Nobody has published a rate for such samples on this GPU.";
-  $("drive-help").textContent = `The data set is ${scenario.dataset}: ${number(scenario.size * scenario.samples / 1e9)} GB on the drive.`;
-}
-
-function change(event) {
-  const { name, value } = event.target;
-  if (name === "scenario") {
-    if (value === state.scenario) return;
-    state = { scenario: value, ...scenarioOf(value).start };
-  } else if (name in TABLES.values) {
-    state[name] = TABLES.values[name][Number(value)];
-  } else if (name in state) {
-    state[name] = value;
-  } else {
-    return;
-  }
-  show();
-}
-
-// Show the state, and put it into the link.
-function show() {
-  $("message").hidden = true;
-  history.replaceState(null, "", link());
+// Open the puzzle that the link names, or the first one.
+function open() {
+  const named = decodeURIComponent(location.hash.slice(1)), found = scenarioOf(named || SCENARIOS[0].key);
+  $("message").hidden = Boolean(found);
+  if (!found) $("message").textContent = `This link cannot be opened: “${named.slice(0, 40)}” is no puzzle of this page. Here is the first one.`;
+  puzzle = found ?? SCENARIOS[0];
+  setting = { ...puzzle.start };
+  guess = guessOf(puzzle);
+  moving?.end();
+  moving = null;
+  const days = [...new Set([today(), puzzle.key])].map(scenarioOf).filter((one) => !SCENARIOS.some(({ key }) => key === one.key));
+  $("puzzles").innerHTML = [...SCENARIOS, ...days].map((one) =>
+    `<label><input type="radio" name="puzzle" value="${one.key}"${one.key === puzzle.key ? " checked" : ""}><span>${one.title}<small id="result-${one.key}"></small></span></label>`).join("");
+  $("story").textContent = puzzle.story;
+  const prices = TABLES.sources.filter((one) => one.what === puzzle.gpu), others = TABLES.sources.filter((one) => !one.what.startsWith("NVIDIA "));
+  $("start").textContent = `The host: ${described(puzzle.start)}. The GPU costs ${dollars(puzzle.price)} an hour.`;
+  $("given").textContent = `${puzzle.gpu}: price of ${oldest(prices)}; the rest of ${oldest(others)}. Speed: ${puzzle.basis}.`
+    + (puzzle.basis.startsWith("measured") ? "" : ` Nobody has published how fast it trains ${puzzle.model}, so its speed is extrapolated.`);
+  $("question").textContent = guess.question;
+  $("choices").innerHTML = Object.entries(guess.choices).map(([key, text]) => `<label><input type="radio" name="guess" value="${key}"> <span>${text}</span></label>`).join("");
+  $("lock").disabled = true;
+  for (const [name, [, options]] of Object.entries(CHOICES)) $(name).hidden = name === "decode" && options.some(([key]) => !(key in puzzle.decoders));
+  $("said").textContent = $("copied").textContent = "";
+  play(puzzle.start, result().guess === null);
+  drawControls();
   draw();
 }
 
-let rate = 0, since = 0, moving = null;
+// Let the picture play a setting; while a guess is asked for, it shows nothing of its run.
+function play(shown, locked = false) {
+  const found = last = answer(puzzle, shown);
+  const data = { rule: found.rule, setting: { batch: shown.batch, workers: shown.workers }, resources: TABLES.resources, chip: "GPU", locked };
+  if (!found.feasible) return found;
+  if (moving) moving.show(data, false);
+  else moving = mount($("moving"), data);
+  return found;
+}
+
+function drawControls() {
+  const { dollars: price } = answer(puzzle, setting), { done, squares: runs } = result();
+  for (const [name, [, text]] of Object.entries(SLIDERS)) {
+    $(name).value = TABLES.values[name].indexOf(setting[name]);
+    $(name).setAttribute("aria-valuetext", text(setting[name]));
+    $(`${name}-value`).textContent = text(setting[name]);
+  }
+  for (const name of Object.keys(CHOICES)) for (const input of document.getElementsByName(name)) input.checked = input.value === setting[name];
+  $("run").textContent = done ? `Try it for ${dollars(price)}: it no longer counts` : `Run it for ${dollars(price)}: ${count(TABLES.runs - runs.length, "runs")} left`;
+}
+
+// Show how far the puzzle is; what a run found is told by `say`.
+function draw() {
+  const mine = result(), asked = mine.guess === null, line = lineOf(mine), won = medal(mine, puzzle), end = mine.done && won;
+  $("guess").hidden = !asked;
+  $("host").hidden = asked;
+  $("finish").hidden = mine.done;
+  $("finish").textContent = won ? `Take ${won}` : "Give up";
+  $("end").hidden = !mine.done;
+  // As boxes: not every system has these signs.
+  const sign = { [RIGHT[0]]: "✓", [WRONG[0]]: "✗", [STUCK[0]]: "!" };
+  $("line").innerHTML = line.map(([one, , name]) => `<span class="${name.replace(" ", "-")}">${sign[one] ?? ""}</span>`).join("") + (end || "");
+  $("line").setAttribute("aria-label", `Your line: ${[...line.map(([, , name]) => name), ...(end ? [won] : [])].join(", ")}`);
+  $("line").hidden = asked;
+  $("start").hidden = !asked;
+  document.querySelector("dl").hidden = asked;
+  document.body.dataset.state = asked ? "asks" : mine.done ? "done" : "plays";
+  if (!asked) drawNumbers(last);
+  const { dollars: least, ...cheapest } = puzzle.cheapest;
+  $("theory").textContent = `${puzzle.theory} The cheapest is ${dollars(least)}: ${described(cheapest)}.`;
+  $("share").value = `Feed the GPU, ${puzzle.title === "Today" ? puzzle.key : puzzle.title}\n${line.map(([one]) => one).join("")} ${won || "not fed"}\n${location.href.split("#")[0]}#${puzzle.key}`;
+  for (const input of document.getElementsByName("puzzle")) {
+    const had = results[input.value];
+    $(`result-${input.value}`).textContent = had?.done ? medal(had, scenarioOf(input.value)) || "not fed" : had?.squares.length ? "begun" : "not played";
+  }
+}
+
+function drawNumbers(found) {
+  const training = found.feasible ? found.busy : 0;
+  $("busy").textContent = found.feasible ? percent(training) : "cannot run";
+  $("cost").textContent = dollars(found.dollars);
+  $("burnt").textContent = dollars(found.dollars * (1 - training));
+  document.body.classList.toggle("won", training >= TABLES.goal);
+}
+
+function lock() {
+  const mine = result(), chosen = document.querySelector("[name=guess]:checked").value;
+  Object.assign(mine, { guess: chosen, right: chosen === guess.truth });
+  keep();
+  const { busy } = play(setting);
+  draw();
+  $("said").textContent = `${mine.right ? "Right" : "No"}: this GPU waits ${percent(1 - busy)} of the time. ${busy < TABLES.goal ? "Now feed it." : "Run it as it is."}`;
+  $("workers").focus();
+}
+
+function run() {
+  const mine = result(), found = play(setting), fed = found.feasible && found.busy >= TABLES.goal;
+  if (!mine.done) {
+    mine.squares.push((found.feasible ? SQUARES.find(([, below]) => found.busy < below) : STUCK)[0]);
+    if (fed) mine.best = Math.min(found.dollars, mine.best ?? Infinity);
+    // Nothing costs less, or no run is left.
+    mine.done = mine.squares.length === TABLES.runs || medal(mine, puzzle) === TABLES.medals[0].name;
+    keep();
+  }
+  draw();
+  drawControls();
+  const limit = found.feasible ? "" : `A step needs ${number(found.needed / 1e9)} GB of memory, and the GPU has ${number(puzzle.held.capacity / 1e9)} GB.`;
+  $("said").textContent = !found.feasible ? `This cannot run. ${limit}`
+    : fed ? `Fed: ${percent(found.busy)} busy for ${dollars(found.dollars)}. ${mine.done ? "" : "Is there anything you pay for and do not need?"}`
+    : `Not fed: ${percent(found.busy)} busy. The goal is ${percent(TABLES.goal)}.`;
+  if (mine.done) $("said").focus();
+  $("moving").scrollIntoView({ block: "nearest" });
+}
+
+function finish() {
+  const mine = result();
+  mine.done = true;
+  keep();
+  draw();
+  drawControls();
+  $("said").textContent = mine.best === null ? "Given up: no medal." : `${medal(mine, puzzle)}: fed for ${dollars(mine.best)}.`;
+  $("said").focus();
+}
+
+function choose(key) {
+  history.replaceState(null, "", `#${key}`);
+  open();
+  document.querySelector("[name=puzzle]:checked").focus();
+}
+
+function change({ target: { name, value } }) {
+  if (name === "puzzle") choose(value);
+  else if (name === "guess") $("lock").disabled = false;
+  else if (name in setting) {
+    setting[name] = name in SLIDERS ? TABLES.values[name][Number(value)] : value;
+    drawControls();
+  }
+}
+
 build();
 open();
-draw();
 $("game").addEventListener("input", change);
-window.addEventListener("hashchange", () => { open(); draw(); });
-$("again").addEventListener("click", () => { state = { scenario: state.scenario, ...scenarioOf(state.scenario).start }; show(); });
-$("cheapest").addEventListener("click", () => {
-  const { dollars: _, ...setting } = scenarioOf(state.scenario).cheapest;
-  state = { scenario: state.scenario, ...setting };
-  show();
+$("game").addEventListener("submit", (event) => event.preventDefault());
+window.addEventListener("hashchange", open);
+for (const [id, act] of Object.entries({ lock, run, finish })) $(id).addEventListener("click", act);
+$("next").addEventListener("click", () => {
+  const keys = [...document.getElementsByName("puzzle")].map((one) => one.value);
+  choose(keys[(keys.indexOf(puzzle.key) + 1) % keys.length]);
 });
 $("copy").addEventListener("click", async () => {
   try {
@@ -351,8 +334,3 @@ $("copy").addEventListener("click", async () => {
     $("copied").textContent = "This browser does not let a page copy. The text is selected: copy it with your keyboard.";
   }
 });
-setInterval(() => {
-  since += rate / 3600;
-  $("since").textContent = dollars(since, 4);
-}, 1000);
-$("since").textContent = dollars(0, 4);

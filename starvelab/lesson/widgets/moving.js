@@ -196,6 +196,8 @@ export const STYLE = `
 @media print { .sl-moving .sl-row { display: none; } }`;
 const LOOKS = { ready: "#56B4E9" };
 const NAMES = { batch: "batch size", workers: "workers" };
+// The share of its work in which the accelerator does not wait for the host to launch it.
+const working = ({ waits, times }) => 1 - waits / times.accelerator;
 const percent = (share) => `${Math.round(100 * share)}\u00a0%`;
 const number = (value) => Number(value.toPrecision(3)).toLocaleString("en-US");
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
@@ -209,7 +211,7 @@ function put(parent, name, attributes = {}, text = "") {
 }
 
 // The static parts of a picture, and a function that draws a moment of a run into them.
-export function drawing(svg, run, solved, places, { resources, chip = "accelerator" }, id) {
+export function drawing(svg, run, solved, places, { resources, chip = "accelerator", locked }, id) {
   const { drive, pile, workers, queue, link, chip: eater, cell, wide } = places, middle = (TOP + FLOOR) / 2;
   svg.replaceChildren();
   svg.classList.toggle("narrow", !wide);
@@ -234,7 +236,7 @@ export function drawing(svg, run, solved, places, { resources, chip = "accelerat
   const stations = [[reads ? "drive" : "memory", reads ? "storage" : "", reads ? drive : { x: drive.x, width: pile.x + pile.width - drive.x }],
     [crew, "CPU", workers], ["queue", "", queue], [copies ? "link" : "", copies ? "link" : "", link], [chip, "accelerator", eater]];
   const gauges = stations.map(([label, name, part]) => {
-    const binds = name !== "" && name === (solved.bottleneck === "decoder" ? "link" : solved.bottleneck);
+    const binds = !locked && name !== "" && name === (solved.bottleneck === "decoder" ? "link" : solved.bottleneck);
     put(svg, "text", { x: middleOf(part), y: 16, class: binds ? "binds" : "" }, label);
     const text = put(svg, "text", { x: middleOf(part), y: 213, class: binds ? "binds" : "" });
     if (binds) put(svg, "text", { x: middleOf(part), y: 230, class: "binds" }, "▲ binds");
@@ -294,14 +296,15 @@ export function drawing(svg, run, solved, places, { resources, chip = "accelerat
       ground.setAttribute("class", trail ? "ground" : "idle");
       done.setAttribute("width", trail ? Math.max(0, trail.done * (cell.width - 2)) : 0);
       if (trail) done.setAttribute("fill", looks[trail.looks]?.color ?? "none");
-      if (idle) idle.textContent = trail ? "" : "waits";
+      if (idle) idle.textContent = trail || locked ? "" : "waits";
     });
     gauges.forEach(({ name, text, other, part, bar }, place) => {
+      if (locked) return;
       if (!name) {
         if (place) text.textContent = place === 2 ? `${wide ? "holds " : ""}${now.queue.length}` : "";
         return;
       }
-      const busy = (loops * run.end * total[name] + t * now.busy[name]) / whole;
+      const busy = ((loops * run.end * total[name] + t * now.busy[name]) / whole) * (name === "accelerator" ? working(solved) : 1);
       bar.setAttribute("width", Math.max(0, Math.min(1, busy) * part.width));
       text.textContent = `${wide && part.width > 76 ? "busy " : ""}${percent(busy)}`;
       if (other) other.textContent = `waits ${percent(1 - busy)}`;
@@ -324,8 +327,8 @@ function typical(run) {
 
 // --- the component: the picture with its buttons, its sliders and its table ---------------------------------------------
 
-// Shows data in an element: {rule, setting, resources}, and of each also a run, controls and the chip's name. `rests` is
-// told the setting when a slider has come to rest. Returns a function to show other data, and one that ends it all.
+// Shows data in an element: {rule, setting, resources}, and of each also a run, controls and the chip's name. While it is
+// `locked`, nothing moves and nothing is said of the run. `rests` is told the setting when a slider has come to rest. Returns a function to show other data, and one that ends it all.
 export function mount(el, data, rests = () => {}) {
   const id = `sl-${Math.random().toString(36).slice(2)}`, root = put(el, "div", { class: "sl-moving" });
   put(root, "style", {}, STYLE);
@@ -340,23 +343,28 @@ export function mount(el, data, rests = () => {}) {
   let run, solved, picture, speed, t = null, loops = 1, playing = false, seen = false, frame = 0, before = 0, timer = 0;
 
   function show(changed, spoken = true) {
-    const at = t === null ? null : t / run.end;
+    const at = t === null || data.locked ? null : t / run.end;
     data = { ...data, ...changed };
     solved = solve(data.rule, data.setting);
     run = data.run ?? follow(solved, { ...data.rule, ...data.setting });
     const took = (from, to) => run.batch.reduce((sum, _, i) => sum + run[to][i] - run[from][i], 0) / run.batch.length;
     speed = Math.max(took("step_start", "step_end") / 0.6, took("prepare_start", "prepared") / 6);
-    t = at === null ? typical(run) : at * run.end;
+    t = data.locked ? -1e9 : at === null ? typical(run) : at * run.end;
+    for (const part of [said, row, details]) part.style.display = data.locked ? "none" : "";
     tell(spoken);
     place();
+    if (!playing) go(wanted);
   }
   function tell(spoken) {
-    const chip = data.chip ?? "accelerator", { bottleneck, times, step } = solved, busy = state(run, run.end).busy;
+    const chip = data.chip ?? "accelerator", { bottleneck, times, step } = solved, busy = state(run, run.end).busy, works = working(solved);
+    busy.accelerator *= works;
     const label = bottleneck === "accelerator" ? `the ${chip}` : data.resources.find(({ name }) => name === bottleneck).label;
     const waits = 1 - busy.accelerator;
     const much = waits < 0.005 ? `the ${chip} never waits` : `the ${chip} waits ${percent(waits)} of the time`;
     // Late batches cost what no mean time tells.
-    const text = bottleneck === "accelerator" && waits > 0.02 ? `On average nothing is slower than the ${chip}, and yet ${much}.` : `${capital(label)} binds: ${much}.`;
+    const text = bottleneck === "accelerator" && works < 0.98 ? `Nothing is slower than launching the work: ${much}.`
+      : bottleneck === "accelerator" && waits > 0.02 ? `On average nothing is slower than the ${chip}, and yet ${much}.` : `${capital(label)} binds: ${much}.`;
+    if (data.locked) return;
     root.setAttribute("data-bottleneck", bottleneck);
     said.setAttribute("aria-live", spoken ? "polite" : "off");
     if (said.textContent !== text) said.textContent = text;
@@ -369,10 +377,10 @@ export function mount(el, data, rests = () => {}) {
     picture = drawing(svg, run, solved, places, data, id);
     picture.title.id = `${id}-t`;
     picture.desc.id = `${id}-d`;
-    picture.title.textContent = said.textContent;
+    picture.title.textContent = data.locked ? "Nothing moves yet" : said.textContent;
     const now = paint();
     picture.desc.textContent = `Batches travel from the ${run.read_start ? "drive" : "memory"} through ${run.lanes} workers and a queue into the chip. `
-      + `At this moment ${run.lanes - now.idle.length} workers prepare a batch, ${now.queue.length} batches wait in the queue, and the chip ${now.waits ? "waits" : "computes"}.`;
+      + (data.locked ? "" : `At this moment ${run.lanes - now.idle.length} workers prepare a batch, ${now.queue.length} batches wait in the queue, and the chip ${now.waits ? "waits" : "computes"}.`);
   }
   function paint(ease = 1) {
     clock.textContent = `${number(t)} ms`;
@@ -390,7 +398,7 @@ export function mount(el, data, rests = () => {}) {
   let settles = 0;
   const ask = () => { frame ||= requestAnimationFrame(tick); };
   function go(wanted) {
-    playing = wanted && seen && !still.matches;
+    playing = wanted && seen && !still.matches && !data.locked;
     play.textContent = wanted && !still.matches ? "Pause" : "Play";
     if (!playing) return;
     // One picture moves at a time: another copy of this script may have drawn the other one.
