@@ -164,7 +164,7 @@ export function scene(run, t, now, places) {
   heap(now.queue.filter((i) => !now.held.includes(i)).concat(now.held), queue, (i) => (now.held.includes(i) ? "held" : "ready"));
   now.gate.forEach((i, n) => put(i, link.x, middle + n * (token + 2), "ready"));
   now.link.forEach((i) => put(i, link.x + progress(run, "copy_start", "copied", i, t) * link.width, middle, "link"));
-  now.door.forEach((i, n) => put(i, chip.x - 2, middle - (n + 1) * (token + 2), "link"));
+  now.door.slice(0, 3).forEach((i, n) => put(i, chip.x - 2, middle - (n + 1) * (token + 2), "link"));
   now.chip.forEach((i) => put(i, chip.x + chip.width / 2, middle + 12, "accelerator", 2));
   return { tokens, trails, lane, eaten: now.chip.length ? progress(run, "step_start", "step_end", now.chip[0], t) : 0 };
 }
