@@ -4,6 +4,7 @@ Rooms, imports point downward only (a contract in pyproject.toml fails the build
 
     commands                 what `starvelab` on the command line runs
     grader_plugin | lab      what starvelab-grader is told of the lab | `starvelab lab`
+    practice                 the clinic: scripts that starve, to find out why
     checks | decisions | show | widgets  what a notebook imports of the lesson
     lesson                   checks, figures, widgets
     jobs                     a training job of one's own, watched

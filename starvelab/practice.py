@@ -1,0 +1,393 @@
+"""A clinic: training scripts that starve, each drawn by a number, to find out what is wrong, and to cure it.
+
+A case is a `Pipeline` in which some fields are not what they should be. What a cure brings comes from
+`Pipeline.simulate`: mean rates know of no late batches, no epochs, and no loop that waits.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from itertools import pairwise, permutations
+from operator import add, mul
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from .errors import InputError, check_names
+from .lesson.show import svg
+from .model.assumptions import PUBLISHED
+from .model.groups import Links
+from .model.parts import Accelerator, Cache, Drive, Handover, Jitter, Link, Samples, Workers
+from .model.resources import CPU, STORAGE
+from .pipeline import Pipeline
+from .simulate import Simulation
+from .tables import TableRepr, cell, paragraph, percent, to_html, to_text
+from .units import Q_, Quantity
+
+__all__ = ["Case", "Treatment", "clinic"]
+
+# How difficult a case is; shares of the throughput without its faults, or of what they take of it.
+LOST = (0.25, 0.92)  # what all faults take together
+EACH_LOST = 0.12  # what each of them takes alone, at least
+EACH_WON = 0.1  # what each cure wins back of it, at least, where what binds is cured first
+HARMLESS = 0.02  # what all lines that only look bad may change, at most
+RUN = {"batches": 140, "epoch_batches": 60, "replicas": 4, "warm_up": 20}
+HEADERS = ("what tools show", "value")
+HOW = {"set": lambda _, size: size, "add": add, "times": mul}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A line of the script that may be wrong, and what that changes of the pipeline; see faults.toml."""
+
+    name: str
+    good: str
+    bad: str
+    path: str
+    how: str
+    cure: str
+    unit: str = ""
+    value: Any = None
+    of: str = ""
+    sizes: Sequence[float] = ()
+    whole: bool = False
+    shows: str = ""
+
+    def size(self, random: Random, host: Mapping[str, Any], *, harmless: bool) -> Any:
+        """Draw how large it is, to three digits; None if it has no harmless size."""
+        if self.value is not None:
+            return self.value
+        *small, least, most = self.sizes
+        if harmless and not small:
+            return None
+        share = small[0] if harmless else random.uniform(least**0.5, most**0.5) ** 2
+        size = share * (host[self.of] if self.of else 1) / (1000 if self.unit == "s" else 1)
+        return round(size) if self.whole else _digits(size)
+
+    def shown(self, size: Any) -> str:
+        """A size as a table has it."""
+        return cell(Q_(size, self.unit) if self.unit and self.how != "times" else size)
+
+
+_DATA = tomllib.loads(Path(__file__).with_name("faults.toml").read_text(encoding="utf-8"))
+FAULTS = {name: Fault(name=name, **row) for name, row in _DATA["fault"].items()}
+UNITS = {fault.path: fault.unit for fault in FAULTS.values() if fault.unit}
+SCRIPT = _DATA["script"].strip()
+
+
+@dataclass(frozen=True, repr=False)
+class Treatment(TableRepr):
+    """What changes of a script win back.
+
+    Attributes
+    ----------
+    sizes : mapping of str
+        How large each changed fault was, by its name; "" for a line that was as it should be.
+    throughputs : tuple of quantity [sample/time]
+        Before the changes, and after each.
+    won : tuple of float
+        By each change, as a share of the lost throughput.
+    remark : str
+        The likeliest mistake, or the cures of a key.
+    """
+
+    sizes: Mapping[str, str]
+    throughputs: tuple[Quantity, ...]
+    won: tuple[float, ...]
+    remark: str
+
+    headers = ("change", "size", "throughput", "won back")
+
+    @property
+    def score(self) -> float:
+        """The share of the lost throughput that all changes win back, 0 to 1."""
+        return min(1.0, max(0.0, sum(self.won)))
+
+    @property
+    def summary(self) -> str:
+        """What all changes win back, in one line."""
+        return f"{percent(self.score, 0)} of the lost throughput is won back"
+
+    @property
+    def rows(self) -> list[list[object]]:
+        """The script as it was, and one row for each change."""
+        won = ["", *(percent(share, 0) for share in self.won)]
+        columns = (("none", *self.sizes), ("", *self.sizes.values()), self.throughputs, won)
+        return [list(row) for row in zip(*columns, strict=True)]
+
+    @property
+    def note(self) -> str:
+        """The remark."""
+        return self.remark
+
+
+class Case:
+    """A training script that starves: what it says, what tools show of it, and what a cure brings.
+
+    A notebook shows it whole. `seed` is its number, and `faults` says how many of its lines starve.
+    """
+
+    def __init__(self, seed: int, host: Mapping[str, Any], sizes: Mapping[str, Any], faults: Sequence[str]):
+        self.seed, self.faults, self._host = seed, len(faults), host
+        self._sizes, self._faults = sizes, tuple(faults)  # of the lines that look bad; which of them starve
+        self._runs: dict[frozenset[str], Simulation] = {}
+        self._locked = False
+
+    @property
+    def changes(self) -> dict[str, str]:
+        """What can be changed, and how: by the name that stands behind a line of the script."""
+        return {name: fault.cure for name, fault in FAULTS.items() if self._line(name)}
+
+    @property
+    def script(self) -> str:
+        """The text of the script; behind a line stands the name under which it is cured."""
+        lines = []
+        for line in SCRIPT.format_map({**self._host, **{name: f"<{name}>" for name in FAULTS}}).split("\n"):
+            name = line.strip()[1:-1]
+            if name not in FAULTS:
+                lines.append(line)
+            elif text := self._line(name):
+                lines.append(f"{line.replace(f'<{name}>', text):<76}# [{name}]")
+        return "\n".join(lines)
+
+    def evidence(self, *changes: str) -> dict[str, object]:
+        """Return what tools show while the script runs, or would show after these changes."""
+        self._check(changes)
+        broken, host = {*self._sizes} - {*changes}, self._host
+        run, pipeline = self._run(broken), self._pipeline(broken)
+        solved, rate, step = pipeline.solve(), run.throughput, Q_(host["batch"], "sample") / run.throughput
+        busy = {name: percent(min(1.0, (t / step).m_as(""))) for name, t in solved.resource_times.items()}
+        copies = [time for name, time in solved.stage_times.items() if name.endswith("copy")]
+        read = (1 - _value(pipeline, "storage.cache.share")) * rate * pipeline.size / Q_("1 sample")
+        return {
+            "throughput": rate,
+            "nvidia-smi: the accelerator computes": percent(run.utilization),
+            "nsys: kernels, for each step": run.utilization * step.to("ms"),
+            "nsys: the copy of a batch": copies[0].to("ms"),
+            "a timer: the loop waits in next()": percent(run.host_wait),
+            "top: the workers are busy": busy[CPU.name],
+            "iostat: the drives are busy": busy[STORAGE.name],
+            "iostat: the drives deliver": read.to("MB/s"),
+            "py-spy: a worker, for each image, in all that is not named below": Q_(host["sample"], "ms"),
+            **{f"py-spy: {f.shows}": f.shown(self._sizes[f.name]) for f in _faults(broken) if f.shows},
+            "a timer: workers start within": Q_(host["start_up"] * host["step"] / 1000, "s"),
+        }
+
+    def cure(self, *changes: str) -> Treatment:
+        """Change lines, one after the other, and see what share of the lost throughput each wins back.
+
+        Parameters
+        ----------
+        *changes : str
+            Names of lines, at most as many as there are faults; what binds comes first.
+
+        Raises
+        ------
+        InputError, UnknownNameError
+        """
+        if self._locked:
+            raise InputError(f"Case {self.seed} has a locked answer. Take another case, by another number.")
+        if not 1 <= len(changes) <= self.faults:
+            raise InputError(
+                f"A cure of case {self.seed} changes 1 to {self.faults} lines, as many as starve it, "
+                f"got {len(changes)}. Name those that win the most."
+            )
+        self._check(changes)
+        return self._treated(changes, self._message(changes))
+
+    def lock(self, *changes: str) -> Treatment:
+        """Answer for good, with the changes of a `cure`, and see the key: the faults, what binds first."""
+        answer, self._locked = self.cure(*changes), True
+        cures = " ".join(f"{name}: {FAULTS[name].cure}" for name in self._best)
+        return self._treated(self._best, f"Your answer wins back {percent(answer.score, 0)}. {cures}")
+
+    def __repr__(self) -> str:
+        return "\n\n".join((self._summary, self.script, to_text(HEADERS, [*self.evidence().items()])))
+
+    def _repr_html_(self) -> str:
+        seen = self.evidence()
+        shares = {what: float(str(value)[:-2]) / 100 for what, value in seen.items() if "%" in str(value)}
+        bars = svg.share_bars({k.partition(": ")[2]: v for k, v in shares.items()}, title=self._summary)
+        table = to_html(HEADERS, [*seen.items()])
+        return f"{paragraph(self._summary)}<pre>{escape(self.script)}</pre>{bars}{table}"
+
+    @property
+    def _summary(self) -> str:
+        lines = "one line starves" if self.faults == 1 else f"{self.faults} lines starve"
+        return f"Case {self.seed}: {lines} the accelerator. Others only look bad."
+
+    def _line(self, name: str) -> str:
+        size = self._sizes.get(name)
+        line = FAULTS[name].good if size is None else FAULTS[name].bad
+        return line.format_map({**self._host, "size": size})
+
+    def _check(self, changes: Sequence[str]) -> None:
+        check_names(changes, self.changes, f"Case {self.seed}", kind="line")
+        if len({*changes}) < len(changes):
+            raise InputError(f"Each line is changed once, got {', '.join(changes)}. Name it once.")
+
+    def _message(self, changes: Sequence[str]) -> str:
+        """Say what the likeliest mistake is."""
+        binds = self._best[0]
+        if {*changes} == {*self._faults}:
+            later = f" Until {binds} is cured, the other wins less." if changes[0] != binds else ""
+            return f"All that was lost is back.{later}"
+        for name in changes:
+            if name not in self._sizes:
+                return f"{name} is as it should be: a change of it wins nothing."
+            if name not in self._faults:
+                return f"{name} looks bad, and costs next to nothing here: compare its time with a step's."
+        if binds not in changes:
+            return f"{changes[0]} is a fault, and another one hides it: what does each step wait for?"
+        return "What bound is cured, and another fault binds now: see `evidence` after this change."
+
+    # --- the clock that simulates ---
+
+    def _pipeline(self, broken: Iterable[str]) -> Pipeline:
+        """The pipeline in which these lines are as the script has them, and all others well."""
+        values: dict[str, Any] = {}
+        for fault in _faults(broken):
+            well = None if fault.how == "set" else _value(self._host["pipeline"], fault.path)
+            values[fault.path] = HOW[fault.how](values.get(fault.path, well), self._sizes[fault.name])
+        units = {path: Q_(value, UNITS[path]) for path, value in values.items() if path in UNITS}
+        pipeline: Pipeline = self._host["pipeline"].replace({**values, **units})
+        return pipeline
+
+    def _run(self, broken: Iterable[str]) -> Simulation:
+        found = frozenset(broken)
+        if found not in self._runs:
+            self._runs[found] = self._pipeline(found).simulate(**RUN)
+        return self._runs[found]
+
+    def _rate(self, cured: Iterable[str] = ()) -> float:
+        """The throughput after these changes [sample/s]."""
+        return float(self._run({*self._sizes} - {*cured}).throughput.m_as("sample/s"))
+
+    def _won(self, changes: Sequence[str]) -> tuple[float, ...]:
+        """The share of the lost throughput that each change wins back, in this order."""
+        rates = [self._rate(changes[:count]) for count in range(len(changes) + 1)]
+        lost = self._rate(self._faults) - rates[0]
+        return tuple((after - before) / lost for before, after in pairwise(rates))
+
+    @cached_property
+    def _best(self) -> tuple[str, ...]:
+        """The faults in the order in which curing them wins the most at first."""
+        return max(permutations(self._faults), key=lambda order: self._rate(order[:1]))
+
+    def _treated(self, changes: Sequence[str], note: str) -> Treatment:
+        sizes = {name: FAULTS[name].shown(self._sizes.get(name, "")) for name in changes}
+        rates = tuple(self._run({*self._sizes} - {*changes[:n]}).throughput for n in range(len(changes) + 1))
+        return Treatment(sizes, rates, self._won(changes), note)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """The faults with their sizes, and the throughput [sample/s] with and without them: three digits."""
+        sizes = sorted((name, self._sizes[name]) for name in self._faults)
+        return (*sizes, _digits(self._rate()), _digits(self._rate(self._faults)))
+
+    def _is_fair(self) -> bool:
+        """True if the case is as difficult as a case should be."""
+        harmless = {*self._sizes} - {*self._faults}
+        broken, good = self._rate(), self._rate(self._faults)
+        return (
+            bool(harmless)
+            and LOST[0] <= 1 - broken / good <= LOST[1]
+            and abs(self._rate(self._sizes) / good - 1) <= HARMLESS
+            and abs(self._rate(harmless) / broken - 1) <= HARMLESS
+            and min(self._won(self._best)) >= EACH_WON
+            and all(self._rate({*self._faults} - {n}) <= (1 - EACH_LOST) * good for n in self._faults)
+        )
+
+
+def clinic(seed: int) -> Case:
+    """Return the case of a number: the same one for the same number, everywhere.
+
+    Parameters
+    ----------
+    seed : int
+        Any whole number from 0.
+
+    Raises
+    ------
+    InputError
+
+    Examples
+    --------
+    >>> from starvelab.practice import clinic
+    >>> case = clinic(7)
+    >>> round(case.cure("num_workers").score, 2)
+    0.0
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise InputError(f"A case has a whole number from 0, got {seed!r:.80}. Pass for example clinic(7).")
+    random = Random(seed)
+    while not (case := _drawn(seed, random))._is_fair():
+        pass
+    return case
+
+
+def _drawn(seed: int, random: Random) -> Case:
+    """Draw a host, one or two faults, and some lines that only look like faults."""
+    host = _host(random)
+    names = random.sample(sorted(FAULTS), random.choice((3, 4, 5)))
+    faults = names[: random.choice((1, 2, 2))]
+    sizes = {name: FAULTS[name].size(random, host, harmless=name not in faults) for name in names}
+    return Case(seed, host, {name: size for name, size in sizes.items() if size is not None}, faults)
+
+
+def _host(random: Random) -> dict[str, Any]:
+    """Draw figures of a host, and its pipeline, in which the accelerator binds; times in ms."""
+    cores, batch = random.choice((8, 12, 16, 24, 32)), random.choice((8, 12, 16, 24, 32, 48))
+    rate, link = (
+        _digits(random.uniform(60, 400)),
+        random.choice((Links.PCIe3_x16, Links.PCIe4_x16, Links.PCIe5_x16)),
+    )
+    step, sample = 1000 * batch / rate, _digits(650 * cores / rate / random.uniform(1.3, 1.8))
+    transfer = _digits(link.bandwidth_pinned_sustained.m_as("MB/s") / rate * random.uniform(0.2, 0.6))
+    size, cached = _digits(random.uniform(1, 9)), _digits(random.uniform(0.6, 0.9))
+    drive = _digits(size * rate * (1 - cached) / 4 * random.uniform(1.3, 2.2))
+    start_up = _digits(random.uniform(8, 40))  # in steps
+    none = Q_("0 ms")
+    samples = Samples(
+        size=Q_(size, "MB"), cpu_time=Q_(sample, "ms"), transfer=Q_(transfer, "MB"), device_time=none,
+        jitter=Jitter(slow_share=1 / 8 / batch, slow_time=Q_(step / 2000, "s")),
+    )  # fmt: skip
+    workers = Workers(
+        cores, cores=cores, kind="processes", start_up=Q_(start_up * step, "ms"), persistent=True,
+        handover=Handover(worker=Q_(sample * batch / 100, "ms"), loop=Q_(step / 50, "ms")),
+    )  # fmt: skip
+    pipeline = Pipeline(
+        batch_size=batch,
+        dataset=samples,
+        storage=Drive(Q_(drive, "MB/s"), count=4, wait=none, cache=Cache(cached, "20 GB/s")),
+        workers=workers,
+        link=Link(link),
+        hardware=Accelerator(rate=Q_(rate, "sample/s"), host_time=none, step_overhead=none),
+        assumptions=PUBLISHED,
+    )
+    return {
+        "cores": cores, "batch": batch, "batch_work": sample * batch, "pipeline": pipeline,
+        "sample": sample, "side": round((1e6 * transfer / 3) ** 0.5), "start_up": start_up,
+        "step": step, "step_sample": step / batch, "transfer": transfer,
+    }  # fmt: skip
+
+
+def _faults(names: Iterable[str]) -> list[Fault]:
+    """Those of the names, in the order of the table."""
+    return [fault for name, fault in FAULTS.items() if name in {*names}]
+
+
+def _digits(value: float) -> float:
+    return float(f"{value:.3g}")
+
+
+def _value(pipeline: Pipeline, path: str) -> float:
+    """A field of a pipeline by its path, in the unit in which sizes of faults are drawn."""
+    value: Any = pipeline
+    for name in path.split("."):
+        value = getattr(value, name)
+    return float(value.m_as(UNITS[path]) if isinstance(value, Quantity) else value)

@@ -1,0 +1,188 @@
+"""The clinic: keys that no two cases share, bounds of difficulty, scores, and what a learner sees."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+
+from benchmarks.clinic import alike, likely_mistakes, survey
+from starvelab import InputError, Pipeline, Samples, UnknownNameError, Workers, practice
+from starvelab.practice import FAULTS, Case, clinic
+from tests.rejected import message
+
+PAIR, SINGLE = 4, 3  # seeds of a case with two faults, and of one with one
+
+
+@pytest.fixture(scope="module")
+def found():
+    return survey(range(200))
+
+
+def pages(case: Case) -> tuple[str, str, str]:
+    return repr(case), case.script, case._repr_html_()
+
+
+# --- what is drawn ---------------------------------------------------------------------------------------
+
+
+def test_there_are_enough_faults_each_of_a_line_of_its_own():
+    assert len(FAULTS) >= 25
+    assert sorted(re.findall(r"{(\w+)}", practice.SCRIPT)) == sorted([*FAULTS, "batch", "side"])
+    lines = [line for fault in FAULTS.values() for line in (fault.good, fault.bad) if line]
+    assert max(Counter(lines).values()) == 1
+
+
+def test_no_two_keys_are_equal_to_three_digits(found):
+    assert alike(found["key"]) == 0
+
+
+def test_the_difficulty_stays_within_its_bounds(found):
+    assert min(found["lost"]) >= practice.LOST[0] - 0.005
+    assert max(found["lost"]) <= practice.LOST[1] + 0.005
+    assert {len(names) for names in found["faults"]} == {1, 2}
+    assert max(found["mistake"]) <= 1 - practice.EACH_WON + practice.HARMLESS
+
+
+def test_each_fault_is_drawn_by_itself_or_with_another(found):
+    drawn = {name for names in found["faults"] for name in names}
+    assert drawn == FAULTS.keys()
+
+
+@pytest.mark.parametrize("seed", [SINGLE, PAIR])
+def test_no_likely_mistake_comes_to_the_throughput_of_the_key(seed):
+    case = clinic(seed)
+    for changes in likely_mistakes(case).values():
+        assert float(f"{case.cure(*changes).throughputs[-1].m_as('sample/s'):.3g}") != case.key[-1]
+
+
+def test_a_number_gives_the_same_case_again_and_another_number_another_one():
+    assert pages(clinic(PAIR)) == pages(clinic(PAIR)) != pages(clinic(PAIR + 1))
+
+
+# --- what an answer wins back -----------------------------------------------------------------------------
+
+
+def test_a_score_by_hand():
+    """One worker takes 0.32 s for a batch of 8; a step takes 0.16 s, or 0.08 s in 16 bits.
+
+    At the beginning of each epoch of 60 batches the first one is waited for, while the last step still runs.
+    """
+    case = by_hand({"num_workers": 1, "autocast": 0.5}, ("num_workers", "autocast"))
+    broken, workers, both = (8 * 60 / (60 * step + 0.32 - step) for step in (0.32, 0.16, 0.08))
+    treatment = case.cure("num_workers", "autocast")
+    rates = [rate.m_as("sample/s") for rate in treatment.throughputs]
+    assert rates == pytest.approx([broken, workers, both])
+    assert treatment.won == pytest.approx(
+        [(workers - broken) / (both - broken), (both - workers) / (both - broken)]
+    )
+    assert treatment.score == pytest.approx(1)
+    hidden = case.cure("autocast")
+    assert hidden.score == pytest.approx(0, abs=0.01)
+    assert hidden.note.startswith("autocast is a fault, and another one hides it")
+
+
+def by_hand(sizes: dict[str, object], faults: tuple[str, ...]) -> Case:
+    """A host of 8 cores, whose workers prepare 25 images a second each, and an accelerator with 100."""
+    pipeline = Pipeline(
+        batch_size=8, hardware="100 img/s", dataset=Samples(cpu_time="40 ms"), workers=Workers(8, prefetch=4)
+    )
+    return Case(0, {"pipeline": pipeline, "cores": 8, "batch": 8, "side": 224}, sizes, faults)
+
+
+@pytest.mark.parametrize(
+    ("changes", "note"),
+    [
+        (lambda c: c._best, "All that was lost is back."),
+        (lambda c: c._best[::-1], "All that was lost is back. Until {binds} is cured, the other wins less."),
+        (lambda c: c._best[:1], "What bound is cured, and another fault binds now: see `evidence`"),
+        (lambda c: c._best[1:], "{hidden} is a fault, and another one hides it"),
+        (lambda c: likely_mistakes(c)["what looks bad"], "{harmless} looks bad, and costs next to nothing"),
+        (lambda c: likely_mistakes(c)["by reflex"], "num_workers is as it should be: a change of it wins"),
+    ],
+)
+def test_the_likeliest_mistake_is_named(changes, note):
+    case = clinic(PAIR)
+    binds, hidden = case._best
+    harmless = likely_mistakes(case)["what looks bad"][0]
+    expected = note.format(binds=binds, hidden=hidden, harmless=harmless)
+    assert case.cure(*changes(case)).note.startswith(expected)
+
+
+def test_a_locked_answer_shows_the_key_and_stays():
+    case = clinic(PAIR)
+    binds, hidden = case._best
+    key = case.lock(binds)
+    assert list(key.sizes) == [binds, hidden]
+    assert key.score == 1
+    won = re.match(r"Your answer wins back (\d+) %\. ", key.note)
+    assert won
+    assert 0 < int(won[1]) < 100
+    assert key.note.endswith(f" {binds}: {FAULTS[binds].cure} {hidden}: {FAULTS[hidden].cure}")
+    assert message(InputError, case.cure, binds) == (
+        "Case 4 has a locked answer. Take another case, by another number."
+    )
+
+
+# --- what a learner sees ----------------------------------------------------------------------------------
+
+
+def test_a_script_has_each_line_that_can_be_changed_and_the_name_behind_it():
+    case = clinic(PAIR)
+    named = re.findall(r"# \[(\w+)\]$", case.script, re.MULTILINE)
+    assert sorted(named) == sorted(case.changes)
+    assert {*case._faults} <= {*named}
+    compile(case.script, "<script>", "exec")
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_both_lines_of_a_fault_are_python_and_differ(name):
+    fault = FAULTS[name]
+    size = fault.value if fault.value is not None else fault.sizes[-1]
+    for sizes in ({}, {name: size}):
+        compile(by_hand(sizes, tuple(sizes)).script, "<script>", "exec")
+    assert fault.good != fault.bad
+    assert fault.cure.endswith(".")
+
+
+def test_evidence_after_the_cures_is_that_of_an_accelerator_that_is_fed():
+    case = clinic(PAIR)
+    before, after = case.evidence(), case.evidence(*case._faults)
+    assert before["throughput"].m_as("img/s") == pytest.approx(case.key[-2], rel=0.005)
+    assert after["throughput"].m_as("img/s") == pytest.approx(case.key[-1], rel=0.005)
+    busy = "nvidia-smi: the accelerator computes"
+    assert float(before[busy][:-2]) < 80 < float(after[busy][:-2])
+
+
+def test_a_notebook_shows_script_picture_and_table_and_gives_nothing_away():
+    text, script, html = pages(case := clinic(PAIR))
+    assert script in text
+    assert all(part in html for part in ('<svg role="img"', "<pre>#!", "<table>"))
+    for fault in case._faults:
+        assert FAULTS[fault].cure not in text + html
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, True, "7", None])
+def test_a_case_has_a_whole_number(seed):
+    assert message(InputError, clinic, seed) == (
+        f"A case has a whole number from 0, got {seed!r}. Pass for example clinic(7)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "said"),
+    [
+        ([], InputError, "A cure of case 4 changes 1 to 2 lines, as many as starve it, got 0. Name those"),
+        (
+            ["mem", "cpus", "item"],
+            InputError,
+            "A cure of case 4 changes 1 to 2 lines, as many as starve it, got 3.",
+        ),
+        (["mem", "mem"], InputError, "Each line is changed once, got mem, mem. Name it once."),
+        (["num_worker"], UnknownNameError, "Case 4 has no line 'num_worker'. Did you mean num_workers?"),
+        (["packing"], UnknownNameError, "Case 4 has no line 'packing'."),  # a line that is not there
+    ],
+)
+def test_what_cannot_be_cured(changes, error, said):
+    assert message(error, clinic(PAIR).cure, *changes).startswith(said)
