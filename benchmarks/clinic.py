@@ -36,9 +36,9 @@ def survey(seeds: Iterable[int]) -> dict[str, list]:
         start = perf_counter()
         case = clinic(seed)
         found["seconds"].append(perf_counter() - start)
-        *_, before, after = case.key
+        *_, before, after = case._key
         won = [case.cure(*changes) for changes in likely_mistakes(case).values()]
-        found["key"].append(case.key)
+        found["key"].append(case._key)
         found["faults"].append(tuple(sorted(case._faults)))
         found["lost"].append(1 - before / after)
         found["mistake"].append(max(treatment.score for treatment in won))

@@ -6,10 +6,11 @@ A case is a `Pipeline` in which some fields are not what they should be. What a 
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from html import escape
 from itertools import pairwise, permutations
 from operator import add, mul
@@ -76,7 +77,7 @@ class Fault:
 _DATA = tomllib.loads(Path(__file__).with_name("faults.toml").read_text(encoding="utf-8"))
 FAULTS = {name: Fault(name=name, **row) for name, row in _DATA["fault"].items()}
 UNITS = {fault.path: fault.unit for fault in FAULTS.values() if fault.unit}
-SCRIPT = _DATA["script"].strip()
+SCRIPT, PLACES = _DATA["script"].lstrip(), {name: f"<{name}>" for name in FAULTS}
 
 
 @dataclass(frozen=True, repr=False)
@@ -145,14 +146,13 @@ class Case:
     @property
     def script(self) -> str:
         """The text of the script; behind a line stands the name under which it is cured."""
-        lines = []
-        for line in SCRIPT.format_map({**self._host, **{name: f"<{name}>" for name in FAULTS}}).split("\n"):
-            name = line.strip()[1:-1]
-            if name not in FAULTS:
-                lines.append(line)
-            elif text := self._line(name):
-                lines.append(f"{line.replace(f'<{name}>', text):<76}# [{name}]")
-        return "\n".join(lines)
+        lines = {name: self._line(name) for name in FAULTS}
+
+        def named(found: re.Match[str]) -> str:
+            indent, name = found.groups()
+            return f"{indent + lines[name]:<76}# [{name}]\n" if lines[name] else ""
+
+        return re.sub(r"( *)<(\w+)>\n", named, SCRIPT.format_map({**self._host, **PLACES}))
 
     def evidence(self, *changes: str) -> dict[str, object]:
         """Return what tools show while the script runs, or would show after these changes."""
@@ -165,15 +165,19 @@ class Case:
         read = (1 - _value(pipeline, "storage.cache.share")) * rate * pipeline.size / Q_("1 sample")
         return {
             "throughput": rate,
-            "nvidia-smi: the accelerator computes": percent(run.utilization),
+            "nvidia-smi: accelerator busy": percent(run.utilization),
             "nsys: kernels, for each step": run.utilization * step.to("ms"),
             "nsys: the copy of a batch": copies[0].to("ms"),
-            "a timer: the loop waits in next()": percent(run.host_wait),
-            "top: the workers are busy": busy[CPU.name],
-            "iostat: the drives are busy": busy[STORAGE.name],
-            "iostat: the drives deliver": read.to("MB/s"),
+            "a timer: waits in next()": percent(run.host_wait),
+            "top: workers busy": busy[CPU.name],
+            "iostat: drives busy": busy[STORAGE.name],
+            "iostat: drives deliver": read.to("MB/s"),
             "py-spy: a worker, for each image, in all that is not named below": Q_(host["sample"], "ms"),
-            **{f"py-spy: {f.shows}": f.shown(self._sizes[f.name]) for f in _faults(broken) if f.shows},
+            **{
+                f"py-spy: {f.shows}": f.shown(self._sizes[n])
+                for n, f in FAULTS.items()
+                if n in broken and f.shows
+            },
             "a timer: workers start within": Q_(host["start_up"] * host["step"] / 1000, "s"),
         }
 
@@ -247,10 +251,10 @@ class Case:
 
     # --- the clock that simulates ---
 
-    def _pipeline(self, broken: Iterable[str]) -> Pipeline:
+    def _pipeline(self, broken: Collection[str]) -> Pipeline:
         """The pipeline in which these lines are as the script has them, and all others well."""
         values: dict[str, Any] = {}
-        for fault in _faults(broken):
+        for fault in (FAULTS[name] for name in FAULTS if name in broken):
             well = None if fault.how == "set" else _value(self._host["pipeline"], fault.path)
             values[fault.path] = HOW[fault.how](values.get(fault.path, well), self._sizes[fault.name])
         units = {path: Q_(value, UNITS[path]) for path, value in values.items() if path in UNITS}
@@ -258,8 +262,7 @@ class Case:
         return pipeline
 
     def _run(self, broken: Iterable[str]) -> Simulation:
-        found = frozenset(broken)
-        if found not in self._runs:
+        if (found := frozenset(broken)) not in self._runs:
             self._runs[found] = self._pipeline(found).simulate(**RUN)
         return self._runs[found]
 
@@ -267,24 +270,23 @@ class Case:
         """The throughput after these changes [sample/s]."""
         return float(self._run({*self._sizes} - {*cured}).throughput.m_as("sample/s"))
 
-    def _won(self, changes: Sequence[str]) -> tuple[float, ...]:
-        """The share of the lost throughput that each change wins back, in this order."""
-        rates = [self._rate(changes[:count]) for count in range(len(changes) + 1)]
-        lost = self._rate(self._faults) - rates[0]
-        return tuple((after - before) / lost for before, after in pairwise(rates))
-
     @cached_property
     def _best(self) -> tuple[str, ...]:
         """The faults in the order in which curing them wins the most at first."""
         return max(permutations(self._faults), key=lambda order: self._rate(order[:1]))
 
-    def _treated(self, changes: Sequence[str], note: str) -> Treatment:
-        sizes = {name: FAULTS[name].shown(self._sizes.get(name, "")) for name in changes}
-        rates = tuple(self._run({*self._sizes} - {*changes[:n]}).throughput for n in range(len(changes) + 1))
-        return Treatment(sizes, rates, self._won(changes), note)
+    def _treated(self, changes: Sequence[str], remark: str = "") -> Treatment:
+        """What these changes win back, one after the other."""
+        rates = [self._rate(changes[:count]) for count in range(len(changes) + 1)]
+        lost = self._rate(self._faults) - rates[0]
+        won = tuple((after - before) / lost for before, after in pairwise(rates))
+        sizes = {
+            name: FAULTS[name].shown(self._sizes[name]) if name in self._sizes else "" for name in changes
+        }
+        return Treatment(sizes, tuple(Q_(rate, "sample/s") for rate in rates), won, remark)
 
     @property
-    def key(self) -> tuple[object, ...]:
+    def _key(self) -> tuple[object, ...]:
         """The faults with their sizes, and the throughput [sample/s] with and without them: three digits."""
         sizes = sorted((name, self._sizes[name]) for name in self._faults)
         return (*sizes, _digits(self._rate()), _digits(self._rate(self._faults)))
@@ -298,7 +300,7 @@ class Case:
             and LOST[0] <= 1 - broken / good <= LOST[1]
             and abs(self._rate(self._sizes) / good - 1) <= HARMLESS
             and abs(self._rate(harmless) / broken - 1) <= HARMLESS
-            and min(self._won(self._best)) >= EACH_WON
+            and min(self._treated(self._best).won) >= EACH_WON
             and all(self._rate({*self._faults} - {n}) <= (1 - EACH_LOST) * good for n in self._faults)
         )
 
@@ -342,10 +344,8 @@ def _drawn(seed: int, random: Random) -> Case:
 def _host(random: Random) -> dict[str, Any]:
     """Draw figures of a host, and its pipeline, in which the accelerator binds; times in ms."""
     cores, batch = random.choice((8, 12, 16, 24, 32)), random.choice((8, 12, 16, 24, 32, 48))
-    rate, link = (
-        _digits(random.uniform(60, 400)),
-        random.choice((Links.PCIe3_x16, Links.PCIe4_x16, Links.PCIe5_x16)),
-    )
+    rate = _digits(random.uniform(60, 400))
+    link = random.choice((Links.PCIe3_x16, Links.PCIe4_x16, Links.PCIe5_x16))
     step, sample = 1000 * batch / rate, _digits(650 * cores / rate / random.uniform(1.3, 1.8))
     transfer = _digits(link.bandwidth_pinned_sustained.m_as("MB/s") / rate * random.uniform(0.2, 0.6))
     size, cached = _digits(random.uniform(1, 9)), _digits(random.uniform(0.6, 0.9))
@@ -376,18 +376,11 @@ def _host(random: Random) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _faults(names: Iterable[str]) -> list[Fault]:
-    """Those of the names, in the order of the table."""
-    return [fault for name, fault in FAULTS.items() if name in {*names}]
-
-
 def _digits(value: float) -> float:
     return float(f"{value:.3g}")
 
 
 def _value(pipeline: Pipeline, path: str) -> float:
     """A field of a pipeline by its path, in the unit in which sizes of faults are drawn."""
-    value: Any = pipeline
-    for name in path.split("."):
-        value = getattr(value, name)
+    value: Any = reduce(getattr, path.split("."), pipeline)
     return float(value.m_as(UNITS[path]) if isinstance(value, Quantity) else value)
