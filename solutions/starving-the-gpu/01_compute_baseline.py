@@ -45,11 +45,7 @@ play(Pipeline(hardware="20 ms", dataset=Samples(cpu_time="2 ms", size="300 KB"),
 # %% [markdown]
 # Samples travel from the drive through the workers and over the link into the chip. Each works at its own pace, and the slowest
 # one sets the pace of all: it **binds**. Move the workers. From how many on does the chip never wait?
-
-# %%
-Hardware.Cloud.A100
-
-# %% [markdown]
+#
 # ## Predict
 #
 # Take the chip alone. We start from *round numbers*, those of [the walkthrough](https://github.com/harvard-edge/cs249r_book/blob/ea6dae3053823dfeee97d93d0f370501b514e001/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
@@ -85,8 +81,12 @@ reveal("baseline", baseline.throughput, measured=measured, then=show_published)
 # 2. The 4.1 G count multiply-accumulates (MACs). Each is **two** operations (FLOPs).
 # 3. The measured run reached 19.4 % of the peak, not half of it.
 #
-# The lab keeps both: `TUTORIAL` has the round numbers, `PUBLISHED` the measured ones.
-#
+# The lab keeps both: `TUTORIAL` has the round numbers, `PUBLISHED` the measured ones. Figures of the chip have their sources:
+
+# %%
+Hardware.Cloud.A100
+
+# %% [markdown]
 # ## What a step is made of
 #
 # Arithmetic and memory traffic overlap, so the longer of the two counts. Overhead comes on top:

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 4. The batch sweep: where does starvation begin?
 #
-# Behind eight workers the GPU starved at a batch of 256. Does it at every batch size? In about MINUTES minutes you find where
+# Behind eight workers the GPU starved at a batch of 256. In about MINUTES minutes you find where
 # starvation begins, and learn when a sweep can tell you.
 #
 # Eight workers prepare 2 GB/s together, in images of 500 KB. The GPU takes 11.74 ms for a batch of 256, and 5.015 ms of

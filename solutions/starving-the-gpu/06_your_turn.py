@@ -73,7 +73,7 @@ reveal("in-training", changed(), then=show_both)
 
 # %% [markdown]
 # ImageNet's images have 114.66 KB on average, and the GPU takes 2,470 img/s: the drive is nearly idle. A measured worker
-# prepares 145.6 img/s in place of 500, so the wall of the CPU stays. Give a verdict together with its numbers.
+# prepares 145.6 img/s in place of 500, so the wall of the CPU stays.
 #
 # ### Exercise 6.1: the training step (4 points)
 #
@@ -222,6 +222,8 @@ say(medical.workers_needed(batch_size=256))
 show_faster()
 
 # %% [markdown]
+# Alone the B200 is four times as fast as the A100. Behind these workers it trains no more images.
+#
 # ### Exercise 6.4: which GPU do you rent? (5 points)
 #
 # `offers` has, for each GPU, its rate with the data at hand (in img/s) and its price (in dollars an hour), such as
