@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import ipywidgets
 
 from ...errors import InputError, StarvelabError
+from ...model.assumptions import PUBLISHED, TUTORIAL
 from ...model.description import field_label
 from ...model.parts import Part, first_field
 from ...pipeline import Pipeline
@@ -38,6 +39,7 @@ NO_START = object()
 # As many as fit beside each other; more become a drop-down list.
 MAX_BUTTONS = 4
 MIN_STEPS = 100
+SWITCH = {"round numbers": TUTORIAL, "measured": PUBLISHED}
 
 _STYLE = {"description_width": "13em"}
 _LAYOUT = {"width": "36em", "max_width": "100%"}
@@ -100,6 +102,7 @@ def explore(
     *,
     after: str | None = None,
     advice: bool = True,
+    switch: bool = True,
     **controls: Description,
 ) -> Explorer:
     """Make an explorer: controls, a figure that follows them, a sentence and a table of its values.
@@ -115,6 +118,9 @@ def explore(
     advice : bool
         True for a sentence beneath a pipeline that says what to do about what binds; it may answer a later
         question.
+    switch : bool
+        True for one more control where the numbers can be either: *round numbers* (`TUTORIAL`) or *measured*
+        (`PUBLISHED`), if the pipeline has the first, or the function an argument ``assumptions``.
     **controls
         One for each argument. ``(low, high)`` or ``(low, high, step)`` of numbers or quantities makes a
         slider, a list of numbers a slider over just these, a list of texts or catalogue entries buttons or
@@ -136,7 +142,10 @@ def explore(
         raise InputError(
             "An explorer needs something to move, got no controls. Pass for example batch_size=(1, 512)."
         )
+    either: Mapping[str, Description] = {"assumptions": SWITCH} if switch else {}
     if isinstance(draw, Pipeline):
+        if draw.assumptions == TUTORIAL and draw.hardware.rate is None:
+            controls = {**controls, **either, **controls}
         starts = {path: _start(draw, path) for path in controls}
         return Explorer(_draw_pipeline(draw, advice), controls, starts, after)
     if not callable(draw):
@@ -146,6 +155,8 @@ def explore(
     starts = {}
     with contextlib.suppress(TypeError, ValueError):  # some built-in callables have no signature to read
         starts = {name: one.default for name, one in inspect.signature(draw).parameters.items()}
+    if "assumptions" in starts:
+        controls = {**controls, **either, **controls}
     return Explorer(draw, controls, starts, after)
 
 
@@ -210,9 +221,17 @@ class Explorer(Box):
 
     def html(self) -> str:
         """One picture, for a page that shows no widgets, with the settings that it was drawn for."""
-        values = (f"{field_label(name)} = {value}" for name, value in (self._drawn or {}).items())
+        if self._drawn is None:
+            return super().html()
+        shown, switch, other = dict(self._drawn), self.controls.get("assumptions"), ""
+        for label in SWITCH if switch is not None and switch.value in SWITCH else ():
+            if label != switch.value:
+                shown["assumptions"], switch.value = switch.value, label
+                other = f"<p>Switched to {label}:</p>{self.message.value}{self.sentence.value}"
+                switch.value = shown["assumptions"]
+        values = (f"{field_label(name)} = {value}" for name, value in shown.items())
         moved = f"This page moves no controls. Shown is {', '.join(values)}. In JupyterLab they can be moved."
-        return (words.paragraphs(moved) if self._drawn else "") + super().html()
+        return words.paragraphs(moved) + super().html() + other
 
     def _close(self, closed: bool) -> None:
         for widget in self.controls.values():

@@ -9,7 +9,18 @@ import threading
 import ipywidgets
 import pytest
 
-from starvelab import Q_, Cache, Drive, Hardware, InputError, Models, Pipeline, Storage
+from starvelab import (
+    PUBLISHED,
+    Q_,
+    TUTORIAL,
+    Cache,
+    Drive,
+    Hardware,
+    InputError,
+    Models,
+    Pipeline,
+    Storage,
+)
 from starvelab.checks import Credit
 from starvelab.runtime import Runtime, use
 from starvelab.widgets import Drawing, explore, predict
@@ -246,7 +257,9 @@ def test_a_pipeline_draws_its_own_bars_explains_itself_and_lists_its_times():
         workers=[4, 8, 16],
         overlap=True,
     )
-    assert [control.value for control in explorer.controls.values()] == [500, 256, "8", True]
+    assert [control.value for control in explorer.controls.values()] == [
+        500, 256, "8", True, "round numbers",
+    ]  # fmt: skip
     assert explorer.controls["dataset.size"].description == "sample size (KB)"
     assert explorer.figure.value.count("<svg") == 1
     assert 'role="img"' in explorer.figure.value
@@ -263,7 +276,7 @@ def test_a_field_of_a_part_goes_by_the_name_that_people_have_for_it():
     paths = {"workers.cores": [4, 8], "hardware.count": (1, 8), "storage.cache.share": (0.0, 1.0)}
     explorer = explore(pipe, paths, batch_size=(1, 64))
     labels = [control.description for control in explorer.controls.values()]
-    assert labels == ["CPU cores", "accelerators", "share in the cache", "batch size"]
+    assert labels == ["CPU cores", "accelerators", "share in the cache", "batch size", "assumptions"]
     assert repr(explorer) == f"[Explorer: {', '.join(labels)}]"
     assert "Shown is CPU cores = 4, accelerators = 1, " in explorer.html()
 
@@ -293,3 +306,45 @@ def test_a_page_without_widgets_shows_one_setting_once_the_prediction_is_locked(
     assert "svg" not in held_back
     assert "Shown is workers = 1. In JupyterLab they can be moved." in html
     assert svg({"workers": 1}) in html
+
+
+def test_a_pipeline_with_round_numbers_gets_a_switch_to_measured_ones_and_its_verdict_follows():
+    pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=32)
+    explorer = explore(pipe, workers=(1, 64))
+    switch = explorer.controls["assumptions"]
+    assert list(explorer.controls) == ["workers", "assumptions"]
+    assert (type(switch), switch.options) == (ipywidgets.ToggleButtons, ("round numbers", "measured"))
+    assert "The CPU binds" in explorer.sentence.value
+    switch.value = "measured"
+    assert "The accelerator binds" in explorer.sentence.value
+
+
+@pytest.mark.parametrize(
+    ("changes", "more"),
+    [
+        ({"assumptions": PUBLISHED}, {}),
+        ({"assumptions": TUTORIAL.replace(flop_per_mac=2)}, {}),
+        ({"hardware": "826 img/s"}, {}),
+        ({}, {"switch": False}),
+    ],
+)
+def test_a_pipeline_has_no_switch_where_its_numbers_are_not_the_round_ones(changes, more):
+    pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100).replace(**changes)
+    assert list(explore(pipe, workers=(1, 64), **more).controls) == ["workers"]
+
+
+def test_a_drawing_function_with_assumptions_gets_the_switch():
+    explorer = explore(lambda x, assumptions=PUBLISHED: svg(assumptions.name), x=(1, 3))
+    assert (explorer.controls["assumptions"].value, explorer.figure.value) == ("measured", svg("PUBLISHED"))
+    own = explore(lambda x, assumptions: svg(assumptions), x=(1, 3), assumptions=["a", "b"])
+    assert own.controls["assumptions"].options == ("a", "b")
+
+
+def test_a_page_without_widgets_says_what_both_numbers_give():
+    pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=32)
+    explorer = explore(pipe, batch_size=[256, 512])
+    html = explorer.html()
+    assert "Shown is batch size = 256, assumptions = round numbers. " in html
+    first, _, other = html.partition("Switched to measured:")
+    assert ("The CPU binds" in first, "The accelerator binds" in other) == (True, True)
+    assert explorer.controls["assumptions"].value == "round numbers"
