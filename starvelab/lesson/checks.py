@@ -23,12 +23,14 @@ from .. import runtime, tables
 from ..errors import InputError
 from ..runtime import note
 from ..units import Quantity, format_number, format_quantity, unit_name
+from . import notices
 
 # Any: whatever a learner's code returned; the checks find out what it is.
 Answer: TypeAlias = Any
 Expected: TypeAlias = Quantity | float | bool | np.integer[Any] | np.floating[Any] | np.bool_ | str | None
 
 _TURN = Lock()
+OTHER_FIGURES = "Other figures are checked when it is graded."
 
 # How near a wrong number counts as close: a rounded step time makes less of a difference.
 _CLOSE = 1e-2
@@ -303,22 +305,33 @@ class Captured(StringIO):
 class Points(float):
     """Points of a check. A grader reads a plain number, and a learner a sentence.
 
-    It is made of the points `earned`, and the `most` that the parts give that were checked.
+    It is made of the points `earned`, the `most` that the parts give that were checked, how many hidden
+    checks decide, and what all of them mean.
     """
 
-    most: float
-
-    def __new__(cls, earned: float, most: float) -> Self:
+    def __new__(cls, earned: float, most: float, hidden: float = 0.0, meaning: str = "") -> Self:
         """Return the points that were earned."""
         points = super().__new__(cls, earned)
-        points.most = most
+        points.most, points.hidden, points.meaning = most, hidden, meaning
         return points
+
+    most: float
+    hidden: float
+    meaning: str
+
+    @property
+    def sentence(self) -> str:
+        """The points, and who decides the others, in one line."""
+        more = f"Hidden checks decide {tables.points(self.hidden)} more." if self.hidden else OTHER_FIGURES
+        return f"{tables.points(self)} of {tables.points(self.most)} points. {more}"
 
     def _repr_html_(self) -> str | None:
         # In a saved notebook the number stands beside the sentence, and whoever grades sees it alone.
         if _is_graded():
             return None
-        return f"<p>{tables.points(self)} of the {tables.points(self.most)} points that this check gives.</p>"
+        if self < self.most:
+            return f"<p>{self.sentence}</p>"
+        return notices.notice(" ".join(filter(None, (self.meaning, self.sentence))), "Done")
 
 
 def _as_sentence(message: str) -> str:
@@ -383,8 +396,8 @@ class Credit:
         print(*(self._open or ()), line, sep="\n")
         self._open = None
 
-    def total(self) -> float:
-        """Points earned, a float between 0 and `points`.
+    def total(self, meaning: str = "") -> float:
+        """Points earned, a float between 0 and `points`; whoever has all is told what that means.
 
         Raises
         ------
@@ -395,11 +408,8 @@ class Credit:
             if not _is_graded():
                 raise NotAnsweredError("Nothing is written yet.")
             print(*self._open, sep="\n")
-        if self.tried < self.points:
-            hidden = self.points - self.tried
-            points = "1 point" if hidden == 1 else f"{tables.points(hidden)} points"
-            print(f"Hidden checks decide the other {points}.")
-        return Points(round(min(max(self.earned, 0.0), self.points), 2), min(self.tried, self.points))
+        most = min(self.tried, self.points)
+        return Points(round(min(max(self.earned, 0.0), self.points), 2), most, self.points - most, meaning)
 
 
 def _is_graded() -> bool:

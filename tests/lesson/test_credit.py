@@ -33,12 +33,11 @@ def test_each_part_earns_its_points_or_says_why_not_and_the_next_goes_on(capsys)
     )
 
 
-@pytest.mark.parametrize(("points", "written"), [(5, "3 points"), (3, "1 point"), (2.5, "0.5 points")])
-def test_points_of_hidden_parts_are_announced(capsys, points, written):
+@pytest.mark.parametrize(("points", "hidden"), [(5, "3"), (3, "1"), (2.5, "0.5")])
+def test_points_of_hidden_parts_are_announced(points, hidden):
     credit = Credit(points)
     credit.part(2, "doubling", lambda: None)
-    assert credit.total() == 2.0
-    assert capsys.readouterr().out.endswith(f"\nHidden checks decide the other {written}.\n")
+    assert f"2 of 2 points. Hidden checks decide {hidden} more.</div>" in credit.total()._repr_html_()
 
 
 def test_where_nothing_is_written_a_learner_is_told_so_in_one_line_and_a_grader_reads_0(capsys):
@@ -52,7 +51,6 @@ def test_where_nothing_is_written_a_learner_is_told_so_in_one_line_and_a_grader_
         assert credit.total() == 0.0
     assert capsys.readouterr().out == (
         "0 of 1: dividing. Not written yet.\n0 of 1: adding. Not written yet.\n"
-        "Hidden checks decide the other 1 point.\n"
     )
 
 
@@ -72,13 +70,22 @@ def test_where_something_is_written_each_part_that_is_not_is_named(capsys, writt
 def test_a_learner_reads_the_points_in_a_sentence_and_a_grader_a_plain_number():
     credit = Credit(3)
     credit.part(1.5, "dividing", lambda: None)
-    total = credit.total()
-    assert total._repr_html_() == "<p>1.5 of the 1.5 points that this check gives.</p>"
+    credit.part(0.5, "halving", fail)
+    total = credit.total("That must not be said.")
+    assert total._repr_html_() == "<p>1.5 of 2 points. Hidden checks decide 1 more.</p>"
     # What nbgrader reads, and what a saved notebook has beside the sentence.
     assert (repr(total), str(total)) == ("1.5", "1.5")
     for grader in (runtime.GRADING, runtime.Runtime(is_validating=True)):
         with runtime.use(grader):
             assert total._repr_html_() is None
+
+
+def test_whoever_has_all_points_is_told_so_in_green_with_what_it_means():
+    credit = Credit(2)
+    credit.part(2, "dividing", lambda: None)
+    html = credit.total("So 44 workers, and a host has 16 cores.")._repr_html_()
+    assert "#009E73" in html
+    assert "<strong>Done.</strong> So 44 workers, and a host has 16 cores. 2 of 2 points. Other" in html
 
 
 @given(st.integers(1, 20), st.lists(st.tuples(st.integers(0, 9), st.booleans())))

@@ -21,6 +21,7 @@ from ...model.description import field_label
 from ...model.parts import Part, first_field
 from ...pipeline import Pipeline
 from ...units import Quantity, format_number, format_quantity, unit_name
+from .. import notices
 from ..checks import Captured
 from . import words
 from .keyboard import LISTED_CLASS, Box, spoken
@@ -216,7 +217,7 @@ class Explorer(Box):
             return
         self._close(True)
         text = f"This explorer opens when you have locked your prediction above. {store.memory.which(after)}"
-        self.message.value = words.notice(text.rstrip(), "Please note")
+        self.message.value = notices.notice(text.rstrip(), "Please note")
         store.when_locked(after, self._open)
 
     def html(self) -> str:
@@ -255,11 +256,11 @@ class Explorer(Box):
             with printed:
                 drawing = Drawing.of(self._draw(**values))
         except StarvelabError as error:
-            message = words.notice(error, "Problem")
+            message = notices.notice(error, "Problem")
         except Exception as error:
-            message = words.notice(f"{type(error).__name__}: {error}", "Problem")
+            message = notices.notice(f"{type(error).__name__}: {error}", "Problem")
         if printed.getvalue():
-            message += f"<pre>{words.escape(printed.getvalue())}</pre>"
+            message += f"<pre>{notices.escape(printed.getvalue())}</pre>"
         self.message.value, self.figure.value = message, drawing.svg
         self.sentence.value, self.table.value = words.paragraphs(drawing.sentence), drawing.table()
 

@@ -11,6 +11,7 @@ from ... import runtime
 from ...errors import InputError
 from ...prediction_file import FILE_NAME, Prediction
 from ...units import Quantity, unit_name
+from .. import notices
 from ..outcomes import count_of, one_line, percent, title, value
 from . import words
 from .keyboard import LISTED_CLASS, Box, spoken
@@ -290,7 +291,7 @@ class PredictionBox(Box):
 
     def _note(self, problem: str | None) -> None:
         if problem is not None:
-            self.message.value += words.notice(problem, "Please note")
+            self.message.value += notices.notice(problem, "Please note")
 
     def _show_locked(self, locked: Prediction) -> None:
         if self._question.choices is None:
@@ -306,6 +307,6 @@ class PredictionBox(Box):
         for control in (self.answer, self.confidence, self.button):
             control.disabled = True
         self.button.description = "Locked"
-        self.message.value = words.notice(
+        self.message.value = notices.notice(
             f"{words.prediction(locked)} It is locked, and kept in {FILE_NAME}."
         )

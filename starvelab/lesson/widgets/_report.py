@@ -25,6 +25,7 @@ from ...errors import InputError
 from ...host import whole_file
 from ...prediction_file import Prediction
 from ...units import Quantity, unit_name
+from .. import notices
 from ..exercises import FINAL, Exercise, digest, read_exercises, title_in
 from ..outcomes import HEADERS, Outcomes, by_confidence, grouped, one_line, percent, quoted, truth, value
 from ..show.svg import Bar, bar_rows, frame, line, tag, text
@@ -423,11 +424,11 @@ class PackedSubmission(words.Sentences):
     def _repr_html_(self) -> str:
         if not self.files:
             return super()._repr_html_()
-        name = words.escape(self.path.name)
+        name = notices.escape(self.path.name)
         return (
             f'<p><a href="{quote(self.path.name)}" download="{name}">Download {name}</a> (or in the list of '
             f"files: right-click it, then Download), and submit it.</p><p>It holds "
-            f"{words.escape(', '.join(self.files))}. {SAVED}</p>"
+            f"{notices.escape(', '.join(self.files))}. {SAVED}</p>"
         )
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 import os
 import tomllib
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import TypeAlias
 
 import ipywidgets
 from IPython.display import display
@@ -18,6 +19,7 @@ from ... import runtime
 from ...errors import InputError
 from ...prediction_file import Prediction
 from ...units import Q_
+from .. import notices
 from ..outcomes import number, one_line
 from . import words
 from ._report import MAX_LESSON, read_notes, save_lesson
@@ -26,6 +28,8 @@ from .keyboard import Box, spoken
 from .question import WITHIN, Answer, check_key, comparable, is_hit
 from .store import KERNEL, Memory, PredictionStore
 
+# What an answer means, and what mistakes would have predicted.
+_About: TypeAlias = tuple[str, Mapping[str, Answer]]
 LOCK_FIRST = "Lock your prediction above first. Then this cell shows the answer by itself."
 RUN_AGAIN = "Lock your prediction above first, then run this cell again."
 NOT_COUNTED = (
@@ -41,6 +45,8 @@ def reveal(
     truth: Answer = None,
     *,
     then: Callable[[], object] | None = None,
+    meaning: str = "",
+    mistakes: Mapping[str, Answer] | None = None,
     within: float = WITHIN,
     measured: Answer = None,
     disturbed: str = "",
@@ -62,6 +68,10 @@ def reveal(
         be in that unit.
     then : function without arguments, optional
         Prints or displays what follows; what it returns is displayed too.
+    meaning : str
+        What the answer means, said with it: "So 44 workers, and a host has 16 cores."
+    mistakes : mapping of message to answer, optional
+        What plausible mistakes predict; after a miss the first that fits is named before all else.
     within : float
         How near a number must be to count as a hit, as a share of the truth.
     measured : number or quantity, optional
@@ -90,16 +100,18 @@ def reveal(
         elif truth is not None:
             # What was disturbed is no news to whoever knows the answer of a quiet run.
             with _problems_shown():
-                _show_truth(prediction.truth if disturbed else truth, prediction, store, within)
+                shown = prediction.truth if disturbed else truth
+                _show_truth(shown, prediction, store, within, (meaning, mistakes or {}))
         if measured is not None:
             with _problems_shown():
                 _show_measured(measured, prediction, store, within)
+        if then is not None and (returned := then()) is not None:
+            _display(returned)
+        # What happened is shown before anything is asked.
         if truth is not None and current.has_widgets and not current.is_grading:
             revealed = store.read().predictions[key]
             if revealed.revealed and not revealed.hit:
                 _display(MissBox(key, store.folder))
-        if then is not None and (returned := then()) is not None:
-            _display(returned)
 
     contents = store.read()
     if key in contents.predictions:
@@ -123,7 +135,7 @@ def _hold_back(
     text: str, show: Callable[[], None], key: str, store: PredictionStore, place: Hashable
 ) -> None:
     """Display a text, and in its place what `show` displays, once the prediction is locked."""
-    notice = words.formats(text, "Please note")
+    notice = notices.formats(text, "Please note")
     output = ipywidgets.Output(outputs=({"output_type": "display_data", "data": notice, "metadata": {}},))
 
     def wake() -> None:
@@ -154,14 +166,19 @@ def _judge(
     return *words.result(result.prediction, now=value, within=within), result.problem
 
 
-def _show_truth(truth: Answer, prediction: Prediction, store: PredictionStore, within: float) -> None:
+def _show_truth(
+    truth: Answer, prediction: Prediction, store: PredictionStore, within: float, about: _About
+) -> None:
     if runtime.current().is_grading:
         # A grader's run measures nothing, and what it finds is no news to the learner: only the old is shown.
         comparable(truth, prediction)
         _show(*words.result(prediction, now=prediction.truth, within=within))
         return
     text, word, problem = _judge(truth, prediction, store, within)
-    _show(text, word)
+    meaning, mistakes = about
+    fits = (why for why, one in mistakes.items() if is_hit(prediction, comparable(one, prediction), within))
+    why = next(fits, "") if word == "Miss" else ""
+    _show(" ".join(filter(None, (why, text, meaning))), word)
     if problem is not None:
         _show(problem, "Please note")
 
@@ -181,7 +198,7 @@ def _show_measured(measured: Answer, prediction: Prediction, store: PredictionSt
 
 
 def _show(text: str, word: str) -> None:
-    _display(words.formats(text, word), raw=True)
+    _display(notices.formats(text, word), raw=True)
 
 
 def _display(shown: object, *, raw: bool = False) -> None:
@@ -226,7 +243,7 @@ class QuietRunOffer(Box):
         truth = Q_(quiet.value, quiet.unit) if quiet.unit else quiet.value
         text, word, problem = _judge(truth, self._prediction, self._store, self._within)
         origin = f"Measured on a quiet machine ({quiet.machine}) on {quiet.date:%Y-%m-%d}."
-        self.message.value = words.notice(" ".join(filter(None, (text, origin, problem))), word)
+        self.message.value = notices.notice(" ".join(filter(None, (text, origin, problem))), word)
         self.button.disabled = True
 
 
@@ -257,8 +274,8 @@ class MissBox(Box):
                 "A sentence is kept in report.html, and that could not be written "
                 f"({error.strerror or error}). Make the folder writable, then change the sentence once more."
             )
-            self.message.value = words.notice(problem, "Problem")
+            self.message.value = notices.notice(problem, "Problem")
             return
         kept = "It is" if len(text) <= MAX_LESSON else f"The first {MAX_LESSON} characters are"
         kept += " kept for your lab report."
-        self.message.value = words.notice(kept if text else "Nothing is kept of this miss.")
+        self.message.value = notices.notice(kept if text else "Nothing is kept of this miss.")

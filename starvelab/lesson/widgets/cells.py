@@ -31,9 +31,9 @@ from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from ... import runtime
 from ...errors import StarvelabError
 from ...units import Quantity, unit_name
-from ..checks import NotAnsweredError
+from .. import notices
+from ..checks import NotAnsweredError, Points
 from ..exercises import NOT_ANSWERED, OPEN_WORD, Exercise, find_notebook, read_exercises
-from . import words
 
 # The most characters of an error's own message that are shown.
 MAX_MESSAGE = 400
@@ -96,14 +96,16 @@ class CellLog:
         if result is None or result.info is None or not result.success:
             return
         source = result.info.raw_cell
-        if "check(" not in source:  # to look for the notebook takes some milliseconds
+        if not _IN_CHECK.search(source):  # to look for the notebook takes some milliseconds
             return
         exercise = next((one for one in self.exercises() if one.source == source), None)
         if exercise is None or self.points(exercise) < exercise.visible_points:
             return
-        print("Right here; other figures are checked when it is graded.")
+        if not isinstance(result.result, Points):  # these say it themselves
+            points = Points(exercise.visible_points, exercise.visible_points)
+            shell.display_pub.publish(notices.formats(points.sentence, "Done"))
         for sentence in constants_in_question(source, answers_of(source, shell.user_ns)):
-            shell.display_pub.publish(words.formats(sentence, "Please note"))
+            shell.display_pub.publish(notices.formats(sentence, "Please note"))
 
     def show_error(
         self,
@@ -131,7 +133,7 @@ class CellLog:
     def _show_open(self, shell: InteractiveShell, source: str) -> None:
         self.earned[source] = None
         title = next((f"{one.name} " for one in self.exercises() if one.source == source), "")
-        shell.display_pub.publish(words.formats(f"{title}{_HOW}", OPEN_WORD))
+        shell.display_pub.publish(notices.formats(f"{title}{_HOW}", OPEN_WORD))
 
 
 # Of the notebook that runs in this process.

@@ -15,7 +15,7 @@ import traitlets
 
 from ... import runtime
 from ...errors import InputError
-from . import words
+from .. import notices
 
 BOX_CLASS = "starvelab-box"
 SPOKEN_CLASS = "starvelab-spoken"
@@ -66,9 +66,9 @@ class Box(ipywidgets.VBox):
         try:
             act()
         except InputError as error:
-            self.message.value = words.notice(error, "Please note")
+            self.message.value = notices.notice(error, "Please note")
         except Exception as error:
-            self.message.value = words.notice(f"{type(error).__name__}: {error}", "Problem")
+            self.message.value = notices.notice(f"{type(error).__name__}: {error}", "Problem")
 
     # Any: the page's message says nothing more than that it came.
     def _page_answered(self, *_message: Any) -> None:

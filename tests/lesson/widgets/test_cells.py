@@ -193,7 +193,7 @@ def test_a_check_in_parts_of_which_none_is_written_is_open_in_one_line(shell, lo
     outputs, error = shell.run(parts)
     assert error is None
     (points,) = [one["data"] for one in outputs.entries if one["output_type"] == "execute_result"]
-    assert points["text/html"] == "<p>1.5 of the 1.5 points that this check gives.</p>"
+    assert points["text/html"] == Points(1.5, 1.5, 1.5)._repr_html_()
 
 
 @pytest.mark.parametrize(
@@ -211,15 +211,15 @@ def test_nbgrader_sees_the_error_of_an_open_answer(shell, log, graded):
     assert len(texts[0].splitlines()) > 5
 
 
-RIGHT_HERE = "Right: the answer.\nRight here; other figures are checked when it is graded.\n"
+RIGHT_HERE = ["Right: the answer.\n", "Done. 2 of 2 points. Other figures are checked when it is graded."]
 
 
 def test_a_check_that_has_passed_says_that_others_follow_and_what_would_not_survive_them(shell, log):
     shell.run("def double(x):\n    return 2 * x")
-    assert shown(shell, CHECK)[0] == [RIGHT_HERE]
+    assert shown(shell, CHECK)[0] == RIGHT_HERE
     shell.run("def double(x):\n    return 2")
     assert shown(shell, CHECK)[0] == [
-        RIGHT_HERE,
+        *RIGHT_HERE,
         "Please note. double uses none of its arguments: a constant would not survive.",
     ]
 
@@ -227,5 +227,5 @@ def test_a_check_that_has_passed_says_that_others_follow_and_what_would_not_surv
 def test_a_check_that_has_not_passed_and_a_cell_that_is_no_check_say_nothing_of_it(shell, log):
     shell.run("def double(x):\n    return 3 * x")
     texts, _ = shown(shell, CHECK)
-    assert not any("other figures" in text for text in texts)
+    assert not any("Other figures" in text for text in texts)
     assert shown(shell, "print('Right')")[0] == ["Right\n"]

@@ -122,6 +122,28 @@ def test_without_a_prediction_a_corrupt_file_is_explained(shown, folder):
     assert "predictions.json must be JSON" in shown[0]
 
 
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [
+        (44, "Hit. The answer is 44. You predicted 44. A host has 16 cores."),
+        (8, "Miss. You took the time of a batch. The answer is 44. You predicted 8. The answer is 5.5 times"),
+        (100, "Miss. The answer is 44. "),
+    ],
+)
+def test_a_verdict_says_what_it_means_and_a_miss_its_likeliest_reason_first(shown, answer, verdict):
+    predict("workers", answer)
+    mistakes = {"You took the time of a batch.": 9, "You doubled it.": 9}
+    reveal("workers", 44, meaning="A host has 16 cores.", mistakes=mistakes)
+    assert shown[0].startswith(verdict)
+    assert shown[0].endswith(" A host has 16 cores.")
+
+
+def test_nothing_is_asked_after_a_miss_before_what_happened_is_shown(shown):
+    predict("cpu-wall", "CPU")
+    reveal("cpu-wall", "GPU", then=lambda: "the story goes on")
+    assert shown[1:] == ["the story goes on", "[What did this teach you?]"]
+
+
 @pytest.mark.parametrize(("answer", "word"), [("CPU", "Hit"), ("storage", "Miss")])
 def test_a_choice_is_shown_beside_the_truth_and_judged(shown, answer, word):
     predict("cpu-wall", answer, choices=["CPU", "storage"], confidence=0.7)

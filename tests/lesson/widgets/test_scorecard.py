@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab.lesson import outcomes
+from starvelab.lesson import notices, outcomes
 from starvelab.lesson.widgets import words
 from starvelab.lesson.widgets._progress import ScoreCard
 from starvelab.prediction_file import Prediction
@@ -170,7 +170,7 @@ def test_the_brier_score_lies_between_perfect_and_certain_of_the_wrong(pairs):
 
 @pytest.mark.parametrize("word", ["Please note", "Problem", "Hit", "Miss"])
 def test_a_notice_says_in_a_word_what_its_color_says(word):
-    assert f"<strong>{word}.</strong> the text" in words.notice("the text", word)
+    assert f"<strong>{word}.</strong> the text" in notices.notice("the text", word)
 
 
 def test_a_prediction_is_one_sentence():

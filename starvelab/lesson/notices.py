@@ -1,0 +1,38 @@
+"""Notices: a framed box with a word in front, in which a verdict is said once."""
+
+from __future__ import annotations
+
+import html
+
+_NOTICE = (
+    "border: 1px solid; border-left-width: 5px; border-color: {color}; background: {color}1a; "
+    "border-radius: 3px; padding: 0.5em 0.9em; margin: 0.3em 0; max-width: 46em; line-height: 1.45; "
+    "font-size: var(--jp-content-font-size1, 14px); color: inherit"
+)
+# Each passes 3:1 on white and on the dark theme's background. The word in front says the same as the color.
+_NOTICES = {
+    "": "#0072B2",
+    "Please note": "#0072B2",
+    "Not answered yet": "#0072B2",
+    "Problem": "#D55E00",
+    "Hit": "#009E73",
+    "Done": "#009E73",
+    "Credit": "#009E73",
+    "Miss": "#CC79A7",
+}
+
+
+def escape(text: object) -> str:
+    """Text made safe to stand in HTML."""
+    return html.escape(str(text))
+
+
+def notice(text: object, word: str = "") -> str:
+    """A framed box in HTML that says a plain text, opened by a `word` such as "Problem"."""
+    opening = f"<strong>{escape(word)}.</strong> " if word else ""
+    return f'<div style="{_NOTICE.format(color=_NOTICES[word])}">{opening}{escape(text)}</div>'
+
+
+def formats(text: object, word: str) -> dict[str, str]:
+    """A notice as a cell's output has it: in HTML, and as plain text."""
+    return {"text/html": notice(text, word), "text/plain": f"{word}. {text}"}
