@@ -24,7 +24,7 @@ CALIBRATED_WITHIN = 0.10
 CHANCE = 0.05
 # No question of the lab is as long: a file can hold anything.
 MAX_QUESTION_LENGTH = 400
-# With fewer predictions the comparison says nothing.
+# With fewer predictions nothing is said of calibration.
 MIN_PREDICTIONS = 5
 
 
@@ -70,7 +70,9 @@ class Outcomes:
                 "Nothing is locked yet. Lock a prediction in a notebook of this folder, and it appears here."
             )
         sentences = [said]
-        if self.group:
+        if len(self.revealed) < MIN_PREDICTIONS:
+            return sentences
+        if self.group and self.group.number >= MIN_PREDICTIONS:
             sentences += [self._calibration(self.group), _brier_in_words(self.brier)]
         unrated = len(self.revealed) - len(self.rated)
         if unrated:
@@ -83,8 +85,6 @@ class Outcomes:
     def _calibration(self, group: Group) -> str:
         where = "You were" if group.number == len(self.revealed) else "Where you said how sure, you were"
         said = f"{where} {percent(group.sure)} sure on average and right {percent(group.right)} of the time"
-        if group.number < MIN_PREDICTIONS:
-            return f"{said}. Whether the two match can be said from {MIN_PREDICTIONS} predictions on."
         if abs(group.sure - group.right) <= CALIBRATED_WITHIN + 1e-9:
             return f"{said}: well matched."
         if self._by_chance(group.right > group.sure) >= CHANCE:
