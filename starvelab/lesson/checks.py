@@ -15,6 +15,7 @@ from io import StringIO
 from math import isfinite
 from numbers import Integral, Real
 from threading import Lock, get_ident
+from traceback import walk_tb
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -334,7 +335,7 @@ class Points(float):
         return notices.notice(" ".join(filter(None, (self.meaning, self.sentence))), "Done")
 
 
-def _as_sentence(message: str) -> str:
+def as_sentence(message: str) -> str:
     """The message with a capital letter, unless it begins with a name from code, as ``n`` or ``gpu_busy``."""
     first = message.split(" ")[0]
     return message[:1].upper() + message[1:] if first.isalpha() and len(first) > 1 else message
@@ -382,8 +383,11 @@ class Credit:
         except NotImplementedError:
             why = "Not written yet."
         except Exception as error:
+            files = {frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)} - {__file__}
+            if type(error) is NameError and len(files) == 1 and not _is_graded():
+                raise  # the cell of the answer has not run
             name = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
-            why = _as_sentence(f"{name}{error}")
+            why = as_sentence(f"{name}{error}")
         self.earned += earned
         line = f"{tables.points(earned)} of {points:g}: {what}"
         self._tell(f"{line}. {why}" if why else line, is_open=why == "Not written yet.")

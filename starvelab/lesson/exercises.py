@@ -18,6 +18,7 @@ NOT_ANSWERED = "not answered yet: replace these two lines"
 ESSAY_STUB = "Your answer here."
 # How the line begins that is shown in place of the error of an open exercise.
 OPEN_WORD = "Not answered yet"
+UNFINISHED = (OPEN_WORD, "Not yet.", "Not run yet.")
 # Before the id of an answer: the key under which it is kept, among predictions, that it was final.
 FINAL = "final "
 
@@ -171,7 +172,7 @@ def _earned(cell: dict[str, Any]) -> float | None:
     shown = [one.get("data", {}).get("text/plain", "") for one in outputs]
     texts = ["".join(text) for text in shown if isinstance(text, str | list)]
     failed = any(one.get("output_type") == "error" for one in outputs)
-    if not cell.get("execution_count") or failed or any(text.startswith(OPEN_WORD) for text in texts):
+    if not cell.get("execution_count") or failed or any(text.startswith(UNFINISHED) for text in texts):
         return None
     try:
         return float(texts[-1]) if texts else inf

@@ -14,6 +14,8 @@ _NOTICES = {
     "": "#0072B2",
     "Please note": "#0072B2",
     "Not answered yet": "#0072B2",
+    "Not run yet": "#0072B2",
+    "Not yet": "#CC79A7",
     "Problem": "#D55E00",
     "Hit": "#009E73",
     "Done": "#009E73",

@@ -95,6 +95,10 @@ FIELDS = frozenset(field.name for field in fields(Fact))
 _VALUES = ("value", "low", "high")
 
 
+# Of an accelerator these are shown, and the others folded away.
+MATTER_FIRST = ("peak_fp16_dense", "memory_capacity", "memory_bandwidth", "link_bandwidth_each_way")
+
+
 class Sourced:
     """What is made of facts, and is represented by a list of them: name, value, kind and origin."""
 
@@ -113,8 +117,14 @@ class Sourced:
         return "\n".join((f"{self.name}  ({self.place})", *lines))
 
     def _repr_html_(self) -> str:
-        headers = ("figure", "value", "kind", "source")
-        return to_html(headers, self._rows(), caption=f"{self.name} ({self.place})")
+        headers, rows = ("figure", "value", "kind", "source"), [*self._rows()]
+        first = [row for row in rows if row[0] in MATTER_FIRST] or rows
+        shown = to_html(headers, first, caption=f"{self.name} ({self.place})")
+        others = [row for row in rows if row not in first]
+        if not others:
+            return shown
+        folded = f'<summary style="cursor: pointer">{len(others)} more</summary>{to_html(headers, others)}'
+        return f"{shown}<details>{folded}</details>"
 
     def _rows(self) -> Iterator[tuple[str, str, str, str]]:
         for name, fact in self.facts.items():

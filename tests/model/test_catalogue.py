@@ -75,6 +75,16 @@ def test_every_fact_of_every_entry_has_a_sane_figure_and_says_where_it_comes_fro
             assert len(fact.note if fact.kind == "assumption" else fact.source) > 10, place
 
 
+def test_the_card_of_an_accelerator_shows_the_four_rows_that_matter_and_folds_the_others():
+    shown, _, folded = Hardware.Cloud.A100._repr_html_().partition("<details>")
+    assert shown.count("<tr>") == 1 + 4
+    for name in ("peak_fp16_dense", "memory_capacity", "memory_bandwidth", "link_bandwidth_each_way"):
+        assert (name in shown, name in folded) == (True, False)
+    others = len(Hardware.Cloud.A100.facts) - 4
+    assert f"{others} more</summary>" in folded
+    assert "<details>" not in Models.ResNet50._repr_html_()
+
+
 @pytest.mark.parametrize("kind", GROUPS)
 def test_every_entry_has_a_name_and_shows_each_figure_with_its_origin(kind):
     for entry in GROUPS[kind]:

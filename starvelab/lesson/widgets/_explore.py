@@ -224,12 +224,13 @@ class Explorer(Box):
         """One picture, for a page that shows no widgets, with the settings that it was drawn for."""
         if self._drawn is None:
             return super().html()
-        shown, switch, other = dict(self._drawn), self.controls.get("assumptions"), ""
-        for label in SWITCH if switch is not None and switch.value in SWITCH else ():
-            if label != switch.value:
-                shown["assumptions"], switch.value = switch.value, label
-                other = f"<p>Switched to {label}:</p>{self.message.value}{self.sentence.value}"
-                switch.value = shown["assumptions"]
+        shown, other = dict(self._drawn), ""
+        if (switch := self.controls.get("assumptions")) is not None and switch.value in SWITCH:
+            shown["assumptions"] = switch.value
+            (label,) = SWITCH.keys() - {switch.value}
+            switch.value = label
+            other = f"<p>Switched to {label}:</p>{self.message.value}{self.sentence.value}"
+            switch.value = shown["assumptions"]
         values = (f"{field_label(name)} = {value}" for name, value in shown.items())
         moved = f"This page moves no controls. Shown is {', '.join(values)}. In JupyterLab they can be moved."
         return words.paragraphs(moved) + super().html() + other

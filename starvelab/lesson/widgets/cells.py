@@ -32,7 +32,7 @@ from ... import runtime
 from ...errors import StarvelabError
 from ...units import Quantity, unit_name
 from .. import notices
-from ..checks import NotAnsweredError, Points
+from ..checks import NotAnsweredError, Points, WrongAnswer, as_sentence
 from ..exercises import NOT_ANSWERED, OPEN_WORD, Exercise, find_notebook, read_exercises
 
 # The most characters of an error's own message that are shown.
@@ -41,6 +41,10 @@ MAX_MESSAGE = 400
 _RUN_THE_ANSWER = (
     "It happened when the check called your answer, or used what that returned. Run the cell of your answer, "
     "and then this one; after a restart of the kernel, choose Run > Run All Cells."
+)
+_RUN_ABOVE = (
+    "{} has no value: the cell that gives it one has not run since the kernel started. Choose "
+    "Run > Run All Above Selected Cell, and then run this cell."
 )
 _IN_CHECK = re.compile(r"\b(check|hint|Credit)\(")
 _HOW = "Replace the two lines in the cell of your answer, run that cell, and then this one."
@@ -59,6 +63,8 @@ class CellLog:
     earned: dict[str, float | None] = field(default_factory=dict)
     # Those whose last run ended in an error that is no open answer.
     failed: set[str] = field(default_factory=set)
+    # The last error that was shown as a notice: Run All goes on behind it.
+    _passed: BaseException | None = None
 
     def notebook(self, folder: str | os.PathLike[str] | None = None) -> Path | None:
         """The file of the notebook that runs; None if it is not found."""
@@ -86,9 +92,9 @@ class CellLog:
         earned = float(value) if isinstance(value, Real) and not isinstance(value, bool) else inf
         self.earned[source] = earned if error is None else None
         self.failed.discard(source)
-        if _is_open(error):
+        if error is not None and error is self._passed:
             result.error_in_exec = None
-        elif error is not None:
+        if not (error is None or _is_open(error) or (error is self._passed and type(error) is NameError)):
             self.failed.add(source)
 
     def say_what_is_left(self, shell: InteractiveShell, result: ExecutionResult | None) -> None:
@@ -99,7 +105,7 @@ class CellLog:
         if not _IN_CHECK.search(source):  # to look for the notebook takes some milliseconds
             return
         exercise = next((one for one in self.exercises() if one.source == source), None)
-        if exercise is None or self.points(exercise) < exercise.visible_points:
+        if exercise is None or not self.points(exercise) >= exercise.visible_points > 0:
             return
         if not isinstance(result.result, Points):  # these say it themselves
             points = Points(exercise.visible_points, exercise.visible_points)
@@ -119,8 +125,19 @@ class CellLog:
         # The last cell of the history is the one that runs.
         source = shell.history_manager.input_hist_raw[-1] if shell.history_manager else ""
         in_check = _IN_CHECK.search(source) is not None
+        own = {frame.f_code.co_filename for frame, _ in walk_tb(trace) if frame.f_globals is shell.user_ns}
+        passed: tuple[str, ...] = ()
         if _is_open(error):
-            self._show_open(shell, source)
+            self.earned[source] = None  # by it the notebook is found
+            title = next((f"{one.name} " for one in self.exercises() if one.source == source), "")
+            passed = f"{title}{_HOW}", OPEN_WORD
+        elif isinstance(error, WrongAnswer):
+            passed = as_sentence(str(error)), "Not yet"
+        elif type(error) is NameError and len(own) == 1:
+            passed = _RUN_ABOVE.format(error.name), "Not run yet"
+        if passed:
+            self.earned[source], self._passed = None, error
+            shell.display_pub.publish(notices.formats(*passed))
             return
         explained = isinstance(error, StarvelabError | pint.DimensionalityError)
         if (explained or in_check) and not hasattr(error, "_render_traceback_"):
@@ -129,11 +146,6 @@ class CellLog:
             line = f"{_in_words(error)}{_where(shell, trace, in_check)}"
             error._render_traceback_ = lambda: [line]  # type: ignore[attr-defined]
         shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
-
-    def _show_open(self, shell: InteractiveShell, source: str) -> None:
-        self.earned[source] = None
-        title = next((f"{one.name} " for one in self.exercises() if one.source == source), "")
-        shell.display_pub.publish(notices.formats(f"{title}{_HOW}", OPEN_WORD))
 
 
 # Of the notebook that runs in this process.

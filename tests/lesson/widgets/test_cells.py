@@ -144,7 +144,6 @@ def test_an_error_in_an_answer_that_a_check_calls_is_said_in_one_line_with_the_l
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        ("del double", "NameError: name 'double' is not defined."),
         ("def double():\n    return 2", "TypeError: double() takes 0 positional arguments but 1 was given."),
     ],
 )
@@ -160,6 +159,24 @@ def test_a_check_that_cannot_call_the_answer_says_what_to_run_and_not_what_it_ex
     ]
     assert FOUND_IN_CHECK not in texts[0]
     assert error is not None
+
+
+@pytest.mark.parametrize("cell", [OF_AN_ERROR, "credit = Credit(2)\ncredit.part(1, 'a', lambda: double(1))"])
+def test_a_cell_that_ran_before_its_answer_or_setup_says_what_to_run_and_run_all_goes_on(shell, log, cell):
+    said = (
+        "Not run yet. double has no value: the cell that gives it one has not run since the kernel started. "
+        "Choose Run > Run All Above Selected Cell, and then run this cell."
+    )
+    assert shown(shell, cell) == ([said], None)
+    assert (log.earned[cell], log.failed) == (None, set())
+
+
+def test_a_wrong_answer_is_said_in_a_notice_and_run_all_goes_on(shell, log):
+    shell.run("def double(x):\n    return x")
+    assert shown(shell, CHECK) == (
+        ["Not yet. The answer is 1, and that is not right: it is too small."],
+        None,
+    )
 
 
 def test_the_message_of_an_error_in_a_check_is_cut_where_it_is_long(shell, log):
@@ -229,3 +246,10 @@ def test_a_check_that_has_not_passed_and_a_cell_that_is_no_check_say_nothing_of_
     texts, _ = shown(shell, CHECK)
     assert not any("Other figures" in text for text in texts)
     assert shown(shell, "print('Right')")[0] == ["Right\n"]
+
+
+def test_a_check_that_only_names_mistakes_has_no_points_to_be_done_with(shell, folder, log):
+    source = 'hint(0.5, like=1.0, what="busy", mistakes={})'
+    write(folder / "02.ipynb", cell(source, grade=True, points=2))
+    said = "No known mistake in busy. A hidden check decides whether it is right.\n"
+    assert shown(shell, source)[0] == [said]
