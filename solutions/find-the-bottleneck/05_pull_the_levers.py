@@ -258,8 +258,7 @@ check(best_lever(late, against_late), "no fixed order, deep queue",
 })
 check(best_lever(starved, little), None, what="the best lever where none gains")
 ### BEGIN HIDDEN TESTS
-copies = Pipeline(dataset=Samples(cpu_time="1 ms", transfer="600 KB"), batch_size=30, workers=4, link=Link("1 GB/s", overlaps=False),
-                  hardware="20 ms")
+copies = Pipeline(dataset=Samples(cpu_time="1 ms", transfer="600 KB"), batch_size=30, workers=4, link=Link("1 GB/s", overlaps=False), hardware="20 ms")
 choice = {"twice the workers": {"workers": 8}, "pinned copies": {"link.overlaps": True}, "a deeper queue": {"workers.prefetch": 8}}
 check(best_lever(copies, choice), "pinned copies", what="the best lever where copies take turns")
 check(best_lever(copies, {"full precision": {"hardware": "60 ms"}, "one worker": {"workers": 1}}), None,

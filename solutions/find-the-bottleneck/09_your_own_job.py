@@ -25,7 +25,7 @@ from starvelab.widgets import (Drawing, explore, predict, progress, report, reve
 
 # %%
 script, ran = job_script("job.txt"), recorded_job(workers=0)
-print(script[script.index("def train_step"):], ran.origin, sep="\n")
+print(script[script.index("BATCH_SIZE,"):], ran.origin, sep="\n")
 
 # %%
 predict("job-waits", unit="%", question="For which share of its time does the loop of "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import Any
 
 import pytest
 
@@ -71,3 +72,12 @@ def test_the_trace_holds_what_is_set(tmp_path, times, cause, verdict, copying, p
 def test_a_time_without_unit_is_rejected(tmp_path):
     with pytest.raises(InputError, match="wait needs a unit, got the bare int 2"):
         example_trace(tmp_path / "trace.json", wait=2)
+
+
+def test_the_script_reads_its_photographs(monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr("sys.argv", ["job.txt"])
+    names: dict[str, Any] = {"__name__": "job"}
+    exec(examples.SCRIPT.read_text(encoding="utf-8"), names)
+    image, label = names["Photos"]()[0]
+    assert (tuple(image.shape), image.dtype, label) == ((224, 224, 3), torch.uint8, 0)
