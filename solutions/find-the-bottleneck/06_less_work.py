@@ -116,7 +116,7 @@ def draw_memory(fits=0.5, evicts=True):
 explore(draw_memory, after="warm-epochs", fits=(0.1, 1.0, 0.1), evicts=True)
 
 # %% [markdown]
-# The page cache evicts samples before they are read again. From half on the CPU sets the pace.
+# From half on the CPU sets the pace.
 #
 # ## Copies beside the step
 #
