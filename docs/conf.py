@@ -46,7 +46,7 @@ autodoc_typehints = "none"  # the docstrings say more: the dimension and the sha
 
 
 def setup(app: Sphinx) -> None:
-    """Write assumptions by their name, and not as the table that they print as."""
+    """Write assumptions by their name, not as the table that they print as; give the menu levels."""
 
     def named(*told: object) -> tuple[str | None, str | None]:
         signature, returned = told[-2:]
@@ -56,7 +56,13 @@ def setup(app: Sphinx) -> None:
             signature = signature and signature.replace(table, assumptions.name)
         return signature, returned
 
+    def leveled(_app: Sphinx, _page: str, _template: str, context: dict[str, object], _tree: object) -> None:
+        # A heading without its level is an error to whoever listens to the menu.
+        menu = str(context.get("furo_navigation_tree", ""))
+        context["furo_navigation_tree"] = menu.replace('role="heading"', 'role="heading" aria-level="2"')
+
     app.connect("autodoc-process-signature", named)
+    app.connect("html-page-context", leveled, priority=900)
 
 
 # --- the learners' notebooks ----------------------------------------------------------------------

@@ -23,6 +23,8 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
+from starvelab import Hardware, Models, Pipeline
+from starvelab.lesson.widgets._moving import data_of
 from starvelab.lesson.widgets._reveal import LOCK_FIRST
 from starvelab.prediction_file import read_file
 from starvelab_grader.submissions.reference import defined, loaded
@@ -189,6 +191,8 @@ WALKTHROUGH_URL = (
     "https://github.com/harvard-edge/cs249r_book/blob/ea6dae3053823dfeee97d93d0f370501b514e001"
     "/mlsysim/docs/tutorials/04_starving_the_gpu.qmd"
 )
+
+
 @pytest.mark.parametrize(("what", "name", "phrase"), LESSONS, ids=lambda text: text[:30])
 def test_what_the_first_assignment_teaches_is_said_where_it_belongs(what, name, phrase):
     assert phrase in prose(WALKTHROUGH[name]), f"nobody is told of {what}"
@@ -373,6 +377,29 @@ def test_a_truth_that_is_planted_is_found(cell):
         for choice in ("the drive", "the GPU")
     }
     assert told == {"the drive": True, "the GPU": False}
+
+
+def test_what_a_picture_tells_is_found(tmp_path):
+    pipeline = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8)
+    view = "application/vnd.jupyter.widget-view+json"
+    shown = [
+        {"text/html": '<img alt="The drive reads 7 GB/s."><svg><desc>A bar.</desc></svg>'},
+        {view: {"model_id": "a"}},
+    ]
+    cell = nbformat.v4.new_code_cell(outputs=[nbformat.v4.new_output("display_data", one) for one in shown])
+    state = {
+        "a": {"state": {"children": ["IPY_MODEL_b", "IPY_MODEL_c"]}},
+        "b": {"state": {"data": data_of(pipeline)}},
+        "c": {"state": {"value": "<title>Who binds</title>"}},
+    }
+    widgets = {"widgets": {"application/vnd.jupyter.widget-state+json": {"state": state}}}
+    path = tmp_path / "run.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell], metadata=widgets), path)
+    moving, *alts = Run(None, path).pictures(cell).splitlines()
+    assert alts == ["The drive reads 7 GB/s.", "A bar.", "Who binds"]
+    step = pipeline.solve()
+    assert moving.startswith(f"the {step.bottleneck} binds: it waits {100 * step.stall:.0f} %. ")
+    assert numbers_in(moving) >= {64.0, 11.7, 100.0}
 
 
 def hints_and_bold_words(text: str) -> str:
