@@ -2,13 +2,16 @@
 
 from .lesson.show import svg
 from .lesson.show.curves import over_batch, over_workers
+from .lesson.show.designs import bill_curve, leaderboard
 from .lesson.show.figure import info, say, table
 from .lesson.show.plots import labeled_bars, roofline, stage_bars
 from .lesson.show.timelines import loader_timeline, timeline, trace_timeline
 
 __all__ = [
+    "bill_curve",
     "info",
     "labeled_bars",
+    "leaderboard",
     "loader_timeline",
     "over_batch",
     "over_workers",

@@ -5,6 +5,7 @@ Where this is imported in a notebook, answers that are open and errors of units 
 
 from .lesson.widgets._explore import Drawing, explore
 from .lesson.widgets._finish import finish
+from .lesson.widgets._loader import beside_real, load_loader, save_loader
 from .lesson.widgets._moving import play
 from .lesson.widgets._predict import lock_predictions, predict
 from .lesson.widgets._progress import progress, scorecard
@@ -15,8 +16,10 @@ from .lesson.widgets.store import predictions
 
 __all__ = [
     "Drawing",
+    "beside_real",
     "explore",
     "finish",
+    "load_loader",
     "lock_predictions",
     "pack",
     "play",
@@ -25,6 +28,7 @@ __all__ = [
     "progress",
     "report",
     "reveal",
+    "save_loader",
     "save_measurement",
     "scorecard",
 ]

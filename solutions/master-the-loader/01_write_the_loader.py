@@ -1,17 +1,9 @@
 # %% [markdown]
 # # 1. Write the loader
 #
-# Until now you computed with means: the slowest resource sets the pace of all, it **binds**. **Can you write the loader from
-# which this rule follows, and read from a bare record what binds?**
-#
-# In about MINUTES minutes you will
-#
-# - see a loader starve an accelerator that it could feed on average,
-# - write the simulation of workers, a bounded queue and an accelerator,
-# - name what binds in three pipelines of which you have nothing but a record.
-#
-# These minutes count four for each exercise. The exercises of this assignment are longer than that: give each up to
-# half an hour.
+# Until now you computed with means: the slowest resource sets the pace of all, it **binds**. **Can you write the loader from which
+# this rule follows?** Here you write it and hold it against a real one; you repair it in notebook 2, and in 3 it meets your own data.
+# This takes about MINUTES minutes.
 
 # %% role="setup" id="setup-loader"
 import random  # for the checks
@@ -21,22 +13,24 @@ import numpy as np  # noqa: F401 (for your answers)
 from starvelab import Accelerator, Pipeline, Q_, Samples, Workers
 from starvelab.checks import Credit, check
 from starvelab.decisions import log_score, most_likely, record, total
+from starvelab.measure.samples import given_samples
 from starvelab.show import info, svg, table
 from starvelab.tables import percent
-from starvelab.widgets import Drawing, explore, finish, play, predict, progress, reveal
+from starvelab.widgets import Drawing, beside_real, explore, finish, play, predict
+from starvelab.widgets import progress, reveal, save_loader
 
 # %% [markdown]
 # ## Predict
 #
 # Two workers prepare a batch in 20 ms each, most of the time. Every eleventh batch holds a huge image and takes 180 ms. That
-# is about 35 ms on average, or less than 18 ms with two workers, and a step takes 20 ms: **on average** the workers are fast
-# enough. Each of them may have one finished batch waiting, and batches arrive in order.
+# is about 35 ms on average, or less than 18 ms with two workers, and a step takes 20 ms: **on average** they are fast enough.
+# Each may have one finished batch waiting, and batches arrive in order.
 
 # %%
 predict("bursts", unit="%", question="How much of the time does the accelerator wait "
                                      "here, in percent?")
 
-# %%
+# %% tags=["folded"]
 times = [180 if number % 11 == 7 else 20 for number in range(440)]
 bursts = Pipeline(dataset=Samples(cpu_time=Q_(34.545, "ms")), batch_size=1, workers=2,
                   hardware=Accelerator(rate="20 ms", in_flight=1))
@@ -55,10 +49,10 @@ reveal("bursts", Q_(100 * found.stall, "%"), then=show_bursts)
 # %% [markdown]
 # The mean is right, and of no use: what the workers gain on the easy batches has nowhere to wait. A longer queue holds it.
 #
-# Now the unlucky worker. PyTorch gives batch j to worker j mod W, whatever the others have to do. Make every *tenth* batch huge
-# in place of every eleventh, and see what a longer queue is worth then.
+# Now the unlucky worker. PyTorch gives batch j to worker j mod W. Make every *tenth* batch huge in place of every eleventh: what is
+# a longer queue worth then?
 
-# %%
+# %% tags=["folded"]
 def draw(workers=2, huge_ms=180, huge_every=11):
     times = Q_([huge_ms if number % huge_every == 7 else 20 for number in range(440)],
                "ms")
@@ -77,26 +71,23 @@ explore(draw, after="bursts", workers=(1, 4), huge_ms=(20, 400, 20),
         huge_every=[8, 9, 10, 11, 12])
 
 # %% [markdown]
-# With every tenth batch huge and two workers it is always the same worker that meets them, and no queue helps: that worker is too
-# slow on its own, however fast the mean of both is.
+# With every tenth batch huge and two workers it is always the same worker that meets them, and no queue helps.
 
 # %% [markdown]
 # ## Exercise 1.1: write the loader (20 points, in parts)
 #
-# Write the simulation yourself. It is a loop over the batches, and for each of them you need three times:
+# For each batch you need three times, in ms:
 #
-# 1. **ready**: batch j is prepared by worker `j % workers`. The worker begins when it is free and the batch has been
-#    ordered, and takes `prepare[j]`. Before its first batch each worker needs `start_up`.
-# 2. **taken**: the training loop takes the batches in order. It takes batch j when this is ready and the step before is done.
-# 3. **end**: the step on batch j takes `step`, from the moment when the batch is taken.
+# 1. **ready**: worker `j % workers` prepares batch j. It begins when it is free and the batch has been ordered, and takes
+#    `prepare[j]`. Before its first batch each worker needs `start_up`.
+# 2. **taken**: the training loop takes the batches in order: batch j when it is ready and the step before is done.
+# 3. **end**: the step on batch j takes `step` from then on.
 #
-# The queue is bounded. At the start `workers * prefetch` batches are ordered, the first of them at time 0; from then on, one
-# more is ordered whenever the loop takes one. All times are in ms.
+# The queue is bounded. At time 0 `workers * prefetch` batches are ordered; from then on, one more whenever the loop takes one.
 #
 # <details><summary>Hint 1</summary>
 #
-# Keep three lists, `ready`, `taken` and `ends`, and append to each of them once in each round. Which earlier entries does batch j
-# have to wait for?
+# Keep three lists, `ready`, `taken` and `ends`. Which earlier entries does batch j have to wait for?
 #
 # </details>
 #
@@ -181,8 +172,7 @@ credit.total()
 finish("step-ends", step_ends, final=False)
 
 # %% [markdown]
-# Your simulation knows no rule, only events. Here it meets the rule: how long does it take from batch to batch once it
-# runs, and what do the means say? The last row has a worker too many, and nothing becomes faster.
+# Here your loader meets the rule: the time from batch to batch once it runs.
 
 # %%
 rows = []
@@ -190,18 +180,31 @@ for workers in (1, 2, 3, 4, 5):
     ends = step_ends([60] * 60, 17, workers, 2, 200)
     rows.append([workers, Q_((ends[-1] - ends[29]) / 30, "ms"),
                  Q_(max(60 / workers, 17), "ms")])
-table(["workers", "from batch to batch, as you simulate it",
-       "the slower of 60 ms / workers and 17 ms"], rows)
+table(["workers", "your loader", "the slower of 60 ms / workers and 17 ms"], rows)
+
+# %% [markdown]
+# ## Your loader beside a real one
+#
+# Real workers unpack recordings and compute spectrograms on this machine. Your loader is told how long a worker takes for each
+# batch when it is alone. How far off is it with two workers, and with four?
+
+# %%
+real = Pipeline(dataset=given_samples("recordings"), batch_size=16, workers=1,
+                hardware="4 ms")
+beside_real(step_ends, real)
+save_loader(step_ends)
+
+# %% [markdown]
+# It knows of nothing that workers share. You repair that in notebook 2.
 
 # %% [markdown]
 # ## Three black boxes
 #
-# Three pipelines ran, each with four workers, and all that is left of them is a record. For each batch it says which worker
-# prepared it, when the worker began and ended, when the loop received the batch, when it had been copied, and when its step
-# began and ended. Nobody recorded how long reading took, or how long the copy itself took. In one box the drive binds, or not:
-# any of the four resources may bind in any box.
+# Three pipelines ran, each with four workers, and only a record is left: which worker prepared a batch, when it began and ended,
+# when the loop received the batch, when it had been copied, and when its step began and ended. Nobody recorded how long a read or a
+# copy itself took. Any of the four resources may bind in any box.
 
-# %%
+# %% tags=["folded"]
 columns = ["worker", "prepare_start", "prepared", "received", "copied", "step_start",
            "step_end"]
 
@@ -218,9 +221,9 @@ for box in "ABC":
 # %% [markdown]
 # ## Exercise 1.2: three black boxes (15 points, in parts)
 #
-# What binds in each box, and how sure are you? Give each of `"storage"`, `"CPU"`, `"link"` and `"accelerator"` a probability. The
-# points follow the **log score**: a probability of one in four for what is true earns nothing, 0.9 earns all, and in between it pays
-# to say exactly what you believe. `record("A")` has all 40 batches of box A as a dict of lists. Compute what you need.
+# Give each of `"storage"`, `"CPU"`, `"link"` and `"accelerator"` a probability. The points follow the
+# **log score**: one in four for what is true earns nothing, 0.9 earns all, and in between it pays to say what you believe.
+# `record("A")` has all 40 batches of box A as a dict of lists.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -230,8 +233,8 @@ for box in "ABC":
 #
 # <details><summary>Hint 2</summary>
 #
-# Workers that wait for a shared drive look busy as well. At the start all four begin at the same moment: what
-# would each of them take if nothing were shared?
+# Workers that wait for a shared drive look busy as well. At the start all four begin at once: what would each take if nothing
+# were shared?
 #
 # </details>
 
@@ -285,8 +288,7 @@ finish("verdicts", verdicts, final=False)
 # %% [markdown]
 # ## In your own words
 #
-# In which box were you least sure, and what one more measurement would have decided it? Two or three sentences. Nobody marks
-# this.
+# In which box were you least sure, and what would have decided it? Nobody marks this.
 
 # %% [markdown]
 # *Double-click here and write.*
@@ -297,9 +299,7 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - The rule of the slowest is what is left of a loader once it has run for a while. The order of events gives the rest.
-# - A mean that is fast enough starves the accelerator all the same if the queue is shorter than the bursts, or if the work is
-#   shared out unevenly.
+# - A mean that is fast enough starves the accelerator if the queue is shorter than the bursts.
 # - What binds is never idle. What is never idle may also be queueing for what binds.
 #
-# **Next:** [Notebook 2](02_design_and_repair.ipynb): spend as little as you can, and repair what somebody else has written.
+# **Next:** [Notebook 2](02_design_and_repair.ipynb): repair your loader, and a script; buy a host.

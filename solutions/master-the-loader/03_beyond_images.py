@@ -1,16 +1,8 @@
 # %% [markdown]
 # # 3. Beyond images
 #
-# Everything so far was about photographs. **Where does starvation not happen, and does what you know hold for your own
-# data?**
-#
-# In about MINUTES minutes you will
-#
-# - decide for four other kinds of data what binds, before you compute it,
-# - compute how many workers each of them needs, or that no number of workers helps,
-# - diagnose a dataset of your own, predict what a repair brings, measure it, and explain the rest.
-#
-# These minutes count four for each exercise. Give the last one up to half an hour.
+# So far you fed photographs. **Where does starvation not happen, and does your loader hold for your own data?** This
+# takes about MINUTES minutes.
 
 # %% role="setup" id="setup-beyond"
 from math import ceil
@@ -21,21 +13,18 @@ from starvelab.measure import Transform, disturbance  # noqa: F401 (for your dat
 from starvelab.measure.samples import given_samples
 from starvelab.show import svg, table
 from starvelab.tables import percent
-from starvelab.widgets import Drawing, explore, finish, predict, progress, report
-from starvelab.widgets import reveal, scorecard
+from starvelab.widgets import Drawing, beside_real, explore, finish, load_loader
+from starvelab.widgets import predict, progress, report, reveal, scorecard
 
 # %% [markdown]
 # ## Decide first
 #
-# Four trainings, each on one accelerator with eight workers and a drive of 2 GB/s. These are round figures of a story:
+# Four trainings, each on one accelerator with eight workers and a drive of 2 GB/s. What binds in each?
 #
-# - **tokens**: a language model takes 400,000 tokens a second. A sample is 1,024 of them, 2 KB, cut from a file in 0.03 ms.
-# - **audio**: a speech model takes 1,500 seconds of audio a second. A sample is 12 s long, 220 KB, and unpacked and turned
-#   into a spectrogram in 45 ms.
-# - **tables**: a model takes 3,000,000 rows a second. A sample is a block of 4,096 rows as text, 8 MB, parsed in 6 ms.
-# - **video**: a model takes 2,048 frames a second. A sample is a clip of 32 frames, 4 MB, decoded in 900 ms.
-#
-# What binds in each? Decide before you compute.
+# - **tokens**: 400,000 tokens a second. A sample is 1,024 of them, 2 KB, cut from a file in 0.03 ms.
+# - **audio**: 1,500 seconds of audio a second. A sample is 12 s long, 220 KB, turned into a spectrogram in 45 ms.
+# - **tables**: 3,000,000 rows a second. A sample is 4,096 rows as text, 8 MB, parsed in 6 ms.
+# - **video**: 2,048 frames a second. A sample is 32 frames, 4 MB, decoded in 900 ms.
 
 # %%
 predict("tokens", choices=["the accelerator", "the workers", "the drive"],
@@ -56,19 +45,19 @@ predict("video", choices=["the accelerator", "the workers", "the drive"],
 # %% [markdown]
 # ## Exercise 3.1: where it does not happen (15 points, in parts)
 #
-# Now compute. How many workers does a training need so that its accelerator never waits for them? Return a whole number, at
-# least 1; or `None` where the drive cannot deliver, so that no number of workers helps. When something delivers exactly what is
-# asked for, nobody waits.
+# How many workers does a training need so that its accelerator never waits for them? Return a whole number, at least 1; or `None`
+# where the drive cannot deliver, so that no number of workers helps. When something delivers exactly what is asked for, nobody
+# waits.
 #
 # <details><summary>Hint 1</summary>
 #
-# How many *samples* a second are trained on? Everything else follows from that.
+# How many *samples* a second are trained on?
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# What does 5.000000000000001 become if you round it up? A product of decimal fractions is seldom exact.
+# What does 5.000000000000001 become if you round it up?
 #
 # </details>
 
@@ -120,7 +109,7 @@ credit.total()
 # %% [markdown]
 # ## Beside what you decided
 
-# %%
+# %% tags=["folded"]
 cases = {"tokens": (400_000 / 1024, 2e-6, 0.03e-3), "audio": (1500 / 12, 220e-6, 45e-3),
          "tables": (3e6 / 4096, 8e-3, 6e-3), "video": (2048 / 32, 4e-3, 900e-3)}
 
@@ -134,13 +123,13 @@ def binds(name):
     share, slowest = max((share, box) for box, share in shares(*cases[name]).items())
     return slowest if share > 1 else "the accelerator"
 
-# %%
+
 def show(*names):
     rows = [[name, *(percent(share) for share in shares(*cases[name]).values()),
              binds(name)] for name in names]
     table(["data", "asked of the drive", "asked of eight workers", "binds"], rows)
 
-
+# %%
 reveal("tokens", binds("tokens"), then=lambda: show("tokens"))
 
 # %%
@@ -156,12 +145,10 @@ reveal("video", binds("video"), then=lambda: show(*cases))
 finish("workers-needed", workers_needed, final=False)
 
 # %% [markdown]
-# Where it does not happen is not where data is small, but where a sample is a lot of work for the accelerator, and little for
-# everybody else. Language models are the extreme: 400,000 tokens a second are less than one megabyte.
-#
-# Make up a kind of data yourself: where is the border?
+# It does not happen where a sample is a lot of work for the accelerator, and little for everybody else. Language models are the
+# extreme: 400,000 tokens a second are less than one megabyte. Make up a kind of data yourself: where is the border?
 
-# %%
+# %% tags=["folded"]
 def draw(samples_per_second=100, stored_kb=200, cpu_ms=40):
     load = shares(samples_per_second, stored_kb / 1e6, cpu_ms / 1e3)
     rows = [[name, percent(share)] for name, share in load.items()]
@@ -169,7 +156,7 @@ def draw(samples_per_second=100, stored_kb=200, cpu_ms=40):
     picture = svg.share_bars(load, title="What is asked of eight workers and a drive")
     return Drawing(picture, said, ["of", "asked"], rows)
 
-
+# %%
 explore(draw, after="video", samples_per_second=(10, 1000, 10), stored_kb=(1, 10_000),
         cpu_ms=(1, 1000))
 
@@ -177,8 +164,8 @@ explore(draw, after="video", samples_per_second=(10, 1000, 10), stored_kb=(1, 10
 # ## Your own dataset
 #
 # Bring a dataset, as `Samples(source=..., transforms=[...])`: an object with a `name` and a method `read(index)` that returns
-# stored bytes, and functions that decode and transform one item to an array, as `Transform`s. Or take one of three that are
-# given: `"recordings"`, `"tables"` or `"volumes"`. The accelerator is simulated. First **diagnose** it.
+# stored bytes, and functions that decode and transform one item to an array, as `Transform`s. Or take one that is
+# given: `"recordings"`, `"tables"` or `"volumes"`. First **diagnose** it.
 
 # %%
 mine = Pipeline(dataset=given_samples("recordings"), batch_size=16, workers=1,
@@ -187,15 +174,15 @@ finding = mine.diagnose(budget="4 s", progress=False)
 finding
 
 # %% [markdown]
-# Choose a repair: more workers, a cheaper transform, a smaller batch. **Predict** what it brings before you measure it. If you
-# change the repair below, do it before you lock.
+# Choose a repair: more workers, a cheaper transform, a smaller batch. **Predict** what it brings. If you change the repair, do it
+# before you lock.
 
 # %%
 repaired = mine.replace(workers=2)
 predict("my-repair", unit="%", between=(-100, None), unchanged=0,
         question="By how many percent does your repair raise the throughput?")
 
-# %%
+# %% tags=["folded"]
 before, after = (one.measure(seconds="1 s", repeat=True)
                  for one in (mine, repaired))
 gain = 100 * (after.throughput / before.throughput - 1).m_as("")
@@ -210,15 +197,20 @@ def show_repair():
 reveal("my-repair", Q_(gain, "%"), disturbed=disturbance(after), then=show_repair)
 
 # %% [markdown]
+# Does the repair of your loader hold for these data?
+
+# %%
+beside_real(load_loader(), mine)
+
+# %% [markdown]
 # ## Exercise 3.2: predict a repair (9 points, in parts)
 #
-# Write what you just did as a function. Of one batch, each part takes one worker some milliseconds; a repair makes *one* part
-# `factor` times as fast. By which factor does the throughput rise? Workers share `cores`, and the accelerator takes
-# `step` ms for a batch.
+# Of one batch, each part takes one worker some milliseconds; a repair makes *one* part `factor` times as fast. By which factor does
+# the throughput rise? Workers share `cores`, and the accelerator takes `step` ms for a batch.
 #
 # <details><summary>Hint</summary>
 #
-# How long does it take from batch to batch before, and how long after? The accelerator has a say in both.
+# How long does it take from batch to batch before, and how long after?
 #
 # </details>
 
@@ -270,9 +262,9 @@ finish("repair-gain", repair_gain, final=False)
 # %% [markdown]
 # ## Exercise 3.3: explain the rest (6 points, read by a person)
 #
-# In six to ten sentences: which dataset did you take, what did the diagnosis say, what did you predict for which repair and why,
-# what did you measure, and **what explains the difference**? If there is none, say what could have made one. Which measurement
-# would tell your explanation from another one?
+# In six to ten sentences: which dataset, what did the diagnosis say, what did you predict for which repair and why, what did you
+# measure, and **what explains the difference**? If there is none, say what could have made one. Which measurement would tell your
+# explanation from another one?
 
 # %% [markdown] role="essay" id="explain-the-rest" points=6
 # I took the recordings. The diagnosis said that the part that costs most is the transform, which computes the spectrogram, with
@@ -292,14 +284,13 @@ finish("repair-gain", repair_gain, final=False)
 # ### END MARK SCHEME
 
 # %% [markdown]
-# ## How well do you know what you know?
+# ## Score card and report
 
 # %%
 scorecard()
 
 # %% [markdown]
-# Your lab report is one file, which you can print or show: predictions beside answers, your own measurements, exercises, and
-# what you learned from each miss.
+# Your lab report is one file to print or show.
 
 # %%
 report()
@@ -312,6 +303,5 @@ progress()
 #
 # - Starvation depends on the work for a sample: the accelerator's over everybody else's.
 # - Ask the drive before the workers: what it cannot deliver, no worker prepares.
-# - A prediction that misses is where you learn: say which cause it was, and which measurement would show it.
 #
-# **What comes next** is your own training job: watch it, diagnose it, and write down what you expect before you change it.
+# **What comes next** is your own training job: predict before you change it.

@@ -216,10 +216,18 @@ class Design:
         return hours
 
     @property
+    def an_hour(self) -> float:
+        """Return the price of an hour [USD]."""
+        return self.gpus * GPU_PRICES[self.gpu] + self.cores * CORE_PRICE + self.drives * DRIVE_PRICE
+
+    @property
     def dollars(self) -> float:
         """Return the cost of the training [USD]."""
-        an_hour = self.gpus * GPU_PRICES[self.gpu] + self.cores * CORE_PRICE + self.drives * DRIVE_PRICE
-        return float(self.hours.m_as("h") * an_hour)
+        return float(self.hours.m_as("h") * self.an_hour)
+
+    def __str__(self) -> str:
+        """Return its line of a leaderboard, without the score: whoever reads it computes that."""
+        return f"{self.gpu} x {self.gpus}, {self.cores} cores, {self.drives} drives"
 
     @property
     def obstacle(self) -> str:

@@ -20,6 +20,7 @@ from starvelab.lesson.decisions import (
     Design,
     judge,
 )
+from starvelab.show import bill_curve, leaderboard
 from tests.assignments import REPOSITORY
 
 GOOD = {"gpu": "A100", "gpus": 2, "cores": 39, "drives": 3}
@@ -97,3 +98,28 @@ def test_a_report_may_listen_to_designs():
     HEARD.clear()
     host = judge(GOOD)
     assert [("design", [host.dollars, host.busy])] == HEARD
+
+
+def test_the_bill_over_cores_falls_to_the_cheapest_host_of_its_kind():
+    dollars = {cores: Design("V100", 2, cores, 1).dollars for cores in range(1, 65)}
+    cores = min(dollars, key=dollars.__getitem__)
+    curve = bill_curve(Design("V100", 2, 4, 1))
+    assert f"The bill falls to {dollars[cores]:.0f} USD with {cores} cores, and rises behind it." in curve
+    assert f"Here it is {dollars[4]:.0f} USD." in curve
+    assert curve.count("<circle") == 2
+
+
+def test_a_leaderboard_computes_each_line_again(capsys):
+    leaderboard(GOOD, "A100 x 2, 128 cores, 3 drives Ada, 1.00 USD\nH100 x 8, 1 cores, 1 drives\nnonsense")
+    rows = capsys.readouterr().out.splitlines()
+    assert [row.split("  ")[0] for row in rows[2:5]] == [
+        "A100 x 2, 39 cores, 3 drives",
+        "A100 x 2, 128 cores, 3 drives",
+        "H100 x 8, 1 cores, 1 drives",
+    ]
+    assert f"{Design('A100', 2, 128, 3).dollars:.2f}" in rows[3]
+    assert "Ada" in rows[3]
+    assert "CPU" in rows[4]
+    assert rows[-1] == "Your line to post: A100 x 2, 39 cores, 3 drives"
+    with pytest.raises(WrongAnswer, match="A host has 1 to 128 cores"):
+        leaderboard(GOOD, "A100 x 2, 129 cores, 3 drives")

@@ -40,8 +40,10 @@ def test_the_public_names_are_these_and_no_more():
 
     assert starvelab.widgets.__all__ == [
         "Drawing",
+        "beside_real",
         "explore",
         "finish",
+        "load_loader",
         "lock_predictions",
         "pack",
         "play",
@@ -50,6 +52,7 @@ def test_the_public_names_are_these_and_no_more():
         "progress",
         "report",
         "reveal",
+        "save_loader",
         "save_measurement",
         "scorecard",
     ]

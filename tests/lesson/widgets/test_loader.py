@@ -1,0 +1,97 @@
+"""A learner's loader goes from notebook to notebook as text, and is held against a real one."""
+
+from __future__ import annotations
+
+import linecache
+
+import pytest
+
+from starvelab import Pipeline, runtime
+from starvelab.lesson.widgets._loader import FILE, step_ends
+from starvelab.lesson.widgets._report import read_measurements
+from starvelab.measure.samples import given_samples
+from starvelab.widgets import beside_real, load_loader, save_loader
+
+OWN = "def step_ends(prepare, step, workers, prefetch, start_up):\n    return list(np.cumsum(prepare))\n"
+REPAIRED = (
+    "def repaired(prepare, step, workers, prefetch, start_up):\n"
+    "    return step_ends([{} * ms for ms in prepare], step, workers, prefetch, start_up)\n"
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def defined(source, name):
+    """The function of a cell, as a kernel has it."""
+    cell = f"<cell {hash(source)}>"
+    linecache.cache[cell] = len(source), None, source.splitlines(keepends=True), cell
+    names = {}
+    exec(compile(source, cell, "exec"), names)
+    return names[name]
+
+
+def test_without_a_loader_of_ones_own_there_is_the_labs(capsys):
+    assert load_loader() is step_ends
+    assert step_ends([30.0] * 6, 10, 1, 2, 0)[-1] == pytest.approx(190)
+    assert capsys.readouterr().out == "No loader is saved here, so this is the lab's own.\n"
+
+
+def test_a_loader_and_its_newest_repair_are_kept_and_can_be_asked_for(capsys):
+    save_loader(defined(OWN, "step_ends"))
+    for factor in (2, 3):
+        save_loader(defined(REPAIRED.format(factor), "repaired"))
+    assert (
+        capsys.readouterr().out == 3 * "Your loader is saved in loader.txt, for the notebooks that follow.\n"
+    )
+    assert load_loader("step_ends")([1, 2], 9, 1, 2, 0) == [1, 3]
+    assert load_loader()([1, 2], 9, 1, 2, 0) == [3, 9]
+    assert capsys.readouterr().out == 2 * "This is your loader, from loader.txt.\n"
+    save_loader(defined(OWN, "step_ends"))
+    assert load_loader()([1, 2], 9, 1, 2, 0) == [1, 3]
+
+
+def test_a_repair_without_a_loader_of_ones_own_repairs_the_labs():
+    save_loader(defined(REPAIRED.format(2), "repaired"))
+    assert load_loader()([15.0] * 6, 10, 1, 2, 0) == step_ends([30.0] * 6, 10, 1, 2, 0)
+
+
+def test_a_text_that_does_not_run_costs_nothing(folder, capsys):
+    (folder / FILE).write_text("def step_ends(:")
+    assert load_loader() is step_ends
+    said = capsys.readouterr().out
+    assert said.startswith("loader.txt does not run (SyntaxError:")
+    assert " ".join(said.split()).endswith("so this is the lab's own loader.")
+
+
+def test_a_grader_neither_saves_a_loader_nor_runs_one(folder):
+    with runtime.use(runtime.GRADING):
+        save_loader(defined(OWN, "step_ends"))
+        assert not (folder / FILE).exists()
+        (folder / FILE).write_text("raise SystemExit")
+        assert load_loader() is step_ends
+
+
+def test_what_a_loader_predicts_stands_beside_what_is_measured_with_its_error(folder, capsys):
+    given = []
+
+    def loader(prepare, step, workers, prefetch, start_up):
+        given.append((prepare, step, workers, prefetch, start_up))
+        return step_ends(prepare, step, workers, prefetch, start_up)
+
+    pipeline = Pipeline(dataset=given_samples("tables"), batch_size=4, workers=1, hardware="0.1 ms")
+    with runtime.use(runtime.Runtime(clock="simulated")):
+        beside_real(loader, pipeline)
+    assert [one[2] for one in given] == [1, 2, 4]
+    assert given[0][0] == given[1][0] == given[2][0], "the times of one worker alone"
+    saved = {one.what: one for one in read_measurements(folder)}
+    assert list(saved) == [f"own loader, {n} workers" for n in (1, 2, 4)]
+    alone = saved["own loader, 1 workers"]
+    assert alone.model == pytest.approx(alone.measured, rel=0.1)
+    out = capsys.readouterr().out
+    four = saved["own loader, 4 workers"]
+    assert f"{four.model / four.measured - 1:+.0%}".replace("%", " %") in out
+    assert "times as long for a batch as alone." in out
