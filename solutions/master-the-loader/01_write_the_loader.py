@@ -189,9 +189,10 @@ table(["workers", "your loader", "the slower of 60 ms / workers and 17 ms"], row
 # batch when it is alone. How far off is it with two workers, and with four?
 
 # %%
-real = Pipeline(dataset=given_samples("recordings"), batch_size=16, workers=1,
-                hardware="4 ms")
-beside_real(step_ends, real)
+real = Pipeline(dataset=given_samples("recordings"), batch_size=16, hardware="4 ms")
+runs = [real.replace(workers=n).measure(seconds="1 s", repeat=True, progress=False)
+        for n in (1, 2, 4)]
+beside_real(step_ends, runs)
 save_loader(step_ends)
 
 # %% [markdown]
@@ -221,7 +222,7 @@ for box in "ABC":
 # %% [markdown]
 # ## Exercise 1.2: three black boxes (15 points, in parts)
 #
-# Give each of `"storage"`, `"CPU"`, `"link"` and `"accelerator"` a probability. The points follow the
+# What binds? Give each of `"storage"`, `"CPU"`, `"link"` and `"accelerator"` a probability. The points follow the
 # **log score**: one in four for what is true earns nothing, 0.9 earns all, and in between it pays to say what you believe.
 # `record("A")` has all 40 batches of box A as a dict of lists.
 #

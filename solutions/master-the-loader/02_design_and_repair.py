@@ -25,10 +25,11 @@ from starvelab.widgets import predict, progress, reveal, save_loader
 # It believes that a worker takes as long beside others as alone.
 
 # %%
-real = Pipeline(dataset=given_samples("recordings"), batch_size=16, workers=1,
-                hardware="4 ms")
+real = Pipeline(dataset=given_samples("recordings"), batch_size=16, hardware="4 ms")
+runs = [real.replace(workers=n).measure(seconds="1 s", repeat=True, progress=False)
+        for n in (1, 2, 4)]
 step_ends = load_loader("step_ends")
-beside_real(step_ends, real)
+beside_real(step_ends, runs)
 
 # %% [markdown]
 # Workers share cores, memory and, as threads, Python's lock. Change one line, until the error is small: how many times as long does
@@ -40,7 +41,7 @@ def repaired(prepare, step, workers, prefetch, start_up):
     return step_ends([longer * ms for ms in prepare], step, workers, prefetch, start_up)
 
 
-beside_real(repaired, real)
+beside_real(repaired, runs)
 save_loader(repaired)
 
 # %% [markdown]

@@ -11,8 +11,8 @@ import numpy as np
 
 from ... import runtime
 from ...host import whole_file
-from ...pipeline import Pipeline
-from ...units import Q_, Quantity
+from ...measure import Measurement, disturbance
+from ...units import Q_
 from ..endings import step_ends
 from ..show.figure import say, table
 from ._report import save_measurement
@@ -59,22 +59,29 @@ def _saved() -> str:
     return path.read_text(encoding="utf-8", errors="replace")[:MAX_BYTES] if path.is_file() else ""
 
 
-def beside_real(loader: StepEnds, pipeline: Pipeline) -> None:
-    """Show what a loader predicts for 1, 2 and 4 workers, and what a real one reaches on this machine.
+def beside_real(loader: StepEnds, runs: Sequence[Measurement]) -> None:
+    """Show what a loader predicts, and what real ones reached with these numbers of workers.
 
-    The loader gets the times that one worker took for its batches when it was alone.
+    Parameters
+    ----------
+    loader : function
+        Takes the times [ms] of a worker for each batch, that of a step, workers, prefetch and start-up, and
+        returns when each step ends.
+    runs : sequence of Measurement
+        The first of one worker, since the loader gets the times that this one took.
     """
-    rows, alone, took = [], [0.0], 0.0
-    for workers in (1, 2, 4):
-        real = pipeline.replace(workers=workers).measure(seconds="0.7 s", progress=False)
-        times = (real.trace.prepared - real.trace.prepare_start).tolist()
-        alone, took = (times if workers == 1 else alone), sum(times) / len(times)
-        ends = loader((alone * BATCHES)[:BATCHES], real.step_time.m_as("ms"), workers, 2, 0.0)
+    times = [(run.trace.prepared - run.trace.prepare_start).tolist() for run in runs]
+    took, rows = [Q_(sum(each) / len(each), "ms") for each in times], []
+    for run, each in zip(runs, took, strict=True):
+        workers = run.pipeline.workers
+        ends = loader((times[0] * BATCHES)[:BATCHES], run.step_time.m_as("ms"), workers, 2, 0.0)
         period = Q_((ends[-1] - ends[BATCHES // 2 - 1]) / (BATCHES // 2), "ms")
-        predicted: Quantity = (real.throughput * (real.period / period)).to(real.throughput.units)
-        save_measurement(f"own loader, {workers} workers", real.throughput, predicted)
-        error = f"{(predicted / real.throughput).m_as('') - 1:+.0%}".replace("%", " %")
-        rows.append([workers, predicted, real.throughput, error, Q_(took, "ms")])
+        predicted = run.throughput * (run.period / period).m_as("")
+        save_measurement(f"own loader, {workers} workers", run.throughput, predicted)
+        error = f"{(predicted / run.throughput).m_as('') - 1:+.0%}".replace("%", " %")
+        rows.append([workers, predicted, run.throughput, error, each])
     table(["workers", "your loader", "measured", "error", "one batch takes a worker"], rows)
-    times_as_long = took / (sum(alone) / len(alone))
-    say(f"Beside three others, a worker takes {times_as_long:.1f} times as long for a batch as alone.")
+    times_as_long = (took[-1] / took[0]).m_as("")
+    say(f"Of {workers} workers, each takes {times_as_long:.1f} times as long for a batch as one alone.")
+    if disturbed := disturbance(*runs):
+        say(f"Something disturbed it, so measure again: {disturbed}")

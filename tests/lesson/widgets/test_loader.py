@@ -84,7 +84,7 @@ def test_what_a_loader_predicts_stands_beside_what_is_measured_with_its_error(fo
 
     pipeline = Pipeline(dataset=given_samples("tables"), batch_size=4, workers=1, hardware="0.1 ms")
     with runtime.use(runtime.Runtime(clock="simulated")):
-        beside_real(loader, pipeline)
+        beside_real(loader, [pipeline.replace(workers=n).measure(progress=False) for n in (1, 2, 4)])
     assert [one[2] for one in given] == [1, 2, 4]
     assert given[0][0] == given[1][0] == given[2][0], "the times of one worker alone"
     saved = {one.what: one for one in read_measurements(folder)}
@@ -94,4 +94,4 @@ def test_what_a_loader_predicts_stands_beside_what_is_measured_with_its_error(fo
     out = capsys.readouterr().out
     four = saved["own loader, 4 workers"]
     assert f"{four.model / four.measured - 1:+.0%}".replace("%", " %") in out
-    assert "times as long for a batch as alone." in out
+    assert "times as long for a batch as one alone." in out
