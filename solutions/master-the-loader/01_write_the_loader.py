@@ -2,7 +2,7 @@
 # # 1. Write the loader
 #
 # Until now you computed with means: the slowest resource sets the pace of all, it **binds**. **Can you write the loader from which
-# this rule follows?** Here you write it and hold it against a real one; you repair it in notebook 2, and in 3 it meets your own data.
+# this rule follows?** Here you write it and hold it against a real one; you repair it in notebook 2, and then it meets your own data.
 # This takes about MINUTES minutes.
 
 # %% role="setup" id="setup-loader"

@@ -73,7 +73,7 @@ def beside_real(loader: StepEnds, runs: Sequence[Measurement]) -> None:
     times = [(run.trace.prepared - run.trace.prepare_start).tolist() for run in runs]
     took, rows = [Q_(sum(each) / len(each), "ms") for each in times], []
     for run, each in zip(runs, took, strict=True):
-        workers = run.pipeline.workers
+        workers = 1 + int(run.trace.worker.max())
         ends = loader((times[0] * BATCHES)[:BATCHES], run.step_time.m_as("ms"), workers, 2, 0.0)
         period = Q_((ends[-1] - ends[BATCHES // 2 - 1]) / (BATCHES // 2), "ms")
         predicted = run.throughput * (run.period / period).m_as("")
