@@ -11,6 +11,7 @@ import datetime
 import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
 from time import perf_counter
 
 import numpy as np
@@ -56,7 +57,7 @@ def gain_of_two_threads(loops: int, transforms: int, rounds: int) -> float:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print and write, except of the smallest case."""
     asked = options(__doc__, rounds=(15, 1), kinds=(SIZES, SIZES[:1])).parse_args(arguments)
-    photo = Image.open(photos("500 KB").path(0)).convert("RGB")
+    photo = Image.open(BytesIO(photos("500 KB").read(0))).convert("RGB")
     files = {
         f"{share:g} of the width, quality {quality}": as_jpeg(
             photo.resize((int(photo.width * share), int(photo.height * share))), quality
