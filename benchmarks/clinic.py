@@ -14,7 +14,8 @@ from .report import machine, number, options
 from .results import save
 
 CLASS = 300
-REFLEXES = ("num_workers", "pin_memory", "autocast")
+# More than can look bad in one case.
+REFLEXES = ("num_workers", "pin_memory", "autocast", "cpus", "mem", "folder")
 
 
 def likely_mistakes(case: Case) -> dict[str, tuple[str, ...]]:

@@ -14,6 +14,7 @@ from starvelab.measure.samples import given_samples
 from starvelab.measure.training_script import changed_training, script_text
 from starvelab.measure.training_script import simulated_throughput, starved_counts
 from starvelab.measure.training_script import what_it_does
+from starvelab.practice import clinic
 from starvelab.show import bill_curve, info, leaderboard, table
 from starvelab.tables import percent
 from starvelab.widgets import Drawing, beside_real, explore, finish, load_loader
@@ -259,6 +260,16 @@ finish("my-script", my_script, final=False)
 
 # %% [markdown]
 # *Double-click here and write.*
+
+# %% [markdown]
+# ## Practice without end
+#
+# Every number is another script that starves. Which lines are it? Try `case.cure("num_workers")`, and answer with
+# `case.lock(...)`, what binds first. This earns no points.
+
+# %%
+case = clinic(1)
+case
 
 # %%
 progress()
