@@ -193,7 +193,7 @@ def magnitude_in(value: Quantity, unit: str) -> Number:
 
 @cache
 def _factor(units: pint.Unit, unit: str) -> float | None:
-    """What a magnitude is multiplied by to get into `unit`; None if the dimensions differ."""
+    """Return what a magnitude is multiplied by to get into `unit`; None if the dimensions differ."""
     one = Quantity(1.0, units)
     return float(one.m_as(unit)) if one.is_compatible_with(unit) else None
 

@@ -105,7 +105,7 @@ class TimedTransform:
         return _TimedStep(transform, name, self.seconds)
 
     def take_seconds(self) -> dict[str, float]:
-        """What each step has taken, from now on counted anew [s]."""
+        """Return what each step has taken, from now on counted anew [s]."""
         spent = dict(self.seconds)
         self.seconds.update(dict.fromkeys(spent, 0.0))
         return spent
@@ -137,7 +137,7 @@ class TimedTransform:
 
     @contextmanager
     def noted(self) -> Iterator[list[Arguments]]:
-        """What the dataset gives to its transform meanwhile."""
+        """Return what the dataset gives to its transform meanwhile."""
         given: list[Arguments] = []
 
         def noting(*values: Sample, **named: Sample) -> Sample:
@@ -212,7 +212,7 @@ class ItemTimes:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """What runs meanwhile does not count."""
+        """Leave out of account what runs meanwhile."""
         if self.profile is None:
             yield
             return

@@ -135,7 +135,7 @@ class DatasetPreparer(Preparer):
             return self.transform.apply(*values, **named)
 
     def decoded_and_transformed(self, index: int) -> tuple[Arguments, Sample]:
-        """What the transform is given for an item (nothing without a transform), and the item."""
+        """Return what the transform is given for an item (nothing without a transform), and the item."""
         if self.transform.original is None:
             return ((), {}), self.dataset[index]
         with self.transform.noted() as given:

@@ -123,7 +123,7 @@ class SamplePreparer(Preparer):
         return value
 
     def _made(self, index: int, rung: int) -> Sample:
-        """What is cached of a sample on a rung."""
+        """Return what is cached of a sample on a rung."""
         value = self.samples.read(index)
         for transform in self.transforms:
             if PARTS.index(transform.part) < rung:

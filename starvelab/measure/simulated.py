@@ -155,7 +155,7 @@ class SimulatedClock:
         return max(int(np.clip(wanted, 2 * WARM_UP, MAX_BATCHES)), 4 * inputs.workers + 1)
 
     def measurement(self, setup: Setup, *, seconds: float) -> Measurement:
-        """What a run of that length would measure."""
+        """Return what a run of that length would measure."""
         inputs = self.inputs(setup)
         count = self._batches(inputs, seconds)
         skipped = whole_rounds(WARM_UP, inputs)

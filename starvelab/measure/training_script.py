@@ -175,7 +175,7 @@ class _Work:
             self.counts[-1][what] += number
 
     def done(self) -> dict[str, Unchecked]:
-        """What was done to one image; what was done once for all, with the first one, is left out."""
+        """Return what was done to one image; what was done once for all, with the first one, is left out."""
         if len(self.settings) != 1:
             raise InputError(
                 f"A training script runs one pipeline, got {len(self.settings)}. Call its measure() once."
@@ -273,7 +273,7 @@ class _Photos:
 
 
 def starved_counts(width: int = 500, height: int = 375) -> dict[str, Unchecked]:
-    """What the script that learners are given does to one image, as `what_it_does` counts it."""
+    """Return what the script that learners are given does to one image, as `what_it_does` counts it."""
     pixels, sent = width * height, [3, 224, 224]
     counts = dict(zip(COUNTED, (4 * prod(sent), pixels, pixels, 1, 1), strict=True))
     return {"workers": 3, "batch size": 32, "shape": sent, **counts}

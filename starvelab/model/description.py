@@ -346,7 +346,7 @@ _SHOWN = {PLAIN.get(path, path): meaning.shown for path, meaning, _ in _PATHS}
 
 
 def field_label(path: str) -> str:
-    """What people call a field of a pipeline or of one of its parts; a name of anything else in words."""
+    """Return what people call a field of a pipeline or a part; the name of anything else in words."""
     path = PLAIN.get(path, path)
     return _SHOWN.get(path) or path.rpartition(".")[2].replace("_", " ")
 
@@ -362,7 +362,7 @@ _DEFAULTS = {name: known.default for name, known in signature(Description).param
 
 
 def part_of(name: str, value: Unchecked) -> Part | Quantity:
-    """What a field of a pipeline is made of: the part itself, or one in which a plain value stands first."""
+    """Return the part that a field is made of: the part itself, or one of which a plain value is first."""
     part = PARTS[name]
     if isinstance(value, part):
         return value

@@ -134,5 +134,5 @@ class Sourced:
 
 # Any: what a file holds, which each reader checks.
 def read_data(name: str) -> dict[str, Any]:
-    """What ``data/<name>.toml`` holds."""
+    """Return what ``data/<name>.toml`` holds."""
     return tomllib.loads((files(__package__) / "data" / f"{name}.toml").read_text(encoding="utf-8"))

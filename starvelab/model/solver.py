@@ -41,7 +41,7 @@ def costs(inputs: Mapping[str, Inputs], accelerators: Number, *, exact: bool = F
 
 
 def by_resource(stages: Mapping[str, _T]) -> dict[str, _T]:
-    """What stages take, costs or times, added up on the resource that each runs on."""
+    """Return what stages take, costs or times, added up on the resource that each runs on."""
     taken: dict[str, Number] = {}
     for stage, part in stages.items():
         resource = _STAGES[stage].RESOURCE.name
@@ -111,7 +111,7 @@ def solve(
 
 
 def _cause(model: SingleNodeInputs, stages: Mapping[str, Number], batch: Number) -> Number:
-    """What takes most of the accelerator's own time, counting all that runs on it; the first of equals."""
+    """Return what takes most of the accelerator's own time, counting all on it; the first of equals."""
     made_of = parts(model, batch)
     shares = {"model": stages[SingleNodeModel.NAME]} if made_of is None else made_of._asdict()
     shares["overhead"] = shares.get("overhead", 0.0) + stages.get(StepOverheadModel.NAME, 0.0)

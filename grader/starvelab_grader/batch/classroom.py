@@ -120,7 +120,7 @@ class Classroom:
         return pending
 
     def _inputs(self, submission: Submission) -> dict[str, dict[str, str]]:
-        """What the grade of each notebook depends on."""
+        """Return what the grade of each notebook depends on."""
         fingerprints = submission.fingerprints()
         return {
             name: parts | {"submission": fingerprints[name]} for name, parts in self.definition.inputs.items()

@@ -50,7 +50,7 @@ def parts_of(course: CourseDirectory) -> list[Path]:
 
 
 def warning_if_open(course: CourseDirectory) -> str:
-    """What to say where other users of this machine can open a part of the course; empty if they cannot."""
+    """Return a warning if other users of this machine can open a part of the course, else ""."""
     if os.name != "posix":
         return ""
     open_parts = [str(part) for part in parts_of(course) if is_open(part, group=not course.groupshared)]

@@ -130,7 +130,7 @@ def code() -> str:
 
 
 def _ready() -> tuple[str, str]:
-    """What a worker answers: the starvelab it has, and why it cannot start a sandbox, if so."""
+    """Return what a worker answers: the starvelab it has, and why it cannot start a sandbox, if so."""
     return code(), bubblewrap.why_not()
 
 

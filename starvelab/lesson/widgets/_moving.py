@@ -122,7 +122,7 @@ class Moving(Box):
 
 
 def data_of(pipeline: Pipeline, prepare_times: Unchecked = None) -> Data:
-    """What the script is given: the rule's numbers, the setting, the run, and the table of resources."""
+    """Return what the script needs: the rule's numbers, the setting, the run, and the table of resources."""
     trace, asked, lanes, shown = run_of(pipeline, prepare_times)
     columns = {name: value for name, value in vars(trace).items() if name not in ("batch_size", "source")}
     # The loop that prepares its own batches is the only worker.

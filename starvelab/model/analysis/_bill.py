@@ -115,7 +115,7 @@ def bill(
     samples: int | None = None,
     today: datetime.date | None = None,
 ) -> Bill:
-    """What the accelerators of a pipeline take in an hour and in an epoch, and how much of it is waiting.
+    """Return what the accelerators take in an hour and in an epoch, and how much of it is waiting.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def bill(
     rate, price_note = _price(hardware, named, price, today)
 
     def watts(given: Unchecked, name: str, listed_as: str) -> Number:
-        """What one accelerator draws, as given or as the catalogue lists it; None where it lists nothing."""
+        """Return what one accelerator draws, given or from the catalogue; None where it lists nothing."""
         listed = None if hardware is None else hardware.number(listed_as)
         return listed if given is None else nonnegative(given, "W", name)
 

@@ -133,7 +133,7 @@ def _fed(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
 
 
 def _cause(pipeline: Description, step: Step) -> str:
-    """What the accelerator's own time is made of, as far as that is known."""
+    """Return what the accelerator's own time is made of, as far as that is known."""
     cause, source = step.cause, ""
     if step.basis.startswith("measured"):
         # What a step whose time was measured is made of is a guess; what comes on top of it is known.
@@ -274,7 +274,7 @@ def _for_cpu(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
 
 
 def _time_without_waits(pipeline: Description, step: Step) -> Quantity | None:
-    """What the CPU would take if its workers never waited for storage; None if that matters little."""
+    """Return what the CPU would take if its workers never waited for storage; None if that matters little."""
     drive = pipeline.storage
     if drive is None or drive.wait is None:
         return None
@@ -289,7 +289,7 @@ def _helps(pipeline: Description, step: Step, changes: Mapping[str, Unchecked]) 
 
 
 def _shortfall(step: Step, given: Quantity) -> list[str]:
-    """What a resource would have to give for the accelerator to set the step, and what it gives."""
+    """Return what a resource would have to give for the accelerator to set the step, and what it gives."""
     wanted = given * (step.step_time / step.resource_times[ACCELERATOR.name]).m_as("")
     if has_dimension(given, "img/s"):
         return [format_quantity(wanted), format_quantity(given)]
@@ -297,7 +297,7 @@ def _shortfall(step: Step, given: Quantity) -> list[str]:
 
 
 def _then(step: Step) -> str:
-    """What would bind next, where another resource starves the accelerator as well."""
+    """Return what would bind next, where another resource starves the accelerator as well."""
     times = {name: time for name, time in step.resource_times.items() if name != step.bottleneck}
     own = times.pop(ACCELERATOR.name)
     slowest = max(times, key=lambda name: times[name].m_as("ms"), default=None)

@@ -11,7 +11,7 @@ from ..catalogue import Entry, check_entry
 def extrapolate_rate(
     rate: Quantity, *, model: Entry, measured_on: Entry, to: Entry, assumptions: Assumptions = PUBLISHED
 ) -> Quantity:
-    """What an accelerator would train at, from what another one was measured to.
+    """Return what an accelerator would train at, from what another one was measured to.
 
     Parameters
     ----------

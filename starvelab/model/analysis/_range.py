@@ -183,7 +183,7 @@ def _corners(pipeline: Description) -> tuple[list[Step], list[Step]]:
 
 
 def _work(pipeline: Description) -> float:
-    """What all stages do together, at all points [s]."""
+    """Return what all stages do together, at all points [s]."""
     batch = pipeline.numbers["batch_size"]
     return float(sum(np.sum(cost.at(batch)) for cost in pipeline.costs().values()))
 

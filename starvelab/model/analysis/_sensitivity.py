@@ -142,7 +142,7 @@ def _more(resource: str, pipeline: Description, step: Step) -> tuple[str, float,
 
 
 def _beside_bandwidth(pipeline: Description, step: Step) -> str:
-    """What it is about a drive that more bandwidth does not help."""
+    """Return what it is about a drive that more bandwidth does not help."""
     if pipeline.numbers["cache_bandwidth"] is not None:
         return "a faster drive alone is not enough: what memory serves takes its time too"
     assumed = pipeline.assumptions

@@ -270,7 +270,7 @@ def accelerators_fed(pipeline: Description, utilization: float = 0.9) -> int | N
 
 
 def cpu_cost(pipeline: Description, workers: int) -> Cost:
-    """What preparing the batches of a step would cost the CPU with that many workers, exactly."""
+    """Return what preparing the batches of a step would cost the CPU with that many workers, exactly."""
     name = TransformationModel.NAME
     inputs = dataclasses.replace(pipeline.inputs[name], workers=workers)  # type: ignore[call-arg]
     return costs({name: inputs}, pipeline.numbers["accelerators"], exact=True)[name]
@@ -328,7 +328,7 @@ def _too_few_cores(pipeline: Description, most: Fraction, wanted: Fraction) -> s
 
 
 def _obstacles(pipeline: Description, workers: int | None, rate: float) -> list[str]:
-    """What stands in the way of preparing, reading and copying that many samples a second for each device."""
+    """Return what hinders preparing, reading and copying that many samples a second for each device."""
     hardware, count, numbers, obstacles = pipeline.hardware.of, pipeline.hardware.count, pipeline.numbers, []
     # Where the law of scaling has counted the cores, they are no obstacle any more.
     counted = numbers["cores"] is not None or pipeline.assumptions.host_cores

@@ -326,7 +326,7 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         return found
 
     def _memory(self, model: Entry, hardware: Entry, precision: str, training: bool) -> MemoryInputs | None:
-        """What a step holds: parameters with their state, and the activations of every sample."""
+        """Return what a step holds: parameters with their state, and the activations of every sample."""
         activation, capacity = model.number("activation_size"), hardware.number("memory_capacity")
         if activation is None or capacity is None:
             return None
@@ -371,7 +371,7 @@ class Parts(NamedTuple):
 
 
 def parts(inputs: SingleNodeInputs, batch: Number) -> Parts | None:
-    """What a step of a batch is made of; None where only a rate is known."""
+    """Return what a step of a batch is made of; None where only a rate is known."""
     if inputs.step is None:
         return None
     compute, memory, overhead = (line.at(batch) for line in inputs.step.lines)

@@ -222,7 +222,7 @@ def _supply(rate: Unchecked, name: str) -> SupplyRate | None:
 
 
 def _share(rate: SupplyRate, what: str, stored: Number | None) -> tuple[Number, Number]:
-    """What a sample takes of a rate, and the rate: one of its samples, or so many of its bytes."""
+    """Return what a sample takes of a rate, and the rate: one of its samples, or so many of its bytes."""
     if not rate.of_bytes:
         return 1, rate.number
     if stored is None:
