@@ -38,6 +38,8 @@ OF_LEARNERS = ("predictions.json*", "measurements.json", "report.html", "train.t
 # How long a notebook takes: what there is to read, and what there is to do. Rates of reading and typing that
 # were tried on eight notebooks came to 1.2 to 1.5 times of what 200 words, 15 lines and 4 minutes promise.
 WORDS_A_MINUTE, LINES_A_MINUTE, MINUTES_AN_EXERCISE = 150, 11, 5.5
+# Show before telling: what a notebook, and all of them, may ask of a learner.
+MAX_WORDS, MAX_FIRST, MAX_ALL_WORDS, MAX_ALL_LINES = 900, 200, 12_000, 900
 # The author writes this in the first cell, and the build puts the number there.
 MINUTES = "MINUTES"
 
@@ -202,8 +204,12 @@ def derive(root, scratch):
             (folder / f"{script.stem}.ipynb").write_text(text, encoding="utf-8", newline="\n")
         course = CourseDirectory(config=config, assignment_id=assignment.name)
         GenerateAssignment(coursedir=course, config=config).start()
-    for notebook in sorted(scratch.glob("labs/*/*.ipynb")):
-        _check_length(notebook, notebook.relative_to(scratch).as_posix())
+    _check_counts(
+        {
+            path.relative_to(scratch).as_posix(): nbformat.read(path, as_version=4).cells
+            for path in sorted(scratch.glob("labs/*/*.ipynb"))
+        }
+    )
     made = [*scratch.glob("solutions/*/*.ipynb"), *scratch.glob("labs/*/**/*")]
     return {path.relative_to(scratch): path.read_bytes() for path in sorted(made) if path.is_file()}
 
@@ -215,14 +221,28 @@ def _scripts(root):
     return found
 
 
-def _check_length(notebook, name):
-    for n, cell in enumerate(nbformat.read(notebook, as_version=4).cells, start=1):
-        lines = len(cell.source.splitlines())
-        # What is folded nobody has to read.
-        if cell.cell_type == "code" and not cell.metadata.get("jupyter") and lines > LONGEST_CELL:
+def _check_counts(notebooks):
+    """Refuse what asks too much of a learner: of a cell, of a notebook, of all of them."""
+    for name, cells in notebooks.items():
+        for n, cell in enumerate(cells, start=1):
+            lines = len(cell.source.splitlines())
+            # What is folded nobody has to read.
+            if cell.cell_type == "code" and not cell.metadata.get("jupyter") and lines > LONGEST_CELL:
+                raise MarkupError(
+                    f"{name}, cell {n}: a code cell has {LONGEST_CELL} lines at most; {lines} came. Split it."
+                )
+        found = counts(cells)
+        if found.words > MAX_WORDS or found.first > MAX_FIRST:
             raise MarkupError(
-                f"{name}, cell {n}: a code cell has {LONGEST_CELL} lines at most; {lines} came. Split it."
+                f"{name}: a notebook has {MAX_WORDS} words at most, and {MAX_FIRST} before something is "
+                f"asked; {found.words} and {found.first} came. Show it in place of telling it."
             )
+    words, lines = (sum(column) for column in list(zip(*map(counts, notebooks.values()), strict=True))[:2])
+    if words > MAX_ALL_WORDS or lines > MAX_ALL_LINES:
+        raise MarkupError(
+            f"All notebooks have {MAX_ALL_WORDS} words and {MAX_ALL_LINES} visible lines of code at most; "
+            f"{words} and {lines} came. Cut some, or fold what nobody has to read."
+        )
 
 
 def main(arguments=None):

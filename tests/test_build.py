@@ -203,7 +203,8 @@ def test_each_role_becomes_what_nbgrader_calls_it_and_test_cells_come_folded(mad
         assert folded == {"setup": {"source_hidden": True}, "double-test": {"source_hidden": True}}
 
 
-def test_the_first_cell_says_how_long_the_notebook_takes(made):
+def test_the_first_cell_says_how_long_the_notebook_takes(build, made, monkeypatch):
+    monkeypatch.setitem(build.main.__globals__, "MAX_FIRST", 400)  # all its words stand in the first cell
     # By hand: 395 words, 11 lines that are neither folded nor an answer, and two exercises: 2.63 + 1 + 11.
     words = "# About MINUTES minutes.\n# " + " ".join(["word"] * 391)
     lines = "\n".join(f"print({n})" for n in range(11))
@@ -313,6 +314,30 @@ def test_a_code_cell_has_twelve_lines_at_most_as_the_learner_sees_it(run, script
     assert capsys.readouterr().err == (
         "labs/doubling/01_double.ipynb, cell 3: a code cell has 12 lines at most; 13 came. Split it.\n"
     )
+
+
+NAME = "labs/doubling/01_double.ipynb"
+ONE = f"{NAME}: a notebook has {{}} words at most, and {{}} before something is asked; "
+ALL = "All notebooks have {} words and {} visible lines of code at most; 5 and 1 came. "
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [
+        ({"MAX_WORDS": 4}, ONE.format(4, 200)),
+        ({"MAX_FIRST": 4}, ONE.format(900, 4)),
+        ({"MAX_ALL_WORDS": 4}, ALL.format(4, 900)),
+        ({"MAX_ALL_LINES": 0}, ALL.format(12_000, 0)),
+    ],
+)
+def test_what_asks_too_much_of_a_learner_is_refused(build, run, script, monkeypatch, capsys, limit, message):
+    for name, most in limit.items():
+        monkeypatch.setitem(build.main.__globals__, name, most)
+    assert run() == 1
+    rest = "Cut some, or fold what nobody has to read.\n" if message.startswith("All") else (
+        "5 and 5 came. Show it in place of telling it.\n"
+    )
+    assert capsys.readouterr().err == message + rest
 
 
 REFUSED = [

@@ -106,7 +106,7 @@ def epochs(
     samples: int | None = None,
     evicts: bool = True,
 ) -> Epochs:
-    """Return what a page cache does for the first epoch and for each later one, and what is lost between them.
+    """Return what a page cache does for the first epoch and each later one, and what is lost between them.
 
     Parameters
     ----------
