@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -21,6 +22,8 @@ _BROUGHT = Path(__file__).with_name("lab_files")
 _ROOT = _BROUGHT if _BROUGHT.is_dir() else Path(__file__).resolve().parents[1]
 NOTEBOOKS, SETTINGS = _ROOT / "labs", _ROOT / "binder" / "jupyter"
 FIRST = "starving-the-gpu/01_compute_baseline.ipynb"
+WORKSPACE = "starvelab"
+ADDRESS = f"/lab/workspaces/{WORKSPACE}/tree/{FIRST}"
 RECORD = ".starvelab.json"  # in the learner's folder: the digests of what was copied, by folder and file
 
 
@@ -114,11 +117,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"The notebooks are in {folder}.", *said, sep="\n", flush=True)
     settings = [str(SETTINGS), *filter(None, [os.environ.get("JUPYTER_CONFIG_PATH")])]
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(settings)
-    options = [f"--ServerApp.root_dir={folder}", f"--LabApp.default_url=/lab/tree/{FIRST}"]
+    options = [f"--ServerApp.root_dir={folder}", f"--LabApp.default_url={ADDRESS}"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         options.append("--allow-root")  # JupyterLab refuses to run as root unless it is told to
     if not has_display():
         options.append("--no-browser")  # it prints the address in either case
+    from jupyterlab.commands import get_workspaces_dir
     from jupyterlab.labapp import main as jupyterlab
+    from jupyterlab_server.workspaces_handler import WorkspacesManager
 
+    workspaces = WorkspacesManager(get_workspaces_dir())
+    with suppress(OSError):  # where nothing can be kept, JupyterLab opens all the same
+        if not any(one["metadata"]["id"] == WORKSPACE for one in workspaces.list_workspaces()):
+            # The sidebar starts closed: JupyterLab has no setting for it.
+            workspaces.save(WORKSPACE, (SETTINGS / "workspace.json").read_text(encoding="utf-8"))
     jupyterlab([*options, *others])

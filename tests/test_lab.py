@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -110,12 +111,13 @@ def test_whatever_is_written_and_upgraded_in_whatever_order_no_work_is_lost(step
 
 
 @pytest.fixture
-def started(monkeypatch) -> list[str]:
+def started(monkeypatch, tmp_path_factory) -> list[str]:
     """The arguments with which JupyterLab is started, which it is not."""
     given: list[str] = []
     monkeypatch.setattr("jupyterlab.labapp.main", given.extend)
     monkeypatch.setattr(lab, "has_display", lambda: True)
     monkeypatch.setenv("JUPYTER_CONFIG_PATH", "/theirs")
+    monkeypatch.setenv("JUPYTERLAB_WORKSPACES_DIR", str(tmp_path_factory.mktemp("workspaces")))
     return given
 
 
@@ -126,12 +128,23 @@ def test_jupyterlab_starts_in_the_folder_with_the_lab_s_settings(started, monkey
     folder = tmp_path / "starvelab-lab"
     assert (folder / lab.FIRST).exists()
     assert started == [
-        f"--ServerApp.root_dir={folder}", f"--LabApp.default_url=/lab/tree/{lab.FIRST}", "--port", "9000",
+        f"--ServerApp.root_dir={folder}", f"--LabApp.default_url=/lab/workspaces/starvelab/tree/{lab.FIRST}", "--port", "9000",
     ]  # fmt: skip
     assert os.environ["JUPYTER_CONFIG_PATH"] == os.pathsep.join(
         [str(REPOSITORY / "binder" / "jupyter"), "/theirs"]
     )
     assert capsys.readouterr().out == f"The notebooks are in {folder}.\n"
+
+
+def test_the_sidebar_starts_closed_and_a_layout_that_somebody_has_made_is_kept(started, tmp_path):
+    lab.main([f"--folder={tmp_path}"])
+    (kept,) = Path(os.environ["JUPYTERLAB_WORKSPACES_DIR"]).iterdir()
+    workspace = json.loads(kept.read_text())
+    assert workspace["metadata"]["id"] == lab.WORKSPACE
+    assert workspace["data"]["layout-restorer:data"]["left"]["collapsed"]
+    kept.write_text('{"data": {}, "metadata": {"id": "starvelab"}}')
+    lab.main([f"--folder={tmp_path}"])
+    assert json.loads(kept.read_text())["data"] == {}
 
 
 def test_root_and_a_machine_without_a_screen_are_told_to_jupyterlab(started, monkeypatch, tmp_path):

@@ -40,6 +40,8 @@ NO_START = object()
 # As many as fit beside each other; more become a drop-down list.
 MAX_BUTTONS = 4
 MIN_STEPS = 100
+# More controls stand in columns, beside a figure that stays in view.
+MAX_ROWS = 6
 SWITCH = {"round numbers": TUTORIAL, "measured": PUBLISHED}
 
 _STYLE = {"description_width": "13em"}
@@ -209,6 +211,9 @@ class Explorer(Box):
             f"Explorer: {', '.join(map(field_label, controls))}",
             [*self.controls.values(), self.message, self.figure, self.sentence, self.table],
         )
+        self.figure.add_class("starvelab-figure")
+        if len(self.controls) > MAX_ROWS:
+            self.add_class("starvelab-board")
         for widget in self.controls.values():
             widget.observe(lambda _change: self._redraw(), names="value")
         store = PredictionStore()

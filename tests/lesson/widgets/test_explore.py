@@ -348,3 +348,9 @@ def test_a_page_without_widgets_says_what_both_numbers_give():
     first, _, other = html.partition("Switched to measured:")
     assert ("The CPU binds" in first, "The accelerator binds" in other) == (True, True)
     assert explorer.controls["assumptions"].value == "round numbers"
+
+
+def test_many_controls_stand_on_a_board_beside_their_picture():
+    few, many = (explore(shows, **{f"n{i}": True for i in range(count)}) for count in (6, 7))
+    assert ("starvelab-board" in few._dom_classes, "starvelab-board" in many._dom_classes) == (False, True)
+    assert "starvelab-figure" in many.figure._dom_classes
