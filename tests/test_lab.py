@@ -128,7 +128,8 @@ def test_jupyterlab_starts_in_the_folder_with_the_lab_s_settings(started, monkey
     folder = tmp_path / "starvelab-lab"
     assert (folder / lab.FIRST).exists()
     assert started == [
-        f"--ServerApp.root_dir={folder}", f"--LabApp.default_url=/lab/workspaces/starvelab/tree/{lab.FIRST}", "--port", "9000",
+        f"--ServerApp.root_dir={folder}", f"--LabApp.default_url=/lab/workspaces/starvelab/tree/{lab.FIRST}",
+        "--port", "9000",
     ]  # fmt: skip
     assert os.environ["JUPYTER_CONFIG_PATH"] == os.pathsep.join(
         [str(REPOSITORY / "binder" / "jupyter"), "/theirs"]
