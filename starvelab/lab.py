@@ -22,8 +22,8 @@ _BROUGHT = Path(__file__).with_name("lab_files")
 _ROOT = _BROUGHT if _BROUGHT.is_dir() else Path(__file__).resolve().parents[1]
 NOTEBOOKS, SETTINGS = _ROOT / "labs", _ROOT / "binder" / "jupyter"
 FIRST = "starving-the-gpu/01_compute_baseline.ipynb"
-WORKSPACE = "starvelab"
-ADDRESS = f"/lab/workspaces/{WORKSPACE}/tree/{FIRST}"
+WORKSPACE = "starvelab-a8bf.jupyterlab-workspace"  # the file of the one named starvelab
+ADDRESS = f"/lab/workspaces/starvelab/tree/{FIRST}"
 RECORD = ".starvelab.json"  # in the learner's folder: the digests of what was copied, by folder and file
 
 
@@ -122,13 +122,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         options.append("--allow-root")  # JupyterLab refuses to run as root unless it is told to
     if not has_display():
         options.append("--no-browser")  # it prints the address in either case
-    from jupyterlab.commands import get_workspaces_dir
-    from jupyterlab.labapp import main as jupyterlab
-    from jupyterlab_server.workspaces_handler import WorkspacesManager
-
-    workspaces = WorkspacesManager(get_workspaces_dir())
+    # The sidebar starts closed, for which JupyterLab has no setting; a layout that somebody has made is kept.
+    config = os.environ.get("JUPYTER_CONFIG_DIR") or Path.home() / ".jupyter"
+    kept = Path(os.environ.get("JUPYTERLAB_WORKSPACES_DIR") or Path(config, "lab", "workspaces"), WORKSPACE)
     with suppress(OSError):  # where nothing can be kept, JupyterLab opens all the same
-        if not any(one["metadata"]["id"] == WORKSPACE for one in workspaces.list_workspaces()):
-            # The sidebar starts closed: JupyterLab has no setting for it.
-            workspaces.save(WORKSPACE, (SETTINGS / "workspace.json").read_text(encoding="utf-8"))
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        if not kept.exists():
+            shutil.copy(SETTINGS / "workspace.json", kept)
+    from jupyterlab.labapp import main as jupyterlab
+
     jupyterlab([*options, *others])

@@ -141,7 +141,9 @@ def test_the_sidebar_starts_closed_and_a_layout_that_somebody_has_made_is_kept(s
     lab.main([f"--folder={tmp_path}"])
     (kept,) = Path(os.environ["JUPYTERLAB_WORKSPACES_DIR"]).iterdir()
     workspace = json.loads(kept.read_text())
-    assert workspace["metadata"]["id"] == lab.WORKSPACE
+    assert workspace["metadata"]["id"] == "starvelab"
+    manager = pytest.importorskip("jupyterlab_server.workspaces_handler").WorkspacesManager(str(kept.parent))
+    assert manager.load("starvelab")["data"] == workspace["data"], "JupyterLab finds it by this name"
     assert workspace["data"]["layout-restorer:data"]["left"]["collapsed"]
     kept.write_text('{"data": {}, "metadata": {"id": "starvelab"}}')
     lab.main([f"--folder={tmp_path}"])

@@ -168,7 +168,8 @@ print(sl.show.__name__, sl.widgets.__name__)
 
 def test_the_lab_of_an_empty_environment_with_the_wheel_is_its_own(installed, tmp_path):
     code = """
-import sys, types, starvelab.lab as lab
+import os, sys, types, starvelab.lab as lab
+os.environ["JUPYTERLAB_WORKSPACES_DIR"] = "workspaces"
 sys.modules["jupyterlab"] = types.ModuleType("jupyterlab")
 sys.modules["jupyterlab"].__spec__ = types.SimpleNamespace()
 sys.modules["jupyterlab.labapp"] = types.SimpleNamespace(main=lambda options: print(lab.SETTINGS))
@@ -179,6 +180,7 @@ lab.main([])
     assert (tmp_path / "starvelab-lab" / "starving-the-gpu" / "01_compute_baseline.ipynb").is_file()
     assert Path(settings).is_relative_to(installed.parents[1])
     assert (Path(settings) / "labconfig" / "page_config.json").is_file()
+    assert len(list((tmp_path / "workspaces").iterdir())) == 1, "the sidebar starts closed"
 
 
 def test_the_version_is_the_same_wherever_it_is_written(project, repository, installed, tmp_path):
