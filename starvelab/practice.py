@@ -217,7 +217,8 @@ class Case:
         shares = {what: float(str(value)[:-2]) / 100 for what, value in seen.items() if "%" in str(value)}
         bars = svg.share_bars({k.partition(": ")[2]: v for k, v in shares.items()}, title=self._summary)
         table = to_html(HEADERS, [*seen.items()])
-        return f"{paragraph(self._summary)}<pre>{escape(self.script)}</pre>{bars}{table}"
+        script = f'<pre style="font-family:monospace">{escape(self.script)}</pre>'
+        return f"{paragraph(self._summary)}{script}{bars}{table}"
 
     @property
     def _summary(self) -> str:
@@ -301,7 +302,7 @@ class Case:
             and abs(self._rate(self._sizes) / good - 1) <= HARMLESS
             and abs(self._rate(harmless) / broken - 1) <= HARMLESS
             and min(self._treated(self._best).won) >= EACH_WON
-            and all(self._rate({*self._faults} - {n}) <= (1 - EACH_LOST) * good for n in self._faults)
+            and all(self._rate({*self._sizes} - {n}) <= (1 - EACH_LOST) * good for n in self._faults)
         )
 
 
@@ -336,7 +337,8 @@ def _drawn(seed: int, random: Random) -> Case:
     """Draw a host, one or two faults, and some lines that only look like faults."""
     host = _host(random)
     names = random.sample(sorted(FAULTS), random.choice((3, 4, 5)))
-    faults = names[: random.choice((1, 2, 2))]
+    # A fault that has only one size needs another one beside it, so that no two cases have the same key.
+    faults = names[: random.choice((1, 2, 2, 2)) if FAULTS[names[0]].value is None else 2]
     sizes = {name: FAULTS[name].size(random, host, harmless=name not in faults) for name in names}
     return Case(seed, host, {name: size for name, size in sizes.items() if size is not None}, faults)
 
