@@ -204,12 +204,8 @@ def derive(root, scratch):
             (folder / f"{script.stem}.ipynb").write_text(text, encoding="utf-8", newline="\n")
         course = CourseDirectory(config=config, assignment_id=assignment.name)
         GenerateAssignment(coursedir=course, config=config).start()
-    _check_counts(
-        {
-            path.relative_to(scratch).as_posix(): nbformat.read(path, as_version=4).cells
-            for path in sorted(scratch.glob("labs/*/*.ipynb"))
-        }
-    )
+    for notebook in sorted(scratch.glob("labs/*/*.ipynb")):
+        _check_counts(notebook.relative_to(scratch).as_posix(), nbformat.read(notebook, as_version=4).cells)
     made = [*scratch.glob("solutions/*/*.ipynb"), *scratch.glob("labs/*/**/*")]
     return {path.relative_to(scratch): path.read_bytes() for path in sorted(made) if path.is_file()}
 
@@ -221,22 +217,30 @@ def _scripts(root):
     return found
 
 
-def _check_counts(notebooks):
+def _check_counts(name, cells):
     """Refuse a cell or a notebook that asks too much of a learner."""
-    for name, cells in notebooks.items():
-        for n, cell in enumerate(cells, start=1):
-            lines = len(cell.source.splitlines())
-            # What is folded nobody has to read.
-            if cell.cell_type == "code" and not cell.metadata.get("jupyter") and lines > LONGEST_CELL:
-                raise MarkupError(
-                    f"{name}, cell {n}: a code cell has {LONGEST_CELL} lines at most; {lines} came. Split it."
-                )
-        found = counts(cells)
-        if found.words > MAX_WORDS or found.first > MAX_FIRST:
+    for n, cell in enumerate(cells, start=1):
+        lines = len(cell.source.splitlines())
+        # What is folded nobody has to read.
+        if cell.cell_type == "code" and not cell.metadata.get("jupyter") and lines > LONGEST_CELL:
             raise MarkupError(
-                f"{name}: a notebook has {MAX_WORDS} words at most, and {MAX_FIRST} before something is "
-                f"asked; {found.words} and {found.first} came. Show it in place of telling it."
+                f"{name}, cell {n}: a code cell has {LONGEST_CELL} lines at most; {lines} came. Split it."
             )
+    found = counts(cells)
+    if found.words > MAX_WORDS or found.first > MAX_FIRST:
+        raise MarkupError(
+            f"{name}: a notebook has {MAX_WORDS} words at most, and {MAX_FIRST} before something is asked; "
+            f"{found.words} and {found.first} came. Show it in place of telling it."
+        )
+
+
+def _show_counts(derived):
+    """Print what each of the students' notebooks asks of a learner."""
+    for path in derived:
+        if path.match("labs/*/*.ipynb"):
+            found = counts(nbformat.reads(derived[path], as_version=4).cells)
+            shown = ", ".join(f"{n:>4} {name}" for name, n in found._asdict().items())
+            print(f"{path.as_posix():<60}{shown}")
 
 
 def main(arguments=None):
@@ -255,11 +259,8 @@ def main(arguments=None):
             print(error, file=sys.stderr)
             return 1
     stale = [path for path, made in derived.items() if _contents(root / path) != made]
-    for path in (path for path in derived if not options.check and path.parts[0] == "labs"):
-        if path.suffix == ".ipynb":
-            found = counts(nbformat.reads(derived[path], as_version=4).cells)
-            shown = ", ".join(f"{n:>4} {name}" for name, n in found._asdict().items())
-            print(f"{path.as_posix():<60}{shown}")
+    if not options.check:
+        _show_counts(derived)
     for path in stale:
         print(f"{path.as_posix()}: {'stale' if options.check else 'written'}")
         if not options.check:
