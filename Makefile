@@ -25,7 +25,8 @@ JUPYTERLAB := $(RUN) -m jupyterlab $(AS_ROOT) $(NO_DISPLAY)
 # Programs start faster where Python may keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help lab test check lint types pytest fuzz build grader formgrader bench docs docs-links site lite dist clean
+.PHONY: help lab test check lint types pytest fuzz build grader formgrader bench validation docs docs-links site
+.PHONY: lite dist clean
 .DELETE_ON_ERROR:
 
 help:
@@ -37,6 +38,7 @@ help:
 	@echo "make grader      install what grades a class: nbgrader and starvelab grade"
 	@echo "make formgrader  open nbgrader's formgrader on the course folder"
 	@echo "make bench       run the benchmarks"
+	@echo "make validation  print how far the model is from published measurements, and draw it"
 	@echo "make docs        build the site into docs/_build/html"
 	@echo "make docs-links  check the site's links to other sites"
 	@echo "make site        build the site with the lab in it, for a browser that has installed nothing"
@@ -91,6 +93,10 @@ build: $(VENV)/test.installed
 
 bench: $(VENV)/test.installed
 	$(RUN) -m benchmarks
+
+validation: $(VENV)/test.installed
+	$(RUN) -m benchmarks.validation --left-out --picture docs/pictures/how-right.svg
+	@echo "The picture is docs/pictures/how-right.svg"
 
 # The notebooks are run again only when one has changed, or what they import: that is what the cache is for.
 docs: $(VENV)/docs.installed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from math import log10
 
-from .validation import Published, Tested
+from .published import Published, Tested
 
 WIDTH, HEIGHT, LEFT, TOP, DECADE = 710, 640, 90, 20, 95  # pixels; DECADE is one factor of ten
 FIRST, LAST = 0, 6  # the axes, as powers of ten

@@ -1,301 +1,30 @@
 """The model held to the world: published measurements beside what the package predicts as it is shipped.
 
-The rows, what they rest on and the errors stand in tests/golden/published.toml; this computes them again.
+benchmarks/published.py reads and predicts the rows; this says how right they are, and which goals they miss.
 """
 
 from __future__ import annotations
 
+import re
 import statistics
-import tomllib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from math import ceil
+from collections.abc import Iterable, Sequence
+from math import inf
+from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from tabulate import tabulate
 
-from starvelab import PUBLISHED, Q_, Accelerator, Framework, Hardware, Models, Pipeline
-from starvelab.model import rates
-from starvelab.model.analysis import extrapolate_rate
-from starvelab.model.assumptions import COVERAGE
-from starvelab.model.catalogue import entry_at
-from starvelab.model.description import PARTS
-from starvelab.model.step import Step
+from starvelab import Q_
 from starvelab.tables import cell
-from starvelab.units import Quantity
 
-from .report import REPOSITORY, options
+from .picture import draw
+from .published import HALVES, KINDS, Published, Tested, half
+from .report import options
 
-GOLDEN = REPOSITORY / "tests" / "golden" / "published.toml"
-# Fields of a pipeline of which the file names an entry of the catalogue.
-NAMED = {"model": "Models", "hardware": "Hardware", "link": "Links", "storage": "Storage"}
-AT_WORK = 0.1  # the share of a step from which a resource counts as at work
-
-# ---- What is computed from rows ----------------------------------------------------------------------------
-
-
-def extrapolated(
-    *,
-    count: int,
-    model: str,
-    matmul_a100: Any,
-    matmul_h100: Any,
-    rate: Any = None,
-    step: Any = None,
-    batch_size: int = 1,
-) -> Any:
-    """The rate of one H100 from that of one A100."""
-    origin = Hardware.Cloud.A100.replace(matmul_bf16_sustained=matmul_a100)
-    to = Hardware.Cloud.H100.replace(matmul_bf16_sustained=matmul_h100)
-    total = Q_(batch_size, "img") / step if rate is None else rate
-    return extrapolate_rate(total / count, model=getattr(Models, model), measured_on=origin, to=to)
-
-
-def extrapolated_by_peak(*, rate: Any, model: str, to: str, matmul_a100: Any) -> Any:
-    """The same for an accelerator whose matrix products are taken to reach the A100's share of the peak."""
-    entry, a100 = entry_at("Hardware", to), Hardware.Cloud.A100
-    reached = entry.peak_fp16_dense * (matmul_a100 / a100.peak_fp16_dense)
-    return extrapolate_rate(
-        rate,
-        model=getattr(Models, model),
-        measured_on=a100.replace(matmul_bf16_sustained=matmul_a100),
-        to=entry.replace(matmul_bf16_sustained=reached.to("TFLOP/s")),
-    )
-
-
-def by_pixels(*, rate: Any, count: int, **side: int) -> Any:
-    """The rate of one accelerator at another image size: convolutions cost what there are pixels."""
-    return rate / count * (side["from"] / side["to"]) ** 2
-
-
-def per_step(*, step: Any, batch_size: int) -> Any:
-    """The rate of one accelerator from the time of its step."""
-    return Q_(batch_size, "img") / step
-
-
-RULES: dict[str, Callable[..., Any]] = {
-    rule.__name__: rule for rule in (extrapolated, extrapolated_by_peak, by_pixels, per_step)
-}
-
-# ---- What is set beside a row ------------------------------------------------------------------------------
-
-
-FIGURES: dict[str, Callable[[Pipeline, Step], Any]] = {
-    "throughput": lambda _, step: step.throughput,
-    "step_time": lambda _, step: step.step_time,
-    "stall": lambda _, step: step.stall,
-    "speedup": lambda pipe, step: (step.throughput / pipe.solve(workers=1).throughput).m_as(""),
-    "copy_rate": lambda pipe, step: pipe.transferred * pipe.batch_size / step.stage_times["copy"],
-    "read_rate": lambda pipe, step: pipe.size * pipe.batch_size / step.stage_times["read"],
-}
-
-
-def samples_per_second(figure: str, pipe: Pipeline, value: Any) -> float | None:
-    """A figure as samples per second; None for what is no rate."""
-    one = Q_("1 img")
-    match figure:
-        case "throughput":
-            rate = value
-        case "step_time":
-            rate = one * pipe.batch_size * pipe.hardware.count / value
-        case "copy_rate":
-            rate = one * value / pipe.transferred
-        case "read_rate":
-            rate = one * value / pipe.size
-        case _:
-            return None
-    return float(rate.m_as("img/s"))
-
-
-@dataclass(frozen=True)
-class Tested:
-    """One row and its prediction."""
-
-    name: str
-    what: str
-    measured: Any
-    predicted: Any
-    error: float  # as a share of the measured value
-    at_work: tuple[str, ...]  # the resources that take a tenth of a step or more, in the prediction
-    uses: tuple[str, ...]  # the rows that it rests on beside the facts that the package ships
-    samples: tuple[float | None, ...]  # measured and predicted, a second; None where that is no rate
-
-
-@dataclass(frozen=True)
-class Held:
-    """One measurement that a range is held to, as rates in samples per second."""
-
-    what: str
-    group: str  # of measurements that share a source and a job, and err together
-    measured: float
-    predicted: float
-    low: float  # what the sources of the prediction's values allow
-    high: float
-
-    @property
-    def beyond(self) -> float:
-        """By which share it lies outside of that."""
-        return max(self.low / self.measured, self.measured / self.high, 1.0) - 1
-
-
-def own_error(rows: list[Held]) -> float:
-    """The share by which a range must be wider to hold one more measurement as often as it claims."""
-    return sorted(row.beyond for row in rows)[ceil(COVERAGE * (len(rows) + 1)) - 1]
-
-
-def inside(rows: list[Held]) -> int:
-    """How many lie inside, each within a range to which neither it nor its group contributed."""
-    others = {group: [row for row in rows if row.group != group] for group in {row.group for row in rows}}
-    return sum(row.beyond <= own_error(others[row.group]) for row in rows)
-
-
-def allowed(pipe: Pipeline) -> list[Any]:
-    """The throughput of a pipeline, and the lowest and the highest that its sources allow [sample/s]."""
-    step, off = pipe.solve(), 1 + pipe.assumptions.model_error
-    low, high = (end.m_as("img/s") for end in step.ranges.throughput)
-    return [step.throughput.m_as("img/s"), low * off, high / off]
-
-
-def of_framework(hardware: str, framework: str, precision: str) -> Accelerator:
-    """An accelerator whose rate is the one that was measured in a framework."""
-    return Accelerator(entry_at("Hardware", hardware), rate=Framework(framework), precision=precision)
-
-
-def held_rates() -> list[Held]:
-    """Each rate of the catalogue, extrapolated from the others of its framework."""
-    rows = []
-    every = rates.measured_rates()
-    for rate in every:
-        others = tuple(one for one in every if one is not rate)
-        if not any((one.model, one.framework) == (rate.model, rate.framework) for one in others):
-            continue
-        what = f"{rate.model}, {rate.framework}, {rate.hardware}, {rate.precision}, {rate.phase}"
-        with patch.object(rates, "measured_rates", lambda others=others: others):
-            rates.sample_time.cache_clear()
-            pipe = Pipeline(
-                model=entry_at("Models", rate.model),
-                hardware=of_framework(rate.hardware, rate.framework, rate.precision),
-                phase=rate.phase,
-                batch_size=rate.batch_size or 256,
-                workers="1e9 img/s",
-                # The factor itself is what these rows are there to find.
-                assumptions=PUBLISHED.replace(extrapolated_time=1.0),
-            )
-            rows.append(Held(what, what, rate.fact.number, *allowed(pipe)))
-        rates.sample_time.cache_clear()
-    return rows
-
-
-class Published:
-    """The rows, constants, reasons and guesses of the golden file."""
-
-    def __init__(self, table: dict[str, Any] | None = None) -> None:
-        table = tomllib.loads(GOLDEN.read_text(encoding="utf-8")) if table is None else table
-        self.rows: dict[str, dict[str, Any]] = table["row"]
-        self.constants: dict[str, dict[str, Any]] = table["constant"]
-        self.left_out: list[dict[str, Any]] = table["left_out"]
-        self.guesses: dict[str, dict[str, Any]] = table["guess"]
-        self.ladders: list[dict[str, Any]] = table.get("ladder", [])
-
-    @property
-    def tested(self) -> tuple[str, ...]:
-        """The rows with a prediction."""
-        return tuple(name for name, row in self.rows.items() if "pipeline" in row)
-
-    @cached_property
-    def tests(self) -> list[Tested]:
-        """Every prediction that counts."""
-        return [self.test(name) for name in self.tested]
-
-    @cached_property
-    def guessed(self) -> list[Tested]:
-        """Every prediction that does not."""
-        return [self.test(name) for name in self.guesses]
-
-    @cached_property
-    def held(self) -> list[Held]:
-        """Every measurement to which a range is held: the rows, and each point of the ladders."""
-        rows = [
-            Held(test.what, test.name, test.samples[0], *allowed(self.pipeline(test.name)[0]))
-            for test in self.tests
-            if test.samples[0] is not None
-        ]
-        for ladder in self.ladders:
-            pipe = Pipeline(
-                model=Models.ResNet50,
-                hardware=of_framework(**ladder["of"]),
-                phase="forward",
-                batch_size=[int(batch) for batch in ladder["rates"]],
-                workers="1e9 img/s",
-                assumptions=PUBLISHED,
-            )
-            what = ", ".join(ladder["of"].values())
-            points = zip(ladder["rates"].values(), *allowed(pipe), strict=True)
-            rows += [Held(what, what, *map(float, point)) for point in points]
-        return rows
-
-    def value(self, name: str) -> Any:
-        """What was measured."""
-        return _quantity((self.rows.get(name) or self.guesses[name])["value"])
-
-    def pipeline(self, name: str) -> tuple[Pipeline, tuple[str, ...]]:
-        """The pipeline of a row or a guess, under PUBLISHED, and the rows that its fields rest on."""
-        uses: dict[str, None] = {}
-        fields = self._fill(self._entry(name)["pipeline"], uses)
-        changed = fields.pop("assumptions", {})
-        assumptions = PUBLISHED.replace(**changed) if changed else PUBLISHED
-        given = {field: _given(field, value) for field, value in fields.items()}
-        return Pipeline(**given, assumptions=assumptions), tuple(uses)
-
-    def test(self, name: str) -> Tested:
-        """Predict a row, or a guess, and compare."""
-        entry = self._entry(name)
-        pipe, uses = self.pipeline(name)
-        step, figure = pipe.solve(), entry.get("figure", "throughput")
-        measured, predicted = _quantity(entry["value"]), FIGURES[figure](pipe, step)
-        share = predicted / measured
-        error = float(share.m_as("") if isinstance(share, Quantity) else share) - 1
-        if isinstance(measured, Quantity):
-            predicted = predicted.to(measured.units)
-        shares = {name: (time / step.step_time).m_as("") for name, time in step.resource_times.items()}
-        at_work = tuple(name for name, share in shares.items() if share >= AT_WORK)
-        samples = tuple(samples_per_second(figure, pipe, value) for value in (measured, predicted))
-        return Tested(name, entry["what"], measured, predicted, error, at_work, uses, samples)
-
-    def _entry(self, name: str) -> dict[str, Any]:
-        """A row that is predicted, or else the guess of that name."""
-        row = self.rows.get(name, {})
-        return row if "pipeline" in row else self.guesses[name]
-
-    def _fill(self, value: Any, uses: dict[str, None]) -> Any:
-        """`value` with every "@NAME" in it replaced; the rows that were looked at are added to `uses`."""
-        if isinstance(value, dict):
-            return {key: self._fill(one, uses) for key, one in value.items()}
-        if not (isinstance(value, str) and value.startswith("@")):
-            return value
-        name = value[1:]
-        if name in self.rows:
-            uses[name] = None
-            return self.value(name)
-        constant = self.constants[name]
-        return RULES[constant["rule"]](**self._fill(constant["with"], uses))
-
-
-def _given(field: str, value: Any) -> Any:
-    """What the file gives for a field: a part by its fields, an entry by its name, or the value itself."""
-    if isinstance(value, dict):
-        return PARTS[field](**{name: _given(field if name == "of" else name, v) for name, v in value.items()})
-    # A text with a space is a quantity.
-    named = field in NAMED and isinstance(value, str) and " " not in value
-    return entry_at(NAMED[field], value) if named else value
-
-
-def _quantity(value: Any) -> Any:
-    """A text with a unit as a quantity, and a number as it is."""
-    return Q_(value) if isinstance(value, str) else value
-
+# What was set as a goal before the rows were predicted, beside the median of each kind.
+ROWS, SOURCES, PER_KIND = 60, 25, 5
+GOAL, WORST = 0.08, 0.25
+APART = 1.3  # how many times the median of what was seen the median of what was kept apart may be
 
 # ---- Tables ------------------------------------------------------------------------------------------------
 
@@ -305,7 +34,7 @@ def lost_to_each_other(published: Published) -> list[tuple[str, str, str]]:
     rows = []
     for name in published.tested:
         one = name.replace("_8gpu", "_1gpu")
-        if one != name and one in published.rows:
+        if one != name and one in published.inputs:
             batch, *rates = published.rows[name]["pipeline"]["batch_size"], *map(published.value, (one, name))
             single, all_eight = (Q_(count * batch, "img") / r for count, r in zip((1, 8), rates, strict=True))
             rows.append(
@@ -314,16 +43,37 @@ def lost_to_each_other(published: Published) -> list[tuple[str, str, str]]:
     return rows
 
 
-def summary(tests: list[Tested]) -> str:
-    """Mean, median and worst error, and of how many rows."""
-    errors = [100 * abs(test.error) for test in tests]
+def _median(tests: Iterable[Tested]) -> float:
+    """The middle error as a share; infinite where half of the rows or more have no prediction."""
+    return statistics.median([abs(test.error) for test in tests] or [inf])
+
+
+def _share(error: float) -> str:
+    return "missed" if error == inf else f"{100 * error:.1f} %"
+
+
+def source_of(row: dict[str, Any]) -> str:
+    """What was published together: a repository, a paper or a site, however many of its files are cited."""
+    return re.split("[@,:] |@|,", row["source"].removeprefix("https://"))[0].strip().lower()
+
+
+def sources(published: Published) -> set[str]:
+    """The sources of all rows."""
+    return {source_of(row) for row in published.rows.values()}
+
+
+def summary(published: Published) -> str:
+    """Median, mean and worst error, and of how many rows."""
+    tests, errors = published.tests, [100 * abs(test.error) for test in published.tests]
     several = sum(len(test.at_work) >= 2 for test in tests)
     shipped = sum(not test.uses for test in tests)
     return (
-        f"{len(errors)} rows, none its own input: median error {statistics.median(errors):.1f} %, "
-        f"mean {statistics.mean(errors):.1f} %, worst {max(errors):.1f} %. {shipped} are predicted by "
-        f"PUBLISHED as it is shipped, {len(tests) - shipped} with a rate extrapolated from another row; "
-        f"in {several} two resources or more are at work"
+        f"{len(published.rows)} rows of {len(sources(published))} sources, none its own input; "
+        f"{len(published.missed)} of them have no prediction. The other {len(errors)}: "
+        f"median error {statistics.median(errors):.1f} %, mean {statistics.mean(errors):.1f} %, "
+        f"worst {max(errors):.1f} %. "
+        f"{shipped} are predicted by PUBLISHED as it is shipped, {len(tests) - shipped} with a rate "
+        f"extrapolated from another row; in {several} two resources or more are at work"
     )
 
 
@@ -333,21 +83,75 @@ def guess_summary(guessed: list[Tested]) -> str:
     return f"{len(errors)} guesses: median error {statistics.median(errors):.1f} %, worst {max(errors):.1f} %"
 
 
-HEADERS = ("what", "at work", "rate", "measured", "predicted", "error", "rests on")
+GOAL_HEADERS = (
+    "kind",
+    "rows",
+    "no prediction",
+    "median, seen",
+    "median, kept apart",
+    "worst",
+    "goal: median",
+    "median reached",
+)
 
 
-def rows_of(tests: Iterable[Tested]) -> list[tuple[str, ...]]:
+def _by_kind(published: Published) -> list[tuple[str, float, list[Tested]]]:
+    """Each kind with the goal of its median and its rows, and all."""
+    kinds = [(kind, goal, published.of_kind(kind)) for kind, goal in KINDS.items()]
+    return [*kinds, ("all", GOAL, published.all)]
+
+
+def goals(published: Published) -> list[tuple[str, ...]]:
+    """For each kind, and for all: the median of either half, the worst error, and the goal."""
+    found = []
+    for kind, goal, rows in _by_kind(published):
+        halves = [_median(one for one in rows if half(one.name) == name) for name in HALVES]
+        middle, none = _median(rows), sum(one.predicted is None for one in rows)
+        worst = max((abs(one.error) for one in rows if one.predicted is not None), default=inf)
+        reached = f"{'yes' if middle < goal else '**no**'} ({_share(middle)})"
+        errors = (*map(_share, halves), _share(worst), f"below {100 * goal:.0f} %", reached)
+        found.append((kind, str(len(rows)), str(none), *errors))
+    return found
+
+
+def missed_goals(published: Published) -> list[str]:
+    """Each goal that is not reached, in a sentence."""
+    tests, said, found = published.all, [], len(sources(published))
+    if len(tests) < ROWS or found < SOURCES:
+        said.append(f"{ROWS} rows of {SOURCES} sources were wanted; there are {len(tests)} of {found}.")
+    for kind, goal, rows in _by_kind(published):
+        middle = _median(rows)
+        if len(rows) < PER_KIND:
+            said.append(f"{PER_KIND} rows of each kind were wanted; of {kind} there are {len(rows)}.")
+        if middle >= goal:
+            said.append(f"The median of {kind} is {_share(middle)}: less than {100 * goal:.0f} % was wanted.")
+    far = [f"{one.what} ({_share(abs(one.error))})" for one in tests if abs(one.error) >= WORST]
+    if far:
+        said.append(f"No row was to be off by {100 * WORST:.0f} % or more; {len(far)} are: {'; '.join(far)}.")
+    seen, apart = (_median(one for one in tests if half(one.name) == name) for name in HALVES)
+    if apart > APART * seen:
+        said.append(
+            f"The median of what was kept apart is {_share(apart)}: at most {APART:g} times "
+            f"the {_share(seen)} of what was seen was wanted."
+        )
+    return said
+
+
+HEADERS = ("kind", "half", "what", "at work", "rate", "measured", "predicted", "error", "rests on")
+
+
+def rows_of(published: Published, tests: Iterable[Tested]) -> list[tuple[str, ...]]:
     """The rows of the table; those with two resources or more at work are marked."""
     return [
         (
+            published.rows[t.name]["kind"],
+            half(t.name),
             t.what,
-            ("**" if len(t.at_work) >= 2 else "")
-            + " + ".join(t.at_work)
-            + ("**" if len(t.at_work) >= 2 else ""),
-            "extrapolated" if t.uses else "as shipped",
+            " + ".join(t.at_work).join(("**", "**") if len(t.at_work) >= 2 else ("", "")),
+            "" if t.predicted is None else "extrapolated" if t.uses else "as shipped",
             cell(t.measured),
-            cell(t.predicted),
-            f"{100 * t.error:+.1f} %",
+            "" if t.predicted is None else cell(t.predicted),
+            "missed" if t.predicted is None else f"{100 * t.error:+.1f} %",
             ", ".join(t.uses),
         )
         for t in tests
@@ -381,16 +185,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--format", default="simple", help="a format of tabulate, for example github")
     parser.add_argument("--uses", action="store_true", help="name the rows that each prediction rests on")
     parser.add_argument("--left-out", action="store_true", help="also list what is not predicted, and why")
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="also draw the picture, as SVG")
     asked = parser.parse_args(arguments)
 
     def show(headers: tuple[str, ...], rows: list[Any]) -> None:
         print(tabulate(rows, headers=headers, tablefmt=asked.format, disable_numparse=True))
 
     published = Published()
-    tests = [published.test(name) for name in published.tested[: asked.rows]]
+    tests = published.all[: asked.rows]
     shown = len(HEADERS) if asked.uses else len(HEADERS) - 1
-    show(HEADERS[:shown], [row[:shown] for row in rows_of(tests)])
-    print(f"\n{summary(tests)}\n")
+    show(HEADERS[:shown], [row[:shown] for row in rows_of(published, tests)])
+    print(f"\n{summary(published)}.\n")
+    show(GOAL_HEADERS, goals(published))
+    print("\n" + "\n".join(missed_goals(published)) + "\n")
+    if asked.picture:
+        asked.picture.write_text(draw(published), encoding="utf-8", newline="\n")
     if asked.left_out:
         show(("left out", "because"), reasons(published))
         print("\nSome of these with what is not known assumed; they count nowhere:\n")

@@ -35,15 +35,16 @@ import starvelab  # noqa: E402
 import starvelab_grader  # noqa: E402
 from benchmarks import results  # noqa: E402
 from benchmarks.picture import draw  # noqa: E402
+from benchmarks.published import Published, held_rates, inside  # noqa: E402
 from benchmarks.validation import (  # noqa: E402
+    GOAL_HEADERS,
     GUESS_HEADERS,
     HEADERS,
-    Published,
+    goals,
     guess_summary,
     guesses,
-    held_rates,
-    inside,
     lost_to_each_other,
+    missed_goals,
     reasons,
     rows_of,
     summary,
@@ -72,9 +73,16 @@ def _published() -> Published:
 
 def how_right() -> str:
     """Published measurements, what the model predicts for them, and the error."""
-    tests = _published().tests
-    rows = [row[: len(HEADERS) - 1] for row in rows_of(tests)]
-    return f"{_table(HEADERS[:-1], rows)}\n\n{summary(tests)}."
+    published = _published()
+    rows = [row[: len(HEADERS) - 1] for row in rows_of(published, published.all)]
+    return f"{_table(HEADERS[:-1], rows)}\n\n{summary(published)}."
+
+
+def how_right_by_kind() -> str:
+    """The goals of each kind, what either half reaches, and each goal that is missed."""
+    published = _published()
+    missed = "\n".join(f"- {said}" for said in missed_goals(published)) or "None is missed."
+    return f"{_table(GOAL_HEADERS, goals(published))}\n\nWhat is missed:\n\n{missed}"
 
 
 def coverage() -> str:
@@ -244,6 +252,7 @@ PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "layers": ("architecture.md", layers),
     "rooms": ("architecture.md", lambda: layers(starvelab_grader)),
     "how-right": ("how-right.md", how_right),
+    "goals": ("how-right.md", how_right_by_kind),
     "coverage": ("how-right.md", coverage),
     "starved": ("how-right.md", starved),
     "guessed": ("how-right.md", guessed),

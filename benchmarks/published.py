@@ -1,0 +1,369 @@
+"""Published measurements beside what the package predicts for them under PUBLISHED, as it is shipped.
+
+They stand in tests/golden/published, one file a kind:
+
+- [row.NAME] is one published figure that counts: its `value`, `what` was measured, under which
+  `conditions`, and its `source`. With a `pipeline` it is predicted: the fields of a Pipeline (`model`,
+  `hardware`, `link` and `storage` by their names in the catalogue), whose `figure` (throughput unless
+  named) is set beside the value. `error` is what comes out, in percent. Without a pipeline it waits for its
+  prediction, or was `given_up` for the reason that stands there; either counts as missed. `known` rows
+  stood on the page before it had two halves.
+- [input.NAME] is a figure from which another one is predicted. "@NAME" stands for it, for another row, or
+  for a constant.
+- [constant.NAME] is computed from these by a rule of this module.
+- [[left_out]] names figures that are no row, with the reason; [guess.NAME] is one of these with what is not
+  known `assumed`.
+- [[ladder]] is one job at many batch sizes, which counts for what a range claims, and there only.
+
+A row counts if every resource that was at work is in the prediction with a sourced figure; where the
+package ships the row itself as a fact, it is held out. Where the CPU's part was not published and did not
+bind, the workers supply "1e9 img/s", as good as unlimited; where only a loader was measured no accelerator
+waits for it, and the hardware takes "1e9 img/s".
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from math import ceil, inf
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from starvelab import PUBLISHED, Q_, Accelerator, Framework, Hardware, Models, Pipeline
+from starvelab.model import rates
+from starvelab.model.analysis import extrapolate_rate
+from starvelab.model.assumptions import COVERAGE
+from starvelab.model.catalogue import entry_at
+from starvelab.model.description import PARTS
+from starvelab.model.step import Step
+from starvelab.units import Quantity
+
+from .report import REPOSITORY
+
+GOLDEN = REPOSITORY / "tests" / "golden" / "published"
+# The kinds of rows, and below which error half of each should be. A file of each holds them.
+KINDS = {
+    "one accelerator": 0.08,
+    "several accelerators": 0.05,
+    "loader": 0.05,
+    "launch": 0.08,
+    "storage": 0.08,
+    "object storage": 0.15,
+    "text": 0.15,
+}
+# Fields of a pipeline of which the file names an entry of the catalogue.
+NAMED = {"model": "Models", "hardware": "Hardware", "link": "Links", "storage": "Storage"}
+AT_WORK = 0.1  # the share of a step from which a resource counts as at work
+
+# ---- What is computed from rows ----------------------------------------------------------------------------
+
+
+def extrapolated(
+    *,
+    count: int,
+    model: str,
+    matmul_a100: Any,
+    matmul_h100: Any,
+    rate: Any = None,
+    step: Any = None,
+    batch_size: int = 1,
+) -> Any:
+    """The rate of one H100 from that of one A100."""
+    origin = Hardware.Cloud.A100.replace(matmul_bf16_sustained=matmul_a100)
+    to = Hardware.Cloud.H100.replace(matmul_bf16_sustained=matmul_h100)
+    total = Q_(batch_size, "img") / step if rate is None else rate
+    return extrapolate_rate(total / count, model=getattr(Models, model), measured_on=origin, to=to)
+
+
+def extrapolated_by_peak(*, rate: Any, model: str, to: str, matmul_a100: Any) -> Any:
+    """The same for an accelerator whose matrix products are taken to reach the A100's share of the peak."""
+    entry, a100 = entry_at("Hardware", to), Hardware.Cloud.A100
+    reached = entry.peak_fp16_dense * (matmul_a100 / a100.peak_fp16_dense)
+    return extrapolate_rate(
+        rate,
+        model=getattr(Models, model),
+        measured_on=a100.replace(matmul_bf16_sustained=matmul_a100),
+        to=entry.replace(matmul_bf16_sustained=reached.to("TFLOP/s")),
+    )
+
+
+def by_pixels(*, rate: Any, count: int, **side: int) -> Any:
+    """The rate of one accelerator at another image size: convolutions cost what there are pixels."""
+    return rate / count * (side["from"] / side["to"]) ** 2
+
+
+def per_step(*, step: Any, batch_size: int) -> Any:
+    """The rate of one accelerator from the time of its step."""
+    return Q_(batch_size, "img") / step
+
+
+RULES: dict[str, Callable[..., Any]] = {
+    rule.__name__: rule for rule in (extrapolated, extrapolated_by_peak, by_pixels, per_step)
+}
+
+# ---- What is set beside a row ------------------------------------------------------------------------------
+
+
+FIGURES: dict[str, Callable[[Pipeline, Step], Any]] = {
+    "throughput": lambda _, step: step.throughput,
+    "step_time": lambda _, step: step.step_time,
+    "stall": lambda _, step: step.stall,
+    "speedup": lambda pipe, step: (step.throughput / pipe.solve(workers=1).throughput).m_as(""),
+    "copy_rate": lambda pipe, step: pipe.transferred * pipe.batch_size / step.stage_times["copy"],
+    "read_rate": lambda pipe, step: pipe.size * pipe.batch_size / step.stage_times["read"],
+}
+
+
+def samples_per_second(figure: str, pipe: Pipeline, value: Any) -> float | None:
+    """A figure as samples per second; None for what is no rate."""
+    one = Q_("1 img")
+    match figure:
+        case "throughput":
+            rate = value
+        case "step_time":
+            rate = one * pipe.batch_size * pipe.hardware.count / value
+        case "copy_rate":
+            rate = one * value / pipe.transferred
+        case "read_rate":
+            rate = one * value / pipe.size
+        case _:
+            return None
+    return float(rate.m_as("img/s"))
+
+
+HALVES = ("seen", "kept apart")
+
+
+def half(name: str) -> str:
+    """Which half of the rows one belongs to: a hash of its name decides, so that nobody chooses."""
+    return HALVES[int(sha256(name.encode()).hexdigest()[0], 16) % 2]
+
+
+def read(folder: Path = GOLDEN) -> dict[str, Any]:
+    """Everything in the files of a folder. A row is of the kind that its file is named after."""
+    table: dict[str, Any] = {"left_out": [], "ladder": [], "collected": 0}
+    for path in sorted(folder.glob("*.toml")):
+        for section, found in tomllib.loads(path.read_text(encoding="utf-8")).items():
+            if not isinstance(found, dict):
+                table[section] += found
+                continue
+            for name, entry in found.items():
+                if name in table.setdefault(section, {}):
+                    raise ValueError(f"Each name stands once: {path.name} has the {section} {name!r} again.")
+                table[section][name] = entry
+                if section == "row":
+                    entry["kind"] = path.stem.replace("-", " ")
+    return table
+
+
+@dataclass(frozen=True)
+class Tested:
+    """One row and its prediction."""
+
+    name: str
+    what: str
+    measured: Any
+    predicted: Any  # None where there is no prediction yet
+    error: float  # as a share of the measured value; infinite where there is no prediction
+    at_work: tuple[str, ...]  # the resources that take a tenth of a step or more, in the prediction
+    uses: tuple[str, ...]  # the rows that it rests on beside the facts that the package ships
+    samples: tuple[float | None, ...]  # measured and predicted, a second; None where that is no rate
+
+
+@dataclass(frozen=True)
+class Held:
+    """One measurement that a range is held to, as rates in samples per second."""
+
+    what: str
+    group: str  # of measurements that share a source and a job, and err together
+    measured: float
+    predicted: float
+    low: float  # what the sources of the prediction's values allow
+    high: float
+
+    @property
+    def beyond(self) -> float:
+        """By which share it lies outside of that."""
+        return max(self.low / self.measured, self.measured / self.high, 1.0) - 1
+
+
+def own_error(rows: list[Held]) -> float:
+    """The share by which a range must be wider to hold one more measurement as often as it claims."""
+    return sorted(row.beyond for row in rows)[ceil(COVERAGE * (len(rows) + 1)) - 1]
+
+
+def inside(rows: list[Held]) -> int:
+    """How many lie inside, each within a range to which neither it nor its group contributed."""
+    others = {group: [row for row in rows if row.group != group] for group in {row.group for row in rows}}
+    return sum(row.beyond <= own_error(others[row.group]) for row in rows)
+
+
+def allowed(pipe: Pipeline) -> list[Any]:
+    """The throughput of a pipeline, and the lowest and the highest that its sources allow [sample/s]."""
+    step, off = pipe.solve(), 1 + pipe.assumptions.model_error
+    low, high = (end.m_as("img/s") for end in step.ranges.throughput)
+    return [step.throughput.m_as("img/s"), low * off, high / off]
+
+
+def of_framework(hardware: str, framework: str, precision: str) -> Accelerator:
+    """An accelerator whose rate is the one that was measured in a framework."""
+    return Accelerator(entry_at("Hardware", hardware), rate=Framework(framework), precision=precision)
+
+
+def held_rates() -> list[Held]:
+    """Each rate of the catalogue, extrapolated from the others of its framework."""
+    rows = []
+    every = rates.measured_rates()
+    for rate in every:
+        others = tuple(one for one in every if one is not rate)
+        if not any((one.model, one.framework) == (rate.model, rate.framework) for one in others):
+            continue
+        what = f"{rate.model}, {rate.framework}, {rate.hardware}, {rate.precision}, {rate.phase}"
+        with patch.object(rates, "measured_rates", lambda others=others: others):
+            rates.sample_time.cache_clear()
+            pipe = Pipeline(
+                model=entry_at("Models", rate.model),
+                hardware=of_framework(rate.hardware, rate.framework, rate.precision),
+                phase=rate.phase,
+                batch_size=rate.batch_size or 256,
+                workers="1e9 img/s",
+                # The factor itself is what these rows are there to find.
+                assumptions=PUBLISHED.replace(extrapolated_time=1.0),
+            )
+            rows.append(Held(what, what, rate.fact.number, *allowed(pipe)))
+        rates.sample_time.cache_clear()
+    return rows
+
+
+class Published:
+    """The rows, inputs, constants, reasons and guesses of the golden files."""
+
+    def __init__(self, table: dict[str, Any] | None = None) -> None:
+        table = read() if table is None else table
+        self.rows: dict[str, dict[str, Any]] = table["row"]
+        self.inputs: dict[str, dict[str, Any]] = table["input"]
+        self.constants: dict[str, dict[str, Any]] = table["constant"]
+        self.left_out: list[dict[str, Any]] = table["left_out"]
+        self.guesses: dict[str, dict[str, Any]] = table["guess"]
+        self.ladders: list[dict[str, Any]] = table["ladder"]
+        self.collected: int = table["collected"]
+
+    @property
+    def tested(self) -> tuple[str, ...]:
+        """The rows with a prediction."""
+        return tuple(name for name, row in self.rows.items() if "pipeline" in row)
+
+    @cached_property
+    def tests(self) -> list[Tested]:
+        """Every prediction that counts."""
+        return [self.test(name) for name in self.tested]
+
+    @cached_property
+    def missed(self) -> list[Tested]:
+        """Every row that has no prediction."""
+        return [
+            Tested(name, row["what"], _quantity(row["value"]), None, inf, (), (), (None, None))
+            for name, row in self.rows.items()
+            if "pipeline" not in row
+        ]
+
+    def of_kind(self, kind: str) -> list[Tested]:
+        """The rows of one kind, predicted or missed."""
+        return [one for one in (*self.tests, *self.missed) if self.rows[one.name]["kind"] == kind]
+
+    @property
+    def all(self) -> list[Tested]:
+        """Every row, predicted or missed, kind by kind."""
+        return [one for kind in KINDS for one in self.of_kind(kind)]
+
+    @cached_property
+    def guessed(self) -> list[Tested]:
+        """Every prediction that does not."""
+        return [self.test(name) for name in self.guesses]
+
+    @cached_property
+    def held(self) -> list[Held]:
+        """Every measurement to which a range is held: the rows, and each point of the ladders."""
+        rows = [
+            Held(test.what, test.name, test.samples[0], *allowed(self.pipeline(test.name)[0]))
+            for test in self.tests
+            if test.samples[0] is not None
+        ]
+        for ladder in self.ladders:
+            pipe = Pipeline(
+                model=Models.ResNet50,
+                hardware=of_framework(**ladder["of"]),
+                phase="forward",
+                batch_size=[int(batch) for batch in ladder["rates"]],
+                workers="1e9 img/s",
+                assumptions=PUBLISHED,
+            )
+            what = ", ".join(ladder["of"].values())
+            points = zip(ladder["rates"].values(), *allowed(pipe), strict=True)
+            rows += [Held(what, what, *map(float, point)) for point in points]
+        return rows
+
+    def value(self, name: str) -> Any:
+        """What was measured."""
+        entry = self.rows.get(name) or self.inputs.get(name) or self.guesses[name]
+        return _quantity(entry["value"])
+
+    def pipeline(self, name: str) -> tuple[Pipeline, tuple[str, ...]]:
+        """The pipeline of a row or a guess, under PUBLISHED, and the rows that its fields rest on."""
+        uses: dict[str, None] = {}
+        fields = self._fill(self._entry(name)["pipeline"], uses)
+        changed = fields.pop("assumptions", {})
+        assumptions = PUBLISHED.replace(**changed) if changed else PUBLISHED
+        given = {field: _given(field, value) for field, value in fields.items()}
+        return Pipeline(**given, assumptions=assumptions), tuple(uses)
+
+    def test(self, name: str) -> Tested:
+        """Predict a row, or a guess, and compare."""
+        entry = self._entry(name)
+        pipe, uses = self.pipeline(name)
+        step, figure = pipe.solve(), entry.get("figure", "throughput")
+        measured, predicted = _quantity(entry["value"]), FIGURES[figure](pipe, step)
+        share = predicted / measured
+        error = float(share.m_as("") if isinstance(share, Quantity) else share) - 1
+        if isinstance(measured, Quantity):
+            predicted = predicted.to(measured.units)
+        shares = {name: (time / step.step_time).m_as("") for name, time in step.resource_times.items()}
+        at_work = tuple(name for name, share in shares.items() if share >= AT_WORK)
+        samples = tuple(samples_per_second(figure, pipe, value) for value in (measured, predicted))
+        return Tested(name, entry["what"], measured, predicted, error, at_work, uses, samples)
+
+    def _entry(self, name: str) -> dict[str, Any]:
+        """A row that is predicted, or else the guess of that name."""
+        row = self.rows.get(name, {})
+        return row if "pipeline" in row else self.guesses[name]
+
+    def _fill(self, value: Any, uses: dict[str, None]) -> Any:
+        """`value` with every "@NAME" in it replaced; the rows that were looked at are added to `uses`."""
+        if isinstance(value, dict):
+            return {key: self._fill(one, uses) for key, one in value.items()}
+        if not (isinstance(value, str) and value.startswith("@")):
+            return value
+        name = value[1:]
+        if name in self.rows or name in self.inputs:
+            uses[name] = None
+            return self.value(name)
+        constant = self.constants[name]
+        return RULES[constant["rule"]](**self._fill(constant["with"], uses))
+
+
+def _given(field: str, value: Any) -> Any:
+    """What the file gives for a field: a part by its fields, an entry by its name, or the value itself."""
+    if isinstance(value, dict):
+        return PARTS[field](**{name: _given(field if name == "of" else name, v) for name, v in value.items()})
+    # A text with a space is a quantity.
+    named = field in NAMED and isinstance(value, str) and " " not in value
+    return entry_at(NAMED[field], value) if named else value
+
+
+def _quantity(value: Any) -> Any:
+    """A text with a unit as a quantity, and a number as it is."""
+    return Q_(value) if isinstance(value, str) else value
