@@ -59,6 +59,16 @@ def test_a_repair_without_a_loader_of_ones_own_repairs_the_labs():
     assert load_loader()([15.0] * 6, 10, 1, 2, 0) == step_ends([30.0] * 6, 10, 1, 2, 0)
 
 
+def test_a_cell_that_also_shows_its_loader_is_a_loader_elsewhere(folder, capsys):
+    save_loader(defined(REPAIRED.format(3), "repaired"))
+    # As in the notebook: the same cell holds the repair against a real loader, and saves it.
+    with (folder / FILE).open("a") as cell:
+        cell.write("\n\nbeside_real(repaired, runs)\nsave_loader(repaired)\n")
+    capsys.readouterr()
+    assert load_loader()([1.0, 2.0], 9, 1, 2, 0) == step_ends([3.0, 6.0], 9, 1, 2, 0)
+    assert capsys.readouterr().out == "This is your loader, from loader.txt.\n"
+
+
 def test_a_text_that_does_not_run_costs_nothing(folder, capsys):
     (folder / FILE).write_text("def step_ends(:")
     assert load_loader() is step_ends
