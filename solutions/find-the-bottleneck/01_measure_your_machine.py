@@ -186,8 +186,8 @@ explore(draw, after="past-cores", workers=[1, 2, 3, 4, 6, 8], batches=(3, 48))
 #
 # ## Exercise 1.1: throughput from a record (5 points)
 #
-# `done` says when each batch of a run was finished. Leave out the first `warm_up` batches. From the first
-# mark that is left, take the longest stretch that is a multiple of the workers.
+# `done` has a mark for each batch of a run: when it was finished. Leave out the first `warm_up` marks. From the
+# first one that is left, take the longest stretch that is a multiple of the workers.
 #
 # <details><summary>Hint 1</summary>
 #

@@ -51,8 +51,8 @@ reveal("next-wait", Q_(100 * waiting.stall, "%"),
 
 # %% [markdown]
 # The loop runs ahead: while it sits in `next()`, the accelerator is busy with the batch before. Starvation is
-# the **idle gaps of the accelerator**. When do the two bars agree? In a loop with `loss.item()`, `steps in
-# flight` is 1.
+# the **idle gaps of the accelerator**. When do the two bars agree? A loop that reads
+# `loss.item()` waits for the end of each step: then one step is in flight.
 
 # %%
 explore(draw, after="next-wait", prepare_ms=(5, 80), workers=(1, 4),

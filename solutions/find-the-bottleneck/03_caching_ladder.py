@@ -156,7 +156,7 @@ check(added(Q_("60 / min"), Q_("2 / s")), Q_("500 ms"), what="what a part adds b
 # ## Exercise 3.2: the suspects in order (4 points)
 #
 # Given what each part adds, list the parts that starve the accelerator, the bottleneck first. What the
-# accelerator itself computes is no part of the list, and nor is what adds nothing.
+# accelerator itself computes (`"compute"`) is no part of the list, and nor is what adds nothing.
 #
 # <details><summary>Hint</summary>
 #

@@ -122,7 +122,7 @@ reveal("ladder-fix", next(said for said, most in below.items() if after_fix < mo
 reveal("ladder-fix", then=show_others)
 
 # %% [markdown]
-# Measured were 1.28. The explorer starts with the article's costs and nothing cached. Make an image cheaper
+# 1.28 were measured. The explorer starts with the article's costs and nothing cached. Make an image cheaper
 # until the accelerator sets the pace. What do more workers do in its place?
 
 # %%
@@ -137,7 +137,7 @@ explore(START, {"dataset.cpu_time": (Q_("1 ms"), Q_("20 ms"))}, after="ladder-fi
 #
 # With nothing cached and with a raw sample cached, the workers set the pace; with a processed sample cached,
 # the accelerator does. How long does one worker take to *read* one image, and how long to *transform* it?
-# Neglect collating.
+# Neglect collating. `rates` has the keys `"nothing"`, `"raw sample"` and `"processed sample"`.
 #
 # <details><summary>Hint 1</summary>
 #

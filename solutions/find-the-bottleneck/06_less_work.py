@@ -116,7 +116,7 @@ def draw_memory(fits=0.5, evicts=True):
 explore(draw_memory, after="warm-epochs", fits=(0.1, 1.0, 0.1), evicts=True)
 
 # %% [markdown]
-# From half on the CPU sets the pace.
+# Where half of the data or more fits, the CPU sets the pace.
 #
 # ## Copies beside the step
 #

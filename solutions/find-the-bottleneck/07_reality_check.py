@@ -4,8 +4,8 @@
 # [The
 # walkthrough](https://github.com/harvard-edge/cs249r_book/blob/ea6dae3053823dfeee97d93d0f370501b514e001/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
 # that this lab grew from says that an A100 takes 21,800 images a second. **Which of its round numbers carries
-# how much of the gap to the world, and do its conclusions survive?** In about MINUTES minutes you take nearly
-# nine times apart.
+# how much of the gap to the world, and do its conclusions survive?** In about MINUTES minutes you take a
+# factor of nearly nine apart.
 
 # %% role="setup" id="setup-reality"
 from itertools import pairwise, permutations
@@ -35,7 +35,7 @@ show.table(["framework", "precision", "measured", "21,800 over that", "source"],
 # %% [markdown]
 # Even the fastest is at less than a sixth of 21,800. Take PyTorch's 2,470 img/s as the truth. Four changes
 # lie between: time a training step and not the forward pass; count a multiply-accumulate (MAC) as two FLOPs;
-# take the share of peak that was measured, 19.4 %, for half; and drop the overhead, which a measured share
+# take the share of the peak that was measured, 19.4 %, in place of half; and drop the overhead, which a measured share
 # already contains.
 
 # %%
@@ -103,7 +103,7 @@ reveal("largest-factor", max(divided, key=lambda name: divided[name]), then=show
 # The last factor is below one: the overhead hid part of the other errors. And the 19.4 % was computed from
 # the 2,470, so this chain explains the gap and predicts nothing.
 #
-# Is 1.57 *the* factor of the MACs? All orders:
+# Is 1.57 *the* factor of the MACs? Make the four changes in all orders:
 
 # %%
 reveal("largest-factor", then=show_orders)
@@ -196,7 +196,7 @@ def answers(assumptions):
         "5: at any batch": p.workers_needed(batch_size="any").workers,
         "6: training at a batch of 64": f"{small.bottleneck} binds",
         "6: workers for 5 MB scans": scans.workers_needed().workers or "none is enough",
-        "6: GPU decodes, and trains": share_that_trains(p),
+        "7: GPU decodes, and trains": share_that_trains(p),
     }
 
 
@@ -228,7 +228,7 @@ reveal("verdict-that-falls", next(one for one in believed
 #
 # ## Why others got 71 workers, or 37
 #
-# Some who ran it saw a GPU step of 7.24 ms and 71 workers at a batch of 256; others 13.97 ms and 37. Which
+# Some who ran the walkthrough saw a GPU step of 7.24 ms and 71 workers at a batch of 256; others 13.97 ms and 37. Which
 # story do you believe?
 
 # %%
@@ -250,7 +250,7 @@ show.table(["story", "GPU step", "workers at 256", "workers at 32"], [
 
 # %% [markdown]
 # Two stories give 71 workers. Only one of them gives 7.24 ms as well. For 13.97 ms and 37, two stories
-# remain, and **no** figure of this table tells them apart. The code does: version 0.1.1 of mlsysim has 0.01
+# remain, and **no** figure of this table tells them apart. The code does: version 0.1.1 of mlsysim, the walkthrough's package, has 0.01
 # ms for a layer (core/defaults.py), and version 0.3.0 counts 8.2 GFLOP for ResNet-50 where 0.1.1 has 4.1.
 #
 # ## Exercise 7.2: which story? (5 points)

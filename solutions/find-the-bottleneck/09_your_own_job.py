@@ -152,8 +152,8 @@ explore(draw, after="two-workers", workers=(0, 8), prepare_ms=[25, 50, 100, 200]
 # %% [markdown]
 # ## Exercise 9.2: what a number of workers brings (4 points, in parts)
 #
-# With `now` workers the loop waits `wait` for a batch and then trains for `step` (milliseconds; it does
-# wait). How many times as many batches a second will it do with `then` workers on `cores` cores? Leave out
+# With `now` workers the loop waits `wait` for a batch and then trains for `step` (both in
+# milliseconds, and it does wait). How many times as many batches a second will it do with `then` workers on `cores` cores? Leave out
 # what handing over costs.
 #
 # <details><summary>Hint</summary>

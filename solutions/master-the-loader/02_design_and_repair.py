@@ -2,7 +2,7 @@
 # # 2. Design, and repair
 #
 # Your loader errs, a script starves, and every hour costs money. **What is missing in your loader and in somebody else's script,
-# and what is the cheapest host that keeps its GPUs busy?** This takes about MINUTES minutes.
+# and what is the cheapest host that keeps its GPUs busy?** You need about MINUTES minutes if you find the exercises easy. Give each up to half an hour.
 
 # %% role="setup" id="setup-design"
 from functools import cache  # for the checks
@@ -23,7 +23,7 @@ from starvelab.widgets import predict, progress, reveal, save_loader
 # %% [markdown]
 # ## Repair your loader
 #
-# It believes that a worker takes as long beside others as alone.
+# Your loader believes that a worker takes as long beside others as alone.
 
 # %%
 real = Pipeline(dataset=given_samples("recordings"), batch_size=16, hardware="4 ms")
@@ -264,8 +264,9 @@ finish("my-script", my_script, final=False)
 # %% [markdown]
 # ## Practice without end
 #
-# Every number is another script that starves. Which lines are it? Try `case.cure("num_workers")`, and answer with
-# `case.lock(...)`, what binds first. This earns no points.
+# `clinic` draws a script that starves, and each number draws another one. Behind a line stands the name by which you change it: try
+# `case.cure("num_workers")` and see what that wins back. Which lines are at fault? Answer once, with what binds first:
+# `case.lock("collate", "retry")` names two lines. This earns no points.
 
 # %%
 case = clinic(1)

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 3. Beyond images
 #
-# So far you fed photographs. **Where does starvation not happen, and does your loader hold for your own data?** This
-# takes about MINUTES minutes.
+# So far you fed photographs. **Where does starvation not happen, and does your loader hold for your own data?** You
+# need about MINUTES minutes if you find the exercises easy. Give each up to half an hour.
 
 # %% role="setup" id="setup-beyond"
 from math import ceil

@@ -43,12 +43,12 @@ play(Pipeline(hardware="20 ms", dataset=Samples(cpu_time="2 ms", size="300 KB"),
      workers=range(1, 13))
 
 # %% [markdown]
-# Samples travel from the drive through the workers and over the link into the chip. Each works at its own pace, and the slowest
-# one sets the pace of all: it **binds**. Move the workers. From how many on does the chip never wait?
+# Samples travel from the drive through the workers and over the link into the accelerator, here a GPU. Each works at its own pace, and the slowest
+# one sets the pace of all: it **binds**. Move the workers. From how many on does the accelerator never wait?
 #
 # ## Predict
 #
-# Take the chip alone. We start from *round numbers*, those of [the walkthrough](https://github.com/harvard-edge/cs249r_book/blob/ea6dae3053823dfeee97d93d0f370501b514e001/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
+# Take the GPU alone. We start from *round numbers*, those of [the walkthrough](https://github.com/harvard-edge/cs249r_book/blob/ea6dae3053823dfeee97d93d0f370501b514e001/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
 # that this lab grew from: a forward pass at half of the peak, and cheap decoding. Notebook 6 puts measured ones in their place.
 #
 # The peak of an A100 is 312 TFLOP/s in half precision. ResNet-50 takes 4.1 G operations an image. In every step the kernels of
@@ -60,7 +60,7 @@ predict("baseline", unit="img/s",
                  "processes at a batch size of 256?")
 
 # %% [markdown]
-# Commit before you go on: it counts for having been made, right or wrong.
+# Lock your prediction before you go on: it counts for having been made, right or wrong.
 #
 # <details><summary>Hint</summary>
 #
@@ -81,7 +81,7 @@ reveal("baseline", baseline.throughput, measured=measured, then=show_published)
 # 2. The 4.1 G count multiply-accumulates (MACs). Each is **two** operations (FLOPs).
 # 3. The measured run reached 19.4 % of the peak, not half of it.
 #
-# The lab keeps both: `TUTORIAL` has the round numbers, `PUBLISHED` the measured ones. Figures of the chip have their sources:
+# The lab keeps both: `TUTORIAL` has the round numbers, `PUBLISHED` the measured ones. Each figure of the GPU has its source:
 
 # %%
 Hardware.Cloud.A100

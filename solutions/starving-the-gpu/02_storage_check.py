@@ -117,7 +117,7 @@ check(data_demand(Q_("2 img/s"), Q_("1 MiB")), Q_("2097152 B/s"), what="the dema
 # <details><summary>Hint 2</summary>
 #
 # `(demand / drive_bandwidth).to("").magnitude` is a plain number. `2.1 / 0.7` is a little above three in a computer:
-# `ceil(round(x, 9))` does not mind.
+# `ceil(round(x, 9))` does not mind. `ceil` is imported.
 #
 # </details>
 
@@ -158,8 +158,8 @@ check(drives_needed(Q_("100 MB/s"), Q_("7 GB/s")), 1, what="the number of drives
 reveal("storage-check", then=show_behind)
 
 # %% [markdown]
-# A pipeline reads no more than its slowest part uses. So a drive that is 30 % busy may still be too slow once the workers are
-# repaired: compare it with what the GPU *would* ask for.
+# A pipeline reads no more than its slowest part uses. So a drive that is 30 % busy may still be too slow once there are more
+# workers: compare it with what the GPU *would* ask for.
 #
 # What is read is also not what is sent. A JPEG is read, and a tensor is copied to the GPU. An image of 224 x 224 pixels in three
 # colors is 150,528 bytes as `uint8`, whatever the size of its file.

@@ -52,7 +52,7 @@ reveal("crossover", pipe.crossover().starves_from, then=lambda: over_batch(pipe)
 # %% [markdown]
 # The time to prepare a batch grows with every image in it. The time to use it does, too, but it starts from a fixed cost, so
 # the two lines cross. Left of the crossing no data are missing, and yet the GPU is hardly used: at a batch of 22 about
-# 90 % of the step is overhead, in which the CPU launches one kernel after the other. No loader can help there.
+# 90 % of the step is overhead, in which the CPU launches one kernel after the other. No number of workers helps there.
 #
 # Move the workers: where do the lines cross for 2, 8 and 32 of them? Then move the batch to the right.
 
@@ -77,7 +77,7 @@ explore(draw_lines, after="crossover", workers=[1, 2, 4, 8, 16, 32, 64],
 # <details><summary>Hint 2</summary>
 #
 # At `gpu_overhead / (cpu_per_image - gpu_per_image)`, which is rarely a whole number. The first whole number strictly above
-# it is one more than its floor.
+# it is one more than its floor (`floor` is imported).
 #
 # </details>
 
@@ -117,7 +117,8 @@ check(starved_from(Q_("0.125 ms"), gpu, Q_("5.015 ms")), 51, what="the first sta
 # %% [markdown]
 # ## Can this sweep tell?
 #
-# You measured a job at some batch sizes, and at each of them the same batch again and again.
+# You measured a job at some batch sizes: with its loader, that is, with the workers and what they run, and with the same batch
+# again and again.
 
 # %%
 reveal("crossover", then=show_sweeps)

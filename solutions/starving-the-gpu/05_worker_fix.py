@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 5. The worker fix, and the wall behind it
 #
-# The CPU binds, so give it more hands: `num_workers=16`, then 32. **How many workers are enough, and what stops you then?** In
+# The CPU binds, so give it more workers: in PyTorch `num_workers=16`, then 32. **How many workers are enough, and what stops you then?** In
 # about MINUTES minutes you know.
 
 # %% role="setup" id="setup-05"
@@ -73,7 +73,7 @@ reveal("worker-fix", pipe.workers_needed().workers, then=show_enough)
 #
 # <details><summary>Hint</summary>
 #
-# The formula, with `ceil` at the very end; `.to("").magnitude` makes a plain number of a ratio.
+# The formula, with `ceil` (it is imported) at the very end; `.to("").magnitude` makes a plain number of a ratio.
 #
 # </details>
 
@@ -211,7 +211,8 @@ show_host()
 #
 # <details><summary>Hint</summary>
 #
-# Reading and preparing overlap, so the slower of them decides. How often does one GPU's rate fit into that? Round down.
+# Reading and preparing overlap, so the slower of them decides. How often does one GPU's rate fit into that? Round down:
+# `floor` is imported.
 #
 # </details>
 

@@ -75,7 +75,7 @@ reveal("in-training", changed(), then=show_both)
 # ImageNet's images have 114.66 KB on average, and the GPU takes 2,470 img/s: the drive is nearly idle. A measured worker
 # prepares 145.6 img/s in place of 500, so the wall of the CPU stays.
 #
-# ### Exercise 6.1: the training step (4 points)
+# ## Exercise 6.1: the training step (4 points)
 #
 # From here on the GPU trains, with the round numbers. Arithmetic: 4.1 GFLOP an image in the forward pass, at half of
 # 312 TFLOP/s. Overhead: 50 layers of 0.1 ms. Both triple. The dispatch of 0.015 ms is paid once for the whole step.
@@ -133,7 +133,7 @@ explore(medical, after="medical", advice=False,
         workers=[2, 4, 8, 16, 32])
 
 # %% [markdown]
-# ### Exercise 6.2: the crossing (4 points)
+# ## Exercise 6.2: the crossing (4 points)
 #
 # Give the exact batch size, not rounded, at which preparing takes as long as training. The training step takes 41/520 ms for
 # each image and 15.015 ms of overhead.
@@ -172,14 +172,15 @@ check(crossing(Q_("5 MB"), Q_("50 GB/s")), 709.8, what="the crossing of 5 MB ima
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ### Exercise 6.3: workers for medical images (3 points)
+# ## Exercise 6.3: workers for medical images (3 points)
 #
 # How many workers of 250 MB/s does it take until a GPU that trains never waits? Compute its training step inside, and do not
 # round it.
 #
 # <details><summary>Hint</summary>
 #
-# First the training step: 41/520 ms for each image and 15.015 ms. Then the formula of notebook 5, rounded up once.
+# First the training step: 41/520 ms for each image and 15.015 ms. Then the formula of notebook 5, rounded up once:
+# `ceil` is imported.
 #
 # </details>
 
@@ -224,7 +225,7 @@ show_faster()
 # %% [markdown]
 # Alone the B200 is four times as fast as the A100. Behind these workers it trains no more images.
 #
-# ### Exercise 6.4: which GPU do you rent? (5 points)
+# ## Exercise 6.4: which GPU do you rent? (5 points)
 #
 # `offers` has, for each GPU, its rate with the data at hand (in img/s) and its price (in dollars an hour), such as
 # `{"A100": (2470, 2.0)}`. Drive and workers deliver `supply` img/s. Return the name of the GPU that trains the most images for a

@@ -46,13 +46,14 @@ stage_bars(kits.solve())
 # Eight workers are plenty here; the wall is the **drive**. A GPU that uses only eleven samples a second asks for 1.6 GB/s,
 # because each sample is huge.
 #
-# ### Exercise 7.1: how many GPUs can share a drive? (3 points)
+# ## Exercise 7.1: how many GPUs can share a drive? (3 points)
 #
 # Each GPU takes `batch_size` volumes in a training step of `step_time`. How many of them can one drive keep at full speed?
 #
 # <details><summary>Hint</summary>
 #
-# What does one GPU read in a second? How often does that fit into the drive's bandwidth? Half a GPU is not kept at full speed.
+# What does one GPU read in a second? How often does that fit into the drive's bandwidth? Half a GPU is not kept at full speed:
+# round down with `floor`, which is imported.
 #
 # </details>
 
@@ -88,7 +89,7 @@ check(gpus_per_drive(Q_("530 MB/s"), kits19, 7, Q_("0.636 s")), 0, what="the num
 # %% [markdown]
 # ## Decode on the GPU
 #
-# NVIDIA's DALI moves decoding to the GPU. Taken as cheap decoding, one of our round numbers, it is a CPU with 50 GB/s.
+# NVIDIA's DALI moves decoding to the GPU. The round numbers take it for cheap decoding: for a CPU that prepares 50 GB/s.
 
 # %%
 predict("dali", choices=["The CPU", "The GPU", "Neither: it is a tie"],
@@ -127,7 +128,7 @@ explore(own_hardware.replace(storage="7 GB/s"),
         storage=(Q_("2 GB/s"), Q_("20 GB/s")))
 
 # %% [markdown]
-# ### Exercise 7.2: the share that trains (4 points)
+# ## Exercise 7.2: the share that trains (4 points)
 #
 # The GPU decodes: by a decoder of its own, or by kernels. Reading on the drive overlaps with both. Which share of a training
 # step does the GPU spend in the *model*?
