@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import StatisticsError, correlation, fmean, median
 
-from copydetect import CodeFingerprint, compare_files
 from nbformat import NotebookNode
 
 from ..autograde.execution import NOTE_ID
@@ -240,9 +239,16 @@ def same_files(prints: Mapping[str, Mapping[str, str]]) -> list[Pair]:
 
 def pairs(texts: Mapping[str, str], known: Iterable[str] = (), rare: tuple[int, float] = CODE) -> list[Pair]:
     """Return pairs of students whose texts share passages that hardly anybody else has, most alike first."""
+    # Loaded here: it brings all of matplotlib, a third of a second for every command that compares nothing.
+    from copydetect import CodeFingerprint, compare_files
+
+    def fingerprint(text: str) -> CodeFingerprint:
+        # Unfiltered: names, comments and spaces are what tells who wrote a formula that all have.
+        return CodeFingerprint("", MIN_PASSAGE, WINDOW, filter=False, fp=io.StringIO(text))
+
     texts = {student: text[:MAX_TEXT] for student, text in texts.items() if len(text) > MIN_PASSAGE}
-    everywhere = {mark for text in known if len(text) > MIN_PASSAGE for mark in _fingerprint(text).hashes}
-    prints = {student: _fingerprint(text) for student, text in sorted(texts.items())}
+    everywhere = {mark for text in known if len(text) > MIN_PASSAGE for mark in fingerprint(text).hashes}
+    prints = {student: fingerprint(text) for student, text in sorted(texts.items())}
     often = Counter(mark for each in prints.values() for mark in each.hashes)
     always, share_of_class = rare
     # In a class of seven and more these are at most half of it.
@@ -264,8 +270,3 @@ def pairs(texts: Mapping[str, str], known: Iterable[str] = (), rare: tuple[int, 
             passage = " ".join(texts[one][int(begin) : int(end)].split())
             results.append(Pair(one, other, int(characters), share, passage))
     return sorted(results, key=lambda pair: (-pair.characters, pair.one, pair.other))
-
-
-def _fingerprint(text: str) -> CodeFingerprint:
-    # Unfiltered: names, comments and spaces are what tells who wrote a formula that all have.
-    return CodeFingerprint("", MIN_PASSAGE, WINDOW, filter=False, fp=io.StringIO(text))
