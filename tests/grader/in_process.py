@@ -18,7 +18,7 @@ from traitlets.config import Application
 from starvelab_grader.autograde import task
 from starvelab_grader.autograde.definition import Definition
 from starvelab_grader.autograde.task import GradingResult
-from starvelab_grader.commands import grade as grade_command
+from starvelab_grader.batch import worker_pool
 from starvelab_grader.commands import mark as mark_command
 from starvelab_grader.submissions.submission import Submission
 from tests.grader.a_course import Course
@@ -47,8 +47,8 @@ def run_here(
         stack.callback(lambda: type(getattr(command, "subapp", None) or command).clear_instance())
         patch.setattr("starvelab_grader.configuration.Runners", lambda: RUNNERS)
         patch.setattr(mark_command, "asyncio", SimpleNamespace(run=in_a_thread, Event=asyncio.Event))
-        patch.setattr(grade_command, "open_pool", lambda **options: nullcontext())
-        patch.setattr(grade_command, "graded_by", lambda client, *what: grade_here(*what))
+        patch.setattr(worker_pool, "open_pool", lambda **options: nullcontext())
+        patch.setattr(worker_pool, "graded_by", lambda client, *what: grade_here(*what))
         output, errors = (stack.enter_context(to(io.StringIO())) for to in (redirect_stdout, redirect_stderr))
         status = 0
         try:

@@ -20,8 +20,8 @@ from ..autograde.releasing import (
 )
 from ..batch.classroom import Classroom, Outcome
 from ..batch.gradebook import names_of
-from ..batch.worker_pool import graded_by, open_pool
 from ..fingerprints import REASONS
+from ..report import class_report
 from ..report.findings import for_a_person
 from ..sandbox import bubblewrap
 from ..submissions.submission import Submission
@@ -112,6 +112,8 @@ class GradeApp(Command):
             raise SystemExit(1)
 
     def _grade(self, classroom: Classroom, pending: list[str], outcome: Outcome, unsafe: bool) -> None:
+        from ..batch.worker_pool import graded_by, open_pool  # loaded here: nothing else needs Dask's workers
+
         in_progress: dict[str, Submission] = {}
 
         def submissions() -> Iterator[Submission]:
@@ -149,8 +151,6 @@ class GradeApp(Command):
         print_list("A person should look at these:", to_check, more=": --report lists them all")
 
     def _write_report(self, classroom: Classroom, outcome: Outcome) -> None:
-        from ..report import class_report  # loaded here: it draws, and most commands do not
-
         names = {}
         if self.names:
             with closing(classroom.gradebook()) as book:
