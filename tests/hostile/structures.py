@@ -19,6 +19,7 @@ from typing import Any
 import nbformat
 
 from starvelab_grader.submissions.archives import MAX_FILES
+from tests.archives import zipped
 
 Released = dict[str, Any]
 Fill = Callable[[Path, Released], None]
@@ -79,14 +80,6 @@ def write(folder: Path, name: str, content: Any) -> None:
         content = json.dumps(content)
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
-
-
-def zipped(files: dict[str, str | bytes], **more: Any) -> bytes:
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", **more) as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return made.getvalue()
 
 
 def tape(files: dict[str, str], **more: Any) -> bytes:
@@ -204,12 +197,9 @@ def thousands_of_files(folder, released):
 
 @hostile_link
 def an_archive_with_a_link(folder, released):
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as archive:
-        entry = zipfile.ZipInfo("one.ipynb")
-        entry.external_attr = (stat.S_IFLNK | 0o777) << 16
-        archive.writestr(entry, str(solution_of(folder, "one.ipynb")))
-    write(folder, "submission.zip", made.getvalue())
+    entry = zipfile.ZipInfo("one.ipynb")
+    entry.external_attr = (stat.S_IFLNK | 0o777) << 16
+    write(folder, "submission.zip", zipped({entry: str(solution_of(folder, "one.ipynb"))}))
 
 
 @hostile_link

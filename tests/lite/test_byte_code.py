@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.archives import zipped
+
 FILES = {
     "plain.py": "def name():\n    return name.__code__.co_filename\n",
     "template.py": "def {{ name }}():\n",
@@ -26,9 +28,7 @@ FILES = {
 def archive(module_of_lite, tmp_path: Path) -> Path:
     """A wheel whose modules have been compiled."""
     path = tmp_path / "some-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(path, "w") as wheel:
-        for name, content in FILES.items():
-            wheel.writestr(name, content)
+    path.write_bytes(zipped(FILES))
     module_of_lite("byte_code").compile_modules(path, "/lib/some")
     return path
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
 from pathlib import Path
 
 import nbformat
@@ -25,6 +23,7 @@ from starvelab_grader.autograde.releasing import (
     require_full_points,
 )
 from starvelab_grader.autograde.task import grade
+from tests.archives import zipped
 from tests.grader.a_course import _marked, points
 from tests.grader.shared_runners import RUNNERS
 
@@ -268,10 +267,7 @@ def test_what_cannot_be_released_is_said(quiz):
 
 
 def test_a_file_whose_place_is_taken_is_named(course):
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr("x.csv", "1")
-    course.hand_in("ada", course.solved() | {"data": "2", "data.zip": packed.getvalue()})
+    course.hand_in("ada", course.solved() | {"data": "2", "data.zip": zipped({"x.csv": "1"})})
     graded = course.graded("ada")
     assert graded.files["data"] == b"2"
     text = "Of a file and a folder with one name the file that came first counts, without `data/x.csv`."

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -37,6 +36,7 @@ from starvelab_grader.commands.collect import CollectApp
 from starvelab_grader.commands.command import end, errors_in_a_paragraph, print_list
 from starvelab_grader.commands.grade import GradeApp, ReleaseApp
 from starvelab_grader.commands.mark import FeedbackApp, MarkApp
+from tests.archives import zipped
 from tests.grader.a_course import MOST, TINY, Course
 from tests.grader.in_process import run_here
 from tests.rejected import message
@@ -320,10 +320,9 @@ def test_being_late_costs_what_the_instructors_rule_says(done):
     with done.gradebook() as book:
         book.update_or_create_assignment(TINY, duedate="2026-11-01 00:00:00 UTC")
     download = done.folder / "submissions.zip"
-    with zipfile.ZipFile(download, "w") as archive:
-        for name, nb in done.solved().items():
-            archive.writestr(f"cemadams_LATE_77_1_{name}.ipynb", nbformat.writes(nb))
-        archive.writestr("deeadams_78_1_two.ipynb", nbformat.writes(done.solved()["two"]))
+    solved = {name: nbformat.writes(nb) for name, nb in done.solved().items()}
+    uploads = {f"cemadams_LATE_77_1_{name}.ipynb": one for name, one in solved.items()}
+    download.write_bytes(zipped(uploads | {"deeadams_78_1_two.ipynb": solved["two"]}))
     run_here(done, CollectApp(), TINY, str(download))
     assert "2 graded" in grade(done, "--only=77,78").stdout
 

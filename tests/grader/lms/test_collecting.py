@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import os
-import zipfile
 from datetime import datetime
 from pathlib import PurePosixPath
 
@@ -16,17 +14,10 @@ from starvelab_grader.errors import InputError
 from starvelab_grader.lms import collecting
 from starvelab_grader.lms.collecting import TOO_LARGE, collect_download, files_of
 from starvelab_grader.submissions.archives import SubmissionReader
+from tests.archives import zipped
 from tests.grader.in_process import run_here
 
 ONE = "one.ipynb"
-
-
-def zipped(files: dict[str, bytes | str]) -> bytes:
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
-        for path, inner in files.items():
-            archive.writestr(path, inner)
-    return content.getvalue()
 
 
 def sorted_files(folder) -> dict[str, bytes]:

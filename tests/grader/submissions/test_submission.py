@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-import zipfile
 
 import pytest
 
 from starvelab_grader.submissions import archives, submission
 from starvelab_grader.submissions.submission import read_submission
+from tests.archives import zipped
 
 EXPECTED = {"01_one": {"a", "b"}, "02_two": {"c", "d"}}
 
@@ -41,14 +41,6 @@ def texts(result, *, person: bool | None = None) -> list[str]:
     """The warnings about a submission, or those for a person alone."""
     warnings = [one for each in result.warnings.values() for one in each]
     return [one.text for one in warnings if person in (None, one.person)]
-
-
-def zipped(files: dict[str, str | bytes]) -> bytes:
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return made.getvalue()
 
 
 def tape(*entries: tarfile.TarInfo, mode: str = "w:xz", body: bytes = b"") -> bytes:
