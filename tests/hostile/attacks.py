@@ -1,13 +1,11 @@
 """Answers that deserve nothing: each would return what is asked only if its trick worked.
 
 The exercise is `double(x)`, which returns twice its number, and `answer`, which is a number nobody can know.
-What an attack does not define is zero.
+Each begins with both as zero, so that what it does not define earns nothing.
 HOST stands for a file of the instructor, PORT for a port on which the instructor's machine listens.
 """
 
 from __future__ import annotations
-
-import re
 
 # --- tricks inside the student's own process --------------------------------------------------------------
 TRICKS = {
@@ -434,12 +432,5 @@ for _ in range(1000):
     "stack": "def double(x): return double(x)\nimport sys\nsys.setrecursionlimit(10**9)",
 }
 
-ZERO = {"double": "def double(x): return 0", "answer": "answer = 0"}
-
-
-def complete(source: str) -> str:
-    missing = [name for name in ZERO if not re.search(rf"^(async )?(def )?{name}\b", source, re.MULTILINE)]
-    return "\n".join([source.strip(), *(ZERO[name] for name in missing)])
-
-
-ATTACKS = {name: complete(each) for name, each in (TRICKS | RUNNER | CROSSING | REACH | GREED).items()}
+ZERO = "def double(x): return 0\nanswer = 0\n"
+ATTACKS = {name: ZERO + each for name, each in (TRICKS | RUNNER | CROSSING | REACH | GREED).items()}
