@@ -55,22 +55,23 @@ c.IsolatedExecute.imports = ["numpy", "IPython", "starvelab.checks"]
 """
 
 
-def _marked(made: NotebookNode, name: str, **flags: object) -> NotebookNode:
+def graded_cell(cell: NotebookNode, name: str, **flags: object) -> NotebookNode:
+    """The cell with a name, and what nbgrader knows of it."""
     usual = {"grade_id": name, "grade": False, "solution": False, "locked": False, "schema_version": 3}
-    made.metadata["nbgrader"] = usual | {"task": False} | flags
-    made.id = name
-    return made
+    cell.metadata["nbgrader"] = usual | {"task": False, "cell_type": cell.cell_type} | flags
+    cell.id = name
+    return cell
 
 
 def _exercise(name: str, head: str, body: str, points: float, test: str) -> list[NotebookNode]:
     answer = f"{head}\n    ### BEGIN SOLUTION\n    {body}\n    ### END SOLUTION"
-    tested = _marked(new_code_cell(test), f"{name}-test", grade=True, locked=True, points=points)
-    return [_marked(new_code_cell(answer), name, solution=True), tested]
+    tested = graded_cell(new_code_cell(test), f"{name}-test", grade=True, locked=True, points=points)
+    return [graded_cell(new_code_cell(answer), name, solution=True), tested]
 
 
 def source() -> dict[str, NotebookNode]:
     """The instructor's notebooks."""
-    set_up = [_marked(new_code_cell(SET_UP), "set-up", locked=True)]
+    set_up = [graded_cell(new_code_cell(SET_UP), "set-up", locked=True)]
     value = "answer = ...\n### BEGIN SOLUTION\nanswer = 42\n### END SOLUTION"
     essay = "### BEGIN SOLUTION\nBecause.\n### END SOLUTION"
     one = [
@@ -78,12 +79,12 @@ def source() -> dict[str, NotebookNode]:
         *set_up,
         *_exercise("double", *DOUBLE, 2, DOUBLE_TEST),
         *_exercise("halve", *HALVE, 3, HALVE_TEST),
-        _marked(new_markdown_cell(essay), "why", grade=True, solution=True, points=ESSAY),
+        graded_cell(new_markdown_cell(essay), "why", grade=True, solution=True, points=ESSAY),
     ]
     two = [
         *[NotebookNode(cell) for cell in set_up],
-        _marked(new_code_cell(value), "value", solution=True),
-        _marked(new_code_cell("check(answer, 42)"), "value-test", grade=True, locked=True, points=1),
+        graded_cell(new_code_cell(value), "value", solution=True),
+        graded_cell(new_code_cell("check(answer, 42)"), "value-test", grade=True, locked=True, points=1),
     ]
     return {"one": new_notebook(cells=one), "two": new_notebook(cells=two)}
 

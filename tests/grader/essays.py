@@ -18,6 +18,7 @@ from starvelab_grader.autograde.definition import Definition
 from starvelab_grader.autograde.nbgrader_private import make_gradebook
 from starvelab_grader.marking.marks import Marking
 from starvelab_grader.submissions.reference import ReferenceCell
+from tests.grader.a_course import graded_cell
 
 LAB = "lab"
 GIVEN_OUT = "Your answer here."
@@ -29,25 +30,19 @@ WHY = """The slower one sets the step.
 QUESTION = "Of the exercise before.\n\n## Exercise 1.2: why (4 points, read by a person)\n\nWhy is *that* so?"
 
 
-def _graded(cell: NotebookNode, name: str, points: float, **flags: bool) -> NotebookNode:
-    usual = {"grade": False, "solution": False, "locked": False, "task": False, "schema_version": 3}
-    cell.metadata["nbgrader"] = usual | {"grade_id": name, "points": points} | flags
-    cell.id = name
-    return cell
-
-
 def _source() -> NotebookNode:
-    graded = {"grade": True, "solution": True}
+    essay = {"grade": True, "solution": True}
+    sketch = "### BEGIN SOLUTION\nprint(1)\n### END SOLUTION"
     return new_notebook(
         cells=[
             new_markdown_cell("# 1. One", id="title"),
-            _graded(new_code_cell("1 + 1"), "sum-test", 1, grade=True, locked=True),
+            graded_cell(new_code_cell("1 + 1"), "sum-test", points=1, grade=True, locked=True),
             new_markdown_cell("A note on the exercise before.", id="before"),
             new_markdown_cell(QUESTION, id="question"),
-            _graded(new_markdown_cell(WHY), "why", 4, **graded),
+            graded_cell(new_markdown_cell(WHY), "why", points=4, **essay),
             new_markdown_cell("## Exercise 1.3: a sketch", id="draw-it"),
-            _graded(new_code_cell("### BEGIN SOLUTION\nprint(1)\n### END SOLUTION"), "sketch", 2, **graded),
-            _graded(new_markdown_cell("Add cells."), "task", 3, task=True, locked=True),
+            graded_cell(new_code_cell(sketch), "sketch", points=2, **essay),
+            graded_cell(new_markdown_cell("Add cells."), "task", points=3, task=True, locked=True),
         ]
     )
 

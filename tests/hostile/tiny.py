@@ -11,6 +11,7 @@ from nbgrader.utils import determine_grade, is_grade
 from traitlets.config import Config
 
 from starvelab_grader import IsolatedExecute
+from tests.grader.a_course import graded_cell
 from tests.grader.shared_runners import RUNNERS
 
 SET_UP = """import numpy as np
@@ -42,10 +43,7 @@ NOTHING = dict.fromkeys(MOST, 0)
 
 def cell(name: str, source: str, **flags: object) -> NotebookNode:
     """A code cell with what nbgrader knows of it."""
-    usual = {"grade_id": name, "grade": False, "solution": False, "locked": False, "schema_version": 3}
-    made = nbformat.v4.new_code_cell(source, id=name)
-    made.metadata["nbgrader"] = usual | {"task": False, "cell_type": "code"} | flags
-    return made
+    return graded_cell(nbformat.v4.new_code_cell(source), name, **flags)
 
 
 def notebook(answer: str, **tests: tuple[float, str]) -> NotebookNode:

@@ -24,7 +24,7 @@ from starvelab_grader.autograde.releasing import (
 )
 from starvelab_grader.autograde.task import grade
 from tests.archives import zipped
-from tests.grader.a_course import _marked, points
+from tests.grader.a_course import graded_cell, points
 from tests.grader.shared_runners import RUNNERS
 
 pytestmark = [pytest.mark.grading, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
@@ -75,11 +75,11 @@ def quiz(tmp_path, released_course):
     """A course with one notebook, as nbgrader's quickstart lays it out."""
     with released_course.gradebook() as book:
         make_gradebook(tmp_path / "gradebook.db", schema_of(book))
-    cells = [_marked(new_code_cell(SET_UP), "set-up", locked=True), new_code_cell(PLAIN, id="plain-code")]
+    cells = [graded_cell(new_code_cell(SET_UP), "set-up", locked=True), new_code_cell(PLAIN, id="plain-code")]
     for name, (head, body, most, check) in EXERCISES.items():
         answer = f"{head}\n    ### BEGIN SOLUTION\n    {body}\n    ### END SOLUTION"
-        cells.append(_marked(new_code_cell(answer), name, solution=True))
-        cells.append(_marked(new_code_cell(check), f"{name}-test", grade=True, locked=True, points=most))
+        cells.append(graded_cell(new_code_cell(answer), name, solution=True))
+        cells.append(graded_cell(new_code_cell(check), f"{name}-test", grade=True, locked=True, points=most))
     (tmp_path / "source" / QUIZ).mkdir(parents=True)
     nbformat.write(new_notebook(cells=cells), tmp_path / "source" / QUIZ / "problem1.ipynb")
     (tmp_path / "nbgrader_config.py").write_text(CONFIG)
@@ -138,7 +138,9 @@ def notebook_with(quiz: Path, *cells: tuple[str, str, float]) -> None:
     for name, source, most in cells:
         flags = {"grade": True, "locked": True, "points": most} if most else {"locked": True}
         made.append(
-            _marked(new_code_cell(source), name, **flags if "SOLUTION" not in source else {"solution": True})
+            graded_cell(
+                new_code_cell(source), name, **flags if "SOLUTION" not in source else {"solution": True}
+            )
         )
     nbformat.write(new_notebook(cells=made), quiz / "source" / QUIZ / "problem1.ipynb")
 
