@@ -51,7 +51,7 @@ load_subconfig("nbgrader_config.py", path={str(REPOSITORY)!r})
 c.CourseDirectory.root = str(here)
 c.CourseDirectory.source_directory = "source"
 c.CourseDirectory.release_directory = "release"
-c.IsolatedExecute.imports = ["numpy", "IPython", "starvelab.checks"]
+c.IsolatedExecute.imports = []
 """
 
 

@@ -68,7 +68,7 @@ def execute(
     """
     student = student or (f"s{next(_numbers)}" if settings else ANYBODY)
     told = {"assignment": "tiny", "notebook": "one", "student": student}
-    own = {"imports": ["numpy", "IPython", "starvelab.checks"], "runners": RUNNERS}
+    own = {"imports": [], "runners": RUNNERS}
     config = {"IsolatedExecute": own | settings}
     if course is not None:
         config["CourseDirectory"] = {"root": str(course)}

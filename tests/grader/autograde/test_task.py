@@ -33,7 +33,7 @@ CONFIG = """
 from starvelab_grader import configure
 c = get_config()
 configure(c)
-c.IsolatedExecute.imports = ["numpy", "IPython"]
+c.IsolatedExecute.imports = []
 """
 # As the notebooks of a course that nobody wrote for this grader: a table, a class, a generator, a decorator,
 # and names that a set-up cell and a plain cell define.
