@@ -263,25 +263,20 @@ class StepDevice:
         Takes a batch as the DataLoader gives it. What it returns is not looked at.
     """
 
-    step: Callable[[Batch], object] | None
+    step: Callable[[Batch], object]
 
     # The loop does not go on before a step is done: with a GPU each one is waited for.
     in_flight = 1
 
     def __post_init__(self) -> None:
-        if self.step is not None and not callable(self.step):
+        if not callable(self.step):
             raise InputError(
                 f"step must be a function that trains on one batch, got {type(self.step).__name__}. "
                 "Pass for example step=train_step."
             )
 
-    def __reduce__(self) -> tuple[type[StepDevice], tuple[None]]:
-        # A pipeline travels to its workers. They train nothing, and a model need not be sent there.
-        return StepDevice, (None,)
-
     def open(self, *, link: VirtualLink | None, batch_size: int, pinned: bool) -> StepRun:  # noqa: ARG002
         """The step at work."""
-        assert self.step is not None  # workers open no device
         return StepRun(self.step)
 
 

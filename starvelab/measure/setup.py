@@ -59,6 +59,10 @@ class Setup:
         """A copy with some fields changed."""
         return dataclasses.replace(self, **changes)
 
+    def __getstate__(self) -> dict[str, object]:
+        # What travels to a worker, which trains nothing: a model is not sent there, and may not even be able.
+        return {name: value for name, value in vars(self).items() if name not in ("description", "device")}
+
     @property
     def step_known(self) -> bool:
         """False where a loader is measured alone."""

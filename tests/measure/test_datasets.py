@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import pickle
+import threading
 import time
+from collections import defaultdict
 
+import cloudpickle
 import numpy as np
 import pytest
 
 from starvelab import Q_, Accelerator, Pipeline, Samples, Workers
 from starvelab.errors import InputError
-from starvelab.measure import DatasetSource, SimulatedClock, StepDevice
+from starvelab.measure import DatasetSource, SimulatedClock
 from starvelab.measure.datasets import DatasetPreparer, Stream
+from starvelab.measure.devices import StorageClock
+from starvelab.measure.loaders import by_value
 from starvelab.measure.setup import setup_of
 
 from .patience import patiently
@@ -259,8 +264,17 @@ def test_a_stream_gives_its_items_one_after_the_other_and_begins_anew():
 
 
 def test_workers_get_no_training_step():
-    sent = pickle.loads(pickle.dumps(StepDevice(lambda batch: batch)))
-    assert sent.step is None
+    model = threading.Lock()  # stands for what cannot be sent to another process, or is too large for that
+
+    def train(batch):
+        with model:
+            pass
+
+    setup = setup_of(Pipeline.of_loader(data.DataLoader(Numbers(), 4, num_workers=1), step=train))
+    sent = cloudpickle.loads(by_value(setup))
+    assert sent.preparer(StorageClock(None)).sample(3, 0, defaultdict(float)).tolist() == [3, 3, 3]
+    assert "description" not in vars(sent)
+    assert "device" not in vars(sent)
 
 
 def test_a_step_and_its_time_are_one_too_many():
