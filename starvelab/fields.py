@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from math import inf
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,9 +29,6 @@ from .units import (
     positive,
     positive_int,
 )
-
-# Any: what a field with a unit takes: a quantity, or a text that is read as one.
-Given: TypeAlias = Any
 
 
 class Kind(Enum):
@@ -151,7 +148,7 @@ def meanings(description: type) -> Mapping[str, Meaning]:
 
 def shape_of(value: Unchecked) -> tuple[int, ...]:
     """The shape of what a field holds; () for one value, whatever it is."""
-    if value is None or type(value) is int:
+    if value is None or type(value) is int or not np.iterable(value):
         return ()
     held: Unchecked = getattr(value, "magnitude", value)
     return np.shape(held)
