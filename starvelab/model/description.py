@@ -38,7 +38,6 @@ from .parts import (
 from .scaling import loader_kinds
 from .solver import by_resource, costs, resolve
 from .stages.data import DataModel, storage_bandwidth
-from .stages.stage import field_names
 from .stages.transfer import link_bandwidth
 from .stages.transformation import takes_images, worker_time
 from .step import Step
@@ -137,7 +136,7 @@ class Description:
         counted = isinstance(self.workers, Workers)
         if not self.in_turn and (self.alone or (counted and drive is not None and not drive.read_ahead)):
             # Nobody reads for a loop without workers while it prepares, or for workers that read themselves.
-            reads = DataModel(self.assumptions).resolve(**{n: named[n] for n in field_names(DataModel)})
+            reads = DataModel(self.assumptions).inputs(named)
             took = 0.0 if reads is None else DataModel.cost(reads).limit
             named["read_wait"] = took if wait is None else took + wait
         return named

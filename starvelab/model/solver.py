@@ -15,7 +15,6 @@ from .cost import Cost, Inputs, argmax, as_float, name_of_largest
 from .resources import ACCELERATOR, CPU, DECODER, DISPLAY_ORDER, LINK, TIE_ORDER
 from .stages import STAGES, DeviceInputModel, SingleNodeModel, StepOverheadModel
 from .stages.single_node import SingleNodeInputs, fits, launch_wait, parts
-from .stages.stage import field_names
 from .step import Step
 
 # Any: each stage resolves fields of its own into inputs of its own.
@@ -25,12 +24,8 @@ _T = TypeVar("_T")
 
 def resolve(numbers: Mapping[str, Number], assumptions: Assumptions) -> dict[str, Inputs]:
     """The inputs of every stage that these fields of a pipeline describe, by its name."""
-    inputs: dict[str, Inputs] = {}
-    for name, stage in _STAGES.items():
-        found = stage(assumptions).resolve(**{field: numbers[field] for field in field_names(stage)})
-        if found is not None:
-            inputs[name] = found
-    return inputs
+    found = {name: stage(assumptions).inputs(numbers) for name, stage in _STAGES.items()}
+    return {name: inputs for name, inputs in found.items() if inputs is not None}
 
 
 def costs(inputs: Mapping[str, Inputs], accelerators: Number, *, exact: bool = False) -> dict[str, Cost]:

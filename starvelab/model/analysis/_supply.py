@@ -28,14 +28,7 @@ from ..cost import Cost, exceeds
 from ..description import Description
 from ..resources import ACCELERATOR, LABELS, RESOURCES, capitalized
 from ..solver import by_resource, costs
-from ..stages import (
-    STAGES,
-    DataModel,
-    SerializedCopyModel,
-    SingleNodeModel,
-    TransferModel,
-    TransformationModel,
-)
+from ..stages import STAGES, DataModel, SingleNodeModel, TransferModel, TransformationModel
 from ..stages.single_node import SingleNodeInputs, launch_wait
 from ..stages.transformation import TransformationInputs
 from ._point import one_point, overlapping
@@ -336,21 +329,18 @@ def _obstacles(pipeline: Description, workers: int | None, rate: float) -> list[
     if hardware is not None and None not in (workers, cores) and workers > count * cores:
         obstacles.append(f"A typical host has {cores} physical cores for each {hardware.name}.")
     drive = "the drive gives" if numbers["cached_fraction"] is None else "the drive and the cache give"
-    for field, stages, doing, given, size in (
-        ("storage", {DataModel.NAME}, "Reading", drive, count * numbers["stored"]),
-        (
-            "link",
-            {TransferModel.NAME, SerializedCopyModel.NAME},
-            "Copying",
-            "the link gives",
-            numbers["transferred"],
-        ),
+    for field, stage, doing, given, size in (
+        ("storage", DataModel, "Reading", drive, count * numbers["stored"]),
+        ("link", TransferModel, "Copying", "the link gives", numbers["transferred"]),
     ):
-        try:
-            host = pipeline if numbers[field] is not None else pipeline.replace({field: hardware})
+        named = hardware if numbers[field] is None else numbers[field]
+        try:  # a copy takes as long beside the steps as between them
+            inputs = stage(pipeline.assumptions).inputs({**numbers, field: named, "copy_overlaps": True})
         except MissingValueError:  # what the catalogue does not know is no obstacle
             continue
-        taken = sum(cost.limit for name, cost in host.costs().items() if name in stages)
+        if inputs is None:
+            continue
+        taken = costs({stage.NAME: inputs}, count)[stage.NAME].limit
         if exceeds(taken * rate, 1):
             wanted, supply = spoken_bandwidths(
                 *(Q_(float(x) / 1e9, "GB/s") for x in (size * rate, size / taken))

@@ -7,6 +7,7 @@ only these (`cost`).
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar, Generic, TypeVar
@@ -38,6 +39,12 @@ class StageModel(Generic[InputsT]):
     def __post_init__(self) -> None:
         check_assumptions(self.assumptions)
 
+    def inputs(self, numbers: Mapping[str, Number]) -> InputsT | None:
+        """Resolve those of a pipeline's numbers that this stage reads."""
+        resolve = type(self).resolve  # type: ignore[attr-defined]  # each takes fields of its own
+        found: InputsT | None = resolve(self, **{name: numbers[name] for name in _parameters(resolve)})
+        return found
+
     @staticmethod
     def cost(inputs: InputsT) -> Cost:
         """Seconds of a batch as a function of its size."""
@@ -45,9 +52,9 @@ class StageModel(Generic[InputsT]):
 
 
 @cache
-def field_names(stage: type[StageModel[InputsT]]) -> tuple[str, ...]:
-    """The fields of a pipeline that a stage reads: the parameters of its `resolve`."""
-    return tuple(name for name in inspect.signature(stage.resolve).parameters if name != "self")  # type: ignore[attr-defined]
+def _parameters(resolve: Callable[..., object]) -> tuple[str, ...]:
+    """The fields of a pipeline that a stage reads."""
+    return tuple(name for name in inspect.signature(resolve).parameters if name != "self")
 
 
 @dataclass(frozen=True)
