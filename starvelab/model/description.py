@@ -133,9 +133,7 @@ class Description:
             named["read_wait"] = wait = (1 - cached) * wait
         if self.alone:
             named["workers"] = 1  # a loop that prepares its batches itself does so alone
-        counted = isinstance(self.workers, Workers)
-        if not self.in_turn and (self.alone or (counted and drive is not None and not drive.read_ahead)):
-            # Nobody reads for a loop without workers while it prepares, or for workers that read themselves.
+        if self.workers_read and not self.in_turn:
             reads = DataModel(self.assumptions).inputs(named)
             took = 0.0 if reads is None else DataModel.cost(reads).limit
             named["read_wait"] = took if wait is None else took + wait
@@ -146,6 +144,12 @@ class Description:
         """True if the training loop prepares its batches itself."""
         crew = self.workers
         return isinstance(crew, Workers) and not shape_of(crew.count) and bool(crew.count == 0)
+
+    @property
+    def workers_read(self) -> bool:
+        """True if nobody reads ahead for those who prepare: workers that read themselves, or the loop."""
+        drive = self.storage
+        return self.alone or (isinstance(self.workers, Workers) and drive is not None and not drive.read_ahead)
 
     @property
     def _fitting(self) -> Entry | None:

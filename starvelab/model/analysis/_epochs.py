@@ -9,7 +9,6 @@ from ...errors import InputError, MissingValueError
 from ...tables import TableRepr, cell, percent
 from ...units import Q_, Number, Quantity, Unchecked, positive, positive_int
 from ..description import Description
-from ..parts import Workers
 from ..resources import ACCELERATOR, CPU, DECODER, LINK, STORAGE
 from ..stages.data import hit_share
 from ..step import Step
@@ -155,8 +154,7 @@ def epochs(
             "epochs needs the samples of an epoch, and the pipeline names no data set of a known size. "
             f"{PASS_SAMPLES}"
         )
-    crew = pipeline.workers if isinstance(pipeline.workers, Workers) else Workers()
-    begin = float(crew.numbers["start_up"] or 0.0)
+    begin = float(pipeline.numbers["start_up"] or 0.0)
     first, later, held = pipeline, pipeline, None
     if memory is None:
         cached = float(pipeline.numbers["cached_fraction"] or 0.0)
@@ -173,7 +171,7 @@ def epochs(
         first=cold,
         later=warm,
         first_boundary=Q_(_boundary(first, cold, steps, begin), "s"),
-        boundary=Q_(_boundary(later, warm, steps, 0.0 if crew.persistent else begin), "s"),
+        boundary=Q_(_boundary(later, warm, steps, 0.0 if pipeline.numbers["persistent"] else begin), "s"),
     )
 
 
@@ -182,13 +180,17 @@ def _boundary(pipeline: Description, step: Step, steps: float, start_up: float) 
 
     The loop is one step ahead of the accelerator, and asks for an epoch when it has the last batch of the one
     before. Each resource needs its time for all steps, and waits for what comes before its first one or after
-    its last one. With a worker's time ``T`` for a batch, workers ``W`` of each accelerator and times ``s``,
-    ``r`` and ``c`` of a step, a read and a copy, ``n`` steps take the longest of::
+    its last one. With a worker's time ``T`` for a batch, workers ``W`` of each accelerator, ``q`` batches
+    that they may have waiting or in work, and times ``s``, ``r`` and ``c`` of a step, a read and a copy, the
+    first batch is prepared from ``b = max(start_up, r)`` on, and ``n`` steps take the longest of::
 
-        n s + max(0, start_up + r + T + c - s)
-        start_up + r + ceil(n / W) T + what the loop needs for the last round
-        n r + start_up + T
-        n c + max(0, start_up + r + T + s - c)
+        n s + max(0, b + T + c - s)
+        b + ceil(n / W) T + what the loop needs for the last round
+        n r + T, and where n > q at least b + T + (n - q) r + T
+        n c + max(0, b + T + s - c)
+
+    Workers that read themselves have the read in ``T``, and begin with it: then ``b`` is ``start_up``, and
+    the third row is ``start_up + n r + T - r``.
 
     A decoder behind the link adds to what the first batch passes, and a row like that of the link.
 
@@ -215,11 +217,17 @@ def _boundary(pipeline: Description, step: Step, steps: float, start_up: float) 
     rounds = ceil(steps / workers - 1e-9)
     last = steps - (rounds - 1) * workers
     receiving = copy + decode + own + (last - 2) * max(own, copy, decode) if last >= 2 else 0.0
-    through = start_up + read + batch + copy + decode + own
+    if pipeline.workers_read:
+        begins = start_up
+        reads = start_up + (steps - 1) * read + batch
+    else:
+        begins, more = max(start_up, read), steps - workers * pipeline.numbers["prefetch"]
+        reads = max(steps * read, begins + batch + more * read if more > 0 else 0.0) + batch
+    through = begins + batch + copy + decode + own
     takes = (
         steps * own + max(0.0, through - 2 * own),
-        start_up + read + rounds * batch + receiving,
-        steps * read + start_up + batch,
+        begins + rounds * batch + receiving,
+        reads,
         steps * copy + max(0.0, through - 2 * copy),
         steps * decode + max(0.0, through - 2 * decode),
     )

@@ -89,12 +89,13 @@ def timed():
         )
 
 
+@pytest.mark.parametrize("ahead", [True, False])
 @pytest.mark.parametrize(("batches", "pipeline"), [*timed()])
-def test_an_epoch_takes_as_long_as_batch_by_batch(batches, pipeline):
+def test_an_epoch_takes_as_long_as_batch_by_batch(batches, pipeline, ahead):
+    if pipeline.storage is not None:
+        pipeline = pipeline.replace({"storage.read_ahead": ahead})
     found = pipeline.epochs(samples=batches)
-    # Reading ahead may begin while workers start; the bound is of workers that read when they have started.
-    reading = pipeline.replace({"storage.read_ahead": False}) if pipeline.storage is not None else pipeline
-    run = reading.simulate(batches=4 * batches, replicas=1, warm_up=0, epoch_batches=batches)
+    run = pipeline.simulate(batches=4 * batches, replicas=1, warm_up=0, epoch_batches=batches)
     ends = run.trace().step_end
     simulated = (ends[-1] - ends[2 * batches - 1]) / 2
     predicted = (found.time(2) - found.time(1)).m_as("ms")
