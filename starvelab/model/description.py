@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from inspect import signature
 from itertools import chain
-from typing import ClassVar, Never, Self, TypeAlias
+from typing import Never, Self, TypeAlias
 
 import numpy as np
 
@@ -75,8 +75,6 @@ class Description:
     phase: str | None
     overlap: bool
     assumptions: Assumptions
-    # What the stages read, in base units, by the names of the parameters of their `resolve`.
-    numbers: ClassVar[Mapping[str, Number]]
 
     def __init__(
         self,
@@ -96,7 +94,7 @@ class Description:
         check_fields(unknown)
         self.__dict__.update(
             model=None if model is None else check_entry(model, "Models", "model"),
-            batch_size=batch_size,
+            batch_size=_BATCH.read(batch_size, "batch_size")[0],
             dataset=_NO_SAMPLES if dataset is None else part_of("dataset", dataset),
             storage=None if storage is None else part_of("storage", storage),
             workers=part_of("workers", workers),
@@ -106,23 +104,24 @@ class Description:
             overlap=_OVERLAP.read(overlap, "overlap")[0],
             assumptions=check_assumptions(assumptions),
         )
-        numbers = {"batch_size": _BATCH.read(batch_size, "batch_size")[1]}
         _check_samples(self.model, self.dataset.of)
         _ = self.shape
-        self.__dict__["numbers"] = numbers | self._resolved()
+        _ = self.numbers
         # A real device may stand for the accelerator, or none: then only a solve needs to know its time.
         timed = self.hardware.of is not None or self.hardware.rate is not None
         if timed or (self.dataset.source is None and self.hardware.device is None):
             _ = self.inputs
 
-    def _resolved(self) -> dict[str, Number]:
-        """The numbers that the stages read, by the names of the parameters of their `resolve`."""
+    @cached_property
+    def numbers(self) -> Mapping[str, Number]:
+        """What the stages read, in base units, by the names of the parameters of their `resolve`."""
         drive, link, own = self.storage, self.link, self.hardware
         named: dict[str, Number] = {**_ABSENT, "model": self.model, "phase": self.phase}
         for part in (self.dataset, drive, self.workers, link, own):
             if isinstance(part, Part):
                 named |= part.named
         named |= {**own.framework.named, "framework": own.framework.name, **self.sizes}
+        named["batch_size"] = _BATCH.read(self.batch_size, "batch_size")[1]
         named["accelerator_rate"] = None if isinstance(own.rate, Framework) else own.numbers["rate"]
         if isinstance(self.workers, Quantity):
             named["cpu_throughput"] = read_supply(self.workers, "workers")[1]
@@ -148,8 +147,8 @@ class Description:
     @property
     def workers_read(self) -> bool:
         """True if nobody reads ahead for those who prepare: workers that read themselves, or the loop."""
-        drive = self.storage
-        return self.alone or (isinstance(self.workers, Workers) and drive is not None and not drive.read_ahead)
+        ahead = self.storage is None or self.storage.read_ahead
+        return self.alone or (isinstance(self.workers, Workers) and not ahead)
 
     @property
     def _fitting(self) -> Entry | None:
