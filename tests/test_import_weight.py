@@ -11,7 +11,7 @@ import pytest
 from tests.assignments import notebooks_of
 
 HEAVY = ("matplotlib", "ipywidgets", "IPython", "anywidget", "pandas", "tabulate", "PIL")
-ROOMS = ("show", "checks", "jobs", "simulate", "widgets")
+ROOMS = ("show", "checks", "jobs", "measure", "simulate", "widgets")
 LAYERS = {f"starvelab.{name}" for name in ROOMS}
 PIPELINE = "Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, storage=Storage.HDD)"
 FIGURES = "from starvelab.show import svg, stage_bars, table"
@@ -34,7 +34,7 @@ def test_what_a_notebook_begins_with_loads_nothing_heavy_and_upper_layers_when_t
         "from starvelab.host import usable_cores; usable_cores()",
         f"{PIPELINE}.simulate()._repr_html_()",
         f"starvelab.jobs; {FIGURES}",
-    ) == [set(), set(), set(), {"starvelab.simulate"}, {"starvelab.jobs", "starvelab.show"}]
+    ) == [set(), set(), set(), {"starvelab.simulate"}, {"starvelab.jobs", "starvelab.measure", "starvelab.show"}]
 
 
 def test_a_heavy_package_is_noticed_where_it_is_needed():
@@ -47,6 +47,7 @@ def test_a_heavy_package_is_noticed_where_it_is_needed():
     assert drawn & set(HEAVY) == {"matplotlib", "PIL"}
     assert (tabled, checked - LAYERS) == ({"tabulate"}, set())
     assert {"ipywidgets", "starvelab.widgets"} <= with_widgets
+    assert "starvelab.measure" not in with_widgets
 
 
 # What a browser's Python lacks: processes, threads, and packages that are not there. Pint asks for dask.

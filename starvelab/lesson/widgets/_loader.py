@@ -6,17 +6,19 @@ import ast
 import linecache
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ... import runtime
 from ...host import whole_file
-from ...measure import Measurement, disturbance
 from ...units import Q_
 from ..endings import step_ends
 from ..show.figure import say, table
 from ._report import save_measurement
+
+if TYPE_CHECKING:  # each notebook has widgets, and few of them measure
+    from ...measure import Measurement
 
 FILE = "loader.txt"
 # Begins what a later notebook has added to the loader.
@@ -74,6 +76,8 @@ def beside_real(loader: StepEnds, runs: Sequence[Measurement]) -> None:
     runs : sequence of Measurement
         The first of one worker, since the loader gets the times that this one took.
     """
+    from ...measure import disturbance
+
     times = [(run.trace.prepared - run.trace.prepare_start).tolist() for run in runs]
     took, rows = [Q_(sum(each) / len(each), "ms") for each in times], []
     for run, each in zip(runs, took, strict=True):
