@@ -25,7 +25,6 @@ from .model.groups import Links
 from .model.parts import Accelerator, Cache, Drive, Handover, Jitter, Link, Samples, Workers
 from .model.resources import CPU, STORAGE
 from .pipeline import Pipeline
-from .simulate import Simulation
 from .tables import TableRepr, cell, paragraph, percent, to_html, to_text
 from .units import Q_, Quantity
 
@@ -135,7 +134,7 @@ class Case:
     def __init__(self, seed: int, host: Mapping[str, Any], sizes: Mapping[str, Any], faults: Sequence[str]):
         self.seed, self.faults, self._host = seed, len(faults), host
         self._sizes, self._faults = sizes, tuple(faults)  # of the lines that look bad; which of them starve
-        self._runs: dict[frozenset[str], Simulation] = {}
+        self._rates: dict[frozenset[str], float] = {}
         self._locked = False
 
     @property
@@ -158,7 +157,8 @@ class Case:
         """Return what tools show while the script runs, or would show after these changes."""
         self._check(changes)
         broken, host = {*self._sizes} - {*changes}, self._host
-        run, pipeline = self._run(broken), self._pipeline(broken)
+        pipeline = self._pipeline(broken)
+        run = pipeline.simulate(**RUN)
         solved, rate, step = pipeline.solve(), run.throughput, Q_(host["batch"], "sample") / run.throughput
         busy = {name: percent(min(1.0, (t / step).m_as(""))) for name, t in solved.resource_times.items()}
         copies = [time for name, time in solved.stage_times.items() if name.endswith("copy")]
@@ -262,14 +262,12 @@ class Case:
         pipeline: Pipeline = self._host["pipeline"].replace({**values, **units})
         return pipeline
 
-    def _run(self, broken: Iterable[str]) -> Simulation:
-        if (found := frozenset(broken)) not in self._runs:
-            self._runs[found] = self._pipeline(found).simulate(**RUN)
-        return self._runs[found]
-
     def _rate(self, cured: Iterable[str] = ()) -> float:
         """The throughput after these changes [sample/s]."""
-        return float(self._run({*self._sizes} - {*cured}).throughput.m_as("sample/s"))
+        if (broken := frozenset(self._sizes).difference(cured)) not in self._rates:
+            run = self._pipeline(broken).simulate(**RUN)
+            self._rates[broken] = float(run.throughput.m_as("sample/s"))
+        return self._rates[broken]
 
     @cached_property
     def _best(self) -> tuple[str, ...]:
