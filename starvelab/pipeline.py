@@ -22,12 +22,14 @@ from .model.resources import ACCELERATOR, CPU, DECODER, LINK, STORAGE
 from .model.solver import solve
 from .model.stages import SerializedCopyModel
 from .model.step import Step
-from .units import Quantity, Unchecked, positive_int
+from .units import Q_, Quantity, Unchecked, positive_int
 
 if TYPE_CHECKING:  # a run needs much that a solve does not: it loads when a verb is called
     from .measure import Finding, Measurement, SimulatedClock
     from .simulate import Simulation
     from .simulate.inputs import LoaderInputs
+
+_MS = Q_("1 ms").units  # a unit that goes by its name is looked up anew for each quantity
 
 
 class Pipeline(Description):
@@ -174,7 +176,7 @@ class Pipeline(Description):
         one_point(self, "simulate")
         numbers, step = self.numbers, self.solve()
         batch = int(step.batch_size * step.accelerators)
-        ms = {name: float(t.m_as("ms")) for name, t in {**step.stage_times, **step.resource_times}.items()}
+        ms = {name: float(t.m_as(_MS)) for name, t in {**step.stage_times, **step.resource_times}.items()}
         crew = Workers(1) if isinstance(self.workers, Quantity) else self.workers
         jitter, handover = self.dataset.jitter, crew.handover
         side_by_side = 1 if self.in_turn else max(1, crew.count)

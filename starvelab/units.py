@@ -81,16 +81,16 @@ def Q_(value: Unchecked, unit: str | None = None) -> Quantity:
         return value if unit is None else convert(value, unit, "the quantity")
     if isinstance(value, str) and unit is None:
         return Quantity(*_read(value))
+    if unit is not None and _is_numeric(value):
+        try:
+            return Quantity(value, _unit(unit))
+        except (InputError, TypeError):  # a unit that is no text may not even be hashable
+            return _parse(f"({value!r}, {unit!r})", value, unit)  # which names the value as well
     asked = f"{value!r}" if unit is None else f"({value!r}, {unit!r})"
     if not _is_numeric(value):
         either = ", or one text with both" if isinstance(value, str) else ""
         raise InputError(f"A quantity is a number and a unit{either}, got {asked}. {_EXAMPLE}")
-    if unit is None:
-        raise InputError(f'A quantity needs a unit, got {asked}. Write for example Q_({value!r}, "ms").')
-    try:
-        return Quantity(value, _unit(unit))
-    except (InputError, TypeError):  # a unit that is no text may not even be hashable
-        return _parse(asked, value, unit)  # which names the value as well
+    raise InputError(f'A quantity needs a unit, got {asked}. Write for example Q_({value!r}, "ms").')
 
 
 def _is_numeric(value: Unchecked) -> bool:

@@ -211,8 +211,9 @@ class Description:
     @property
     def swept(self) -> tuple[str, ...]:
         """The fields that are arrays, those of parts with the part's name before them."""
-        return tuple(self._shapes())
+        return tuple(self._shapes)
 
+    @cached_property
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         shapes = {}
         for path in SWEEPABLE:
@@ -228,7 +229,7 @@ class Description:
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape that the swept fields have together."""
-        shapes = self._shapes()
+        shapes = self._shapes
         if not shapes:
             return ()
         try:
