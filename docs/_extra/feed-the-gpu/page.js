@@ -29,7 +29,6 @@ function ruleOf(scenario, { cores, memory, drive, decode }) {
     ],
     preparing: { cpu: decoder.cpu, handover: 0, wait: null, law: TABLES.scaling, cores, count: 1 },
     launch: { wait: launch, work },
-    overlap: true,
     in_flight: 2,
   };
 }

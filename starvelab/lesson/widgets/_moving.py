@@ -175,7 +175,6 @@ def rule_of(pipeline: Pipeline) -> Data:
         "prefetch": pipeline.workers.prefetch if isinstance(pipeline.workers, Workers) else 2,
         "in_flight": limit if isfinite(limit) else None,
         "in_turn": pipeline.in_turn,
-        "overlap": not pipeline.in_turn,
         "alone": pipeline.alone,
     }
 

@@ -35,7 +35,7 @@ export function solve(rule, setting) {
   }
   if (rule.preparing) times.CPU = (times.CPU ?? 0) + prepareTime(rule.preparing, setting);
   const all = Object.values(times), slowest = Math.max(...all);
-  let step = rule.overlap ? slowest : all.reduce((sum, one) => sum + one, 0);
+  let step = rule.in_turn ? all.reduce((sum, one) => sum + one, 0) : slowest;
   if (rule.alone && rule.in_flight) {
     const behind = Math.max(times.link ?? 0, times.decoder ?? 0);
     step = Math.max(step, (times.CPU + behind + times.accelerator) / rule.in_flight);
