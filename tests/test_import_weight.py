@@ -34,7 +34,13 @@ def test_what_a_notebook_begins_with_loads_nothing_heavy_and_upper_layers_when_t
         "from starvelab.host import usable_cores; usable_cores()",
         f"{PIPELINE}.simulate()._repr_html_()",
         f"starvelab.jobs; {FIGURES}",
-    ) == [set(), set(), set(), {"starvelab.simulate"}, {"starvelab.jobs", "starvelab.measure", "starvelab.show"}]
+    ) == [
+        set(),
+        set(),
+        set(),
+        {"starvelab.simulate"},
+        {"starvelab.jobs", "starvelab.measure", "starvelab.show"},
+    ]
 
 
 def test_a_heavy_package_is_noticed_where_it_is_needed():

@@ -488,6 +488,11 @@ def test_a_pipeline_shows_its_fields_in_one_line():
         "storage=Storage.NVMe_Gen4, link=Links.PCIe4_x16, hardware=Hardware.Cloud.A100, "
         "assumptions=PUBLISHED)"
     )
+    scattered = Samples(size="97480 B", cpu_time="7.258 ms", transfer="602100 B", jitter=parts.Jitter(0.36))
+    assert repr(Pipeline(dataset=scattered)) == (
+        'Pipeline(batch_size=256, dataset=Samples(size="97480 B", cpu_time="7.258 ms", transfer="602100 B", '
+        "jitter=Jitter(0.36)))"
+    )
 
 
 def test_a_step_shows_what_binds_and_how_idle_the_others_are():
