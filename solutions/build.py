@@ -27,9 +27,11 @@ from starvelab_grader.autograde.nbgrader_private import environment_with
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 LONGEST_CELL = 12
-# Of a folded cell JupyterLab shows the first line, in which a check would have its expected value.
+# Of a folded cell JupyterLab shows the first line: a check would have its expected value there, a board its
+# best settings.
 # The second line is read in a traceback: after a restart of the kernel nothing of the lab is there to say it.
 SET_UP = "# What this notebook takes from the lab: nothing to change here."
+PLUMBING = "# What the next cells show and need: nothing to change here."
 FIRST_LINES = """\
 # The check of your answer. It holds the expected values: try first, and look later.
 # Is a name not defined? After a restart of the kernel, choose Run > Run All Cells."""
@@ -138,6 +140,7 @@ def _cell(parsed, where, position):
     if "tags" in said:
         cell.metadata["tags"] = said["tags"]
     if FOLDED in said.get("tags", ()):
+        cell.source = f"{PLUMBING}\n{cell.source}"
         cell.metadata["jupyter"] = {"source_hidden": True}
     if "role" in said:
         flags = {key: value for key, value in ROLES[said["role"]].items() if key != "cell_type"}

@@ -1,10 +1,10 @@
-"""What a notebook shows: tables in text, figures with their tables, and SVG for explorers."""
+"""What a notebook shows: tables and sentences, figures with their tables, and SVG for explorers."""
 
 from .lesson.show import svg
 from .lesson.show.curves import over_batch, over_workers
 from .lesson.show.designs import bill_curve, leaderboard
-from .lesson.show.figure import info, say, table
 from .lesson.show.plots import labeled_bars, roofline, stage_bars
+from .lesson.show.said import info, say, table
 from .lesson.show.timelines import loader_timeline, timeline, trace_timeline
 
 __all__ = [

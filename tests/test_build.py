@@ -119,9 +119,10 @@ def test_no_student_notebook_holds_a_solution_a_hidden_test_or_a_mark_scheme(rep
     for path in notebooks_of(repository, "labs"):
         assert not re.search("(BEGIN|END) (SOLUTION|HIDDEN TESTS|MARK SCHEME)", path.read_text("utf-8")), path
         for cell in nbformat.read(path, as_version=4).cells:
-            # What is seen of a folded check gives nothing away.
-            graded = cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("grade")
-            assert not graded or cell.source.startswith(f"{build.FIRST_LINES}\n"), (path, cell.id)
+            # What is seen of a folded cell gives nothing away.
+            folded, graded = cell.metadata.get("jupyter"), cell.metadata.get("nbgrader", {}).get("grade")
+            opening = build.FIRST_LINES if graded else (build.SET_UP, build.PLUMBING)
+            assert not folded or cell.source.startswith(opening), (path, cell.id)
 
 
 def test_no_prediction_is_committed_since_it_would_stand_in_for_the_learners(repository):

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...tables import percent
 from ..decisions import CORE_PRICE, IMAGES, MAX_COUNTS, Design
-from .figure import say, table
+from .said import say, table
 from .svg import frame, tag, text
 
 _LINE = re.compile(r"(\w+) x (\d+), (\d+) cores, (\d+) drives *([^\n]*)")

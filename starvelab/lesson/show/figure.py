@@ -1,7 +1,5 @@
 """A figure as a notebook shows it: an image with alt text, a caption, and the same data as a table.
 
-Printed tables and titled lists look the way the walkthrough prints them, once, and return nothing.
-
 JupyterLab drops the alt text of images it draws itself, so a figure goes out as HTML. Caption and table are
 computed beside the drawing, so both remain where a browser or a small installation lacks matplotlib.
 """
@@ -13,7 +11,6 @@ import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from textwrap import fill
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -215,60 +212,3 @@ def legend(figure: Figure, entries: Mapping[str, Options]) -> None:
         handles=handles, loc="outside lower center", ncols=len(entries), frameon=False, fontsize=9,
         handlelength=1.6, columnspacing=1.4,
     )  # fmt: skip
-
-
-def info(title: str, **fields: object) -> None:
-    """Print a titled two-column list; underscores in a field's name become spaces.
-
-    Examples
-    --------
-    >>> from starvelab import Q_
-    >>> info("Baseline", step_time=Q_("11.743 ms"), binds="Compute")
-    Baseline
-    --------
-    step time  11.74 ms
-    binds      Compute
-    """
-    names = [name.replace("_", " ") for name in fields]
-    width = max((len(name) for name in names), default=0)
-    lines = (f"{name:<{width}}  {cell(value)}" for name, value in zip(names, fields.values(), strict=True))
-    print("\n".join((title, "-" * len(title), *lines)))
-
-
-def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print an aligned table; quantities to four significant digits with short units.
-
-    Raises
-    ------
-    InputError
-        If a row has not one value for each header.
-
-    Examples
-    --------
-    >>> from starvelab import Q_
-    >>> table(["batch", "step"], [[32, Q_("5.856 ms")], [1024, Q_("31.93 ms")]])
-      batch      step
-    -------  --------
-         32  5.856 ms
-       1024  31.93 ms
-    """
-    rows = [list(row) for row in rows]
-    for row in rows:
-        if len(row) != len(headers):
-            raise InputError(
-                f"A row has one value for each of the {len(headers)} headers, got {len(row)}: {row!r:.80}. "
-                "Add what is missing, or None for an empty cell."
-            )
-    print(to_text(headers, rows))
-
-
-def say(text: object) -> None:
-    """Print a paragraph, broken between words; a notebook would break it within them.
-
-    Examples
-    --------
-    >>> say("word " * 30)
-    word word word word word word word word word word word word word word word word word word word word
-    word word word word word word word word word word
-    """
-    print(fill(str(text), width=100))

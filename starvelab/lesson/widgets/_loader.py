@@ -14,7 +14,7 @@ from ... import runtime
 from ...host import whole_file
 from ...units import Q_
 from ..endings import step_ends
-from ..show.figure import say, table
+from ..show.said import say, table
 from ._report import save_measurement
 
 if TYPE_CHECKING:  # each notebook has widgets, and few of them measure

@@ -1,6 +1,8 @@
-"""Printed tables and lists: the walkthrough's figures to four digits, aligned, and nothing returned."""
+"""Tables, lists and sentences: quantities to four digits, HTML in a notebook, and nothing returned."""
 
 from __future__ import annotations
+
+import re
 
 import numpy as np
 import pytest
@@ -37,6 +39,15 @@ def test_values_are_shown_as_people_write_them(value, shown, capsys):
     assert capsys.readouterr().out == f"It\n--\nvalue  {shown}\n"
     table(["value"], [[value]])
     assert capsys.readouterr().out.splitlines()[-1].strip() == shown
+
+
+@pytest.fixture
+def shown_in_a_notebook(monkeypatch):
+    """What a notebook is told to show, while IPython runs."""
+    published = []
+    monkeypatch.setattr("IPython.get_ipython", lambda: True)
+    monkeypatch.setattr("IPython.display.display", lambda data, raw: published.append(data))
+    return published
 
 
 names = st.from_regex(r"[a-z]{1,9}(_[a-z]{1,9}){0,2}", fullmatch=True)
@@ -100,3 +111,19 @@ def test_a_paragraph_is_broken_between_words(capsys):
     assert len(lines) > 1
     assert all(len(line) <= 100 for line in lines)
     assert " ".join(lines).split() == str(text).split()
+
+
+def test_in_a_notebook_they_are_html_and_plain_text_for_whoever_sees_none(shown_in_a_notebook):
+    table(["batch", "a < b"], [[32, "<i>"]])
+    info("It & that", a_part=Q_("5 ms"))
+    say("Storage binds & waits.")
+    tabled, listed, said = shown_in_a_notebook
+    assert '<th scope="col">batch</th>' in tabled["text/html"]
+    assert ">a &lt; b</th>" in tabled["text/html"]
+    assert ">&lt;i&gt;</td>" in tabled["text/html"]
+    assert "-----" in tabled["text/plain"]
+    assert re.search(r'<th colspan="2" scope="colgroup"[^>]*>It &amp; that</th>', listed["text/html"])
+    assert re.search(r'<th scope="row"[^>]*>a part</th><td[^>]*>5 ms</td>', listed["text/html"])
+    assert listed["text/plain"] == "It & that\n---------\na part  5 ms"
+    assert re.search(r"^<div .*>Storage binds &amp; waits\.</div>$", said["text/html"])
+    assert said["text/plain"] == "Storage binds & waits."

@@ -1,0 +1,88 @@
+"""Tables, titled lists and sentences: HTML in a notebook, plain text elsewhere. Each returns nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from html import escape
+from textwrap import fill
+
+from ...errors import InputError
+from ...tables import cell, to_html, to_text
+from ..notices import notice
+
+
+def info(title: str, **fields: object) -> None:
+    """Show a titled two-column list; underscores in a field's name become spaces.
+
+    Examples
+    --------
+    >>> from starvelab import Q_
+    >>> info("Baseline", step_time=Q_("11.743 ms"), binds="Compute")
+    Baseline
+    --------
+    step time  11.74 ms
+    binds      Compute
+    """
+    shown = {name.replace("_", " "): cell(value) for name, value in fields.items()}
+    width = max(map(len, shown), default=0)
+    lines = (f"{name:<{width}}  {value}" for name, value in shown.items())
+    left = 'style="text-align:left"'
+    rows = "".join(
+        f'<tr><th scope="row" {left}>{escape(name)}</th><td>{escape(value)}</td></tr>'
+        for name, value in shown.items()
+    )
+    _show(
+        "\n".join((title, "-" * len(title), *lines)),
+        f'<table><thead><tr><th colspan="2" scope="colgroup" {left}>{escape(title)}</th></tr>'
+        f"</thead><tbody>{rows}</tbody></table>",
+    )
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Show a table; quantities to four significant digits with short units.
+
+    Raises
+    ------
+    InputError
+        If a row has not one value for each header.
+
+    Examples
+    --------
+    >>> from starvelab import Q_
+    >>> table(["batch", "step"], [[32, Q_("5.856 ms")], [1024, Q_("31.93 ms")]])
+      batch      step
+    -------  --------
+         32  5.856 ms
+       1024  31.93 ms
+    """
+    rows = [list(row) for row in rows]
+    for row in rows:
+        if len(row) != len(headers):
+            raise InputError(
+                f"A row has one value for each of the {len(headers)} headers, got {len(row)}: {row!r:.80}. "
+                "Add what is missing, or None for an empty cell."
+            )
+    _show(to_text(headers, rows), to_html(headers, rows))
+
+
+def say(text: object) -> None:
+    """Show a paragraph as a notice; as plain text it is broken between words.
+
+    Examples
+    --------
+    >>> say("word " * 30)
+    word word word word word word word word word word word word word word word word word word word word
+    word word word word word word word word word word
+    """
+    _show(fill(str(text), width=100), notice(text))
+
+
+def _show(text: str, html: str) -> None:
+    """Show HTML to a front end, and its text where IPython does not run."""
+    if getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)() is None:
+        print(text)
+    else:
+        from IPython.display import display
+
+        display({"text/plain": text, "text/html": html}, raw=True)  # type: ignore[no-untyped-call]
