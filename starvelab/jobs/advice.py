@@ -24,6 +24,7 @@ ALIKE = 0.99  # of the highest prediction: what comes so near is as good
 HEADROOM = 1.2
 IDLE = 0.1  # of a worker's time: below that it waits so little that it needs a core of its own
 UINT8 = 0.25  # bytes of uint8 over those of float32
+BOUND = 1.25  # so much longer a batch may take at worst, before what is likely is only what is possible
 FASTER = 2.0  # how many times as fast a step is looked at
 
 
@@ -36,6 +37,7 @@ class Option:
     low: Quantity  # the range that it lies in
     high: Quantity
     bottleneck: str  # what binds then: the workers, the CPU's cores or the training step
+    condition: str = ""  # without which it is less: then the throughput is what it brings at most
 
 
 @dataclass(frozen=True)
@@ -104,14 +106,17 @@ class WorkerAdvice(TableRepr):
         if self.gain < SLIGHT:
             fewer = self._enough if self.enough.workers < self.now.workers else ""
             return f"Keep the {_counted(self.now.workers)}: more would bring less than 5 %{fewer}."
-        best, low, high = (
-            format_quantity(each) for each in (self.best.throughput, self.best.low, self.best.high)
+        best = self.best
+        likely, low, high, now = map(
+            format_quantity, (best.throughput, best.low, best.high, self.now.throughput)
         )
-        less = f"{self._enough} for 95 % of it" if self.enough.workers < self.best.workers else ""
+        less = f"{self._enough} for 95 % of it" if self.enough.workers < best.workers else ""
+        promised = f"at most {high}, at least {low}," if best.condition else f"{likely} ({low} to {high})"
+        reached = f" {best.condition}" if best.condition else ""
+        binds = f"then {best.bottleneck} {'bind' if best.bottleneck.endswith('s') else 'binds'}"
         return (
-            f"{_counted(self.best.workers)} instead of {self.now.workers}: {best} ({low} to {high}) instead "
-            f"of {format_quantity(self.now.throughput)}, then {self.best.bottleneck} "
-            f"{'bind' if self.best.bottleneck.endswith('s') else 'binds'}{less}."
+            f"{_counted(best.workers)} instead of {self.now.workers}: {promised} instead of {now}, "
+            f"{binds}{less}.{reached}"
         )
 
     @property
@@ -161,8 +166,11 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
     Where the loop waits, its workers are busy all the time, so a batch takes a worker that many times the
     period. Where batches are ready, a probe says what they take, and without one fewer workers are predicted
     with too little. The workers of a batch do not help each other. Their CPU time, with that of the loop,
-    cannot exceed that of the cores, and work is stretched while other work keeps all of them busy; what
-    workers wait for storage has no such limit here, though the storage has one, which no loop shows.
+    cannot exceed that of the cores, and work is stretched while other work keeps all of them busy, that of
+    other programs among it. What workers wait for may serve them all at once, or one at a time, which a run
+    with one number of workers does not tell: then the throughput is what they bring at most, `low` is what
+    they bring at worst, and `condition` says what decides. No number of workers promises more than so many
+    times the throughput as it is times the workers.
 
     The loop itself receives each batch. A probe times that; else it is taken to be 2 ms, and 0.3 to 4 ms in
     the range. The number that is advised has headroom: as many as if batches took 1.2 times as long.
@@ -189,8 +197,11 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
     model = model_of(
         finding, workers, finding.step_time.m_as("ms"), float(cores if cores is not None else usable_cores())
     )
-    options = tuple(_option(finding, model, number, *model.periods(number)) for number in _candidates(model))
     period = 1e3 / finding.batch_rate.m_as("1/s")
+    options = tuple(
+        _option(finding, model, number, *_bounded(finding, model, number, period))
+        for number in _candidates(model)
+    )
     now = _option(finding, model, workers, period, period * (1 + ERROR / 2), period * (1 - ERROR / 2))
     waits_for_data = (finding.stall if finding.stall is not None else finding.host_wait) >= SLIGHT
     # Where a batch is ready when the loop asks, the wait is for its way to the loop, not for workers.
@@ -201,6 +212,8 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
         best = now
     # Workers that do not work all the time show what they could deliver only to a probe.
     known = starved or finding.stages is not None
+    # Fewer workers for a job that waits would be read as a contradiction.
+    known = known and (best is not now or not waits_for_data)
     enough = next((one for one in options if one.throughput >= ENOUGH * best.throughput and known), best)
     levers = lever_forecasts(finding, model, starved=starved)
     return WorkerAdvice(now, best, enough, options, levers, finding)
@@ -220,6 +233,37 @@ def _fewest(model: JobModel) -> int:
     return next(workers for workers, period in enumerate(periods) if ALIKE * period <= min(periods))
 
 
+def _bounded(finding: JobFinding, model: JobModel, workers: int, now: float) -> tuple[float, float, float]:
+    """Return the milliseconds from batch to batch: likely, at most and at least, with so many workers.
+
+    As many times the workers bring at most as many times the throughput. Threads share Python's lock, so
+    they may bring nothing at all.
+    """
+    periods = model.periods(workers)
+    if workers <= model.workers:
+        return periods
+    fastest = now * model.workers / workers if model.workers else now / (workers + 1)
+    likely, slow, fast = (max(period, fastest) for period in periods)
+    if finding.processes is False and model.workers:
+        slow = max(slow, now * (1 + ERROR / 2))
+    return likely, slow, fast
+
+
+def _condition(finding: JobFinding, model: JobModel, workers: int, likely: float, slow: float) -> str:
+    """Return what has to hold for so many workers to bring what is likely; empty where it was measured."""
+    if workers <= model.workers or slow < BOUND * likely:
+        return ""
+    if finding.processes is False and model.workers:
+        return "It is less where they are threads that wait for Python's lock: processes have one each."
+    if replace(model.slow, serial=0.0).period(workers) >= slow / BOUND:
+        return ""
+    decides = min(max(2 * model.workers, 2), workers)
+    return (
+        f"That depends on whether what they wait for, such as storage, serves {workers} at once: a short run "
+        f"with {_counted(decides)} decides."
+    )
+
+
 def _candidates(model: JobModel) -> range:
     """Return the numbers of workers that are worth a look: up to where the step binds in any case."""
     slow = model.slow
@@ -237,7 +281,8 @@ def _option(
         bottleneck = "the training step"
     else:
         bottleneck = "the CPU" if workers and computed > 0.9 * times.cores * period else "the workers"
-    return Option(workers, *throughputs_of(finding, period, at_most, at_least), bottleneck)
+    condition = _condition(finding, model, workers, period, at_most)
+    return Option(workers, *throughputs_of(finding, period, at_most, at_least), bottleneck, condition)
 
 
 def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> tuple[LeverForecast, ...]:

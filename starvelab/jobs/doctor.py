@@ -25,7 +25,8 @@ from . import torch_internals
 from .advice import WorkerAdvice, advise
 from .finding import JobFinding
 from .probe import Probe
-from .recorder import Pass, Recorder
+from .queues import HandedOn
+from .recorder import Pass, Recorder, this_thread
 from .torch_internals import TorchIterator, TorchLoader
 
 INTERRUPTED = 130  # the status of a program that Ctrl+C ended
@@ -42,6 +43,7 @@ class Doctor:
         self.loops: dict[tuple[object, ...], Recorder] = {}
         self.passes: WeakKeyDictionary[TorchIterator, Pass] = WeakKeyDictionary()
         self.probes: WeakKeyDictionary[TorchIterator, Probe] | None = WeakKeyDictionary() if probe else None
+        self.handed_on, self.home = HandedOn(), this_thread()
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -56,13 +58,16 @@ class Doctor:
 
         def following(original: Callable[[TorchIterator], Batch]) -> Callable[[TorchIterator], Batch]:
             def timed(iterator: TorchIterator) -> Batch:
-                return self._pass_of(iterator, sys._getframe(1)).fetch(iterator, original)
+                record = self._pass_of(iterator, sys._getframe(1))
+                batch = record.fetch(iterator, original)
+                if record.thread != self.home:
+                    self.handed_on.fetched(record.recorder)
+                return batch
 
             return timed
 
-        with torch_internals.replaced_iterators(
-            dataloader, following, self._probed if self.probes is not None else None
-        ):
+        probed = self._probed if self.probes is not None else None
+        with torch_internals.replaced_iterators(dataloader, following, probed), self.handed_on.watching():
             yield
 
     def _probed(self, original: Callable[[TorchIterator, TorchLoader], None]) -> Callable[..., None]:
@@ -88,7 +93,7 @@ class Doctor:
         kind, items, size, workers = torch_internals.description_of(iterator)
         name = f"{kind} at {Path(caller.f_code.co_filename).name}:{caller.f_lineno}"
         recorder = self.loops.setdefault(
-            (name, items, size, workers), Recorder(batch_size=size, workers=workers)
+            (name, items, size, workers), Recorder(batch_size=size, workers=workers, home=self.home)
         )
         record = recorder.begin(probe=self.probes.get(iterator) if self.probes is not None else None)
         self.passes[iterator] = record
@@ -97,7 +102,8 @@ class Doctor:
 
     def results(self) -> list[tuple[str, JobFinding]]:
         """Return what was found of each loader, the one that took longest first."""
-        found = [(str(name), recorder.finding()) for (name, *_), recorder in self.loops.items()]
+        judged = self.handed_on.judged
+        found = [(str(name), judged(recorder).finding()) for (name, *_), recorder in self.loops.items()]
         return sorted(found, key=lambda one: -_seconds(one[1]))
 
 
@@ -109,6 +115,8 @@ def _seconds(finding: JobFinding) -> float:
 def advice_for(finding: JobFinding) -> WorkerAdvice | None:
     """Return what to do, where enough is known and something is to be done."""
     if finding.verdict == NOT_BOUND or finding.counted < MIN_BATCHES or finding.workers is None:
+        return None
+    if finding.elsewhere:
         return None
     return advise(finding)
 

@@ -17,6 +17,10 @@ from ..units import Q_, Quantity, format_quantity
 from .gpu_use import GpuUse, TraceSteps
 from .stages import StageCosts
 
+# The machine is busy where others use this share of the cores, and those who prepare wait this share of their
+# time for a core.
+BUSY, QUEUED = 0.1, 0.05
+
 
 @dataclass(frozen=True)
 class BatchContents:
@@ -71,6 +75,10 @@ class JobFinding(TableRepr):
     prepare_queued : float or None
         Share of it in which they have work and wait for a core, 0 to 1; a part of `prepare_cpu`. None where
         the system does not tell.
+    others_cpu : float or None
+        Share of the usable cores that other programs used, 0 to 1; None where it is not known.
+    processes : bool or None
+        Whether the workers are processes, and no threads of this one; None where it is not known.
     loop_cpu : float or None
         Cores that the process of the loop uses, on average, without what it prepares; None where not known.
     throughput : quantity [sample/time] or None
@@ -79,6 +87,9 @@ class JobFinding(TableRepr):
         For the first batch of each pass over the data, with the start of the workers.
     pass_waits : tuple of float
         Share of the loop's time that it waits, in each pass over the data of which a batch counts.
+    left_out : int
+        Passes at the beginning that differ from the later ones, as while a cache fills: only `pass_waits`
+        holds them.
     interruptions : int
         Steps that were left out because they are many times as long as the others: evaluations, checkpoints.
     interrupted : quantity [time]
@@ -93,6 +104,8 @@ class JobFinding(TableRepr):
         Of the last batch that was looked at.
     threads : tuple of int
         The system's numbers of the threads that went over the data; empty where it has none.
+    elsewhere : bool
+        Whether a thread fetched the batches that is none of the training loop: then its waits say nothing.
     asynchronous : bool
         Whether the loop may run ahead of a GPU that was not timed: then its waits say little.
     gpu : GpuUse or None
@@ -124,11 +137,14 @@ class JobFinding(TableRepr):
     batch_size: int | None = None
     prepare_cpu: float | None = None
     prepare_queued: float | None = None
+    others_cpu: float | None = None
+    processes: bool | None = None
     loop_cpu: float | None = None
     stall: float | None = None
     stall_interval: tuple[float, float] | None = None
     first_waits: tuple[Quantity, ...] = ()
     pass_waits: tuple[float, ...] = ()
+    left_out: int = 0
     interruptions: int = 0
     interrupted: Quantity | None = None
     queue_depth: float | None = None
@@ -136,6 +152,7 @@ class JobFinding(TableRepr):
     worker_memory: Quantity | None = None
     contents: BatchContents | None = None
     threads: tuple[int, ...] = ()
+    elsewhere: bool = False
     asynchronous: bool = False
     gpu: GpuUse | None = None
     rank: int | None = None
@@ -153,6 +170,8 @@ class JobFinding(TableRepr):
             return verdict_of(self.stall) if certain else UNKNOWN
         if not is_certain(self.interval, self.counted, self.min_batches):
             return UNKNOWN
+        if self.elsewhere:
+            return UNKNOWN
         found = verdict_of(self.host_wait)
         # A loop that never waits starves no GPU. One that waits may be ahead of a GPU that is busy.
         return UNKNOWN if self.asynchronous and found != NOT_BOUND else found
@@ -160,14 +179,39 @@ class JobFinding(TableRepr):
     @property
     def summary(self) -> str:
         """Say the share that waits, the verdict, the largest stage if there was a probe, and what to do."""
-        parts = (self._share, self._judged, self.stages.summary if self.stages else "", self.next_step)
+        stages = self.stages.summary if self.stages else ""
+        parts = (self._share, self._judged, self.changed, self.busy, stages, self.next_step)
         return " ".join(filter(None, parts))
+
+    @property
+    def changed(self) -> str:
+        """Say that the first passes differ from the later ones, which are judged; empty if they do not."""
+        if not self.left_out:
+            return ""
+        passes = "first pass differs" if self.left_out == 1 else f"first {self.left_out} passes differ"
+        return (
+            f"The {passes} from the later ones and is left out: the loop waited "
+            f"{percent(self.pass_waits[0])} of it, as where a cache fills or files are read a first time."
+        )
+
+    @property
+    def busy(self) -> str:
+        """Say that other programs took cores from the job; empty where they did not, or nobody knows."""
+        queues = self.prepare_queued is None or self.prepare_queued >= QUEUED
+        if self.others_cpu is None or self.others_cpu < BUSY or not queues:
+            return ""
+        return (
+            f"Other programs used {percent(self.others_cpu, 0)} of the cores meanwhile: all of this holds "
+            "while they do."
+        )
 
     @property
     def _share(self) -> str:
         who = f"Rank {self.rank} of {len(self.ranks)} waits most. " if self.ranks else ""
         low, high = self.stall_interval or self.interval
         spread = f"(95 % interval {percent(low)} to {percent(high)})"
+        if self.elsewhere:
+            return f"A thread beside the training loop waits {percent(self.host_wait)} of its time for data."
         if self.stall is None:
             return f"{who}The training loop waits {percent(self.host_wait)} of its time for data {spread}."
         return (
@@ -185,6 +229,8 @@ class JobFinding(TableRepr):
             why = f"the trace holds no wait for a DataLoader{idle}"
         elif self.counted < self.min_batches:
             why = f"only {self.counted} batches count, and it takes {self.min_batches}"
+        elif self.elsewhere:
+            why = "another thread fetches the batches, and the loop takes them from it"
         elif self.asynchronous and self.stall is None:
             why = "the loop may run ahead of the GPU, which was not timed"
         else:
@@ -198,14 +244,13 @@ class JobFinding(TableRepr):
             return self.gpu.next_step
         if self.verdict == NOT_BOUND:
             return "A faster input pipeline would change little, so look at the training step itself."
+        if self.elsewhere:
+            return "Put watch(...) around what the training loop itself goes over."
         if self.verdict == UNKNOWN:
             more = "Record more steps" if self.source == "trace" else "Watch more batches"
             return f"{more} of a longer run."
         if self.workers == 0:
-            return (
-                "Give the DataLoader workers (num_workers=2 or more): without them the loop prepares "
-                "each batch itself."
-            )
+            return "Without workers the loop prepares each batch itself: advise says what num_workers brings."
         if self.stages is not None and self.stages.certain:
             lever = self.stages.lever(self.prepare_cpu)
             return f"Try first {lever.name}: {lever.change[0].lower()}{lever.change[1:]}"

@@ -18,7 +18,7 @@ from ..errors import InputError
 from ..measure.devices import Cuda
 from .finding import JobFinding
 from .probe import Probe
-from .recorder import Pass, Recorder
+from .recorder import Pass, Recorder, this_thread
 
 Batch = TypeVar("Batch")
 
@@ -94,7 +94,11 @@ def watch(
             "Pass probe=True as well."
         )
     recorder = Recorder(
-        batch_size=batch_size, workers=workers, cuda=cuda, probe=Probe(device) if probe else None
+        batch_size=batch_size,
+        workers=workers,
+        cuda=cuda,
+        probe=Probe(device) if probe else None,
+        home=this_thread(),
     )
     recorder.describe(loader)
     return Watch(loader, recorder, progress=progress)

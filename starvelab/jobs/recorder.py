@@ -13,25 +13,28 @@ import time
 from array import array
 from collections import UserDict
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from itertools import islice
 from typing import TypeVar
 
 import numpy as np
 
 from ..measure.devices import Cuda, cuda_in_use
-from ..measure.verdict import share_of, without_interruptions
+from ..measure.verdict import MIN_BATCHES, Share, share_of, without_interruptions
 from ..units import Q_, Quantity
 from .finding import BatchContents, JobFinding, finding_of
 from .probe import Probe
 from .torch_internals import ready_batches
-from .usage import DeviceTimes, ProcessUse
+from .usage import DeviceTimes, ProcessUse, queued_seconds
 
 Batch = TypeVar("Batch")
 
 # Older batches than these are forgotten, so that a run of weeks takes no more than 16 MB.
 MAX_KEPT = 400_000
 POLL_INTERVAL = 0.5  # seconds between two looks at what need not be known of each batch
+LONG = 2e-3  # seconds of a wait, beside which two questions to the system are nothing
 RECENT = 1000  # batches that the line speaks of
+CHANGED = 0.1  # by so much of the time a pass waits more or less than the later ones before it is left out
 MAX_OBJECTS = 10_000  # of a batch; one that holds more is not looked through
 UNITS = ("B", "KB", "MB", "GB")
 
@@ -39,11 +42,18 @@ UNITS = ("B", "KB", "MB", "GB")
 _open = threading.local()
 
 
+def this_thread() -> int | None:
+    """Return the system's number of this thread; None in a browser's Python, which has no threads."""
+    number: int | None = getattr(threading, "get_native_id", lambda: None)()
+    return number
+
+
 class Recorder:
     """All times of one training loop; `describe` finds the batch size and the workers that are not given.
 
     `cuda` stands in place of `torch.cuda`, which is used as soon as the program works with a GPU. A probe
-    times the stages of the loader as well.
+    times the stages of the loader as well. `home` is the thread of the training loop: what another one waits
+    that fetches for it is not what the loop waits.
     """
 
     def __init__(
@@ -53,7 +63,9 @@ class Recorder:
         workers: int | None = None,
         cuda: Cuda | None = None,
         probe: Probe | None = None,
+        home: int | None = None,
     ) -> None:
+        self.home = home  # the thread of the training loop; None where any that fetches is one
         self.batch_size, self.workers, self.cuda, self.probe = batch_size, workers, cuda, probe
         self.passes: list[Pass] = []
         # Of each batch that counts: the wait for it, the step that used it [s], and the number of its pass.
@@ -122,6 +134,12 @@ class Recorder:
         """Return what was found so far."""
         waits, steps, numbers = self.pairs()
         burst = max(self.workers or 1, 1)
+        passes = _share_by_pass(numbers, waits, steps)
+        left_out = _unsettled(numbers, waits, steps, burst)
+        kept = numbers >= left_out
+        waits, steps, use = waits[kept], steps[kept], self.use
+        if left_out:
+            use = self.use.since(self.passes[left_out].use)
         ordinary = without_interruptions(steps)
         gpu = None
         if self.device is not None:
@@ -131,6 +149,7 @@ class Recorder:
                 # The GPU's own times tell which step is long: those of the loop hold its waits for the GPU.
                 ordinary = np.ones(len(steps), dtype=bool)
         host = share_of(waits, waits + steps, ordinary, burst)
+        threads = {each.thread for each in self.passes if each.batches and each.thread is not None}
         return finding_of(
             waits,
             waits + steps,
@@ -141,14 +160,16 @@ class Recorder:
             first_waits=[each.first_wait for each in self.passes if each.first_wait is not None],
             batch_size=self.batch_size,
             batches=sum(each.batches for each in self.passes),
-            pass_waits=_share_by_pass(numbers[ordinary], waits[ordinary], steps[ordinary]),
-            threads=tuple(
-                sorted({each.thread for each in self.passes if each.batches and each.thread is not None})
-            ),
+            pass_waits=passes,
+            left_out=left_out,
+            threads=tuple(sorted(threads)),
+            elsewhere=self.home is not None and bool(threads - {self.home}),
             rank=self.rank,
             contents=self.contents,
-            prepare_cpu=self.use.share,
-            prepare_queued=self.use.queued_share,
+            prepare_cpu=use.share,
+            prepare_queued=use.queued_share,
+            others_cpu=self.use.others_share,
+            processes=self.use.processes,
             loop_cpu=self._loop_cpu(host.value),
             worker_memory=None if self.use.memory is None else _data(self.use.memory),
             queue_depth=self.ready / self.asked if self.asked else None,
@@ -183,20 +204,26 @@ class Pass:
     """One pass over the data; its methods are the events in it, in the thread that goes over it."""
 
     __slots__ = (
-        "asked", "batches", "begun", "elsewhere", "first_wait", "known", "number", "outer", "outer_batches",
-        "polled", "probe", "received", "recorder", "spent", "start_up", "thread", "under_way", "wait",
+        "asked", "asking", "batches", "begun", "elsewhere", "first_wait", "known", "long", "number", "outer",
+        "outer_batches", "polled", "probe", "queued", "received", "recorder", "spent", "start_up", "thread",
+        "under_way", "use", "wait",
     )  # fmt: skip
 
     def __init__(self, recorder: Recorder, number: int, since: float | None) -> None:
         now = time.perf_counter()
         self.recorder, self.number, self.probe = recorder, number, recorder.probe
-        # A browser's Python has no threads, and no numbers of them.
-        self.thread: int | None = getattr(threading, "get_native_id", lambda: None)()
+        self.thread = this_thread()
+        self.use = copy(recorder.use)  # as it was when this pass began
         self.batches = 0
         self.first_wait: float | None = None
+        self.asking = False  # the loop waits
         self.known = True  # the loop does nothing but wait since it asked
+        self.long = True  # the last wait, so that asking the system costs little beside it
         self.wait: float | None = None  # for the batch in use; None if that does not count
-        self.spent: float | None = None  # CPU time of the thread when it asked; None where others prepare
+        # CPU time of the process when it asked, and seconds in which its thread wanted a core; None where
+        # others prepare, or nobody asked.
+        self.spent: float | None = None
+        self.queued: float | None = None
         self.elsewhere = 0.0  # seconds of this step that went to a loop within it that is watched as well
         self.begun = now if since is None else since
         self.start_up = now - self.begun
@@ -215,6 +242,7 @@ class Pass:
         Of an iterator of PyTorch, the queue and later the workers are looked at.
         """
         now, recorder = time.perf_counter(), self.recorder
+        self.asking = True
         if self.wait is not None:
             recorder.add(self.number, self.wait, max(0.0, now - self.received - self.elsewhere))
             self.wait = None
@@ -229,12 +257,13 @@ class Pass:
         if self.probe is not None:
             self.probe.ask()
         if recorder.workers == 0:
-            self.spent = time.thread_time()
+            self.queued = queued_seconds() if self.long else None
+            self.spent = time.process_time()
 
     def receive(self, batch: object = None, source: object = None) -> None:
         """End the wait: the loop has its batch."""
         now, recorder = time.perf_counter(), self.recorder
-        first = not self.batches
+        first, self.asking = not self.batches, False
         if recorder.device is not None:
             recorder.device.receive(first=first or not self.known)
         if first:
@@ -242,7 +271,11 @@ class Pass:
         elif self.known:
             self.wait = now - self.asked
             if self.spent is not None:
-                recorder.use.add(time.thread_time() - self.spent, self.wait)
+                spent = time.process_time() - self.spent
+                queued = queued_seconds() if self.queued is not None else None
+                waited = None if queued is None or self.queued is None else queued - self.queued
+                recorder.use.add(spent, self.wait, waited)
+            self.long = self.wait > LONG
         self.batches += 1
         self.elsewhere, self.known = 0.0, True
         if now - self.polled > POLL_INTERVAL:
@@ -323,7 +356,24 @@ def _rank() -> int | None:
     return int(text) if text.isdigit() else None
 
 
+def _unsettled(numbers: np.ndarray, waits: np.ndarray, steps: np.ndarray, burst: int) -> int:
+    """Return the passes at the beginning that differ from the later ones, as while a cache fills."""
+
+    def share(those: np.ndarray) -> Share:
+        return share_of(waits[those], (waits + steps)[those], without_interruptions(steps[those]), burst)
+
+    for first in np.unique(numbers):
+        one, later = share(numbers == first), share(numbers > first)
+        if min(one.counted, later.counted) < MIN_BATCHES or abs(one.value - later.value) < CHANGED:
+            return int(first)
+        if one.interval[0] <= later.interval[1] and later.interval[0] <= one.interval[1]:
+            return int(first)
+    return 0
+
+
 def _share_by_pass(numbers: np.ndarray, waits: np.ndarray, steps: np.ndarray) -> tuple[float, ...]:
     """Return for each pass with a batch that counts the share of its time that was waited."""
+    ordinary = without_interruptions(steps)
+    numbers, waits, steps = numbers[ordinary], waits[ordinary], steps[ordinary]
     whole, waited = np.bincount(numbers, waits + steps), np.bincount(numbers, waits)
     return tuple((waited[whole > 0] / whole[whole > 0]).tolist())

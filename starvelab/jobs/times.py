@@ -1,7 +1,8 @@
 """The mean times of a watched job, and its rate with other workers or other times, by the model of a loader.
 
 It takes the times from what was found, and knows of no loader. Cores are shared: what computes is stretched
-where all of them are busy with the rest of the job.
+where all of them are busy with the rest of the job, or with other programs. What workers wait for may serve
+all of them at once, or one at a time: a job that ran with one number of workers does not tell.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ ERROR = 0.08
 # machine of two cores PyTorch took 1.5 to 2 ms for a batch of one tensor. The worker packs for half of that.
 RECEIVE, RECEIVE_RANGE, PACK = 2.0, (0.3, 4.0), 0.5
 ROUNDS = 12  # until the stretched times and the rate agree
+CROWDED = 0.5  # how much more or less than now others may use the cores in the next run
+MAX_OTHERS = 256.0  # processes of other programs
 
 
 @dataclass(frozen=True)
@@ -32,12 +35,16 @@ class JobTimes:
     pack: float  # what handing over costs a worker, where `compute` lacks it: in a loop without workers
     loop_compute: float  # what the loop's process computes for a batch with workers, its step among it
     cores: float
+    serial: float = 0.0  # of `wait`, where what is waited for serves one batch at a time
+    others: float = 0.0  # processes of other programs that want a core at any time
 
     def period(self, workers: int) -> float:
         """Return the milliseconds from batch to batch, on average."""
         period = self._period(workers, 0.0, 0.0)
         if not workers:
             return period
+        if self.others:
+            return self._crowded_period(workers)
         compute = self.compute + self.pack
         # Work waits for a core while the rest of the job keeps all of them busy.
         for _ in range(ROUNDS):
@@ -48,19 +55,33 @@ class JobTimes:
             period = (period + self._period(workers, *stretches)) / 2
         return period
 
+    def _crowded_period(self, workers: int) -> float:
+        # Every process that wants a core gets the same share of them.
+        period, compute, crowd = self._period(workers, 0.0, 0.0), self.compute + self.pack, 1.0
+        for _ in range(ROUNDS):
+            crowd = self._crowd(min(crowd * (compute + self.loop_compute) / period, workers + 1.0))
+            of_loop = (crowd - 1) * min(self.loop_compute / max(self.step + self.receive, 1e-9), 1.0)
+            period = (period + self._period(workers, crowd - 1, of_loop)) / 2
+        return period
+
+    def _crowd(self, own: float) -> float:
+        """Return how many times as long work takes, with so many processes of the job at work."""
+        return max(1.0, (own + self.others) / self.cores)
+
     def _period(self, workers: int, of_worker: float, of_loop: float) -> float:
         # What `LoaderInputs.mean_period` says with one step in flight, in plain numbers: it is asked often.
         if not workers:
-            return self.wait + self.compute + self.step
+            return self.wait + self.compute * (self._crowd(1.0) if self.others else 1.0) + self.step
         prepare = self.wait + (self.compute + self.pack) * (1 + of_worker)
         loop = self.step + self.receive * (1 + of_loop)
         # All work of the CPU, divided by the cores.
         computed = (self.compute + self.pack + self.loop_compute) / self.cores
-        return max(prepare / workers, loop, computed)
+        return max(prepare / workers, loop, computed, self.serial)
 
     def scaled(self, factor: float, receive: float) -> JobTimes:
         """Return these times if those of the workers are off by a factor, and receiving is as given."""
-        return replace(self, wait=self.wait * factor, compute=self.compute * factor, receive=receive)
+        wait, serial = self.wait * factor, self.serial * factor
+        return replace(self, wait=wait, serial=serial, compute=self.compute * factor, receive=receive)
 
 
 @dataclass(frozen=True)
@@ -114,13 +135,32 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
         )
 
     likely, slow, fast = map(times, shares)
-    return JobModel(
-        likely,
-        slow.scaled(1 + ERROR, receives[1]),
-        fast.scaled(1 - ERROR, receives[0]),
-        workers,
-        _dataset_share(finding),
-    )
+    # One at a time, at worst: then what is waited for holds up one worker by all of its time, and several of
+    # them by no more than the time from batch to batch.
+    serial = prepare if known is None else slow.wait
+    slow = replace(slow, serial=serial if workers <= 1 else min(serial, period))
+    slow, fast = slow.scaled(1 + ERROR, receives[1]), fast.scaled(1 - ERROR, receives[0])
+    if finding.busy:
+        others = _others(finding, likely, workers, period)
+        likely = replace(likely, others=others)
+        slow, fast = (
+            replace(end, others=others * (1 + change)) for end, change in ((slow, CROWDED), (fast, -CROWDED))
+        )
+    return JobModel(likely, slow, fast, workers, _dataset_share(finding))
+
+
+def _others(finding: JobFinding, times: JobTimes, workers: int, period: float) -> float:
+    """Return how many processes of other programs want a core, so that the job takes as long as it does."""
+    low, high = (finding.others_cpu or 0.0) * times.cores, MAX_OTHERS
+    if (finding.queue_depth or 0.0) >= 1:  # the workers do not set the pace
+        return low
+    for _ in range(4 * ROUNDS):
+        middle = (low + high) / 2
+        if replace(times, others=middle).period(workers) < period:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def throughputs_of(

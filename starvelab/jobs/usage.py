@@ -12,6 +12,7 @@ interface in its place.
 
 from __future__ import annotations
 
+import os
 import time
 from array import array
 from collections import deque
@@ -19,8 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ..host import has_processes, usable_cores
 from ..measure.devices import Cuda, Event
-from .torch_internals import worker_numbers
+from .torch_internals import is_iterator, worker_numbers
 
 
 class ProcessUse:
@@ -29,8 +31,11 @@ class ProcessUse:
     def __init__(self) -> None:
         self.busy = self.passed = 0.0  # seconds of the CPU, and seconds that passed
         self.queued: float | None = None  # seconds in which they had work and no core; None: nobody tells
+        self.processes: bool | None = None  # whether workers are processes; None: there is no iterator to ask
         self.memory: int | None = None  # the most bytes that all workers held at one look
+        self.others = self.offered = 0.0  # core seconds that others used, of those that there are
         self._loop_busy = self._loop_passed = 0.0
+        self._last_cores: tuple[float, float, float] | None = None
         self._last: tuple[tuple[int, ...], float, float | None, float] | None = None
         self._last_loop: tuple[object, float, float] | None = None
 
@@ -41,17 +46,33 @@ class ProcessUse:
         if queued is not None:
             self.queued = (self.queued or 0.0) + queued
 
+    def since(self, earlier: ProcessUse) -> ProcessUse:
+        """Return what was used since then, of those who prepare."""
+        later = ProcessUse()
+        queued = None if self.queued is None else self.queued - (earlier.queued or 0.0)
+        later.add(self.busy - earlier.busy, self.passed - earlier.passed, queued)
+        return later
+
     def poll(self, source: object) -> None:
         """Ask the system for the loop's process and the workers of PyTorch's iterator."""
         now, busy = time.perf_counter(), time.process_time()
+        if source is not None:
+            self.processes = is_iterator(source)
         if self._last_loop is not None and self._last_loop[0] == id(source):
             self._loop_busy += busy - self._last_loop[1]
             self._loop_passed += now - self._last_loop[2]
         self._last_loop = (id(source), busy, now)
-        if numbers := worker_numbers(source):
-            self._poll_workers(numbers, now)
+        own = self._poll_workers(numbers, now) if (numbers := worker_numbers(source)) else 0.0
+        if own is not None and (used := busy_cores()) is not None:
+            if self._last_cores is not None and now > self._last_cores[0]:
+                then, used_before, own_before = self._last_cores
+                offered = usable_cores() * (now - then)
+                self.others += min(max(used - used_before - (own + busy - own_before), 0.0), offered)
+                self.offered += offered
+            self._last_cores = (now, used, own + busy)
 
-    def _poll_workers(self, numbers: tuple[int, ...], now: float) -> None:
+    def _poll_workers(self, numbers: tuple[int, ...], now: float) -> float | None:
+        """Ask for the workers; return their seconds of the CPU so far, None while they change."""
         import psutil  # loaded here: it needs processes, which a browser's Python lacks
 
         try:
@@ -59,15 +80,20 @@ class ProcessUse:
             spent = [process.cpu_times() for process in processes]
             held = sum(process.memory_info().rss for process in processes)
         except psutil.Error:  # they end
-            return
-        busy, queued = sum(times.user + times.system for times in spent), _waited_for_a_core(numbers)
+            self._last_cores = None
+            return None
+        busy = float(sum(times.user + times.system for times in spent))
+        queued = _waited_for_a_core(numbers)
         self.memory = max(held, self.memory or 0)
         if self._last is not None and self._last[0] == numbers:
             _, busy_before, queued_before, then = self._last
             known = queued is not None and queued_before is not None
             waited = queued - queued_before if known else None  # type: ignore[operator]  # both are known
             self.add(busy - busy_before, (now - then) * len(numbers), waited)
+        else:
+            self._last_cores = None
         self._last = (numbers, busy, queued, now)
+        return busy
 
     @property
     def share(self) -> float | None:
@@ -79,6 +105,11 @@ class ProcessUse:
     def queued_share(self) -> float | None:
         """Share of the time in which they have work and no core, 0 to 1; None where it is not known."""
         return min(self.queued / self.passed, 1.0) if self.queued is not None and self.passed else None
+
+    @property
+    def others_share(self) -> float | None:
+        """Share of the cores that other programs used, 0 to 1; None where it is not known."""
+        return self.others / self.offered if self.offered else None
 
     @property
     def loop_share(self) -> float | None:
@@ -93,6 +124,28 @@ def _waited_for_a_core(numbers: tuple[int, ...]) -> float | None:
         return sum(int(text.split()[1]) for text in texts) / 1e9
     except (OSError, IndexError, ValueError):
         return None
+
+
+def queued_seconds() -> float | None:
+    """Return the seconds in which this thread had work and no core; None where the system does not tell."""
+    try:
+        with open("/proc/thread-self/schedstat", encoding="ascii") as file:
+            return int(file.read().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def busy_cores() -> float | None:
+    """Return the seconds in which the cores of this process were busy; None where that cannot be told."""
+    if not has_processes():
+        return None
+    import psutil  # loaded here: it needs processes, which a browser's Python lacks
+
+    times = psutil.cpu_times(percpu=True)
+    ours = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(len(times))
+    if len(ours) > usable_cores():  # of a container: the others that are seen may use other cores
+        return None
+    return float(sum(each.user + each.system for number, each in enumerate(times) if number in ours))
 
 
 class DeviceTimes:

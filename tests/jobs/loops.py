@@ -15,7 +15,7 @@ class Clock:
     def perf_counter(self):
         return self.now
 
-    thread_time = monotonic = perf_counter
+    thread_time = process_time = monotonic = perf_counter
 
 
 class Loader:

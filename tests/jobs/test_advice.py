@@ -54,7 +54,7 @@ ONE = {"workers": 1, "wait": 0.09, "step": 0.01}
 
 
 def test_more_workers_until_the_step_binds():
-    advice = advise(found(**TWO, cpu=0.0, batch_size=32, **AT_ONCE), cores=8)
+    advice = advise(found(**TWO, cpu=1.0, batch_size=32, **AT_ONCE), cores=1e6)
     assert advice.best.workers == 6  # five would only just do
     assert advice.best.throughput.m_as("img/s") == pytest.approx(32 / 0.02)
     assert advice.best.bottleneck == "the training step"
@@ -114,6 +114,73 @@ def test_waiting_for_a_core_is_no_work():
     assert advice.best == advice.now
 
 
+def test_what_is_waited_for_may_serve_one_worker_at_a_time():
+    advice = advise(found(**TWO, cpu=0.0, batch_size=32, **AT_ONCE), cores=8)
+    assert advice.best.low.m_as("img/s") < advice.now.throughput.m_as("img/s")  # two may be one too many
+    assert advice.best.high.m_as("img/s") > 32 / 0.02
+    assert advice.summary.startswith("6 workers instead of 2: at most ")
+    assert advice.summary.endswith(
+        "5 are enough for 95 % of it. That depends on whether what they wait for, such as storage, serves 6 "
+        "at once: a short run with 4 workers decides."
+    )
+    # Without workers even one of them prepares beside the step: so much is certain.
+    alone = advise(found(workers=0, wait=0.03, step=0.03, cpu=0.0), cores=8)
+    assert per_second(alone.best) > 1.5 * per_second(alone.now)
+    assert alone.best.low.m_as("1/s") > 1.5 * per_second(alone.now)
+    assert alone.best.condition == ""
+
+
+def test_threads_under_one_lock_are_not_processes():
+    job = replace(found(workers=4, wait=0.09, step=0.01), processes=False)
+    advice = advise(job, cores=16)
+    assert advice.best.low.m_as("1/s") <= per_second(advice.now)
+    assert "at most" in advice.summary
+    assert advice.summary.endswith("threads that wait for Python's lock: processes have one each.")
+
+
+@pytest.mark.parametrize("queued", [0.0, 0.6, 0.95])
+@pytest.mark.parametrize("workers", [0, 1, 2])
+def test_a_gain_is_no_more_than_the_resources_behind_it(workers, queued):
+    busy = {"prepare_queued": queued, "others_cpu": 0.8}
+    for known in (busy, {"prepare_queued": queued}):
+        job = replace(found(workers=workers, wait=0.95, step=0.05, cpu=1.0, **AT_ONCE), **known)
+        advice = advise(job, cores=2)
+        for one in advice.options[workers + 1 :]:
+            times = one.workers / workers if workers else one.workers + 1
+            assert one.high.m_as("1/s") <= 1.05 * times * per_second(advice.now)
+
+
+def test_beside_other_programs_more_workers_get_a_larger_part_of_the_cores():
+    # Two others on two cores: one process of three gets two thirds of a core, two of four get one core.
+    job = found(workers=1, wait=0.148, step=0.002, cpu=1.0, **AT_ONCE)
+    busy = replace(job, prepare_queued=1 / 3, others_cpu=0.66)
+    assert busy.busy == "Other programs used 66 % of the cores meanwhile: all of this holds while they do."
+    options = advise(busy, cores=2).options
+    assert per_second(options[1]) == pytest.approx(1 / 0.15, rel=0.02)
+    assert per_second(options[2]) == pytest.approx(1.5 / 0.15, rel=0.02)
+    assert options[2].low < options[2].throughput < options[2].high
+
+
+def test_a_machine_is_busy_where_others_use_cores_and_the_job_waits_for_one():
+    job = found(**ONE, cpu=1.0)
+    for known in ({}, {"others_cpu": 0.05}, {"others_cpu": 0.9, "prepare_queued": 0.0}):
+        assert replace(job, **known).busy == ""
+    assert replace(job, others_cpu=0.9).busy in replace(job, others_cpu=0.9).summary
+
+
+def test_two_lines_do_not_contradict_each_other():
+    # Preparing takes less than receiving from a worker would.
+    job = found(workers=0, wait=0.002, step=0.004, cpu=1.0)
+    assert job.verdict == "highly input-bound"
+    assert advise(job, cores=8).summary.startswith("Keep the 0 workers")
+    assert "Give the DataLoader workers" not in job.summary
+    # A job that waits for what the loop receives is not told that fewer workers are enough.
+    job = found(workers=2, wait=0.02, step=0.02, ready=3, items=0.002, collate=0.0, unpacking=0.019)
+    assert (job.verdict, advise(job, cores=8).summary) == (
+        "highly input-bound", "Keep the 2 workers: more would bring less than 5 %.",
+    )  # fmt: skip
+
+
 def test_what_receiving_a_batch_takes_is_part_of_the_loop():
     advice = advise(found(**ONE, cpu=0.0, items=0.1, collate=0.0, unpacking=0.006), cores=8)
     assert per_second(advice.best) == pytest.approx(1 / 0.016)
@@ -165,7 +232,7 @@ def test_what_is_not_known_widens_the_range():
 
 
 def test_fewer_are_enough_for_most_of_it():
-    advice = advise(found(workers=1, wait=0.963, step=0.04, cpu=0.0), cores=64)
+    advice = advise(found(workers=1, wait=0.963, step=0.04, cpu=1.0), cores=1e6)
     assert advice.enough.workers < advice.best.workers
     assert f"; {advice.enough.workers} are enough for 95 % of it." in advice.summary
     assert advice.enough.throughput >= 0.95 * advice.best.throughput

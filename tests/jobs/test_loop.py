@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import queue
+import threading
 import time
 
 import pytest
@@ -71,6 +73,49 @@ def test_rare_long_steps_are_left_out_and_counted(clock, count, wait, step, shar
     assert result.host_wait == pytest.approx(share, abs=0.01)
     assert result.interruptions == interruptions
     assert result.interrupted.m_as("s") == pytest.approx(interruptions * 26.58)
+
+
+def test_the_waits_of_a_thread_that_fetches_for_the_loop_are_not_those_of_the_loop(clock):
+    watched, batches = watch(Loader(clock, 0.07), progress=False), queue.Queue()
+
+    def fetch():
+        for batch in watched:
+            clock.sleep(0.03)  # the queue is full
+            batches.put(batch)
+
+    thread = threading.Thread(target=fetch)
+    thread.start()
+    thread.join()
+    assert watched.result.verdict == "cannot tell"
+    assert watched.result.summary == (
+        "A thread beside the training loop waits 70.0 % of its time for data. Whether this job is "
+        "input-bound, one cannot tell: another thread fetches the batches, and the loop takes them from it. "
+        "Put watch(...) around what the training loop itself goes over."
+    )
+
+
+def test_a_pass_that_differs_from_the_later_ones_is_left_out(clock):
+    loader = Loader(clock, 0.09, 20, start=0, first=0.09)
+    watched = watch(loader, progress=False)
+    for _ in range(4):
+        train(clock, watched, 0.01)
+        loader.wait = 0.0001  # a cache of its own
+    result = watched.result
+    assert (result.verdict, result.left_out) == ("not input-bound", 1)
+    assert result.host_wait == pytest.approx(0.0001 / 0.0101)
+    assert result.counted == 57
+    assert result.pass_waits == pytest.approx((0.9, *[0.0001 / 0.0101] * 3))
+    assert (
+        "The first pass differs from the later ones and is left out: the loop waited 90.0 % of it, as where "
+        "a cache fills or files are read a first time."
+    ) in result.summary
+
+
+def test_passes_that_are_alike_are_taken_together(clock):
+    watched = watch(Loader(clock, 0.01, 20), progress=False)
+    for _ in range(3):
+        train(clock, watched, 0.01)
+    assert (watched.result.left_out, watched.result.changed, watched.result.counted) == (0, "", 57)
 
 
 def test_a_watched_evaluation_within_a_step_is_no_part_of_the_step(clock):
@@ -148,8 +193,8 @@ def test_the_end_of_a_pass_says_three_sentences_also_after_an_error(clock, capsy
     assert told.out == ""
     said = (
         "The training loop waits 50.0 % of its time for data (95 % interval 50.0 % to 50.0 %). This job is "
-        "highly input-bound. Give the DataLoader workers (num_workers=2 or more): without them the loop "
-        "prepares each batch itself."
+        "highly input-bound. Without workers the loop prepares each batch itself: advise says what "
+        "num_workers brings."
     )
     assert told.err.count(said) == 2
 

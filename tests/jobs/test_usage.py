@@ -8,7 +8,7 @@ import types
 
 import pytest
 
-from starvelab.jobs import usage, watch
+from starvelab.jobs import recorder, usage, watch
 from starvelab.jobs.recorder import Recorder
 from starvelab.jobs.usage import ProcessUse
 from starvelab.measure.devices import cuda_in_use
@@ -50,6 +50,43 @@ def test_what_a_loop_without_workers_prepares_is_not_its_own_work(monkeypatch):
     recorder.use.add(0.5, 0.6)
     assert recorder.finding().loop_cpu == pytest.approx(0.25)
     assert recorder.finding().prepare_queued is None  # nobody asked the system for that thread
+
+
+def test_without_workers_waiting_for_a_core_is_no_waiting_for_storage(clock, monkeypatch):
+    queued = [0.0]
+    monkeypatch.setattr(recorder, "queued_seconds", lambda: queued[0])
+    monkeypatch.setattr(clock, "process_time", lambda: clock.now - queued[0])
+
+    class Beside(Loader):  # of 60 ms a batch, it gets a core for 20
+        def batches(self):
+            for batch in super().batches():
+                queued[0] += 0.04
+                yield batch
+
+    watched = watch(Beside(clock, 0.06), workers=0, progress=False)
+    for _ in watched:
+        clock.sleep(0.01)
+    assert watched.result.prepare_cpu == pytest.approx(1)
+    assert watched.result.prepare_queued == pytest.approx(2 / 3)
+
+
+def test_what_others_use_of_the_cores(monkeypatch):
+    clock, used = iter([10.0, 11.0, 12.0]), iter([50.0, 51.5, 53.5])
+    monkeypatch.setattr(usage, "busy_cores", lambda: next(used))
+    monkeypatch.setattr(usage, "usable_cores", lambda: 2)
+    own = iter([1.0, 1.5, 2.5])
+    monkeypatch.setattr(
+        usage, "time", types.SimpleNamespace(perf_counter=clock.__next__, process_time=own.__next__)
+    )
+    found = ProcessUse()
+    for share in (None, 0.5, 0.5):  # of four core seconds, two: 1.5 less 0.5, and 2 less 1
+        found.poll(None)
+        assert found.others_share == share
+
+
+def test_the_system_tells_how_long_a_thread_waits_for_a_core():
+    assert usage.queued_seconds() is None or usage.queued_seconds() >= 0
+    assert usage.busy_cores() is None or usage.busy_cores() > 0
 
 
 def test_workers_that_are_new_or_have_ended_and_loaders_without_any():
