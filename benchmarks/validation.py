@@ -125,7 +125,9 @@ def missed_goals(published: Published) -> list[str]:
             said.append(f"{PER_KIND} rows of each kind were wanted; of {kind} there are {len(rows)}.")
         if middle >= goal:
             said.append(f"The median of {kind} is {_share(middle)}: less than {100 * goal:.0f} % was wanted.")
-    far = [f"{one.what} ({_share(abs(one.error))})" for one in tests if abs(one.error) >= WORST]
+    far = [f"{t.what} ({_share(abs(t.error))})" for t in published.tests if abs(t.error) >= WORST]
+    if published.missed:
+        said.append(f"{len(published.missed)} rows have no prediction.")
     if far:
         said.append(f"No row was to be off by {100 * WORST:.0f} % or more; {len(far)} are: {'; '.join(far)}.")
     seen, apart = (_median(one for one in tests if half(one.name) == name) for name in HALVES)
