@@ -53,7 +53,8 @@ def test_a_page_without_a_place_for_its_part_is_refused(build):
 
 def test_the_readme_quotes_the_errors_of_the_table(build):
     page = build.how_right().splitlines()[-1]
-    rows, median, worst = re.search(r"The other (\d+): median error ([\d.]+) %.*worst ([\d.]+) %", page).groups()
+    pattern = r"The other (\d+): median error ([\d.]+) %.*worst ([\d.]+) %"
+    rows, median, worst = re.search(pattern, page).groups()
     said = " ".join(README.split())
     assert f"the median error is {median} % over {rows} published measurements" in said
     assert f"the largest is {worst} %" in said
