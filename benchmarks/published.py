@@ -7,8 +7,7 @@ They stand in tests/golden/published, one file a kind:
   `hardware`, `link` and `storage` by their names in the catalogue), whose `figure` (throughput unless
   named) is set beside the value. `error` is what comes out, in percent. Without a pipeline it waits for its
   prediction, from the figures that are `given`, or was `given_up` for the reason that stands there; either
-  counts as missed. `known` rows
-  stood on the page before it had two halves.
+  counts as missed. `known` rows stood on the page before it had two halves.
 - [input.NAME] is a figure from which another one is predicted. "@NAME" stands for it, for another row, or
   for a constant.
 - [constant.NAME] is computed from these by a rule of this module.
