@@ -39,6 +39,7 @@ from starvelab.model.analysis import extrapolate_rate
 from starvelab.model.assumptions import COVERAGE
 from starvelab.model.catalogue import entry_at
 from starvelab.model.description import PARTS
+from starvelab.model.stages.single_node import SingleNodeInputs, SingleNodeModel, StepInputs
 from starvelab.model.step import Step
 from starvelab.units import Quantity
 
@@ -101,8 +102,15 @@ def per_step(*, step: Any, batch_size: int) -> Any:
     return Q_(batch_size, "img") / step
 
 
+def launched(*, batch_size: int, first: Any, rate: Any = None, step: Any = None, of: int = 1) -> Any:
+    """The time of a step by the law of launching, from that of a batch of one and from a large batch."""
+    sample = 1 / rate.m_as("img/s") if step is None else step.m_as("s") / of
+    made_of = StepInputs(sample, 1.0, 0.0, 0.0, 1.0, first.m_as("s"), in_turn=True, hidden=True)
+    return Q_(SingleNodeModel.cost(SingleNodeInputs("", None, made_of)).at(batch_size), "s")
+
+
 RULES: dict[str, Callable[..., Any]] = {
-    rule.__name__: rule for rule in (extrapolated, extrapolated_by_peak, by_pixels, per_step)
+    rule.__name__: rule for rule in (extrapolated, extrapolated_by_peak, by_pixels, per_step, launched)
 }
 
 # ---- What is set beside a row ------------------------------------------------------------------------------

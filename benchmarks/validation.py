@@ -34,7 +34,7 @@ def lost_to_each_other(published: Published) -> list[tuple[str, str, str]]:
     rows = []
     for name in published.tested:
         one = name.replace("_8gpu", "_1gpu")
-        if one != name and one in published.inputs:
+        if one in published.inputs and published.rows[name].get("known"):
             batch, *rates = published.rows[name]["pipeline"]["batch_size"], *map(published.value, (one, name))
             single, all_eight = (Q_(count * batch, "img") / r for count, r in zip((1, 8), rates, strict=True))
             rows.append(
@@ -72,8 +72,8 @@ def summary(published: Published) -> str:
         f"{len(published.missed)} of them have no prediction. The other {len(errors)}: "
         f"median error {statistics.median(errors):.1f} %, mean {statistics.mean(errors):.1f} %, "
         f"worst {max(errors):.1f} %. "
-        f"{shipped} are predicted by PUBLISHED as it is shipped, {len(tests) - shipped} with a rate "
-        f"extrapolated from another row; in {several} two resources or more are at work"
+        f"{shipped} are predicted by PUBLISHED as it is shipped, {len(tests) - shipped} from another row; "
+        f"in {several} two resources or more are at work"
     )
 
 
@@ -139,7 +139,7 @@ def missed_goals(published: Published) -> list[str]:
     return said
 
 
-HEADERS = ("kind", "half", "what", "at work", "rate", "measured", "predicted", "error", "rests on")
+HEADERS = ("kind", "half", "what", "at work", "predicted by", "measured", "predicted", "error", "rests on")
 
 
 def rows_of(published: Published, tests: Iterable[Tested]) -> list[tuple[str, ...]]:
@@ -150,7 +150,7 @@ def rows_of(published: Published, tests: Iterable[Tested]) -> list[tuple[str, ..
             half(t.name),
             t.what,
             " + ".join(t.at_work).join(("**", "**") if len(t.at_work) >= 2 else ("", "")),
-            "" if t.predicted is None else "extrapolated" if t.uses else "as shipped",
+            "" if t.predicted is None else "from another row" if t.uses else "as shipped",
             cell(t.measured),
             "" if t.predicted is None else cell(t.predicted),
             "missed" if t.predicted is None else f"{100 * t.error:+.1f} %",
