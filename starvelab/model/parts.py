@@ -112,6 +112,8 @@ def short(value: Unchecked) -> str:
     """A value as it stands in a representation."""
     if isinstance(value, Entry):
         return described(value)
+    if isinstance(value, Part):
+        return repr(value)
     return f'"{cell(value)}"' if isinstance(value, Quantity) and not shape_of(value) else f"{value!r:.80}"
 
 
