@@ -491,7 +491,7 @@ def test_a_pipeline_shows_its_fields_in_one_line():
     scattered = Samples(size="97480 B", cpu_time="7.258 ms", transfer="602100 B", jitter=parts.Jitter(0.36))
     assert repr(Pipeline(dataset=scattered, hardware="1200 img/s")) == (
         'Pipeline(batch_size=256, dataset=Samples(size="97480 B", cpu_time="7.258 ms", transfer="602100 B", '
-        'jitter=Jitter(0.36)), hardware="1200 img/s")'
+        'jitter=Jitter(0.36)), hardware=Accelerator(rate="1200 img/s"))'
     )
 
 
