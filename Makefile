@@ -76,7 +76,6 @@ lint:
 
 types:
 	$(RUN) -m mypy
-	$(RUN) -m mypy tests/typed_usage.py
 	$(VENV)/bin/basedpyright --warnings
 
 # tests/selection.py says which tests share a process, and in what order they run.

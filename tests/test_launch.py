@@ -178,9 +178,10 @@ def test_make_formgrader_asks_for_no_browser_where_there_is_no_display_and_allow
             assert "--no-browser" not in make("--dry-run", "formgrader", **display).stdout
 
 
-def test_make_test_runs_what_finds_a_text_in_the_place_of_a_number(make):
-    for files in ("", " tests/typed_usage.py"):
-        assert re.search(rf"^\S+ -m mypy{files}$", make("--dry-run", "test").stdout, flags=re.MULTILINE)
+def test_make_test_runs_what_finds_a_text_in_the_place_of_a_number(make, repository):
+    assert re.search(r"^\S+ -m mypy$", make("--dry-run", "test").stdout, flags=re.MULTILINE)
+    read = tomllib.loads((repository / "pyproject.toml").read_text("utf-8"))["tool"]["mypy"]["files"]
+    assert {"starvelab", "grader/starvelab_grader", "tests/typed_usage.py"} == {*read}
 
 
 @pytest.mark.parametrize(
