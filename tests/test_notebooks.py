@@ -112,6 +112,19 @@ def reveals(notebook: Notebook) -> dict[str, int]:
 
 
 @each_notebook
+def test_every_truth_is_revealed_with_what_it_means_and_with_likely_mistakes(notebook):
+    for key in reveals(notebook):
+        call = next(call for _, call in notebook.calls("reveal") if given(call)["key"] == key)
+        (why,) = (ast.unparse(word.value) for word in call.keywords if word.arg is None)
+        # A setup cell is folded, and what stands in it is not read before the question.
+        setup = next(cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("locked"))
+        name = why.partition("(")[0]
+        (made,) = (one for one in ast.parse(setup.source).body if getattr(one, "name", "") == name)
+        returned = made.body[-1].value
+        assert [ast.literal_eval(one) for one in returned.keys] == ["meaning", "mistakes"], key
+
+
+@each_notebook
 def test_every_exercise_but_the_self_check_has_a_hint(notebook):
     sections = re.split(r"^#{2,3} ", notebook.markdown, flags=re.MULTILINE)
     exercises = [section for section in sections if section.startswith("Exercise ")]
@@ -264,8 +277,8 @@ def test_it_runs_to_its_end_without_an_error(runs):
         assert all(cell.execution_count for cell in run.code)
 
 
-# What a reveal says first; how far off a number was may begin alike.
-ANSWER = re.compile(r"(?:Hit|Miss)\. The answer is ")
+# How a verdict begins, after a miss with its likeliest reason; how far off a number was may begin alike.
+ANSWER = re.compile(r"(?:Hit|Miss)\..*? The answer is ")
 
 
 def test_with_predictions_every_truth_is_revealed(runs):

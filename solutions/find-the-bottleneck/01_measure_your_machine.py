@@ -21,6 +21,31 @@ from starvelab.measure.transforms import as_jpeg, decode_times, jpeg_size
 from starvelab.show import info, loader_timeline, svg, table
 from starvelab.widgets import Drawing, explore, predict, progress, reveal
 
+
+def why_decoding():
+    """What the factor means, and what plausible mistakes predict."""
+    more = len(files["full, fine"]) / len(files["full, coarse"])
+    return {"meaning": f"It has {more:.1f} times the bytes, and as many pixels.",
+            "mistakes": {
+        "Perhaps you counted bytes only: each pixel is work, too.": more,
+        "Perhaps you counted pixels only: each byte is work, too.": 1}}
+
+
+def why_past():
+    """What the rate means, and what plausible mistakes predict."""
+    more = 100 * past - 100
+    return {"meaning": f"{limit} workers more changed the rate by {more:+.0f} %.",
+            "mistakes": {
+        "Perhaps you gave each worker a core of its own; they share.": Q_("200 %"),
+        "Perhaps you left out that they wait, and have second threads.": Q_("100 %")}}
+
+
+def why_gil():
+    """What the factor means, and what plausible mistakes predict."""
+    both = (two_python["processes"].throughput / none_python.throughput).m_as("")
+    return {"meaning": f"Two processes reach {both:.2f} times the rate.", "mistakes": {
+        "Perhaps you let both run at once: only one at a time runs Python code.": 2}}
+
 # %% [markdown]
 # ## What one core decodes
 #
@@ -55,7 +80,7 @@ def show_decoding():
 
 # %%
 reveal("decode-bytes", (times["full, fine"] / times["full, coarse"]).m_as(""),
-       then=show_decoding)
+       then=show_decoding, **why_decoding())
 
 # %% [markdown]
 # Both count: each byte has to be unpacked, and each pixel has to be computed. Speak of **images a second, of
@@ -105,7 +130,7 @@ def show_workers():
 past = (several[2 * limit].throughput / several[limit].throughput).m_as("")
 
 # %%
-reveal("past-cores", Q_(100 * past, "%"), then=show_workers,
+reveal("past-cores", Q_(100 * past, "%"), then=show_workers, **why_past(),
        disturbed=disturbance(several[limit], several[2 * limit]))
 
 # %% [markdown]
@@ -150,7 +175,8 @@ def show_gil():
 
 # %%
 reveal("gil", (two_python["threads"].throughput / none_python.throughput).m_as(""),
-       then=show_gil, disturbed=disturbance(two_python["threads"], none_python))
+       then=show_gil, **why_gil(),
+       disturbed=disturbance(two_python["threads"], none_python))
 
 # %% [markdown]
 # One thread at a time may run Python code: it holds the *global interpreter lock*, the GIL. Pillow and NumPy

@@ -15,6 +15,18 @@ from starvelab.tables import percent
 from starvelab.widgets import Drawing, explore, predict, progress, reveal
 from starvelab.widgets import save_measurement
 
+
+def why_next():
+    """What the share means, and what plausible mistakes predict."""
+    workers, step = (one_ahead.solve().resource_times[name]
+                     for name in ("CPU", "accelerator"))
+    return {"meaning": f"The loop sat in next() for {percent(waiting.host_wait, 0)}.",
+            "mistakes": {
+        "That is the wait of the loop, which runs ahead.":
+            Q_(100 * waiting.host_wait, "%"),
+        "Perhaps preparing and computing took turns: they overlap.":
+            Q_(100 * (workers / (workers + step)).m_as(""), "%")}}
+
 # %% [markdown]
 # ## The loop, or the accelerator
 #
@@ -46,7 +58,7 @@ def draw(prepare_ms=25, workers=1, steps_in_flight=2, variation=0.0):
     return Drawing(picture, said, ["who waits", "share of the time"], rows)
 
 # %%
-reveal("next-wait", Q_(100 * waiting.stall, "%"),
+reveal("next-wait", Q_(100 * waiting.stall, "%"), **why_next(),
        then=lambda: loader_timeline(waiting, batches=10))
 
 # %% [markdown]

@@ -11,7 +11,30 @@ from starvelab.checks import check
 from starvelab.measure import SimulatedClock, Transform, photo_transforms
 from starvelab.measure import photos
 from starvelab.show import loader_timeline, say, svg, table
+from starvelab.tables import cell
 from starvelab.widgets import Drawing, explore, predict, progress, reveal
+
+
+def why_rung():
+    """What the drop means, and what plausible mistakes predict."""
+    adds = {part: cell(time) for part, time in by_hand.evidence.items()}
+    return {"meaning": f"Caching it saves {adds[by_hand.bottleneck]} of a batch.",
+            "mistakes": {
+        f"It costs most and adds {adds['transform']}: the rest hides behind the "
+        "accelerator.": "transform",
+        f"It adds {adds['read']}.": "read", f"It adds {adds['collate']}.": "collate"}}
+
+
+def why_inline():
+    """What the fall means, and what plausible mistakes predict."""
+    four_take, one_takes = (cell(four.replace(workers=n).measure(clock=slow).period)
+                            for n in (4, 0))
+    return {"meaning": f"Four workers share one storage: {four_take} either way.",
+            "mistakes": {
+        f"That is of the {one_takes} in one process, where everything adds.":
+            "by about a third",
+        "Perhaps you shared the saving among four workers: they do not bind.":
+            "by about a tenth"}}
 
 # %% [markdown]
 # ## Climb it
@@ -37,7 +60,7 @@ predict("ladder-culprit", choices=["read", "decode", "transform", "collate"],
 pipe = Pipeline(batch_size=32, workers=2, hardware="50 ms")
 costs = {"read": "1 ms", "decode": "4 ms", "transform": "5 ms", "collate": "0.1 ms"}
 by_hand = pipe.diagnose(clock=SimulatedClock(costs))
-reveal("ladder-culprit", by_hand.bottleneck, then=lambda: by_hand)
+reveal("ladder-culprit", by_hand.bottleneck, then=lambda: by_hand, **why_rung())
 
 # %% [markdown]
 # The **difference between two rungs** is what a part *adds*. What it *costs* may be more. Below, the outline
@@ -103,7 +126,7 @@ answers = {"by about a third": 1 / 3, "by about a tenth": 1 / 10, "not at all": 
 
 # %%
 reveal("ladder-inline", min(answers, key=lambda said: abs(answers[said] - saved)),
-       then=show_inline)
+       then=show_inline, **why_inline())
 
 # %% [markdown]
 # **Setting `num_workers=0` changes the very thing you measure.**

@@ -15,8 +15,30 @@ from starvelab.checks import Credit, check
 from starvelab.measure import PARTS
 from starvelab.model.levers import levers_for
 from starvelab.show import loader_timeline, svg, table
-from starvelab.tables import percent, to_html
+from starvelab.tables import cell, percent, to_html
 from starvelab.widgets import Drawing, explore, predict, progress, reveal
+
+
+def why_slow():
+    """What the share means, and what plausible mistakes predict."""
+    nap = naps.slow_share * Q_(naps.slow_time)
+    mean = slow.replace({"dataset.cpu_time": slow.dataset.cpu_time + nap}).solve()
+    lost = percent(mean.utilization - busy)
+    return {"meaning": f"Late batches cost it {lost} of the time.",
+            "mistakes": {"That is by average times: a late batch holds others up.":
+                         Q_(100 * mean.utilization, "%"),
+                         "Perhaps that is the share of late batches.":
+                         Q_(100 - 100 * (1 - naps.slow_share) ** 8, "%")}}
+
+
+def why_gap():
+    """What the share means, and what plausible mistakes predict."""
+    gap = short.epochs(samples=32 * many["epoch_batches"]).boundary
+    return {"meaning": f"Each epoch loses {cell(gap)}.", "mistakes": {
+        "Perhaps you left out that the workers start anew.":
+            Q_(100 * short.solve().utilization, "%"),
+        "Perhaps you took the share that waits.":
+            Q_(100 * short.simulate(**many).stall, "%")}}
 
 # %% [markdown]
 # ## One slow sample
@@ -57,7 +79,7 @@ def show_levers():
           [[name, percent(s.utilization), s.throughput] for name, s in sims.items()])
 
 # %%
-reveal("slow-samples", Q_(100 * busy, "%"),
+reveal("slow-samples", Q_(100 * busy, "%"), **why_slow(),
        then=lambda: loader_timeline(slow.simulate(seed=11, **once), batches=40))
 
 # %% [markdown]
@@ -298,7 +320,8 @@ def show_gap():
     return loader_timeline(short.simulate(**many).trace().after(95), batches=12)
 
 # %%
-reveal("epoch-gap", Q_(100 * short.simulate(**many).utilization, "%"), then=show_gap)
+reveal("epoch-gap", Q_(100 * short.simulate(**many).utilization, "%"), then=show_gap,
+       **why_gap())
 
 # %%
 explore(draw_epochs, after="epoch-gap", persistent_workers=False,

@@ -17,8 +17,30 @@ from starvelab import Pipeline, Q_, Samples
 from starvelab.checks import check
 from starvelab.measure import diagnose, photos
 from starvelab.show import loader_timeline, svg, table
-from starvelab.tables import percent
+from starvelab.tables import cell, percent
 from starvelab.widgets import Drawing, explore, predict, progress, reveal
+
+
+def why_warm():
+    """What the share means, and what plausible mistakes predict."""
+    again = percent(1 - warm.cached_fraction)
+    return {"meaning": f"So {again} of {cell(whole.to('GB'))} are read again.",
+            "mistakes": {"That much fits; but samples leave before their next turn.":
+                         Q_(100 * (warm.held or 0), "%"),
+                         "Perhaps that is what is read from storage.":
+                         Q_(100 - 100 * warm.cached_fraction, "%")}}
+
+
+def why_precision():
+    """What the factor means, and what plausible mistakes predict."""
+    gpu = [job.solve({"hardware.precision": one}, workers="1e9 img/s").throughput
+           for one in ("fp16", "tf32")]
+    return {"meaning": "Then the GPU is busy for "
+                       f"{percent(trained(8, 'fp16').utilization)} of the time.",
+            "mistakes": {
+        "That is the GPU alone: the workers do not keep up.":
+            (gpu[0] / gpu[1]).m_as(""),
+        "Perhaps the workers seemed to bind already: TF32 leaves them idle.": 1}}
 
 # %% [markdown]
 # ## The order of stages
@@ -102,7 +124,8 @@ cold = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=
                 assumptions=PUBLISHED)
 whole = Datasets.ImageNet.samples * Datasets.ImageNet.sample_size
 warm = cold.epochs(memory=whole / 2)
-reveal("warm-epochs", Q_(100 * warm.cached_fraction, "%"), then=lambda: warm)
+reveal("warm-epochs", Q_(100 * warm.cached_fraction, "%"), then=lambda: warm,
+       **why_warm())
 
 # %% tags=["folded"]
 def draw_memory(fits=0.5, evicts=True):
@@ -213,7 +236,7 @@ def show_precision():
 faster = (trained(8, "fp16").throughput / trained(8, "tf32").throughput).m_as("")
 
 # %%
-reveal("mixed-precision", faster, then=show_precision)
+reveal("mixed-precision", faster, then=show_precision, **why_precision())
 
 # %% [markdown]
 # The faster the GPU, the sooner it starves. From how many workers on does mixed precision keep its full gain?

@@ -14,8 +14,33 @@ from starvelab import (PUBLISHED, TUTORIAL, Datasets, Hardware, Models, Pipeline
                        SingleNodeModel, show)
 from starvelab.checks import Credit, check
 from starvelab.model.rates import measured_rates
-from starvelab.tables import percent
+from starvelab.tables import cell, percent
 from starvelab.widgets import Drawing, explore, predict, progress, reveal
+
+
+def why_factor():
+    """What the factor means, and what plausible mistakes predict."""
+    most = max(divided, key=lambda name: divided[name])
+    hides = {"two FLOPs a MAC": "It doubles the arithmetic, not the overhead: ",
+             "the measured share": "It touches the arithmetic alone: ",
+             "no overhead": "To leave something out makes a step faster: "}
+    return {"meaning": f"It divides the rate by {divided[most]:.2f}.",
+            "mistakes": {f"{why}it divides by {divided[name]:.2f}.": name
+                         for name, why in hides.items()}}
+
+
+def why_verdict():
+    """What the verdict means, and what plausible mistakes predict."""
+    old, new = (pipe.replace(assumptions=one) for one in (TUTORIAL, PUBLISHED))
+    after, before = new.solve().resource_times, old.solve().resource_times
+    cpu, gpu = ((after[one] / before[one]).m_as("") for one in ("CPU", "accelerator"))
+    return {"meaning": f"It is asked for {cell(new.solve().demand_at_ceiling)}, and "
+                       f"not {cell(old.solve().demand_at_ceiling)}.",
+            "mistakes": {
+        f"A batch takes the CPU {cpu:.1f} times as long and the GPU {gpu:.1f} times: "
+        "the CPU stays the slower.": "The CPU binds",
+        f"With published figures it takes {new.workers_needed().workers}.":
+            "Eight workers are too few"}}
 
 # %% [markdown]
 # ## What was published for ResNet-50 on an A100
@@ -97,7 +122,8 @@ def draw(training=False, two_flops=False, measured_share=False, no_overhead=Fals
                    f"The rate, divided by {(ceiling / step.throughput).m_as(''):.2f}.")
 
 # %%
-reveal("largest-factor", max(divided, key=lambda name: divided[name]), then=show_chain)
+reveal("largest-factor", max(divided, key=lambda name: divided[name]), then=show_chain,
+       **why_factor())
 
 # %% [markdown]
 # The last factor is below one: the overhead hid part of the other errors. And the 19.4 % was computed from
@@ -219,12 +245,13 @@ believed, measured = verdicts(TUTORIAL), verdicts(PUBLISHED)
 
 # %%
 reveal("verdict-that-falls", next(one for one in believed
-                                  if believed[one] != measured[one]), then=show_answers)
+                                  if believed[one] != measured[one]), then=show_answers,
+       **why_verdict())
 
 # %% [markdown]
 # The ceiling was too high by nearly nine times and the workers by less than four: the *ratio* survived better
 # than either, and the busy share only goes from 18.3 to 44.1 %. Beside the drive two errors pull in the
-# *same* direction: training reads 0.283 GB/s and not 10.9.
+# *same* direction.
 #
 # ## Why others got 71 workers, or 37
 #

@@ -11,9 +11,26 @@ from starvelab import (PUBLISHED, Accelerator, Datasets, Framework, Hardware, Li
                        Models, Pipeline, Q_, Samples, Storage, Workers, show)
 from starvelab.checks import Credit, check
 from starvelab.model.analysis import extrapolate_rate
+from starvelab.tables import cell
 from starvelab.widgets import explore, predict, progress, reveal
 
 a100, resnet = Hardware.Cloud.A100, Models.ResNet50
+
+
+def why_drive():
+    """What the share means, and what plausible mistakes predict."""
+    one, all_ = (kits.solve({"hardware.count": n}) for n in (1, 8))
+    return {"meaning": f"They ask for {cell(all_.demand_at_ceiling)}.", "mistakes": {
+        "That is one alone: eight share the drive.": Q_(100 * one.utilization, "%"),
+        "Perhaps you gave each an eighth of the time.":
+            Q_(100 * one.utilization / 8, "%")}}
+
+
+def why_error():
+    """What the error means, and what plausible mistakes predict."""
+    return {"meaning": "What differs by less, the model cannot decide.", "mistakes": {
+        "That is the worst row.": Q_(100 * max(off), "%"),
+        "That is the best row.": Q_(100 * min(off), "%")}}
 
 # %% [markdown]
 # ## One drive, several GPUs
@@ -52,7 +69,7 @@ def show_sharing():
 
 # %%
 reveal("shared-drive", Q_(100 * kits.solve({"hardware.count": 8}).utilization, "%"),
-       then=show_sharing)
+       then=show_sharing, **why_drive())
 
 # %% [markdown]
 # The benchmark asks that each be busy for 90 % of the time (mlcommons/storage). One drive does that for four
@@ -141,7 +158,7 @@ def show_rows():
 off = [abs((predicted / measured).m_as("") - 1) for _, measured, predicted, _ in rows]
 
 # %%
-reveal("typical-error", Q_(100 * median(off), "%"), then=show_rows)
+reveal("typical-error", Q_(100 * median(off), "%"), then=show_rows, **why_error())
 
 # %% [markdown]
 # The worst row is eight V100s in mixed precision, 15 % too fast. An obvious excuse: they *synchronize*. A

@@ -18,6 +18,34 @@ from starvelab.tables import percent
 from starvelab.widgets import (Drawing, explore, predict, progress, report, reveal,
                                save_measurement, scorecard)
 
+
+def why_waits():
+    """What the share means, and what plausible mistakes predict."""
+    waits = ran.finding.host_wait
+    most = 1 / (1 - waits)
+    return {"meaning": f"Without waits it would be {most:.1f} times as fast.",
+            "mistakes": {"Perhaps that is the share that trains.":
+                         Q_(100 - 100 * waits, "%"),
+                         "Perhaps you counted on workers: there are none.": Q_("0 %")}}
+
+
+def why_two():
+    """What the factor means, and what plausible mistakes predict."""
+    return {"meaning": "The loop still waits for "
+                       f"{percent(recorded_job(2).finding.host_wait)}.",
+            "mistakes": {
+        "Perhaps you left out that the loop prepares nothing any more.": 2,
+        "That is all that it waited: two workers bring nearly that.":
+            1 / (1 - ran.finding.host_wait)}}
+
+
+def why_cost():
+    """What the cause means, and what plausible mistakes predict."""
+    gpu = recorded.gpu
+    return {"meaning": f"They take {percent(gpu.copying)} of the time.", "mistakes": {
+        f"It waits for data for {percent(recorded.host_wait)}.": "waiting for data",
+        f"It waits for launches for {percent(gpu.idle_before_launch)}.": "launch gaps"}}
+
 # %% [markdown]
 # ## A script that somebody else wrote
 #
@@ -41,7 +69,7 @@ predict("job-waits", unit="%", question="For which share of its time does the lo
 # `starvelab doctor job.txt` says this in a terminal (here from a recorded run):
 
 # %%
-reveal("job-waits", Q_(100 * ran.finding.host_wait, "%"),
+reveal("job-waits", Q_(100 * ran.finding.host_wait, "%"), **why_waits(),
        then=lambda: say(ran.finding.summary))
 
 # %% [markdown]
@@ -140,7 +168,7 @@ def draw(workers=0, prepare_ms=100, step_ms=40, cores=2):
     return Drawing(svg.loader_lanes(trace), said, ["what", "value"], rows)
 
 # %%
-reveal("two-workers", gained.m_as(""), then=show_workers)
+reveal("two-workers", gained.m_as(""), then=show_workers, **why_two())
 
 # %% [markdown]
 # A third worker finds no core that is free. How would the job behave elsewhere?
@@ -242,7 +270,7 @@ def draw_trace(wait_ms=2, copy_ms=22, gap_ms=1, pinned=False):
     return Drawing(svg.share_bars(shares, title=said), said, ["GPU", "share"], rows)
 
 # %%
-reveal("gpu-cost", truth, then=show_trace)
+reveal("gpu-cost", truth, then=show_trace, **why_cost())
 
 # %% [markdown]
 # More workers bring nothing here. Choose `pinned`: on a stream of its own the copy runs beside the kernels.

@@ -19,6 +19,16 @@ from starvelab.tables import percent
 from starvelab.widgets import Drawing, beside_real, explore, finish, play, predict
 from starvelab.widgets import progress, reveal, save_loader
 
+
+def why_bursts():
+    """What the share means, and what plausible mistakes predict."""
+    deep = bursts.replace(workers=Workers(2, prefetch=16)).simulate(
+        prepare_times=Q_(times, "ms"), warm_up=0)
+    return {"meaning": f"With sixteen in the queue it is {percent(deep.stall)}.",
+            "mistakes": {"By the mean, yes; but the queue is shorter than a burst.":
+                         Q_(100 * bursts.solve().stall, "%"),
+                         "Perhaps you took one batch in eleven.": Q_(100 / 11, "%")}}
+
 # %% [markdown]
 # ## Predict
 #
@@ -44,7 +54,7 @@ def show_bursts():
     return play(bursts, prepare_times=Q_(times, "ms"))
 
 # %%
-reveal("bursts", Q_(100 * found.stall, "%"), then=show_bursts)
+reveal("bursts", Q_(100 * found.stall, "%"), then=show_bursts, **why_bursts())
 
 # %% [markdown]
 # The mean is right, and of no use: what the workers gain on the easy batches has nowhere to wait. A longer queue holds it.

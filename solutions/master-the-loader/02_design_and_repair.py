@@ -20,6 +20,17 @@ from starvelab.tables import percent
 from starvelab.widgets import Drawing, beside_real, explore, finish, load_loader
 from starvelab.widgets import predict, progress, reveal, save_loader
 
+
+def why_small():
+    """What the share means, and what plausible mistakes predict."""
+    burned, price = (1 - small.busy) * GPU_PRICES["A100"], GPU_PRICES["A100"]
+    drive = small.pipeline.replace(workers="1e9 img/s").solve()
+    return {"meaning": f"Of {price:.2f} USD an hour, {burned:.2f} are for waiting.",
+            "mistakes": {
+        "That is the share that it waits.": Q_(100 - 100 * small.busy, "%"),
+        "That is what the drive allows: the workers bring less.":
+            Q_(100 * drive.utilization, "%")}}
+
 # %% [markdown]
 # ## Repair your loader
 #
@@ -70,7 +81,7 @@ def show_small():
          training_takes=small.hours, training_costs=f"{small.dollars:.0f} USD")
 
 # %%
-reveal("eight-cores", Q_(100 * small.busy, "%"), then=show_small)
+reveal("eight-cores", Q_(100 * small.busy, "%"), then=show_small, **why_small())
 
 # %% [markdown]
 # You pay for the GPU also while it waits. Here are some V100s. Where does the bill stop falling when you add cores, and why does

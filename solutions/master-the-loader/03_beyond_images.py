@@ -16,6 +16,27 @@ from starvelab.tables import percent
 from starvelab.widgets import Drawing, beside_real, explore, finish, load_loader
 from starvelab.widgets import predict, progress, report, reveal, scorecard
 
+
+def why(name):
+    """What binds a case, and how much is asked of whom."""
+    asked = {box: percent(share) for box, share in shares(*cases[name]).items()}
+    most = asked.get(binds(name))
+    return {"meaning": f"It is asked for {most} of what it can do." if most else
+                       "Nobody else is asked for all.",
+            "mistakes": {f"Of {box} {of} is asked.": box for box, of in asked.items()}
+                        | {f"It waits: {most} is asked of {binds(name)}.":
+                           "the accelerator"}}
+
+
+def why_repair():
+    """What the gain means, and what plausible mistakes predict."""
+    as_many = repaired.workers.count / mine.workers.count
+    return {"meaning": f"The accelerator now waits for {percent(after.stall)}.",
+            "mistakes": {"Perhaps you let each worker bring as much as the first.":
+                         Q_(100 * (as_many - 1), "%"),
+                         "That is all that it waited: no repair brings it whole.":
+                         Q_(100 * before.stall / (1 - before.stall), "%")}}
+
 # %% [markdown]
 # ## Decide first
 #
@@ -130,16 +151,16 @@ def show(*names):
     table(["data", "asked of the drive", "asked of eight workers", "binds"], rows)
 
 # %%
-reveal("tokens", binds("tokens"), then=lambda: show("tokens"))
+reveal("tokens", binds("tokens"), then=lambda: show("tokens"), **why("tokens"))
 
 # %%
-reveal("audio", binds("audio"), then=lambda: show("audio"))
+reveal("audio", binds("audio"), then=lambda: show("audio"), **why("audio"))
 
 # %%
-reveal("tables", binds("tables"), then=lambda: show("tables"))
+reveal("tables", binds("tables"), then=lambda: show("tables"), **why("tables"))
 
 # %%
-reveal("video", binds("video"), then=lambda: show(*cases))
+reveal("video", binds("video"), then=lambda: show(*cases), **why("video"))
 
 # %% tags=["learning-alone"]
 finish("workers-needed", workers_needed, final=False)
@@ -194,7 +215,8 @@ def show_repair():
     table(["", "throughput", "accelerator waits"], rows)
 
 # %%
-reveal("my-repair", Q_(gain, "%"), disturbed=disturbance(after), then=show_repair)
+reveal("my-repair", Q_(gain, "%"), disturbed=disturbance(after), then=show_repair,
+       **why_repair())
 
 # %% [markdown]
 # Does the repair of your loader hold for these data?

@@ -8,9 +8,11 @@
 
 # %% role="setup" id="setup-01"
 from starvelab import Hardware, Models, Pipeline, Q_, Samples, SingleNodeModel
+from starvelab import TUTORIAL
 from starvelab.model.rates import measured_rate, measured_rates
 from starvelab.checks import check
 from starvelab.show import svg, table
+from starvelab.tables import cell
 from starvelab.widgets import Drawing, explore, play, predict, progress, reveal
 
 measured = measured_rate(hardware=Hardware.Cloud.A100, model=Models.ResNet50,
@@ -36,6 +38,24 @@ def draw_step(batch_size=256):
     return Drawing(svg.step_parts(step),
                    f"Most of this step is {step.cause}. Of the peak, "
                    f"{100 * step.mfu:.1f} % is used.")
+
+
+def why_baseline():
+    """What the rate means, and what plausible mistakes predict."""
+    bare = TUTORIAL.replace(overhead_per_layer="0 ms", overhead_per_step="0 ms")
+    rate = {name: SingleNodeModel(one).solve(model=Models.ResNet50, batch_size=256,
+                                             hardware=Hardware.Cloud.A100).throughput
+            for name, one in {"bare": bare, "half": TUTORIAL.replace(efficiency=1),
+                              "both": bare.replace(efficiency=1)}.items()}
+    times = (baseline.throughput / measured).m_as("")
+    return {"meaning": f"That is {times:.0f} times the {cell(measured)} that NVIDIA "
+                       "measured in training.",
+            "mistakes": {
+        "Perhaps the launches are missing: they add to every step.": rate["bare"],
+        "Perhaps half of the peak is missing.": rate["half"],
+        "Perhaps half of the peak and the launches are missing.": rate["both"],
+        "Perhaps each image paid the launches; a step of 256 pays them once.":
+            Q_(1, "img") / (baseline.overhead_time + baseline.compute_time / 256)}}
 
 # %%
 play(Pipeline(hardware="20 ms", dataset=Samples(cpu_time="2 ms", size="300 KB"),
@@ -71,11 +91,11 @@ predict("baseline", unit="img/s",
 # %%
 baseline = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100,
                                    batch_size=256, precision="fp16")
-reveal("baseline", baseline.throughput, measured=measured, then=show_published)
+reveal("baseline", baseline.throughput, measured=measured, then=show_published,
+       **why_baseline())
 
 # %% [markdown]
-# The round numbers give about nine times the 2,470 img/s that NVIDIA measured in training.
-# Three things make the difference:
+# Three things make the difference between the round numbers and a training:
 #
 # 1. Training also runs backward: it costs about **three times** the forward pass.
 # 2. The 4.1 G count multiply-accumulates (MACs). Each is **two** operations (FLOPs).

@@ -42,6 +42,17 @@ def show_behind():
         ["the GPU alone would ask for", step.demand_at_ceiling],
         ["behind eight workers is read", step.actual_demand]])
 
+
+def why_storage():
+    """What the verdict means, and what plausible mistakes predict."""
+    enough = (supply.supply_bw / Q_("500 KB/img")).m_as("img/s")
+    return {"meaning": f"The drive alone would leave the GPU busy for "
+                       f"{100 / supply.utilization:.0f} % of the time.",
+            "mistakes": {
+        "Perhaps a factor was lost: 1000 KB are a MB, and a byte has eight bits.":
+            "The drive keeps up easily",
+        f"It is just enough for {enough:,.0f} img/s.": "It is just enough"}}
+
 # %%
 predict("storage-check", choices=["The drive keeps up easily", "It is just enough",
                                   "The drive is too slow"],
@@ -58,7 +69,7 @@ predict("storage-check", choices=["The drive keeps up easily", "It is just enoug
 # %%
 demand = (baseline.throughput * Q_("500 KB/img")).to("GB/s")
 supply = DataModel().solve(workload_data_rate=demand, hardware=Hardware.Cloud.A100)
-reveal("storage-check", found(), then=show_check)
+reveal("storage-check", found(), then=show_check, **why_storage())
 
 # %% [markdown]
 # `img/s` times `KB/img` leaves bytes a second. Mind bits and bytes: networks are sold in `Gbit/s` and drives in `GB/s`, and a

@@ -11,6 +11,7 @@
 from starvelab import Hardware, Models, Pipeline, Q_, Storage
 from starvelab.checks import check
 from starvelab.show import table
+from starvelab.tables import cell
 from starvelab.widgets import explore, play, predict, progress, reveal
 
 pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256,
@@ -28,6 +29,18 @@ def show_changes():
         [name, *(job.solve(change).throughput for job in jobs)]
         for name, change in changes.items()])
 
+
+def why_wall():
+    """What the share means, and what plausible mistakes predict."""
+    times = wall.resource_times
+    alone = pipe.solve(workers=1)
+    return {"meaning": f"A batch is ready every {cell(times['CPU'])} on average, and "
+                       f"the GPU is done with it after {cell(times['accelerator'])}.",
+            "mistakes": {
+        "Perhaps you took the share in which the GPU waits.": Q_(100 * wall.stall, "%"),
+        "Perhaps you took one worker: eight prepare batches at the same time.":
+            Q_(100 * alone.utilization, "%")}}
+
 # %%
 predict("cpu-wall", unit="%", question="How much of the time is the GPU busy behind "
                                        "these eight workers, in percent?")
@@ -42,12 +55,11 @@ predict("cpu-wall", unit="%", question="How much of the time is the GPU busy beh
 
 # %%
 wall = pipe.solve()
-reveal("cpu-wall", Q_(100 * wall.utilization, "%"),
+reveal("cpu-wall", Q_(100 * wall.utilization, "%"), **why_wall(),
        then=lambda: play(pipe, workers=range(1, 65)))
 
 # %% [markdown]
-# A batch is ready every 64 ms on average, and the GPU is done with it after 11.74 ms. In PyTorch each worker prepares a **whole**
-# batch, so eight come at once, and then the GPU waits for the next eight.
+# In PyTorch each worker prepares a **whole** batch, so eight come at once, and then the GPU waits for the next eight.
 #
 # ## The rule
 #

@@ -10,7 +10,7 @@
 # %% role="setup" id="setup-04"
 from math import ceil, floor  # noqa: F401 (for your answers)
 
-from starvelab import Hardware, Models, Pipeline, Q_
+from starvelab import TUTORIAL, Hardware, Models, Pipeline, Q_
 from starvelab.checks import check
 from starvelab.show import over_batch, svg, table
 from starvelab.widgets import Drawing, explore, predict, progress, reveal
@@ -34,6 +34,21 @@ def show_sweeps():
             rows.append([name, b, step.throughput, alone])
     table(["", "batch", "with its loader", "the same batch again and again"], rows)
 
+
+def why_crossover():
+    """What the batch size means, and what plausible mistakes predict."""
+    first, step = pipe.crossover().starves_from, pipe.solve(batch_size=256)
+    fed = [str(batch) for batch in (8, 16, 32, 64, 128, 256) if first and batch < first]
+    bare = pipe.replace(assumptions=TUTORIAL.replace(overhead_per_layer="0 ms",
+                                                     overhead_per_step="0 ms"))
+    times = step.resource_times
+    return {"meaning": f"Of the usual batches, only {' and '.join(fed)} are fed.",
+            "mistakes": {
+        "Perhaps the fixed cost of a step is missing: without it no batch is fed.":
+            bare.crossover().starves_from,
+        "Perhaps you kept the GPU's time for 256: a smaller batch takes less.":
+            256 * (times["accelerator"] / times["CPU"]).m_as("")}}
+
 # %%
 predict("crossover", between=(1, None), whole=True,
         question="What is the smallest batch size at which the GPU has to wait for the "
@@ -47,7 +62,8 @@ predict("crossover", between=(1, None), whole=True,
 # </details>
 
 # %%
-reveal("crossover", pipe.crossover().starves_from, then=lambda: over_batch(pipe))
+reveal("crossover", pipe.crossover().starves_from, then=lambda: over_batch(pipe),
+       **why_crossover())
 
 # %% [markdown]
 # The time to prepare a batch grows with every image in it. The time to use it does, too, but it starts from a fixed cost, so

@@ -40,6 +40,17 @@ def show_host():
                                              cores=cores)).accelerators_fed(0.9)]
         for cores in (16, 32, 64, 128)])
 
+
+def why_workers():
+    """What the number means, and what plausible mistakes predict."""
+    enough = pipe.workers_needed().workers
+    cores = Hardware.Cloud.A100.host_cores
+    return {"meaning": f"So {enough} workers, and a host has {cores} cores for a GPU.",
+            "mistakes": {
+        "That is enough at any batch: here the fixed cost of a step leaves more time.":
+            pipe.workers_needed(batch_size="any").workers,
+        "Perhaps you took how many times as many as eight it takes.": enough / 8}}
+
 # %% [markdown]
 # Images of 500 KB, batches of 256, and 250 MB/s for each worker. The GPU needs 11.74 ms for a batch.
 
@@ -56,7 +67,7 @@ predict("worker-fix", between=(1, None), whole=True,
 # </details>
 
 # %%
-reveal("worker-fix", pipe.workers_needed().workers, then=show_enough)
+reveal("worker-fix", pipe.workers_needed().workers, then=show_enough, **why_workers())
 
 # %% [markdown]
 # The GPU never waits when preparing a batch takes no longer than using it. With $b$ images of size $S$, $n$ workers of rate

@@ -13,6 +13,7 @@ from starvelab import PUBLISHED, Datasets, Hardware, Models, Pipeline, Q_, Sampl
 from starvelab import Workers
 from starvelab.checks import check
 from starvelab.show import say, table
+from starvelab.tables import cell
 from starvelab.widgets import explore, predict, progress, reveal
 
 forward = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8)
@@ -55,6 +56,28 @@ def show_faster():
                      f"{100 * step.utilization:.0f} %"])
     table(["GPU", "alone", "behind eight workers", "busy"], rows)
 
+
+def why_training():
+    """What the verdict means, and what plausible mistakes predict."""
+    round_, measured = both_sets()
+    slower = [(a / b).m_as("") for a, b in (
+        (s.resource_times[name] for s in (measured, round_))
+        for name in ("CPU", "accelerator"))]
+    asked = cell(measured.demand_at_ceiling)
+    return {"meaning": f"In training the drive is asked for {asked}.",
+            "mistakes": {
+        f"The workers get slower too, {slower[0]:.1f} times.": "Both change",
+        f"The GPU gets {slower[1]:.1f} times as slow, and the workers "
+        f"{slower[0]:.1f} times: they stay too few.": "Eight workers are too few"}}
+
+
+def why_medical():
+    """What the batch size means, and what plausible mistakes predict."""
+    forward_too = medical.replace(phase="forward").crossover().starves_from
+    return {"meaning": "So practically every batch starves it.", "mistakes": {
+        "Perhaps you kept the images of 500 KB.": pipe.crossover().starves_from,
+        "Perhaps you kept the forward pass.": forward_too}}
+
 # %%
 predict("in-training", choices=["The drive is too slow", "Eight workers are too few",
                                 "Both change"],
@@ -69,11 +92,11 @@ predict("in-training", choices=["The drive is too slow", "Eight workers are too 
 # </details>
 
 # %%
-reveal("in-training", changed(), then=show_both)
+reveal("in-training", changed(), then=show_both, **why_training())
 
 # %% [markdown]
-# ImageNet's images have 114.66 KB on average, and the GPU takes 2,470 img/s: the drive is nearly idle. A measured worker
-# prepares 145.6 img/s in place of 500, so the wall of the CPU stays.
+# ImageNet's images have 114.66 KB on average, and the GPU takes 2,470 img/s. A measured worker prepares 145.6 img/s in place
+# of 500.
 #
 # ## Exercise 6.1: the training step (4 points)
 #
@@ -124,7 +147,7 @@ predict("medical", between=(1, None), whole=True,
                  "the GPU has to wait?")
 
 # %%
-reveal("medical", medical.crossover().starves_from,
+reveal("medical", medical.crossover().starves_from, **why_medical(),
        then=lambda: medical.sweep(batch_size=[1, 2, 3, 6, 7, 8, 32, 128, 512]))
 
 # %%

@@ -15,6 +15,7 @@ from starvelab import (PUBLISHED, Datasets, Hardware, Models, Pipeline, Q_, Samp
                        Storage, Workers)
 from starvelab.checks import Credit, check, hint
 from starvelab.show import stage_bars, table
+from starvelab.tables import cell
 from starvelab.widgets import explore, lock_predictions, predict, progress, report
 from starvelab.widgets import reveal, scorecard
 
@@ -38,6 +39,17 @@ def show_cases():
          f"{100 * (s.stage_times['model'] / s.step_time).to('').magnitude:.0f} %"]
         for name, s in steps.items()
     ])
+
+
+def why_dali():
+    """What the verdict means, and what plausible mistakes predict."""
+    times = dali.solve().resource_times
+    supply, gpu = cell(times["CPU"]), cell(times["accelerator"])
+    return {"meaning": f"It takes {(times['accelerator'] / times['CPU']).m_as(''):.0f} "
+                       "times as long as the supply.",
+            "mistakes": {
+        f"Such a supply takes only {supply} for a batch.": "The CPU",
+        f"A tie needs equal times: {supply} and {gpu}.": "Neither: it is a tie"}}
 
 # %%
 stage_bars(kits.solve())
@@ -107,7 +119,7 @@ cases = {
     "training, kernels decode": free.replace(dataset=Samples(device_time="0.5106 ms"))}
 
 # %%
-reveal("dali", CALLED[dali.solve().bottleneck], then=show_cases)
+reveal("dali", CALLED[dali.solve().bottleneck], then=show_cases, **why_dali())
 
 # %% [markdown]
 # This DALI takes nothing from the GPU. A real one does:

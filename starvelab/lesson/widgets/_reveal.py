@@ -36,6 +36,8 @@ NOT_COUNTED = (
     "This measurement was disturbed ({}), so it does not become the answer. Close what else runs on this "
     "machine, run the measuring cell again, and then this one."
 )
+# So near to the number of a mistake, as a share of it, a prediction may come from it.
+MISTAKEN_WITHIN = 0.1
 # Written by `python -m benchmarks.quiet_runs`.
 QUIET_RUNS = Path(__file__).parents[1] / "quiet_runs.toml"
 
@@ -71,7 +73,8 @@ def reveal(
     meaning : str
         What the answer means, said with it: "So 44 workers, and a host has 16 cores."
     mistakes : mapping of message to answer, optional
-        What plausible mistakes predict; after a miss the first that fits is named before all else.
+        What plausible mistakes predict; after a miss the first that fits, within a tenth, is named before all
+        else, in place of how far off the number was.
     within : float
         How near a number must be to count as a hit, as a share of the truth.
     measured : number or quantity, optional
@@ -158,12 +161,12 @@ def _problems_shown() -> Iterator[None]:
 
 
 def _judge(
-    truth: Answer, prediction: Prediction, store: PredictionStore, within: float
+    truth: Answer, prediction: Prediction, store: PredictionStore, within: float, why: str = ""
 ) -> tuple[str, str, str | None]:
     """Store a truth: what came of the prediction, the word in front of it, and a problem with the file."""
     value = comparable(truth, prediction)
     result = store.reveal(prediction.key, truth=value, hit=is_hit(prediction, value, within))
-    return *words.result(result.prediction, now=value, within=within), result.problem
+    return *words.result(result.prediction, now=value, within=within, why=why), result.problem
 
 
 def _show_truth(
@@ -174,11 +177,11 @@ def _show_truth(
         comparable(truth, prediction)
         _show(*words.result(prediction, now=prediction.truth, within=within))
         return
-    text, word, problem = _judge(truth, prediction, store, within)
     meaning, mistakes = about
-    fits = (why for why, one in mistakes.items() if is_hit(prediction, comparable(one, prediction), within))
-    why = next(fits, "") if word == "Miss" else ""
-    _show(" ".join(filter(None, (why, text, meaning))), word)
+    values = ((why, comparable(one, prediction)) for why, one in mistakes.items())
+    why = next((why for why, one in values if is_hit(prediction, one, MISTAKEN_WITHIN)), "")
+    text, word, problem = _judge(truth, prediction, store, within, why)
+    _show(" ".join(filter(None, (text, meaning))), word)
     if problem is not None:
         _show(problem, "Please note")
 

@@ -90,17 +90,22 @@ def prediction(locked: Prediction) -> str:
     return ", ".join(filter(None, parts)) + "."
 
 
-def result(locked: Prediction, *, now: str | float | None, within: float = WITHIN) -> tuple[str, str]:
+def result(
+    locked: Prediction, *, now: str | float | None, within: float = WITHIN, why: str = ""
+) -> tuple[str, str]:
     """Say what came of a prediction whose truth was revealed, and the word in front of it.
 
-    The truth that was revealed first counts; `now` is what it is now. `within` is as for `is_hit`.
+    The truth that was revealed first counts; `now` is what it is now. `within` is as for `is_hit`. After a
+    miss it begins with `why`, the likeliest reason; without one it ends with how far off a number was.
     """
     if locked.truth is None:
         return f"{prediction(locked)} {NEVER_SHOWN}", "Please note"
     lines = [f"The answer is {quoted(truth(locked), locked.truth)}.", prediction(locked)]
     # With a credit for what was measured it counts as a hit, and still misses what the model says.
     hit = locked.hit if locked.measured is None else is_hit(locked, locked.truth, within)
-    if not (hit or isinstance(locked.answer, str) or isinstance(locked.truth, str)):
+    if why and not hit:
+        lines.insert(0, why)
+    elif not (hit or isinstance(locked.answer, str) or isinstance(locked.truth, str)):
         lines.append(_distance(locked.answer, locked.truth, locked.unit, locked.unchanged))
     if now != locked.truth:
         lines.append(

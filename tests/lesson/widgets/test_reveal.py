@@ -126,8 +126,9 @@ def test_without_a_prediction_a_corrupt_file_is_explained(shown, folder):
     ("answer", "verdict"),
     [
         (44, "Hit. The answer is 44. You predicted 44. A host has 16 cores."),
-        (8, "Miss. You took the time of a batch. The answer is 44. You predicted 8. The answer is 5.5 times"),
-        (100, "Miss. The answer is 44. "),
+        # In place of how far off it was.
+        (9.5, "Miss. You took the time of a batch. The answer is 44. You predicted 9.5. A host has"),
+        (8, "Miss. The answer is 44. You predicted 8. The answer is 5.5 times your number. A host has 16"),
     ],
 )
 def test_a_verdict_says_what_it_means_and_a_miss_its_likeliest_reason_first(shown, answer, verdict):
