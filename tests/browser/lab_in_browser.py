@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
+from axe_playwright_python.sync_playwright import Axe
 from nbformat.sign import NotebookNotary
 from playwright.sync_api import BrowserContext, Locator, Page, sync_playwright
 
@@ -378,6 +379,12 @@ class OpenNotebook:
         finally:
             page.set_viewport_size(usual)
         return paths
+
+
+def serious(page: Page, *, within: str | None = None) -> list[str]:
+    """What axe-core finds serious or critical in a page, or in the parts of it that a selector names."""
+    found = Axe().run(page, within).response["violations"]
+    return [one["id"] for one in found if one["impact"] in ("serious", "critical")]
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
+from lab_in_browser import serious
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from starvelab import Q_
@@ -125,12 +125,6 @@ def test_the_page_and_the_package_agree_on_10000_settings_and_on_the_cheapest(ga
         }))(await import('./page.js'))"""
     )
     assert cheaper == [None] * len(feed.WORKLOADS)
-
-
-def serious(page: Page) -> list[str]:
-    """What axe-core finds serious or critical."""
-    found = Axe().run(page).response["violations"]
-    return [one["id"] for one in found if one["impact"] in ("serious", "critical")]
 
 
 def lock(page: Page, guess: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
+from lab_in_browser import serious
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from starvelab import PUBLISHED, Accelerator, Drive, Hardware, Jitter, Models, Pipeline, Samples, Workers
@@ -159,7 +160,7 @@ def test_it_plays_stops_steps_and_follows_its_slider(moving):
     show(moving, "one", WALL, controls={"workers": [4, 8, 40, 44, 48], "batch": [64, 256]})
     picture, clock = moving.get_by_role("img"), moving.locator("#one .sl-row span").last
     expect(picture).to_have_accessible_name("The CPU binds: the accelerator waits 82\u00a0% of the time.")
-    moving.wait_for_timeout(300)
+    assert serious(moving) == []
     moving.get_by_role("button", name="Pause").click()
     stopped = clock.text_content()
     moving.wait_for_timeout(200)
