@@ -23,6 +23,7 @@ from starvelab import (
     Hardware,
     Links,
     Models,
+    OnDevice,
     Pipeline,
     Samples,
     Storage,
@@ -109,7 +110,7 @@ class Workload:
             samples = samples.replace(
                 cpu_time=self.dataset.collation_time,
                 transfer=self.dataset.sample_size,
-                decoder_time=Q_("1 img") / self.hardware.image_decode_rate,
+                on_device=OnDevice(decoder_time=Q_("1 img") / self.hardware.image_decode_rate),
             )
         cache = Cache(self.cached[np.searchsorted(MEMORY, values["memory"])])
         return Pipeline(
@@ -152,7 +153,7 @@ WORKLOADS = (
         Workload(Models.UNet3D, gpu, Datasets.KiTS19, "scans")
         for gpu in (Hardware.Cloud.A100, Hardware.Cloud.H100)
     ),
-    Workload(Models.GPT2_small, Hardware.Cloud.H100, Datasets.TokenisedText, "texts"),
+    Workload(Models.GPT2_small, Hardware.Cloud.H100, Datasets.TokenizedText, "texts"),
 )
 # What is said at the end of such a day, by what bound at its start.
 THEORY = {

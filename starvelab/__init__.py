@@ -27,7 +27,19 @@ from typing import TYPE_CHECKING
 from .errors import InputError, MissingValueError, StarvelabError, UnknownNameError
 from .model.assumptions import PUBLISHED, TUTORIAL, Assumptions
 from .model.groups import Datasets, Hardware, Links, Models, Storage
-from .model.parts import Accelerator, Cache, Drive, Framework, Handover, Jitter, Link, Samples, Workers
+from .model.parts import (
+    Accelerator,
+    Cache,
+    Drive,
+    Framework,
+    Handover,
+    Jitter,
+    Link,
+    OnDevice,
+    Packing,
+    Samples,
+    Workers,
+)
 from .model.stages import DataModel, SingleNodeModel, TransferModel, TransformationModel
 from .pipeline import Pipeline
 from .units import Q_
@@ -71,6 +83,8 @@ __all__ = [
     "Links",
     "MissingValueError",
     "Models",
+    "OnDevice",
+    "Packing",
     "Pipeline",
     "Samples",
     "SingleNodeModel",

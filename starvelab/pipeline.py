@@ -80,6 +80,7 @@ class Pipeline(Description):
             self.shape,
             overlap=not self.in_turn,
             in_flight=self.hardware.in_flight if self.alone else inf,
+            packed=self.packed,
             find_ranges=partial(ranges_of, self),
             find_remarks=self._remarks,
             ranged=self.assumptions.ranged,

@@ -22,7 +22,7 @@ from .errors import InputError, check_names
 from .lesson.show import svg
 from .model.assumptions import PUBLISHED
 from .model.groups import Links
-from .model.parts import Accelerator, Cache, Drive, Handover, Jitter, Link, Samples, Workers
+from .model.parts import Accelerator, Cache, Drive, Handover, Jitter, Link, OnDevice, Samples, Workers
 from .model.resources import CPU, STORAGE
 from .pipeline import Pipeline
 from .tables import TableRepr, cell, paragraph, percent, to_html, to_text
@@ -353,7 +353,7 @@ def _host(random: Random) -> dict[str, Any]:
     start_up = _digits(random.uniform(8, 40))  # in steps
     none = Q_("0 ms")
     samples = Samples(
-        size=Q_(size, "MB"), cpu_time=Q_(sample, "ms"), transfer=Q_(transfer, "MB"), device_time=none,
+        size=Q_(size, "MB"), cpu_time=Q_(sample, "ms"), transfer=Q_(transfer, "MB"), on_device=OnDevice(none),
         jitter=Jitter(slow_share=1 / 8 / batch, slow_time=Q_(step / 2000, "s")),
     )  # fmt: skip
     workers = Workers(

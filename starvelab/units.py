@@ -251,7 +251,7 @@ def exact(number: Number, what: str) -> Number:
     return Fraction(f"{number:.12g}") if isinstance(number, float) and isfinite(number) else number
 
 
-_SHORT_UNITS = {"sample": "img", "pct": "%"}
+_SHORT_UNITS = {"sample": "img", "token": "tokens", "pct": "%"}
 _SHOWN = 12  # numbers of an array: a sweep of a million must not fill the screen
 
 

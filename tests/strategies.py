@@ -16,6 +16,7 @@ from starvelab import (
     Link,
     Links,
     Models,
+    OnDevice,
     Pipeline,
     Samples,
     Storage,
@@ -70,13 +71,13 @@ caches = _given(Cache, "share", share=st.sampled_from([0.0, 0.138, 0.5, 1.0]))
 stores = _given(
     Drive, "of", of=drives, count=st.integers(1, 4), wait=times, cache=caches, read_ahead=st.booleans()
 )
+on_device = _given(OnDevice, time=quantities(0, 1, "ms"), decoder_time=quantities(0.001, 1, "ms"))
 # What one worker takes is said by the samples or by the workers.
 samples = _given(
     Samples,
     size=sample_sizes,
     transfer=sample_sizes | st.sampled_from(["uint8", "float32"]),
-    device_time=quantities(0, 1, "ms"),
-    decoder_time=quantities(0.001, 1, "ms"),
+    on_device=on_device,
 )
 slow_samples = _given(Samples, "cpu_time", cpu_time=quantities(0.01, 200, "ms"), size=sample_sizes)
 workers = _given(

@@ -11,7 +11,7 @@
 from contextlib import suppress
 from math import ceil, floor  # noqa: F401 (for your answers)
 
-from starvelab import (PUBLISHED, Datasets, Hardware, Models, Pipeline, Q_, Samples,
+from starvelab import (PUBLISHED, Datasets, Hardware, Models, OnDevice, Pipeline, Q_, Samples,
                        Storage, Workers)
 from starvelab.checks import Credit, check, hint
 from starvelab.show import stage_bars, table
@@ -111,12 +111,12 @@ predict("dali", choices=["The CPU", "The GPU", "Neither: it is a tie"],
 # %%
 dali = pipe.replace(batch_size=512, workers="50 GB/s")
 free = dali.replace(storage=Storage.NVMe_Gen4)
-own_hardware = free.replace(dataset=Samples(decoder_time="0.12765 ms"))
+own_hardware = free.replace(dataset=Samples(on_device=OnDevice(decoder_time="0.12765 ms")))
 cases = {
     "forward, DALI for free": free.replace(phase="forward"),
     "training, DALI for free": free,
     "training, a decoder": own_hardware,
-    "training, kernels decode": free.replace(dataset=Samples(device_time="0.5106 ms"))}
+    "training, kernels decode": free.replace(dataset=Samples(on_device=OnDevice("0.5106 ms")))}
 
 # %%
 reveal("dali", CALLED[dali.solve().bottleneck], then=show_cases, **why_dali())
@@ -135,7 +135,7 @@ reveal("dali", CALLED[dali.solve().bottleneck], then=show_cases, **why_dali())
 
 # %%
 explore(own_hardware.replace(storage="7 GB/s"),
-        {"dataset.decoder_time": (Q_("0.05 ms"), Q_("0.3 ms"))}, after="dali",
+        {"dataset.on_device.decoder_time": (Q_("0.05 ms"), Q_("0.3 ms"))}, after="dali",
         phase=["training", "forward"], batch_size=[64, 128, 256, 512],
         storage=(Q_("2 GB/s"), Q_("20 GB/s")))
 

@@ -10,12 +10,15 @@ from functools import cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from ..errors import InputError, MissingValueError, UnknownNameError, unknown_name
 from ..fields import Kind, Meaning
 from ..units import Number, Quantity, Unchecked, as_quantity, positive_int
 from .facts import Fact, Sourced, read_data
 
-# What an entry of each file may state, and in which unit; "count" is a whole number, "word" a text.
+# What an entry of each file may state, and in which unit; "count" is a whole number, "counts" several of
+# them, "word" a text.
 FIELDS: Mapping[str, Mapping[str, str]] = {
     "Hardware": {
         "family": "word",
@@ -63,6 +66,9 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "preparation_time": "ms",
         "decoding_time": "ms",
         "collation_time": "ms",
+        "tokens": "count",
+        "tokens_sd": "count",
+        "token_quantiles": "counts",
     },
 }
 _EXAMPLE = {"Datasets": "Datasets.ImageNet", "Models": "Models.ResNet50", "Hardware": "Hardware.Cloud.A100"}
@@ -89,7 +95,7 @@ class Entry(Sourced):
 
     if not TYPE_CHECKING:  # a checker reads in groups.pyi what each kind of entry has, and reports any other
 
-        def __getattr__(self, attribute: str) -> Quantity | int | str:
+        def __getattr__(self, attribute: str) -> Quantity | int | str | tuple[int, ...]:
             if attribute.startswith("__"):
                 raise AttributeError(attribute)
             facts, fields = self.__dict__.get("facts", {}), FIELDS[self.kind]
@@ -265,8 +271,8 @@ def _fact(kind: str, where: str, field: str, row: Mapping[str, Unchecked]) -> Fa
         raise type(error)(f"{kind}.{where}.{field}: {error}") from None
 
 
-def _read(kind: str, field: str, value: Unchecked) -> Quantity | int | str:
-    """A value as the catalogue keeps it: a checked quantity, a count or a word."""
+def _read(kind: str, field: str, value: Unchecked) -> Quantity | int | str | tuple[int, ...]:
+    """A value as the catalogue keeps it: a checked quantity, a count, several of them, or a word."""
     if field not in FIELDS[kind]:
         raise unknown_name(f"A {kind} entry has no {field!r}.", field, FIELDS[kind])
     unit = FIELDS[kind][field]
@@ -276,6 +282,11 @@ def _read(kind: str, field: str, value: Unchecked) -> Quantity | int | str:
         return value
     if unit == "count":
         return int(positive_int(value, field))
+    if unit == "counts":
+        numbers = positive_int([*value] if isinstance(value, tuple) else value, field)
+        if np.ndim(numbers) != 1 or np.any(np.diff(numbers) < 0):
+            raise InputError(f"{field} must be whole numbers that rise, got {value!r:.80}. Sort them.")
+        return tuple(numbers.tolist())
     made: Quantity = Meaning(Kind.QUANTITY, unit, zero=field in _MAY_BE_ZERO).read(value, field)[0]
     return made
 

@@ -13,12 +13,13 @@ from typing import Never, Self, TypeAlias
 
 import numpy as np
 
-from ..errors import InputError, UnknownNameError, check_names
+from ..errors import InputError, MissingValueError, UnknownNameError, check_names
 from ..fields import Meaning, choice, count, meanings, read_supply, shape_of, switch
 from ..units import Q_, Number, Quantity, Unchecked, format_quantity
 from .assumptions import PHASES, TUTORIAL, Assumptions, check_assumptions
 from .catalogue import Entry, check_entry, dataset_of, described
 from .cost import Cost, Inputs
+from .packing import Rows, lengths_of, rows_of
 from .parts import (
     DTYPE_BYTES,
     Accelerator,
@@ -29,6 +30,8 @@ from .parts import (
     Handover,
     Jitter,
     Link,
+    OnDevice,
+    Packing,
     Part,
     Samples,
     Workers,
@@ -52,6 +55,8 @@ PARTS: Mapping[str, type[Part]] = {
 }
 _NESTED: Mapping[tuple[type[Part], str], type[Part]] = {
     (Samples, "jitter"): Jitter,
+    (Samples, "on_device"): OnDevice,
+    (Samples, "packing"): Packing,
     (Drive, "cache"): Cache,
     (Workers, "handover"): Handover,
 }
@@ -130,6 +135,11 @@ class Description:
         wait, cached = named["read_wait"], named["cached_fraction"]
         if wait is not None and cached is not None:
             named["read_wait"] = wait = (1 - cached) * wait
+        if self.packed is not None:
+            documents = named["documents"] = self.packed.documents
+            named["row_share"] = self.packed.computed / self.packed.length
+            named["samples_per_request"] = named["samples_per_request"] / documents
+            named["read_wait"] = wait = None if wait is None else documents * wait
         if self.alone:
             named["workers"] = 1  # a loop that prepares its batches itself does so alone
         if self.workers_read and not self.in_turn:
@@ -160,7 +170,8 @@ class Description:
     def samples(self) -> Entry | None:
         """The data set that is named, or the one that fits a model of other samples than ImageNet's."""
         named = self.dataset.of
-        return self._fitting if named is None and self.assumptions.dataset_of_model else named
+        fits = named is None and self.dataset.packing is None and self.assumptions.dataset_of_model
+        return self._fitting if fits else named
 
     @property
     def foreign_samples(self) -> str:
@@ -178,9 +189,39 @@ class Description:
         """That what a worker prepares was measured on other samples than these; "" otherwise."""
         if any(self.numbers[name] is not None for name in ("cpu_throughput", "worker_rate", "cpu_time")):
             return ""
-        stored, samples, images, kind = (self.numbers[n] for n in ("stored", "samples", "images", "loader"))
+        names = ("stored", "documents", "samples", "images", "loader")
+        stored, documents, samples, images, kind = (self.numbers[name] for name in names)
         kind = None if kind is None else loader_kinds()[kind]
-        return worker_time(self.assumptions, stored, samples, images, kind)[2]
+        return worker_time(self.assumptions, stored / documents, samples, images, kind)[2]
+
+    @cached_property
+    def packed(self) -> Rows | None:
+        """What the rows hold that documents are packed into; None where samples are what the model takes."""
+        packing, of = self.dataset.packing, self.dataset.of
+        if packing is None:
+            return None
+        taken = None if self.model is None else self.model.get("input_elements")
+        length = packing.length or taken
+        if length is None or taken not in (None, length):
+            raise InputError(
+                f"Rows are as long as the model takes them, got {taken or 'no model'} and a length of "
+                f"{length}. Pass Packing(..., length=...), and a model of that length or the accelerator's "
+                "rate."
+            )
+        if of is not None and of.get("decoded_elements") is not None:
+            raise InputError(
+                f"Documents are packed into rows, got {of.name}, whose samples have one length. "
+                "Pass documents such as Datasets.OpenWebText."
+            )
+        lengths = packing.given_lengths or (None if of is None else lengths_of(of, packing.strategy))
+        if lengths is None:
+            who = "no data set is named" if of is None else f"{of.name} lists none"
+            raise MissingValueError(
+                f"Packing needs the lengths of documents, and {who}. "
+                "Pass Packing(..., mean=..., sd=...), or lengths=..."
+            )
+        batch = _BATCH.read(self.batch_size, "batch_size")[1]
+        return rows_of(lengths, length, packing.strategy, packing.pool, batch)
 
     @property
     def sizes(self) -> dict[str, Number]:
@@ -190,13 +231,17 @@ class Description:
         if stored is None and own is not None and (own.given or not self.assumptions.given("sample_size")):
             stored = own.number
         stored = self.assumptions.numbers["sample_size"] if stored is None else stored
+        packed, images = self.packed, takes_images(samples, self.model)
+        if packed is not None:
+            stored = stored * packed.documents
         if sent is None or isinstance(sent, str):
             elements = None if self.model is None else self.model.get("input_elements")
             if elements is None and samples is not None:
                 elements = samples.get("decoded_elements")
+            if packed is not None:
+                elements = packed.computed
             dtype = sent or self.assumptions.transfer_dtype
             sent = stored if elements is None else elements * DTYPE_BYTES[dtype]
-        images = takes_images(samples, self.model)
         return {"stored": stored, "transferred": sent, "samples": samples, "images": images}
 
     def __repr__(self) -> str:
@@ -270,9 +315,10 @@ class Description:
 
     @property
     def size(self) -> Quantity:
-        """Stored bytes of one sample [data]."""
+        """Stored bytes of one sample [data]; of a row, where documents are packed."""
         given = self.dataset.size
-        return Q_(self.sizes["stored"] / 1e3, "KB") if given is None else Q_(given)
+        alike = given is not None and self.packed is None
+        return Q_(given) if alike else Q_(self.sizes["stored"] / 1e3, "KB")
 
     @property
     def transferred(self) -> Quantity:
@@ -355,7 +401,7 @@ def field_label(path: str) -> str:
 
 
 # What the stages read of a part that is not there: its defaults, and nothing of the values in it.
-_ABSENT = {"cpu_throughput": None} | {
+_ABSENT = {"cpu_throughput": None, "documents": 1, "row_share": 1} | {
     meaning.stage or path.rpartition(".")[2]: None
     if default is dataclasses.MISSING or path.count(".") > 1
     else default

@@ -109,13 +109,25 @@ class _DatasetsEntry(Entry):
     preparation_time: Quantity
     decoding_time: Quantity
     collation_time: Quantity
+    tokens: int
+    tokens_sd: int
+    token_quantiles: Quantity
 
 class _Datasets(Group):
     ImageNet: _DatasetsEntry
     KiTS19: _DatasetsEntry
     Medical5MB: _DatasetsEntry
-    TokenisedText: _DatasetsEntry
+    OpenWebText: _DatasetsEntry
+    OpenWebText_tiktoken: _DatasetsEntry
+    WikipediaSequences: _DatasetsEntry
+    TokenizedText: _DatasetsEntry
     Cosmoflow: _DatasetsEntry
+    LAION: _DatasetsEntry
+    Kinetics400: _DatasetsEntry
+    LibriSpeech: _DatasetsEntry
+    OpenImages_RetinaNet: _DatasetsEntry
+    Flux: _DatasetsEntry
+    Criteo_DLRM: _DatasetsEntry
     def __iter__(self) -> Iterator[_DatasetsEntry]: ...
 
 Hardware: _Hardware

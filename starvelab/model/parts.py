@@ -16,9 +16,10 @@ from .. import fields
 from ..errors import InputError, check_names
 from ..fields import Kind, Meaning, meanings, shape_of
 from ..tables import cell
-from ..units import Q_, Number, Quantity, Unchecked, has_dimension, positive
+from ..units import Q_, Number, Quantity, Unchecked, has_dimension, positive, positive_int
 from .catalogue import Entry, check_entry, described
 from .cost import Inputs
+from .packing import STRATEGIES, Lengths, given_lengths, lognormal_lengths
 from .rates import ELEMENT_BYTES
 from .scaling import KINDS
 
@@ -137,6 +138,77 @@ class Jitter(Part):
 
 
 @dataclass(frozen=True, repr=False)
+class OnDevice(Part):
+    """What input work the accelerator does itself.
+
+    Parameters
+    ----------
+    time : quantity [time], optional
+        What it takes for a sample in kernels, such as augmenting, or decoding where the accelerator has no
+        decoder for such files.
+    decoder_time : quantity [time], optional
+        What the accelerator's decoder takes for a sample, while its kernels compute:
+        ``Q_("1 img") / hardware.image_decode_rate`` where the catalogue knows that rate.
+    """
+
+    time: Amount | None = fields.quantity(
+        "s", None, zero=True, sweepable=True, stage="device_time", shown="accelerator time of a sample"
+    )
+    decoder_time: Amount | None = fields.quantity("s", None, sweepable=True, shown="decoder time of a sample")
+
+
+@dataclass(frozen=True, repr=False)
+class Packing(Part):
+    """How documents of unequal length become the rows of a batch.
+
+    A row is then what the accelerator counts as a sample, and its rate is that of rows of full length; size
+    and CPU time stay those of one document.
+
+    Parameters
+    ----------
+    strategy : {"padded", "sorted", "split", "first-fit"}
+        Each document in a row of its own; the same, sorted by length, so that a batch is as long as its
+        longest document; all of them joined, and cut into rows; or each in the first row with room for it,
+        the longest first.
+    length : int, optional
+        Tokens of a row; as many as the model takes unless given.
+    lengths : array of int, optional
+        Tokens of your documents, or of some of them. Unless given, those of the data set.
+    mean, sd : int, optional
+        In their place: mean and standard deviation of lengths that are lognormal.
+    pool : int
+        How many documents are sorted or packed at a time; fewer leave more padding.
+    """
+
+    strategy: str = fields.choice(*STRATEGIES)
+    length: Count | None = fields.count(None, shown="tokens of a row")
+    lengths: Unchecked = None
+    mean: Count | None = fields.count(None, shown="mean length")
+    sd: Count | None = fields.count(None, shown="spread of lengths")
+    pool: Count = fields.count(1000, shown="documents packed at a time")
+
+    def __post_init__(self) -> None:
+        ways = [self.lengths is not None, self.mean is not None, self.sd is not None]
+        if ways not in ([False] * 3, [True, False, False], [False, True, True]):
+            came = ", ".join(
+                name for name, given in zip(("lengths", "mean", "sd"), ways, strict=True) if given
+            )
+            raise InputError(
+                f"Lengths of documents are an array, or a mean and an sd, got {came}. Pass one or the other."
+            )
+        if self.lengths is not None and not isinstance(self.lengths, Lengths):
+            object.__setattr__(self, "lengths", given_lengths(positive_int(self.lengths, "Packing.lengths")))
+        super().__post_init__()
+        object.__setattr__(self, "named", {})
+
+    @property
+    def given_lengths(self) -> Lengths | None:
+        """The distribution that is given; None where that of the data set is meant."""
+        own: Lengths | None = self.lengths
+        return own if self.mean is None else lognormal_lengths(self.mean, self.sd)
+
+
+@dataclass(frozen=True, repr=False)
 class Samples(Part):
     """What is trained on, and what preparing a sample takes.
 
@@ -151,12 +223,10 @@ class Samples(Part):
     transfer : str or quantity [data], optional
         How a decoded sample crosses the link: as numbers of a type ("uint8", "float16", "float32"), which is
         that of the assumptions unless given, or in so many bytes.
-    device_time : quantity [time], optional
-        Accelerator time that input work takes for a sample in kernels, such as augmenting, or decoding where
-        the accelerator has no decoder for such files.
-    decoder_time : quantity [time], optional
-        What the accelerator's decoder takes for a sample, while its kernels compute:
-        ``Q_("1 img") / hardware.image_decode_rate`` where the catalogue knows that rate.
+    on_device : OnDevice
+        Input work that the accelerator does itself.
+    packing : Packing, optional
+        How documents of unequal length, which are these samples, become the rows that the model takes.
     jitter : Jitter
         How the worker's time scatters; read by `Pipeline.simulate`.
     source : object, optional
@@ -169,10 +239,8 @@ class Samples(Part):
     size: Amount | None = fields.quantity("B", None, sweepable=True, shown="sample size")
     cpu_time: Amount | None = fields.quantity("s", None, sweepable=True, shown="CPU time of a sample")
     transfer: Amount | None = fields.quantity("B", None, sweepable=True, shown="size on the link")
-    device_time: Amount | None = fields.quantity(
-        "s", None, zero=True, sweepable=True, shown="accelerator time of a sample"
-    )
-    decoder_time: Amount | None = fields.quantity("s", None, sweepable=True, shown="decoder time of a sample")
+    on_device: OnDevice = OnDevice()
+    packing: Packing | None = None
     jitter: Jitter = Jitter()
     source: Unchecked = None
     transforms: Unchecked = None

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..tables import TableRepr, cell, percent
-from ..units import Quantity, format_number
+from ..units import Q_, Quantity, format_number
 from .assumptions import COVERAGE
+from .packing import Rows
 from .resources import ACCELERATOR, LABELS
 
 # Stages for which the accelerator waits within its part of a step, and what they are called.
@@ -70,6 +71,8 @@ class Step(TableRepr):
         What is really read from storage, behind whatever binds.
     feasible : bool
     infeasible_reason : str
+    packed : Rows or None
+        What rows hold that documents are packed into; its `padding` is a share of the tokens computed on.
     """
 
     # One value, or an array where the pipeline is swept: that is Any, since no checker knows which.
@@ -92,6 +95,7 @@ class Step(TableRepr):
     actual_demand: Quantity
     feasible: bool | Any
     infeasible_reason: str
+    packed: Rows | None
     # What only a reader of the step wants, and needs other solves, is found when it is first shown.
     find_ranges: Callable[[], Ranges] = field(compare=False)
     find_remarks: Callable[[Step], tuple[str, ...]] = field(compare=False)
@@ -135,9 +139,33 @@ class Step(TableRepr):
         return f"{counted}: for the rest it waits for {awaited}."
 
     @property
+    def useful_tokens(self) -> Quantity | None:
+        """Tokens of documents that are trained on [token/time], without padding; None without `packed`."""
+        if self.packed is None:
+            return None
+        return Q_(self.throughput.m_as("sample/s") * self.packed.useful, "tokens/s")
+
+    @property
+    def spoken_padding(self) -> str:
+        """What is padding, and what is left; or empty."""
+        if self.packed is None:
+            return ""
+        share = (
+            ""
+            if np.ndim(self.packed.padding)
+            else f"{percent(self.packed.padding)} of the tokens are padding"
+        )
+        return f"{share or 'Without padding'}: {cell(self.useful_tokens)} are useful."
+
+    @property
     def note(self) -> str:
         """Below the table: why the step cannot run, what counts as busy, and what of it nobody measured."""
-        return " ".join(filter(None, (self.infeasible_reason, self.spoken_busy, *self.find_remarks(self))))
+        return " ".join(
+            filter(
+                None,
+                (self.infeasible_reason, self.spoken_busy, self.spoken_padding, *self.find_remarks(self)),
+            )
+        )
 
     @property
     def rows(self) -> list[list[str]]:

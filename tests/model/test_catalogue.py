@@ -38,7 +38,10 @@ NAMES = {
     "Storage": "HDD SATA_SSD NVMe_Gen3 NVMe_Gen4 NVMe_Gen5 EBS_gp3 EBS_gp3_max S3_connection NFS_10GbE",
     "Links": "PCIe3_x16 PCIe4_x16 PCIe5_x16 NVLink_C2C",
     "Models": "ResNet18 ResNet50 ResNet152 ViT_B16 UNet3D GPT2_small",
-    "Datasets": "ImageNet KiTS19 Medical5MB TokenisedText Cosmoflow",
+    "Datasets": (
+        "ImageNet KiTS19 Medical5MB OpenWebText OpenWebText_tiktoken WikipediaSequences TokenizedText "
+        "Cosmoflow LAION Kinetics400 LibriSpeech OpenImages_RetinaNet Flux Criteo_DLRM"
+    ),
 }
 
 
@@ -67,6 +70,8 @@ def test_every_fact_of_every_entry_has_a_sane_figure_and_says_where_it_comes_fro
             if unit == "count":
                 assert type(fact.value) is int, place
                 assert fact.value >= 1, place
+            elif unit == "counts":
+                assert (fact.value[0] >= 1, sorted(fact.value)) == (True, [*fact.value]), place
             elif unit == "word":
                 assert fact.value.isalnum(), place
             else:

@@ -46,7 +46,7 @@ from tests.rejected import (
 from tests.strategies import batch_sizes, pipelines, worker_counts, workers
 
 RESOURCE_OF = {stage.NAME: stage.RESOURCE.name for stage in STAGES}
-FULL = WALL.replace({"dataset.device_time": "0.01 ms"}, storage=Storage.NVMe_Gen4, link=Links.PCIe4_x16)
+FULL = WALL.replace({"dataset.on_device.time": "0.01 ms"}, storage=Storage.NVMe_Gen4, link=Links.PCIe4_x16)
 NEVER = 1 + 1e-9  # what rounding may add
 # A measured pipeline: 100 ms of the accelerator, and 50 ms of the CPU, for each batch.
 KNOWN = Pipeline(hardware="1000 img/s", batch_size=100, dataset=Samples(cpu_time="2 ms"), workers=4)
@@ -119,7 +119,7 @@ def test_speeding_up_a_stage_that_does_not_bind_changes_nothing(pipe, times):
         "CPU": cpu,
         "link": {"link": Q_(1000 * times, "GB/s")},
         "storage": {"storage": Q_(1000 * times, "GB/s")},
-        "decoder": {"dataset.decoder_time": None},
+        "decoder": {"dataset.on_device.decoder_time": None},
     }
     changes = [faster[name] for name in step.resource_times if name not in (step.bottleneck, "accelerator")]
     # Where workers read their samples themselves, a faster drive spares their time as well.
@@ -190,7 +190,7 @@ def shapes_of(step):
         {"storage": Q_([1, 7], "GB/s")},
         {"link": Q_([16, 32], "GB/s")},
         {"dataset.transfer": Q_([150528, 602112], "B")},
-        {"dataset.device_time": Q_([0, 0.1], "ms")},
+        {"dataset.on_device.time": Q_([0, 0.1], "ms")},
         {"hardware.rate": Q_([1000, 2000], "img/s")},
         {"hardware.step_overhead": Q_([0, 1], "ms")},
         {"dataset.cpu_time": Q_([1, 2], "ms"), "workers.cores": [[2], [4], [8]]},
@@ -228,10 +228,10 @@ def test_only_what_is_modeled_has_a_time_in_the_order_of_the_flow():
 
 
 def test_input_work_on_the_accelerator_adds_to_the_models_step_and_is_its_cause_if_it_takes_most():
-    step = WALL.solve({"dataset.device_time": "0.1 ms"})
+    step = WALL.solve({"dataset.on_device.time": "0.1 ms"})
     assert ms(step.resource_times["accelerator"]) == pytest.approx(11.743205 + 25.6, abs=1e-6)
     assert step.cause == "input"
-    assert WALL.solve({"dataset.device_time": "0.001 ms"}).cause == "compute"
+    assert WALL.solve({"dataset.on_device.time": "0.001 ms"}).cause == "compute"
 
 
 def test_a_pipeline_behind_8_workers_reads_2_gb_per_second_although_the_ceiling_asks_for_10_9():
@@ -264,8 +264,8 @@ def test_a_decoder_works_beside_the_kernels_and_kernels_that_decode_take_turns_w
     # 512 images of 0.12765 ms are 65.36 ms; the training step of 512 images is 55.38 ms under TUTORIAL.
     fed = WALL.replace(batch_size=512, phase="training", workers="50 GB/s")
     beside, inside = (
-        fed.solve({"dataset.decoder_time": "0.12765 ms"}),
-        fed.solve({"dataset.device_time": "0.12765 ms"}),
+        fed.solve({"dataset.on_device.decoder_time": "0.12765 ms"}),
+        fed.solve({"dataset.on_device.time": "0.12765 ms"}),
     )
     assert ms(beside.step_time) == pytest.approx(65.357, abs=1e-3)
     assert beside.bottleneck == "decoder"
@@ -316,7 +316,7 @@ TWO = {
     "dataset.transfer": ("1 KB", "uint8"),
     "link.pinned": (True, False),
     "link.overlaps": (True, False),
-    "dataset.device_time": ("1 ms", "2 ms"),
+    "dataset.on_device.time": ("1 ms", "2 ms"),
     "hardware.rate": ("100 img/s", "200 img/s"),
     "hardware.step_overhead": ("1 ms", "2 ms"),
     "hardware.host_time": ("1 ms", "2 ms"),
@@ -339,7 +339,7 @@ BEFORE = {
 
 @pytest.mark.parametrize("first", TWO)
 def test_no_field_takes_another_one_away_without_a_word(first):
-    whole = FULL.replace({"dataset.device_time": None}, assumptions=PUBLISHED)
+    whole = FULL.replace({"dataset.on_device.time": None}, assumptions=PUBLISHED)
     silent = set()
     for other in TWO.keys() - {first}:
         try:
@@ -384,7 +384,7 @@ def test_the_cost_of_a_step_comes_on_top_and_binds_with_the_accelerator():
 
 def test_the_rate_at_which_an_accelerator_decodes_is_what_decoding_on_it_costs():
     rate = Hardware.Cloud.A100.image_decode_rate
-    step = KNOWN.solve({"dataset.device_time": Q_("1 img") / rate})
+    step = KNOWN.solve({"dataset.on_device.time": Q_("1 img") / rate})
     assert ms(step.stage_times["input on device"]) == pytest.approx(12.765, abs=5e-4)
 
 
@@ -444,12 +444,12 @@ UNITS = {
     **dict.fromkeys(("Samples.size", "Samples.transfer"), "KB"),
     **dict.fromkeys(("Drive.of", "Link.of", "Cache.bandwidth"), "GB/s"),
     **dict.fromkeys(("Workers.rate", "Accelerator.rate"), "img/s"),
-    **dict.fromkeys(("Samples.device_time", "Samples.cpu_time", "Samples.decoder_time", "Drive.wait"), "ms"),
+    **dict.fromkeys(("OnDevice.time", "Samples.cpu_time", "OnDevice.decoder_time", "Drive.wait"), "ms"),
     **dict.fromkeys(("Accelerator.step_overhead", "Accelerator.host_time", "Workers.start_up"), "ms"),
     **dict.fromkeys(("Handover.worker", "Handover.way", "Handover.loop", "Jitter.slow_time"), "ms"),
 }
 MAY_BE_ZERO = {name for name, unit in UNITS.items() if unit == "ms"} - {
-    "Samples.cpu_time", "Samples.decoder_time",
+    "Samples.cpu_time", "OnDevice.decoder_time",
 }  # fmt: skip
 
 
@@ -484,7 +484,8 @@ def test_a_pipeline_is_changed_only_in_a_copy_and_is_equal_to_one_like_it():
 
 def test_a_pipeline_shows_its_fields_in_one_line():
     assert repr(FULL.replace({"dataset.size": "5 MB"}, batch_size=64, assumptions=PUBLISHED)) == (
-        'Pipeline(model=Models.ResNet50, batch_size=64, dataset=Samples(size="5 MB", device_time="0.01 ms"), '
+        'Pipeline(model=Models.ResNet50, batch_size=64, dataset=Samples(size="5 MB", '
+        'on_device=OnDevice("0.01 ms")), '
         "storage=Storage.NVMe_Gen4, link=Links.PCIe4_x16, hardware=Hardware.Cloud.A100, "
         "assumptions=PUBLISHED)"
     )

@@ -30,6 +30,13 @@ _CAUSES = {
     "overhead": ("fixed overhead", "a larger batch spreads that over more samples"),
     "input": ("input work that was moved onto it", "some may be better left to the CPU"),
 }
+# How documents become rows; the last mixes two of them in a row.
+_STRATEGIES = {
+    "padded": "With each document in a row of its own",
+    "sorted": "Sorted by length",
+    "first-fit": "Packed first-fit",
+    "split": "Joined and cut",
+}
 _LESS = "Prepare less for each sample, or do it ahead of the training or on the accelerator."
 _FEWER_WAITS = "Read several samples with each request or keep them in memory, so that the workers wait less."
 
@@ -74,7 +81,8 @@ def explain(pipeline: Description, *, advice: bool = True) -> str:
     elif step.bottleneck == ACCELERATOR.name:
         tell = _fed
     sentences = tell(pipeline, step, _ONE if pipeline.hardware.count == 1 else _SEVERAL)
-    sentences = (*sentences, pipeline.foreign_samples, pipeline.foreign_rate) if advice else sentences[:1]
+    foreign = pipeline.foreign_samples, pipeline.foreign_rate
+    sentences = (*sentences, _padding(pipeline, step), *foreign) if advice else sentences[:1]
     memory = "" if step.feasible else f"{step.infeasible_reason} What follows assumes enough memory."
     return " ".join(filter(None, (memory, *sentences)))
 
@@ -196,7 +204,9 @@ def _for_storage(pipeline: Description, step: Step, of: _Words) -> tuple[str, ..
     cached = float(pipeline.numbers["cached_fraction"] or 0)
     of_store = getattr(drive.of, "path", "") == Storage.S3_connection.path
     remedies: dict[str, Mapping[str, Unchecked]] = {
-        "store fewer bytes for each sample": {"dataset.size": pipeline.size / 2},
+        "store fewer bytes for each sample": {
+            "dataset.size": pipeline.size / (2 * pipeline.numbers["documents"])
+        },
         "read several samples with each request (samples_per_request)": {
             "storage.samples_per_request": 2 * drive.samples_per_request
         },
@@ -280,6 +290,29 @@ def _time_without_waits(pipeline: Description, step: Step) -> Quantity | None:
         return None
     at_once = {"storage": None if drive.of is None else drive.replace(wait=None)}
     return pipeline.solve(at_once).resource_times[CPU.name] if _helps(pipeline, step, at_once) else None
+
+
+def _padding(pipeline: Description, step: Step) -> str:
+    """Return what padding takes of the useful tokens, where another strategy brings noticeably more."""
+    if (
+        step.useful_tokens is None
+        or step.packed is None
+        or step.bottleneck not in (ACCELERATOR.name, LINK.name)
+    ):
+        return ""
+    now, found = step.useful_tokens.m_as("tokens/s"), {}
+    for strategy, words in _STRATEGIES.items():
+        tried = pipeline.solve({"dataset.packing.strategy": strategy}).useful_tokens
+        if tried is not None and exceeds(tried.m_as("tokens/s"), 1.05 * now):
+            found[words] = format_number(tried.m_as("tokens/s"))
+    if not found:
+        return ""
+    (words, rate), *others = found.items()
+    return (
+        f"Padding is {percent(step.packed.padding)} of the tokens, which leaves {format_number(now)} useful "
+        f"tokens/s. {words} they would be "
+        f"{', '.join([rate, *(f'{words.lower()} {rate}' for words, rate in others)])}."
+    )
 
 
 def _helps(pipeline: Description, step: Step, changes: Mapping[str, Unchecked]) -> bool:

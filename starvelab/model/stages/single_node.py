@@ -255,6 +255,7 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         accelerator_rate: Number | None,
         framework: str | None,
         compiled: bool,
+        row_share: Number = 1,
     ) -> SingleNodeInputs:
         """The formula's numbers from the fields of a pipeline."""
         if model is None or hardware is None:
@@ -265,7 +266,7 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
                     f"{' and no '.join(missing)}. Pass model=Models.ResNet50, hardware=Hardware.Cloud.A100, "
                     'or the rate, such as "2470 img/s".'
                 )
-            return SingleNodeInputs(GIVEN, accelerator_rate)
+            return SingleNodeInputs(GIVEN, _for_rows(accelerator_rate, row_share))
         a, training = self.assumptions.numbers, (phase or self.assumptions.phase) == "training"
         passes, peak = a["training_factor"] if training else 1.0, _peak(hardware, precision)
         work = model.number(a["macs_field"], model.number("macs_forward")) * a["flop_per_mac"] * passes
@@ -279,9 +280,9 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         if time is None:
             basis, rate = "peak x efficiency", None
             step = StepInputs(
-                arithmetic=work,
+                arithmetic=row_share * work,
                 speed=peak * a["efficiency"],
-                traffic=weights * a["activation_traffic"],
+                traffic=row_share * weights * a["activation_traffic"],
                 weights=weights,
                 bandwidth=bandwidth,
                 overhead=launches * a["overhead_per_layer"] + a["overhead_per_step"],
@@ -292,7 +293,7 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
             basis, rate = time.basis, time.rate
             own, assumed = (launch_time(*of).number for of in ((time.framework, hardware.path), LAUNCHES_OF))
             launch = launches * a["overhead_per_layer"] * own / assumed + a["overhead_per_step"]
-            off = a["extrapolated_time"] if rate is None else 1.0
+            off = row_share * (a["extrapolated_time"] if rate is None else 1.0)
             step = StepInputs(
                 arithmetic=off * time.arithmetic,
                 speed=1.0,
@@ -306,7 +307,7 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         if accelerator_rate is not None:
             basis, rate = GIVEN, accelerator_rate
         memory = self._memory(model, hardware, precision, training)
-        return SingleNodeInputs(basis, rate, step, work, peak, memory)
+        return SingleNodeInputs(basis, _for_rows(rate, row_share), step, row_share * work, peak, memory)
 
     def _sample_time(
         self, model: Entry, hardware: Entry, precision: str, phase: str, framework: str | None
@@ -348,6 +349,13 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         if inputs.step.in_turn:
             work = (compute + memory if inputs.rate is None else Line(0, 1 / inputs.rate),)
         return Cost((*work, overhead) if inputs.step.hidden else tuple(line + overhead for line in work))
+
+
+def _for_rows(rate: Number, share: Number) -> Number:
+    """Return a rate of full rows, or the time of a step of them, for rows of that share of their length."""
+    if isinstance(rate, StepTime):
+        return StepTime(rate.seconds * share)
+    return None if rate is None else rate / share
 
 
 def _peak(hardware: Entry, precision: str) -> Number:

@@ -168,6 +168,7 @@ class TransformationModel(StageModel[TransformationInputs]):
         accelerators: Number = 1,
         samples: Entry | None = None,
         images: bool = True,
+        documents: Number = 1,
     ) -> TransformationInputs:
         """The formula's numbers from the fields of a pipeline."""
         for name, value in (("Samples.cpu_time", cpu_time), ("Drive.wait", read_wait)):
@@ -184,6 +185,7 @@ class TransformationModel(StageModel[TransformationInputs]):
         if cores is None and hardware is not None and self.assumptions.numbers["host_cores"]:
             for_each = hardware.number("host_cores")
             cores = None if for_each is None else for_each * accelerators
+        stored = None if stored is None else stored / documents
         if cpu_time is not None:
             amount, rate = cpu_time, 1
         elif cpu_throughput is not None:
@@ -193,7 +195,7 @@ class TransformationModel(StageModel[TransformationInputs]):
         else:
             amount, rate, _ = worker_time(self.assumptions, stored, samples, images, kind)
         return TransformationInputs(
-            amount=amount,
+            amount=amount * documents,
             rate=rate,
             workers=None if cpu_throughput is not None else workers,
             cores=cores,

@@ -18,7 +18,7 @@ from starvelab.model.resources import ACCELERATOR, CPU, STORAGE
 
 NAME = "{http://www.w3.org/2000/svg}"
 PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
-DALI = PIPE.replace({"dataset.device_time": "0.12765 ms"}, workers="50 GB/s", phase="training").replace(
+DALI = PIPE.replace({"dataset.on_device.time": "0.12765 ms"}, workers="50 GB/s", phase="training").replace(
     batch_size=512
 )
 FULL = PIPE.replace(storage=Storage.NVMe_Gen4, link=Hardware.Cloud.A100)

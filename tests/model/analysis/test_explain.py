@@ -174,7 +174,7 @@ SAID = {
         "... is arithmetic: lower precision or a faster ...",
     ),
     "DALI with its price": (
-        FAST.replace({"dataset.device_time": "0.1 ms"}),
+        FAST.replace({"dataset.on_device.time": "0.1 ms"}),
         "... The largest part of each step is input work that was moved onto it: some may be better left to "
         "the CPU. The accelerator would have to be 13.6 times as fast before the CPU binds.",
     ),

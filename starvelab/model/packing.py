@@ -1,0 +1,139 @@
+"""How documents of unequal length become rows of one length, and how much of these is padding.
+
+Useful tokens are those of documents: tokens that are computed on, times one less the share of padding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil, log1p, sqrt
+from statistics import NormalDist
+
+import numpy as np
+
+from ..units import Number, Unchecked
+from .catalogue import Entry
+
+STRATEGIES = ("padded", "sorted", "split", "first-fit")
+_PARTS = 1000
+# Documents that are drawn for it, or one pool where that has more; packing takes longer than sorting.
+_DRAWN = {"sorted": 100_000, "first-fit": 10_000}
+
+
+class Lengths(tuple[float, ...]):
+    """Lengths of documents [tokens], ascending: the means of so many equal parts of all of them."""
+
+    @property
+    def mean(self) -> float:
+        """Their mean [tokens]."""
+        return sum(self) / len(self)
+
+    def __repr__(self) -> str:
+        return f"<lengths of {self.mean:.4g} tokens on average>"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a row holds on average, in tokens unless it says otherwise."""
+
+    documents: Number  # how many, or which part of one
+    useful: Number  # of documents
+    computed: Number  # with padding
+    length: int  # of the longest row, as the model takes it
+
+    @property
+    def padding(self) -> Number:
+        """Share of what is computed on that belongs to no document."""
+        return 1 - self.useful / self.computed
+
+
+def given_lengths(lengths: Unchecked) -> Lengths:
+    """Return the distribution of an array of lengths, each of them as likely."""
+    ascending = np.sort(np.asarray(lengths, dtype=float))
+    return _parts(np.linspace(0, 1, len(ascending) + 1), np.append(0, np.cumsum(ascending)) / len(ascending))
+
+
+@lru_cache
+def _quantile_lengths(quantiles: tuple[int, ...]) -> Lengths:
+    """Return a distribution by lengths at equal steps from the shortest to the longest, straight between."""
+    ends = np.asarray(quantiles, dtype=float)
+    return given_lengths(np.interp((np.arange(_PARTS) + 0.5) / _PARTS, np.linspace(0, 1, len(ends)), ends))
+
+
+@lru_cache
+def lognormal_lengths(mean: float, sd: float) -> Lengths:
+    """Return a lognormal distribution by its mean and standard deviation."""
+    sigma, normal, shares = sqrt(log1p((sd / mean) ** 2)), NormalDist(), np.linspace(0, 1, _PARTS + 1)
+    # Documents up to the quantile p hold this share of all tokens.
+    held = [0.0, *(normal.cdf(normal.inv_cdf(p) - sigma) for p in shares[1:-1]), 1.0]
+    return _parts(shares, mean * np.array(held))
+
+
+def lengths_of(documents: Entry, strategy: str) -> Lengths | None:
+    """Return the lengths of a data set's documents, as far as a strategy needs them; None if nobody knows."""
+    facts = documents.facts
+    if "token_quantiles" in facts:
+        return _quantile_lengths(facts["token_quantiles"].value)
+    if {"tokens", "tokens_sd"} <= set(facts):
+        return lognormal_lengths(documents.needed("tokens"), documents.needed("tokens_sd"))
+    return given_lengths([documents.needed("tokens")]) if "tokens" in facts and strategy == "split" else None
+
+
+def _parts(shares: np.ndarray, held: np.ndarray) -> Lengths:
+    """Return the mean length of equal parts, from the tokens that each share of the documents holds."""
+    return Lengths((_PARTS * np.diff(np.interp(np.linspace(0, 1, _PARTS + 1), shares, held))).tolist())
+
+
+def rows_of(lengths: Lengths, length: int, strategy: str, pool: int, batch: Number) -> Rows:
+    """Return what rows hold; of sorted ones that depends on the size of a batch, which may be an array."""
+    if strategy != "sorted":
+        return _rows(lengths, length, strategy, pool, 1)
+    sizes = np.asarray(batch)
+    found = [_rows(lengths, length, strategy, pool, int(size)) for size in sizes.flat]
+    useful, computed = (
+        np.reshape([getattr(one, name) for one in found], sizes.shape)[()] for name in ("useful", "computed")
+    )
+    return Rows(1.0, useful, computed, length)
+
+
+@lru_cache(maxsize=1024)
+def _rows(lengths: Lengths, length: int, strategy: str, pool: int, batch: int) -> Rows:
+    """Return what rows hold on average.
+
+    padded
+        A row is one document, and padding up to its length.
+    sorted
+        A pool of documents is sorted and cut into batches, and each row padded to the longest of its batch:
+        a batch costs what its longest document does. A pool of one batch is that without sorting.
+    split
+        Documents are joined and cut into rows, which takes no padding.
+    first-fit
+        Documents of a pool, the longest first, each into the first row that has room for it.
+
+    What a document has beyond a row is cut off, and of first-fit fills rows of its own.
+    """
+    every = np.array(lengths)
+    mean, useful = lengths.mean, float(np.minimum(every, length).mean())
+    if strategy == "split":
+        return Rows(length / mean, float(length), float(length), length)
+    if strategy == "padded":
+        return Rows(1.0, useful, float(length), length)
+    # Pools are drawn, always the same: what is left over in one has no formula.
+    count = batch * ceil(pool / batch)
+    pools = np.rint(np.random.default_rng(0).choice(every, (ceil(_DRAWN[strategy] / count), count)))
+    pools = np.maximum(pools, 1)
+    if strategy == "sorted":
+        kept = np.sort(np.minimum(pools, length)).reshape(-1, batch)
+        return Rows(1.0, useful, useful * float(kept[:, -1].mean() / kept.mean()), length)
+    rows = sum(float(np.sum(one // length)) + _first_fit(np.sort(one % length), length) for one in pools)
+    useful = float(pools.sum()) / rows
+    return Rows(useful / mean, useful, float(length), length)
+
+
+def _first_fit(lengths: np.ndarray, length: int) -> int:
+    """Count the rows that ascending lengths fill, the longest first."""
+    room = np.full(len(lengths), length)
+    for one in lengths[::-1]:
+        room[np.argmax(room >= one)] -= one
+    return int(np.count_nonzero(room < length))
