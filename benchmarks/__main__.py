@@ -27,6 +27,7 @@ USUAL = (
     "moving",
     "validation",
     "own_loader",
+    "loop",
     "diagnose",
     "watch",
     "grading",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from math import inf
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -18,7 +17,7 @@ from .model.analysis._point import one_point
 from .model.analysis._range import ranges_of
 from .model.description import Description
 from .model.parts import Accelerator, Part, Workers
-from .model.resources import ACCELERATOR, CPU, DECODER, LINK, STORAGE
+from .model.resources import ACCELERATOR, CPU, DECODER, LINK, LOOP, STORAGE
 from .model.solver import solve
 from .model.stages import SerializedCopyModel
 from .model.step import Step
@@ -79,7 +78,8 @@ class Pipeline(Description):
             self.inputs,
             self.shape,
             overlap=not self.in_turn,
-            in_flight=self.hardware.in_flight if self.alone else inf,
+            in_flight=self.hardware.in_flight,
+            alone=self.alone,
             packed=self.packed,
             find_ranges=partial(ranges_of, self),
             find_remarks=self._remarks,
@@ -221,7 +221,7 @@ class Pipeline(Description):
             read_ahead=ahead,
             cached_share=1 - chance,
             handover_way=_ms(handover, "way"),
-            handover_loop=_ms(handover, "loop"),
+            handover_loop=ms.get(LOOP.name, 0.0),
         )
 
     @classmethod

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from hypothesis import strategies as st
 
 from starvelab import (
@@ -80,8 +82,14 @@ samples = _given(
     on_device=on_device,
 )
 slow_samples = _given(Samples, "cpu_time", cpu_time=quantities(0.01, 200, "ms"), size=sample_sizes)
+handovers = _given(Handover, worker=times, loop=times, objects=st.integers(1, 200))
 workers = _given(
-    Workers, "count", count=worker_counts, cores=st.integers(1, 64), handover=_given(Handover, worker=times)
+    Workers,
+    "count",
+    count=worker_counts,
+    cores=st.integers(1, 64),
+    handover=handovers,
+    prefetch=st.integers(1, 3),
 )
 rated_workers = st.builds(Workers, worker_counts, rate=supply_rates)
 supplies = quantities(10, 60_000, "MB/s") | quantities(10, 60_000, "img/s")
@@ -93,6 +101,7 @@ devices = _given(
     count=st.sampled_from([1, 2, 8]),
     rate=quantities(1, 50_000, "img/s"),
     step_overhead=quantities(0, 50, "ms"),
+    in_flight=st.sampled_from([1, 2, 3, inf]),
 )
 
 

@@ -26,7 +26,7 @@ from starvelab import (
 from starvelab.measure import SimulatedClock
 from starvelab.model.packing import STRATEGIES
 from tests.rejected import message, not_positive
-from tests.strategies import pipelines, quantities
+from tests.strategies import handovers, pipelines, quantities
 
 SLOW = Pipeline(hardware="20 ms", batch_size=32, dataset=Samples(cpu_time="1.5625 ms"), workers=2)
 
@@ -44,7 +44,15 @@ def in_the_long_run(pipeline, **options):
 
 @settings(max_examples=500)
 @given(
-    pipelines(workers=st.builds(Workers, st.integers(0, 24), cores=st.integers(1, 32))),
+    pipelines(
+        workers=st.builds(
+            Workers,
+            st.integers(0, 24),
+            cores=st.integers(1, 32),
+            handover=handovers,
+            prefetch=st.integers(1, 3),
+        )
+    ),
     st.none() | st.builds(Packing, st.sampled_from(STRATEGIES), mean=st.just(600), sd=st.just(700)),
 )
 def test_solving_and_simulating_come_to_one_rate(pipeline, packing):
@@ -71,7 +79,6 @@ def test_each_field_that_only_a_simulation_reads_changes_it():
     for changes in (
         {"workers.prefetch": 1},
         {"workers.handover.way": "100 ms"},
-        {"workers.handover.loop": "30 ms"},
         {"workers.start_up": "1 s"},
         {"hardware.in_flight": 1},
         {"dataset.jitter.spread": 0.5},
@@ -157,7 +164,12 @@ def milliseconds(highest, lowest=0):
         batch_size=st.integers(1, 64),
         dataset=st.builds(Samples, size=st.just("1 MB"), cpu_time=milliseconds(20, 1)),
         storage=st.none() | st.builds(Drive, quantities(50, 2000, "MB/s"), read_ahead=st.just(False)),
-        workers=st.builds(Workers, st.integers(0, 8), prefetch=st.integers(1, 4)),
+        workers=st.builds(
+            Workers,
+            st.integers(0, 8),
+            prefetch=st.integers(1, 4),
+            handover=st.builds(Handover, loop=milliseconds(100)),
+        ),
         link=st.none() | st.builds(Link, quantities(0.1, 4, "GB/s"), overlaps=st.booleans()),
         hardware=st.builds(
             Accelerator, rate=milliseconds(300, 10), in_flight=st.sampled_from([1, 2, 3, inf])

@@ -106,6 +106,8 @@ class Session:
         """One batch: get it, copy it, use it."""
         asked = time.monotonic()
         delivery = self.loader.next() if self.rung < HOST_BATCH else NOT_PREPARED._replace(array=self.kept)
+        if self.setup.loop_time:
+            time.sleep(self.setup.loop_time)
         received = time.monotonic()
         self.device.take(delivery.array, resident=self.rung == DEVICE_BATCH)
         # Without the batch itself: it may stand in a slot that is written again.

@@ -51,6 +51,7 @@ class Setup:
     prefetch: int = 2
     in_order: bool = True
     pinned: bool = True
+    loop_time: float = 0.0  # seconds that the training loop spends on a batch before it is copied
     storage: VirtualStorage | None = None
     link: VirtualLink | None = None
     device: Device = NO_STEP
@@ -130,6 +131,7 @@ def setup_of(pipeline: Description, *, needs_samples: bool = True) -> Setup:
         kind="torch" if own else workers.kind or "threads",
         prefetch=int(workers.prefetch),
         in_order=workers.in_order,
+        loop_time=float(cast(float, workers.handover.numbers["loop"] or 0)),
         pinned=link.pinned if link is not None else getattr(samples, "pinned", True),
         storage=_storage(pipeline),
         link=_link(pipeline),

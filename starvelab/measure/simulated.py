@@ -142,6 +142,7 @@ class SimulatedClock:
             prefetch=setup.prefetch,
             in_order=setup.in_order,
             prepare_time=crowding * float(work + handover),
+            handover_loop=1e3 * setup.loop_time,
             spread=self.jitter,
             slow_share=self.straggler_share if rung == 0 else 0.0,
             slow_time=float(Q_(self.straggler_time).m_as("ms")),

@@ -324,14 +324,21 @@ class Handover(Part):
     way : quantity [time]
         How long it is under way: that delays the batch, and keeps no worker from the next one.
     loop : quantity [time]
-        What the training loop itself spends on receiving it.
+        What the training loop's own thread spends on it, such as packing it: that overlaps with the
+        accelerator as far as steps may be in flight. On receiving too, unless `objects` says what this takes.
+    objects : int or array, optional
+        How many tensors a batch is. Receiving them takes the loop what was measured for each object and each
+        byte.
     """
 
     worker: Amount | None = fields.quantity(
         "s", None, zero=True, sweepable=True, stage="handover_time", shown="handing over, worker"
     )
     way: Amount | None = fields.quantity("s", None, zero=True, shown="handing over, on the way")
-    loop: Amount | None = fields.quantity("s", None, zero=True, shown="handing over, loop")
+    loop: Amount | None = fields.quantity(
+        "s", None, zero=True, sweepable=True, stage="loop_time", shown="handing over, loop"
+    )
+    objects: Count | None = fields.count(None, sweepable=True, shown="objects of a batch")
 
 
 @dataclass(frozen=True, repr=False)

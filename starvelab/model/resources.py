@@ -24,6 +24,18 @@ class Resource:
 
 STORAGE = Resource("storage", "storage", "reading", "read", "#D55E00", "black", "..", "-.", shared=True)
 CPU = Resource("CPU", "the CPU", "preparing", "prepared", "#0072B2", "white", "//", "--", shared=True)
+# One thread, which receives each batch and works on it before the accelerator gets it.
+LOOP = Resource(
+    "loop",
+    "the training loop",
+    "handling",
+    "handled",
+    "#9467BD",
+    "black",
+    "--",
+    (0, (3, 1, 1, 1)),
+    shared=False,
+)
 LINK = Resource("link", "the link", "copying", "copied", "#CC79A7", "black", "xx", ":", shared=False)
 # The accelerator's own hardware for JPEGs or video, which works beside its kernels.
 DECODER = Resource(
@@ -35,11 +47,11 @@ ACCELERATOR = Resource(
 
 # In the order in which a sample meets them, which is the order that people expect in a table or a picture.
 RESOURCES: Mapping[str, Resource] = MappingProxyType(
-    {resource.name: resource for resource in (STORAGE, CPU, LINK, DECODER, ACCELERATOR)}
+    {resource.name: resource for resource in (STORAGE, CPU, LOOP, LINK, DECODER, ACCELERATOR)}
 )
 DISPLAY_ORDER = tuple(RESOURCES)
 # In a tie the resource that is named first binds: the accelerator, since a tie starves nobody.
-TIE_ORDER = (ACCELERATOR.name, CPU.name, STORAGE.name, LINK.name, DECODER.name)
+TIE_ORDER = (ACCELERATOR.name, CPU.name, STORAGE.name, LINK.name, DECODER.name, LOOP.name)
 # How a sentence calls a resource, and no resource at all.
 LABELS: Mapping[str, str] = MappingProxyType(
     {"": "nothing", **{resource.name: resource.label for resource in RESOURCES.values()}}

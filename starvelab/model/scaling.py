@@ -60,6 +60,8 @@ class LoaderKind:
     name: str
     scaling: WorkerScaling
     worker_rate: Number | None  # samples per second of one, where it differs from that of the assumptions
+    object_time: Number  # seconds of the training loop for each object of a batch
+    byte_time: Number  # and for each byte
     facts: dict[str, Fact]
 
 
@@ -74,6 +76,6 @@ def loader_kinds() -> dict[str, LoaderKind]:
     for name, table in read_data("loaders").items():
         facts = {key: Fact(**row) for key, row in table.items()}
         values = {key: fact.value for key, fact in facts.items()}
-        rate = values.pop("worker_rate", None)
-        kinds[name] = LoaderKind(name, WorkerScaling(**values), rate, facts)
+        own = {key: values.pop(key, None) for key in ("worker_rate", "object_time", "byte_time")}
+        kinds[name] = LoaderKind(name, WorkerScaling(**values), **own, facts=facts)
     return {**kinds, "torch": kinds["processes"]}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import reduce
-from math import inf
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from ..units import Q_, Number, Quantity
 from .assumptions import Assumptions
 from .cost import Cost, Inputs, argmax, as_float, name_of_largest
-from .resources import ACCELERATOR, CPU, DECODER, DISPLAY_ORDER, LINK, TIE_ORDER
+from .resources import ACCELERATOR, CPU, DECODER, DISPLAY_ORDER, LINK, LOOP, STORAGE, TIE_ORDER
 from .stages import STAGES, DeviceInputModel, SingleNodeModel, StepOverheadModel
 from .stages.single_node import SingleNodeInputs, fits, launch_wait, parts
 from .step import Step
@@ -51,11 +50,12 @@ def solve(
     *,
     overlap: bool,
     in_flight: float,
+    alone: bool,
     **shown: Any,
 ) -> Step:
     """Time a step of these numbers and inputs of stages, in the shape of what is swept.
 
-    `in_flight` is how many batches a loop without workers can have under way; infinite where it has workers.
+    `in_flight` is how many steps the training loop may have unfinished, and `alone` is it without workers.
     What is `shown` besides is passed on to the step.
     """
     batch, accelerators = numbers["batch_size"], numbers["accelerators"]
@@ -67,10 +67,8 @@ def solve(
     waits = sum(time for name, time in stages.items() if not _STAGES[name].BUSY)
     own = resources[ACCELERATOR.name] - waits - launch_wait(model, batch)
     step = reduce(np.maximum if overlap else np.add, resources.values())
-    if in_flight < inf:
-        behind = np.maximum(resources.get(LINK.name, 0.0), resources.get(DECODER.name, 0.0))
-        round_trip = resources[CPU.name] + behind + resources[ACCELERATOR.name]
-        step = np.maximum(step, round_trip / in_flight)
+    if overlap:
+        step = _waiting(step, resources, numbers, in_flight=in_flight, alone=alone)
     # Rounding must not turn a tie into a bottleneck: favor earlier resources by a part in 10^12.
     favor = 1 + 1e-12 * np.arange(len(resources), 0, -1)
     ranked = [time * factor for time, factor in zip(resources.values(), favor, strict=True)]
@@ -103,6 +101,31 @@ def solve(
         infeasible_reason=reason,
         **shown,
     )
+
+
+def _waiting(
+    step: Number,
+    resources: Mapping[str, Number],
+    numbers: Mapping[str, Number],
+    *,
+    in_flight: float,
+    alone: bool,
+) -> Number:
+    """The step where parts that would overlap wait, since few steps or batches may be under way."""
+    loop = resources.get(LOOP.name, 0.0)
+    if alone or LOOP.name in resources or DECODER.name in resources:
+        # One thread does what stands in front of the copy, and waits for a step that is too far behind.
+        thread = loop + (resources[CPU.name] if alone else 0.0)
+        behind = np.maximum(resources.get(LINK.name, 0.0), resources.get(DECODER.name, 0.0))
+        step = np.maximum(
+            step, np.maximum(thread, (thread + behind + resources[ACCELERATOR.name]) / in_flight)
+        )
+    if not alone and (LOOP.name in resources or numbers["prefetch"] == 1):
+        # A batch is ordered when the loop has received one of the same worker.
+        count = 1 if numbers["cpu_throughput"] is not None else numbers["workers"]
+        ahead = resources.get(STORAGE.name, 0.0) if numbers["read_ahead"] else 0.0
+        step = np.maximum(step, (resources[CPU.name] + (ahead + loop) / count) / numbers["prefetch"])
+    return step
 
 
 def _cause(model: SingleNodeInputs, stages: Mapping[str, Number], batch: Number) -> Number:

@@ -15,6 +15,7 @@ drives: {"EBS_gp3":{"name":"Amazon EBS gp3, as delivered","bandwidth":131072000.
 resources: [
   {"name":"storage","label":"storage","color":"#D55E00","ink":"black","hatch":".."},
   {"name":"CPU","label":"the CPU","color":"#0072B2","ink":"white","hatch":"//"},
+  {"name":"loop","label":"the training loop","color":"#9467BD","ink":"black","hatch":"--"},
   {"name":"link","label":"the link","color":"#CC79A7","ink":"black","hatch":"xx"},
   {"name":"decoder","label":"the decoder","color":"#808080","ink":"black","hatch":"\\\\"},
   {"name":"accelerator","label":"the accelerator","color":"#009E73","ink":"black","hatch":""},

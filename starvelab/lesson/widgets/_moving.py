@@ -175,6 +175,7 @@ def rule_of(pipeline: Pipeline) -> Data:
         "prefetch": pipeline.workers.prefetch if isinstance(pipeline.workers, Workers) else 2,
         "in_flight": limit if isfinite(limit) else None,
         "in_turn": pipeline.in_turn,
+        "reads_ahead": pipeline.numbers["read_ahead"],
         "alone": pipeline.alone,
     }
 

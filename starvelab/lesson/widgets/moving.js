@@ -7,7 +7,7 @@
 // --- the rule: stages on one resource add, the slowest resource sets the step -------------------------------------------
 
 // In a tie the first of them binds: a tie starves nobody.
-const TIE_ORDER = ["accelerator", "CPU", "storage", "link", "decoder"];
+const TIE_ORDER = ["accelerator", "CPU", "storage", "link", "decoder", "loop"];
 const longest = (pieces, batch) => Math.max(...pieces.map(([fixed, each]) => fixed + each * batch));
 
 // How many times one worker's rate so many workers reach on so many cores.
@@ -36,9 +36,13 @@ export function solve(rule, setting) {
   if (rule.preparing) times.CPU = (times.CPU ?? 0) + prepareTime(rule.preparing, setting);
   const all = Object.values(times), slowest = Math.max(...all);
   let step = rule.in_turn ? all.reduce((sum, one) => sum + one, 0) : slowest;
-  if (rule.alone && rule.in_flight) {
-    const behind = Math.max(times.link ?? 0, times.decoder ?? 0);
-    step = Math.max(step, (times.CPU + behind + times.accelerator) / rule.in_flight);
+  if (!rule.in_turn && (rule.alone || times.loop || times.decoder)) {
+    const thread = (times.loop ?? 0) + (rule.alone ? times.CPU : 0), behind = Math.max(times.link ?? 0, times.decoder ?? 0);
+    step = Math.max(step, thread, (thread + behind + times.accelerator) / (rule.in_flight ?? Infinity));
+  }
+  if (!rule.in_turn && !rule.alone && (times.loop || rule.prefetch === 1)) {
+    const lanes = rule.preparing ? setting.workers : 1, ahead = rule.reads_ahead ? times.storage ?? 0 : 0;
+    step = Math.max(step, (times.CPU + (ahead + (times.loop ?? 0)) / lanes) / rule.prefetch);
   }
   const bottleneck = TIE_ORDER.find((name) => times[name] >= slowest * (1 - 1e-12));
   return { times, step, bottleneck, waits, utilization: (times.accelerator - waits) / step };
@@ -47,7 +51,7 @@ export function solve(rule, setting) {
 // A run of these times: `settled` batches after those with which the queue fills. As recurrence.py, without chance.
 export function follow({ times }, { workers, prefetch = 2, in_flight: depth, in_turn = false }, settled = 0) {
   const lanes = in_turn ? 1 : workers, ahead = lanes * prefetch, inFlight = depth ?? Infinity;
-  const [cpu, read, link, decoder] = ["CPU", "storage", "link", "decoder"].map((name) => 1e3 * (times[name] ?? 0));
+  const [cpu, read, loop, link, decoder] = ["CPU", "storage", "loop", "link", "decoder"].map((name) => 1e3 * (times[name] ?? 0));
   const copy = in_turn ? link + decoder : Math.max(link, decoder), take = 1e3 * times.accelerator;
   const first = 2 * ahead, shown = settled || lanes * Math.max(4, Math.ceil(48 / lanes));
   const count = first + shown + ahead, run = Object.fromEntries(COLUMNS.map((name) => [name, []]));
@@ -60,7 +64,7 @@ export function follow({ times }, { workers, prefetch = 2, in_flight: depth, in_
     run.read_done[j] = run.read_start[j] + read;
     run.prepare_start[j] = Math.max(at("prepared", j - lanes), asked, in_turn ? 0 : run.read_done[j]);
     run.prepared[j] = run.prepare_start[j] + (in_turn ? read + cpu : cpu * lanes);
-    run.received[j] = Math.max(run.prepared[j], host(j - 1));
+    run.received[j] = Math.max(run.prepared[j], host(j - 1)) + loop;
     run.copy_start[j] = Math.max(run.received[j], at("copied", j - 1));
     run.copied[j] = run.copy_start[j] + copy;
     run.step_start[j] = Math.max(run.copied[j], at("step_end", j - 1));
@@ -171,7 +175,7 @@ export function scene(run, t, now, places) {
 
 // --- the picture --------------------------------------------------------------------------------------------------------
 
-const HATCHES = { "": "", "..": "M2 2h1.6M6 6h1.6", "//": "M-1 5L5 -1M3 9L9 3", "xx": "M0 0L8 8M8 0L0 8", "\\\\": "M-1 3L5 9M3 -1L9 5" };
+const HATCHES = { "": "", "--": "M0 4H8", "..": "M2 2h1.6M6 6h1.6", "//": "M-1 5L5 -1M3 9L9 3", "xx": "M0 0L8 8M8 0L0 8", "\\\\": "M-1 3L5 9M3 -1L9 5" };
 export const STYLE = `
 .sl-moving { --sl-soft: color-mix(in srgb, currentColor 14%, transparent); position: relative; max-width: 800px; }
 .sl-moving svg { display: block; width: 100%; font-size: 13px; fill: currentColor; }

@@ -10,8 +10,10 @@ from ...units import Q_, Quantity, Unchecked, format_number, format_quantity, ha
 from ..cost import exceeds
 from ..description import Description
 from ..groups import Storage
-from ..resources import ACCELERATOR, CPU, DECODER, LABELS, LINK, RESOURCES, STORAGE, capitalized
+from ..parts import Workers
+from ..resources import ACCELERATOR, CPU, DECODER, LABELS, LINK, LOOP, RESOURCES, STORAGE, capitalized
 from ..stages import SerializedCopyModel, SingleNodeModel
+from ..stages.loop import LoopInputs, LoopModel
 from ..step import Step
 from ._point import one_point
 from ._supply import (
@@ -78,6 +80,8 @@ def explain(pipeline: Description, *, advice: bool = True) -> str:
     tell = _starved
     if pipeline.alone or not pipeline.overlap:
         tell = _in_turn
+    elif exceeds(step.step_time.m_as("ms"), step.resource_times[step.bottleneck].m_as("ms")):
+        tell = _taking_turns
     elif step.bottleneck == ACCELERATOR.name:
         tell = _fed
     sentences = tell(pipeline, step, _ONE if pipeline.hardware.count == 1 else _SEVERAL)
@@ -103,6 +107,29 @@ def _in_turn(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
         "that.",
         step.spoken_busy,
         remedy.format(LABELS[found.bottleneck], _spoken_time(found.step_time)),
+    )
+
+
+def _taking_turns(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
+    """Too few steps or batches may be under way, so that parts which would overlap wait for each other."""
+    taken = (f"{LABELS[name]} {_spoken_time(time)}" for name, time in step.resource_times.items())
+    few = {
+        "hardware.in_flight": pipeline.hardware.in_flight,
+        "workers.prefetch": pipeline.numbers["prefetch"],
+    }
+    gains = []
+    for path, now in few.items():
+        if path == "hardware.in_flight" or isinstance(pipeline.workers, Workers):
+            more = pipeline.solve({path: now + 1})
+            if exceeds(step.step_time.m_as("ms"), 1.05 * more.step_time.m_as("ms")):
+                name = path.rpartition(".")[2]
+                gains.append(f"With {name}={now + 1} a step would take {_spoken_time(more.step_time)}.")
+    return (
+        f"Parts of a step wait for each other: it takes {_spoken_time(step.step_time)}, and of that "
+        f"{', '.join(taken)}. So {of.who} {of.are} busy {percent(step.utilization)} of it.",
+        step.spoken_busy,
+        *gains,
+        *_relieved(pipeline, step),
     )
 
 
@@ -194,7 +221,9 @@ def _starved(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
         f"{_spoken_time(step.resource_times[ACCELERATOR.name])}{of.each}{awaited}, {of.are} busy "
         f"{percent(step.utilization)} of each step and {of.wait} for the rest."
     )
-    remedies = {STORAGE: _for_storage, CPU: _for_cpu, LINK: _for_link, DECODER: _for_decoder}
+    remedies = {
+        STORAGE: _for_storage, CPU: _for_cpu, LOOP: _for_loop, LINK: _for_link, DECODER: _for_decoder
+    }  # fmt: skip
     return evidence, step.spoken_busy, *remedies[RESOURCES[name]](pipeline, step, of)
 
 
@@ -249,6 +278,35 @@ def _for_link(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
 
 def _for_decoder(_: Description, step: Step, __: _Words) -> tuple[str, ...]:
     return "Leave a part of the decoding to the CPU, or store smaller images.", _then(step)
+
+
+def _for_loop(pipeline: Description, step: Step, _: _Words) -> tuple[str, ...]:
+    return "One thread does that, however many workers there are.", *_relieved(pipeline, step), _then(step)
+
+
+def _relieved(pipeline: Description, step: Step) -> tuple[str, ...]:
+    """Return what takes work out of the loop's thread, as far as it was tried and shortens the step."""
+    inputs = pipeline.inputs.get(LoopModel.NAME)
+    if not isinstance(inputs, LoopInputs):
+        return ()
+    own, worker = (Q_(1e3 * float(x), "ms") for x in (inputs.own, pipeline.numbers["handover_time"] or 0))
+    moved = {"workers.handover.loop": "0 ms", "workers.handover.worker": worker + own}
+    packed = {"workers.handover.objects": 1}
+    tries: dict[str, dict[str, Unchecked]] = {}
+    if inputs.own and not isinstance(pipeline.workers, Quantity):
+        tries[f"Move the {_spoken_time(own)} of its own work into the workers"] = moved
+    if inputs.objects > 1:
+        tries[f"Pack the {inputs.objects} objects of a batch into one"] = packed
+    if len(tries) > 1:
+        tries["Do both"] = {**moved, **packed}
+    helped, best = [], step.step_time.m_as("ms")
+    for remedy, changes in tries.items():
+        found = pipeline.solve(changes)
+        if exceeds(best, 1.05 * found.step_time.m_as("ms")):
+            then = f"a step would then take {_spoken_time(found.step_time)}"
+            helped.append(f"{remedy}: {then}, and {LABELS[found.bottleneck]} would bind.")
+            best = min(best, found.step_time.m_as("ms"))
+    return tuple(helped)
 
 
 def _for_cpu(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from ...units import (
 )
 from ..cost import Cost, exceeds
 from ..description import Description
-from ..resources import ACCELERATOR, LABELS, RESOURCES, capitalized
+from ..resources import ACCELERATOR, LABELS, LOOP, RESOURCES, capitalized
 from ..solver import by_resource, costs
 from ..stages import STAGES, DataModel, SingleNodeModel, TransferModel, TransformationModel
 from ..stages.single_node import SingleNodeInputs, launch_wait
@@ -194,7 +194,8 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
     one_point(pipeline, "workers_needed", whatever=("workers", "batch_size") if any_batch else ("workers",))
     pipeline = pipeline.replace(workers=1)
     overlapping(pipeline, "workers_needed")
-    own = pipeline.resource_costs(exact=True)[ACCELERATOR.name]
+    supplies = pipeline.resource_costs(exact=True)
+    own = supplies[ACCELERATOR.name]
     batch = None if any_batch else positive_int(pipeline.batch_size, "batch_size")
 
     def seconds(cost: Cost) -> Fraction:
@@ -213,6 +214,10 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
     if workers is None:
         most = one / seconds(cpu_cost(pipeline, MAX_WORKERS))
         obstacles.insert(0, _too_few_cores(pipeline, most, ratio))
+    if LOOP.name in supplies and seconds(supplies[LOOP.name]) > seconds(own):
+        obstacles.append(
+            "The training loop's own thread takes longer than the accelerator, with any workers."
+        )
     if batch is not None and (reason := pipeline.solve().infeasible_reason):
         obstacles.append(reason)
     found = tuple(obstacles)

@@ -5,14 +5,16 @@ stage is a file here, an entry in this list, and its fields in `starvelab.model.
 """
 
 from .data import DataModel
+from .loop import HostLoopModel, LoopModel
 from .single_node import SingleNodeModel
-from .stage import DecoderModel, DeviceInputModel, HostLoopModel, StepOverheadModel
+from .stage import DecoderModel, DeviceInputModel, StepOverheadModel
 from .transfer import SerializedCopyModel, TransferModel
 from .transformation import TransformationModel
 
 STAGES = (
     DataModel,
     TransformationModel,
+    LoopModel,
     TransferModel,
     SerializedCopyModel,
     DecoderModel,
@@ -28,6 +30,7 @@ __all__ = [
     "DecoderModel",
     "DeviceInputModel",
     "HostLoopModel",
+    "LoopModel",
     "SerializedCopyModel",
     "SingleNodeModel",
     "StepOverheadModel",

@@ -109,16 +109,3 @@ class StepOverheadModel(GivenTimeModel):
     def resolve(self, *, step_overhead: Number | None) -> Seconds | None:
         """The formula's numbers from the fields of a pipeline."""
         return None if step_overhead is None else Seconds(step=step_overhead)
-
-
-@dataclass(frozen=True)
-class HostLoopModel(GivenTimeModel):
-    """The training loop's own ``host_time`` in each step: the accelerator waits."""
-
-    NAME: ClassVar[str] = "host time"
-    RESOURCE: ClassVar[Resource] = ACCELERATOR
-    BUSY: ClassVar[bool] = False
-
-    def resolve(self, *, host_time: Number | None) -> Seconds | None:
-        """The formula's numbers from the fields of a pipeline."""
-        return None if host_time is None else Seconds(step=host_time)

@@ -60,7 +60,7 @@ def test_whatever_the_pipeline_the_explanation_is_a_few_whole_sentences(pipe):
         assert sentence[0].isupper() or sentence[0].isdigit()
         assert sentence.count(": ") <= 1
     assert "  " not in text
-    assert ".." not in text
+    assert ".." not in text.replace("(cpu_time=...)", "")
     assert "None" not in text
 
 

@@ -166,7 +166,7 @@ def test_that_many_workers_are_enough_and_one_less_is_not(pipe, batch):
 def test_with_that_many_workers_the_accelerator_never_waits_for_the_cpu(pipe):
     needed = pipe.workers_needed()
     assume(needed.workers)
-    assert pipe.solve(workers=needed.workers).bottleneck == "accelerator"
+    assert pipe.solve(workers=needed.workers).bottleneck in ("accelerator", "loop")
 
 
 @given(st.fractions(1, 100, max_denominator=1000), shares, shares)

@@ -1,0 +1,149 @@
+"""The training loop's own thread: what receiving a batch takes, and what only moving work out of it helps."""
+
+from __future__ import annotations
+
+import pytest
+
+from starvelab import Handover, InputError, Pipeline, Samples
+from starvelab.model.scaling import loader_kinds
+from tests.rejected import message
+
+# 32 samples of 150 KB: 6.25 ms of eight workers, and 20 ms of the accelerator.
+FED = Pipeline(
+    hardware="20 ms", batch_size=32, dataset=Samples(cpu_time="1.5625 ms", transfer="150 KB"), workers=8
+)
+PACKER = FED.replace({"workers.handover.loop": "30 ms"})
+TENSORS = FED.replace({"workers.handover.objects": 113})
+
+
+def step_ms(pipeline, changes=None):
+    return pipeline.solve(changes).step_time.m_as("ms")
+
+
+def test_a_packer_of_30_ms_sets_the_step_and_more_of_anything_else_changes_nothing():
+    step = PACKER.solve()
+    assert (step.bottleneck, step.next_bottleneck) == ("loop", "accelerator")
+    assert step.step_time.m_as("ms") == pytest.approx(30)
+    assert step.utilization == pytest.approx(20 / 30)
+    for changes in (
+        {"workers": 64},
+        {"hardware": "5 ms"},
+        {"hardware.in_flight": 8},
+        {"workers.prefetch": 9},
+    ):
+        assert step_ms(PACKER, changes) == pytest.approx(30)
+    moved = {"workers.handover.loop": "0 ms", "workers.handover.worker": "30 ms"}
+    # (50 + 30) / 8 = 10 ms of the workers, behind 20 ms of the accelerator.
+    assert step_ms(PACKER, moved) == pytest.approx(20)
+
+
+def test_113_small_tensors_take_the_loop_what_was_measured_of_each_object_and_each_byte():
+    kind = loader_kinds()["processes"]
+    # 113 objects and 32 x 150 KB.
+    expected = 113 * kind.object_time + 4.8e6 * kind.byte_time
+    assert TENSORS.solve().stage_times["receive"].m_as("s") == pytest.approx(expected)
+    assert expected == pytest.approx(113 * 1.8e-4 + 4.8e6 * 4.3e-10)
+    assert step_ms(TENSORS, {"workers.handover.objects": 1}) == pytest.approx(20)
+    # Threads share the memory of the loop, and "torch" are processes.
+    assert TENSORS.solve({"workers.kind": "threads"}).stage_times["receive"].m_as("ms") == 0
+    assert step_ms(TENSORS, {"workers.kind": "torch"}) == step_ms(TENSORS, {"workers.kind": "processes"})
+
+
+def test_each_accelerator_has_a_loop_of_its_own():
+    assert step_ms(PACKER, {"hardware.count": 4, "workers": 32}) == pytest.approx(30)
+    assert PACKER.accelerators_fed() == 0
+    assert PACKER.accelerators_fed(0.6) == 5  # 5 x 6.25 ms, and 20 / 0.6 ms at most
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"hardware.in_flight": 1}, 50),  # the loop waits for each step: 30 + 20
+        ({"hardware.in_flight": 1, "hardware.host_time": "5 ms"}, 55),
+        ({"hardware.in_flight": 2, "link": "0.16 GB/s"}, 40),  # 30 + 30 + 20 of two steps
+        ({"workers": 0, "hardware": "70 ms"}, 80),  # one thread prepares, 50 ms, and packs
+        ({"workers": 0, "hardware.in_flight": 1}, 100),
+        (
+            {"workers": 2, "workers.prefetch": 1},
+            40,
+        ),  # 50 / 2, and each worker waits until its batch is packed
+        ({"overlap": False}, 20 + 30 + 6.25),
+    ],
+)
+def test_what_does_not_overlap_adds_up(changes, expected):
+    changes = {"overlap": True, **changes}
+    pipeline = PACKER.replace(
+        {k: v for k, v in changes.items() if k != "overlap"}, overlap=changes["overlap"]
+    )
+    run = pipeline.simulate(batches=400, warm_up=80, replicas=1)
+    assert step_ms(pipeline) == pytest.approx(expected)
+    assert 32e3 / run.throughput.m_as("img/s") == pytest.approx(expected, rel=0.01)
+
+
+SAID = {
+    "a packer": (
+        PACKER,
+        "The training loop binds: handling a batch of 32 takes 30 ms, so the accelerator, which needs 20 "
+        "ms, is busy 66.7 % of each step and waits for the rest. One thread does that, however many "
+        "workers there are. Move the 30 ms of its own work into the workers: a step would then take 20 "
+        "ms, and the accelerator would bind.",
+    ),
+    "many tensors": (
+        TENSORS.replace(hardware="5 ms"),
+        "The training loop binds: handling a batch of 32 takes 22.4 ms, so the accelerator, which needs 5"
+        " ms, is busy 22.3 % of each step and waits for the rest. One thread does that, however many "
+        "workers there are. Pack the 113 objects of a batch into one: a step would then take 6.25 ms, and"
+        " the CPU would bind. Even then the CPU would bind: preparing takes 6.25 ms.",
+    ),
+    "one object, which nothing that was tried makes smaller": (
+        TENSORS.replace({"workers.handover.objects": 1, "dataset.transfer": "5 MB"}),
+        "The training loop binds: handling a batch of 32 takes 68.98 ms, so the accelerator, which needs "
+        "20 ms, is busy 29.0 % of each step and waits for the rest. One thread does that, however many "
+        "workers there are.",
+    ),
+    "a loop that waits for each step": (
+        PACKER.replace({"hardware.in_flight": 1}),
+        "Parts of a step wait for each other: it takes 50 ms, and of that the CPU 6.25 ms, the training "
+        "loop 30 ms, the accelerator 20 ms. So the accelerator is busy 40.0 % of it. With in_flight=2 a "
+        "step would take 30 ms. Move the 30 ms of its own work into the workers: a step would then take "
+        "20 ms, and the accelerator would bind.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_the_loop_is_named_and_only_what_was_tried_is_advised(case):
+    pipeline, expected = SAID[case]
+    assert pipeline.explain() == expected
+
+
+def test_workers_that_keep_up_do_not_make_the_loop_faster():
+    needed = PACKER.workers_needed()
+    assert (needed.workers, needed.feasible) == (3, False)
+    assert needed.obstacles == (
+        "The training loop's own thread takes longer than the accelerator, with any workers.",
+    )
+    assert FED.workers_needed().feasible
+
+
+def test_a_measured_run_spends_the_time_of_the_loop_too():
+    from starvelab.measure.setup import setup_of
+
+    assert setup_of(PACKER, needs_samples=False).loop_time == pytest.approx(0.03)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"objects": 0}, "Handover.objects must be finite and positive, got 0."),
+        ({"objects": 2.5}, "Handover.objects must be a whole number, got 2.5."),
+        ({"loop": "-1 ms"}, "Handover.loop must be finite and not negative, got -1 ms"),
+    ],
+)
+def test_bad_input_is_refused(fields, expected):
+    assert message(InputError, Handover, **fields).startswith(expected)
+
+
+def test_work_that_moves_into_the_workers_costs_them():
+    few = PACKER.replace(workers=3)  # (50 + 30) / 3 ms
+    assert "a step would then take 26.67 ms, and the CPU would bind." in few.explain()
