@@ -186,7 +186,7 @@ SCENARIOS = (
         "A vision transformer learns ImageNet on an A100, from the cheapest drive of all. It is nearly fed.",
         "What does not bind may be smaller: it costs, and brings nothing.",
         WORKLOADS[3],
-        Setting(workers=16, cores=16, memory=0, drive="EBS_gp3", decode="cpu", batch=256),
+        Setting(workers=6, cores=16, memory=0, drive="EBS_gp3", decode="cpu", batch=256),
     ),
     Scenario(
         "huge-bites",

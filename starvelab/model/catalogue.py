@@ -50,6 +50,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "bandwidth_pageable_sustained": "GB/s",
     },
     "Models": {
+        "family": "word",
         "macs_forward": "GMAC",
         "macs_forward_rounded": "GMAC",
         "parameters": "count",

@@ -84,6 +84,7 @@ class _Links(Group):
     def __iter__(self) -> Iterator[_LinksEntry]: ...
 
 class _ModelsEntry(Entry):
+    family: str
     macs_forward: Quantity
     macs_forward_rounded: Quantity
     parameters: int

@@ -7,7 +7,7 @@ traffic then follow the values of another accelerator, model, precision or phase
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
@@ -16,9 +16,9 @@ from ..units import Number, Unchecked
 from .catalogue import Entry, entry_at
 from .facts import FIELDS, Fact, read_data
 
-# Where a model or an accelerator has no measured rate of its own, these stand in: the model and the
-# accelerator that were measured most often.
-REFERENCE_MODEL = "ResNet50"
+# Where a model or an accelerator has no measured rate of its own, these stand in: of each family of models,
+# and of accelerators, the one that was measured most often.
+REFERENCE_MODELS: dict[str | None, str] = {"convolutional": "ResNet50", "transformer": "GPT2_small"}
 REFERENCE_HARDWARE = "Cloud.A100"
 # From the highest precision to the lowest; bf16 and fp16 run at one rate.
 PRECISIONS = ("fp32", "tf32", "fp16")
@@ -174,10 +174,15 @@ def of_rate(rate: Rate, model: Entry, hardware: Entry, work: Work) -> SampleTime
 
 
 def frameworks_of(model: Entry) -> list[str]:
-    """The frameworks in which it was measured, or the reference model where it never was, sorted."""
-    rates = [rate for rate in measured_rates() if rate.model == model.path]
-    rates = rates or [rate for rate in measured_rates() if rate.model == REFERENCE_MODEL]
-    return sorted({rate.framework for rate in rates})
+    """The frameworks in which it was measured, or that of its family where it never was, sorted."""
+    return sorted({rate.framework for rate in _neighbors(model, measured_rates())})
+
+
+def _neighbors(model: Entry, rates: Iterable[Rate]) -> list[Rate]:
+    """Those of the model itself, or else of the one that stands for its family."""
+    known = list(rates)
+    own = [rate for rate in known if rate.model == model.path]
+    return own or [rate for rate in known if rate.model == REFERENCE_MODELS.get(model.get("family"))]
 
 
 def _extrapolated(
@@ -190,9 +195,8 @@ def _extrapolated(
     anchor = _nearest_rate(model, hardware, precision, phase, framework)
     if anchor is None:
         return None
-    moves = (
-        _moves(anchor, work) * _precision_ratio(precision, work) / _precision_ratio(anchor.precision, work)
-    )
+    to, of = (_precision_ratio(one, model.get("family"), work) for one in (precision, anchor.precision))
+    moves = _moves(anchor, work) * to / of
     source = entry_at("Models", anchor.model).name, entry_at("Hardware", anchor.hardware).name
     return SampleTime(
         arithmetic=arithmetic,
@@ -207,9 +211,7 @@ def _nearest_rate(
     model: Entry, hardware: Entry, precision: str, phase: str, framework: str | None
 ) -> Rate | None:
     """The measured rate to start from: of the same model and accelerator, or else of the reference."""
-    chosen = [rate for rate in measured_rates() if rate.is_of(framework)]
-    rates = [rate for rate in chosen if rate.model == model.path]
-    rates = rates or [rate for rate in chosen if rate.model == REFERENCE_MODEL]
+    rates = _neighbors(model, (rate for rate in measured_rates() if rate.is_of(framework)))
     if not rates:
         return None
     # Whatever was not measured itself starts from the same accelerator: then two of these compare as the law
@@ -226,9 +228,10 @@ def _moves(rate: Rate, work: Work) -> Number:
     return traffic / (model.number("activation_size") * work.passes(rate.phase))
 
 
-def _precision_ratio(precision: str, work: Work) -> Number:
-    """Memory traffic at a precision over that in half precision, measured on one accelerator."""
-    pairs = {rate.key: rate for rate in measured_rates() if rate.default and rate.model == REFERENCE_MODEL}
+def _precision_ratio(precision: str, family: str | None, work: Work) -> Number:
+    """Memory traffic at a precision over that in half precision: measured in the family, or by its bytes."""
+    model = REFERENCE_MODELS.get(family)
+    pairs = {rate.key: rate for rate in measured_rates() if rate.default and rate.model == model}
     for key, rate in pairs.items():
         half = pairs.get((*key[:2], "fp16", key[3]))
         if rate.precision == precision and half is not None:

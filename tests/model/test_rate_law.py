@@ -199,6 +199,36 @@ def test_a_measured_rate_holds_at_its_batch_size_and_an_extrapolated_one_says_wh
     assert rate(CLOUD.TPU_v5e, "bf16") < rate(CLOUD.TPU_v5p, "bf16")
 
 
+def test_a_model_is_extrapolated_from_one_of_its_own_family():
+    for model in (Models.GPT2_small, Models.ViT_B16):
+        assert "of GPT-2 small, 1024 tokens on NVIDIA A100 40GB" in solved(CLOUD.H100, model=model).basis
+    for model in (Models.ResNet18, Models.ResNet152):
+        assert "of ResNet-50 on NVIDIA A100" in solved(CLOUD.H100, model=model).basis
+    # What llm.c's author measured of PyTorch: 115,000 tokens a second.
+    measured = solved(CLOUD.A100_40GB, "bf16", model=Models.GPT2_small, batch_size=32)
+    assert measured.throughput.m_as("img/s") * 1024 == pytest.approx(115_000, rel=1e-3)
+    assert measured.basis.startswith("measured: PyTorch")
+
+
+def test_a_model_of_a_family_that_nobody_measured_gets_no_number():
+    alone = Models.ViT_B16.replace(name="Mamba", family="state space")
+    with pytest.raises(MissingValueError, match=r"Nobody measured a neighbor of Mamba \(state space\)"):
+        BARE.solve(model=alone)
+    without = type(alone)("Models", "Mine", "Mine", {k: f for k, f in alone.facts.items() if k != "family"})
+    with pytest.raises(
+        MissingValueError, match=r"of Mine \(its family is not known\).*Pass what it was measured"
+    ):
+        BARE.solve(model=without)
+    # Nor does the share of the peak that ResNet-50 reaches stand for a transformer's.
+    bare = {k: f for k, f in Models.ViT_B16.facts.items() if k != "activation_size"}
+    with pytest.raises(MissingValueError, match="Nobody measured a neighbor of ViT"):
+        BARE.solve(model=type(alone)("Models", "Mine", "ViT", bare))
+    # Who measured it passes the rate, and a walkthrough assumes an efficiency.
+    given = BARE.solve(model=alone, hardware=Accelerator(CLOUD.A100, rate="100 img/s"))
+    assert given.throughput.m_as("img/s") == pytest.approx(100)
+    assert BARE.solve(model=alone, assumptions=TUTORIAL).throughput.m_as("img/s") > 0
+
+
 def test_a_batch_of_one_waits_for_its_launches():
     one = solved(CLOUD.V100, batch_size=1)
     # 50 layers of 0.2556 ms, three passes.

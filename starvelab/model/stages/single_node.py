@@ -23,6 +23,8 @@ from .stage import StageModel
 COMPILED_FAMILY = "TPU"
 # Of which framework and host `overhead_per_layer` is; others take longer or shorter in proportion.
 LAUNCHES_OF = ("PyTorch", "Cloud.V100")
+# Of which family of models the published share of a peak is.
+EFFICIENCY_OF = "convolutional"
 _PRECISION, _PHASE = (Meaning(Kind.CHOICE, choices=words) for words in (tuple(ELEMENT_BYTES), PHASES))
 # The basis of a step whose rate the caller gave.
 GIVEN = "measured: given as the rate of the accelerator"
@@ -278,6 +280,14 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
             launches = 1.0
         time = self._sample_time(model, hardware, precision, "training" if training else "forward", framework)
         if time is None:
+            family = model.get("family")
+            # The published efficiency is that of ResNet-50, which says nothing of a model of another kind.
+            if accelerator_rate is None and a["measured_rates"] and family != EFFICIENCY_OF:
+                raise MissingValueError(
+                    f"Nobody measured a neighbor of {model.name} ({family or 'its family is not known'}) "
+                    "from which its rate could follow. Pass what it was measured to do with its input at "
+                    'hand: hardware=Accelerator(Hardware.Cloud.A100, rate="100 img/s").'
+                )
             basis, rate = "peak x efficiency", None
             step = StepInputs(
                 arithmetic=row_share * work,
