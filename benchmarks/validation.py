@@ -128,6 +128,9 @@ def missed_goals(published: Published) -> list[str]:
     far = [f"{t.what} ({_share(abs(t.error))})" for t in published.tests if abs(t.error) >= WORST]
     if published.missed:
         said.append(f"{len(published.missed)} rows have no prediction.")
+    for test in published.missed:
+        if reason := published.rows[test.name].get("given_up"):
+            said.append(f"{test.what} has none, because {reason}.")
     if far:
         said.append(f"No row was to be off by {100 * WORST:.0f} % or more; {len(far)} are: {'; '.join(far)}.")
     seen, apart = (_median(one for one in tests if half(one.name) == name) for name in HALVES)

@@ -141,6 +141,14 @@ def test_a_row_without_a_prediction_counts_as_missed():
     assert f"{len(waits.missed)} of them have no prediction" in summary(waits)
 
 
+def test_a_row_that_is_given_up_counts_as_missed_and_says_why():
+    given_up = one_waits(given_up="nobody knows")
+    assert len(given_up.missed) == len(one_waits().missed)
+    said = "PyTorch loader on 64 vCPU has none, because nobody knows."
+    assert said in missed_goals(given_up)
+    assert said not in missed_goals(one_waits())
+
+
 def test_a_median_goes_through_what_is_missed_as_through_the_largest_errors():
     table = copy.deepcopy(TABLE)
     names = [name for name, row in table["row"].items() if row["kind"] == "several accelerators"]
