@@ -61,11 +61,11 @@ FAULTS = (
 
 
 def run(command: list[str | Path], folder: Path) -> tuple[str, float]:
-    """What a command printed, and the samples a second that the job says at its end."""
+    """What doctor said, and the samples a second that the job says at its end."""
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
     if done.returncode:
         raise RuntimeError(f"{' '.join(map(str, command))} failed:\n{done.stdout}{done.stderr}")
-    return done.stdout, float(re.search(r"samples/s ([\d.]+)", done.stdout)[1])
+    return done.stderr, float(re.search(r"samples/s ([\d.]+)", done.stdout)[1])
 
 
 def try_out(fault: Fault, environment: Path, folder: Path) -> list[str]:

@@ -13,7 +13,7 @@ from ..host import usable_cores
 from ..measure.verdict import SLIGHT
 from ..tables import TableRepr
 from ..units import Quantity, format_quantity
-from .finding import JobFinding
+from .finding import MANY_OBJECTS, JobFinding
 from .stages import COPY
 from .times import ERROR, JobModel, JobTimes, model_of, throughputs_of
 
@@ -24,6 +24,9 @@ ALIKE = 0.99  # of the highest prediction: what comes so near is as good
 HEADROOM = 1.2
 IDLE = 0.1  # of a worker's time: below that it waits so little that it needs a core of its own
 UINT8 = 0.25  # bytes of uint8 over those of float32
+FLOAT_BYTES = {"float16": 2, "float32": 4, "float64": 8}
+LARGE = 1e6  # bytes of a batch from which on their number matters
+PACKING = "One buffer for all tensors of a batch"
 BOUND = 1.25  # so much longer a batch may take at worst, before what is likely is only what is possible
 FASTER = 2.0  # how many times as fast a step is looked at
 
@@ -47,6 +50,8 @@ class LeverForecast:
     Attributes
     ----------
     name : str
+    value : int or None
+        Of the setting that is changed, where it has one.
     throughput : quantity [sample/time] or [1/time], or None
         Of the training loop, with the workers that it has; None where it cannot be predicted.
     low, high : quantity or None
@@ -60,6 +65,7 @@ class LeverForecast:
     low: Quantity | None
     high: Quantity | None
     assumed: str
+    value: int | None = None
 
     @property
     def summary(self) -> str:
@@ -229,7 +235,9 @@ def _fewest(model: JobModel) -> int:
     times = likely.scaled(HEADROOM, likely.receive)
     # Workers that hardly ever wait need a core each: more of them find none.
     most = max(int(likely.cores), 1) if likely.wait < IDLE * (likely.wait + likely.compute) else MAX_WORKERS
-    periods = [times.period(workers) for workers in _candidates(model) if workers <= most]
+    periods = [
+        times.period(workers) * model.lateness(workers) for workers in _candidates(model) if workers <= most
+    ]
     return next(workers for workers, period in enumerate(periods) if ALIKE * period <= min(periods))
 
 
@@ -244,7 +252,8 @@ def _bounded(finding: JobFinding, model: JobModel, workers: int, now: float) -> 
         return periods
     fastest = now * model.workers / workers if model.workers else now / (workers + 1)
     likely, slow, fast = (max(period, fastest) for period in periods)
-    if finding.processes is False and model.workers:
+    one_ahead = finding.prefetch == 1 and model.workers > 1 and model.late is None
+    if model.workers and (finding.processes is False or one_ahead):
         slow = max(slow, now * (1 + ERROR / 2))
     return likely, slow, fast
 
@@ -255,7 +264,9 @@ def _condition(finding: JobFinding, model: JobModel, workers: int, likely: float
         return ""
     if finding.processes is False and model.workers:
         return "It is less where they are threads that wait for Python's lock: processes have one each."
-    if replace(model.slow, serial=0.0).period(workers) >= slow / BOUND:
+    if finding.prefetch == 1 and model.workers > 1 and model.late is None:
+        return "It is less where single batches are late, each worker having one ahead: a probe decides."
+    if replace(model.slow, serial=0.0).period(workers) * model.lateness(workers) >= slow / BOUND:
         return ""
     decides = min(max(2 * model.workers, 2), workers)
     return (
@@ -285,6 +296,12 @@ def _option(
     return Option(workers, *throughputs_of(finding, period, at_most, at_least), bottleneck, condition)
 
 
+def _lighter(times: JobTimes, share: float, rest: float) -> JobTimes:
+    """Return the times with this share of the bytes, which `rest` of what a worker computes follows."""
+    compute = times.compute * (1 - rest + rest * share)
+    return replace(times, receive=times.receive * share, pack=times.pack * share, compute=compute)
+
+
 def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> tuple[LeverForecast, ...]:
     """Return what each change would bring that applies to this job; `starved` if its workers are too slow.
 
@@ -295,11 +312,20 @@ def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> t
     # What the model is off now it will be off then: a change of nothing brings nothing.
     off = now / likely.period(model.workers)
 
-    def lever(name: str, assumed: str, change: Callable[[JobTimes], JobTimes], unknown: str = "") -> None:
+    def lever(
+        name: str,
+        assumed: str,
+        change: Callable[[JobTimes], JobTimes],
+        unknown: str = "",
+        at_most: Callable[[JobTimes], JobTimes] | None = None,
+    ) -> None:
         if unknown:
             levers.append(LeverForecast(name, None, None, None, unknown))
             return
-        periods = [off * period for period in model.changed(change).periods(model.workers)]
+        changed = model.changed(change)
+        if at_most is not None:  # and nothing at worst
+            changed = replace(changed, fast=at_most(model.fast), slow=model.slow)
+        periods = [off * period for period in changed.periods(model.workers)]
         levers.append(LeverForecast(name, *throughputs_of(finding, *periods), assumed))
 
     def limit(name: str, assumed: str, period: float, error: float = ERROR) -> None:
@@ -339,12 +365,31 @@ def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> t
     if not model.workers:
         return tuple(levers)
     timed = stages is not None and stages.receiving is not None
-    lever(
-        "uint8 instead of float32",
-        "at most: if receiving a batch follows its bytes",
-        lambda times: replace(times, receive=times.receive * UINT8),
-        unknown="" if timed else "the hand-over was not timed: watch with probe=True",
+    contents, untimed = (
+        finding.contents,
+        "" if timed else "the hand-over was not timed: watch with probe=True",
     )
+    size = contents.size.m_as("B") if contents is not None and contents.size is not None else LARGE
+    if size >= LARGE and (contents is None or (contents.dtype or "").startswith("float")):
+        kind = contents.dtype if contents is not None else "float32"
+        share = UINT8 * 4 / FLOAT_BYTES.get(kind or "", 4)
+        lever(
+            f"uint8 instead of {kind}",
+            "if the dataset gives one as fast as the other, and the model can take it",
+            lambda times: _lighter(times, share, rest),
+            unknown=untimed,
+            at_most=lambda times: _lighter(times, share, 1.0),
+        )
+    if contents is not None and contents.objects >= MANY_OBJECTS:
+        lever(
+            PACKING,
+            f"at most: if {contents.objects} objects are received as fast as one of their size",
+            lambda times: replace(times, receive=times.receive / contents.objects, pack=0.0),
+            unknown=untimed,
+            at_most=lambda times: replace(
+                times, receive=times.receive / contents.objects, compute=times.compute / contents.objects
+            ),
+        )
     name, later = "persistent_workers=True", [wait.m_as("ms") for wait in finding.first_waits[1:]]
     if later:
         count, taken = finding.batches / len(finding.first_waits), float(sum(later) / len(later))
@@ -355,7 +400,14 @@ def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> t
         limit(name, f"over whole passes, instead of {rate}", after)
     else:
         lever(name, "", lambda times: times, "only one pass was watched, and it acts between passes")
-    if starved:
+    if model.late is not None:
+        ahead = model.late.best_prefetch(model.workers, likely.step + likely.receive)
+        period = likely.period(model.workers) * model.lateness(model.workers, ahead)
+        rates = throughputs_of(
+            finding, min(period, now), min(period * (1 + 2 * ERROR), now), period / (1 + ERROR)
+        )
+        levers.append(LeverForecast("a deeper queue", *rates, "if batches are late as now", ahead))
+    elif starved:
         limit("a deeper queue", "no more than now: on average the workers are too slow", now, ERROR / 2)
     else:
         limit("a deeper queue", "at most: if no batch is late", likely.step + likely.receive)

@@ -11,23 +11,22 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from html import escape
+from dataclasses import replace
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from weakref import WeakKeyDictionary, finalize
 
 from ..errors import InputError, install_hint
 from ..measure.batches import Batch
-from ..measure.verdict import MIN_BATCHES, NOT_BOUND, SLIGHT
-from ..tables import percent
-from ..units import Q_, format_quantity
 from . import torch_internals
-from .advice import WorkerAdvice, advise
 from .finding import JobFinding
+from .loop_work import LoopSampler, loop_of
 from .probe import Probe
 from .queues import HandedOn
-from .recorder import Pass, Recorder, this_thread
+from .recorder import Pass, Recorder
+from .report import html_report, json_report, text_report
 from .torch_internals import TorchIterator, TorchLoader
+from .usage import this_thread
 
 INTERRUPTED = 130  # the status of a program that Ctrl+C ended
 
@@ -43,7 +42,8 @@ class Doctor:
         self.loops: dict[tuple[object, ...], Recorder] = {}
         self.passes: WeakKeyDictionary[TorchIterator, Pass] = WeakKeyDictionary()
         self.probes: WeakKeyDictionary[TorchIterator, Probe] | None = WeakKeyDictionary() if probe else None
-        self.handed_on, self.home = HandedOn(), this_thread()
+        self.handed_on, self.sampler, self.home = HandedOn(), LoopSampler(), this_thread()
+        self.codes: dict[Recorder, tuple[CodeType, int]] = {}
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -59,15 +59,22 @@ class Doctor:
         def following(original: Callable[[TorchIterator], Batch]) -> Callable[[TorchIterator], Batch]:
             def timed(iterator: TorchIterator) -> Batch:
                 record = self._pass_of(iterator, sys._getframe(1))
+                self.sampler.at(None)
                 batch = record.fetch(iterator, original)
                 if record.thread != self.home:
                     self.handed_on.fetched(record.recorder)
+                else:
+                    self.sampler.at(self.codes.get(record.recorder))
                 return batch
 
             return timed
 
         probed = self._probed if self.probes is not None else None
-        with torch_internals.replaced_iterators(dataloader, following, probed), self.handed_on.watching():
+        with (
+            torch_internals.replaced_iterators(dataloader, following, probed),
+            self.handed_on.watching(),
+            self.sampler.watching(),
+        ):
             yield
 
     def _probed(self, original: Callable[[TorchIterator, TorchLoader], None]) -> Callable[..., None]:
@@ -97,81 +104,27 @@ class Doctor:
         )
         record = recorder.begin(probe=self.probes.get(iterator) if self.probes is not None else None)
         self.passes[iterator] = record
+        self.codes[recorder] = loop_of(caller)
         finalize(iterator, record.end).atexit = False  # a loop that is left early drops its iterator
         return record
 
     def results(self) -> list[tuple[str, JobFinding]]:
         """Return what was found of each loader, the one that took longest first."""
-        judged = self.handed_on.judged
-        found = [(str(name), judged(recorder).finding()) for (name, *_), recorder in self.loops.items()]
+        found = [(str(name), self._finding(recorder)) for (name, *_), recorder in self.loops.items()]
         return sorted(found, key=lambda one: -_seconds(one[1]))
+
+    def _finding(self, recorder: Recorder) -> JobFinding:
+        judged = self.handed_on.judged(recorder)
+        found = judged.finding()
+        if judged is not recorder:
+            return found
+        passed = float(sum(sum(column) for column in recorder.pairs()[:2]))
+        return replace(found, loop_work=self.sampler.work(self.codes[recorder][0], passed))
 
 
 def _seconds(finding: JobFinding) -> float:
     rate = float(finding.batch_rate.m_as("1/s"))
     return finding.counted / rate if rate else 0.0
-
-
-def advice_for(finding: JobFinding) -> WorkerAdvice | None:
-    """Return what to do, where enough is known and something is to be done."""
-    if finding.verdict == NOT_BOUND or finding.counted < MIN_BATCHES or finding.workers is None:
-        return None
-    if finding.elsewhere:
-        return None
-    return advise(finding)
-
-
-def start_up_of(finding: JobFinding) -> str:
-    """Return what the first batches of later passes cost beside the verdict; empty if that is little."""
-    firsts = [wait.m_as("s") for wait in finding.first_waits[1:]]
-    if not firsts or not finding.workers:
-        return ""
-    share = sum(firsts) / (sum(firsts) + _seconds(finding))
-    if share < SLIGHT:
-        return ""
-    mean = format_quantity(Q_(1e3 * sum(firsts) / len(firsts), "ms"))
-    return (
-        f"Besides, the first batch of a later pass takes {mean} on average, {percent(share)} of the time in "
-        "all: keep the workers with persistent_workers=True, or make each pass longer."
-    )
-
-
-def report(doctor: Doctor) -> str:
-    """Return what was found, as text."""
-    results = doctor.results()
-    if not results:
-        return (
-            "starvelab doctor: the script used no DataLoader of PyTorch. Put watch(loader) around the loader "
-            "of its loop instead."
-        )
-    lines = []
-    for name, finding in results:
-        lines.append(f"starvelab doctor: {name}, {finding.batches} batches")
-        lines.append(f"  {finding.summary}")
-        advice = advice_for(finding)
-        if advice is not None:
-            lines.append(f"  {advice.summary}")
-            lines += [f"  Instead: {lever.summary}" for lever in advice.worthwhile]
-        if start_up := start_up_of(finding):
-            lines.append(f"  {start_up}")
-    return "\n".join(lines)
-
-
-def html_report(doctor: Doctor, script: str) -> str:
-    """Return what was found, as a page."""
-    parts = []
-    for name, finding in doctor.results():
-        advice = advice_for(finding)
-        parts.append(f"<h2>{escape(name)}</h2>{finding._repr_html_()}")
-        parts.append(advice._repr_html_() if advice is not None else "")
-        parts.append(f"<p>{escape(start_up_of(finding))}</p>")
-    body = "".join(parts) or f"<p>{escape(report(doctor))}</p>"
-    title = f"starvelab doctor: {escape(script)}"
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
-        "<style>body{font-family:sans-serif;max-width:60em;margin:auto}td,th{padding:0.2em 0.6em}</style>"
-        f"<h1>{title}</h1>{body}</html>\n"
-    )
 
 
 def run_script(script: Path, arguments: Sequence[str]) -> int:
@@ -207,6 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--probe", action="store_true", help="time the stages of the loaders too, in at most 5 %% of the time"
     )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found as JSON as well")
     parser.add_argument("script", type=Path, help="the training script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
     asked = parser.parse_args(arguments)
@@ -218,8 +172,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             status = run_script(asked.script, asked.arguments)
     except InputError as error:
         parser.error(str(error))
+    results = doctor.results()
     sys.stdout.flush()
-    print(report(doctor))
+    # The script's own output stays what it is without doctor.
+    print(text_report(results), file=sys.stderr)
     if asked.report is not None:
-        asked.report.write_text(html_report(doctor, asked.script.name), encoding="utf-8")
+        asked.report.write_text(html_report(results, asked.script.name), encoding="utf-8")
+    if asked.json is not None:
+        asked.json.write_text(json_report(results), encoding="utf-8")
     return status

@@ -11,15 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from ..measure.verdict import MIN_BATCHES, NOT_BOUND, UNKNOWN, Share, is_certain, verdict_of
+from ..measure.verdict import MIN_BATCHES, NOT_BOUND, SLIGHT, UNKNOWN, Share, is_certain, verdict_of
 from ..tables import TableRepr, percent
 from ..units import Q_, Quantity, format_quantity
 from .gpu_use import GpuUse, TraceSteps
-from .stages import StageCosts
+from .loop_work import LoopWork
+from .stages import HANDOVER, StageCosts
 
 # The machine is busy where others use this share of the cores, and those who prepare wait this share of their
 # time for a core.
 BUSY, QUEUED = 0.1, 0.05
+MANY_OBJECTS = 16  # of a batch: each of them is handed over on its own
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,12 @@ class JobFinding(TableRepr):
     prepare_queued : float or None
         Share of it in which they have work and wait for a core, 0 to 1; a part of `prepare_cpu`. None where
         the system does not tell.
+    prefetch : int or None
+        Batches that each worker has ahead; None where that is not known.
+    release : quantity [time] or None
+        What it takes the loop to release a large batch, which counts as a wait; None where it was not timed.
+    loop_work : tuple of LoopWork
+        Lines of the loop at which its own thread computes, which `starvelab doctor` looks for.
     others_cpu : float or None
         Share of the usable cores that other programs used, 0 to 1; None where it is not known.
     processes : bool or None
@@ -137,6 +145,9 @@ class JobFinding(TableRepr):
     batch_size: int | None = None
     prepare_cpu: float | None = None
     prepare_queued: float | None = None
+    prefetch: int | None = None
+    release: Quantity | None = None
+    loop_work: tuple[LoopWork, ...] = ()
     others_cpu: float | None = None
     processes: bool | None = None
     loop_cpu: float | None = None
@@ -168,20 +179,28 @@ class JobFinding(TableRepr):
         if self.stall is not None and self.stall_interval is not None:
             certain = is_certain(self.stall_interval, self.counted, self.min_batches)
             return verdict_of(self.stall) if certain else UNKNOWN
-        if not is_certain(self.interval, self.counted, self.min_batches):
+        low, high = (end + self.packing for end in self.interval)
+        if self.elsewhere or not is_certain((low, high), self.counted, self.min_batches):
             return UNKNOWN
-        if self.elsewhere:
-            return UNKNOWN
-        found = verdict_of(self.host_wait)
+        found = verdict_of(self.host_wait + self.packing)
         # A loop that never waits starves no GPU. One that waits may be ahead of a GPU that is busy.
         return UNKNOWN if self.asynchronous and found != NOT_BOUND else found
 
     @property
+    def packing(self) -> float:
+        """Share of the time in which a generator between loader and training computes."""
+        return sum(line.share for line in self.loop_work if line.certain)
+
+    @property
     def summary(self) -> str:
         """Say the share that waits, the verdict, the largest stage if there was a probe, and what to do."""
+        return f"{self.state} {self.next_step}"
+
+    @property
+    def state(self) -> str:
+        """Say all of that but what to do."""
         stages = self.stages.summary if self.stages else ""
-        parts = (self._share, self._judged, self.changed, self.busy, stages, self.next_step)
-        return " ".join(filter(None, parts))
+        return " ".join(filter(None, (self._share, self._judged, self.changed, self.busy, stages)))
 
     @property
     def changed(self) -> str:
@@ -213,7 +232,14 @@ class JobFinding(TableRepr):
         if self.elsewhere:
             return f"A thread beside the training loop waits {percent(self.host_wait)} of its time for data."
         if self.stall is None:
-            return f"{who}The training loop waits {percent(self.host_wait)} of its time for data {spread}."
+            work = next((line for line in self.loop_work if line.certain and line.share >= SLIGHT), None)
+            packed = (
+                f", and prepares batches itself in {percent(self.packing)}, mostly at {work.place}"
+                if work
+                else ""
+            )
+            waits = f"The training loop waits {percent(self.host_wait)} of its time for data"
+            return f"{who}{waits} {spread}{packed}."
         return (
             f"{who}The GPU waits {percent(self.stall)} of the time for data {spread}, and the training loop "
             f"{percent(self.host_wait)}."
@@ -251,6 +277,11 @@ class JobFinding(TableRepr):
             return f"{more} of a longer run."
         if self.workers == 0:
             return "Without workers the loop prepares each batch itself: advise says what num_workers brings."
+        if self.stages is not None and self.stages.certain and self.stages.largest == HANDOVER:
+            if self.contents is not None and self.contents.objects >= MANY_OBJECTS:
+                return f"Pack the {self.contents.objects} objects of a batch: each is handed over on its own."
+            if self.contents is not None and not (self.contents.dtype or "").startswith("float"):
+                return f"Send only what the step uses: the batches are {self.contents.dtype} already."
         if self.stages is not None and self.stages.certain:
             lever = self.stages.lever(self.prepare_cpu)
             return f"Try first {lever.name}: {lever.change[0].lower()}{lever.change[1:]}"

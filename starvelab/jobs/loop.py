@@ -18,7 +18,8 @@ from ..errors import InputError
 from ..measure.devices import Cuda
 from .finding import JobFinding
 from .probe import Probe
-from .recorder import Pass, Recorder, this_thread
+from .recorder import Pass, Recorder
+from .usage import this_thread
 
 Batch = TypeVar("Batch")
 

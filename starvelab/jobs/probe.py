@@ -18,11 +18,13 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
+import numpy as np
+
 from ..measure.batches import Batch
 from ..measure.datasets import is_stream
 from ..measure.devices import cuda_in_use
 from . import torch_internals
-from .stages import StageCosts, StageSamples
+from .stages import Items, StageCosts, StageSamples
 from .torch_internals import Fetcher, TorchIterator, TorchLoader
 
 # Any: indices of whatever kind a sampler gives.
@@ -75,6 +77,7 @@ class TimedFetch:
     ) -> None:
         self.fetcher, self.original, self.budget = fetcher, fetcher.fetch, budget
         self.deliver, self.handover = deliver, handover
+        self.items: Items | None = None  # that the dataset gave for the last batch that was timed
         self.first = True  # modules are loaded and files opened for it
 
     def __call__(self, index: Index) -> object:
@@ -83,11 +86,15 @@ class TimedFetch:
             self.first = False
             return self.original(index)
         begun = time.perf_counter()
-        collate, spans = self.fetcher.collate_fn, [0.0, 0.0]
+        collate, spans = self.fetcher.collate_fn, [0.0, 0.0, 0.0]
 
         def timed(items: object) -> Batch:
             spans[0] = time.perf_counter()
+            if self.items is None:
+                self.items = items_of(items, hasattr(self.fetcher.dataset, "__getitems__"))
+            looked = time.perf_counter()
             batch = collate(items)
+            spans[2] = looked - spans[0]
             spans[1] = time.perf_counter()
             return batch
 
@@ -97,7 +104,7 @@ class TimedFetch:
             batch = self.original(index)
         finally:
             self.fetcher.collate_fn = collate
-        items, collating = spans[0] - asked, spans[1] - spans[0]
+        items, collating = spans[0] - asked, spans[1] - spans[0] - spans[2]
         delivered = self.deliver(batch, items, collating)
         self.budget.spend(time.perf_counter() - begun - items - collating + self.handover)
         return delivered
@@ -111,11 +118,12 @@ class TimedBatch:
     number: int  # of the probe that wants to know
     items: float  # what the dataset took [s]
     collate: float
+    given: tuple[object, ...] | None = None  # its items
 
     def __reduce__(self) -> tuple[Callable[..., Batch], tuple[object, ...]]:
         # A pickler goes through this tuple in its order, and so does who reads it: the clocks before and
         # after the batch tell what packing and unpacking it takes.
-        times = (self.number, self.items, self.collate)
+        times = (self.number, self.items, self.collate, self.given)
         return _arrive, (_Packing(), _UNPACKING, self.batch, _Packing(), *times)
 
 
@@ -144,12 +152,45 @@ def _arrive(
     number: int,
     items: float,
     collate: float,
+    given: tuple[int, bool, int, float] | None,
 ) -> Batch:
     """Called by the unpickler, in the process of the loop."""
     probe = PROBES.get(number)
     if probe is not None:
+        probe.samples.items = Items(*given) if given else probe.samples.items
         probe.arrive(items, collate, done[0] - begun[0], done[1], unpacking, time.monotonic() - unpacking)
     return batch
+
+
+def items_of(items: object, together: bool) -> Items | None:
+    """Return what the items of a batch are; None for none."""
+    if not isinstance(items, list) or not items:
+        return None
+    first = items[0]
+    if isinstance(first, Mapping):
+        first = list(first.values())
+    parts = first if isinstance(first, list | tuple) else [first]
+    held = [
+        (part.nbytes, _bytes_of_view(part))
+        for part in parts
+        if isinstance(getattr(part, "nbytes", None), int)
+    ]
+    size, whole = max(held, default=(0, 0))
+    return Items(len(items), together, size, whole / size if size else 1.0)
+
+
+def _bytes_of_view(part: Any) -> int:  # Any: an array or a tensor
+    """Return the bytes of what an array is a view of; of a file, those from its first to its last."""
+    if hasattr(part, "untyped_storage"):
+        return int(part.untyped_storage().nbytes())
+    whole = part
+    while isinstance(getattr(whole, "base", None), np.ndarray):
+        whole = whole.base
+    if not isinstance(whole, np.memmap):
+        return int(whole.nbytes)
+    return int(
+        sum((n - 1) * abs(step) for n, step in zip(part.shape, part.strides, strict=True)) + part.itemsize
+    )
 
 
 def _handover_cost() -> float:
@@ -181,11 +222,12 @@ class TimingStart:
         handover = _handover_cost()
         budget = Budget(self.share / information.num_workers, handover)
 
-        def deliver(batch: Batch, items: float, collate: float) -> TimedBatch:
-            return TimedBatch(batch, self.number, items, collate)
-
         def change(fetcher: Fetcher) -> None:
-            fetcher.fetch = TimedFetch(fetcher, budget, deliver, handover)
+            def deliver(batch: Batch, items: float, collate: float) -> TimedBatch:
+                given = fetch.items and tuple(fetch.items)  # the class need not travel with each batch
+                return TimedBatch(batch, self.number, items, collate, given)
+
+            fetch = fetcher.fetch = TimedFetch(fetcher, budget, deliver, handover)
 
         torch_internals.change_fetchers(information.dataset, change)
 
@@ -206,6 +248,7 @@ class Probe:
         self.copies = Budget(self.share)
         self.workers, self.stream = 0, False
         self.pinned = False
+        self.fetch: TimedFetch | None = None  # of a loader without workers
         self.asked = self.unpacked = 0.0
 
     def source_of(self, loader: TorchLoader) -> TorchIterator:
@@ -249,7 +292,7 @@ class Probe:
             _numbers[source] = self.number
         else:
             fetcher = torch_internals.fetcher_of(source)
-            fetcher.fetch = TimedFetch(fetcher, Budget(self.share), self._prepared)
+            self.fetch = fetcher.fetch = TimedFetch(fetcher, Budget(self.share), self._prepared)
 
     def ask(self) -> None:
         """Note that the loop asks for a batch."""
@@ -257,6 +300,7 @@ class Probe:
 
     def _prepared(self, batch: Batch, items: float, collate: float) -> Batch:
         self.samples.add(items, collate)
+        self.samples.items = self.fetch.items if self.fetch is not None else None
         return batch
 
     def arrive(
@@ -291,9 +335,9 @@ class Probe:
         self.samples.copies.append(taken)
         self.copies.spend(taken)
 
-    def costs(self) -> StageCosts:
-        """Return what was found so far."""
-        return self.samples.costs(self.workers, stream=self.stream, reason=self.reason)
+    def costs(self, release: float = 0.0) -> StageCosts:
+        """Return what was found so far; the release of a batch takes the loop so many seconds."""
+        return self.samples.costs(self.workers, stream=self.stream, reason=self.reason, release=release)
 
 
 def _reason(loader: TorchLoader) -> str:

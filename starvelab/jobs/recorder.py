@@ -24,8 +24,8 @@ from ..measure.verdict import MIN_BATCHES, Share, share_of, without_interruption
 from ..units import Q_, Quantity
 from .finding import BatchContents, JobFinding, finding_of
 from .probe import Probe
-from .torch_internals import ready_batches
-from .usage import DeviceTimes, ProcessUse, queued_seconds
+from .torch_internals import prefetch_of, ready_batches
+from .usage import DeviceTimes, ProcessUse, queued_seconds, this_thread
 
 Batch = TypeVar("Batch")
 
@@ -34,18 +34,14 @@ MAX_KEPT = 400_000
 POLL_INTERVAL = 0.5  # seconds between two looks at what need not be known of each batch
 LONG = 2e-3  # seconds of a wait, beside which two questions to the system are nothing
 RECENT = 1000  # batches that the line speaks of
+LARGE = 1e6  # bytes of a batch from which on its release is timed
+ROOM = 16  # batches that have to find room beside one that is held a step longer
 CHANGED = 0.1  # by so much of the time a pass waits more or less than the later ones before it is left out
 MAX_OBJECTS = 10_000  # of a batch; one that holds more is not looked through
 UNITS = ("B", "KB", "MB", "GB")
 
 # The passes that are under way in each thread, the innermost last.
 _open = threading.local()
-
-
-def this_thread() -> int | None:
-    """Return the system's number of this thread; None in a browser's Python, which has no threads."""
-    number: int | None = getattr(threading, "get_native_id", lambda: None)()
-    return number
 
 
 class Recorder:
@@ -75,6 +71,8 @@ class Recorder:
         self.device: DeviceTimes | None = None
         self.contents: BatchContents | None = None
         self.rank: int | None = None
+        self.prefetch: int | None = None
+        self.releases: list[float] = []  # what it took to release a batch [s]
 
     def describe(self, loader: object) -> None:
         """Take from a loader like PyTorch's what is not known yet: its batch size and its workers."""
@@ -118,9 +116,21 @@ class Recorder:
     def poll(self, source: object, batch: object) -> None:
         """Look at what need not be known of each batch."""
         self.use.poll(source)
+        self.prefetch = prefetch_of(source) or self.prefetch
         self.contents = contents_of(batch) or self.contents
         if self.rank is None:
             self.rank = _rank()
+
+    def holds(self, batch: object) -> bool:
+        """True where the release of a batch is worth a look, and one more finds room in shared memory."""
+        size = self.contents.size.m_as("B") if self.contents and self.contents.size is not None else 0.0
+        if batch is None or not self.workers or size < LARGE:
+            return False
+        try:
+            shared = os.statvfs("/dev/shm")
+        except (AttributeError, OSError):  # of another system
+            return False
+        return size * ROOM < shared.f_bavail * shared.f_frsize
 
     def pairs(self, last: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return waits, steps [s] and the numbers of their passes, of the last so many batches or of all."""
@@ -138,6 +148,9 @@ class Recorder:
         left_out = _unsettled(numbers, waits, steps, burst)
         kept = numbers >= left_out
         waits, steps, use = waits[kept], steps[kept], self.use
+        release = float(np.median(self.releases)) if self.releases else 0.0
+        moved = np.minimum(steps, release)  # the last batch is released while the loop takes the next one
+        waits, steps = waits + moved, steps - moved
         if left_out:
             use = self.use.since(self.passes[left_out].use)
         ordinary = without_interruptions(steps)
@@ -174,7 +187,9 @@ class Recorder:
             worker_memory=None if self.use.memory is None else _data(self.use.memory),
             queue_depth=self.ready / self.asked if self.asked else None,
             workers=self.workers,
-            stages=self.probe.costs() if self.probe else None,
+            stages=self.probe.costs(release) if self.probe else None,
+            release=Q_(1e3 * release, "ms") if self.releases else None,
+            prefetch=self.prefetch,
             asynchronous=gpu is None and cuda_in_use() is not None,
         )
 
@@ -204,9 +219,9 @@ class Pass:
     """One pass over the data; its methods are the events in it, in the thread that goes over it."""
 
     __slots__ = (
-        "asked", "asking", "batches", "begun", "elsewhere", "first_wait", "known", "long", "number", "outer",
-        "outer_batches", "polled", "probe", "queued", "received", "recorder", "spent", "start_up", "thread",
-        "under_way", "use", "wait",
+        "asked", "asking", "batches", "begun", "elsewhere", "first_wait", "held", "known", "long", "number",
+        "outer", "outer_batches", "polled", "probe", "queued", "received", "recorder", "spent", "start_up",
+        "thread", "under_way", "use", "used", "wait",
     )  # fmt: skip
 
     def __init__(self, recorder: Recorder, number: int, since: float | None) -> None:
@@ -217,6 +232,8 @@ class Pass:
         self.batches = 0
         self.first_wait: float | None = None
         self.asking = False  # the loop waits
+        self.held: object = None  # a batch from a worker, whose release is timed in place of the loop's own
+        self.used = False  # by its step
         self.known = True  # the loop does nothing but wait since it asked
         self.long = True  # the last wait, so that asking the system costs little beside it
         self.wait: float | None = None  # for the batch in use; None if that does not count
@@ -246,6 +263,9 @@ class Pass:
         if self.wait is not None:
             recorder.add(self.number, self.wait, max(0.0, now - self.received - self.elsewhere))
             self.wait = None
+        if self.held is not None:
+            self._release()
+            now = time.perf_counter()
         self.asked = now
         if (ready := ready_batches(source)) is not None:
             recorder.asked += 1
@@ -281,9 +301,20 @@ class Pass:
         if now - self.polled > POLL_INTERVAL:
             self.polled = now
             recorder.poll(source, batch)
+            if self.held is None and source is not None and recorder.holds(batch):
+                self.held, self.used = batch, False
         if self.probe is not None:
             self.probe.receive(batch)
         self.received = time.perf_counter()
+
+    def _release(self) -> None:
+        """Release the batch that is held, as the loop did in the step that ended, which lacks that time."""
+        if not self.used:  # that step used the batch itself
+            self.used = True
+            return
+        begun = time.perf_counter()
+        self.held = None
+        self.recorder.releases.append(time.perf_counter() - begun)
 
     def interrupt(self) -> None:
         """Leave out the next wait: the loop does something else before its next batch."""
@@ -296,7 +327,7 @@ class Pass:
         self.under_way.remove(self)
         if self.outer is not None and self.outer.batches == self.outer_batches:
             self.outer.elsewhere += time.perf_counter() - self.begun
-        self.wait = self.outer = self.probe = None
+        self.wait = self.outer = self.probe = self.held = None
 
     def fetch(self, source: Iterator[Batch], get: Callable[[Iterator[Batch]], Batch] = next) -> Batch:
         """Return the next batch of an iterator."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +24,7 @@ NAMES = {
     COPY: "the copy to the device",
 }
 MAX_KEPT = 500_000  # batches that were timed; older ones are forgotten
+MAX_PREPARED = 600  # batches whose times are kept one by one
 MOSTLY = 0.5  # share of the CPU from which on workers compute rather than wait
 
 # By stage the lever to try first, and the one where workers wait rather than compute.
@@ -33,6 +35,15 @@ LEVER_OF = {
     COPY: "pinned memory and copies beside the computation",
 }
 WAITING = "more requests at once"
+
+
+class Items(NamedTuple):
+    """The items of a batch, as the dataset gives them: how many, how, and of what they are views."""
+
+    number: int
+    together: bool  # `__getitems__` gives all of them at once
+    bytes: int  # of one of them
+    spread: float  # bytes of what it is a view of, over its own
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -52,8 +63,13 @@ class StageCosts(TableRepr):
         Whether enough batches were timed, and the largest stage is the largest with 95 % confidence.
     timed : int
         Batches that were timed.
+    prepared : tuple of float
+        Milliseconds that a worker took for each of the last batches that were timed, in their order.
+    items : Items or None
+        What the dataset gives; None where that was not looked at.
     receiving : quantity [time] or None
-        What the loop itself spends of the hand-over; None without workers.
+        What the loop itself spends of the hand-over, the release of the batch before among it; None without
+        workers.
     way : quantity [time] or None
         From a worker to the loop, in batches for which the loop waited; None where none was.
     call : str
@@ -67,6 +83,8 @@ class StageCosts(TableRepr):
     intervals: Mapping[str, tuple[float, float]]
     certain: bool
     timed: int
+    prepared: tuple[float, ...] = ()
+    items: Items | None = None
     receiving: Quantity | None = None
     way: Quantity | None = None
     call: str = "__getitem__"
@@ -148,6 +166,7 @@ class StageSamples:
         # Of each batch what it takes in the dataset and to collate, to pack and to unpack.
         self.batches = tuple(array("d") for _ in range(4))
         self.ways, self.copies = array("d"), array("d")
+        self.items: Items | None = None
 
     def add(
         self,
@@ -171,11 +190,14 @@ class StageSamples:
         """Add what receiving the last batch took beyond unpacking it."""
         self.batches[3][-1] += seconds
 
-    def costs(self, workers: int, *, stream: bool = False, reason: str = "") -> StageCosts:
+    def costs(
+        self, workers: int, *, stream: bool = False, reason: str = "", release: float = 0.0
+    ) -> StageCosts:
         """Return what was found so far, of a loader with so many workers."""
         # Copies first: a thread may add a batch meanwhile.
         timed = min(map(len, self.batches))
         items, collate, packing, unpacking = (np.array(times[:timed]) for times in self.batches)
+        unpacking = unpacking + release
         each = max(workers, 1)
         blocks = {DATASET: _blocks(items / each), COLLATE: _blocks(collate / each)}
         if workers:
@@ -192,6 +214,8 @@ class StageSamples:
             certain=timed >= MIN_BATCHES and lead >= CONFIDENCE,
             timed=timed,
             receiving=Q_(1e3 * float(np.mean(unpacking)), "ms") if workers and timed else None,
+            prepared=tuple((1e3 * (items + collate + packing))[-MAX_PREPARED:].tolist()),
+            items=self.items,
             way=Q_(1e3 * float(np.median(self.ways)), "ms") if self.ways else None,
             call="__iter__" if stream else "__getitem__",
             reason=reason if not timed else "",

@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from ..units import Q_, Quantity
 from .finding import JobFinding
+from .lateness import Lateness
 from .stages import COLLATE, DATASET
 
 # What a measured time may be off, as a share of it.
@@ -20,6 +23,7 @@ ERROR = 0.08
 # machine of two cores PyTorch took 1.5 to 2 ms for a batch of one tensor. The worker packs for half of that.
 RECEIVE, RECEIVE_RANGE, PACK = 2.0, (0.3, 4.0), 0.5
 ROUNDS = 12  # until the stretched times and the rate agree
+LATE = 0.15  # share of their time that workers are idle, from which on the probe says what a batch takes
 CROWDED = 0.5  # how much more or less than now others may use the cores in the next run
 MAX_OTHERS = 256.0  # processes of other programs
 
@@ -93,14 +97,21 @@ class JobModel:
     fast: JobTimes
     workers: int  # that the job has
     dataset_share: float | None  # of what a worker takes for a batch; None where there was no probe
+    late: Lateness | None = None  # batches of different times; None where they were not timed
 
     def periods(self, workers: int) -> tuple[float, float, float]:
         """Return the milliseconds from batch to batch: likely, at most, at least."""
+        late = self.lateness(workers)
         return (
-            self.likely.period(workers),
-            self.slow.period(workers) * (1 + ERROR / 2),
-            self.fast.period(workers) * (1 - ERROR / 2),
+            self.likely.period(workers) * late,
+            self.slow.period(workers) * late * (1 + ERROR / 2),
+            self.fast.period(workers) * late * (1 - ERROR / 2),
         )
+
+    def lateness(self, workers: int, prefetch: int | None = None) -> float:
+        """Return how many times as long a batch takes since some of them are late."""
+        loop = self.likely.step + self.likely.receive
+        return self.late.factor(workers, loop, prefetch) if self.late is not None else 1.0
 
     def changed(self, change: Callable[[JobTimes], JobTimes]) -> JobModel:
         """Return the same job with other times."""
@@ -113,10 +124,13 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
     waits, queued = max(period - step, 1e-3), finding.prepare_queued or 0.0
     # Without workers the loop prepares while it waits; with them, each is busy for the whole period.
     prepare = (workers * period if workers else waits) * (1 - queued)
-    if workers and (finding.queue_depth or 0.0) >= 1 and finding.stages is not None and finding.stages.costs:
-        # Where batches are ready they are idle at times: then the probe says what a batch takes.
-        idle = prepare - workers * sum(finding.stages.costs[name].m_as("ms") for name in (DATASET, COLLATE))
-        prepare -= max(idle, 0.0)
+    late = None
+    if workers and finding.stages is not None and finding.stages.prepared:
+        # Where batches are ready they are idle at times: then the probe says what a batch takes. So they are
+        # where single batches are late.
+        idle = prepare - float(np.mean(finding.stages.prepared))
+        prepare -= max(idle, 0.0) if (finding.queue_depth or 0.0) >= 1 or idle > LATE * prepare else 0.0
+        late = Lateness(finding.stages.prepared, finding.prefetch) if finding.prefetch else None
     receive, receives = _receiving(finding, workers, waits)
     known = finding.prepare_cpu
     shares = (known,) * 3 if known is not None else (0.5, 1.0, 0.0)
@@ -141,12 +155,14 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
     slow = replace(slow, serial=serial if workers <= 1 else min(serial, period))
     slow, fast = slow.scaled(1 + ERROR, receives[1]), fast.scaled(1 - ERROR, receives[0])
     if finding.busy:
-        others = _others(finding, likely, workers, period)
+        loop = likely.step + likely.receive
+        alike = period / (late.factor(workers, loop) if late is not None else 1.0)
+        others = _others(finding, likely, workers, alike)
         likely = replace(likely, others=others)
         slow, fast = (
             replace(end, others=others * (1 + change)) for end, change in ((slow, CROWDED), (fast, -CROWDED))
         )
-    return JobModel(likely, slow, fast, workers, _dataset_share(finding))
+    return JobModel(likely, slow, fast, workers, _dataset_share(finding), late)
 
 
 def _others(finding: JobFinding, times: JobTimes, workers: int, period: float) -> float:
@@ -186,6 +202,10 @@ def _receiving(finding: JobFinding, workers: int, waits: float) -> tuple[float, 
     elif workers and (finding.queue_depth or 0.0) >= 1:
         known = waits  # batches are ready, so the loop waits for nothing else
     elif workers:
+        if finding.release is not None:
+            release = finding.release.m_as("ms")
+            low, high = (min(each + release, waits) for each in RECEIVE_RANGE)
+            return min(RECEIVE + release, waits), (low, high)
         return min(RECEIVE, waits), (min(RECEIVE_RANGE[0], waits), min(RECEIVE_RANGE[1], waits))
     else:
         return RECEIVE, RECEIVE_RANGE

@@ -56,6 +56,12 @@ def worker_numbers(source: object) -> tuple[int, ...]:
     return tuple(process.pid for process in getattr(source, "_workers", None) or ())
 
 
+def prefetch_of(source: object) -> int | None:
+    """Return how many batches each worker has ahead; None for what is no iterator of PyTorch."""
+    ahead = getattr(source, "_prefetch_factor", None)
+    return ahead if isinstance(ahead, int) else None
+
+
 def ready_batches(source: object) -> int | None:
     """Count the batches that wait for the loop; None where no queue tells."""
     queue = getattr(source, "_data_queue", None)

@@ -13,6 +13,7 @@ interface in its place.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from array import array
 from collections import deque
@@ -123,6 +124,21 @@ def _waited_for_a_core(numbers: tuple[int, ...]) -> float | None:
         texts = [Path(f"/proc/{number}/schedstat").read_text() for number in numbers]
         return sum(int(text.split()[1]) for text in texts) / 1e9
     except (OSError, IndexError, ValueError):
+        return None
+
+
+def this_thread() -> int | None:
+    """Return the system's number of this thread; None in a browser's Python, which has no threads."""
+    number: int | None = getattr(threading, "get_native_id", lambda: None)()
+    return number
+
+
+def wanted_core(thread: int | None) -> float | None:
+    """Return the seconds in which a thread of this process had work; None where the system does not tell."""
+    try:
+        with open(f"/proc/self/task/{thread}/schedstat", encoding="ascii") as file:
+            return sum(map(int, file.read().split()[:2])) / 1e9
+    except (OSError, ValueError):
         return None
 
 

@@ -125,6 +125,38 @@ def test_the_rank_of_a_distributed_training(clock, monkeypatch, variable, distri
     assert watched.result.rank == rank
 
 
+def test_the_release_of_the_last_batch_is_no_training_step(clock):
+    class Batch:
+        nbytes, dtype = 60_000_000, "float32"
+
+        def __del__(self):
+            clock.sleep(0.03)
+
+    class Batches(Loader):
+        def batches(self):
+            for _ in super().batches():
+                yield Batch()
+
+    watched = watch(Batches(clock, 0.01), workers=2, progress=False)
+    batch = None
+    for batch in watched:  # noqa: B007  # the loop has each until the next one is there
+        clock.sleep(0.01)
+    result = watched.result
+    assert result.release.m_as("s") == pytest.approx(0.03)
+    assert result.host_wait == pytest.approx(4 / 5, abs=0.05)
+    del batch
+
+
+def test_what_needs_no_look_is_not_held(clock):
+    times = Recorder(workers=2)
+    times.contents = recorder.BatchContents(1, Q_("10 KB"), "float32")
+    assert not times.holds(object())
+    times.contents = recorder.BatchContents(1, Q_("60 MB"), "float32")
+    assert not times.holds(None)
+    times.contents = recorder.BatchContents(1, Q_("1e9 GB"), "float32")  # finds no room
+    assert not times.holds(object())
+
+
 def test_old_batches_are_forgotten_and_still_counted(monkeypatch):
     monkeypatch.setattr(recorder, "MAX_KEPT", 50)
     times = Recorder()

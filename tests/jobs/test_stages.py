@@ -85,7 +85,9 @@ def test_old_batches_are_forgotten(monkeypatch):
 def test_each_stage_has_its_lever(seconds, cpu, lever):
     costs = samples(**seconds).costs(2)
     assert costs.lever(cpu).name == lever
-    recorder = Recorder(batch_size=4, workers=2, probe=type("Probe", (), {"costs": lambda self: costs})())
+    recorder = Recorder(
+        batch_size=4, workers=2, probe=type("Probe", (), {"costs": lambda self, release: costs})()
+    )
     recorder.replay(None, [0.05] * 40, [0.01] * 40)
     if cpu is not None:
         recorder.use.add(cpu, 1.0)

@@ -1,0 +1,233 @@
+"""The remedies for a job that was watched, the first of them the one to try first.
+
+Each looks at what it cures: at the type of the elements, how many objects a batch has, how the dataset gives
+its items, where the loop's own thread computes. Of several, the one that brings most goes first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..host import usable_cores
+from ..measure.verdict import MIN_BATCHES, NOT_BOUND, SLIGHT, UNKNOWN
+from ..tables import percent
+from ..units import Q_, Quantity, format_quantity
+from .advice import PACKING, LeverForecast, WorkerAdvice, advise
+from .finding import JobFinding
+from .lateness import MIN_TIMED
+from .loop_work import LoopWork
+from .stages import COLLATE, COPY, DATASET, HANDOVER
+from .times import JobTimes, model_of, throughputs_of
+
+LARGE_PART = 0.3  # of what a batch costs: below that a stage needs no remedy of its own
+MANY_ITEMS, TINY = 64, 0.05  # items of a batch, and milliseconds for each, that are better fetched together
+AHEAD = 4  # batches of each worker, where nothing tells how many hide those that are late
+SPREAD = 4.0  # bytes of what an item is a view of, over its own, from which on it is read for nothing
+BUSY_THREAD = 0.8  # of a core: threads that share Python's lock have no more
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """One change.
+
+    Attributes
+    ----------
+    name : str
+        Short: "workers", "prefetch", "packing" and others.
+    text : str
+        What to change and what that brings, in one or two sentences.
+    gain : tuple of float or None
+        Throughput over that of now: at worst, likely and at best. None where it cannot be predicted.
+    at_most : bool
+        Whether the likely gain is only what is possible.
+    value : int or None
+        Of the setting, where it has one.
+    """
+
+    name: str
+    text: str
+    gain: tuple[float, float, float] | None = None
+    at_most: bool = False
+    value: int | None = None
+
+
+def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Remedy, ...]:
+    """Return what to change, what is to be tried first at the beginning; none where too little is known."""
+    start = [start_up_remedy(finding)]
+    if finding.verdict == UNKNOWN or finding.counted < MIN_BATCHES:
+        return ()
+    if finding.verdict == NOT_BOUND:
+        return tuple(filter(None, start))
+    found: list[Remedy | None] = [*start, *_of_items(finding)]
+    if finding.workers is not None and not finding.elsewhere:
+        advice = advise(finding, cores=cores)
+        found += [_workers(advice), *_of_levers(advice), _loop_work(finding, cores)]
+    known = sorted(filter(None, found), key=lambda one: -(one.gain or (0.0, 0.0, 0.0))[1])
+    return (*known, *filter(None, [_of_stage(finding, {one.name for one in known})]))
+
+
+def start_up_of(finding: JobFinding) -> tuple[Quantity, float] | None:
+    """Return what the first batch of a later pass takes and its share of the time; None if that is little."""
+    firsts = [wait.m_as("s") for wait in finding.first_waits[1:]]
+    rate = float(finding.batch_rate.m_as("1/s"))
+    if not firsts or not finding.workers or not rate:
+        return None
+    share = sum(firsts) / (sum(firsts) + finding.counted / rate)
+    return (Q_(1e3 * sum(firsts) / len(firsts), "ms"), share) if share >= SLIGHT else None
+
+
+def start_up_remedy(finding: JobFinding) -> Remedy | None:
+    """Return that workers should persist, where the first batches of passes cost much."""
+    if (cost := start_up_of(finding)) is None:
+        return None
+    lever = None
+    if finding.counted >= finding.min_batches and finding.workers is not None:
+        lever = _named(advise(finding), "persistent_workers=True")
+    text = (
+        f"The first batch of a later pass takes {format_quantity(cost[0])} on average, {percent(cost[1])} "
+        "of the time in all: keep the workers with persistent_workers=True, or make each pass longer."
+    )
+    gain = 1 / (1 - cost[1])
+    return (
+        Remedy("persistent", text, (1.0, gain, gain), at_most=True) if lever else Remedy("persistent", text)
+    )
+
+
+def _workers(advice: WorkerAdvice) -> Remedy | None:
+    if advice.gain < SLIGHT:
+        return None
+    best, finding = advice.best, advice.finding
+    if finding.processes is False and finding.workers and (finding.loop_cpu or 0.0) >= BUSY_THREAD:
+        text = (
+            f"Processes in place of threads: this process computes on {finding.loop_cpu:.1f} cores on "
+            "average, and threads of Python share one lock. What that brings was not measured."
+        )
+        return Remedy("processes", text)
+    return Remedy("workers", advice.summary, _gain(advice, best), bool(best.condition), best.workers)
+
+
+def _gain(advice: WorkerAdvice, option: object) -> tuple[float, float, float]:
+    now = advice.now.throughput
+    low, likely, high = (
+        float((getattr(option, name) / now).m_as("")) for name in ("low", "throughput", "high")
+    )
+    return low, likely, high
+
+
+def _named(advice: WorkerAdvice, name: str) -> LeverForecast | None:
+    return next((one for one in advice.levers if one.name == name and one.throughput is not None), None)
+
+
+def _of_levers(advice: WorkerAdvice) -> list[Remedy | None]:
+    """Return those of which the model of the job says what they bring."""
+    finding, stages, found = advice.finding, advice.finding.stages, list[Remedy | None]()
+    for one in advice.levers:
+        if one.throughput is None or one.throughput < (1 + SLIGHT) * advice.now.throughput:
+            continue
+        gain = _gain(advice, one)
+        if one.name == "a deeper queue":
+            ahead = one.value or AHEAD
+            text = f"prefetch_factor={ahead} instead of {finding.prefetch or 'fewer'}: {one.summary}"
+            found.append(Remedy("prefetch", text, gain, one.value is None, ahead))
+        elif one.name == PACKING:
+            text = f"Pack the tensors of a batch in collate_fn, and cut them apart in the loop. {one.summary}"
+            found.append(Remedy("packing", text, gain, True))
+        elif one.name.startswith("uint8") and (stages is None or stages.largest in (HANDOVER, COLLATE)):
+            found.append(Remedy("bytes", f"Send fewer bytes. {one.summary}", gain, True))
+    untimed = stages is None or len(stages.prepared) < MIN_TIMED
+    if finding.prefetch == 1 and finding.workers and untimed:
+        text = f"prefetch_factor={AHEAD} instead of 1 hides single batches that are late, if there are any."
+        found.append(Remedy("prefetch", text, None, value=AHEAD))
+    return found
+
+
+def _of_items(finding: JobFinding) -> list[Remedy | None]:
+    """Return what can be told by the items that the dataset gives."""
+    stages = finding.stages
+    if stages is None or stages.items is None or stages.shares.get(DATASET, 0.0) < LARGE_PART:
+        return []
+    items, found = stages.items, list[Remedy | None]()
+    each = stages.costs[DATASET].m_as("ms") * max(finding.workers or 1, 1) / items.number
+    if items.spread >= SPREAD:
+        found.append(
+            Remedy(
+                "views",
+                f"Each item is a view of {items.spread:.0f} times its bytes, which are read for it: read "
+                "what belongs together once for all of its items, or store each item in one piece.",
+                _at_most(finding, stages.shares[DATASET] * (1 - 1 / items.spread)),
+                at_most=True,
+            )
+        )
+    elif not items.together and items.number >= MANY_ITEMS and each < TINY:
+        found.append(
+            Remedy(
+                "together",
+                f"{items.number} items of {1e3 * each:.0f} microseconds are fetched one by one for each "
+                "batch: give the dataset a method __getitems__, which returns all of them at once.",
+                _at_most(finding, stages.shares[DATASET]),
+                at_most=True,
+            )
+        )
+    return found
+
+
+def _at_most(finding: JobFinding, share: float) -> tuple[float, float, float]:
+    """Return the gain if this share of what is waited for takes no time."""
+    gain = 1 / (1 - min(share * finding.host_wait, 0.99))
+    return 1.0, gain, gain
+
+
+def _loop_work(finding: JobFinding, cores: float | None) -> Remedy | None:
+    """Return what moving the work of the loop's own thread into workers brings."""
+    line = next((one for one in finding.loop_work if one.share >= SLIGHT), None)
+    if line is None or finding.workers is None or finding.step_time is None:
+        return None
+    step, period = finding.step_time.m_as("ms"), 1e3 / finding.batch_rate.m_as("1/s")
+    moved = min(line.share * period, step - 1e-3)
+    if finding.workers and (finding.stages is None or not finding.stages.prepared):
+        return Remedy("move", f"{_at(line)} what that brings, a probe tells.")  # how busy the workers are
+
+    def change(times: JobTimes) -> JobTimes:
+        rest = max(times.loop_compute - moved, 0.0)
+        return replace(times, step=times.step - moved, compute=times.compute + moved, loop_compute=rest)
+
+    have = float(cores if cores is not None else usable_cores())
+    model = model_of(finding, finding.workers, step, have).changed(change)
+    workers = min(
+        range(1, max(int(have), finding.workers, 1) + 1), key=lambda n: (round(model.periods(n)[0], 2), n)
+    )
+    likely, slow, fast = (period / each for each in model.periods(workers))
+    return _moved(finding, line, workers, (slow, likely, fast)) if likely >= 1 + SLIGHT else None
+
+
+def _moved(finding: JobFinding, line: LoopWork, workers: int, gain: tuple[float, float, float]) -> Remedy:
+    rate = throughputs_of(
+        finding, *(1e3 / finding.batch_rate.m_as("1/s") / each for each in (gain[1], *gain[::2]))
+    )
+    text = (
+        f"{_at(line)} with {workers} worker{'s' * (workers != 1)}, that is {format_quantity(rate[0])} "
+        f"({format_quantity(rate[1])} to {format_quantity(rate[2])})."
+    )
+    return Remedy("move", text, gain, not line.certain, workers)
+
+
+def _at(line: LoopWork) -> str:
+    if_input = "" if line.certain else "if that prepares the batch, "
+    return (
+        f"The loop's own thread computes at {line.place} in {percent(line.share)} of the time: "
+        f"{if_input}move it into the workers, that is into the dataset or collate_fn;"
+    )
+
+
+def _of_stage(finding: JobFinding, others: set[str]) -> Remedy | None:
+    """Return what to do about the largest stage; None where another remedy is about it."""
+    stages, contents = finding.stages, finding.contents
+    if stages is None or not stages.certain or (stages.largest == HANDOVER and others & {"packing", "bytes"}):
+        return None
+    if stages.largest == HANDOVER and (contents is None or not (contents.dtype or "").startswith("float")):
+        return None
+    if stages.largest == DATASET and others & {"views", "together"}:
+        return None
+    name = {DATASET: "dataset", COLLATE: "collate", HANDOVER: "bytes", COPY: "copy"}[stages.largest]
+    lever = stages.lever(finding.prepare_cpu)
+    return Remedy(name, f"Try {lever.name}: {lever.change[0].lower()}{lever.change[1:]}")

@@ -1,0 +1,87 @@
+"""The report of `starvelab doctor`: what was found of each loop, as text, as a page and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from html import escape
+
+from .finding import JobFinding
+from .remedies import Remedy, remedies_of
+
+VERSION = 1  # of the JSON: it changes when a name goes or means something else
+Results = Sequence[tuple[str, JobFinding]]
+
+
+def _remedy_lines(finding: JobFinding) -> list[str]:
+    remedies = remedies_of(finding)
+    if not remedies:
+        return [finding.next_step]
+    first, *others = remedies
+    return [f"First: {first.text}", *(f"Or: {one.text}" for one in others)]
+
+
+def text_report(results: Results) -> str:
+    """Return what was found, as text."""
+    if not results:
+        return (
+            "starvelab doctor: the script used no DataLoader of PyTorch. Put watch(loader) around the loader "
+            "of its loop instead."
+        )
+    lines = []
+    for name, finding in results:
+        lines.append(f"starvelab doctor: {name}, {finding.batches} batches")
+        lines += [f"  {line}" for line in (finding.state, *_remedy_lines(finding))]
+    return "\n".join(lines)
+
+
+def html_report(results: Results, script: str) -> str:
+    """Return what was found, as a page."""
+    parts = []
+    for name, finding in results:
+        lines = "".join(f"<p>{escape(line)}</p>" for line in _remedy_lines(finding))
+        parts.append(f"<h2>{escape(name)}</h2>{finding._repr_html_()}{lines}")
+    body = "".join(parts) or f"<p>{escape(text_report(results))}</p>"
+    title = f"starvelab doctor: {escape(script)}"
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
+        "<style>body{font-family:sans-serif;max-width:60em;margin:auto}td,th{padding:0.2em 0.6em}</style>"
+        f"<h1>{title}</h1>{body}</html>\n"
+    )
+
+
+def json_report(results: Results) -> str:
+    """Return what was found, as JSON: rates are batches a second, gains those over the rate of now."""
+    loops = [_loop(name, finding, remedies_of(finding)) for name, finding in results]
+    return json.dumps({"version": VERSION, "loops": loops}, indent=1) + "\n"
+
+
+def _loop(name: str, finding: JobFinding, remedies: Sequence[Remedy]) -> dict[str, object]:
+    stages = finding.stages
+    return {
+        "loop": name,
+        "rank": finding.rank,
+        "verdict": finding.verdict,
+        "waits": finding.host_wait,
+        "interval": finding.interval,
+        "gpu_waits": finding.stall,
+        "batches": finding.batches,
+        "counted": finding.counted,
+        "batch_rate": finding.batch_rate.m_as("1/s"),
+        "batch_size": finding.batch_size,
+        "workers": finding.workers,
+        "other_programs": finding.others_cpu,
+        "passes_left_out": finding.left_out,
+        "largest_stage": stages.largest if stages is not None else None,
+        "state": finding.state,
+        "remedies": [
+            {
+                "name": one.name,
+                "text": one.text,
+                "gain": one.gain,
+                "at_most": one.at_most,
+                "value": one.value,
+            }
+            for one in remedies
+        ],
+    }

@@ -1,0 +1,49 @@
+"""Batches that are late: a loader in order with so many batches ahead, by times that are known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from starvelab.jobs import advise
+from starvelab.jobs.lateness import Lateness
+from starvelab.jobs.remedies import remedies_of
+from tests.jobs.test_advice import found
+
+# Every thirteenth batch takes 128 ms and the others 16: two workers give one each 12.3 ms on average.
+LATE = [128.0 if number % 13 == 12 else 16.0 for number in range(260)]
+
+
+def test_batches_that_are_alike_are_not_late():
+    assert Lateness([20.0] * 100, 1).factor(4, 1.0) == pytest.approx(1, abs=0.02)
+    assert Lateness([20.0] * 100, 2).factor(1, 30.0) == pytest.approx(1, abs=0.02)
+    assert Lateness(LATE[:20], 1).factor(2, 15.0) == 1.0  # too few to tell
+    assert Lateness(LATE, 1).factor(0, 15.0) == 1.0
+
+
+def test_a_late_batch_holds_up_the_others_and_more_of_them_ahead_hide_it():
+    late = Lateness(LATE, 1)
+    # While one takes 128 ms, the other worker has one batch ahead: 128 - 2 * 15 ms are waited in each 13.
+    assert late.factor(2, 15.0) == pytest.approx(1 + (128 - 30) / (13 * 15), abs=0.05)
+    assert late.factor(2, 15.0, 8) < 1.1
+    assert late.best_prefetch(2, 15.0) in (4, 8)
+
+
+def test_prefetching_more_is_the_first_remedy_for_late_batches():
+    # They wait as for storage; the loop waits 98 of each 293 ms, as it must with one batch ahead.
+    job = found(workers=2, wait=0.00754, step=0.015, cpu=0.0, items=0.0246, collate=0.0, unpacking=0.0)
+    job = replace(job, prefetch=1, stages=replace(job.stages, prepared=tuple(LATE)))
+    first, *_ = remedies_of(job, cores=8)
+    assert (first.name, first.at_most) == ("prefetch", False)
+    assert first.gain[1] == pytest.approx(22.54 / 15, rel=0.1)
+    assert first.text.startswith(f"prefetch_factor={first.value} instead of 1: a deeper queue: ")
+    # More workers shorten what is late only as far as they have more batches ahead.
+    assert advise(job, cores=8).options[3].throughput.m_as("1/s") < 1.2 * 1000 / 22.54
+
+
+def test_without_the_times_of_batches_more_workers_are_a_bound():
+    job = replace(found(workers=2, wait=0.03, step=0.02, cpu=1.0), prefetch=1)
+    advice = advise(job, cores=16)
+    assert advice.best.low <= advice.now.throughput
+    assert advice.summary.endswith("each worker having one ahead: a probe decides.")

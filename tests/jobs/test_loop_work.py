@@ -1,0 +1,103 @@
+"""The work of a loop's own thread: which line of the loop it is at, and whether that is its training."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import sys
+import time
+
+import pytest
+
+from starvelab.jobs import loop_work
+from starvelab.jobs.loop_work import LoopSampler, loop_of
+from starvelab.jobs.usage import this_thread, wanted_core
+
+pytestmark = pytest.mark.skipif(wanted_core(this_thread()) is None, reason="no system that tells")
+
+
+def compute(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def line_of(function, text):
+    lines, first = inspect.getsourcelines(function)
+    return f"test_loop_work.py:{first + next(n for n, line in enumerate(lines) if text in line)}"
+
+
+def train(sampler):
+    for _ in range(8):
+        sampler.at(None)
+        compute(0.01)  # the loader
+        sampler.at(LOOP)
+        compute(0.05)  # an augmentation
+        time.sleep(0.02)  # the accelerator
+
+
+def packed(sampler):
+    for _ in range(8):
+        sampler.at(PACKER)
+        compute(0.05)  # packs
+        yield
+
+
+def over(sampler):
+    for _ in packed(sampler):
+        compute(0.02)
+
+
+LOOP, PACKER = (train.__code__, 0), (packed.__code__, 0)
+
+
+def test_the_line_at_which_the_loop_computes_is_named():
+    sampler, begun = LoopSampler(), time.perf_counter()
+    with sampler.watching():
+        train(sampler)
+    first, *_ = sampler.work(train.__code__, time.perf_counter() - begun)
+    assert (first.place, first.certain) == (line_of(train, "an augmentation"), False)
+    assert first.share == pytest.approx(5 / 8, abs=0.25)
+
+
+def test_what_a_generator_between_loader_and_training_computes_is_input_work():
+    sampler, begun = LoopSampler(), time.perf_counter()
+    with sampler.watching():
+        over(sampler)
+    (only,) = sampler.work(packed.__code__, time.perf_counter() - begun)
+    assert (only.place, only.certain) == (line_of(packed, "packs"), True)
+    assert only.share == pytest.approx(5 / 7, abs=0.3)
+
+
+def test_a_function_that_is_called_step_is_no_input_work_nor_is_the_release_of_a_batch():
+    def training_step():
+        return loop_work._place(sys._getframe(), here.f_code, 0)
+
+    here = sys._getframe()
+    assert training_step() is None
+    assert loop_work._place(here, here.f_code, here.f_lineno) is None
+    assert loop_work._place(here, here.f_code, 0) == (f"test_loop_work.py:{here.f_lineno}", False)
+
+
+def test_what_pytorch_trains_is_no_input_work(monkeypatch):
+    monkeypatch.setattr(loop_work, "TRAINING", ("test_loop_work",))
+    assert loop_work._place(sys._getframe(), train.__code__, 0) is None
+    assert loop_work._place(None, train.__code__, 0) is None
+
+
+def test_a_progress_bar_around_the_loader_is_not_the_loop():
+    from tqdm import tqdm
+
+    class Source:
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            codes.append(loop_of(sys._getframe(1)))
+            if len(codes) > 2:
+                raise StopIteration
+
+    codes = []
+    for _ in tqdm(Source(), file=io.StringIO()):
+        pass
+    assert codes[0][0] is sys._getframe().f_code

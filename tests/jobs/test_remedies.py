@@ -1,0 +1,172 @@
+"""Remedies: each looks at what it cures, and the one that brings most stands first."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from starvelab.jobs import BatchContents
+from starvelab.jobs.finding import MANY_OBJECTS
+from starvelab.jobs.loop_work import LoopWork
+from starvelab.jobs.probe import items_of
+from starvelab.jobs.remedies import remedies_of
+from starvelab.jobs.report import json_report, text_report
+from starvelab.jobs.stages import Items
+from starvelab.units import Q_
+from tests.jobs.test_advice import found
+
+# Of 50 ms from batch to batch, receiving takes 30.
+HANDED_OVER = {"workers": 2, "wait": 0.03, "step": 0.02, "cpu": 0.9, "ready": 2}
+HANDED_OVER |= {"items": 0.01, "collate": 0.002, "unpacking": 0.03}
+# Of 50 ms, the dataset takes 39.
+READ = {
+    "workers": 1,
+    "wait": 0.04,
+    "step": 0.01,
+    "cpu": 1.0,
+    "items": 0.049,
+    "collate": 0.0,
+    "unpacking": 0.0,
+}
+
+
+QUICK = {"items": 0.004, "collate": 0.0, "unpacking": 0.0005}  # what a worker takes, in seconds
+
+
+def contents(objects=1, size="60 MB", dtype="float32"):
+    return BatchContents(objects, Q_(size), dtype)
+
+
+def names(finding):
+    return [one.name for one in remedies_of(finding, cores=2)]
+
+
+@pytest.mark.parametrize(
+    ("holds", "first", "step"),
+    [
+        (contents(), "bytes", "Try first uint8 instead of float32"),
+        (
+            contents(dtype="uint8"),
+            None,
+            "Send only what the step uses: the batches are uint8 already.",
+        ),
+        (
+            contents(113, "60 KB"),
+            "packing",
+            "Pack the 113 objects of a batch: each is handed over on its own.",
+        ),
+    ],
+    ids=["floats", "bytes", "small tensors"],
+)
+def test_a_remedy_for_the_hand_over_looks_at_the_batch(holds, first, step):
+    job = replace(found(**HANDED_OVER), contents=holds)
+    assert names(job)[:1] == ([first] if first else [])
+    assert step in job.summary
+    for one in remedies_of(job, cores=2):
+        assert one.gain is None or one.gain[0] <= one.gain[1] <= one.gain[2]
+        assert "uint8 instead of uint8" not in one.text
+
+
+def test_fewer_bytes_are_a_bound_that_what_follows_them_does_not_exceed():
+    job = replace(found(**HANDED_OVER), contents=contents())
+    first, *_ = remedies_of(job, cores=2)
+    # If all that is received takes a quarter: 20 ms and 7.5.
+    assert first.gain[1] == pytest.approx(50 / (20 + 7.5), rel=0.02)
+    assert first.at_most
+    assert first.gain[0] <= 1
+    double = replace(job, contents=contents(dtype="float64"))
+    assert remedies_of(double, cores=2)[0].gain[1] == pytest.approx(50 / (20 + 30 / 8), rel=0.02)
+
+
+def test_packing_takes_as_many_objects_for_one():
+    job = replace(found(**HANDED_OVER), contents=contents(MANY_OBJECTS, "60 KB"))
+    first, *_ = remedies_of(job, cores=2)
+    assert (first.name, first.at_most) == ("packing", True)
+    assert first.gain[1] == pytest.approx(50 / (20 + 30 / MANY_OBJECTS), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("items", "first", "said"),
+    [
+        (Items(32, False, 1024, 64.0), "views", "Each item is a view of 64 times its bytes"),
+        (
+            Items(4096, False, 32, 1.0),
+            "together",
+            "4096 items of 12 microseconds are fetched one by one for each batch: give the dataset a method "
+            "__getitems__",
+        ),
+        (Items(4096, True, 32, 1.0), "workers", "2 workers instead of 1"),
+        (Items(32, False, 1024, 1.0), "workers", "2 workers instead of 1"),
+    ],
+    ids=["views", "tiny", "together already", "ordinary"],
+)
+def test_what_the_items_are_is_named(items, first, said):
+    job = found(**READ)
+    job = replace(job, stages=replace(job.stages, items=items))
+    remedy, *_ = remedies_of(job, cores=2)
+    assert remedy.name == first
+    assert remedy.text.startswith(said)
+
+
+def test_items_are_looked_at_for_what_they_are_views_of(tmp_path):
+    torch = pytest.importorskip("torch")
+    group = torch.ones(64, 256)
+    assert items_of([group[3]] * 8, False) == Items(8, False, 1024, 64.0)
+    assert items_of([{"x": group[3].clone(), "y": 1}], True) == Items(1, True, 1024, 1.0)
+    np.save(tmp_path / "file.npy", np.ones((64, 100), np.float32))
+    mapped = np.load(tmp_path / "file.npy", mmap_mode="r")
+    assert items_of([(mapped[:, 3], 0)], False).spread == pytest.approx(99, rel=0.01)  # one column
+    assert items_of([mapped[3]], False).spread == 1.0  # one row
+    assert items_of([np.ones((8, 4))[2]], False).spread == 8.0
+    assert items_of([7, 8], False) == Items(2, False, 0, 1.0)
+    assert items_of("no list", False) is None
+
+
+def test_work_of_the_loops_own_thread_is_input_work():
+    job = found(workers=2, wait=0.0005, step=0.0295, cpu=0.1, ready=3, **QUICK)
+    assert job.verdict == "not input-bound"
+    packed = replace(job, loop_work=(LoopWork("train.py:12", 0.5, True),), loop_cpu=0.5)
+    assert packed.verdict == "highly input-bound"
+    assert "and prepares batches itself in 50.0 %, mostly at train.py:12" in packed.summary
+    first, *_ = remedies_of(packed, cores=2)
+    assert (first.name, first.at_most) == ("move", False)
+    # 15 of 30 ms go into two workers.
+    assert first.gain[1] == pytest.approx(30 / 15, rel=0.1)
+    assert first.text.startswith(
+        "The loop's own thread computes at train.py:12 in 50.0 % of the time: move it into "
+    )
+
+
+def test_what_the_loop_computes_in_no_generator_may_be_its_training():
+    job = found(workers=2, wait=0.002, step=0.028, cpu=0.1, ready=3, **QUICK)
+    job = replace(job, loop_work=(LoopWork("train.py:12", 0.5, False),), loop_cpu=0.5)
+    assert job.verdict == "moderately input-bound"
+    first, *_ = remedies_of(job, cores=2)
+    assert (first.name, first.at_most) == ("move", True)
+    assert "if that prepares the batch, move it into" in first.text
+
+
+def test_nothing_is_advised_for_a_job_that_does_not_wait_or_of_which_too_little_is_known():
+    for job in (found(workers=2, wait=0.0001, step=0.05), found(workers=2, wait=0.05, step=0.05, batches=3)):
+        assert remedies_of(job) == ()
+        assert text_report([("list at train.py:2", job)]).endswith(f"\n  {job.next_step}")
+
+
+def test_threads_that_keep_a_core_busy_want_to_be_processes():
+    job = replace(found(workers=4, wait=0.09, step=0.01), processes=False, loop_cpu=0.99)
+    first, *_ = remedies_of(job, cores=16)
+    assert (first.name, first.gain) == ("processes", None)
+
+
+def test_the_report_as_json_has_its_version_and_each_remedy():
+    job = replace(found(**HANDED_OVER), contents=contents())
+    known = json.loads(json_report([("list at train.py:2", job)]))
+    assert known["version"] == 1
+    (loop,) = known["loops"]
+    assert (loop["loop"], loop["verdict"], loop["workers"]) == ("list at train.py:2", "highly input-bound", 2)
+    assert loop["waits"] == pytest.approx(0.6)
+    assert [one["name"] for one in loop["remedies"]] == names(job)
+    assert len(loop["remedies"][0]["gain"]) == 3
