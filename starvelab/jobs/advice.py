@@ -22,6 +22,7 @@ ENOUGH = 0.95  # of the best throughput
 ALIKE = 0.99  # of the highest prediction: what comes so near is as good
 # Batches take different times, so workers that would only just do on average are too few.
 HEADROOM = 1.2
+CROWDED_IDLE = 0.5  # beside other programs
 IDLE = 0.1  # of a worker's time: below that it waits so little that it needs a core of its own
 UINT8 = 0.25  # bytes of uint8 over those of float32
 FLOAT_BYTES = {"float16": 2, "float32": 4, "float64": 8}
@@ -234,7 +235,8 @@ def _fewest(model: JobModel) -> int:
     likely = model.likely
     times = likely.scaled(HEADROOM, likely.receive)
     # Workers that hardly ever wait need a core each: more of them find none.
-    most = max(int(likely.cores), 1) if likely.wait < IDLE * (likely.wait + likely.compute) else MAX_WORKERS
+    idle = CROWDED_IDLE if likely.others else IDLE
+    most = max(int(likely.cores), 1) if likely.wait < idle * (likely.wait + likely.compute) else MAX_WORKERS
     periods = [
         times.period(workers) * model.lateness(workers) for workers in _candidates(model) if workers <= most
     ]
@@ -268,6 +270,8 @@ def _condition(finding: JobFinding, model: JobModel, workers: int, likely: float
         return "It is less where single batches are late, each worker having one ahead: a probe decides."
     if replace(model.slow, serial=0.0).period(workers) * model.lateness(workers) >= slow / BOUND:
         return ""
+    if finding.busy and model.likely.compute > model.likely.wait:
+        return "It is less where the other programs keep what they have of the cores."
     decides = min(max(2 * model.workers, 2), workers)
     return (
         f"That depends on whether what they wait for, such as storage, serves {workers} at once: a short run "
@@ -402,11 +406,12 @@ def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> t
         lever(name, "", lambda times: times, "only one pass was watched, and it acts between passes")
     if model.late is not None:
         ahead = model.late.best_prefetch(model.workers, likely.step + likely.receive)
-        period = likely.period(model.workers) * model.lateness(model.workers, ahead)
-        rates = throughputs_of(
-            finding, min(period, now), min(period * (1 + 2 * ERROR), now), period / (1 + ERROR)
-        )
-        levers.append(LeverForecast("a deeper queue", *rates, "if batches are late as now", ahead))
+        late, less_late = model.lateness(model.workers), model.lateness(model.workers, ahead)
+        # No more than it brings to the job as it was measured, nor to the model of it.
+        period = min(max(now * less_late / late, likely.period(model.workers) * less_late), now)
+        rates = throughputs_of(finding, period, min(period * (1 + 2 * ERROR), now), period / (1 + ERROR))
+        if ahead > model.late.prefetch:
+            levers.append(LeverForecast("a deeper queue", *rates, "if batches are late as now", ahead))
     elif starved:
         limit("a deeper queue", "no more than now: on average the workers are too slow", now, ERROR / 2)
     else:

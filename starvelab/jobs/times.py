@@ -24,7 +24,8 @@ ERROR = 0.08
 RECEIVE, RECEIVE_RANGE, PACK = 2.0, (0.3, 4.0), 0.5
 ROUNDS = 12  # until the stretched times and the rate agree
 LATE = 0.15  # share of their time that workers are idle, from which on the probe says what a batch takes
-CROWDED = 0.5  # how much more or less than now others may use the cores in the next run
+CROWDED = 0.3  # share of a step that it may have waited for a core
+COMPUTES = 0.3  # share of a worker's time, below which its pace says little of who else computes
 MAX_OTHERS = 256.0  # processes of other programs
 
 
@@ -157,18 +158,20 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
     if finding.busy:
         loop = likely.step + likely.receive
         alike = period / (late.factor(workers, loop) if late is not None else 1.0)
-        others = _others(finding, likely, workers, alike)
-        likely = replace(likely, others=others)
-        slow, fast = (
-            replace(end, others=others * (1 + change)) for end, change in ((slow, CROWDED), (fast, -CROWDED))
-        )
+        likely = replace(likely, others=_others(finding, likely, workers, alike))
+        # How the system shares the cores out is not known: by processes, or by programs, of which each keeps
+        # what it has however many workers it starts.
+        kept = (workers * period if workers else waits) * (1 + ERROR)
+        slow = replace(slow, serial=kept if workers <= 1 else max(period, slow.serial))
+        fast = replace(fast, step=fast.step * (1 - CROWDED))
     return JobModel(likely, slow, fast, workers, _dataset_share(finding), late)
 
 
 def _others(finding: JobFinding, times: JobTimes, workers: int, period: float) -> float:
     """Return how many processes of other programs want a core, so that the job takes as long as it does."""
     low, high = (finding.others_cpu or 0.0) * times.cores, MAX_OTHERS
-    if (finding.queue_depth or 0.0) >= 1:  # the workers do not set the pace
+    # The workers do not set the pace, or what they compute does not.
+    if (finding.queue_depth or 0.0) >= 1 or times.compute < COMPUTES * (times.compute + times.wait):
         return low
     for _ in range(4 * ROUNDS):
         middle = (low + high) / 2

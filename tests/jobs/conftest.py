@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from starvelab.jobs import loop, recorder
+from starvelab.jobs import loop, recorder, usage
 from tests.jobs.loops import Clock
+
+
+@pytest.fixture(autouse=True)
+def nobody_else(monkeypatch):
+    """What other programs do on this machine is asked only by the tests that are about it."""
+    monkeypatch.setattr(usage, "busy_cores", lambda: None)
 
 
 @pytest.fixture

@@ -47,3 +47,9 @@ def test_without_the_times_of_batches_more_workers_are_a_bound():
     advice = advise(job, cores=16)
     assert advice.best.low <= advice.now.throughput
     assert advice.summary.endswith("each worker having one ahead: a probe decides.")
+
+
+def test_more_ahead_is_not_advised_where_it_changes_nothing():
+    job = found(workers=2, wait=0.01, step=0.02, cpu=0.9, ready=3, items=0.01, collate=0.0, unpacking=0.01)
+    job = replace(job, prefetch=2, stages=replace(job.stages, prepared=(10.0,) * 100))
+    assert "prefetch" not in [one.name for one in remedies_of(job, cores=8)]
