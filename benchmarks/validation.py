@@ -133,13 +133,32 @@ def missed_goals(published: Published) -> list[str]:
             said.append(f"{test.what} has none, because {reason}.")
     if far:
         said.append(f"No row was to be off by {100 * WORST:.0f} % or more; {len(far)} are: {'; '.join(far)}.")
-    seen, apart = (_median(one for one in tests if half(one.name) == name) for name in HALVES)
-    if apart > APART * seen:
-        said.append(
-            f"The median of what was kept apart is {_share(apart)}: at most {APART:g} times "
-            f"the {_share(seen)} of what was seen was wanted."
-        )
+    ratio = _apart_by(published)
+    if ratio > APART:
+        said.append(f"What was kept apart is off by {ratio:.2g} times what was seen: {APART:g} was wanted.")
     return said
+
+
+def _new(published: Published, name: str) -> list[Tested]:
+    """The predicted rows of a half that nobody had seen when the halves were drawn."""
+    rows = (one for one in published.tests if not published.rows[one.name].get("known"))
+    return [one for one in rows if half(one.name) == name]
+
+
+def _apart_by(published: Published) -> float:
+    """How many times the median error of what was seen that of what was kept apart is."""
+    seen, apart = (_median(_new(published, name)) for name in HALVES)
+    return apart / seen
+
+
+def both_halves(published: Published) -> str:
+    """How far off either half is, where nobody had seen it before."""
+    seen, apart = ((len(rows), _share(_median(rows))) for rows in (_new(published, one) for one in HALVES))
+    return (
+        "Without what was known before, and of what is predicted: the median error of the "
+        f"{seen[0]} rows that were seen is {seen[1]}, and that of the {apart[0]} that were kept apart is "
+        f"{apart[1]}, {_apart_by(published):.2g} times as much (at most {APART:g} times was wanted)"
+    )
 
 
 HEADERS = ("kind", "half", "what", "at work", "predicted by", "measured", "predicted", "error", "rests on")
@@ -202,6 +221,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     show(HEADERS[:shown], [row[:shown] for row in rows_of(published, tests)])
     print(f"\n{summary(published)}.\n")
     show(GOAL_HEADERS, goals(published))
+    print(f"\n{both_halves(published)}.")
     print("\n" + "\n".join(missed_goals(published)) + "\n")
     if asked.picture:
         asked.picture.write_text(draw(published), encoding="utf-8", newline="\n")

@@ -40,6 +40,7 @@ from benchmarks.validation import (  # noqa: E402
     GOAL_HEADERS,
     GUESS_HEADERS,
     HEADERS,
+    both_halves,
     goals,
     guess_summary,
     guesses,
@@ -82,7 +83,8 @@ def how_right_by_kind() -> str:
     """The goals of each kind, what either half reaches, and each goal that is missed."""
     published = _published()
     missed = "\n".join(f"- {said}" for said in missed_goals(published)) or "None is missed."
-    return f"{_table(GOAL_HEADERS, goals(published))}\n\nWhat is missed:\n\n{missed}"
+    halves = both_halves(published)
+    return f"{_table(GOAL_HEADERS, goals(published))}\n\n{halves}.\n\nWhat is missed:\n\n{missed}"
 
 
 def how_right_in_short() -> str:
