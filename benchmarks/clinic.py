@@ -31,8 +31,12 @@ def likely_mistakes(case: Case) -> dict[str, tuple[str, ...]]:
 
 
 def survey(seeds: Iterable[int]) -> dict[str, list]:
-    """Of each case: its key, its faults, what they take, and the most that a likely mistake wins back."""
-    found: dict[str, list] = {"key": [], "faults": [], "lost": [], "mistake": [], "seconds": []}
+    """Of each case: its key, its faults, what they take, and what the best cures and a mistake win back.
+
+    Of the cures in the best order it is the least that one wins back, of likely mistakes the most.
+    """
+    names = ("key", "faults", "lost", "won", "mistake", "seconds")
+    found: dict[str, list] = {name: [] for name in names}
     for seed in seeds:
         start = perf_counter()
         case = clinic(seed)
@@ -42,6 +46,7 @@ def survey(seeds: Iterable[int]) -> dict[str, list]:
         found["key"].append(case._key)
         found["faults"].append(tuple(sorted(case._faults)))
         found["lost"].append(1 - before / after)
+        found["won"].append(min(case._treated(case._best).won))
         found["mistake"].append(max(treatment.score for treatment in won))
     return found
 

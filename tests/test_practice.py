@@ -41,6 +41,7 @@ def test_no_two_keys_are_equal_to_three_digits(found):
 def test_the_difficulty_stays_within_its_bounds(found):
     assert min(found["lost"]) >= practice.LOST[0] - 0.005
     assert max(found["lost"]) <= practice.LOST[1] + 0.005
+    assert min(found["won"]) >= practice.EACH_WON
     assert {len(names) for names in found["faults"]} == {1, 2}
     assert max(found["mistake"]) <= 1 - practice.EACH_LOST
 

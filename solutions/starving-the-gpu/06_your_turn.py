@@ -261,8 +261,8 @@ show_faster()
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# `for name, (rate, price) in offers.items():` goes through them. Leave out those that are too slow, and keep the one with the
-# largest quotient of what it really trains and its price.
+# Take the A100 above behind half of its rate. How many images a second does a dollar an hour buy? Which offers drop out before
+# you compare?
 #
 # </details>
 

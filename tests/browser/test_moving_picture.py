@@ -29,10 +29,20 @@ RUNS = {
     "the accelerator": WALL.replace(workers=64, storage="30 GB/s"),
     "measured": WALL.replace(assumptions=PUBLISHED, workers=20),
     "no workers": WALL.replace(workers=0),
+    "many workers": WALL.replace(workers=64, storage="12.7 GB/s"),
     "in turn": WALL.replace(overlap=False),
     "eight": WALL.replace(workers=64, hardware=Accelerator(Hardware.Cloud.A100, count=8)),
 }
-SIMPLE = ("the wall", "no drive", "the drive", "the accelerator", "measured", "in turn", "eight")
+SIMPLE = (
+    "the wall",
+    "no drive",
+    "the drive",
+    "the accelerator",
+    "measured",
+    "many workers",
+    "in turn",
+    "eight",
+)
 HTML = """<!doctype html><html lang="en"><title>Moving</title><meta name="color-scheme" content="light dark">
 <main><h1>Moving</h1><div id="one"></div><div id="space"></div><div id="two"></div></main>
 <script type="module">window.moving = await import("/moving.js");</script></html>"""
@@ -108,6 +118,18 @@ def test_where_nothing_is_left_to_chance_the_run_of_the_page_is_the_simulation(s
     for column, times in data["run"].items():
         if times is not None:
             assert np.allclose(found[column], times, atol=2e-3), column
+
+
+@pytest.mark.parametrize("name", ["many workers", "the accelerator", "the drive"])
+def test_a_gauge_shows_what_a_resource_does_in_the_long_run(still, name):
+    data = data_of(RUNS[name])
+    code = """data => { const solved = moving.solve(data.rule, data.setting);
+        const run = moving.follow(solved, {...data.rule, ...data.setting});
+        return [solved, moving.state(run, run.end).busy]; }"""
+    solved, busy = ask(still, code, data)
+    # Workers that ask all at once keep the drive busy for long after they have begun.
+    for resource, share in busy.items():
+        assert share == pytest.approx(solved["times"][resource] / solved["step"], abs=0.03), resource
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -188,6 +210,15 @@ def test_it_plays_stops_steps_and_follows_its_slider(moving):
             "accelerator11.7 ms64\u00a0%",
         ]
     )
+
+
+def test_on_paper_it_has_its_table_and_no_buttons(moving):
+    show(moving, "one", WALL)
+    moving.emulate_media(media="print")
+    expect(moving.get_by_role("cell", name="64 ms")).to_be_in_viewport()
+    table = moving.locator("#one table")
+    assert table.evaluate("node => node.checkVisibility({contentVisibilityAuto: true})")
+    expect(moving.get_by_role("button")).to_have_count(0)
 
 
 def test_one_picture_moves_at_a_time_and_only_where_it_is_seen(moving):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from math import isfinite
+from math import ceil, isfinite
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,11 +19,12 @@ import traitlets
 from ...errors import InputError
 from ...model.cost import Line
 from ...model.parts import Workers
-from ...model.resources import RESOURCES
+from ...model.resources import CPU, RESOURCES, STORAGE
 from ...model.solver import costs
 from ...model.stages import STAGES, SingleNodeModel, TransformationModel
 from ...model.stages.single_node import GIVEN, SingleNodeInputs
 from ...model.stages.transformation import TransformationInputs
+from ...model.step import Step
 from ...pipeline import Pipeline
 from ...simulate import Trace
 from ...tables import percent
@@ -34,6 +35,8 @@ from .keyboard import Box
 # Any: what becomes JSON.
 Data: TypeAlias = dict[str, Any]
 _CONTROLS = {"batch_size": "batch", "workers": "workers"}
+# As in the script.
+MAX_SETTLING = 1500
 SCRIPT = Path(__file__).with_name("moving.js")
 
 
@@ -115,9 +118,9 @@ class Moving(Box):
         from ..show import svg  # loaded on first use: few pages show no widgets
 
         step, (trace, *_, shown) = self._pipeline.solve(), run_of(self._pipeline, self._times)
-        trace = trace.first(shown)
-        picture = svg.loader_lanes(trace, span=float(trace.step_end[-1]))
-        said = f"{step.summary}. Simulated: the accelerator waits {percent(trace.stall)} of the time."
+        waits = percent(trace.first(shown).stall)
+        picture = svg.stations(trace, float(trace.step_end[shown - 1]))
+        said = f"{step.summary}. Simulated: the accelerator waits {waits} of the time."
         return f"{words.paragraphs(said)}{picture}{words.table(step.headers, step.rows)}"
 
 
@@ -199,7 +202,9 @@ def run_of(pipeline: Pipeline, prepare_times: Unchecked = None) -> tuple[Trace, 
     lanes = 1 if pipeline.in_turn else int(crew.count)
     ahead = lanes * crew.prefetch
     shown = lanes * max(4, -(-48 // lanes))
-    found = pipeline.simulate(batches=3 * ahead + shown, prepare_times=prepare_times)
+    in_turn = pipeline.in_turn or prepare_times is not None  # whose own times are played from their start
+    first = settling(pipeline.solve(), ahead, in_turn)
+    found = pipeline.simulate(batches=first + ahead + shown, prepare_times=prepare_times, replicas=1)
     trace, asked = found.trace(), None
     if found.reads.any() and trace.read_start is None:
         # The storage reads ahead of the workers: it is asked for a batch when one before that is received.
@@ -211,5 +216,13 @@ def run_of(pipeline: Pipeline, prepare_times: Unchecked = None) -> tuple[Trace, 
             ends[batch] = max(wanted, ends[batch - 1]) + found.reads[batch, 0]
         asked, ends = asked[trace.batch], ends[trace.batch]
         trace = replace(trace, read_start=ends - found.reads[trace.batch, 0], read_done=ends)
-    later = trace.after(2 * ahead)
-    return later, None if asked is None else asked[2 * ahead :] - trace.step_end[2 * ahead - 1], lanes, shown
+    later = trace.after(first)
+    return later, None if asked is None else asked[first:] - trace.step_end[first - 1], lanes, shown
+
+
+def settling(step: Step, ahead: int, in_turn: bool) -> int:
+    """Count the batches until who is faster than the step has done what all workers ask for at the start."""
+    times = (step.resource_times.get(name) for name in (STORAGE.name, CPU.name))
+    shares = [float(time / step.step_time) for time in times if time is not None and time < step.step_time]
+    full = 0 if in_turn or not shares else ceil(ahead / (1 - max(shares)) - 1e-9)
+    return max(2 * ahead, min(full, MAX_SETTLING))

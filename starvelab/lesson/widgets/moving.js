@@ -48,12 +48,22 @@ export function solve(rule, setting) {
   return { times, step, bottleneck, waits, utilization: (times.accelerator - waits) / step };
 }
 
+// A run begins at the latest after so many batches: nearer to a tie nobody sees what is left of the start.
+const MOST = 1500;
+
+// How many batches pass until whoever is faster than the step has done what all workers asked for at the start.
+function settling({ times, step }, ahead, inTurn) {
+  const fast = [times.storage, times.CPU].filter((time) => time < step);
+  const all = inTurn || !fast.length ? 0 : Math.ceil(ahead / (1 - Math.max(...fast) / step) - 1e-9);
+  return Math.max(2 * ahead, Math.min(all, MOST));
+}
+
 // A run of these times: `settled` batches after those with which the queue fills. As recurrence.py, without chance.
-export function follow({ times }, { workers, prefetch = 2, in_flight: depth, in_turn = false }, settled = 0) {
-  const lanes = in_turn ? 1 : workers, ahead = lanes * prefetch, inFlight = depth ?? Infinity;
+export function follow(solved, { workers, prefetch = 2, in_flight: depth, in_turn = false }, settled = 0) {
+  const { times } = solved, lanes = in_turn ? 1 : workers, ahead = lanes * prefetch, inFlight = depth ?? Infinity;
   const [cpu, read, loop, link, decoder] = ["CPU", "storage", "loop", "link", "decoder"].map((name) => 1e3 * (times[name] ?? 0));
   const copy = in_turn ? link + decoder : Math.max(link, decoder), take = 1e3 * times.accelerator;
-  const first = 2 * ahead, shown = settled || lanes * Math.max(4, Math.ceil(48 / lanes));
+  const first = settling(solved, ahead, in_turn), shown = settled || lanes * Math.max(4, Math.ceil(48 / lanes));
   const count = first + shown + ahead, run = Object.fromEntries(COLUMNS.map((name) => [name, []]));
   const at = (name, j, otherwise = 0) => (j < 0 ? otherwise : run[name][j]);
   const host = (j) => (j < 0 ? 0 : Math.max(run.received[j], at("step_end", in_turn ? j : j + 1 - inFlight)));
@@ -197,7 +207,7 @@ export const STYLE = `
 .sl-moving label span { min-width: 7.2em; font-variant-numeric: tabular-nums; }
 .sl-moving input { flex: 1; min-width: 8em; margin: 0; }
 .sl-moving th, .sl-moving td { text-align: left; padding: 0.1em 1.2em 0.1em 0; font-variant-numeric: tabular-nums; }
-@media print { .sl-moving .sl-row { display: none; } }`;
+@media print { .sl-moving .sl-row { display: none; } .sl-moving ::details-content { content-visibility: visible; } }`;
 const LOOKS = { ready: "#56B4E9" };
 const NAMES = { batch: "batch size", workers: "workers" };
 // The share of its work in which the accelerator does not wait for the host to launch it.

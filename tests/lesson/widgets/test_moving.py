@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -45,11 +46,22 @@ def test_a_slider_at_rest_has_the_new_setting_simulated():
 
 
 def test_where_no_widget_is_shown_the_same_run_stands_still_with_its_table():
-    html = play(WALL).html()
+    html = play(WALL.replace(storage="7 GB/s")).html()
     assert 'role="img"' in html
+    assert re.search(
+        "<desc>From left to right: storage: [01] batch(es)?; workers: 8: [1-8] batch(es)?; queue: 0 batches; "
+        "accelerator: waits.</desc>",
+        html,
+    )
+    assert html.count("<rect") > 8
     assert "the CPU binds" in html
     assert "the accelerator waits 81.7 % of the time" in html
     assert "<td>" in html
+
+
+def test_where_the_accelerator_is_fed_the_still_picture_has_a_full_queue():
+    html = play(WALL.replace(workers=64)).html()
+    assert re.search(r"queue: \d\d batches; accelerator: 1 batch\.", html)
 
 
 def test_ones_own_times_are_played():
