@@ -33,7 +33,9 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from starvelab import PUBLISHED, Q_, Accelerator, Framework, Hardware, Models, Pipeline
+import numpy as np
+
+from starvelab import PUBLISHED, Q_, Accelerator, Framework, Hardware, Models, Packing, Pipeline
 from starvelab.model import rates
 from starvelab.model.analysis import extrapolate_rate
 from starvelab.model.assumptions import COVERAGE
@@ -57,7 +59,13 @@ KINDS = {
     "text": 0.15,
 }
 # Fields of a pipeline of which the file names an entry of the catalogue.
-NAMED = {"model": "Models", "hardware": "Hardware", "link": "Links", "storage": "Storage"}
+NAMED = {
+    "dataset": "Datasets",
+    "model": "Models",
+    "hardware": "Hardware",
+    "link": "Links",
+    "storage": "Storage",
+}
 AT_WORK = 0.1  # the share of a step from which a resource counts as at work
 
 # ---- What is computed from rows ----------------------------------------------------------------------------
@@ -109,8 +117,37 @@ def launched(*, batch_size: int, first: Any, rate: Any = None, step: Any = None,
     return Q_(SingleNodeModel.cost(SingleNodeInputs("", None, made_of)).at(batch_size), "s")
 
 
+def zipf_lengths(*, exponent: float, low: int, high: int) -> list[int]:
+    """A thousand lengths of Zipf's law, each as likely; what lies outside of two ends counts as these."""
+    lengths = np.arange(1, high)
+    below = np.cumsum(lengths**-exponent) / zeta(exponent)
+    return np.clip(1 + np.searchsorted(below, (np.arange(1000) + 0.5) / 1000), low, high).tolist()
+
+
+def even_lengths(*, low: int, high: int, others: int = 0, one: int = 0) -> list[int]:
+    """Lengths from one end to the other, equally likely; or so many of them beside one of its own."""
+    if not one:
+        return [*range(low, high + 1)]
+    return [*np.rint(np.linspace(low, high, others)).astype(int).tolist(), one]
+
+
+def zeta(exponent: float, terms: int = 10_000) -> float:
+    """Riemann's function: the sum of ``k^-exponent``, what is left of it by an integral."""
+    first = np.arange(1, terms) ** -exponent
+    return float(first.sum() + (terms - 0.5) ** (1 - exponent) / (exponent - 1))
+
+
 RULES: dict[str, Callable[..., Any]] = {
-    rule.__name__: rule for rule in (extrapolated, extrapolated_by_peak, by_pixels, per_step, launched)
+    rule.__name__: rule
+    for rule in (
+        extrapolated,
+        extrapolated_by_peak,
+        by_pixels,
+        per_step,
+        launched,
+        zipf_lengths,
+        even_lengths,
+    )
 }
 
 # ---- What is set beside a row ------------------------------------------------------------------------------
@@ -122,6 +159,10 @@ FIGURES: dict[str, Callable[[Pipeline, Step], Any]] = {
     "stall": lambda _, step: step.stall,
     "speedup": lambda pipe, step: (step.throughput / pipe.solve(workers=1).throughput).m_as(""),
     "copy_rate": lambda pipe, step: pipe.transferred * pipe.batch_size / step.stage_times["copy"],
+    "real_share": lambda _, step: 1 - step.packed.padding,
+    "packing_speedup": lambda pipe, step: (
+        pipe.solve({"dataset.packing.strategy": "first-fit"}).useful_tokens / step.useful_tokens
+    ).m_as(""),
     "read_rate": lambda pipe, step: pipe.size * pipe.batch_size / step.stage_times["read"],
 }
 
@@ -366,7 +407,8 @@ class Published:
 def _given(field: str, value: Any) -> Any:
     """What the file gives for a field: a part by its fields, an entry by its name, or the value itself."""
     if isinstance(value, dict):
-        return PARTS[field](**{name: _given(field if name == "of" else name, v) for name, v in value.items()})
+        part = Packing if field == "packing" else PARTS[field]
+        return part(**{name: _given(field if name == "of" else name, v) for name, v in value.items()})
     # A text with a space is a quantity.
     named = field in NAMED and isinstance(value, str) and " " not in value
     return entry_at(NAMED[field], value) if named else value

@@ -89,6 +89,8 @@ def test_no_row_rests_on_itself_or_on_a_rate_that_the_package_ships_for_it(name)
         and (rate.hardware, rate.model) == (pipe.hardware.of.path, pipe.model.path)
         and source_of({"source": rate.fact.source}) == source
     ]
+    if not isinstance(found.measured, Quantity):
+        return  # the package ships no share and no gain
     assert found.measured.units == Q_("1 img/s").units or not listed
     assert not any(found.measured.magnitude == pytest.approx(rate, rel=1e-3) for rate in listed)
     # What is shipped is predicted to the digit, so an error of nothing would give it away.
@@ -336,7 +338,6 @@ def test_the_picture_has_a_point_for_each_rate_where_its_error_puts_it():
         measured = picture.FIRST + (x - picture.LEFT) / picture.DECADE
         predicted = picture.LAST + (picture.TOP - y) / picture.DECADE
         assert (10**measured, 10**predicted) == pytest.approx(test.samples, rel=5e-3)
-    inside = sum(abs(test.error) <= picture.BAND for test in TABLES.tests)
-    assert svg.find(f"{space}desc").text.startswith(
-        f"{inside} of {len(TABLES.tests)} predictions lie within 10 %"
-    )
+    shown = [test for test in TABLES.tests if None not in test.samples]
+    inside = sum(abs(test.error) <= picture.BAND for test in shown)
+    assert svg.find(f"{space}desc").text.startswith(f"{inside} of {len(shown)} predictions lie within 10 %")

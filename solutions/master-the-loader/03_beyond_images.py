@@ -40,12 +40,12 @@ def why_repair():
 # %% [markdown]
 # ## Decide first
 #
-# Four trainings, each on one accelerator with eight workers and a drive of 2 GB/s. What binds in each?
+# Four trainings that somebody measured, each with eight workers and a drive of 2 GB/s. What binds in each?
 #
-# - **tokens**: 400,000 tokens a second. A sample is 1,024 of them, 2 KB, cut from a file in 0.03 ms.
-# - **audio**: 1,500 seconds of audio a second. A sample is 12 s long, 220 KB, turned into a spectrogram in 45 ms.
-# - **tables**: 3,000,000 rows a second. A sample is 4,096 rows as text, 8 MB, parsed in 6 ms.
-# - **video**: 2,048 frames a second. A sample is 32 frames, 4 MB, decoded in 900 ms.
+# - **tokens**: GPT-2 on an A100, 91,000 tokens a second. A sample is 1,024 of them, 2 KB, cut from a file in 0.08 ms.
+# - **audio**: Jasper on eight V100, 3,840 s of audio a second. A sample is 12.3 s long, 211 KB, turned into a spectrogram in 9.9 ms.
+# - **tables**: DLRM on a B200, 43,700,000 rows a second. A sample is 16,384 rows, 12.5 MB, read in 4.3 ms.
+# - **video**: R3D-18 on an H100, 4,288 frames a second. A sample is 16 frames, 531 KB, decoded in 850 ms.
 
 # %%
 predict("tokens", choices=["the accelerator", "the workers", "the drive"],
@@ -95,22 +95,22 @@ def workers_needed(units_per_second, units_per_sample, stored, cpu_time, bandwid
 
 # %% role="test" id="workers-needed-test" points=15
 credit, drive = Credit(15), Q_("2 GB/s")
-credit.part(2, "tokens", lambda: check(workers_needed(Q_("400000 /s"), 1024, Q_("2 KB"),
-    Q_("0.03 ms"), drive), 1, what="the workers for tokens", mistakes={
+credit.part(2, "tokens", lambda: check(workers_needed(Q_("91000 /s"), 1024, Q_("2 KB"),
+    Q_("0.08 ms"), drive), 1, what="the workers for tokens", mistakes={
     "A little work is work all the same: somebody has to do it.": 0,
-    "The accelerator takes tokens, and a worker prepares samples of many tokens.": 12}))
-credit.part(4, "audio", lambda: check(workers_needed(Q_("1500 /s"), 12, Q_("220 KB"),
-    Q_("45 ms"), drive), 6, what="the workers for audio", mistakes={
-    "Five workers and a bit: the accelerator waits for the bit.": 5,
-    "A sample is 12 s long: how many of them does the model take in a second?": 68,
-    "You multiplied by the units of a sample; it holds that many.": 810}))
-credit.part(3, "samples of 8 MB", lambda: check(workers_needed(Q_("3e6 /s"), 4096,
-    Q_("8 MB"), Q_("6 ms"), drive) is None, True,
-    what="whether no number of workers helps with samples of 8 MB", mistakes={
+    "The accelerator takes tokens, and a worker prepares samples of many tokens.": 8}))
+credit.part(4, "audio", lambda: check(workers_needed(Q_("3840 /s"), 12.3, Q_("211 KB"),
+    Q_("9.9 ms"), drive), 4, what="the workers for audio", mistakes={
+    "Three workers and a bit: the accelerators wait for the bit.": 3,
+    "A sample is 12.3 s long: how many of them does the model take in a second?": 39,
+    "You multiplied by the units of a sample; it holds that many.": 468}))
+credit.part(3, "samples of 12.5 MB", lambda: check(workers_needed(Q_("4.37e7 /s"),
+    16384, Q_("12.5 MB"), Q_("4.3 ms"), drive) is None, True,
+    what="whether no number of workers helps with samples of 12.5 MB", mistakes={
     "Ask the drive first: how many bytes a second are that?": False}))
-credit.part(2, "video", lambda: check(workers_needed(Q_("2048 /s"), 32, Q_("4 MB"),
-    Q_("900 ms"), drive), 58, what="the workers for video", mistakes={
-    "Some workers and a bit: the accelerator waits for the bit.": 57}))
+credit.part(2, "video", lambda: check(workers_needed(Q_("4288 /s"), 16, Q_("531 KB"),
+    Q_("850 ms"), drive), 228, what="the workers for video", mistakes={
+    "Some workers and a bit: the accelerator waits for the bit.": 227}))
 credit.part(2, "workers that are exactly enough", lambda: (
     check(workers_needed(Q_("1100 /s"), 10, Q_("1 KB"), Q_("10 ms"), drive), 2,
           what="the workers for 110 samples of 10 ms"),
@@ -131,8 +131,8 @@ credit.total()
 # ## Beside what you decided
 
 # %% tags=["folded"]
-cases = {"tokens": (400_000 / 1024, 2e-6, 0.03e-3), "audio": (1500 / 12, 220e-6, 45e-3),
-         "tables": (3e6 / 4096, 8e-3, 6e-3), "video": (2048 / 32, 4e-3, 900e-3)}
+cases = {"tokens": (91e3 / 1024, 2e-6, 0.08e-3), "audio": (3840 / 12.3, 211e-6, 9.9e-3),
+         "tables": (43.7e6 / 16384, 0.0125, 4.3e-3), "video": (4288 / 16, 531e-6, 0.85)}
 
 
 def shares(samples_per_second, gigabytes, seconds):
@@ -167,7 +167,7 @@ finish("workers-needed", workers_needed, final=False)
 
 # %% [markdown]
 # It does not happen where a sample is a lot of work for the accelerator, and little for everybody else. Language models are the
-# extreme: 400,000 tokens a second are less than one megabyte. Make up a kind of data yourself: where is the border?
+# extreme: 91,000 tokens a second are less than one megabyte. Make up a kind of data yourself: where is the border?
 
 # %% tags=["folded"]
 def draw(samples_per_second=100, stored_kb=200, cpu_ms=40):
