@@ -5,7 +5,7 @@ from .lesson.show.curves import over_batch, over_workers
 from .lesson.show.designs import bill_curve, leaderboard
 from .lesson.show.plots import labeled_bars, roofline, stage_bars
 from .lesson.show.said import info, say, table
-from .lesson.show.timelines import loader_timeline, timeline, trace_timeline
+from .lesson.show.timelines import loader_timeline, trace_timeline
 
 __all__ = [
     "bill_curve",
@@ -20,6 +20,5 @@ __all__ = [
     "stage_bars",
     "svg",
     "table",
-    "timeline",
     "trace_timeline",
 ]

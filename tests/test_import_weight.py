@@ -107,9 +107,9 @@ for notebook in sorted(Path({str(repository)!r}, "solutions/starving-the-gpu").g
                 print(notebook.stem, "".join(cell["source"])[:80], result.error_in_exec)
 from starvelab import Hardware, Models, Pipeline, show
 step = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8).solve()
-print(show.timeline(step)._repr_html_()[:62])
+print(show.stage_bars(step)._repr_html_()[:62])
 """
-    begins = '<figure style="margin:0.5em 0"><figcaption>The first 5 batches.'
+    begins = '<figure style="margin:0.5em 0"><figcaption>Time each resource'
     assert run_in_a_browser(code, tmp_path) == begins[:62]
 
 

@@ -27,7 +27,7 @@ from ...units import format_number, format_quantity
 from .figure import COLORS, PART_COLORS, caveat
 
 # Pixels: the whole, where bars begin, how long the longest is, and from one bar to the next.
-_WIDTH, LEFT, BAR, ROW, _TOP = 640, 110, 330, 40, 8
+WIDTH, LEFT, BAR, ROW, _TOP = 640, 110, 330, 40, 8
 _LANES, _LANE = 500, 18  # how long the lanes of a loader are, and from one to the next
 _HEIGHT = 200  # of the plane of lines
 _DASHES = {"storage": "10 4 2 4", "CPU": "8 4", "link": "2 4", "decoder": "5 1", "accelerator": "none"}
@@ -58,7 +58,7 @@ def text(x: float, y: float, words: str, *, size: int | None = None, **attribute
 def frame(body: str, *, height: int, title: str, description: str) -> str:
     """An SVG element that screen readers announce and themes color."""
     return (
-        f'<svg role="img" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" style="{_STYLE}" '
+        f'<svg role="img" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" style="{_STYLE}" '
         'fill="currentColor" xmlns="http://www.w3.org/2000/svg">'
         f"<title>{escape(title)}</title><desc>{escape(description)}</desc>{body}</svg>"
     )
@@ -84,15 +84,16 @@ def bar_rows(rows: Iterable[Bar], *, left: int = LEFT, length: int = BAR, row: i
         weight, middle = "bold" if bar.bold else None, y + height // 2 + 5
         wide = max(1.0, length * bar.share) if bar.share else 0.0
         drawn += text(left - 10, middle, bar.name, text_anchor="end", font_weight=weight)
-        drawn += _rect(left, y, wide, height, **_fill(bar.color, hollow=bar.hollow))
+        drawn += rect(left, y, wide, height, **_fill(bar.color, hollow=bar.hollow))
         drawn += text(left + length + 12, middle, bar.note, font_weight=weight)
         if bar.outline:
-            drawn += _rect(left, y, length * bar.outline, height, fill="none", stroke="currentColor")
+            drawn += rect(left, y, length * bar.outline, height, fill="none", stroke="currentColor")
         y += row
     return drawn, y
 
 
-def _rect(x: float, y: float, width: float, height: float, **style: str | float) -> str:
+def rect(x: float, y: float, width: float, height: float, **style: str | float) -> str:
+    """A rectangle with round corners, unless `rx` says otherwise."""
     return tag("rect", x=x, y=y, width=width, height=height, **{"rx": 3, **style})
 
 
@@ -105,7 +106,7 @@ def line(x1: float, y1: float, x2: float, y2: float, **style: str | float) -> st
     return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke="currentColor", **style)
 
 
-def _hatching(name: str) -> str:
+def hatching(name: str) -> str:
     """The definition of a pattern, to fill with ``url(#name)``."""
     stripe = tag("path", d="M0 6L6 0", stroke="currentColor", stroke_opacity="0.45")
     pattern = tag("pattern", stripe, id=name, width=6, height=6, patternUnits="userSpaceOnUse")
@@ -219,13 +220,13 @@ def step_bars(step: Step) -> str:
     if other := {name: time.m_as("ms") for name, time in step.stage_times.items() if name in names}:
         top, scale = _TOP + ROW * list(times).index(ACCELERATOR.name), BAR / max(whole, *times.values())
         style = {"fill": "url(#other-work)", "stroke": "currentColor"}
-        drawn += _hatching("other-work") + _rect(LEFT, top, scale * sum(other.values()), 28, **style)
+        drawn += hatching("other-work") + rect(LEFT, top, scale * sum(other.values()), 28, **style)
         drawn += _below(y + 8, [f"Accelerator: {_listed(other)} (hatched); the rest is the model."])
         about.append(f"Of the accelerator's time: {_listed(other)}.")
         y += 20
     drawn += text(LEFT - 10, y + 25, "busy", text_anchor="end")
-    drawn += _rect(LEFT, y + 10, BAR, 20, fill="none", stroke="currentColor")
-    drawn += _rect(
+    drawn += rect(LEFT, y + 10, BAR, 20, fill="none", stroke="currentColor")
+    drawn += rect(
         LEFT, y + 10, BAR * step.utilization, 20, **_fill(ACCELERATOR.color, hollow=not step.feasible)
     )
     drawn += text(LEFT + BAR + 12, y + 25, f"{busy}, {format_quantity(step.throughput)}")
@@ -301,7 +302,7 @@ def lines_over_batch(pipeline: Pipeline, *, batches: int = 160) -> str:
     cannot = sizes[~np.broadcast_to(step.feasible, sizes.shape)]
     if len(cannot):
         first, fill = x * int(cannot[0]), "url(#cannot-run)"
-        curves += _hatching("cannot-run") + _rect(first, 0, _LANES - first, _HEIGHT, rx=0, fill=fill)
+        curves += hatching("cannot-run") + rect(first, 0, _LANES - first, _HEIGHT, rx=0, fill=fill)
     curves += line(0, _HEIGHT, _LANES, _HEIGHT)
     heights = "".join(
         text(LEFT - 8, 34 + _HEIGHT - _HEIGHT * i // 4, f"{top * i // 4}{' ms' * (i == 4)}", size=11,
@@ -320,52 +321,6 @@ def lines_over_batch(pipeline: Pipeline, *, batches: int = 160) -> str:
     about = f"Time for a batch of each of {', '.join(times)}, up to batch {batches}. Marked: {where}"
     drawn = f"{names}<defs>{clip}</defs>{plane}{axes}"
     return _of_one_step(drawn, _HEIGHT + 74, below, feasible=True, title=str(found), about=about)
-
-
-def stations(trace: Trace, end: float) -> str:
-    """One moment of a run that ends then: from the drive to the accelerator, where each batch is.
-
-    It is a moment in which the accelerator waits, if it does so for most of the time.
-    """
-    steps = trace.first(max(1, int((trace.step_end <= end + 1e-6).sum())))
-    spans = {
-        STORAGE.name: (trace.read_start, trace.read_done, STORAGE.color),
-        f"workers: {len(set(trace.worker))}": (trace.prepare_start, trace.prepared, CPU.color),
-        "queue": (trace.prepared, trace.received, CPU.color),
-        LINK.name: (trace.copy_start, trace.copied, LINK.color),
-        ACCELERATOR.name: (trace.step_start, trace.step_end, ACCELERATOR.color),
-    }
-    some = len(steps) // 2
-    moment = float(steps.step_start[some] + steps.step_end[some]) / 2
-    if steps.stall > 0.5:
-        free = np.concatenate(([0.0], steps.step_end[:-1]))
-        longest = int(np.argmax(steps.step_start - free))
-        moment = float(free[longest] + steps.step_start[longest]) / 2
-    seen = {
-        name: (start, done, color)
-        for name, (start, done, color) in spans.items()
-        if start is not None and done is not None and (name == "queue" or (done > start).any())
-    }
-    drawn, said, wide = _hatching("waits"), [], _WIDTH // len(seen)
-    for place, (name, (start, done, color)) in enumerate(seen.items()):
-        here, x = int(((start <= moment) & (moment < done)).sum()), wide * place + 6
-        waits = name == ACCELERATOR.name and not here
-        note = "waits" if waits else f"{here} batch{'' if here == 1 else 'es'}"
-        drawn += _rect(x, 28, wide - 12, 116, stroke="currentColor", fill="url(#waits)" if waits else "none")
-        drawn += "".join(
-            _rect(x + 8 + 18 * (one // 6), 122 - 18 * (one % 6), 14, 14, fill=color)
-            for one in range(min(here, 6 * ((wide - 28) // 18)))
-        )
-        for y, words in ((18, name), (162, note)):
-            drawn += text(x + wide / 2 - 6, y, words, text_anchor="middle")
-        said.append(f"{name}: {note}")
-    waiting = percent(steps.stall)
-    return frame(
-        drawn,
-        height=172,
-        title=f"A moment of the run; the accelerator waits {waiting} of the time",
-        description=f"From left to right: {'; '.join(said)}.",
-    )
 
 
 def loader_lanes(trace: Trace, *, span: float = 600.0) -> str:
@@ -391,10 +346,10 @@ def loader_lanes(trace: Trace, *, span: float = 600.0) -> str:
         if end <= start:
             return ""
         width = max(scale * (end - start) - 1.5, 0.8)
-        return _rect(LEFT + scale * start, _TOP + _LANE * lane, width, 14, rx=0, fill=color)
+        return rect(LEFT + scale * start, _TOP + _LANE * lane, width, 14, rx=0, fill=color)
 
     # Hatched from end to end, and the steps drawn over it: what is left are the gaps.
-    drawn = _hatching("waits") + _rect(LEFT, _TOP + _LANE * last, _LANES, 14, rx=0, fill="url(#waits)")
+    drawn = hatching("waits") + rect(LEFT, _TOP + _LANE * last, _LANES, 14, rx=0, fill="url(#waits)")
     for i, worker in enumerate(trace.worker):
         drawn += box(numbers.index(int(worker)), trace.prepare_start[i], trace.prepared[i], CPU.color)
         drawn += box(last - 1, trace.copy_start[i], trace.copied[i], LINK.color)

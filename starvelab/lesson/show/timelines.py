@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import InputError
-from ...model.analysis import schedule
-from ...model.analysis._point import one_step
-from ...model.resources import ACCELERATOR, CPU, DISPLAY_ORDER, LINK, RESOURCES, STORAGE
-from ...model.step import Step
+from ...model.resources import ACCELERATOR, CPU, LINK, RESOURCES, STORAGE
 from ...simulate import Simulation, Trace
 from ...simulate.trace import counted
 from ...tables import percent
@@ -23,7 +20,6 @@ from .figure import (
     GRAY,
     Options,
     StaticFigure,
-    caveat,
     ground,
     legend,
     name_lanes,
@@ -52,63 +48,18 @@ _COPIES: Options = {"facecolor": LINK.color, "edgecolor": "white", "hatch": LINK
 _IDLE: Options = {"facecolor": "white", "edgecolor": GRAY, "hatch": "....", "linewidth": 0.0}
 
 
-def _bar(
-    axes: Axes, lane: int, start: float, end: float, resource: str, batch: int, width: float,
-    feasible: bool = True,
-) -> None:  # fmt: skip
+def _bar(axes: Axes, lane: int, start: float, end: float, resource: str, batch: int, width: float) -> None:
     """One batch in its lane, with its number where that has room in a figure of so many milliseconds."""
     look = RESOURCES[resource]
-    style = ground(look.color, feasible)
+    style = ground(look.color, feasible=True)
     axes.barh(lane, end - start, left=start, height=_HEIGHT, linewidth=1.2, **style)
-    _number(axes, lane, max(start, 0.0), min(end, width), batch, look.ink if feasible else "black", width)
+    _number(axes, lane, max(start, 0.0), min(end, width), batch, look.ink, width)
 
 
 def _number(axes: Axes, lane: int, start: float, end: float, batch: int, ink: str, width: float) -> None:
     if end - start > _NARROW * width:
         style: Options = {"ha": "center", "va": "center", "color": ink, "fontsize": 9}
         axes.text((start + end) / 2, lane, str(batch + 1), **style)
-
-
-# --- of a solved step -------------------------------------------------------------------------------------
-
-
-def timeline(step: Step, *, batches: int = 5) -> StaticFigure:
-    """The first batches in time, one lane for each resource; where the accelerator waits is hatched.
-
-    Parameters
-    ----------
-    step : Step
-        At one point.
-    batches : int
-    """
-    one_step(step, "timeline")
-    jobs = schedule(step, batches=batches)
-    lanes = [name for name in DISPLAY_ORDER if name in step.resource_times]
-    end = max(job.end for job in jobs)
-    figure = new_figure(7.5, 1.0 + 0.6 * len(lanes))
-    axes = figure.add_subplot()
-    done = 0.0
-    for job in jobs:
-        lane = lanes.index(job.resource)
-        _bar(axes, lane, job.start, job.end, job.resource, job.batch, end, feasible=step.feasible)
-        if job.resource == ACCELERATOR.name:
-            axes.barh(lane, job.start - done, left=done, height=_HEIGHT, **WAITS)
-            done = job.end
-    name_lanes(axes, lanes)
-    axes.set(xlim=(0, end), xlabel="time since the start (ms); hatched: the accelerator waits")
-    length = format_quantity(step.step_time)
-    message = f"never waits: a step takes {length}"
-    if step.utilization < 1:
-        message = f"waits {percent(step.stall)} of each step of {length}"
-    about = f"The first {batches} batches. In the long run the accelerator {message}."
-    return render_figure(
-        figure,
-        alt=f"Timeline with a lane for each of {', '.join(lanes)}.",
-        found=(about, caveat("hollow", step.infeasible_reason)),
-        headers=["batch", "resource", "start (ms)", "end (ms)"],
-        rows=[(job.batch + 1, job.resource, job.start, job.end) for job in jobs],
-        feasible=step.feasible,
-    )
 
 
 # --- of a loader ------------------------------------------------------------------------------------------

@@ -115,11 +115,11 @@ class Moving(Box):
 
     def html(self) -> str:
         """Return a still picture of the same run, with its table."""
-        from ..show import svg  # loaded on first use: few pages show no widgets
+        from ..show.still import still_picture  # loaded on first use: few pages show no widgets
 
         step, (trace, *_, shown) = self._pipeline.solve(), run_of(self._pipeline, self._times)
         waits = percent(trace.first(shown).stall)
-        picture = svg.stations(trace, float(trace.step_end[shown - 1]))
+        picture = still_picture(trace, float(trace.step_end[shown - 1]))
         said = f"{step.summary}. Simulated: the accelerator waits {waits} of the time."
         return f"{words.paragraphs(said)}{picture}{words.table(step.headers, step.rows)}"
 

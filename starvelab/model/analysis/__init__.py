@@ -7,7 +7,6 @@ from ._bill import Amounts, Bill, bill
 from ._epochs import Epochs, epochs
 from ._explain import explain
 from ._extrapolate import extrapolate_rate
-from ._point import Job, schedule
 from ._range import Disagreement, ThroughputRange, throughput_range
 from ._sensitivity import Sensitivities, Sensitivity, sensitivity
 from ._supply import Crossover, WorkersNeeded, accelerators_fed, crossover, workers_needed
@@ -19,7 +18,6 @@ __all__ = [
     "Crossover",
     "Disagreement",
     "Epochs",
-    "Job",
     "Sensitivities",
     "Sensitivity",
     "Sweep",
@@ -31,7 +29,6 @@ __all__ = [
     "epochs",
     "explain",
     "extrapolate_rate",
-    "schedule",
     "sensitivity",
     "sweep",
     "throughput_range",

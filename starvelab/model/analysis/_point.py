@@ -1,13 +1,11 @@
-"""What has an answer at one point only, and the first batches of such a point in time."""
+"""Rejection of what has an answer at one point only."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
 from ...errors import InputError
-from ...units import Unchecked, positive_int
+from ...units import Unchecked
 from ..description import Description
 from ..step import Step
 
@@ -41,38 +39,3 @@ def one_step(step: Unchecked, question: str) -> None:
     if np.ndim(step.utilization):
         many = np.size(step.utilization)
         raise InputError(f"{question} looks at one point, got {many}. Solve for one.")
-
-
-@dataclass(frozen=True)
-class Job:
-    """One batch on one resource, from `start` to `end` in milliseconds; the first batch is 0."""
-
-    resource: str
-    batch: int
-    start: float
-    end: float
-
-
-def schedule(step: Step, *, batches: int = 5) -> tuple[Job, ...]:
-    """Lay out the first batches of a solved pipeline, by mean times and with unlimited prefetch.
-
-    A resource starts a batch when it is free and the resource before it has finished that batch. With
-    ``overlap=False`` a batch is not begun before the one before it is done.
-
-    >>> from starvelab import Hardware, Models, Pipeline
-    >>> pipeline = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8)
-    >>> step = pipeline.solve()
-    >>> [(job.resource, job.start, round(job.end, 2)) for job in schedule(step, batches=2)]
-    [('CPU', 0.0, 64.0), ('accelerator', 64.0, 75.74), ('CPU', 64.0, 128.0), ('accelerator', 128.0, 139.74)]
-    """
-    one_step(step, "schedule")
-    times = {name: step.resource_times[name].m_as("ms") for name in step.resource_times}
-    free = dict.fromkeys(times, 0.0)
-    jobs = []
-    for batch in range(positive_int(batches, "batches")):
-        ready = 0.0 if step.overlap else max(free.values())
-        for resource, duration in times.items():
-            start = max(ready, free[resource])
-            ready = free[resource] = start + duration
-            jobs.append(Job(resource, batch, start, ready))
-    return tuple(jobs)

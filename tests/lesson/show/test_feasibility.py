@@ -11,7 +11,7 @@ from matplotlib.colors import same_color
 from starvelab import TUTORIAL, Hardware, Models, Pipeline, SingleNodeModel
 from starvelab.lesson.show import svg
 from starvelab.lesson.show.figure import COLORS
-from starvelab.show import over_batch, over_workers, roofline, stage_bars, timeline
+from starvelab.show import over_batch, over_workers, roofline, stage_bars
 from starvelab.widgets import explore
 
 # A batch of 2048 needs about 91 GB for training, of the 80 GB that there are.
@@ -24,9 +24,8 @@ def bars(figure):
     return [bar for container in figure.axes[0].containers for bar in container]
 
 
-@pytest.mark.parametrize("draw", [stage_bars, timeline])
-def test_the_bars_of_a_step_that_does_not_fit_are_hollow(draw, drawn):
-    picture, fitting = draw(TOO_LARGE.solve()), draw(FITS.solve())
+def test_the_bars_of_a_step_that_does_not_fit_are_hollow(drawn):
+    picture, fitting = stage_bars(TOO_LARGE.solve()), stage_bars(FITS.solve())
     hollow, filled = (
         [bar for bar in bars(figure) if bar.get_edgecolor()[3] and bar.get_linewidth()] for figure in drawn
     )

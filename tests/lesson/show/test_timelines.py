@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from starvelab import Q_, Drive, Hardware, InputError, Link, Models, Pipeline, Samples
 from starvelab.jobs import read_trace, watch
 from starvelab.lesson.show import timelines
-from starvelab.show import loader_timeline, timeline, trace_timeline
+from starvelab.show import loader_timeline, trace_timeline
 from starvelab.simulate import Trace
 from tests.jobs.trainings import Training, train
 
@@ -81,7 +81,7 @@ def test_each_has_alt_text_a_caption_its_data_and_a_title_that_tells_the_share_t
 
 
 def test_each_kind_is_a_picture(painted, tmp_path):
-    for picture in (loader_timeline(HELD), timeline(PIPE.solve()), trace_timeline(starved(tmp_path))):
+    for picture in (loader_timeline(HELD), trace_timeline(starved(tmp_path))):
         assert picture.png.startswith(b"\x89PNG")
 
 
@@ -210,53 +210,6 @@ def test_reads_are_drawn_apart_from_the_transforms_and_one_after_the_other(drawn
     assert {round(end - start) for start, end in bars(figure.axes[0], "CPU")} == {100}
     assert picture.headers[3] == "read (ms)"
     assert "reading a batch" in [text.get_text() for text in figure.legends[0].get_texts()]
-
-
-# --- of a step --------------------------------------------------------------------------------------
-
-
-def test_the_timeline_says_for_how_long_the_accelerator_waits():
-    picture = timeline(PIPE.solve(batch_size=256, workers=8), batches=4)
-    assert picture.caption == (
-        "The first 4 batches. In the long run the accelerator waits 81.7 % of each step of 64 ms."
-    )
-    assert picture.alt == f"Timeline with a lane for each of CPU, accelerator. {picture.caption}"
-
-
-def test_the_timeline_says_that_the_accelerator_never_waits():
-    caption = timeline(PIPE.solve(batch_size=8)).caption
-    assert caption == (
-        "The first 5 batches. In the long run the accelerator never waits: a step takes 5.225 ms."
-    )
-
-
-def test_the_table_of_the_timeline_counts_batches_from_one():
-    rows = timeline(PIPE.solve(batch_size=256, workers=8), batches=2).rows
-    assert [[n, resource, round(start, 2), round(end, 2)] for n, resource, start, end in rows] == [
-        [1, "CPU", 0, 64],
-        [1, "accelerator", 64, 75.74],
-        [2, "CPU", 64, 128],
-        [2, "accelerator", 128, 139.74],
-    ]
-
-
-def test_waiting_is_hatched_and_working_is_not(drawn):
-    timeline(PIPE.solve(batch_size=256, workers=8), batches=3)
-    bars = [bar for container in drawn[0].axes[0].containers for bar in container]
-    waiting = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in bars if bar.get_hatch()]
-    assert np.allclose(waiting, [(0, 64), (75.743205, 128), (139.743205, 192)])
-    assert len([bar for bar in bars if not bar.get_hatch()]) == 6
-
-
-def test_a_bar_too_narrow_for_its_number_has_none(drawn):
-    timeline(PIPE.solve({"dataset.transfer": "150528 B"}, link=Hardware.Cloud.A100), batches=5)
-    numbers = [text.get_text() for text in drawn[0].axes[0].texts]
-    assert sorted(numbers) == sorted(["1", "2", "3", "4", "5"] * 2)  # the CPU's and the accelerator's
-
-
-def test_a_timeline_needs_a_batch():
-    with pytest.raises(InputError, match="batches must be finite and positive, got 0"):
-        timeline(PIPE.solve(), batches=0)
 
 
 # --- of a trace -------------------------------------------------------------------------------------
