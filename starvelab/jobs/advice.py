@@ -253,7 +253,8 @@ def _bounded(finding: JobFinding, model: JobModel, workers: int, now: float) -> 
     if workers <= model.workers:
         return periods
     fastest = now * model.workers / workers if model.workers else now / (workers + 1)
-    likely, slow, fast = (max(period, fastest) for period in periods)
+    bounds = (fastest, fastest, fastest * (1 - ERROR))
+    likely, slow, fast = (max(period, bound) for period, bound in zip(periods, bounds, strict=True))
     one_ahead = finding.prefetch == 1 and model.workers > 1 and model.late is None
     if model.workers and (finding.processes is False or one_ahead):
         slow = max(slow, now * (1 + ERROR / 2))
@@ -399,7 +400,8 @@ def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> t
         count, taken = finding.batches / len(finding.first_waits), float(sum(later) / len(later))
         # The first batch of a pass is prepared while the loop waits, also by workers that run already.
         ready = min(taken, likely.wait + likely.compute + likely.receive)
-        before, after = ((first + now * (count - 1)) / count for first in (taken, ready))
+        ending = finding.ending.m_as("ms") if finding.ending is not None else 0.0
+        before, after = ((first + now * (count - 1)) / count for first in (taken + ending, ready))
         rate = format_quantity(throughputs_of(finding, before, before, before)[0])
         limit(name, f"over whole passes, instead of {rate}", after)
     else:

@@ -6,12 +6,17 @@ PyTorch's iterators are timed while the script runs. It gets the same batches in
 from __future__ import annotations
 
 import argparse
+import os
 import runpy
+import shutil
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import CodeType, FrameType
 from weakref import WeakKeyDictionary, finalize
@@ -23,12 +28,14 @@ from .finding import JobFinding
 from .loop_work import LoopSampler, loop_of
 from .probe import Probe
 from .queues import HandedOn
+from .ranks import RankLoop, local_ranks, merge, read, spawned, write
 from .recorder import Pass, Recorder
 from .report import html_report, json_report, text_report
 from .torch_internals import TorchIterator, TorchLoader
 from .usage import this_thread
 
-INTERRUPTED = 130  # the status of a program that Ctrl+C ended
+INTERRUPTED, TERMINATED = 130, 143  # the statuses of a program that Ctrl+C ended, and SIGTERM
+STARVED = 3  # the status where a loop waits more than --fail-above allows
 
 
 class Doctor:
@@ -110,8 +117,15 @@ class Doctor:
 
     def results(self) -> list[tuple[str, JobFinding]]:
         """Return what was found of each loader, the one that took longest first."""
-        found = [(str(name), self._finding(recorder)) for (name, *_), recorder in self.loops.items()]
-        return sorted(found, key=lambda one: -_seconds(one[1]))
+        return [(loop.name, loop.finding) for loop in self.rank_loops()]
+
+    def rank_loops(self) -> list[RankLoop]:
+        """Return the same with the waits and steps, for a report of several ranks."""
+        found = [
+            RankLoop(str(name), self._finding(each), *self.handed_on.judged(each).pairs()[:2])
+            for (name, *_), each in self.loops.items()
+        ]
+        return sorted(found, key=lambda one: -_seconds(one.finding))
 
     def _finding(self, recorder: Recorder) -> JobFinding:
         judged = self.handed_on.judged(recorder)
@@ -127,12 +141,24 @@ def _seconds(finding: JobFinding) -> float:
     return finding.counted / rate if rate else 0.0
 
 
-def run_script(script: Path, arguments: Sequence[str]) -> int:
-    """Run a script as `python SCRIPT ARGUMENTS` would; its exit status."""
+@contextmanager
+def watched_by_doctor(*, probe: bool) -> Iterator[Doctor]:
+    """Watch a process with a doctor of its own."""
+    doctor = Doctor(probe=probe)
+    with doctor.watching():
+        yield doctor
+
+
+def run_script(script: str | Path, arguments: Sequence[str], *, module: bool = False) -> int:
+    """Run a script as `python SCRIPT ARGUMENTS` would, or a module as `python -m` would; its exit status."""
     before = sys.argv, sys.path[0]
-    sys.argv, sys.path[0] = [str(script), *arguments], str(script.resolve().parent)
+    folder = Path.cwd() if module else Path(script).resolve().parent
+    sys.argv, sys.path[0] = [str(script), *arguments], str(folder)
     try:
-        runpy.run_path(str(script), run_name="__main__")
+        if module:
+            runpy.run_module(str(script), run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(str(script), run_name="__main__")
     except SystemExit as ended:
         if isinstance(ended.code, str):
             print(ended.code, file=sys.stderr)
@@ -140,12 +166,48 @@ def run_script(script: Path, arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print("Interrupted. This is what is known so far.", file=sys.stderr)
         return INTERRUPTED
+    except Terminated:
+        print("Terminated. This is what is known so far.", file=sys.stderr)
+        return TERMINATED
     except Exception:
         traceback.print_exc()
         return 1
     finally:
         sys.argv, sys.path[0] = before
     return 0
+
+
+class Terminated(BaseException):
+    """A scheduler or `kill` ends the program, which has a moment left."""
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Let SIGTERM end the script and not the report, for as long as this lasts."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    own = os.getpid()
+
+    def end(number: int, _: object) -> None:
+        if os.getpid() == own:
+            raise Terminated
+        signal.signal(number, signal.SIG_DFL)  # a worker that was forked ends as it would
+        os.kill(os.getpid(), number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def share(text: str) -> float:
+    """Read a share of the time, such as 10% or 0.1."""
+    value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    if not 0 <= value <= 1:
+        raise ValueError(text)
+    return value
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -161,23 +223,49 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--probe", action="store_true", help="time the stages of the loaders too, in at most 5 %% of the time"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found as JSON as well")
-    parser.add_argument("script", type=Path, help="the training script")
+    parser.add_argument(
+        "--fail-above",
+        type=share,
+        metavar="SHARE",
+        help=f"end with status {STARVED} if a loop waits more of its time, such as 10%%",
+    )
+    parser.add_argument(
+        "-m", dest="module", action="store_true", help="the script is a module, as for python -m"
+    )
+    parser.add_argument("script", help="the training script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
     asked = parser.parse_args(arguments)
-    if not asked.script.is_file():
+    if not asked.module and not Path(asked.script).is_file():
         parser.error(f"doctor runs a Python script, and there is none at {asked.script}. Check the path.")
-    doctor = Doctor(probe=asked.probe)
+    watch = partial(watched_by_doctor, probe=asked.probe)
     try:
-        with doctor.watching():
-            status = run_script(asked.script, asked.arguments)
+        with watch() as doctor, spawned(watch) as folder:
+            with terminable():
+                status = run_script(asked.script, asked.arguments, module=asked.module)
+            ranks = read(folder)
     except InputError as error:
         parser.error(str(error))
-    results = doctor.results()
     sys.stdout.flush()
+    if (beside := local_ranks()) is not None:
+        shared, rank, local, count = beside
+        write(shared, rank, doctor.rank_loops())
+        if local:
+            return status
+        ranks = read(shared, count)
+        shutil.rmtree(shared, ignore_errors=True)
+    results = [*merge(ranks), *doctor.results()] if beside is None else merge(ranks)
     # The script's own output stays what it is without doctor.
     print(text_report(results), file=sys.stderr)
     if asked.report is not None:
-        asked.report.write_text(html_report(results, asked.script.name), encoding="utf-8")
+        asked.report.write_text(html_report(results, Path(asked.script).name), encoding="utf-8")
     if asked.json is not None:
         asked.json.write_text(json_report(results), encoding="utf-8")
-    return status
+    starved = asked.fail_above is not None and any(waits(one) > asked.fail_above for _, one in results)
+    return status or (STARVED if starved else 0)
+
+
+def waits(finding: JobFinding) -> float:
+    """Return the share of its time that a loop or its GPU waits; 0 where it is not known."""
+    if finding.elsewhere or finding.counted < finding.min_batches:
+        return 0.0
+    return finding.stall if finding.stall is not None else finding.host_wait + finding.packing

@@ -79,6 +79,8 @@ class JobFinding(TableRepr):
         the system does not tell.
     prefetch : int or None
         Batches that each worker has ahead; None where that is not known.
+    ending : quantity [time] or None
+        What it takes to end a pass on average, with the end of its workers; None where none was seen.
     release : quantity [time] or None
         What it takes the loop to release a large batch, which counts as a wait; None where it was not timed.
     loop_work : tuple of LoopWork
@@ -122,6 +124,8 @@ class JobFinding(TableRepr):
         Which process of a distributed training this is; None where nothing tells.
     ranks : mapping of int to JobFinding
         All of them; empty where there is one.
+    together : str
+        Which of several ranks holds up the others, in a sentence; empty where there is one.
     stages : StageCosts or None
         What each stage of the loader costs; None where there was no probe.
     min_batches : int
@@ -146,6 +150,7 @@ class JobFinding(TableRepr):
     prepare_cpu: float | None = None
     prepare_queued: float | None = None
     prefetch: int | None = None
+    ending: Quantity | None = None
     release: Quantity | None = None
     loop_work: tuple[LoopWork, ...] = ()
     others_cpu: float | None = None
@@ -168,6 +173,7 @@ class JobFinding(TableRepr):
     gpu: GpuUse | None = None
     rank: int | None = None
     ranks: Mapping[int, JobFinding] = field(default_factory=dict)
+    together: str = ""
     stages: StageCosts | None = None
     min_batches: int = MIN_BATCHES
     steps: TraceSteps | None = field(default=None, compare=False)
@@ -200,7 +206,9 @@ class JobFinding(TableRepr):
     def state(self) -> str:
         """Say all of that but what to do."""
         stages = self.stages.summary if self.stages else ""
-        return " ".join(filter(None, (self._share, self._judged, self.changed, self.busy, stages)))
+        return " ".join(
+            filter(None, (self._share, self._judged, self.together, self.changed, self.busy, stages))
+        )
 
     @property
     def changed(self) -> str:
@@ -226,7 +234,9 @@ class JobFinding(TableRepr):
 
     @property
     def _share(self) -> str:
-        who = f"Rank {self.rank} of {len(self.ranks)} waits most. " if self.ranks else ""
+        who = (
+            f"Rank {self.rank} of {len(self.ranks)} waits most. " if self.ranks and not self.together else ""
+        )
         low, high = self.stall_interval or self.interval
         spread = f"(95 % interval {percent(low)} to {percent(high)})"
         if self.elsewhere:

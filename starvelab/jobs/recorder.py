@@ -22,7 +22,7 @@ import numpy as np
 from ..measure.devices import Cuda, cuda_in_use
 from ..measure.verdict import MIN_BATCHES, Share, share_of, without_interruptions
 from ..units import Q_, Quantity
-from .finding import BatchContents, JobFinding, finding_of
+from .finding import MANY_OBJECTS, BatchContents, JobFinding, finding_of
 from .probe import Probe
 from .torch_internals import prefetch_of, ready_batches
 from .usage import DeviceTimes, ProcessUse, queued_seconds, this_thread
@@ -72,6 +72,7 @@ class Recorder:
         self.contents: BatchContents | None = None
         self.rank: int | None = None
         self.prefetch: int | None = None
+        self.endings: list[float] = []  # what it took to end a pass, as where its workers end [s]
         self.releases: list[float] = []  # what it took to release a batch [s]
 
     def describe(self, loader: object) -> None:
@@ -124,7 +125,8 @@ class Recorder:
     def holds(self, batch: object) -> bool:
         """True where the release of a batch is worth a look, and one more finds room in shared memory."""
         size = self.contents.size.m_as("B") if self.contents and self.contents.size is not None else 0.0
-        if batch is None or not self.workers or size < LARGE:
+        many = self.contents is not None and self.contents.objects >= MANY_OBJECTS
+        if batch is None or not self.workers or (size < LARGE and not many):
             return False
         try:
             shared = os.statvfs("/dev/shm")
@@ -189,6 +191,7 @@ class Recorder:
             workers=self.workers,
             stages=self.probe.costs(release) if self.probe else None,
             release=Q_(1e3 * release, "ms") if self.releases else None,
+            ending=Q_(1e3 * float(np.mean(self.endings)), "ms") if self.endings else None,
             prefetch=self.prefetch,
             asynchronous=gpu is None and cuda_in_use() is not None,
         )
@@ -335,6 +338,8 @@ class Pass:
         try:
             batch = get(source)
         except StopIteration:
+            if self in self.under_way:
+                self.recorder.endings.append(time.perf_counter() - self.asked)
             self.end()
             raise
         except BaseException:

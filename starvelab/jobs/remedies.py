@@ -12,8 +12,8 @@ from ..host import usable_cores
 from ..measure.verdict import MIN_BATCHES, NOT_BOUND, SLIGHT, UNKNOWN
 from ..tables import percent
 from ..units import Q_, Quantity, format_quantity
-from .advice import PACKING, LeverForecast, WorkerAdvice, advise
-from .finding import JobFinding
+from .advice import LARGE, PACKING, LeverForecast, WorkerAdvice, advise
+from .finding import BatchContents, JobFinding
 from .lateness import MIN_TIMED
 from .loop_work import LoopWork
 from .stages import COLLATE, COPY, DATASET, HANDOVER
@@ -23,6 +23,7 @@ LARGE_PART = 0.3  # of what a batch costs: below that a stage needs no remedy of
 MANY_ITEMS, TINY = 64, 0.05  # items of a batch, and milliseconds for each, that are better fetched together
 AHEAD = 4  # batches of each worker, where nothing tells how many hide those that are late
 SPREAD = 4.0  # bytes of what an item is a view of, over its own, from which on it is read for nothing
+SAMPLED = 0.2  # what the share of a line may be off
 BUSY_THREAD = 0.8  # of a core: threads that share Python's lock have no more
 
 
@@ -57,7 +58,7 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
     if finding.verdict == UNKNOWN or finding.counted < MIN_BATCHES:
         return ()
     if finding.verdict == NOT_BOUND:
-        return tuple(filter(None, start))
+        return tuple(filter(None, [_loop_work(finding, cores), *start]))
     found: list[Remedy | None] = [*start, *_of_items(finding)]
     if finding.workers is not None and not finding.elsewhere:
         advice = advise(finding, cores=cores)
@@ -67,13 +68,14 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
 
 
 def start_up_of(finding: JobFinding) -> tuple[Quantity, float] | None:
-    """Return what the first batch of a later pass takes and its share of the time; None if that is little."""
+    """Return what it takes to begin and end a later pass, and its share of the time; None if little."""
     firsts = [wait.m_as("s") for wait in finding.first_waits[1:]]
     rate = float(finding.batch_rate.m_as("1/s"))
     if not firsts or not finding.workers or not rate:
         return None
-    share = sum(firsts) / (sum(firsts) + finding.counted / rate)
-    return (Q_(1e3 * sum(firsts) / len(firsts), "ms"), share) if share >= SLIGHT else None
+    each = sum(firsts) / len(firsts) + (finding.ending.m_as("s") if finding.ending is not None else 0.0)
+    share = len(firsts) * each / (len(firsts) * each + finding.counted / rate)
+    return (Q_(1e3 * each, "ms"), share) if share >= SLIGHT else None
 
 
 def start_up_remedy(finding: JobFinding) -> Remedy | None:
@@ -84,12 +86,12 @@ def start_up_remedy(finding: JobFinding) -> Remedy | None:
     if finding.counted >= finding.min_batches and finding.workers is not None:
         lever = _named(advise(finding), "persistent_workers=True")
     text = (
-        f"The first batch of a later pass takes {format_quantity(cost[0])} on average, {percent(cost[1])} "
+        f"To begin and end a later pass takes {format_quantity(cost[0])} on average, {percent(cost[1])} "
         "of the time in all: keep the workers with persistent_workers=True, or make each pass longer."
     )
-    gain = 1 / (1 - cost[1])
+    likely, most = 1 / (1 - cost[1] * (1 - SAMPLED)), 1 / (1 - min(cost[1] * (1 + SAMPLED), 0.95))
     return (
-        Remedy("persistent", text, (1.0, gain, gain), at_most=True) if lever else Remedy("persistent", text)
+        Remedy("persistent", text, (1.0, likely, most), at_most=True) if lever else Remedy("persistent", text)
     )
 
 
@@ -187,12 +189,17 @@ def _loop_work(finding: JobFinding, cores: float | None) -> Remedy | None:
     if finding.workers and (finding.stages is None or not finding.stages.prepared):
         return Remedy("move", f"{_at(line)} what that brings, a probe tells.")  # how busy the workers are
 
-    def change(times: JobTimes) -> JobTimes:
-        rest = max(times.loop_compute - moved, 0.0)
-        return replace(times, step=times.step - moved, compute=times.compute + moved, loop_compute=rest)
+    def change(times: JobTimes, part: float = 1.0) -> JobTimes:
+        share = min(moved * part, times.step - 1e-3)
+        rest = max(times.loop_compute - share, 0.0)
+        return replace(times, step=times.step - share, compute=times.compute + share, loop_compute=rest)
 
     have = float(cores if cores is not None else usable_cores())
-    model = model_of(finding, finding.workers, step, have).changed(change)
+    now = model_of(finding, finding.workers, step, have)
+    # How much is moved was only sampled.
+    model = replace(
+        now, likely=change(now.likely), slow=change(now.slow, 1 - SAMPLED), fast=change(now.fast, 1 + SAMPLED)
+    )
     workers = min(
         range(1, max(int(have), finding.workers, 1) + 1), key=lambda n: (round(model.periods(n)[0], 2), n)
     )
@@ -219,12 +226,17 @@ def _at(line: LoopWork) -> str:
     )
 
 
+def _sends_floats(contents: BatchContents | None) -> bool:
+    size = contents.size.m_as("B") if contents is not None and contents.size is not None else 0.0
+    return contents is not None and size >= LARGE and (contents.dtype or "").startswith("float")
+
+
 def _of_stage(finding: JobFinding, others: set[str]) -> Remedy | None:
     """Return what to do about the largest stage; None where another remedy is about it."""
     stages, contents = finding.stages, finding.contents
     if stages is None or not stages.certain or (stages.largest == HANDOVER and others & {"packing", "bytes"}):
         return None
-    if stages.largest == HANDOVER and (contents is None or not (contents.dtype or "").startswith("float")):
+    if stages.largest == HANDOVER and not _sends_floats(contents):
         return None
     if stages.largest == DATASET and others & {"views", "together"}:
         return None

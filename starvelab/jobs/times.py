@@ -25,6 +25,7 @@ RECEIVE, RECEIVE_RANGE, PACK = 2.0, (0.3, 4.0), 0.5
 ROUNDS = 12  # until the stretched times and the rate agree
 LATE = 0.15  # share of their time that workers are idle, from which on the probe says what a batch takes
 CROWDED = 0.3  # share of a step that it may have waited for a core
+MOST_QUEUED = 0.98  # share of its time that one who prepares may wait for a core: the rest is work
 COMPUTES = 0.3  # share of a worker's time, below which its pace says little of who else computes
 MAX_OTHERS = 256.0  # processes of other programs
 
@@ -122,7 +123,7 @@ class JobModel:
 def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> JobModel:
     """Return the times of a job that was watched, with so many workers and a step of so many milliseconds."""
     period = 1e3 / finding.batch_rate.m_as("1/s")
-    waits, queued = max(period - step, 1e-3), finding.prepare_queued or 0.0
+    waits, queued = max(period - step, 1e-3), min(finding.prepare_queued or 0.0, MOST_QUEUED)
     # Without workers the loop prepares while it waits; with them, each is busy for the whole period.
     prepare = (workers * period if workers else waits) * (1 - queued)
     late = None

@@ -138,7 +138,7 @@ def test_threads_under_one_lock_are_not_processes():
     assert advice.summary.endswith("threads that wait for Python's lock: processes have one each.")
 
 
-@pytest.mark.parametrize("queued", [0.0, 0.6, 0.95])
+@pytest.mark.parametrize("queued", [0.0, 0.6, 1.0])
 @pytest.mark.parametrize("workers", [0, 1, 2])
 def test_a_gain_is_no_more_than_the_resources_behind_it(workers, queued):
     busy = {"prepare_queued": queued, "others_cpu": 0.8}
@@ -147,7 +147,7 @@ def test_a_gain_is_no_more_than_the_resources_behind_it(workers, queued):
         advice = advise(job, cores=2)
         for one in advice.options[workers + 1 :]:
             times = one.workers / workers if workers else one.workers + 1
-            assert one.high.m_as("1/s") <= 1.05 * times * per_second(advice.now)
+            assert one.high.m_as("1/s") <= 1.1 * times * per_second(advice.now)
 
 
 def test_beside_other_programs_more_workers_get_a_larger_part_of_the_cores():

@@ -65,6 +65,11 @@ def test_a_script_gives_the_same_and_is_told_what_it_waited(tmp_path, capsys):
         ("raise SystemExit", 0, ""),
         ("raise KeyboardInterrupt", 130, "Interrupted. This is what is known so far."),
         ("raise ValueError('broken')", 1, "ValueError: broken"),
+        (
+            "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
+            143,
+            "Terminated. This is what is known so far.",
+        ),
     ],
 )
 def test_however_a_script_ends_what_is_known_is_said(tmp_path, capsys, end, status, printed):
@@ -230,7 +235,7 @@ def test_without_pytorch(monkeypatch):
         (
             0.1,
             2,
-            "The first batch of a later pass takes 100 ms on average, 24.3 % of the time in all: "
+            "To begin and end a later pass takes 100 ms on average, 24.3 % of the time in all: "
             "keep the workers with persistent_workers=True, or make each pass longer.",
         ),
         (0.01, 2, ""),
@@ -273,3 +278,40 @@ def test_the_switch_for_it(tmp_path, capsys):
     for switch in (["--probe"], []):
         assert doctor.main([*switch, str(path)]) == 0
         assert ("stage" in capsys.readouterr().err) == bool(switch)
+
+
+def test_a_module_runs_as_python_would_run_it(tmp_path, capsys, monkeypatch):
+    package = tmp_path / "package_of_doctor"
+    package.mkdir()
+    (package / "__init__.py").write_text("SIZE = 4\n")
+    (package / "train.py").write_text(
+        "import sys\nfrom torch.utils.data import DataLoader\nfrom . import SIZE\n"
+        "for _ in DataLoader(list(range(40)), SIZE): pass\nprint(sys.argv[1:], __name__)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert doctor.main(["-m", "package_of_doctor.train", "--lr", "1"]) == 0
+    told = capsys.readouterr()
+    assert told.out == "['--lr', '1'] __main__\n"
+    assert "starvelab doctor: list at train.py:4, 10 batches" in told.err
+
+
+@pytest.mark.parametrize(
+    ("limit", "end", "status"),
+    [("10%", "", 3), ("0.1", "", 3), ("100%", "", 0), ("10%", "raise SystemExit(5)", 5)],
+)
+def test_a_loop_that_waits_more_than_it_may_fails(tmp_path, capsys, limit, end, status):
+    path = tmp_path / "train.py"
+    path.write_text(
+        "import time\nfrom torch.utils.data import DataLoader\n"
+        "class Slow(list):\n    def __getitem__(self, index):\n        time.sleep(0.002)\n        return "
+        f"index\nfor _ in DataLoader(Slow(range(40)), 2): pass\n{end}\n"
+    )
+    assert doctor.main(["--fail-above", limit, str(path)]) == status
+    assert "highly input-bound" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("limit", ["110%", "-1", "much"])
+def test_a_limit_is_a_share(limit, capsys):
+    with pytest.raises(SystemExit):
+        doctor.main(["--fail-above", limit, "train.py"])
+    assert "argument --fail-above: invalid share value" in capsys.readouterr().err

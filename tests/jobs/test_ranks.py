@@ -1,0 +1,154 @@
+"""Several ranks of one job: who holds up whom, from times that are known and from processes that sleep."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from textwrap import dedent
+
+import numpy as np
+import pytest
+
+from starvelab.jobs import ranks
+from starvelab.jobs.ranks import RankLoop, merge
+from starvelab.jobs.recorder import Recorder
+from starvelab.jobs.report import text_report
+
+
+def of(waits, steps):
+    """What one rank found of a loop."""
+    recorder = Recorder(batch_size=8, workers=2)
+    recorder.replay(None, waits, steps)
+    return [RankLoop("Photos at train.py:12", recorder.finding(), np.array(waits), np.array(steps))]
+
+
+def merged(loops):
+    ((name, found),) = merge(loops)
+    assert name == "Photos at train.py:12"
+    return found
+
+
+def test_the_rank_that_waits_for_data_holds_up_the_others():
+    # All take 50 ms: rank 0 spends its time in the all-reduce, where it waits for rank 1.
+    found = merged({0: of([0.001] * 40, [0.049] * 40), 1: of([0.03] * 40, [0.02] * 40)})
+    assert (found.rank, found.verdict, sorted(found.ranks)) == (1, "highly input-bound", [0, 1])
+    assert found.host_wait == pytest.approx(0.6)
+    assert found.summary.startswith(
+        "The training loop waits 60.0 % of its time for data (95 % interval 60.0 % to 60.0 %). This job is "
+        "highly input-bound. Rank 1 holds up the others, which wait for it in their step: rank 0 waits 2.0 "
+        "%; rank 1 waits 60.0 %."
+    )
+
+
+def test_ranks_that_wait_by_turns_make_the_job_wait_for_each_of_them():
+    late, early = [0.04, 0.0] * 20, [0.0, 0.04] * 20
+    found = merged(
+        {0: of(late, [0.05 - wait for wait in late]), 1: of(early, [0.05 - wait for wait in early])}
+    )
+    assert found.ranks[0].host_wait == pytest.approx(0.4)
+    assert found.host_wait == pytest.approx(0.8)
+    assert "No single rank holds up the others: rank 0 waits 40.0 %; rank 1 waits 40.0 %." in found.summary
+
+
+def test_what_the_waits_do_not_tell_is_said():
+    found = merged({0: of([0.001] * 40, [0.049] * 40), 1: of([0.0005] * 40, [0.0495] * 40)})
+    assert found.verdict == "not input-bound"
+    assert (
+        "No rank waits for data: rank 0 waits 2.0 %; rank 1 waits 1.0 %. Which of them computes longest"
+        in (text_report([("", found)]))
+    )
+    apart = merged({0: of([0.001] * 40, [0.099] * 40), 1: of([0.03] * 40, [0.02] * 40)})
+    assert apart.together.startswith("The ranks go at different rates, so they do not wait for each other")
+    assert apart.host_wait == pytest.approx(0.6)
+
+
+def test_one_rank_is_no_job_of_several(monkeypatch):
+    assert merged({0: of([0.03] * 40, [0.02] * 40)}).together == ""
+    for name in ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    assert ranks.local_ranks() is None
+    for name, value in {
+        "RANK": "0",
+        "LOCAL_RANK": "0",
+        "LOCAL_WORLD_SIZE": "1",
+        "MASTER_PORT": "29500",
+    }.items():
+        monkeypatch.setenv(name, value)
+    assert ranks.local_ranks() is None
+
+
+def test_a_rank_that_does_not_come_is_not_waited_for_for_ever(tmp_path):
+    ranks.write(tmp_path, 1, of([0.03] * 40, [0.02] * 40))
+    assert list(ranks.read(tmp_path, 2, patience=0.1)) == [1]
+
+
+JOB = """
+    import os, sys, time, torch
+    import torch.distributed as dist
+    from torch.utils.data import DataLoader
+
+    class Slow(list):
+        def __init__(self, items, seconds):
+            super().__init__(items)
+            self.seconds = seconds
+
+        def __getitem__(self, index):
+            time.sleep(self.seconds)
+            return index
+
+    def train(rank, ranks):
+        os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+        os.environ.setdefault("MASTER_PORT", sys.argv[1] if len(sys.argv) > 1 else "29511")
+        dist.init_process_group("gloo", rank=rank, world_size=ranks)
+        for batch in DataLoader(Slow(range(30), 0.05 if rank == 1 else 0.001), 1):
+            time.sleep(0.02)
+            dist.all_reduce(torch.ones(4))
+        dist.destroy_process_group()
+
+    if __name__ == "__main__":
+        if "RANK" in os.environ:
+            train(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
+        else:
+            import torch.multiprocessing as mp
+            mp.spawn(train, (2,), 2)
+"""
+
+
+def free_port():
+    import socket
+
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return str(one.getsockname()[1])
+
+
+@pytest.mark.parametrize("start", ["spawned", "by torchrun"])
+def test_two_ranks_get_one_report(tmp_path, start):
+    pytest.importorskip("torch")
+    script, found = tmp_path / "train.py", tmp_path / "found.json"
+    script.write_text(dedent(JOB), encoding="utf-8")
+    port = free_port()
+    doctor = [sys.executable, "-m", "starvelab", "doctor", "--json", str(found), str(script), port]
+    if start == "spawned":
+        done = [subprocess.run(doctor, capture_output=True, text=True, timeout=100, check=True)]
+    else:  # as torchrun starts them, with one parent
+        local = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        started = [
+            subprocess.Popen(
+                doctor,
+                env=os.environ | local | {"RANK": rank, "LOCAL_RANK": rank},
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for rank in "01"
+        ]
+        told = [one.communicate(timeout=100)[1] for one in started]
+        assert told[1].count("starvelab doctor") == 0
+        assert told[0].count("starvelab doctor: ") == 1
+        assert "Rank 1 holds up the others" in told[0]
+        return
+    assert "Rank 1 holds up the others, which wait for it in their step" in done[0].stderr
+    (loop,) = json.loads(found.read_text())["loops"]
+    assert (loop["rank"], loop["verdict"]) == (1, "highly input-bound")
