@@ -37,6 +37,7 @@ from .model.parts import (
     Link,
     OnDevice,
     Packing,
+    Ranks,
     Samples,
     Workers,
 )
@@ -86,6 +87,7 @@ __all__ = [
     "OnDevice",
     "Packing",
     "Pipeline",
+    "Ranks",
     "Samples",
     "SingleNodeModel",
     "StarvelabError",

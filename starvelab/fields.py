@@ -97,7 +97,7 @@ class Meaning:
             raise InputError(f"{name} must be a share up to 1, got {value}. Write 0.5 for 50 %.")
         if np.any(number < self.minimum):
             least = f"{self.minimum:g}"
-            raise InputError(f"{name} must be {least} or more, got {value}. Pass {least} for one by one.")
+            raise InputError(f"{name} must be {least} or more, got {value}. Pass {least} or more.")
         return number
 
 

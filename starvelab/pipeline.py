@@ -19,7 +19,7 @@ from .model.description import Description
 from .model.parts import Accelerator, Part, Workers
 from .model.resources import ACCELERATOR, CPU, DECODER, LINK, LOOP, STORAGE
 from .model.solver import solve
-from .model.stages import SerializedCopyModel
+from .model.stages import BarrierModel, DeviceInputModel, SerializedCopyModel, SingleNodeModel
 from .model.step import Step
 from .units import Q_, Quantity, Unchecked, positive_int
 
@@ -145,7 +145,7 @@ class Pipeline(Description):
         -----
         Without jitter the long run comes to the rate that `solve` finds, and with it to a lower one: a batch
         that is late delays those behind it. Several accelerators take their steps together, so a batch is
-        that of all of them.
+        that of all of them on a host, and each rank is a host with workers and a queue of its own.
 
         Examples
         --------
@@ -198,7 +198,8 @@ class Pipeline(Description):
         copy = sum(copies) if self.in_turn else max(copies)
         # Beside a decoder, a copy for which the accelerator waits is part of its step.
         waited_for = 0.0 if copy else ms.get(SerializedCopyModel.NAME, 0.0)
-        own = ms[ACCELERATOR.name] - waited_for
+        barrier, several = ms.get(BarrierModel.NAME, 0.0), self.hardware.ranks
+        own = ms[ACCELERATOR.name] - waited_for - barrier
         return LoaderInputs(
             batch_size=batch,
             step_time=own,
@@ -222,6 +223,12 @@ class Pipeline(Description):
             cached_share=1 - chance,
             handover_way=_ms(handover, "way"),
             handover_loop=ms.get(LOOP.name, 0.0),
+            ranks=several.hosts,
+            slow_rank=several.slow,
+            rank_spread=several.spread,
+            rank_devices=self.hardware.count,
+            scattered=sum(ms.get(name, 0.0) for name in (SingleNodeModel.NAME, DeviceInputModel.NAME)),
+            barrier=barrier,
         )
 
     @classmethod

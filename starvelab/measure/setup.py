@@ -18,7 +18,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..model.description import Description
-from ..model.parts import Framework, Part, Samples, Workers
+from ..model.parts import Framework, Part, Ranks, Samples, Workers
 from ..units import Quantity, Unchecked, format_quantity
 from .batches import PARTS, Batch, Preparer, Sample, memory_size
 from .datasets import DatasetPreparer, DatasetSource, has_items, is_loader
@@ -206,7 +206,7 @@ def _link(pipeline: Description) -> VirtualLink | None:
 
 def _device(pipeline: Description) -> Device:
     part = pipeline.hardware
-    _reject(part, count=1)
+    _reject(part, count=1, ranks=Ranks())
     if part.device is not None:
         return cast(Device, part.device) if hasattr(part.device, "open") else StepDevice(part.device)
     if part.of is None and (part.rate is None or isinstance(part.rate, Framework)):

@@ -33,6 +33,7 @@ from .parts import (
     OnDevice,
     Packing,
     Part,
+    Ranks,
     Samples,
     Workers,
     first_field,
@@ -59,6 +60,7 @@ _NESTED: Mapping[tuple[type[Part], str], type[Part]] = {
     (Samples, "packing"): Packing,
     (Drive, "cache"): Cache,
     (Workers, "handover"): Handover,
+    (Accelerator, "ranks"): Ranks,
 }
 Changes: TypeAlias = Mapping[str, Unchecked] | None
 

@@ -431,6 +431,28 @@ class Framework(Part):
 
 
 @dataclass(frozen=True, repr=False)
+class Ranks(Part):
+    """Hosts that train together: all their accelerators wait for each other at the end of each step.
+
+    Parameters
+    ----------
+    hosts : int or array
+        Each with the workers, the drive, the links and the accelerators of the pipeline.
+    spread : float
+        Standard deviation of what an accelerator computes in a step, from step to step and from rank to rank,
+        as a share of it; lognormal, as with samples of many lengths.
+    slow : float or array
+        How many times as long preparing a batch takes on the slowest of the hosts.
+    """
+
+    hosts: Count = fields.count(1, sweepable=True, shown="hosts")
+    spread: float = fields.number(0.0, zero=True, stage="rank_spread", shown="spread of the ranks' steps")
+    slow: Number = fields.number(
+        1.0, minimum=1, sweepable=True, stage="slow_rank", shown="preparing on the slowest host"
+    )
+
+
+@dataclass(frozen=True, repr=False)
 class Accelerator(Part):
     """One accelerator, or several on one host, and the training loop that drives them.
 
@@ -454,6 +476,8 @@ class Accelerator(Part):
     in_flight : int or inf
         Steps that the loop lets the accelerator have unfinished before it waits for one: 1 is
         ``loss.item()`` in every step, 2 is one step ahead, `math.inf` never waits.
+    ranks : Ranks
+        Hosts like this one that take their steps together.
     device : object, optional
         What trains on the batches in place of a simulated accelerator: `starvelab.measure.CudaDevice`, or a
         function of a batch, which trains for real. Read by `Pipeline.measure` and `Pipeline.diagnose`.
@@ -472,6 +496,7 @@ class Accelerator(Part):
         "s", None, zero=True, sweepable=True, shown="the loop's own time"
     )
     in_flight: float = fields.count(2, maximum=inf, shown="steps in flight")
+    ranks: Ranks = Ranks()
     device: Unchecked = None
 
     def _read(self, name: str, value: Unchecked, meaning: Meaning) -> tuple[Unchecked, Number]:

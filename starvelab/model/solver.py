@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import reduce
+from operator import add
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,7 +13,8 @@ from ..units import Q_, Number, Quantity
 from .assumptions import Assumptions
 from .cost import Cost, Inputs, argmax, as_float, name_of_largest
 from .resources import ACCELERATOR, CPU, DECODER, DISPLAY_ORDER, LINK, LOOP, STORAGE, TIE_ORDER
-from .stages import STAGES, DeviceInputModel, SingleNodeModel, StepOverheadModel
+from .stages import STAGES, BarrierModel, DeviceInputModel, SingleNodeModel, StepOverheadModel
+from .stages.barrier import BarrierInputs
 from .stages.single_node import SingleNodeInputs, fits, launch_wait, parts
 from .step import Step
 
@@ -29,7 +31,12 @@ def resolve(numbers: Mapping[str, Number], assumptions: Assumptions) -> dict[str
 
 def costs(inputs: Mapping[str, Inputs], accelerators: Number, *, exact: bool = False) -> dict[str, Cost]:
     """Cost of each stage; what all accelerators share does one batch for each of them."""
-    found = {name: _STAGES[name].cost(one.exactly() if exact else one) for name, one in inputs.items()}
+    numbers = {name: one.exactly() if exact else one for name, one in inputs.items()}
+    barrier = numbers.pop(BarrierModel.NAME, None)
+    found = {name: _STAGES[name].cost(one) for name, one in numbers.items()}
+    if isinstance(barrier, BarrierInputs):  # of what scatters: the model, and input work on the accelerator
+        own = [found[name] for name in (SingleNodeModel.NAME, DeviceInputModel.NAME) if name in found]
+        found[BarrierModel.NAME] = BarrierModel.cost(barrier, reduce(add, own))
     shared = {name: _STAGES[name].RESOURCE.shared for name in found}
     return {name: cost.times(accelerators) if shared[name] else cost for name, cost in found.items()}
 
@@ -82,11 +89,12 @@ def solve(
     return Step(
         batch_size=batch,
         accelerators=accelerators,
+        hosts=numbers["hosts"],
         overlap=overlap,
         stage_times={name: _quantity(time * 1e3, "ms") for name, time in stages.items()},
         resource_times={name: _quantity(resources[name] * 1e3, "ms") for name in displayed},
         step_time=_quantity(step * 1e3, "ms"),
-        throughput=_quantity(together / step, "img/s"),
+        throughput=_quantity(numbers["hosts"] * together / step, "img/s"),
         utilization=as_float(own / step),
         stall=as_float(1 - own / step),
         slowdown=as_float(step / own),

@@ -16,7 +16,7 @@ from .packing import Rows
 from .resources import ACCELERATOR, LABELS
 
 # Stages for which the accelerator waits within its part of a step, and what they are called.
-_AWAITED = {"host time": "the training loop", "serialized copy": "the copy"}
+_AWAITED = {"barrier": "the barrier", "host time": "the training loop", "serialized copy": "the copy"}
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,8 @@ class Step(TableRepr):
 
     Attributes
     ----------
-    batch_size, accelerators : int or array
+    batch_size, accelerators, hosts : int or array
+        Accelerators are those of each host.
     overlap : bool
         As they were solved.
     ranged : bool
@@ -46,7 +47,7 @@ class Step(TableRepr):
         Only what is modeled: a pipeline without `storage` has no "read".
     step_time : quantity [time]
     throughput : quantity [sample/time]
-        Of all accelerators together.
+        Of all accelerators of all hosts together.
     utilization : float
         Busy share of the accelerator in a step, 0 to 1. `nvidia-smi` shows something else: the share of time
         in which any kernel ran. A copy, a loop or a launch that the accelerator waits for is not counted as
@@ -66,7 +67,8 @@ class Step(TableRepr):
     basis : str
         Where the time of the model on the accelerator comes from: "peak x efficiency", or a measured rate.
     demand_at_ceiling : quantity [data/time]
-        What storage would have to deliver if the accelerator never waited; without what memory serves.
+        What a host's storage would have to deliver if the accelerator never waited; without what memory
+        serves.
     actual_demand : quantity [data/time]
         What is really read from storage, behind whatever binds.
     feasible : bool
@@ -78,6 +80,7 @@ class Step(TableRepr):
     # One value, or an array where the pipeline is swept: that is Any, since no checker knows which.
     batch_size: int | Any
     accelerators: int | Any
+    hosts: int | Any
     overlap: bool
     stage_times: Mapping[str, Quantity]
     resource_times: Mapping[str, Quantity]

@@ -60,12 +60,15 @@ class _Replicas:
         everywhere = np.arange(self.replicas)
         for index in range(self.inputs.workers * self.prefetch):
             self.send(everywhere, np.full(self.replicas, index % self.inputs.workers), self.start.asked)
-        for _ in range(2 * self.batches):  # each batch is served once and received once
+        while (left := self.deliveries < self.batches).any():  # each is served once and received once
             asking, asked = _first(self.asks, self.asks_for)
             handing, there = self.next_delivery()
             receives = there <= asked
+            serves = ~receives & left
+            # Ranks that end their steps together receive a batch each before one of them goes on.
+            receives = receives.reshape(-1, self.inputs.ranks).all(axis=1).repeat(self.inputs.ranks) & left
             self.receive(np.flatnonzero(receives), handing[receives])
-            self.serve(np.flatnonzero(~receives), asking[~receives])
+            self.serve(np.flatnonzero(serves), asking[serves])
         order = self.delivered_batch
         ours = (np.take_along_axis(column, order, axis=0) for column in (self.begins, self.prepared))
         return self.loop.timeline(order, self.delivered_by, *ours)

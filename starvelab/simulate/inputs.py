@@ -35,6 +35,14 @@ class LoaderInputs:
     cached_share: float = 0.0  # of the samples, which take neither of these two
     handover_way: float = 0.0
     handover_loop: float = 0.0
+    # Ranks that end each step together; the last has the pace above, and the others prepare so many times as
+    # fast. Of each step so much scatters, in each of a rank's accelerators, and costs this wait on average.
+    ranks: int = 1
+    slow_rank: float = 1.0
+    rank_spread: float = 0.0
+    rank_devices: int = 1
+    scattered: float = 0.0
+    barrier: float = 0.0
 
     @property
     def mean_delay(self) -> float:
@@ -49,7 +57,7 @@ class LoaderInputs:
         batch over the number of workers, the shared read, the whole way of a batch over the batches that may
         be under way, and the loop's own round over the steps in flight. Boundaries of epochs are left out.
         """
-        step, copy, receive = self.step_time, self.copy_time, self.handover_loop
+        step, copy, receive = self.step_time + self.barrier, self.copy_time, self.handover_loop
         missed = 1 - self.cached_share
         read = missed * self.read_time
         ahead = read if self.read_ahead and self.workers else 0.0

@@ -5,7 +5,8 @@ The rules stand in `recurrence` and `discrete_event`; this draws the chance and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
@@ -30,15 +31,19 @@ class Simulation(TableRepr):
     Attributes
     ----------
     batches, replicas, warm_up : int
-    times : array of float, (batches, replicas)
+    times : array of float, (batches, replicas x ranks)
         What a worker took for each batch, without shared reads [ms].
-    reads : array of float, (batches, replicas)
+    reads : array of float, (batches, replicas x ranks)
         What each batch occupied the shared storage [ms].
+    step_times : array of float, (batches, replicas x ranks), or None
+        What each step took, where that scatters [ms].
     periods : array of float, (replicas,)
         Time from batch to batch [ms].
     utilizations, host_waits : array of float, (replicas,)
         Busy share of the accelerator, and share of the time that the loop spends in ``next()``.
     throughputs : quantity [sample/time], (replicas,)
+    queues : array of float, (replicas, ranks)
+        Batches that lie ready for the loop of each rank, the mean over time; the last rank is the slow one.
     """
 
     inputs: LoaderInputs
@@ -47,6 +52,8 @@ class Simulation(TableRepr):
     warm_up: int
     periods: np.ndarray
     host_waits: np.ndarray
+    queues: np.ndarray
+    step_times: np.ndarray | None = None
 
     @property
     def batches(self) -> int:
@@ -56,7 +63,7 @@ class Simulation(TableRepr):
     @property
     def replicas(self) -> int:
         """How often chance was tried."""
-        return int(self.times.shape[1])
+        return len(self.periods)
 
     @property
     def utilizations(self) -> np.ndarray:
@@ -76,7 +83,7 @@ class Simulation(TableRepr):
     @property
     def throughputs(self) -> Quantity:
         """Samples that the accelerator finishes in each replica [sample/time]."""
-        return Q_(1000 * self.inputs.batch_size / self.periods, "img/s")
+        return Q_(1000 * self.inputs.ranks * self.inputs.batch_size / self.periods, "img/s")
 
     @property
     def throughput(self) -> Quantity:
@@ -96,22 +103,27 @@ class Simulation(TableRepr):
         """
         return float(self.host_waits.mean())
 
-    def trace(self, replica: int = 0) -> Trace:
-        """Every batch of one replica, the warm-up too; `Trace.after` leaves that out.
+    def trace(self, replica: int = 0, rank: int = 0) -> Trace:
+        """Every batch of one replica and rank, the warm-up too; `Trace.after` leaves that out.
 
         Raises
         ------
         InputError
         """
         replica = _whole(replica, "replica", self.replicas - 1, "Pass one of these.")
-        one = slice(replica, replica + 1)
-        timeline = follow(self.inputs, self.times[:, one], self.reads[:, one])
-        columns = {name: column[:, 0] for name, column in vars(timeline).items() if name != "host_free"}
+        rank, ranks = _whole(rank, "rank", self.inputs.ranks - 1, "Pass one of these."), self.inputs.ranks
+        some, own = slice(replica * ranks, (replica + 1) * ranks), replica * ranks + rank
+        steps = None if self.step_times is None else self.step_times[:, some]
+        timeline = follow(self.inputs, self.times[:, some], self.reads[:, some], steps)
+        columns = {name: column[:, rank] for name, column in vars(timeline).items() if name != "host_free"}
+        if ranks > 1:  # what it computes itself, without its wait for the slowest rank
+            took = self.inputs.step_time if steps is None else steps[:, rank]
+            columns["step_end"] = columns["step_start"] + took
         if self.inputs.read_time > 0 and not self.inputs.read_ahead:
             # A worker reads first: what it does besides ends when the batch is prepared.
             batch = columns["batch"]
-            columns["read_done"] = columns["prepared"] - self.times[batch, replica]
-            columns["read_start"] = columns["read_done"] - self.reads[batch, replica]
+            columns["read_done"] = columns["prepared"] - self.times[batch, own]
+            columns["read_start"] = columns["read_done"] - self.reads[batch, own]
         return Trace(**columns, batch_size=self.inputs.batch_size, source="simulated")
 
     @property
@@ -129,15 +141,25 @@ class Simulation(TableRepr):
             ("throughput", cell, self.throughputs),
             ("time from batch to batch", cell, Q_(self.periods, "ms")),
         )
-        return [
+        rows = [
             [name, *(show(of(values)) for of in (np.mean, np.min, np.max))] for name, show, values in figures
         ]
+        for rank in self._shown_ranks:
+            ready = (cell(float(of(self.queues[:, rank]))) for of in (np.mean, np.min, np.max))
+            rows.append([f"batches ready at rank {rank}", *ready])
+        return rows
+
+    @property
+    def _shown_ranks(self) -> Sequence[int]:
+        """Every rank, and of many only one of those alike and the last, which may be slow."""
+        ranks = self.inputs.ranks
+        return range(ranks if ranks > 1 else 0) if ranks <= 8 else (0, ranks - 1)
 
     @property
     def note(self) -> str:
         """What chance takes of the rate that mean times alone allow; empty without chance."""
         chance = self.inputs.spread or self.inputs.mean_delay
-        allowed = Q_(1000 * self.inputs.batch_size / self.inputs.mean_period, "img/s")
+        allowed = Q_(1000 * self.inputs.ranks * self.inputs.batch_size / self.inputs.mean_period, "img/s")
         lost = 1 - float((self.throughput / allowed).m_as(""))
         if not chance or lost <= 0:
             return ""
@@ -172,26 +194,35 @@ def simulate(
     if own is not None:
         batches, replicas = own.shape
     times, reads = draw(inputs, positive_int(batches, "batches"), positive_int(replicas, "replicas"), seed)
-    times = times if own is None else own
+    times = times if own is None else own.repeat(inputs.ranks, axis=1)
+    steps = draw_steps(inputs, times.shape, seed)
     warm_up = _whole(warm_up, "warm_up", batches - 1, f"Of {batches} batches one must be left.")
-    groups = (slice(first, first + _TOGETHER) for first in range(0, replicas, _TOGETHER))
-    found = [_pace(follow(inputs, times[:, some], reads[:, some]), warm_up) for some in groups]
-    periods, waits = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return Simulation(inputs, times, reads, warm_up, periods, waits)
+    ranks, columns = inputs.ranks, times.shape[1]
+    together = max(1, _TOGETHER // ranks) * ranks
+    found = []
+    for some in (slice(first, first + together) for first in range(0, columns, together)):
+        timeline = follow(inputs, times[:, some], reads[:, some], None if steps is None else steps[:, some])
+        found.append(_pace(timeline, warm_up, inputs))
+    periods, waits, queues = (np.concatenate(parts).reshape(-1, ranks) for parts in zip(*found, strict=True))
+    return Simulation(inputs, times, reads, warm_up, periods[:, 0], waits.mean(axis=1), queues, steps)
 
 
 def draw(inputs: LoaderInputs, batches: int, replicas: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw what a worker takes for each batch without reads, and what it reads: (batches, replicas) [ms].
+    """Draw what a worker takes for each batch without reads, and what it reads [ms].
 
-    Replicas are drawn one after the other: more of them add to those that were there, and loaders that
-    differ in workers or prefetch meet the same batches.
+    Both are of shape (batches, replicas x ranks), the ranks of a replica side by side. Replicas are drawn one
+    after the other: more of them add to those that were there, and loaders that differ in workers or prefetch
+    meet the same batches.
     """
     # A stream each, so that jitter is the same with and without stragglers.
     for_jitter, for_stragglers, for_misses = np.random.default_rng(seed).spawn(3)
-    shape, missed = (replicas, batches), np.ones((replicas, batches))  # the share that is not in memory
+    shape = (replicas * inputs.ranks, batches)
+    missed = np.ones(shape)  # the share that is not in memory
     if inputs.cached_share:
         missed = for_misses.binomial(inputs.batch_size, 1 - inputs.cached_share, shape) / inputs.batch_size
     times = np.full(shape, inputs.prepare_time, dtype=float)
+    if inputs.slow_rank > 1:  # the pace given is that of the slow one, the last of each replica
+        times.reshape(replicas, -1, batches)[:, :-1] /= inputs.slow_rank
     if inputs.spread:
         variance = np.log1p(inputs.spread**2)
         times *= for_jitter.lognormal(-variance / 2, np.sqrt(variance), shape)
@@ -199,6 +230,19 @@ def draw(inputs: LoaderInputs, batches: int, replicas: int, seed: int) -> tuple[
     if inputs.mean_delay:
         times += inputs.slow_time * for_stragglers.binomial(inputs.batch_size, inputs.slow_share, shape)
     return np.ascontiguousarray(times.T), np.ascontiguousarray(inputs.read_time * missed.T)
+
+
+def draw_steps(inputs: LoaderInputs, shape: tuple[int, ...], seed: int) -> np.ndarray | None:
+    """Draw what each step takes in each rank [ms], of shape (batches, columns); None where none scatters.
+
+    The accelerators of a rank end their steps together: the slowest of them counts.
+    """
+    if not inputs.rank_spread:
+        return None
+    variance, chance = np.log1p(inputs.rank_spread**2), np.random.default_rng((seed, 1))
+    factors = chance.lognormal(-variance / 2, np.sqrt(variance), (*shape[::-1], inputs.rank_devices))
+    slowest = np.ascontiguousarray(factors.max(axis=2).T)
+    return inputs.step_time + inputs.scattered * (slowest - 1)
 
 
 def _own_times(prepare_times: Unchecked) -> np.ndarray:
@@ -212,12 +256,15 @@ def _own_times(prepare_times: Unchecked) -> np.ndarray:
     return np.ascontiguousarray(np.atleast_2d(times).T)
 
 
-def follow(inputs: LoaderInputs, times: np.ndarray, reads: np.ndarray) -> Timeline:
+def follow(
+    inputs: LoaderInputs, times: np.ndarray, reads: np.ndarray, steps: np.ndarray | None = None
+) -> Timeline:
     """Every batch of every replica, epoch by epoch; with the arrays of a `Simulation`."""
     batches, length = len(times), inputs.epoch_batches or len(times)
     start, epochs = Start.of_run(inputs, *times.shape), []
     for first in range(0, batches, length):
         some = slice(first, first + length)
+        start = replace(start, step_times=None if steps is None else steps[some])
         epochs.append(_follow_epoch(inputs, times[some], reads[some], start))
         start = start.after(inputs, epochs[-1])
     if len(epochs) == 1:
@@ -238,14 +285,19 @@ def _follow_epoch(inputs: LoaderInputs, times: np.ndarray, reads: np.ndarray, st
     return rule(inputs, times + reads if inputs.read_time else times, start)
 
 
-def _pace(timeline: Timeline, skipped: int) -> tuple[np.ndarray, np.ndarray]:
-    """Time from batch to batch [ms], and share of the time that the loop spends in next()."""
-    batches, replicas = timeline.received.shape
-    start = timeline.step_end[skipped - 1] if skipped else np.zeros(replicas)
+def _pace(
+    timeline: Timeline, skipped: int, inputs: LoaderInputs
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Time from batch to batch [ms], share of the time that the loop spends in next(), and batches ready."""
+    batches, columns = timeline.received.shape
+    start = timeline.step_end[skipped - 1] if skipped else np.zeros(columns)
     end = timeline.step_end[-1]
-    asked = np.vstack((np.zeros(replicas), timeline.host_free[:-1]))
+    asked = np.vstack((np.zeros(columns), timeline.host_free[:-1]))
     waits = np.maximum(timeline.received, start) - np.maximum(asked, start)
-    return (end - start) / (batches - skipped), waits.sum(axis=0) / (end - start)
+    # By Little's law as many lie ready as one of them waits times their rate.
+    lying = timeline.received - inputs.handover_loop - timeline.prepared - inputs.handover_way
+    share = lying[skipped:].sum(axis=0) / (end - start)
+    return (end - start) / (batches - skipped), waits.sum(axis=0) / (end - start), share
 
 
 def _whole(value: Unchecked, name: str, highest: float, advice: str) -> int:

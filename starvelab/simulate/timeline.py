@@ -41,12 +41,14 @@ class Start:
     `asked` is when the loop asks for its first batch and sends the first indices, `workers` when the workers
     can begin; `copied` is when the accelerator's copy before is done. `steps`, of shape (any, replicas), are
     the ends of the steps before, as many as the loop may have unfinished; 0 where there were none.
+    `step_times`, of shape (batches, replicas), are what its steps take, where these are not all alike.
     """
 
     asked: np.ndarray
     workers: np.ndarray
     copied: np.ndarray
     steps: np.ndarray
+    step_times: np.ndarray | None = None
 
     @classmethod
     def of_run(cls, inputs: LoaderInputs, batches: int, replicas: int) -> Start:
@@ -67,7 +69,10 @@ class Loop:
     """What the loop and its accelerator do with each batch of an epoch, in the order of delivery."""
 
     def __init__(self, inputs: LoaderInputs, start: Start, shape: tuple[int, ...]) -> None:
-        self.inputs = inputs
+        self.inputs, self.ranks = inputs, inputs.ranks
+        self.step_times = np.broadcast_to(
+            inputs.step_time if start.step_times is None else start.step_times, shape
+        )
         self.received, self.copy_start, self.step_start = (np.empty(shape) for _ in range(3))
         # Each a view of the same rows: those of the batches, and those of the batch before.
         copied, host, ends = (
@@ -87,7 +92,10 @@ class Loop:
         copied = copy_start + self.inputs.copy_time
         step_start = np.maximum(copied, self.step_before[place])
         self.received[place], self.copy_start[place], self.copied[place] = received, copy_start, copied
-        self.step_start[place], self.step_end[place] = step_start, step_start + self.inputs.step_time
+        ends = step_start + self.step_times[place]
+        if self.ranks > 1:  # those of a replica stand side by side, and end their steps together
+            ends = ends.reshape(-1, self.ranks).max(axis=1).repeat(self.ranks)
+        self.step_start[place], self.step_end[place] = step_start, ends
         self.host_free[place] = np.maximum(received, self.waited_for[place])
 
     def timeline(

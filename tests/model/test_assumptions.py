@@ -153,7 +153,7 @@ def test_an_unknown_assumption_is_refused_with_those_that_there_are():
         not_positive(state_bytes=-16),
         (
             {"requests_in_flight": 0.5},
-            "requests_in_flight must be 1 or more, got 0.5. Pass 1 for one by one.",
+            "requests_in_flight must be 1 or more, got 0.5. Pass 1 or more.",
         ),
         not_positive(requests_in_flight=-1),
         bare("ms", overhead_per_layer=0.1),

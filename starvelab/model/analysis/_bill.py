@@ -94,7 +94,7 @@ class Bill(TableRepr):
         """How busy the accelerators are, and what they draw, in one line."""
         if shape := np.shape(self.step.utilization):
             return f"{np.prod(shape)} bills, an array of shape {shape}"
-        count, busy = self.step.accelerators, percent(self.step.utilization)
+        count, busy = self.step.accelerators * self.step.hosts, percent(self.step.utilization)
         who, draw = (
             ("The accelerator is", "draws") if count == 1 else (f"The {count} accelerators are", "draw")
         )
@@ -153,7 +153,7 @@ def bill(
     1.63 USD of 2.00 USD, at 139 W
     """
     step, hardware = pipeline.solve(), pipeline.hardware.of
-    stall, count = step.stall, step.accelerators
+    stall, count = step.stall, step.accelerators * step.hosts
     named = "a pipeline without hardware" if hardware is None else hardware.name
     rate, price_note = _price(hardware, named, price, today)
 
@@ -203,8 +203,19 @@ def bill(
         hour_waiting=amounts(1.0, *wasted),
         epoch=amounts(hours, *whole),
         epoch_waiting=amounts(hours, *wasted),
-        notes=tuple(filter(None, (step.note, price_note, power_note, epoch_note))),
+        notes=tuple(
+            filter(None, (step.note, _rank_note(pipeline, step), price_note, power_note, epoch_note))
+        ),
     )
+
+
+def _rank_note(pipeline: Description, step: Step) -> str:
+    """What share of the bill pays for waiting for the slowest host or rank."""
+    if not pipeline.hardware.ranks.given or np.ndim(step.utilization):
+        return ""
+    even = pipeline.solve({"hardware.ranks.slow": 1, "hardware.ranks.spread": 0})
+    lost = 1 - float((even.step_time / step.step_time).m_as(""))
+    return f"{percent(lost)} of it pays for waiting for the slowest of its ranks." if lost > 0 else ""
 
 
 def _price(

@@ -12,7 +12,7 @@ from ..description import Description
 from ..resources import ACCELERATOR, CPU, DECODER, LINK, STORAGE
 from ..stages.data import hit_share
 from ..step import Step
-from ._point import one_point
+from ._point import one_host, one_point
 
 PASS_SAMPLES = "Pass samples=1_281_167, or dataset=Datasets.ImageNet to the pipeline."
 
@@ -142,6 +142,7 @@ def epochs(
     >>> print(slow_start.epochs().summary)
     Between two epochs 3.549 s are lost, as nothing is prepared then
     """
+    one_host(pipeline, "epochs")
     one_point(pipeline, "epochs", whatever=("storage.cache.share",) if memory is not None else ())
     if memory is not None and pipeline.storage is None:
         raise InputError(

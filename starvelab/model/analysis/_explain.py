@@ -12,7 +12,7 @@ from ..description import Description
 from ..groups import Storage
 from ..parts import Workers
 from ..resources import ACCELERATOR, CPU, DECODER, LABELS, LINK, LOOP, RESOURCES, STORAGE, capitalized
-from ..stages import SerializedCopyModel, SingleNodeModel
+from ..stages import BarrierModel, SerializedCopyModel, SingleNodeModel
 from ..stages.loop import LoopInputs, LoopModel
 from ..step import Step
 from ._point import one_point
@@ -77,16 +77,18 @@ def explain(pipeline: Description, *, advice: bool = True) -> str:
     """
     one_point(pipeline, "explain")
     step = pipeline.solve()
-    tell = _starved
+    tell, several = _starved, step.accelerators * step.hosts > 1
     if pipeline.alone or not pipeline.overlap:
         tell = _in_turn
     elif exceeds(step.step_time.m_as("ms"), step.resource_times[step.bottleneck].m_as("ms")):
         tell = _taking_turns
     elif step.bottleneck == ACCELERATOR.name:
         tell = _fed
-    sentences = tell(pipeline, step, _ONE if pipeline.hardware.count == 1 else _SEVERAL)
+    sentences = tell(pipeline, step, _SEVERAL if several else _ONE)
     foreign = pipeline.foreign_samples, pipeline.foreign_rate
-    sentences = (*sentences, _padding(pipeline, step), *foreign) if advice else sentences[:1]
+    sentences = (
+        (*sentences, *_ranks(pipeline, step), _padding(pipeline, step), *foreign) if advice else sentences[:1]
+    )
     memory = "" if step.feasible else f"{step.infeasible_reason} What follows assumes enough memory."
     return " ".join(filter(None, (memory, *sentences)))
 
@@ -108,6 +110,27 @@ def _in_turn(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
         step.spoken_busy,
         remedy.format(LABELS[found.bottleneck], _spoken_time(found.step_time)),
     )
+
+
+def _ranks(pipeline: Description, step: Step) -> tuple[str, ...]:
+    """What a step waits for one of several hosts or ranks, and what it would be without."""
+    slow, said = float(pipeline.hardware.ranks.slow), []
+    if step.hosts > 1 and slow > 1 and pipeline.overlap:
+        even = pipeline.solve({"hardware.ranks.slow": 1})
+        if exceeds(step.step_time.m_as("ms"), 1.005 * even.step_time.m_as("ms")):
+            said.append(
+                f"That is one of {step.hosts} hosts, which prepares {format_number(slow, 3)} times as slowly:"
+                " its queue is empty, those of the others are full, and all wait for it. At the pace of the "
+                f"others a step would take {_spoken_time(even.step_time)}."
+            )
+    if BarrierModel.NAME in step.stage_times:
+        half = pipeline.solve({"hardware.ranks.spread": pipeline.hardware.ranks.spread / 2})
+        said.append(
+            f"Each step waits {_spoken_time(step.stage_times[BarrierModel.NAME])} on average for the slowest "
+            f"of {step.accelerators * step.hosts} ranks; with half the spread it would take "
+            f"{_spoken_time(half.step_time)}."
+        )
+    return tuple(said)
 
 
 def _taking_turns(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
@@ -250,7 +273,7 @@ def _for_storage(pipeline: Description, step: Step, of: _Words) -> tuple[str, ..
     what, it, delivered = "storage", "it delivers", step.actual_demand
     if cached and pipeline.numbers["cache_bandwidth"] is not None:
         what, it = "storage and memory together", "they deliver"
-        delivered = Q_((step.throughput * pipeline.size).m_as("GB * sample / s"), "GB/s")
+        delivered = Q_((step.throughput / step.hosts * pipeline.size).m_as("GB * sample / s"), "GB/s")
     wanted, given = _shortfall(step, delivered)
     return (
         f"Memory serves {percent(cached)} of the reads." if cached else "",
@@ -262,7 +285,7 @@ def _for_storage(pipeline: Description, step: Step, of: _Words) -> tuple[str, ..
 
 
 def _for_link(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
-    sent = (step.throughput / step.accelerators * pipeline.transferred).m_as("GB * sample / s")
+    sent = (step.throughput / (step.accelerators * step.hosts) * pipeline.transferred).m_as("GB * sample / s")
     wanted, carried = _shortfall(step, Q_(sent, "GB/s"))
     given = pipeline.dataset.transfer
     known = "" if isinstance(given, Quantity) else given or pipeline.assumptions.transfer_dtype

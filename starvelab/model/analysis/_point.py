@@ -30,6 +30,13 @@ def overlapping(pipeline: Description, question: str) -> None:
     raise InputError(f"{question} looks at stages that overlap, got {got}. Pass {wanted}.")
 
 
+def one_host(pipeline: Description, question: str) -> None:
+    """Reject several hosts that take their steps together."""
+    if ranks := pipeline.hardware.ranks.given:
+        came = ", ".join(f"{name}={value}" for name, value in ranks.items())
+        raise InputError(f"{question} looks at one host, got Ranks({came}). Leave ranks out.")
+
+
 def one_step(step: Unchecked, question: str) -> None:
     """Reject what is no solved pipeline, or one solved at many points."""
     if not isinstance(step, Step):

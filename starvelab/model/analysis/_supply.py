@@ -31,7 +31,7 @@ from ..solver import by_resource, costs
 from ..stages import STAGES, DataModel, SingleNodeModel, TransferModel, TransformationModel
 from ..stages.single_node import SingleNodeInputs, launch_wait
 from ..stages.transformation import TransformationInputs
-from ._point import one_point, overlapping
+from ._point import one_host, one_point, overlapping
 
 # Nobody starts as many.
 MAX_WORKERS = 10**9
@@ -250,6 +250,7 @@ def accelerators_fed(pipeline: Description, utilization: float = 0.9) -> int | N
     >>> Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=128).accelerators_fed()
     3
     """
+    one_host(pipeline, "accelerators_fed")
     one_point(pipeline, "accelerators_fed", whatever=("hardware.count",))
     overlapping(pipeline, "accelerators_fed")
     share = check_magnitude(utilization, "utilization")

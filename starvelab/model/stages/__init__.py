@@ -4,6 +4,7 @@ Each is a frozen dataclass of assumptions. `STAGES` lists them in the order in w
 stage is a file here, an entry in this list, and its fields in `starvelab.model.parts`.
 """
 
+from .barrier import BarrierModel
 from .data import DataModel
 from .loop import HostLoopModel, LoopModel
 from .single_node import SingleNodeModel
@@ -20,12 +21,14 @@ STAGES = (
     DecoderModel,
     DeviceInputModel,
     SingleNodeModel,
+    BarrierModel,
     StepOverheadModel,
     HostLoopModel,
 )
 
 __all__ = [
     "STAGES",
+    "BarrierModel",
     "DataModel",
     "DecoderModel",
     "DeviceInputModel",

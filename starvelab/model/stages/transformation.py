@@ -169,6 +169,7 @@ class TransformationModel(StageModel[TransformationInputs]):
         samples: Entry | None = None,
         images: bool = True,
         documents: Number = 1,
+        slow_rank: Number = 1.0,
     ) -> TransformationInputs:
         """The formula's numbers from the fields of a pipeline."""
         for name, value in (("Samples.cpu_time", cpu_time), ("Drive.wait", read_wait)):
@@ -195,11 +196,11 @@ class TransformationModel(StageModel[TransformationInputs]):
         else:
             amount, rate, _ = worker_time(self.assumptions, stored, samples, images, kind)
         return TransformationInputs(
-            amount=amount * documents,
+            amount=amount * documents * slow_rank,
             rate=rate,
             workers=None if cpu_throughput is not None else workers,
             cores=cores,
-            handover=0 if handover_time is None else handover_time,
+            handover=0 if handover_time is None else handover_time * slow_rank,
             read_wait=read_wait,
             scaling=self.assumptions.scaling_of(kind),
         )
