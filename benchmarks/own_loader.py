@@ -8,7 +8,7 @@ other programs disturbed is repeated once, whatever came out of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from statistics import median
 
@@ -24,16 +24,13 @@ LOADERS = ("threads", "processes", "torch")
 WORKERS = (1, 2, 4)
 
 
-def data_sets() -> dict[str, Pipeline]:
-    """Pipelines that keep an accelerator waiting, whatever the workers do."""
+def data_sets() -> Iterator[tuple[str, Pipeline]]:
+    """Pipelines that keep an accelerator waiting, whatever the workers do, each drawn when it is asked for."""
     base = Pipeline(dataset=Samples(source=photos("100 KB")), batch_size=32, hardware="1 ms")
-    large, huge = (Samples(source=photos(size)) for size in ("500 KB", "5 MB"))
-    return {
-        "100 KB": base,
-        "100 KB as uint8": base.replace({"dataset.transforms": photo_transforms(send="uint8")}),
-        "500 KB": base.replace(dataset=large, batch_size=16),
-        "5 MB": base.replace(dataset=huge, batch_size=4),
-    }
+    yield "100 KB", base
+    yield "100 KB as uint8", base.replace({"dataset.transforms": photo_transforms(send="uint8")})
+    for size, batch_size in (("500 KB", 16), ("5 MB", 4)):
+        yield size, base.replace(dataset=Samples(source=photos(size)), batch_size=batch_size)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -46,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--seconds", help="of each run (default %(default)s)")
     asked = parser.parse_args(arguments)
-    sets = dict(islice(data_sets().items(), asked.sets))
+    sets = dict(islice(data_sets(), asked.sets))
     rows, errors, simulated = [], {n: [] for n in asked.workers}, {n: [] for n in asked.workers}
     with tqdm(total=len(asked.loaders) * len(sets) * (2 + len(asked.workers)), unit="run") as bar:
         for loader in asked.loaders:

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 from tests.leaks import every_test_leaves_things_as_they_were, pytest_fixture_setup  # noqa: F401
-from tests.notebook_runs import Run, run_once
+from tests.notebook_runs import Run, kernel, run_once
 from tests.selection import (  # noqa: F401
     pytest_collection_modifyitems,
     pytest_ignore_collect,
@@ -91,9 +91,12 @@ def shared_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
 
 
 @pytest.fixture(scope="session")
-def run_notebook(shared_folder: Path) -> Callable[..., Run]:
+def run_notebook(
+    shared_folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., Run]]:
     """Run a notebook, or take what another test of this run has seen it show."""
-    return partial(run_once, folder=shared_folder / "executed")
+    with kernel(tmp_path_factory.mktemp("kernel")) as started:
+        yield partial(run_once, folder=shared_folder / "executed", kernel=started)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -23,7 +23,7 @@ from tests.assignments import Notebook
 # The one in which pipelines run live; in the others what they would measure is simulated.
 LIVE = "find-the-bottleneck/03_caching_ladder"
 
-# Run before each of the two times: a kernel takes longest to start.
+# Run before each notebook: a kernel, and what it imports that is not ours, takes longest to start.
 BEGIN_ANEW = """
 import os as _os, sys as _sys
 _os.chdir({folder!r})
@@ -121,20 +121,18 @@ def kernel(folder: Path) -> Iterator[KernelManager]:
         started.shutdown_kernel(now=True)
 
 
-def run_once(source: Notebook, folder: Path, *, predictions: bool) -> Run:
+def run_once(source: Notebook, folder: Path, kernel: KernelManager, *, predictions: bool) -> Run:
     """A notebook run with its predictions locked beforehand, or without any, by whoever asks for it first.
 
-    Without, it is the first that its kernel runs, as for a learner. `folder` is that of all processes of the
-    test run.
+    `folder` is that of all processes of the test run, and `kernel` that of this one.
     """
     folder = folder / source.assignment / source.name
     folder.mkdir(parents=True, exist_ok=True)
     wanted = folder / f"predictions-{predictions}.ipynb"
     with FileLock(f"{wanted.parent}.lock"):
         if not wanted.exists():
-            with kernel(folder) as started:
-                for locked in (False, True):
-                    _execute(source, folder / f"predictions-{locked}", started, predictions=locked)
+            for locked in (False, True):
+                _execute(source, folder / f"predictions-{locked}", kernel, predictions=locked)
     return Run(source, wanted)
 
 

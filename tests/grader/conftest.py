@@ -6,9 +6,12 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from filelock import FileLock
+from nbgrader import api
+from sqlalchemy import Engine, create_engine
 
 from starvelab.measure import photos
 from tests.assignments import ASSIGNMENTS
@@ -39,6 +42,22 @@ def _round(assignment: str) -> Callable[..., Round]:
 
 # pytest looks for fixtures among the names of this module.
 globals().update({f"round_of_{assignment}": _round(assignment) for assignment in ASSIGNMENTS})
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _what_sqlalchemy_has_compiled_is_kept() -> Iterator[None]:
+    """nbgrader opens a gradebook a dozen times for a submission, and each would compile every query anew."""
+    first: dict[str, Engine] = {}
+
+    def engine(address: str, **options: Any) -> Engine:
+        made = create_engine(address, **options)
+        known = first.setdefault(made.dialect.name, made)
+        made.dialect, made._compiled_cache = known.dialect, known._compiled_cache
+        return made
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(api, "create_engine", engine)
+        yield
 
 
 @pytest.fixture
