@@ -25,7 +25,7 @@ WORKERS = (1, 2, 4)
 
 
 def data_sets() -> Iterator[tuple[str, Pipeline]]:
-    """Pipelines that keep an accelerator waiting, whatever the workers do, each drawn when it is asked for."""
+    """Pipelines that keep an accelerator waiting, whatever the workers do, each when asked for."""
     base = Pipeline(dataset=Samples(source=photos("100 KB")), batch_size=32, hardware="1 ms")
     yield "100 KB", base
     yield "100 KB as uint8", base.replace({"dataset.transforms": photo_transforms(send="uint8")})
