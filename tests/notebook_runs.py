@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ class Run:
     source: Notebook  # as it is authored
     path: Path  # where the executed notebook stands, with its outputs and the state of its widgets
 
-    @property
+    @cached_property
     def notebook(self) -> NotebookNode:
         """The executed notebook."""
         return nbformat.read(self.path, as_version=4)

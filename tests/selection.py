@@ -118,7 +118,14 @@ LONGEST_FIRST: tuple[str, ...] = (
     "tests/grader/test_postgres.py",
     "tests/grader/test_honest.py",
     "tests/measure/loaders/test_loaders.py",
+    "tests/test_packaging.py",
     "tests/test_build.py",
+    "tests/test_nbval.py",
+    "tests/grader/test_alone.py",
+    "tests/grader/report/test_feedback_pages.py",
+    # Of `make check` these take longest.
+    "tests/test_pipeline.py",
+    "tests/test_practice.py",
 )
 # Files that share what is dear to start: a server and a browser, a class that was graded.
 TOGETHER = ("tests/browser",)

@@ -1,4 +1,4 @@
-"""nbval runs a notebook of each assignment; tests/test_notebooks.py runs all, each in a fresh kernel."""
+"""nbval runs a notebook of each assignment, each in a fresh kernel; tests/test_notebooks.py runs all."""
 
 from __future__ import annotations
 
