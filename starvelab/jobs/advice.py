@@ -302,9 +302,15 @@ def _option(
 
 
 def _lighter(times: JobTimes, share: float, rest: float) -> JobTimes:
-    """Return the times with this share of the bytes, which `rest` of what a worker computes follows."""
-    compute = times.compute * (1 - rest + rest * share)
-    return replace(times, receive=times.receive * share, pack=times.pack * share, compute=compute)
+    """Return the times with this share of the bytes, which `rest` of a worker's time follows."""
+    left = 1 - rest + rest * share
+    return replace(
+        times,
+        receive=times.receive * share,
+        pack=times.pack * share,
+        compute=times.compute * left,
+        wait=times.wait * left,
+    )
 
 
 def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> tuple[LeverForecast, ...]:
@@ -389,11 +395,9 @@ def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> t
         lever(
             PACKING,
             f"at most: if {contents.objects} objects are received as fast as one of their size",
-            lambda times: replace(times, receive=times.receive / contents.objects, pack=0.0),
+            lambda times: _lighter(times, 1 / contents.objects, rest),
             unknown=untimed,
-            at_most=lambda times: replace(
-                times, receive=times.receive / contents.objects, compute=times.compute / contents.objects
-            ),
+            at_most=lambda times: _lighter(times, 1 / contents.objects, 1.0),
         )
     name, later = "persistent_workers=True", [wait.m_as("ms") for wait in finding.first_waits[1:]]
     if later:

@@ -12,6 +12,7 @@ import shutil
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -51,6 +52,7 @@ class Doctor:
         self.probes: WeakKeyDictionary[TorchIterator, Probe] | None = WeakKeyDictionary() if probe else None
         self.handed_on, self.sampler, self.home = HandedOn(), LoopSampler(), this_thread()
         self.codes: dict[Recorder, tuple[CodeType, int]] = {}
+        self.started: WeakKeyDictionary[TorchIterator, float] = WeakKeyDictionary()  # seconds that it took
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -76,24 +78,27 @@ class Doctor:
 
             return timed
 
-        probed = self._probed if self.probes is not None else None
         with (
-            torch_internals.replaced_iterators(dataloader, following, probed),
+            torch_internals.replaced_iterators(dataloader, following, self._beginning),
             self.handed_on.watching(),
             self.sampler.watching(),
         ):
             yield
 
-    def _probed(self, original: Callable[[TorchIterator, TorchLoader], None]) -> Callable[..., None]:
-        """Return what begins an iterator with a probe."""
+    def _beginning(self, original: Callable[[TorchIterator, TorchLoader], None]) -> Callable[..., None]:
+        """Return what begins an iterator, with a probe if it is to have one, and times that."""
 
         def begin(iterator: TorchIterator, loader: TorchLoader) -> None:
-            probe = Probe()
-            with probe.starting(loader):
+            begun = time.perf_counter()
+            if self.probes is None:
                 original(iterator, loader)
-            probe.attach(iterator, loader.dataset)
-            assert self.probes is not None
-            self.probes[iterator] = probe
+            else:
+                probe = Probe()
+                with probe.starting(loader):
+                    original(iterator, loader)
+                probe.attach(iterator, loader.dataset)
+                self.probes[iterator] = probe
+            self.started[iterator] = time.perf_counter() - begun
 
         return begin
 
@@ -110,6 +115,7 @@ class Doctor:
             (name, items, size, workers), Recorder(batch_size=size, workers=workers, home=self.home)
         )
         record = recorder.begin(probe=self.probes.get(iterator) if self.probes is not None else None)
+        record.start_up += self.started.pop(iterator, 0.0)
         self.passes[iterator] = record
         self.codes[recorder] = loop_of(caller)
         finalize(iterator, record.end).atexit = False  # a loop that is left early drops its iterator

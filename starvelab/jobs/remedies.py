@@ -156,7 +156,7 @@ def _of_items(finding: JobFinding) -> list[Remedy | None]:
                 "views",
                 f"Each item is a view of {items.spread:.0f} times its bytes, which are read for it: read "
                 "what belongs together once for all of its items, or store each item in one piece.",
-                _at_most(finding, stages.shares[DATASET] * (1 - 1 / items.spread)),
+                _quicker(finding, 1 / items.spread),
                 at_most=True,
             )
         )
@@ -166,17 +166,23 @@ def _of_items(finding: JobFinding) -> list[Remedy | None]:
                 "together",
                 f"{items.number} items of {1e3 * each:.0f} microseconds are fetched one by one for each "
                 "batch: give the dataset a method __getitems__, which returns all of them at once.",
-                _at_most(finding, stages.shares[DATASET]),
+                _quicker(finding, 0.0),
                 at_most=True,
             )
         )
     return found
 
 
-def _at_most(finding: JobFinding, share: float) -> tuple[float, float, float]:
-    """Return the gain if this share of what is waited for takes no time."""
-    gain = 1 / (1 - min(share * finding.host_wait, 0.99))
-    return 1.0, gain, gain
+def _quicker(finding: JobFinding, rest: float) -> tuple[float, float, float] | None:
+    """Return the gain if the dataset takes this share of its time; at best, only the step takes any."""
+    if finding.workers is None or finding.step_time is None:
+        return None
+    step, period = finding.step_time.m_as("ms"), 1e3 / finding.batch_rate.m_as("1/s")
+    model = model_of(finding, finding.workers, step, float(usable_cores()))
+    cut = 1 - (model.dataset_share or 0.0) * (1 - rest)
+    times = replace(model.likely, wait=model.likely.wait * cut, compute=model.likely.compute * cut)
+    best = max(period / max(step * (1 - SAMPLED), 1e-3), 1.0)
+    return 1.0, min(max(period / times.period(finding.workers), 1.0), best), best
 
 
 def _loop_work(finding: JobFinding, cores: float | None) -> Remedy | None:
@@ -201,9 +207,12 @@ def _loop_work(finding: JobFinding, cores: float | None) -> Remedy | None:
         now, likely=change(now.likely), slow=change(now.slow, 1 - SAMPLED), fast=change(now.fast, 1 + SAMPLED)
     )
     workers = min(
-        range(1, max(int(have), finding.workers, 1) + 1), key=lambda n: (round(model.periods(n)[0], 2), n)
+        range(max(finding.workers, 1), max(int(have), finding.workers, 1) + 1),
+        key=lambda n: (round(model.periods(n)[0], 2), n),
     )
     likely, slow, fast = (period / each for each in model.periods(workers))
+    if finding.busy:  # the workers may get no core for it
+        slow = min(slow, 1 - SAMPLED)
     return _moved(finding, line, workers, (slow, likely, fast)) if likely >= 1 + SLIGHT else None
 
 

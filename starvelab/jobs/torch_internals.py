@@ -104,9 +104,9 @@ def change_fetchers(dataset: object, change: Callable[[Fetcher], None]) -> None:
 def replaced_iterators(
     dataloader: ModuleType,
     following: Callable[[Callable[[TorchIterator], object]], Callable[[TorchIterator], object]],
-    beginning: Callable[[Callable[..., None]], Callable[..., None]] | None,
+    beginning: Callable[[Callable[..., None]], Callable[..., None]],
 ) -> Iterator[None]:
-    """Replace `__next__` of every iterator meanwhile, and `__init__` where that is asked for as well.
+    """Replace `__next__` of every iterator meanwhile, and `__init__`.
 
     `dataloader` is PyTorch's module of that name. `following` and `beginning` return the function that stands
     in the place of the one that is given.
@@ -117,7 +117,6 @@ def replaced_iterators(
     base = dataloader._BaseDataLoaderIter
     with ExitStack() as stack:
         stack.enter_context(patch.object(base, "__next__", following(base.__next__)))
-        if beginning is not None:
-            for kind in kinds:
-                stack.enter_context(patch.object(kind, "__init__", beginning(kind.__init__)))
+        for kind in kinds:
+            stack.enter_context(patch.object(kind, "__init__", beginning(kind.__init__)))
         yield

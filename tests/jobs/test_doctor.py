@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from textwrap import dedent
 
 import pytest
@@ -270,6 +271,23 @@ def test_a_probe_times_the_stages_of_every_pass(monkeypatch, workers):
     assert found.stages.timed == 2 * 11
     assert ("hand-over" in found.stages.shares) == bool(workers)
     assert "The largest stage is " in report.text_report(probed.results())
+
+
+def test_the_start_of_the_workers_is_part_of_the_first_wait(monkeypatch):
+    kind = torch.utils.data.dataloader._SingleProcessDataLoaderIter
+    original = kind.__init__
+
+    def slow(iterator, loader):
+        time.sleep(0.2)  # it forks
+        original(iterator, loader)
+
+    monkeypatch.setattr(kind, "__init__", slow)
+    watched = doctor.Doctor()
+    with watched.watching():
+        for _ in range(2):
+            list(torch.utils.data.DataLoader(list(range(40)), 2))
+    ((_, found),) = watched.results()
+    assert all(0.2 <= wait.m_as("s") < 2 for wait in found.first_waits)
 
 
 def test_the_switch_for_it(tmp_path, capsys):
