@@ -20,7 +20,7 @@ def why_next():
     """What the share means, and what plausible mistakes predict."""
     workers, step = (one_ahead.solve().resource_times[name]
                      for name in ("CPU", "accelerator"))
-    return {"meaning": f"The loop sat in next() for {percent(waiting.host_wait, 0)}.",
+    return {"meaning": f"The loop sat in next() for {percent(waiting.host_wait)}.",
             "mistakes": {
         "That is the wait of the loop, which runs ahead.":
             Q_(100 * waiting.host_wait, "%"),
