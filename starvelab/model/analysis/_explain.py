@@ -15,7 +15,7 @@ from ..resources import ACCELERATOR, CPU, DECODER, LABELS, LINK, LOOP, RESOURCES
 from ..stages import BarrierModel, SerializedCopyModel, SingleNodeModel
 from ..stages.loop import LoopInputs, LoopModel
 from ..step import Step
-from ._point import one_point
+from ._point import one_point, sorted_by_length
 from ._supply import (
     MAX_WORKERS,
     counted_workers,
@@ -183,9 +183,9 @@ def _fed(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
         if SerializedCopyModel.NAME in step.awaited:
             pinned = "" if pipeline.numbers["pinned"] else "from pinned memory and "
             idle += f" The copy would overlap {pinned}on a stream of its own."
-    found = crossover(pipeline)
+    found = None if sorted_by_length(pipeline) else crossover(pipeline)
     later = _spare(pipeline, step, of)
-    if found.starves_from is not None and found.starves_from > pipeline.batch_size:
+    if found is not None and found.starves_from is not None and found.starves_from > pipeline.batch_size:
         later = f"From batch {found.starves_from} on {LABELS[found.resource]} would bind."
     return evidence, idle, cause, later
 

@@ -37,6 +37,21 @@ def one_host(pipeline: Description, question: str) -> None:
         raise InputError(f"{question} looks at one host, got Ranks({came}). Leave ranks out.")
 
 
+def sorted_by_length(pipeline: Description) -> bool:
+    """True if a larger batch has longer rows, so that no cost holds for all batch sizes."""
+    packing = pipeline.dataset.packing
+    return packing is not None and packing.strategy == "sorted"
+
+
+def one_cost(pipeline: Description, question: str) -> None:
+    """Reject a pipeline of which no cost holds for all batch sizes."""
+    if sorted_by_length(pipeline):
+        raise InputError(
+            f"{question} follows one cost through all batch sizes, got documents sorted by length, whose "
+            "rows are longer in a larger batch. Sweep batch_size."
+        )
+
+
 def one_step(step: Unchecked, question: str) -> None:
     """Reject what is no solved pipeline, or one solved at many points."""
     if not isinstance(step, Step):

@@ -31,7 +31,7 @@ from ..solver import by_resource, costs
 from ..stages import STAGES, DataModel, SingleNodeModel, TransferModel, TransformationModel
 from ..stages.single_node import SingleNodeInputs, launch_wait
 from ..stages.transformation import TransformationInputs
-from ._point import one_host, one_point, overlapping
+from ._point import one_cost, one_host, one_point, overlapping
 
 # Nobody starts as many.
 MAX_WORKERS = 10**9
@@ -93,6 +93,7 @@ def crossover(pipeline: Description, *, resource: str | None = None) -> Crossove
     """
     one_point(pipeline, "crossover", whatever=("batch_size",))
     overlapping(pipeline, "crossover")
+    one_cost(pipeline, "crossover")
     supplies = pipeline.resource_costs(exact=True)
     own = supplies.pop(ACCELERATOR.name)
     if resource is not None:
@@ -194,6 +195,8 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
     one_point(pipeline, "workers_needed", whatever=("workers", "batch_size") if any_batch else ("workers",))
     pipeline = pipeline.replace(workers=1)
     overlapping(pipeline, "workers_needed")
+    if any_batch:
+        one_cost(pipeline, 'workers_needed(batch_size="any")')
     supplies = pipeline.resource_costs(exact=True)
     own = supplies[ACCELERATOR.name]
     batch = None if any_batch else positive_int(pipeline.batch_size, "batch_size")

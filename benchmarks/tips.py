@@ -1,0 +1,116 @@
+"""What four tips about input pipelines are worth on this machine: threads, halves, chunks and sparse inputs.
+
+Times are a processor's own, except those of the products of matrices, for which several processes compete.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from statistics import median
+
+import numpy as np
+from tabulate import tabulate
+
+from .report import machine, options
+
+IMAGE, SIDE = (3, 224, 224), 256
+PRODUCTS = f"""
+import time
+import numpy as np
+one, count = np.ones(({SIDE}, {SIDE}), dtype=np.float32), 0
+end = time.perf_counter() + float(__import__("sys").argv[1])
+while time.perf_counter() < end:
+    one @ one
+    count += 1
+print(count)
+"""
+
+
+def own_ms(work: Callable[[], object], turns: int) -> float:
+    """What one processor takes for it [ms], the median."""
+    work()
+    times = []
+    for _ in range(turns):
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return 1e3 * median(times)
+
+
+def products(threads: int, processes: int, seconds: float) -> float:
+    """Products of matrices a second in all of so many processes, each with so many threads."""
+    own = {**os.environ, **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))}
+    command = [sys.executable, "-c", PRODUCTS, str(seconds)]
+    started = [subprocess.Popen(command, env=own, stdout=subprocess.PIPE) for _ in range(processes)]
+    return sum(int(one.communicate()[0]) for one in started) / seconds
+
+
+def halves(turns: int) -> tuple[float, float]:
+    """The time of making an image half as precise [ms], in NumPy and in PyTorch."""
+    import torch
+
+    image = np.random.default_rng(0).random(IMAGE, dtype=np.float32)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    found = own_ms(lambda: image.astype(np.float16), turns), own_ms(torch.from_numpy(image).half, turns)
+    torch.set_num_threads(threads)
+    return found
+
+
+def read_in(chunk: int, turns: int) -> float:
+    """What a processor reads from the page cache in such pieces [MB/s]."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(os.urandom(2**24))
+        file.flush()
+
+        def read() -> None:
+            with open(file.name, "rb", buffering=0) as opened:
+                while opened.read(chunk):
+                    pass
+
+        return 2**24 / 1e3 / own_ms(read, turns)
+
+
+def dense_again(share: float, turns: int, count: int = 1_000_000) -> float:
+    """The time of filling an array of which so much is not zero [ms]."""
+    random = np.random.default_rng(0)
+    places = np.sort(random.choice(count, int(share * count), replace=False))
+    values = random.random(len(places), dtype=np.float32)
+
+    def fill() -> None:
+        np.zeros(count, dtype=np.float32)[places] = values
+
+    return own_ms(fill, turns)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = options(__doc__, seconds=(4.0, 0.1), turns=(30, 2), workers=((1, 2, 4), (1,)))
+    asked = parser.parse_args(arguments)
+    print(f"{machine()}\n")
+    rows = []
+    for workers in asked.workers:
+        one, two = (products(threads, workers, asked.seconds) for threads in (1, 2))
+        rows.append(
+            [f"{workers} workers that multiply", f"{one:.0f}/s on one thread each", f"{two:.0f}/s on two"]
+        )
+    numpy, torch = halves(asked.turns)
+    rows.append(
+        ["an image from float32 to float16", f"{numpy:.3f} ms in NumPy", f"{torch:.3f} ms in PyTorch"]
+    )
+    for chunk in (512, 4096, 65536, 2**20):
+        rows.append(
+            ["reading what memory holds", f"in {chunk} B", f"{read_in(chunk, asked.turns):,.0f} MB/s"]
+        )
+    for share in (0.001, 0.01, 0.1):
+        dense = f"{dense_again(share, asked.turns):.3f} ms to fill them in"
+        rows.append([f"{share:.1%} of a million numbers", f"{200 * share:.1f} % of the bytes", dense])
+    print(tabulate(rows))
+
+
+if __name__ == "__main__":
+    main()
