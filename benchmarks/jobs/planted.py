@@ -265,7 +265,8 @@ class Job:
                 count += 1
                 if count == self.skip:
                     begun, counted = time.perf_counter(), count
-                if time.perf_counter() > end and (not self.passes or count % len(self.loader) == 0):
+                over = time.perf_counter() > end and count > counted
+                if over and (not self.passes or count % len(self.loader) == 0):
                     return (count - counted) / (time.perf_counter() - begun)
         return (count - counted) / (time.perf_counter() - begun)
 

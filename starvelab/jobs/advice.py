@@ -389,7 +389,7 @@ def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> t
             "if the dataset gives one as fast as the other, and the model can take it",
             lambda times: _lighter(times, share, rest),
             unknown=untimed,
-            at_most=lambda times: _lighter(times, share, 1.0),
+            at_most=lambda times: _lighter(times, share * (1 - 2 * ERROR), 1.0),
         )
     if contents is not None and contents.objects >= MANY_OBJECTS:
         lever(
