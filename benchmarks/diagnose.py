@@ -16,7 +16,7 @@ from PIL import Image, ImageFilter
 from tabulate import tabulate
 from tqdm import tqdm
 
-from starvelab import Drive, Pipeline, Samples
+from starvelab import Drive, Pipeline, Requests, Samples
 from starvelab.measure import Transform, photo_transforms, photos, usable_cores
 
 from .report import machine, options
@@ -39,7 +39,7 @@ def plants() -> dict[str, tuple[str, Pipeline]]:
     blurred, scans = (decode, Transform("blur", blur), *rest), Samples(source=photos("5 MB"))
     return {
         "a slow storage": ("read", base.replace(storage="10 MB/s")),
-        "small files": ("read", base.replace(storage=Drive("1 GB/s", wait="30 ms"))),
+        "small files": ("read", base.replace(storage=Drive("1 GB/s", requests=Requests("30 ms")))),
         "large images": ("decode", base.replace(dataset=scans, batch_size=2)),
         "a dear transform": ("transform", base.replace({"dataset.transforms": blurred})),
         "a slow link": ("copy", base.replace(link="40 MB/s")),

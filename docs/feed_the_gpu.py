@@ -312,7 +312,6 @@ def _drive(path: str) -> dict[str, object]:
         "name": getattr(Storage, path).name,
         "bandwidth": read.bandwidth,
         "latency": read.latency,
-        "inFlight": read.in_flight,
         "rate": read.request_rate,
         "price": part_prices()[path].low.m_as("USD/h"),
     }

@@ -38,6 +38,7 @@ from .model.parts import (
     OnDevice,
     Packing,
     Ranks,
+    Requests,
     Samples,
     Workers,
 )
@@ -88,6 +89,7 @@ __all__ = [
     "Packing",
     "Pipeline",
     "Ranks",
+    "Requests",
     "Samples",
     "SingleNodeModel",
     "StarvelabError",

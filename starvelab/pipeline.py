@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -88,20 +89,34 @@ class Pipeline(Description):
 
     def _remarks(self, step: Step) -> tuple[str, ...]:
         """Say what of a step nobody measured, and what the pipeline leaves open."""
-        basis = requests = ""
+        basis = ""
         if step.basis.startswith("extrapolated"):
             basis = f"The accelerator's time is {step.basis.partition(':')[0]}."
         elif self.assumptions.measured_rates and not step.basis.startswith("measured"):
             basis = f"The accelerator's time is assumed: {step.basis}, for want of a measured rate."
-        bound = not np.ndim(step.utilization) and step.bottleneck == STORAGE.name
-        if bound and self.numbers["samples_per_request"] == 1:
-            packed = self.solve({"storage.samples_per_request": 2})
-            if packed.stage_times["read"] <= 0.9 * step.stage_times["read"]:
-                requests = (
-                    "Each request reads one sample, a file of its own: "
-                    "of packed ones pass samples_per_request."
-                )
-        return basis, requests, self.foreign_samples, self.foreign_rate
+        return basis, self._assumed_requests(step), self.foreign_samples, self.foreign_rate
+
+    def _assumed_requests(self, step: Step) -> str:
+        """Say what one request is taken to bring, and how many are taken to be open, where that matters."""
+        drive, slowest = self.storage, step.bottleneck
+        if drive is None or np.ndim(step.utilization):
+            return ""
+        opened = drive.requests.open is not None or self.assumptions.open_requests == inf
+        if isinstance(self.workers, Quantity):
+            one = None if opened else self.solve({"storage.requests.open": 1})
+            if one is None or one.throughput >= 0.95 * step.throughput:
+                return ""
+            open_unknown = "Nobody knows how many requests are open, so their latency is left out"
+            return f"{open_unknown}: pass Requests(open=...)."
+        waits = slowest == CPU.name and self.numbers["read_wait"] is not None
+        if drive.requests.samples != 1 or not (waits or slowest == STORAGE.name):
+            return ""
+        packed = self.solve({"storage.requests.samples": 2}).resource_times
+        if packed[slowest] > 0.9 * step.resource_times[slowest]:
+            return ""
+        said = "Each request reads one sample, a file of its own: of packed ones pass Requests(samples=...)."
+        more = " Each worker has one request open: of more pass Requests(open=...)."
+        return said if opened or not waits else said + more
 
     explain = analysis.explain
     crossover = analysis.crossover

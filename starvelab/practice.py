@@ -22,7 +22,18 @@ from .errors import InputError, check_names
 from .lesson.show import svg
 from .model.assumptions import PUBLISHED
 from .model.groups import Links
-from .model.parts import Accelerator, Cache, Drive, Handover, Jitter, Link, OnDevice, Samples, Workers
+from .model.parts import (
+    Accelerator,
+    Cache,
+    Drive,
+    Handover,
+    Jitter,
+    Link,
+    OnDevice,
+    Requests,
+    Samples,
+    Workers,
+)
 from .model.resources import CPU, STORAGE
 from .pipeline import Pipeline
 from .tables import TableRepr, cell, paragraph, percent, to_html, to_text
@@ -363,7 +374,7 @@ def _host(random: Random) -> dict[str, Any]:
     pipeline = Pipeline(
         batch_size=batch,
         dataset=samples,
-        storage=Drive(Q_(drive, "MB/s"), count=4, wait=none, cache=Cache(cached, "20 GB/s")),
+        storage=Drive(Q_(drive, "MB/s"), count=4, requests=Requests(none), cache=Cache(cached, "20 GB/s")),
         workers=workers,
         link=Link(link),
         hardware=Accelerator(rate=Q_(rate, "sample/s"), host_time=none, step_overhead=none),

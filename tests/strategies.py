@@ -20,6 +20,7 @@ from starvelab import (
     Models,
     OnDevice,
     Pipeline,
+    Requests,
     Samples,
     Storage,
     Workers,
@@ -50,7 +51,7 @@ links = st.sampled_from([entry for entry in Links if entry.get("bandwidth_pinned
 shares = st.floats(0, 0.2).map(lambda x: round(x, 6))
 assumptions = st.sampled_from([TUTORIAL, PUBLISHED]) | st.builds(
     lambda contention, coherency, in_flight: TUTORIAL.replace(
-        contention=contention, coherency=coherency, requests_in_flight=in_flight
+        contention=contention, coherency=coherency, open_requests=in_flight
     ),
     shares,
     shares.map(lambda x: x / 100),
@@ -70,8 +71,15 @@ def _given(part: type, first: str | None = None, **optional: st.SearchStrategy) 
 
 times = quantities(0, 100, "ms")
 caches = _given(Cache, "share", share=st.sampled_from([0.0, 0.138, 0.5, 1.0]))
+requests = _given(
+    Requests,
+    latency=times,
+    samples=st.integers(1, 64),
+    open=st.integers(1, 16),
+    at_most=st.integers(1, 64),
+)
 stores = _given(
-    Drive, "of", of=drives, count=st.integers(1, 4), wait=times, cache=caches, read_ahead=st.booleans()
+    Drive, "of", of=drives, count=st.integers(1, 4), requests=requests, cache=caches, read_ahead=st.booleans()
 )
 on_device = _given(OnDevice, time=quantities(0, 1, "ms"), decoder_time=quantities(0.001, 1, "ms"))
 # What one worker takes is said by the samples or by the workers.
@@ -122,7 +130,7 @@ def pipelines(draw: st.DrawFn, **fixed: st.SearchStrategy) -> Pipeline:
     )
     fields["dataset"], fields["workers"] = draw(sources)
     fields |= {name: draw(strategy) for name, strategy in fixed.items()}
-    waits = getattr(fields.get("storage"), "wait", None) is not None
+    waits = (drive := fields.get("storage")) is not None and drive.requests.latency is not None
     if "workers" not in fixed and not waits and fields["dataset"].cpu_time is None:
         fields["workers"] = draw(st.just(fields["workers"]) | supplies)
     return Pipeline(**fields)

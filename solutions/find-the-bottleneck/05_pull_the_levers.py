@@ -9,7 +9,7 @@
 import numpy as np  # noqa: F401 (for your answers too)
 from IPython.display import HTML
 
-from starvelab import PUBLISHED, Accelerator, Drive, Handover, Hardware, Jitter
+from starvelab import PUBLISHED, Accelerator, Drive, Handover, Hardware, Jitter, Requests
 from starvelab import Link, Models, Pipeline, Q_, Samples, Workers
 from starvelab.checks import Credit, check
 from starvelab.measure import PARTS
@@ -157,7 +157,7 @@ def job(workers=4, prefetch=2, batch_size=64, in_order=True, loss_item_each_step
     loop = Accelerator(rate=cost["step"], in_flight=1 if loss_item_each_step else 2)
     return Pipeline(
         dataset=samples, batch_size=batch_size, hardware=loop,
-        storage=Drive(wait=cost["wait"]),
+        storage=Drive(requests=Requests(cost["wait"])),
         workers=Workers(workers, prefetch=prefetch, in_order=in_order, cores=8,
                         handover=Handover(loop="6 ms")),
         link=Link(cost["link"], overlaps=pinned_memory and copy_stream))

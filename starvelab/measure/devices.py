@@ -25,6 +25,8 @@ from .batches import Batch, memory_size
 
 PRECISIONS = ("fp32", "tf32", "amp")
 WARM_UP = 2  # steps
+# Of the numbers that workers share, those of the connections to a storage.
+CONNECTIONS, MAX_CONNECTIONS = 2, 1024
 
 
 def _check_in_flight(steps: float) -> None:
@@ -37,11 +39,27 @@ def _check_in_flight(steps: float) -> None:
 
 @dataclass(frozen=True)
 class VirtualStorage:
-    """A storage that all workers share: one read after the other, and a latency that each waits by itself."""
+    """A storage that all workers share: reads come one after the other, and requests wait side by side.
 
-    bandwidth: float  # B/s
-    latency: float = 0.0  # of each request [s]; requests wait side by side
+    A request takes one of its connections, where their number is limited, until its bytes have come.
+    """
+
+    bandwidth: float  # of all requests together [B/s]
+    latency: float = 0.0  # of each read [s]
     cached_fraction: float = 0.0  # of the reads, which the host's memory serves at this machine's own speed
+    request_bandwidth: float = inf  # of one request [B/s]
+    read_rate: float = inf  # of all of them [1/s]
+    connections: float = inf
+
+    def busy(self, size: float) -> float:
+        """Seconds in which it reads a sample, and none besides."""
+        return max(size / self.bandwidth, 1 / self.read_rate)
+
+    def takes(self, size: float) -> tuple[float, float]:
+        """Seconds that it can serve no other sample, and that a worker waits longer than these."""
+        whole = self.busy(size) + size / self.request_bandwidth + self.latency
+        shared = max(self.busy(size), whole / self.connections)
+        return shared, whole - shared
 
 
 @dataclass(frozen=True)
@@ -213,7 +231,8 @@ class StorageClock:
     """The time at which a simulated storage is free again, shared by workers in threads or in processes.
 
     Without a storage it reads at the machine's own speed. Of the array that all workers share, the first
-    number is that time; the lock is of their kind.
+    number is that time, and from `CONNECTIONS` on stand those of the connections, where these are limited.
+    The lock is of their kind.
     """
 
     def __init__(
@@ -225,6 +244,8 @@ class StorageClock:
         self.storage, self.lock = storage, lock or threading.Lock()
         self.shared = np.zeros(1) if shared is None else shared
         self.misses_due = 0.0
+        limited = 0 if storage is None or storage.connections == inf else int(storage.connections)
+        self.connections = self.shared[CONNECTIONS : CONNECTIONS + limited]
 
     def __call__(self, size: int) -> None:
         """Wait until that many bytes would have come."""
@@ -236,9 +257,14 @@ class StorageClock:
             if self.misses_due < 1 - 1e-9:
                 return
             self.misses_due -= 1
-            start = max(time.monotonic(), float(self.shared[0]))
-            ready = self.shared[0] = start + size / self.storage.bandwidth
-        sleep_until(ready + self.storage.latency)
+            # Of limited connections one must be free, and bytes come one read after the other.
+            free = self.connections.min() if self.connections.size else 0.0
+            ready = max(time.monotonic(), float(free), float(self.shared[0])) + self.storage.busy(size)
+            self.shared[0] = ready
+            ready += size / self.storage.request_bandwidth + self.storage.latency
+            if self.connections.size:
+                self.connections[self.connections.argmin()] = ready
+        sleep_until(ready)
 
 
 # Any: `torch.cuda` and an event of it. PyTorch is not imported here, and declares no types of these.

@@ -28,7 +28,7 @@ import numpy as np
 
 from ..errors import InputError, WorkerError
 from .batches import Delivery
-from .devices import StorageClock
+from .devices import CONNECTIONS, MAX_CONNECTIONS, StorageClock
 from .setup import Setup
 
 # The slowest batch that is waited for. A worker that takes longer has died without a message, or hangs.
@@ -37,8 +37,9 @@ BATCH_TIMEOUT = 120.0  # seconds
 LAST_BATCH_TIMEOUT = 10.0  # seconds
 # What a worker process may take to end by itself before it is killed.
 END_TIMEOUT = 2.0  # seconds
-# What a loop and its workers share: when the storage is free again (see `StorageClock`), and the rung.
-CONTROL = 2
+# What a loop and its workers share: when the storage and its connections are free (see `StorageClock`), and
+# the rung.
+CONTROL = CONNECTIONS + MAX_CONNECTIONS
 RUNG = 1
 
 

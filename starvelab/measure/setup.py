@@ -188,14 +188,23 @@ def _storage(pipeline: Description) -> VirtualStorage | None:
     drive = pipeline.storage
     if drive is None:
         return None
-    cache = drive.cache
-    _reject(drive, samples_per_request=1)
-    if cache is not None:
-        _reject(cache, bandwidth=None)
-    # A drive that only lets its samples wait takes next to no time for their bytes.
-    bandwidth = inf if drive.of is None else drive.count * pipeline.storage_bandwidth.m_as("B/s")
-    share = 0.0 if cache is None else float(cast(float, cache.share))
-    return VirtualStorage(bandwidth, float(cast(float, drive.numbers["wait"] or 0)), share)
+    if drive.cache is not None:
+        _reject(drive.cache, bandwidth=None)
+    if drive.requests.open != 1:  # as each worker here reads one sample after the other
+        _reject(drive.requests, open=None)
+    reads = pipeline.reads
+    assert reads is not None  # there is a drive
+    hidden, limited = reads.open == inf, reads.served < pipeline.numbers["workers"]
+    rate, each, brings = reads.request_rate, reads.request_bandwidth, reads.samples_per_request
+    return VirtualStorage(
+        bandwidth=float(reads.drives * reads.bandwidth),
+        # Of a request that brings several samples each waits for its share: chance would add noise.
+        latency=0.0 if hidden else float((reads.queued_latency if limited else reads.latency) / brings),
+        cached_fraction=float(reads.cached),
+        request_bandwidth=inf if hidden or each is None else float(each),
+        read_rate=inf if rate is None else float(reads.drives * rate * brings),
+        connections=float(reads.served) if limited else inf,
+    )
 
 
 def _link(pipeline: Description) -> VirtualLink | None:

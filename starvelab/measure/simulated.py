@@ -131,6 +131,7 @@ class SimulatedClock:
         work = sum(batch * Q_(self.costs[part]).m_as("ms") for part in PREPARED[rung:] if part in self.costs)
         # Joining and handing over keeps the worker from its next batch.
         handover = Q_(self.handover).m_as("ms") if rung < len(PREPARED) else 0.0
+        read, waits = (0.0, 0.0) if storage is None else storage.takes(size)
         crowding = 1.0 if self.cores is None else max(1.0, setup.workers / self.cores)
         return LoaderInputs(
             batch_size=batch,
@@ -146,8 +147,8 @@ class SimulatedClock:
             spread=self.jitter,
             slow_share=self.straggler_share if rung == 0 else 0.0,
             slow_time=float(Q_(self.straggler_time).m_as("ms")),
-            read_time=0.0 if storage is None else 1e3 * batch * size / storage.bandwidth,
-            read_wait=0.0 if storage is None else 1e3 * batch * storage.latency,
+            read_time=1e3 * batch * read,
+            read_wait=1e3 * batch * waits,
             cached_share=0.0 if storage is None else storage.cached_fraction,
         )
 

@@ -69,10 +69,9 @@ class Assumptions(Sourced):
     host_cores : bool
         Whether a pipeline that names no cores has those of its accelerators' host, where the catalogue knows
         them; otherwise each worker has a core to itself.
-    requests_in_flight : float
-        Reads that wait for each drive at a time, which hides its latency as far as it serves them at once:
-        1 where a single worker reads one file after the other, 32 where eight workers have four reads under
-        way.
+    open_requests : float
+        Reads that each worker has open at a time: 1 where it reads one file after the other. Infinitely many
+        hide the latency of requests.
     link_rate : {"each_way", "pinned_sustained"}
         Which bandwidth of a link is believed.
     transfer_dtype : {"uint8", "float16", "float32"}
@@ -108,7 +107,7 @@ class Assumptions(Sourced):
     crowding: float = number(zero=True)
     second_thread: float = number(zero=True, maximum=1)
     host_cores: bool = switch()
-    requests_in_flight: float = number(minimum=1, maximum=inf)
+    open_requests: float = number(minimum=1, maximum=inf)
     link_rate: str = choice("each_way", "pinned_sustained")
     transfer_dtype: str = choice("uint8", "float16", "float32")
     dataset_of_model: bool = switch()

@@ -39,6 +39,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
     },
     "Storage": {
         "bandwidth_sustained": "GB/s",
+        "request_bandwidth": "MB/s",
         "request_latency": "ms",
         "queued_latency": "ms",
         "parallel_requests": "count",

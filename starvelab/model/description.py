@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from inspect import signature
 from itertools import chain
+from math import inf
 from typing import Never, Self, TypeAlias
 
 import numpy as np
@@ -34,6 +35,7 @@ from .parts import (
     Packing,
     Part,
     Ranks,
+    Requests,
     Samples,
     Workers,
     first_field,
@@ -41,7 +43,7 @@ from .parts import (
 )
 from .scaling import loader_kinds
 from .solver import by_resource, costs, resolve
-from .stages.data import DataModel, storage_bandwidth
+from .stages.data import DataInputs, DataModel, storage_bandwidth
 from .stages.transfer import link_bandwidth
 from .stages.transformation import takes_images, worker_time
 from .step import Step
@@ -58,6 +60,7 @@ _NESTED: Mapping[tuple[type[Part], str], type[Part]] = {
     (Samples, "jitter"): Jitter,
     (Samples, "on_device"): OnDevice,
     (Samples, "packing"): Packing,
+    (Drive, "requests"): Requests,
     (Drive, "cache"): Cache,
     (Workers, "handover"): Handover,
     (Accelerator, "ranks"): Ranks,
@@ -134,21 +137,36 @@ class Description:
             named["cpu_throughput"] = read_supply(self.workers, "workers")[1]
         # A loop that waits for each step begins no copy beside one.
         named["copy_overlaps"] = link is None or (link.overlaps and own.in_flight != 1)
-        wait, cached = named["read_wait"], named["cached_fraction"]
-        if wait is not None and cached is not None:
-            named["read_wait"] = wait = (1 - cached) * wait
         if self.packed is not None:
             documents = named["documents"] = self.packed.documents
             named["row_share"] = self.packed.computed / self.packed.length
-            named["samples_per_request"] = named["samples_per_request"] / documents
-            named["read_wait"] = wait = None if wait is None else documents * wait
+            if drive is not None:
+                named["samples_per_request"] = named["samples_per_request"] / documents
         if self.alone:
             named["workers"] = 1  # a loop that prepares its batches itself does so alone
-        if self.workers_read and not self.in_turn:
-            reads = DataModel(self.assumptions).inputs(named)
-            took = 0.0 if reads is None else DataModel.cost(reads).limit
-            named["read_wait"] = took if wait is None else took + wait
+        if drive is not None and isinstance(self.workers, Workers):
+            named["read_wait"] = self._wait(named)
         return named
+
+    def _wait(self, numbers: Mapping[str, Number]) -> Number:
+        """What a worker waits for storage for a sample [s]; None where it does not."""
+        reads = self._reads(numbers)
+        wait = DataModel.wait(reads, reads=self.workers_read or self.in_turn)
+        if self.in_turn:  # reading is counted as such
+            wait = wait - DataModel.cost(reads).limit
+        return wait if np.ndim(wait) or wait > 0 else None
+
+    def _reads(self, numbers: Mapping[str, Number]) -> DataInputs:
+        # Where a drive has no bandwidth its bytes take no time.
+        drive = {} if numbers["storage"] is not None else {"storage": inf}
+        reads = DataModel(self.assumptions).inputs({**numbers, **drive})
+        assert reads is not None
+        return reads
+
+    @property
+    def reads(self) -> DataInputs | None:
+        """What its drive does with a sample; None without a drive."""
+        return None if self.storage is None else self._reads(self.numbers)
 
     @property
     def alone(self) -> bool:
@@ -403,7 +421,7 @@ def field_label(path: str) -> str:
 
 
 # What the stages read of a part that is not there: its defaults, and nothing of the values in it.
-_ABSENT = {"cpu_throughput": None, "documents": 1, "row_share": 1} | {
+_ABSENT = {"cpu_throughput": None, "documents": 1, "row_share": 1, "read_wait": None} | {
     meaning.stage or path.rpartition(".")[2]: None
     if default is dataclasses.MISSING or path.count(".") > 1
     else default
@@ -467,7 +485,7 @@ def _changed(name: str, current: Unchecked, field: str, value: Unchecked) -> Unc
         value = nested(**{inner: value}) if held is None else held.replace(**{inner: value})
     if made is not None:
         return made.replace(**{field: value})
-    if first_field(part) == field or (part, field) == (Drive, "wait"):
+    if first_field(part) == field or (part, field) == (Drive, "requests"):
         return part(**{field: value})
     raise InputError(
         f"{name}.{field} qualifies a part that the pipeline does not have. "

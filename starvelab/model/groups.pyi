@@ -54,6 +54,7 @@ class _Hardware(Group):
 
 class _StorageEntry(Entry):
     bandwidth_sustained: Quantity
+    request_bandwidth: Quantity
     request_latency: Quantity
     queued_latency: Quantity
     parallel_requests: int
@@ -67,7 +68,7 @@ class _Storage(Group):
     NVMe_Gen5: _StorageEntry
     EBS_gp3: _StorageEntry
     EBS_gp3_max: _StorageEntry
-    S3_connection: _StorageEntry
+    S3: _StorageEntry
     NFS_10GbE: _StorageEntry
     def __iter__(self) -> Iterator[_StorageEntry]: ...
 

@@ -272,43 +272,68 @@ class Cache(Part):
 
 
 @dataclass(frozen=True, repr=False)
+class Requests(Part):
+    """How samples are asked for, one request after the other or several at a time.
+
+    Parameters
+    ----------
+    latency : quantity [time], optional
+        From asking until the first byte comes: its worker waits, and no core works. That of the storage's
+        entry unless given.
+    samples : int or array
+        How many samples one request brings: 1 where each is a file of its own, which is the default. Where
+        they are packed, the bytes of a read over those of a sample: shards that are read 4 MB at a time bring
+        36 images of 115 KB.
+    open : int or array, optional
+        How many requests each worker has open at a time; of workers of which only the rate is known, all of
+        them together. As the assumptions say unless given, and 1 beside a latency or a limit of your own.
+    at_most : int or array, optional
+        How many requests of the host the storage serves at a time, whatever its entry says: its connections.
+    """
+
+    latency: Amount | None = fields.quantity(
+        "s", None, zero=True, sweepable=True, stage="latency", shown="latency of a request"
+    )
+    samples: Count = fields.count(1, sweepable=True, stage="samples_per_request", shown="samples a request")
+    open: Count | None = fields.count(None, sweepable=True, stage="open_requests", shown="open requests")
+    at_most: Count | None = fields.count(None, sweepable=True, stage="connections", shown="connections")
+
+
+@dataclass(frozen=True, repr=False)
 class Drive(Part):
     """Storage, and how it is read.
 
     Parameters
     ----------
     of : catalogue entry or quantity [data/time], optional
-        The drive, or its bandwidth. Without it only `wait` limits reading.
+        The drive, or its bandwidth. Without it only the latency of its requests limits reading.
     count : int or array
-        How many such drives, spindles or connections serve the host side by side.
-    samples_per_request : int or array
-        How many samples one request to the drive brings: 1 where each is a file of its own, which is the
-        default. Where they are packed, the bytes of a read over those of a sample: shards that are read 4 MB
-        at a time bring 36 images of 115 KB.
-    wait : quantity [time], optional
-        For each sample that memory does not serve: how long its worker waits for storage before it can
-        prepare it, as with small files read one by one. It takes the worker's time and no core's.
+        How many such drives or spindles serve the host side by side.
+    requests : Requests
+        What a read waits for before its bytes come, and how many of them are under way.
     cache : Cache, optional
         What memory serves.
     read_ahead : bool
         False where each worker reads its samples itself, and waits for as long as storage takes; otherwise
-        they are read as soon as a batch is ordered. A run on this machine reads in its workers.
+        their bytes are read as soon as a batch is ordered. A run on this machine reads in its workers.
     """
 
     of: Entry | Amount | None = fields.quantity("B/s", None, sweepable=True, label="storage", stage="storage")
     count: Count = fields.count(1, sweepable=True, stage="drives", shown="drives")
-    samples_per_request: Count = fields.count(1, sweepable=True)
-    wait: Amount | None = fields.quantity(
-        "s", None, zero=True, sweepable=True, stage="read_wait", shown="wait for a sample"
-    )
+    requests: Requests = Requests()
     cache: Cache | None = None
     read_ahead: bool = fields.switch(True)
 
     def __post_init__(self) -> None:
-        if self.of is None and self.wait is None:
+        if self.of is None and self.requests.latency is None:
             raise InputError(
-                "A Drive is a catalogue entry, a bandwidth, or a wait for each sample, got none of them. "
-                "Pass for example Drive(Storage.NVMe_Gen4, count=4)."
+                "A Drive is a catalogue entry, a bandwidth, or the latency of its requests, got none of "
+                "them. Pass for example Drive(Storage.NVMe_Gen4, count=4)."
+            )
+        if self.of is None and self.requests.at_most is not None:
+            raise InputError(
+                "Requests.at_most limits a storage, got a Drive without one. "
+                "Pass for example Drive(Storage.S3, requests=Requests(at_most=8))."
             )
         super().__post_init__()
 

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from starvelab import Q_, Drive, Pipeline, Samples
+from starvelab import Q_, Drive, Pipeline, Requests, Samples
 from starvelab.measure import SimulatedClock, Transform, session
 from starvelab.measure.devices import VirtualAccelerator
 from starvelab.measure.session import run
@@ -78,5 +78,5 @@ def test_a_calibrated_pipeline_can_be_solved_with_other_parts(known):
     assert known.solve().bottleneck == "accelerator"
     # Four samples of 1000 bytes in 40 ms; each of two workers waits 10 ms for a sample.
     assert known.replace(storage="100 KB/s").solve().throughput.m_as("img/s") == pytest.approx(100, rel=1e-3)
-    waiting = fast.replace(storage=Drive(wait="10 ms"))
+    waiting = fast.replace(storage=Drive(requests=Requests("10 ms")))
     assert waiting.solve().throughput.m_as("img/s") < 200

@@ -11,6 +11,7 @@ import pytest
 
 from starvelab.measure import devices
 from starvelab.measure.devices import (
+    CONNECTIONS,
     StorageClock,
     VirtualAccelerator,
     VirtualLink,
@@ -94,7 +95,7 @@ def test_a_kept_batch_outlives_the_slot_it_stood_in(clock):
 
 
 def storage(clock, **figures):
-    return StorageClock(VirtualStorage(**figures), np.zeros(1), threading.Lock())
+    return StorageClock(VirtualStorage(**figures), np.zeros(CONNECTIONS + 8), threading.Lock())
 
 
 @pytest.mark.parametrize(("latency", "first", "second"), [(0, 5, 10), (0.05, 55, 60)])
@@ -113,6 +114,28 @@ def test_memory_spares_the_storage_exactly_its_share_of_the_reads(clock, cached,
     for _ in range(10):
         read(1000)
     assert clock.now == pytest.approx(100 + read_in_ten * 0.051)
+
+
+@pytest.mark.parametrize(
+    ("figures", "done"),
+    [
+        # When each of three reads of 5000 bytes that begin together would be done [ms].
+        ({"latency": 0.05}, [55, 60, 65]),
+        ({"latency": 0.05, "connections": 2}, [55, 60, 110]),
+        ({"latency": 0.05, "connections": 1}, [55, 110, 165]),
+        ({"latency": 0.05, "request_bandwidth": 1e5, "connections": 1}, [105, 210, 315]),
+        ({"read_rate": 50}, [20, 40, 60]),
+    ],
+)
+def test_requests_wait_side_by_side_as_far_as_there_are_connections(clock, monkeypatch, figures, done):
+    read, waits = storage(clock, bandwidth=1e6, **figures), []
+    monkeypatch.setattr(devices, "sleep_until", lambda deadline: waits.append(1e3 * (deadline - 100)))
+    for _ in range(3):
+        read(5000)
+    assert waits == pytest.approx(done)
+    takes = VirtualStorage(bandwidth=1e6, **figures).takes(5000)
+    if figures.get("connections") == 1:
+        assert takes == (pytest.approx(done[0] / 1e3), 0)
 
 
 def test_no_storage_costs_no_time(clock):

@@ -11,6 +11,7 @@ from starvelab import (
     Drive,
     InputError,
     Pipeline,
+    Requests,
     Samples,
     UnknownNameError,
     Workers,
@@ -117,7 +118,7 @@ REJECTED = [
         lambda: prepared(hardware=Accelerator(rate="30 ms", count=2)),
         "A run cannot have Accelerator(count=2): solve or simulate it. Leave count out of the Accelerator.",
     ),
-    (lambda: prepared(storage=Drive("1 GB/s", samples_per_request=9)), "Drive(samples_per_request=9)"),
+    (lambda: prepared(storage=Drive("1 GB/s", requests=Requests(open=9))), "Requests(open=9)"),
     (lambda: prepared(storage=Drive("1 GB/s", cache=Cache(0.5, "9 GB/s"))), "cannot have Cache(bandwidth="),
     (
         lambda: prepared(dataset=Samples(size="100 KB")),

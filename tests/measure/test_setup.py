@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from starvelab import (
+    PUBLISHED,
+    TUTORIAL,
     Accelerator,
     Cache,
     Drive,
@@ -16,11 +18,13 @@ from starvelab import (
     Link,
     Models,
     Pipeline,
+    Requests,
     Samples,
     Storage,
     Workers,
 )
 from starvelab.measure import CudaDevice, DatasetSource, StepDevice, Transform, photo_transforms, photos
+from starvelab.measure.devices import VirtualStorage
 from starvelab.measure.session import run
 from starvelab.measure.setup import NO_STEP, setup_of
 
@@ -48,7 +52,7 @@ def test_each_part_is_what_it_says(tiny):
             dataset=tiny,
             batch_size=4,
             workers=Workers(3, kind="processes", prefetch=5, in_order=False),
-            storage=Drive("200 MB/s", count=2, wait="3 ms", cache=Cache(0.25)),
+            storage=Drive("200 MB/s", count=2, requests=Requests("3 ms"), cache=Cache(0.25)),
             link=Link("4 GB/s", pinned=False, overlaps=False),
             hardware=Accelerator(rate="64 ms", in_flight=inf),
         )
@@ -79,9 +83,47 @@ def test_entries_of_the_catalogue_become_simulated_devices(tiny):
 
 
 def test_a_wait_alone_takes_no_time_for_bytes(tiny):
-    storage = setup_of(Pipeline(dataset=tiny, storage=Drive(wait="3 ms"), hardware="1 ms")).storage
+    storage = setup_of(
+        Pipeline(dataset=tiny, storage=Drive(requests=Requests("3 ms")), hardware="1 ms")
+    ).storage
     assert storage.latency == 0.003
     assert storage.bandwidth == inf
+
+
+def test_an_object_store_of_a_run_has_its_latency_and_as_many_connections_as_are_allowed(tiny):
+    store = Pipeline(dataset=tiny, storage=Storage.S3, hardware="1 ms", workers=8, assumptions=PUBLISHED)
+    for most, connections in ((None, inf), (8, inf), (4, 4)):
+        opened = setup_of(store.replace({"storage.requests.at_most": most})).storage
+        assert opened == VirtualStorage(
+            12.5e9, 0.1, request_bandwidth=85e6, read_rate=5500, connections=connections
+        )
+    packed = setup_of(store.replace({"storage.requests.samples": 4})).storage
+    assert (packed.latency, packed.read_rate) == (0.025, 22_000)
+    hidden = setup_of(store.replace(assumptions=TUTORIAL)).storage
+    assert (hidden.latency, hidden.request_bandwidth) == (0, inf)
+    # One arm seeks for one request at a time, in the order that it likes.
+    disk = setup_of(store.replace(storage=Storage.HDD)).storage
+    assert (disk.latency, disk.connections) == (0.007, 1)
+
+
+@pytest.mark.usefixtures("nothing_stays")
+@pytest.mark.parametrize(
+    ("changes", "rate"),
+    [({}, 40), ({"storage.requests.at_most": 1}, 10)],
+    ids=["each worker its own", "one request at a time"],
+)
+def test_a_run_in_front_of_an_object_store_is_as_fast_as_its_requests(tiny, changes, rate):
+    far = Pipeline(
+        dataset=tiny.replace(cpu_time="0.1 ms", size="1 KB"),
+        batch_size=4,
+        workers=4,
+        hardware="1 ms",
+        storage=Drive("1 GB/s", requests=Requests("100 ms")),
+    ).replace(changes)
+    assert far.solve().throughput.m_as("img/s") == pytest.approx(rate, rel=0.01)
+    assert far.measure(seconds="1 s", progress=False).throughput.m_as("img/s") == pytest.approx(
+        rate, rel=0.15
+    )
 
 
 def test_without_an_accelerator_a_loader_is_measured_alone(tiny):

@@ -54,7 +54,7 @@ def test_the_tutorial_counts_a_forward_pass_of_4_1_gflop():
     assert (a.overhead_per_layer, a.overhead_per_step) == (Q_("0.1 ms"), Q_("0.015 ms"))
     assert (a.sample_size, a.worker_rate) == (Q_("500 KB"), Q_("250 MB/s"))
     assert a.scaling.speedup(1000) == 1000
-    assert a.replace(requests_in_flight=inf).requests_in_flight == inf  # which hides the latency
+    assert a.replace(open_requests=inf).open_requests == inf  # which hides the latency
 
 
 def test_published_trains_an_a100_at_the_measured_2470_images_of_24_5_gflop_per_second():
@@ -152,10 +152,10 @@ def test_an_unknown_assumption_is_refused_with_those_that_there_are():
         not_positive(training_factor=inf),
         not_positive(state_bytes=-16),
         (
-            {"requests_in_flight": 0.5},
-            "requests_in_flight must be 1 or more, got 0.5. Pass 1 or more.",
+            {"open_requests": 0.5},
+            "open_requests must be 1 or more, got 0.5. Pass 1 or more.",
         ),
-        not_positive(requests_in_flight=-1),
+        not_positive(open_requests=-1),
         bare("ms", overhead_per_layer=0.1),
         negative(overhead_per_step="-1 ms"),
         other_dimension("KB", sample_size="5 ms"),

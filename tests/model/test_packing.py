@@ -16,6 +16,7 @@ from starvelab import (
     Models,
     Packing,
     Pipeline,
+    Requests,
     Samples,
     Workers,
 )
@@ -107,7 +108,7 @@ def test_a_row_costs_what_it_holds():
     assert tokens(ordered) == pytest.approx(1_024_000)
     # What rows are made of takes as much of the others as the documents in them.
     slow = {"storage": "100 KB/s", "link": "1 GB/s", "workers": Workers(2)}
-    slow |= {"dataset.cpu_time": "3 ms", "storage.wait": "1 ms"}
+    slow |= {"dataset.cpu_time": "3 ms", "storage.requests.latency": "1 ms"}
     one, many = (HALVES.solve({**slow, "dataset.packing.strategy": name}) for name in ("padded", "split"))
     for stage in ("read", "transform"):
         assert (many.stage_times[stage] / one.stage_times[stage]).m_as("") == pytest.approx(1024 / 384)
@@ -118,7 +119,7 @@ def test_a_row_costs_what_it_holds():
 
 
 def test_a_request_that_brings_several_documents_brings_that_part_of_a_row():
-    read = {"storage": Drive("1 GB/s", samples_per_request=4), "dataset.packing.strategy": "split"}
+    read = {"storage": Drive("1 GB/s", requests=Requests(samples=4)), "dataset.packing.strategy": "split"}
     assert HALVES.replace(read).numbers["samples_per_request"] == pytest.approx(4 * 384 / 1024)
 
 

@@ -24,6 +24,7 @@ from starvelab import (
     MissingValueError,
     Models,
     Pipeline,
+    Requests,
     Samples,
     Storage,
     UnknownNameError,
@@ -122,7 +123,8 @@ def test_speeding_up_a_stage_that_does_not_bind_changes_nothing(pipe, times):
     elif pipe.dataset.cpu_time is not None:
         cpu = {"dataset.cpu_time": pipe.dataset.cpu_time / times}
     else:
-        cpu = {"workers.rate": (pipe.workers.rate or pipe.assumptions.worker_rate) * times}
+        taken = pipe.inputs["transform"]
+        cpu = {"workers.rate": Q_(times * float(taken.rate / taken.amount), "img/s")}
     faster = {
         "CPU": cpu,
         "link": {"link": Q_(1000 * times, "GB/s")},
@@ -131,8 +133,8 @@ def test_speeding_up_a_stage_that_does_not_bind_changes_nothing(pipe, times):
         "loop": {"workers.handover.loop": None, "workers.handover.objects": None},
     }
     changes = [faster[name] for name in step.resource_times if name not in (step.bottleneck, "accelerator")]
-    # Where workers read their samples themselves, a faster drive spares their time as well.
-    assume(changes and (pipe.storage is None or pipe.storage.read_ahead))
+    # Where workers wait for storage, a faster drive spares their time as well.
+    assume(changes and pipe.numbers["read_wait"] is None)
     assume(step.headroom[step.bottleneck] < 1e-11)  # or parts of a step wait for each other
     for change in changes:
         assert ms(pipe.solve(**change).step_time) == pytest.approx(ms(step.step_time), rel=1e-11)
@@ -204,7 +206,7 @@ def shapes_of(step):
         {"hardware.rate": Q_([1000, 2000], "img/s")},
         {"hardware.step_overhead": Q_([0, 1], "ms")},
         {"dataset.cpu_time": Q_([1, 2], "ms"), "workers.cores": [[2], [4], [8]]},
-        {"storage.wait": Q_([0, 2], "ms"), "workers.handover.worker": Q_([1, 0], "ms")},
+        {"storage.requests.latency": Q_([0, 2], "ms"), "workers.handover.worker": Q_([1, 0], "ms")},
         {"hardware.count": [1, 2, 8]},
         {"link": Q_([16, 32], "GB/s"), "link.overlaps": False},
         {"hardware.count": [1, 8], "model": None, "hardware.of": None, "hardware.rate": "1000 img/s"},
@@ -320,7 +322,7 @@ TWO = {
     "workers": ("10 img/s", "20 img/s"),
     "storage": (Storage.EBS_gp3, Storage.NVMe_Gen4),
     "storage.count": (2, 3),
-    "storage.samples_per_request": (2, 3),
+    "storage.requests.samples": (2, 3),
     "storage.cache.share": (0.2, 0.4),
     "link": (Links.PCIe3_x16, Links.PCIe5_x16),
     "dataset.transfer": ("1 KB", "uint8"),
@@ -333,7 +335,7 @@ TWO = {
     "workers.kind": ("pool", "processes"),
     "dataset.cpu_time": ("1 ms", "2 ms"),
     "workers.cores": (4, 6),
-    "storage.wait": ("1 ms", "2 ms"),
+    "storage.requests.latency": ("1 ms", "2 ms"),
     "workers.handover.worker": ("1 ms", "2 ms"),
     "workers.handover.loop": ("1 ms", "2 ms"),
     "workers.handover.objects": (1, 113),
@@ -347,6 +349,7 @@ BEFORE = {
     "workers.rate": {"workers.kind"},
     "dataset.cpu_time": {"workers.kind"},
     "workers.kind": {"workers.handover.objects"},  # a pool's threads share the memory of the loop
+    "workers": {"storage.requests.samples"},  # nobody knows how many requests are open
 }
 
 
@@ -403,11 +406,12 @@ def test_the_rate_at_which_an_accelerator_decodes_is_what_decoding_on_it_costs()
 
 def test_workers_wait_and_hand_over_and_have_only_so_many_cores():
     assert ms(KNOWN.solve({"workers.handover.worker": "20 ms"}).stage_times["transform"]) == pytest.approx(55)
-    assert ms(KNOWN.solve({"storage.wait": "6 ms"}).stage_times["transform"]) == pytest.approx(200)
+    waits = KNOWN.solve({"storage.requests.latency": "6 ms"})
+    assert ms(waits.stage_times["transform"]) == pytest.approx(200)
     assert ms(KNOWN.solve({"workers.cores": 2}, workers=64).stage_times["transform"]) == pytest.approx(100)
-    assert KNOWN.solve({"storage.wait": "6 ms"}).bottleneck == "CPU"
+    assert waits.bottleneck == "CPU"
     # Memory serves half of the samples, for which nobody waits.
-    half = KNOWN.solve(storage=Drive(wait="6 ms", cache=Cache(0.5)))
+    half = KNOWN.solve(storage=Drive(requests=Requests("6 ms"), cache=Cache(0.5)))
     assert ms(half.stage_times["transform"]) == pytest.approx(125)
 
 
@@ -457,7 +461,7 @@ UNITS = {
     **dict.fromkeys(("Samples.size", "Samples.transfer"), "KB"),
     **dict.fromkeys(("Drive.of", "Link.of", "Cache.bandwidth"), "GB/s"),
     **dict.fromkeys(("Workers.rate", "Accelerator.rate"), "img/s"),
-    **dict.fromkeys(("OnDevice.time", "Samples.cpu_time", "OnDevice.decoder_time", "Drive.wait"), "ms"),
+    **dict.fromkeys(("OnDevice.time", "Samples.cpu_time", "OnDevice.decoder_time", "Requests.latency"), "ms"),
     **dict.fromkeys(("Accelerator.step_overhead", "Accelerator.host_time", "Workers.start_up"), "ms"),
     **dict.fromkeys(("Handover.worker", "Handover.way", "Handover.loop", "Jitter.slow_time"), "ms"),
 }
@@ -606,9 +610,14 @@ def test_what_only_runs_and_simulations_read_has_one_value(part, field, value):
             'Pass model=Models.ResNet50, hardware=Hardware.Cloud.A100, or the rate, such as "2470 img/s".',
         ),
         (
-            {"workers": "2 GB/s", "storage.wait": "1 ms"},
-            "Drive.wait is that of one worker, got it with what all workers supply together. "
+            {"workers": "2 GB/s", "storage.requests.latency": "1 ms"},
+            "Requests.latency is that of one worker, got it with what all workers supply together. "
             "Pass workers=8 instead.",
+        ),
+        (
+            {"storage": None, "storage.requests.latency": "1 ms", "storage.requests.at_most": 8},
+            "Requests.at_most limits a storage, got a Drive without one. "
+            "Pass for example Drive(Storage.S3, requests=Requests(at_most=8)).",
         ),
         (
             {"workers": "2 GB/s", "dataset.cpu_time": "1 ms"},
@@ -667,9 +676,9 @@ def test_what_the_catalogue_does_not_know_is_refused():
         ("workers.zzz", "Workers has no field 'zzz'. There is: count, rate, "),
         ("model.name", "model of a pipeline has no field 'name'."),
         (
-            "requests_in_flight",
-            "A pipeline has no field 'requests_in_flight': it is one of its assumptions. "
-            "Pass assumptions=PUBLISHED.replace(requests_in_flight=...).",
+            "open_requests",
+            "A pipeline has no field 'open_requests': it is one of its assumptions. "
+            "Pass assumptions=PUBLISHED.replace(open_requests=...).",
         ),
     ],
 )
@@ -678,9 +687,13 @@ def test_an_unknown_field_says_which_was_meant(field, expected):
 
 
 def test_where_requests_limit_a_drive_the_result_says_what_one_is_taken_to_bring():
-    said = "Each request reads one sample, a file of its own: of packed ones pass samples_per_request."
+    said = "Each request reads one sample, a file of its own: of packed ones pass Requests(samples=...)."
     disk = WALL.replace(storage=Storage.HDD, assumptions=PUBLISHED)
     assert said in repr(disk.solve())
     # Not where it was given, where the bytes limit, and where something else does.
-    for changes in ({"storage.samples_per_request": 36}, {"dataset.size": "1 GB"}, {"storage.count": 1000}):
-        assert "samples_per_request" not in repr(disk.solve(**changes))
+    for changes in (
+        {"storage.requests.samples": 36},
+        {"dataset.size": "1 GB"},
+        {"storage.cache.share": 0.999},
+    ):
+        assert "Each request" not in repr(disk.solve(**changes))

@@ -7,14 +7,14 @@ from math import inf
 import numpy as np
 import pytest
 
-from starvelab import Q_, Drive, Jitter, Pipeline, Samples
+from starvelab import Q_, Drive, Jitter, Pipeline, Requests, Samples
 
 # A worker takes 50 ms for a batch of one sample, a read from the drive 30 ms, a copy 4 ms.
 SAMPLE = Samples(cpu_time="50 ms", size="30 MB", transfer="4 MB")
 SLOW = Pipeline(batch_size=1, hardware="20 ms", dataset=SAMPLE, workers=2)
 COPIED = SLOW.replace(workers=8, link="1 GB/s")
 READ = SLOW.replace(workers=4, storage=Drive("1 GB/s", read_ahead=False))
-WAITING = SLOW.replace(storage=Drive(wait="30 ms"))
+WAITING = SLOW.replace(storage=Drive(requests=Requests("30 ms")))
 DELAYED = SLOW.replace({"workers.handover.way": "7 ms"})
 LATE = SLOW.replace({"workers.start_up": "1 s"})
 INLINE = SLOW.replace(workers=0)
@@ -73,7 +73,8 @@ def test_each_batch_has_its_times(pipeline, column, times):
         (SLOW.replace({"workers.cores": 2}, workers=8), 0.8),
         (
             WAITING.replace(
-                {"workers.cores": 2, "dataset.cpu_time": "10 ms", "storage.wait": "120 ms"}, workers=8
+                {"workers.cores": 2, "dataset.cpu_time": "10 ms", "storage.requests.latency": "120 ms"},
+                workers=8,
             ),
             1,
         ),

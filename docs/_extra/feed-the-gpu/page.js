@@ -7,11 +7,8 @@ const $ = (id) => document.getElementById(id);
 
 // --- the rule, for what this page asks ----------------------------------------------------------------------
 
-// What reading a sample takes where memory does not serve it.
-function readTime(size, { bandwidth, latency, inFlight, rate }) {
-  const transfer = size / bandwidth;
-  return Math.max(transfer, (latency + transfer) / inFlight, rate ? 1 / rate : 0);
-}
+// What a sample that memory does not serve takes of the drive; its worker waits for the latency.
+const readTime = (size, { bandwidth, rate }) => Math.max(size / bandwidth, rate ? 1 / rate : 0);
 
 // The numbers of the rule: a step that is launched by the host, workers on cores, and what takes time for each sample.
 function ruleOf(scenario, { cores, memory, drive, decode }) {
@@ -27,7 +24,7 @@ function ruleOf(scenario, { cores, memory, drive, decode }) {
       { resource: "accelerator", busy: true, pieces: [...work, launch] },
       ...Object.entries(each).map(([resource, time]) => ({ resource, busy: true, pieces: [[0, time]] })),
     ],
-    preparing: { cpu: decoder.cpu, handover: 0, wait: null, law: TABLES.scaling, cores, count: 1 },
+    preparing: { cpu: decoder.cpu, handover: 0, wait: missed * TABLES.drives[drive].latency, law: TABLES.scaling, cores, count: 1 },
     launch: { wait: launch, work },
     in_flight: 2,
   };

@@ -9,10 +9,10 @@ from ...tables import percent
 from ...units import Q_, Quantity, Unchecked, format_number, format_quantity, has_dimension
 from ..cost import exceeds
 from ..description import Description
-from ..groups import Storage
 from ..parts import Workers
 from ..resources import ACCELERATOR, CPU, DECODER, LABELS, LINK, LOOP, RESOURCES, STORAGE, capitalized
-from ..stages import BarrierModel, SerializedCopyModel, SingleNodeModel
+from ..stages import BarrierModel, DataModel, SerializedCopyModel, SingleNodeModel
+from ..stages.data import DataInputs
 from ..stages.loop import LoopInputs, LoopModel
 from ..step import Step
 from ._point import one_point, sorted_by_length
@@ -40,7 +40,6 @@ _STRATEGIES = {
     "split": "Joined and cut",
 }
 _LESS = "Prepare less for each sample, or do it ahead of the training or on the accelerator."
-_FEWER_WAITS = "Read several samples with each request or keep them in memory, so that the workers wait less."
 
 
 class _Words(NamedTuple):
@@ -251,25 +250,32 @@ def _starved(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
 
 
 def _for_storage(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
-    drive = pipeline.storage
+    drive, reads = pipeline.storage, pipeline.inputs[DataModel.NAME]
     assert drive is not None  # it binds
-    cached = float(pipeline.numbers["cached_fraction"] or 0)
-    of_store = getattr(drive.of, "path", "") == Storage.S3_connection.path
+    assert isinstance(reads, DataInputs)
+    cached, most = float(pipeline.numbers["cached_fraction"] or 0), drive.requests.at_most
     remedies: dict[str, Mapping[str, Unchecked]] = {
         "store fewer bytes for each sample": {
             "dataset.size": pipeline.size / (2 * pipeline.numbers["documents"])
         },
-        "read several samples with each request (samples_per_request)": {
-            "storage.samples_per_request": 2 * drive.samples_per_request
-        },
-        f"keep {'more of ' if cached else ''}them in memory": {"storage.cache.share": (1 + cached) / 2},
-        "open more connections" if of_store else "use a faster drive or more of them": {
-            "storage.count": 2 * drive.count
-        },
+        **_fewer_reads(pipeline),
+        "use a faster drive or more of them"
+        if reads.request_bandwidth is None
+        else "read from more prefixes over a faster network": {"storage.count": 2 * drive.count},
     }
+    if most is not None:
+        remedies["allow more connections"] = {"storage.requests.at_most": 2 * most}
     helping = [remedy for remedy, changes in remedies.items() if _helps(pipeline, step, changes)]
-    fewer_bytes, fewer_requests = (remedy in helping for remedy in [*remedies][:2])
-    limited = fewer_requests and not fewer_bytes
+    terms = DataModel.terms(reads)
+    term, limited = max(terms, key=terms.__getitem__), ""
+    if term == "connections" and exceeds(terms[term], 1.05 * terms["bandwidth"]):
+        requests = f"{reads.served:g} request{'' if reads.served == 1 else 's'}"
+        each = _spoken_time(Q_(1e3 * terms[term] * reads.served * reads.samples_per_request, "ms"))
+        limited = f"It serves {requests} at a time, which limits it: each takes {each}."
+    elif term == "request rate":
+        limited = "It is the number of requests that limits storage, not their bytes."
+    elif reads.request_bandwidth is not None:
+        limited = "It is the network that limits storage, and not its requests."
     what, it, delivered = "storage", "it delivers", step.actual_demand
     if cached and pipeline.numbers["cache_bandwidth"] is not None:
         what, it = "storage and memory together", "they deliver"
@@ -277,7 +283,7 @@ def _for_storage(pipeline: Description, step: Step, of: _Words) -> tuple[str, ..
     wanted, given = _shortfall(step, delivered)
     return (
         f"Memory serves {percent(cached)} of the reads." if cached else "",
-        "It is the number of requests that limits storage, not their bytes." if limited else "",
+        limited,
         f"To keep {of.them} fed, {what} would have to deliver {wanted}, and {it} {given}: "
         f"{_either(helping)}.",
         _then(step),
@@ -340,10 +346,16 @@ def _for_cpu(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
     at_once, waits, less = _time_without_waits(pipeline, step), "", _LESS
     if at_once is not None:
         mostly = 2 * at_once < step.resource_times[CPU.name]
-        less = _FEWER_WAITS if mostly else _LESS
+        if mostly:
+            fewer = [
+                remedy
+                for remedy, changes in _fewer_reads(pipeline).items()
+                if _helps(pipeline, step, changes)
+            ]
+            less = f"{_either(fewer).capitalize()}: then they wait less."
         waits = (
-            f"{'Most' if mostly else 'Part'} of that is waiting, in which cores idle: without it, preparing "
-            f"would take {_spoken_time(at_once)}."
+            f"{'Most' if mostly else 'Part'} of that is {_awaited_of_storage(pipeline)}, in which cores "
+            f"idle: without it, preparing would take {_spoken_time(at_once)}."
         )
     needed = workers_needed(pipeline)
     if needed.workers is None:
@@ -359,18 +371,35 @@ def _for_cpu(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
         return waits, f"No number of workers keeps up. {' '.join(needed.obstacles)}", more, less
     enough = f"{counted_workers(needed.workers)} instead of {pipeline.workers.count} would keep up"
     if not needed.obstacles:
-        return waits, f"{enough}."
+        return waits, f"{enough}.", "" if less == _LESS else less
     limits = "; ".join(obstacle[0].lower() + obstacle[1:].rstrip(".") for obstacle in needed.obstacles)
     return waits, f"{enough}, but that meets other limits: {limits}.", less
 
 
 def _time_without_waits(pipeline: Description, step: Step) -> Quantity | None:
     """Return what the CPU would take if its workers never waited for storage; None if that matters little."""
-    drive = pipeline.storage
-    if drive is None or drive.wait is None:
+    at_once = {"storage": None}
+    if pipeline.numbers["read_wait"] is None or not _helps(pipeline, step, at_once):
         return None
-    at_once = {"storage": None if drive.of is None else drive.replace(wait=None)}
-    return pipeline.solve(at_once).resource_times[CPU.name] if _helps(pipeline, step, at_once) else None
+    return pipeline.solve(at_once).resource_times[CPU.name]
+
+
+def _awaited_of_storage(pipeline: Description) -> str:
+    """Return what the workers wait for: the latency of requests, or what storage takes for them."""
+    at_once = pipeline.replace({"storage.requests.latency": "0 s"}).numbers["read_wait"] or 0.0
+    return "the latency of requests" if at_once < pipeline.numbers["read_wait"] / 2 else "waiting for storage"
+
+
+def _fewer_reads(pipeline: Description) -> dict[str, Mapping[str, Unchecked]]:
+    """What lets storage serve, or workers wait for, fewer requests or more of them at a time."""
+    drive = pipeline.storage
+    assert drive is not None  # its requests are waited for
+    cached, under_way = float(pipeline.numbers["cached_fraction"] or 0), drive.requests.open or 1
+    return {
+        "read several samples with each request": {"storage.requests.samples": 2 * drive.requests.samples},
+        "open more requests at a time": {"storage.requests.open": 2 * under_way},
+        f"keep {'more of ' if cached else ''}them in memory": {"storage.cache.share": (1 + cached) / 2},
+    }
 
 
 def _padding(pipeline: Description, step: Step) -> str:

@@ -145,8 +145,8 @@ def _beside_bandwidth(pipeline: Description, step: Step) -> str:
     """Return what it is about a drive that more bandwidth does not help."""
     if pipeline.numbers["cache_bandwidth"] is not None:
         return "a faster drive alone is not enough: what memory serves takes its time too"
-    assumed = pipeline.assumptions
-    more = pipeline.solve(assumptions=assumed.replace(requests_in_flight=2 * assumed.requests_in_flight))
+    most = pipeline.numbers["connections"]
+    more = step if most is None else pipeline.solve({"storage.requests.at_most": 2 * most})
     if exceeds(_ms(step, STORAGE.name), _ms(more, STORAGE.name)):
-        return "more requests in flight: latency binds, not bandwidth"
+        return "more connections: the requests under way bind, not bandwidth"
     return "more drives: the requests that one serves bind, not bandwidth"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from math import inf
 from typing import ClassVar
 
 import numpy as np
 
 from ...errors import MissingValueError
+from ...fields import SupplyRate
 from ...units import Q_, Number, Quantity, Unchecked, has_dimension, nonnegative, positive
 from ..catalogue import Entry, bandwidth_of
-from ..cost import Cost, Inputs, Line, as_float, exceeds, minimum
+from ..cost import Cost, Inputs, Line, as_float, exceeds, maximum, minimum
 from ..resources import STORAGE, Resource
 from .stage import StageModel
 
@@ -42,9 +44,12 @@ class DataInputs(Inputs):
 
     size: Number  # stored bytes of a sample
     bandwidth: Number  # of one drive [B/s]
+    request_bandwidth: Number | None  # of one request, where the drive has more [B/s]
     drives: Number
-    latency: Number  # of a request [s]
-    in_flight: Number  # requests that all drives together serve at a time; may be infinite
+    latency: Number  # of a request alone [s]
+    queued_latency: Number  # and of one behind others, which the drive may reorder [s]
+    open: Number  # requests that each worker has open; infinite where they hide the latency
+    served: Number  # requests that all drives together serve at a time; may be infinite
     samples_per_request: Number
     request_rate: Number | None  # requests that one drive serves in a second [1/s]
     cached: Number  # share of the reads that the host's memory serves
@@ -58,22 +63,24 @@ class DataModel(StageModel[DataInputs]):
     Parameters
     ----------
     assumptions : Assumptions
-        `requests_in_flight` is used.
+        `open_requests` is used.
 
     Notes
     -----
-    A batch of ``b`` samples of size ``S`` takes ``b`` times the largest of three: ``S / (d B)``, the
-    bandwidth ``B`` of ``d`` drives; ``(l / k + S / B) / n``, the latency ``l`` of requests that bring ``k``
-    samples each and of which ``n`` are served at a time; and ``1 / (d r k)``, the rate ``r`` of requests. A
-    drive serves no more requests at a time than it has heads, slots or connections, so one spindle with 32
-    requests waiting still seeks for each; twice as many drives serve twice as many. Of the reads the host's
-    memory serves a share ``x`` with a bandwidth ``C``, so a sample takes ``x S / C`` and ``1 - x`` of the
-    time above. It stops being true where other readers share the drive, and where the workers ask for less
-    than it serves.
+    A request takes its latency ``l`` and then its bytes at ``R``, and brings ``k`` samples of size ``S``. A
+    worker that has ``o`` of them open waits ``(l / k + S / R) / o`` for a sample before it can prepare it
+    (`wait`): workers divide that, and cores do not. Where ``R`` is not known, the bytes of one request come
+    as fast as the drive reads, ahead of the workers. What all workers share is ``d`` drives: a batch of
+    ``b`` samples takes ``b`` times the largest of ``S / (d B)``, their bandwidth or the network's;
+    ``(l / k + S / R) / n``, where they serve ``n`` requests at a time; and ``1 / (d r k)``, the rate ``r`` of
+    requests. So there are as many requests under way as the workers have open, or as the drives serve: one
+    spindle with 32 requests waiting still seeks for each. Of the reads the host's memory serves a share ``x``
+    with a bandwidth ``C``, so a sample takes ``x S / C`` and ``1 - x`` of the time above. It stops being true
+    where other readers share the drive.
 
     References
     ----------
-    Little's law for the second term; Mohan et al., PVLDB 14(5), 2021, for fetch stalls and the cache.
+    Little's law for the requests under way; Mohan et al., PVLDB 14(5), 2021, for fetch stalls and the cache.
     """
 
     NAME: ClassVar[str] = "read"
@@ -127,29 +134,43 @@ class DataModel(StageModel[DataInputs]):
         stored: Number,
         storage: Entry | Number | None,
         drives: Number = 1,
-        samples_per_request: Number = 1,
+        latency: Number | None = None,
+        samples_per_request: Number | None = None,
+        open_requests: Number | None = None,
+        connections: Number | None = None,
         cached_fraction: Number | None = None,
         cache_bandwidth: Number | None = None,
+        cpu_throughput: SupplyRate | None = None,
     ) -> DataInputs | None:
         """The formula's numbers from the fields of a pipeline; None where it names no storage."""
         if storage is None:
             return None
-        in_flight, latency, rate = self.assumptions.numbers["requests_in_flight"], 0.0, None
+        known, together = open_requests, inf
+        if open_requests is None:
+            given = latency is not None or connections is not None
+            open_requests = 1 if given else self.assumptions.numbers["open_requests"]
+        alone = queued = 0.0 if latency is None else latency
+        served = rate = each = None
         if isinstance(storage, Entry):
-            latency = storage.number("request_latency", 0.0)
-            if in_flight > 1:
-                latency = storage.number("queued_latency", latency)
-            served = storage.number("parallel_requests")
-            in_flight = in_flight if served is None or in_flight == inf else minimum(in_flight, served)
-            rate = storage.number("request_rate")
+            if latency is None:
+                alone = storage.number("request_latency", 0.0)
+                queued = storage.number("queued_latency", alone)
+            served = None if _hides(open_requests) else storage.number("parallel_requests")
+            rate, each = storage.number("request_rate"), storage.number("request_bandwidth")
             storage = positive(storage_bandwidth(storage=storage), "B/s", "storage bandwidth")
+        if cpu_throughput is not None and known is not None:
+            together = known
+        limits = (None if served is None else served * drives, connections, together)
         return DataInputs(
             size=stored,
             bandwidth=storage,
+            request_bandwidth=each,
             drives=drives,
-            latency=latency,
-            in_flight=in_flight if in_flight == inf else in_flight * drives,
-            samples_per_request=samples_per_request,
+            latency=alone,
+            queued_latency=queued,
+            open=open_requests,
+            served=reduce(minimum, (one for one in limits if one is not None)),
+            samples_per_request=1 if samples_per_request is None else samples_per_request,
             request_rate=rate,
             cached=0 if cached_fraction is None else cached_fraction,
             cache_bandwidth=cache_bandwidth,
@@ -157,18 +178,45 @@ class DataModel(StageModel[DataInputs]):
 
     @staticmethod
     def cost(inputs: DataInputs) -> Cost:
-        """``b (x S / C + (1 - x) max(S / (d B), (l / k + S / B) / n, 1 / (d r k)))``."""
-        d, k = inputs.drives, inputs.samples_per_request
-        transfer = inputs.size / inputs.bandwidth
-        times = [transfer / d]
-        if not (np.ndim(inputs.in_flight) == 0 and inputs.in_flight == inf):
-            times.append((inputs.latency / k + transfer) / inputs.in_flight)
-        if inputs.request_rate is not None:
-            times.append(1 / (d * inputs.request_rate * k))
+        """``b (x S / C + (1 - x) max(S / (d B), (l / k + S / R) / n, 1 / (d r k)))``."""
         from_memory: Number = 0
         if inputs.cache_bandwidth is not None:
             from_memory = inputs.cached * inputs.size / inputs.cache_bandwidth
-        return Cost(tuple(Line(0, from_memory + (1 - inputs.cached) * time) for time in times))
+        terms = DataModel.terms(inputs).values()
+        return Cost(tuple(Line(0, from_memory + (1 - inputs.cached) * time) for time in terms))
+
+    @staticmethod
+    def terms(inputs: DataInputs) -> dict[str, Number]:
+        """What a sample that is read takes of the drives [s], by what may limit them."""
+        d, k = inputs.drives, inputs.samples_per_request
+        times = {"bandwidth": inputs.size / inputs.bandwidth / d}
+        if not _hides(inputs.served):
+            request = inputs.queued_latency / k + inputs.size / (inputs.request_bandwidth or inputs.bandwidth)
+            times["connections"] = request / inputs.served
+        if inputs.request_rate is not None:
+            times["request rate"] = 1 / (d * inputs.request_rate * k)
+        return times
+
+    @classmethod
+    def wait(cls, inputs: DataInputs, *, reads: bool) -> Number:
+        """``(1 - x) (l / k + S / R) / o``: what a worker waits for a sample [s].
+
+        One that `reads` for itself waits for the drive too, for as long as that takes alone.
+        """
+        size, each = inputs.size, inputs.request_bandwidth
+        under_way = minimum(inputs.open, inputs.served)
+        latency, transfer = inputs.latency / inputs.samples_per_request / under_way, 0.0
+        if each is not None:
+            transfer = size / each / under_way
+        elif reads:
+            transfer = size / inputs.bandwidth / inputs.drives
+        waits = (1 - inputs.cached) * (latency + transfer)
+        return maximum((waits, cls.cost(inputs).limit)) if reads else waits
+
+
+def _hides(requests: Number) -> bool:
+    """True if so many requests at a time hide their latency."""
+    return np.ndim(requests) == 0 and bool(requests == inf)
 
 
 def storage_bandwidth(

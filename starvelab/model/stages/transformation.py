@@ -161,6 +161,7 @@ class TransformationModel(StageModel[TransformationInputs]):
         worker_rate: SupplyRate | None = None,
         cpu_time: Number | None = None,
         cores: Number | None = None,
+        latency: Number | None = None,
         read_wait: Number | None = None,
         handover_time: Number | None = None,
         loader: str | None = None,
@@ -172,7 +173,7 @@ class TransformationModel(StageModel[TransformationInputs]):
         slow_rank: Number = 1.0,
     ) -> TransformationInputs:
         """The formula's numbers from the fields of a pipeline."""
-        for name, value in (("Samples.cpu_time", cpu_time), ("Drive.wait", read_wait)):
+        for name, value in (("Samples.cpu_time", cpu_time), ("Requests.latency", latency)):
             if cpu_throughput is not None and value is not None:
                 raise InputError(
                     f"{name} is that of one worker, got it with what all workers supply together. "

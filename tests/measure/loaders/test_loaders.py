@@ -22,7 +22,7 @@ from starvelab.errors import WorkerError
 from starvelab.measure import Transform, loaders, torch_loader
 from starvelab.measure.devices import VirtualAccelerator, VirtualRun
 from starvelab.measure.diagnosis import climb_ladder
-from starvelab.measure.loaders import ProcessLoader, SharedMemory
+from starvelab.measure.loaders import CONTROL, ProcessLoader, SharedMemory
 from starvelab.measure.session import open_loader, run
 
 from ..scenes import after, kind, pipeline
@@ -299,5 +299,5 @@ def test_shared_memory_is_reserved_where_a_system_cannot_promise_it(monkeypatch)
     monkeypatch.delattr(os, "posix_fallocate")
     shared = SharedMemory.reserve(ring=5000)
     assert (shared.folder / "ring").stat().st_size == 5000
-    assert len(shared.control()) == 2
+    assert len(shared.control()) == CONTROL
     shared.close()

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from starvelab import (
     PUBLISHED,
     Q_,
-    TUTORIAL,
     Drive,
     InputError,
     Links,
     Pipeline,
+    Requests,
     Samples,
     Storage,
     Workers,
@@ -60,7 +60,7 @@ WAITING = Pipeline(
     batch_size=100,
     dataset=Samples(cpu_time="10 ms"),
     workers=Workers(8, cores=10),
-    storage=Drive(wait="30 ms"),
+    storage=Drive(requests=Requests("30 ms")),
 )
 NO_NUMBER = "no number of workers is as fast as the accelerator"
 
@@ -102,15 +102,14 @@ def test_a_cpu_that_is_given_as_a_whole_is_made_a_tenth_faster():
 def test_a_drive_that_waits_for_requests_is_not_helped_by_bandwidth():
     waiting = WALL.replace(
         {"dataset.size": "100 KB"},
-        storage=Storage.NFS_10GbE,
+        storage=Drive(Storage.NFS_10GbE, requests=Requests(at_most=2)),
         workers=64,
-        assumptions=TUTORIAL.replace(requests_in_flight=2),
     )
     lever = levers(waiting)["storage"]
-    assert lever.limit == "more requests in flight: latency binds, not bandwidth"
+    assert lever.limit == "more connections: the requests under way bind, not bandwidth"
     assert lever.gain < 0.5
-    more = waiting.assumptions.replace(requests_in_flight=4)
-    assert waiting.solve(assumptions=more).throughput > 1.9 * waiting.solve().throughput
+    more = waiting.solve({"storage.requests.at_most": 4})
+    assert more.throughput > 1.9 * waiting.solve().throughput
 
 
 @pytest.mark.parametrize(("drive", "size"), [(Storage.HDD, "115 KB"), (Storage.EBS_gp3, "4 KB")])

@@ -115,7 +115,7 @@ def test_a_whole_number_that_is_a_tie_starves_nobody():
         ({}, 9),
         ({"hardware.count": 2}, Fraction(8, 3)),
         ({"workers.cores": 2}, Fraction(8, 3)),
-        ({"storage.wait": "8 ms"}, 3),
+        ({"storage.requests.latency": "8 ms"}, 3),
         ({"link": "1 GB/s", "link.overlaps": False, "dataset.transfer": "500 KB"}, 18),
     ],
 )
@@ -189,7 +189,7 @@ def test_a_tie_needs_no_further_worker_and_32_9973_are_33_and_435_9968_are_436()
 
 
 POOR = WALL.replace({"dataset.transfer": "1 MB"}, batch_size=22, storage="1 GB/s", link="1 GB/s")
-ONE_REQUEST = TUTORIAL.replace(requests_in_flight=1)
+ONE_REQUEST = TUTORIAL.replace(open_requests=1)
 
 
 @pytest.mark.parametrize(
@@ -218,10 +218,12 @@ ONE_REQUEST = TUTORIAL.replace(requests_in_flight=1)
             ),
         ),
         (
+            # A worker waits 12.7 ms for a sample, and prepares it in 2.
             POOR.replace(storage=Storage.HDD, assumptions=ONE_REQUEST),
-            8,
+            58,
             (
-                "Reading would take 1967 MB/s, and the drive gives 32.3 MB/s.",
+                CORES,
+                "Reading would take 1967 MB/s, and the drive gives 51.14 MB/s.",
                 "Copying would take 3.933 GB/s, and the link gives 1 GB/s.",
             ),
         ),
@@ -294,8 +296,8 @@ def test_the_pipelines_number_of_workers_does_not_matter_and_its_batch_only_unle
     ("fields", "batch", "workers"),
     [
         # A sample takes 10 ms of a core and 30 ms of waiting: 10 cores, and 40 workers to keep them at work.
-        ({"storage.wait": "30 ms", "workers.cores": 10}, None, 40),
-        ({"storage.wait": "30 ms", "workers.cores": 9}, None, None),
+        ({"storage.requests.latency": "30 ms", "workers.cores": 10}, None, 40),
+        ({"storage.requests.latency": "30 ms", "workers.cores": 9}, None, None),
         # A hand-over weighs more on small batches.
         ({"workers.handover.worker": "100 ms"}, None, 11),
         ({"workers.handover.worker": "100 ms"}, 10, 20),

@@ -51,7 +51,7 @@ def test_the_columns_are_what_was_swept_then_what_came_out():
 def test_what_was_measured_can_be_swept_too():
     table = WALL.replace(
         {"workers.rate": None, "dataset.cpu_time": "2 ms", "hardware.rate": "1000 img/s"}
-    ).sweep({"hardware.count": [1, 8], "workers.cores": [4, 8], "storage.wait": ["0 ms", "6 ms"]})
+    ).sweep({"hardware.count": [1, 8], "workers.cores": [4, 8], "storage.requests.latency": ["0 ms", "6 ms"]})
     assert table["throughput"].m_as("img/s").tolist() == pytest.approx(
         [1000, 1000, 1000, 1000, 2000, 1000, 4000, 1000]
     )

@@ -21,6 +21,7 @@ from starvelab import (
     MissingValueError,
     Models,
     Pipeline,
+    Requests,
     Samples,
     Storage,
 )
@@ -109,13 +110,13 @@ def test_reading_takes_the_bytes_over_the_bandwidth(batch, size, bandwidth):
     assert seconds(batch, size, bandwidth) == pytest.approx(batch * size.m_as("GB") / bandwidth.m_as("GB/s"))
 
 
-def test_with_many_requests_in_flight_the_bandwidth_binds_and_with_one_the_latency_adds():
-    one, transfer = PUBLISHED.replace(requests_in_flight=1), 114.66e3 / 180e6
+def test_where_requests_hide_their_latency_the_bandwidth_binds_and_otherwise_what_is_served_at_a_time():
+    transfer = 114.66e3 / 180e6
     assert seconds(1, "114.66 KB", Storage.HDD) == pytest.approx(transfer)
-    assert seconds(1, "114.66 KB", Storage.HDD, one) == pytest.approx(12.7e-3 + transfer)
+    assert seconds(1, "114.66 KB", Storage.HDD, PUBLISHED) == pytest.approx(7e-3 + transfer)
     # A bandwidth and a host's drive have no latency to hide.
     for drive in ("7 GB/s", Hardware.Cloud.A100):
-        assert seconds(8, "7 MB", drive, one) == pytest.approx(8e-3)
+        assert seconds(8, "7 MB", drive, PUBLISHED) == pytest.approx(8e-3)
 
 
 def test_exact_figures_give_an_exact_cost():
@@ -140,13 +141,14 @@ def test_one_spindle_seeks_for_every_request_however_many_wait():
     # A seek is spared for each sample in memory, and of large reads there are few.
     warm = images_a_second(Storage.HDD, cache=Cache(0.75))
     assert warm == pytest.approx(4 * images_a_second(Storage.HDD))
-    packed = images_a_second(Storage.HDD, samples_per_request=1000)
+    packed = images_a_second(Storage.HDD, requests=Requests(samples=1000))
     assert packed == pytest.approx(180e6 / 114.66e3, rel=0.02)
 
 
 def test_one_connection_to_an_object_store_waits_for_every_answer():
     # 100 ms until the first byte, and 115 KB at 85 MB/s.
-    assert images_a_second(Storage.S3_connection) == pytest.approx(1 / (0.1 + 114.66e3 / 85e6))
+    for one in (Requests(at_most=1), Requests(open=1)):
+        assert images_a_second(Storage.S3, requests=one) == pytest.approx(1 / (0.1 + 114.66e3 / 85e6))
 
 
 @pytest.mark.parametrize(

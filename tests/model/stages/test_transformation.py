@@ -102,7 +102,7 @@ NAMES = {
     "rate": "workers.rate",
     "cores": "workers.cores",
     "handover": "workers.handover.worker",
-    "wait": "storage.wait",
+    "wait": "storage.requests.latency",
 }
 
 
