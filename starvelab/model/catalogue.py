@@ -44,6 +44,8 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "queued_latency": "ms",
         "parallel_requests": "count",
         "request_rate": "Hz",
+        "requests_per_file": "count",
+        "million_requests_price": "USD",
     },
     "Links": {
         "bandwidth_each_way": "GB/s",

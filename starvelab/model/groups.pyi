@@ -59,6 +59,8 @@ class _StorageEntry(Entry):
     queued_latency: Quantity
     parallel_requests: int
     request_rate: Quantity
+    requests_per_file: int
+    million_requests_price: Quantity
 
 class _Storage(Group):
     HDD: _StorageEntry
@@ -69,6 +71,7 @@ class _Storage(Group):
     EBS_gp3: _StorageEntry
     EBS_gp3_max: _StorageEntry
     S3: _StorageEntry
+    GCS_FUSE: _StorageEntry
     NFS_10GbE: _StorageEntry
     def __iter__(self) -> Iterator[_StorageEntry]: ...
 

@@ -279,7 +279,7 @@ class Requests(Part):
     ----------
     latency : quantity [time], optional
         From asking until the first byte comes: its worker waits, and no core works. That of the storage's
-        entry unless given.
+        entry unless given, for each request that a file takes there.
     samples : int or array
         How many samples one request brings: 1 where each is a file of its own, which is the default. Where
         they are packed, the bytes of a read over those of a sample: shards that are read 4 MB at a time bring

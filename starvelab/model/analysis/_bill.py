@@ -53,6 +53,8 @@ class Bill(TableRepr):
     hour, epoch : Amounts
     hour_waiting, epoch_waiting : Amounts
         How much of these falls on the time in which the accelerators wait.
+    hour_requests, epoch_requests : quantity [money] or None
+        What the requests to the storage cost besides, where the catalogue knows their price.
     notes : tuple of str
         Where the price is from, and what to pass for what is missing.
     """
@@ -66,6 +68,8 @@ class Bill(TableRepr):
     hour_waiting: Amounts
     epoch: Amounts
     epoch_waiting: Amounts
+    hour_requests: Quantity | None
+    epoch_requests: Quantity | None
     notes: tuple[str, ...]
 
     @property
@@ -81,13 +85,18 @@ class Bill(TableRepr):
 
     @property
     def rows(self) -> list[list[str]]:
-        """Money, energy and CO2, as far as they are known."""
-        columns = (self.hour, self.hour_waiting, self.epoch, self.epoch_waiting)[: len(self.headers) - 1]
-        return [
+        """Money, energy and CO2, as far as they are known, and the money for requests."""
+        shown = len(self.headers) - 1
+        columns = (self.hour, self.hour_waiting, self.epoch, self.epoch_waiting)[:shown]
+        rows = [
             [label, *(cell(getattr(column, name)) for column in columns)]
             for label, name in (("money", "money"), ("energy", "energy"), ("CO2", "carbon"))
             if getattr(self.hour, name) is not None
         ]
+        if self.hour_requests is not None:
+            requests = (cell(self.hour_requests), "", "" if shown < 4 else cell(self.epoch_requests), "")
+            rows.append(["requests", *requests[:shown]])
+        return rows
 
     @property
     def summary(self) -> str:
@@ -142,7 +151,8 @@ def bill(
     An accelerator that is busy for a share ``u`` of each step is paid for in full, and draws ``u
     busy_power + (1 - u) waiting_power``. Waiting is all waiting: for input, for a serialized copy, for
     launches and for the training loop. The board's power is the most that it may draw, so the energy is
-    an upper bound unless `busy_power` is given. The host, its fans and the cooling are left out.
+    an upper bound unless `busy_power` is given. The host, its fans and the cooling are left out. A sample
+    takes ``(1 - x) r / k`` requests: memory serves the share ``x``, a file takes ``r`` and brings ``k``.
 
     Examples
     --------
@@ -192,6 +202,7 @@ def bill(
             carbon=_product("g", hours, watts, intensity.m_as("g/Wh")),
         )
 
+    for_requests = _requests(pipeline)
     whole, wasted = (dollars, drawn), (None if dollars is None else stall * dollars, waiting)
     return Bill(
         step=step,
@@ -203,10 +214,22 @@ def bill(
         hour_waiting=amounts(1.0, *wasted),
         epoch=amounts(hours, *whole),
         epoch_waiting=amounts(hours, *wasted),
+        hour_requests=_product("USD", for_requests, step.throughput.m_as("img/h")),
+        epoch_requests=_product("USD", for_requests, samples),
         notes=tuple(
             filter(None, (step.note, _rank_note(pipeline, step), price_note, power_note, epoch_note))
         ),
     )
+
+
+def _requests(pipeline: Description) -> Number:
+    """Dollars of the requests for a sample; None where nobody asks for any, or their price is not known."""
+    reads, store = pipeline.reads, pipeline.numbers["storage"]
+    price = store.number("million_requests_price") if isinstance(store, Entry) else None
+    if reads is None or price is None:
+        return None
+    each = store.number("requests_per_file", 1) / reads.samples_per_request
+    return (1 - reads.cached) * each * price / 1e6
 
 
 def _rank_note(pipeline: Description, step: Step) -> str:

@@ -157,6 +157,8 @@ class DataModel(StageModel[DataInputs]):
                 queued = storage.number("queued_latency", alone)
             served = None if _hides(open_requests) else storage.number("parallel_requests")
             rate, each = storage.number("request_rate"), storage.number("request_bandwidth")
+            of_file = storage.number("requests_per_file", 1)
+            alone, queued, rate = of_file * alone, of_file * queued, None if rate is None else rate / of_file
             storage = positive(storage_bandwidth(storage=storage), "B/s", "storage bandwidth")
         if cpu_throughput is not None and known is not None:
             together = known

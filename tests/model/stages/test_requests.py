@@ -102,3 +102,37 @@ def test_a_result_says_on_how_many_requests_it_rests():
     assert said in slow.solve().note
     assert "Each request" not in VIT.replace(storage=Drive(Storage.S3, cache=Cache(1))).solve().note
     assert "Each worker" not in slow.solve({"storage.requests.open": 2}).note
+
+
+def test_a_file_on_a_network_file_system_is_opened_read_and_closed():
+    # Three round trips of 0.25 ms, of which a shard of 36 takes three as well.
+    small = Pipeline(hardware="1e6 img/s", storage=Storage.NFS_10GbE, workers=1, assumptions=PUBLISHED)
+    assert small.numbers["read_wait"] == pytest.approx(0.75e-3)
+    assert small.replace({"storage.requests.samples": 36}).numbers["read_wait"] == pytest.approx(0.75e-3 / 36)
+    limited = small.replace(
+        {"storage.of": Storage.NFS_10GbE.replace(request_rate="3000 Hz")}, workers="1e6 img/s"
+    )
+    assert images(limited) == pytest.approx(1000)
+
+
+def test_a_mount_of_an_object_store_is_as_fast_as_was_measured():
+    # 30 jobs that read files of 128 KiB one by one: 9948 files a second.
+    files = Pipeline(
+        hardware="1e6 img/s",
+        dataset=Samples(size="128 KiB", cpu_time="0.001 us"),
+        storage=Storage.GCS_FUSE,
+        workers=30,
+        assumptions=PUBLISHED.replace(crowding=0),
+    )
+    assert images(files) == pytest.approx(9948, rel=0.005)
+
+
+def test_a_drive_in_front_of_an_object_store_is_cold_once():
+    # A local NVMe drive that keeps what was read: the second epoch waits for no request.
+    cached = WALL.replace({"storage.cache": Cache(bandwidth=Storage.NVMe_Gen4.bandwidth_sustained)})
+    found = cached.epochs(memory="2 TB", samples=100_000, evicts=False)
+    assert (found.held, found.cached_fraction) == (1, 1)
+    assert found.first.throughput.m_as("img/s") == pytest.approx(12 * 16)
+    assert found.later.throughput.m_as("img/s") == pytest.approx(138 * 4)
+    half = cached.epochs(memory="5.75 GB", samples=100_000, evicts=False)
+    assert half.later.throughput.m_as("img/s") == pytest.approx(16 / ((1 / 12 - 4 / 138) / 2 + 4 / 138))
