@@ -81,7 +81,12 @@ requests = _given(
 stores = _given(
     Drive, "of", of=drives, count=st.integers(1, 4), requests=requests, cache=caches, read_ahead=st.booleans()
 )
-on_device = _given(OnDevice, time=quantities(0, 1, "ms"), decoder_time=quantities(0.001, 1, "ms"))
+on_device = _given(
+    OnDevice,
+    time=quantities(0, 1, "ms"),
+    decoder_time=quantities(0.001, 1, "ms"),
+    decoders=st.integers(1, 7),
+)
 # What one worker takes is said by the samples or by the workers.
 samples = _given(
     Samples,

@@ -34,6 +34,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "host_cores": "count",
         "storage_bandwidth": "GB/s",
         "image_decode_rate": "img/s",
+        "video_decoders": "count",
         "board_power": "W",
         "waiting_power": "W",
     },

@@ -19,6 +19,7 @@ class _HardwareEntry(Entry):
     host_cores: int
     storage_bandwidth: Quantity
     image_decode_rate: Quantity
+    video_decoders: int
     board_power: Quantity
     waiting_power: Quantity
 

@@ -149,12 +149,16 @@ class OnDevice(Part):
     decoder_time : quantity [time], optional
         What the accelerator's decoder takes for a sample, while its kernels compute:
         ``Q_("1 img") / hardware.image_decode_rate`` where the catalogue knows that rate.
+    decoders : int or array
+        How many samples are decoded side by side, at most one on each of its decode units: up to
+        ``hardware.video_decoders`` where the catalogue knows them.
     """
 
     time: Amount | None = fields.quantity(
         "s", None, zero=True, sweepable=True, stage="device_time", shown="accelerator time of a sample"
     )
     decoder_time: Amount | None = fields.quantity("s", None, sweepable=True, shown="decoder time of a sample")
+    decoders: Count = fields.count(1, sweepable=True)
 
 
 @dataclass(frozen=True, repr=False)

@@ -13,6 +13,7 @@ from starvelab import (
     PUBLISHED,
     Q_,
     TUTORIAL,
+    Accelerator,
     Cache,
     Datasets,
     Drive,
@@ -23,6 +24,7 @@ from starvelab import (
     Links,
     MissingValueError,
     Models,
+    OnDevice,
     Pipeline,
     Requests,
     Samples,
@@ -270,6 +272,29 @@ def test_rounding_does_not_turn_a_tie_into_a_bottleneck():
     )
     assert step.resource_times["CPU"] > step.resource_times["accelerator"]
     assert step.bottleneck == "accelerator"
+
+
+def test_decode_units_work_side_by_side():
+    # Seven streams on the seven units of an H100 take 0.245 s for a clip: 28.6 in a second.
+    h100 = Hardware.Cloud.H100
+    clips = Pipeline(
+        hardware=Accelerator(h100, rate="268 img/s"),
+        batch_size=8,
+        dataset=Samples(on_device=OnDevice(decoder_time="0.245 s", decoders=h100.video_decoders)),
+        workers="1e6 img/s",
+    )
+    assert images(clips.solve()) == pytest.approx(7 / 0.245)
+    assert images(clips.simulate()) == pytest.approx(7 / 0.245, rel=0.01)
+    assert "decode units" not in clips.explain()
+    one = clips.replace({"dataset.on_device.decoders": 1})
+    assert images(one.solve()) == pytest.approx(1 / 0.245)
+    assert "It has 7 decode units: decode as many samples side by side." in one.explain()
+
+
+def test_workers_on_other_hosts_are_workers_behind_a_link():
+    # Their batches cross the network before they cross the accelerator's own link: the slower one counts.
+    remote = Pipeline(hardware="5000 img/s", dataset=Samples(transfer="602112 B"), workers="1e6 img/s")
+    assert images(remote.solve(link="1.25 GB/s")) == pytest.approx(1.25e9 / 602112)
 
 
 def test_a_decoder_works_beside_the_kernels_and_kernels_that_decode_take_turns_with_them():

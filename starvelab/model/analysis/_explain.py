@@ -305,7 +305,10 @@ def _for_link(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
     )
 
 
-def _for_decoder(_: Description, step: Step, __: _Words) -> tuple[str, ...]:
+def _for_decoder(pipeline: Description, step: Step, _: _Words) -> tuple[str, ...]:
+    units = None if pipeline.hardware.of is None else pipeline.hardware.of.number("video_decoders")
+    if units is not None and _helps(pipeline, step, {"dataset.on_device.decoders": units}):
+        return f"It has {units} decode units: decode as many samples side by side.", _then(step)
     return "Leave a part of the decoding to the CPU, or store smaller images.", _then(step)
 
 

@@ -77,14 +77,14 @@ class GivenTimeModel(StageModel[Seconds]):
 
 @dataclass(frozen=True)
 class DecoderModel(GivenTimeModel):
-    """A batch of ``b`` takes ``b decoder_time`` of the accelerator's decoder, while its kernels compute."""
+    """A batch of ``b`` takes ``b decoder_time / decoders`` of its decode units, while its kernels compute."""
 
     NAME: ClassVar[str] = "decode"
     RESOURCE: ClassVar[Resource] = DECODER
 
-    def resolve(self, *, decoder_time: Number | None) -> Seconds | None:
+    def resolve(self, *, decoder_time: Number | None, decoders: Number | None = None) -> Seconds | None:
         """The formula's numbers from the fields of a pipeline."""
-        return None if decoder_time is None else Seconds(sample=decoder_time)
+        return None if decoder_time is None else Seconds(sample=decoder_time / (decoders or 1))
 
 
 @dataclass(frozen=True)
