@@ -4,10 +4,11 @@ They stand in tests/golden/published, one file a kind:
 
 - [row.NAME] is one published figure that counts: its `value`, `what` was measured, under which
   `conditions`, and its `source`. With a `pipeline` it is predicted: the fields of a Pipeline (`model`,
-  `hardware`, `link` and `storage` by their names in the catalogue), whose `figure` (throughput unless
-  named) is set beside the value. `error` is what comes out, in percent. Without a pipeline it waits for its
-  prediction, from the figures that are `given`, or was `given_up` for the reason that stands there; either
-  counts as missed. `known` rows stood on the page before it had two halves.
+  `dataset`, `hardware`, `link` and `storage` by their names in the catalogue), whose `figure` (throughput
+  unless named) is set beside the value; where that is a gain, what else is `changed` for it. `error` is what
+  comes out, in percent. Without a pipeline it waits for its prediction, from the figures that are `given`,
+  or was `given_up` for the reason that stands there; either counts as missed. `known` rows stood on the page
+  before it had two halves.
 - [input.NAME] is a figure from which another one is predicted. "@NAME" stands for it, for another row, or
   for a constant.
 - [constant.NAME] is computed from these by a rule of this module.
@@ -35,7 +36,19 @@ from unittest.mock import patch
 
 import numpy as np
 
-from starvelab import PUBLISHED, Q_, Accelerator, Framework, Hardware, Models, Packing, Pipeline
+from starvelab import (
+    PUBLISHED,
+    Q_,
+    Accelerator,
+    Framework,
+    Hardware,
+    Models,
+    Packing,
+    Pipeline,
+    Requests,
+    Storage,
+    Workers,
+)
 from starvelab.model import rates
 from starvelab.model.analysis import extrapolate_rate
 from starvelab.model.assumptions import COVERAGE
@@ -137,6 +150,25 @@ def zeta(exponent: float, terms: int = 10_000) -> float:
     return float(first.sum() + (terms - 0.5) ** (1 - exponent) / (exponent - 1))
 
 
+def of_one_worker(*, rate: Any, **workers: Any) -> Any:
+    """What one worker does alone, from what so many of them did together."""
+    together = Workers(**workers, rate="1 img/s")
+    pipe = Pipeline(workers=together, hardware="1e9 img/s", assumptions=PUBLISHED)
+    return rate * float((pipe.solve(workers=1).throughput / pipe.solve().throughput).m_as(""))
+
+
+def waiting(*, count: int = 1, ready: Any = None, **known: Any) -> Any:
+    """How long a worker waits for a sample: what each of so many took, less what one takes when ready."""
+    rate = known["rate"] if "rate" in known else Q_("1 img") * known["delivered"] / Q_(known["size"])
+    took = count * Q_("1 img") / rate - (0 if ready is None else Q_("1 img") / ready)
+    return took.to("s")
+
+
+def store(*, host: Any, connection: Any, latency: Any) -> Any:
+    """An object store, by what a request waits and brings, and what the host takes."""
+    return Storage.S3.replace(bandwidth_sustained=host, request_bandwidth=connection, request_latency=latency)
+
+
 RULES: dict[str, Callable[..., Any]] = {
     rule.__name__: rule
     for rule in (
@@ -147,22 +179,37 @@ RULES: dict[str, Callable[..., Any]] = {
         launched,
         zipf_lengths,
         even_lengths,
+        of_one_worker,
+        waiting,
+        store,
     )
 }
 
 # ---- What is set beside a row ------------------------------------------------------------------------------
 
 
-FIGURES: dict[str, Callable[[Pipeline, Step], Any]] = {
+def real_share(_: Pipeline, step: Step) -> Any:
+    """What of that which is computed on belongs to documents."""
+    assert step.packed is not None
+    return 1 - step.packed.padding
+
+
+def packing_speedup(pipe: Pipeline, step: Step, **changed: Any) -> float:
+    """How many more documents are trained on when packed, where what is computed on is what a row costs."""
+    packing = {"strategy": "first-fit", **changed}
+    packed = pipe.solve({f"dataset.packing.{name}": value for name, value in packing.items()})
+    return float(real_share(pipe, packed) / real_share(pipe, step))
+
+
+FIGURES: dict[str, Callable[..., Any]] = {
     "throughput": lambda _, step: step.throughput,
     "step_time": lambda _, step: step.step_time,
     "stall": lambda _, step: step.stall,
     "speedup": lambda pipe, step: (step.throughput / pipe.solve(workers=1).throughput).m_as(""),
     "copy_rate": lambda pipe, step: pipe.transferred * pipe.batch_size / step.stage_times["copy"],
-    "real_share": lambda _, step: 1 - step.packed.padding,
-    "packing_speedup": lambda pipe, step: (
-        pipe.solve({"dataset.packing.strategy": "first-fit"}).useful_tokens / step.useful_tokens
-    ).m_as(""),
+    "real_share": real_share,
+    "packing_speedup": packing_speedup,
+    "delivered": lambda pipe, step: step.throughput * pipe.size / Q_("1 img"),
     "read_rate": lambda pipe, step: pipe.size * pipe.batch_size / step.stage_times["read"],
 }
 
@@ -177,7 +224,7 @@ def samples_per_second(figure: str, pipe: Pipeline, value: Any) -> float | None:
             rate = one * pipe.batch_size * pipe.hardware.count / value
         case "copy_rate":
             rate = one * value / pipe.transferred
-        case "read_rate":
+        case "read_rate" | "delivered":
             rate = one * value / pipe.size
         case _:
             return None
@@ -375,7 +422,10 @@ class Published:
         entry = self._entry(name)
         pipe, uses = self.pipeline(name)
         step, figure = pipe.solve(), entry.get("figure", "throughput")
-        measured, predicted = _quantity(entry["value"]), FIGURES[figure](pipe, step)
+        measured, predicted = (
+            _quantity(entry["value"]),
+            FIGURES[figure](pipe, step, **entry.get("changed", {})),
+        )
         share = predicted / measured
         error = float(share.m_as("") if isinstance(share, Quantity) else share) - 1
         if isinstance(measured, Quantity):
@@ -407,7 +457,7 @@ class Published:
 def _given(field: str, value: Any) -> Any:
     """What the file gives for a field: a part by its fields, an entry by its name, or the value itself."""
     if isinstance(value, dict):
-        part = Packing if field == "packing" else PARTS[field]
+        part = {**PARTS, "packing": Packing, "requests": Requests}[field]
         return part(**{name: _given(field if name == "of" else name, v) for name, v in value.items()})
     # A text with a space is a quantity.
     named = field in NAMED and isinstance(value, str) and " " not in value

@@ -279,7 +279,7 @@ def test_every_row_says_what_was_measured_under_which_conditions_and_where_it_st
             continue
         assert row["kind"] in KINDS
         assert len(row["conditions"]) > 15
-        fields = {"value", "what", "conditions", "source", "kind", "known", "figure"}
+        fields = {"value", "what", "conditions", "source", "kind", "known", "figure", "changed"}
         assert set(row) <= fields | {"pipeline", "error", "given", "given_up"}
         assert set(row.get("given", ())) <= {*TABLES.rows, *TABLES.inputs}
         assert ("pipeline" in row) == ("error" in row)
