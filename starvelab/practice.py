@@ -27,6 +27,7 @@ from .model.parts import (
     Cache,
     Drive,
     Handover,
+    Host,
     Jitter,
     Link,
     OnDevice,
@@ -377,7 +378,7 @@ def _host(random: Random) -> dict[str, Any]:
         storage=Drive(Q_(drive, "MB/s"), count=4, requests=Requests(none), cache=Cache(cached, "20 GB/s")),
         workers=workers,
         link=Link(link),
-        hardware=Accelerator(rate=Q_(rate, "sample/s"), host_time=none, step_overhead=none),
+        hardware=Accelerator(rate=Q_(rate, "sample/s"), host=Host(none), step_overhead=none),
         assumptions=PUBLISHED,
     )
     return {

@@ -15,6 +15,7 @@ from starvelab import (
     Drive,
     Handover,
     Hardware,
+    Host,
     Link,
     Links,
     Models,
@@ -114,6 +115,7 @@ devices = _given(
     count=st.sampled_from([1, 2, 8]),
     rate=quantities(1, 50_000, "img/s"),
     step_overhead=quantities(0, 50, "ms"),
+    host=_given(Host, busy=st.floats(0, 1)),
     in_flight=st.sampled_from([1, 2, 3, inf]),
 )
 

@@ -149,7 +149,7 @@ def test_a_simulation_is_of_one_point():
 def test_a_result_that_waits_for_launches_does_not_count_as_busy():
     small = Pipeline(
         model=None, hardware="100 img/s", batch_size=1, assumptions=PUBLISHED, workers="1e6 img/s"
-    ).replace({"hardware.host_time": "10 ms"})
+    ).replace({"hardware.host.time": "10 ms"})
     assert in_the_long_run(small).utilization == pytest.approx(0.5)
 
 

@@ -29,6 +29,7 @@ from .parts import (
     Drive,
     Framework,
     Handover,
+    Host,
     Jitter,
     Link,
     OnDevice,
@@ -63,6 +64,7 @@ _NESTED: Mapping[tuple[type[Part], str], type[Part]] = {
     (Drive, "requests"): Requests,
     (Drive, "cache"): Cache,
     (Workers, "handover"): Handover,
+    (Accelerator, "host"): Host,
     (Accelerator, "ranks"): Ranks,
 }
 Changes: TypeAlias = Mapping[str, Unchecked] | None

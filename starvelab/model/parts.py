@@ -460,6 +460,28 @@ class Framework(Part):
 
 
 @dataclass(frozen=True, repr=False)
+class Host(Part):
+    """What the host of an accelerator takes beside its workers.
+
+    Parameters
+    ----------
+    time : quantity [time], optional
+        What the training loop itself takes in each step while the accelerator has nothing to do: logging,
+        metrics, waiting for a result such as ``loss.item()``. Not what the workers take, and not launching.
+    busy : float or array, optional
+        Share of its hardware threads that something else keeps busy, 0 to 1. Launching then takes longer as
+        this and the busy workers fill the CPU; unless given, it takes what it takes on a calm host.
+    """
+
+    time: Amount | None = fields.quantity(
+        "s", None, zero=True, sweepable=True, stage="host_time", shown="the loop's own time"
+    )
+    busy: Number | None = fields.number(
+        None, zero=True, maximum=1, sweepable=True, stage="host_busy", shown="share of the host in other use"
+    )
+
+
+@dataclass(frozen=True, repr=False)
 class Ranks(Part):
     """Hosts that train together: all their accelerators wait for each other at the end of each step.
 
@@ -499,9 +521,8 @@ class Accelerator(Part):
     precision : {"fp16", "bf16", "tf32", "fp32"}
     step_overhead : quantity [time], optional
         Work of the accelerator in each step, on top: synchronizing several of them.
-    host_time : quantity [time], optional
-        What the training loop itself takes in each step while the accelerator has nothing to do: logging,
-        metrics, waiting for a result such as ``loss.item()``. Not what the workers take, and not launching.
+    host : Host
+        What the host takes beside its workers, and what else keeps it busy.
     in_flight : int or inf
         Steps that the loop lets the accelerator have unfinished before it waits for one: 1 is
         ``loss.item()`` in every step, 2 is one step ahead, `math.inf` never waits.
@@ -521,9 +542,7 @@ class Accelerator(Part):
     step_overhead: Amount | None = fields.quantity(
         "s", None, zero=True, sweepable=True, shown="extra work in a step"
     )
-    host_time: Amount | None = fields.quantity(
-        "s", None, zero=True, sweepable=True, shown="the loop's own time"
-    )
+    host: Host = Host()
     in_flight: float = fields.count(2, maximum=inf, shown="steps in flight")
     ranks: Ranks = Ranks()
     device: Unchecked = None

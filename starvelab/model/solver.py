@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import Any, TypeVar
@@ -10,11 +11,20 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..units import Q_, Number, Quantity
+from ..units import exact as as_exact
 from .assumptions import Assumptions
 from .cost import Cost, Inputs, argmax, as_float, name_of_largest
 from .resources import ACCELERATOR, CPU, DECODER, DISPLAY_ORDER, LINK, LOOP, STORAGE, TIE_ORDER
-from .stages import STAGES, BarrierModel, DeviceInputModel, SingleNodeModel, StepOverheadModel
+from .stages import (
+    STAGES,
+    BarrierModel,
+    DeviceInputModel,
+    SingleNodeModel,
+    StepOverheadModel,
+    TransformationModel,
+)
 from .stages.barrier import BarrierInputs
+from .stages.busy_host import BusyHost, busy_host, slowdown
 from .stages.single_node import SingleNodeInputs, fits, launch_wait, parts
 from .step import Step
 
@@ -26,13 +36,21 @@ _T = TypeVar("_T")
 def resolve(numbers: Mapping[str, Number], assumptions: Assumptions) -> dict[str, Inputs]:
     """The inputs of every stage that these fields of a pipeline describe, by its name."""
     found = {name: stage(assumptions).inputs(numbers) for name, stage in _STAGES.items()}
+    if numbers["host_busy"] is not None:
+        model = found[SingleNodeModel.NAME]
+        host = busy_host(numbers["host_busy"], found[TransformationModel.NAME], numbers["accelerators"])
+        found[SingleNodeModel.NAME] = replace(model, host=host)
     return {name: inputs for name, inputs in found.items() if inputs is not None}
 
 
 def costs(inputs: Mapping[str, Inputs], accelerators: Number, *, exact: bool = False) -> dict[str, Cost]:
     """Cost of each stage; what all accelerators share does one batch for each of them."""
     numbers = {name: one.exactly() if exact else one for name, one in inputs.items()}
-    barrier = numbers.pop(BarrierModel.NAME, None)
+    barrier, model = numbers.pop(BarrierModel.NAME, None), numbers.get(SingleNodeModel.NAME)
+    if isinstance(model, SingleNodeInputs) and model.host is not None:
+        # While the CPU is as slow as the accelerator all workers are busy; `solve` knows if they are not.
+        full = as_exact(float(model.host.full), "launching") if exact else model.host.full
+        numbers[SingleNodeModel.NAME] = model.launched(full)
     found = {name: _STAGES[name].cost(one) for name, one in numbers.items()}
     if isinstance(barrier, BarrierInputs):  # of what scatters: the model, and input work on the accelerator
         own = [found[name] for name in (SingleNodeModel.NAME, DeviceInputModel.NAME) if name in found]
@@ -66,6 +84,11 @@ def solve(
     What is `shown` besides is passed on to the step.
     """
     batch, accelerators = numbers["batch_size"], numbers["accelerators"]
+    calm = inputs[SingleNodeModel.NAME]
+    assert isinstance(calm, SingleNodeInputs)
+    if calm.host is not None:
+        beside = _beside(numbers, inputs, calm, calm.host, overlap=overlap, in_flight=in_flight, alone=alone)
+        inputs = {**inputs, SingleNodeModel.NAME: beside}
     stages = {name: _shaped(cost.at(batch), shape) for name, cost in costs(inputs, accelerators).items()}
     resources = by_resource(stages)
     # While it waits for a copy, for the loop or for a launch, the accelerator is taken, but does not work.
@@ -73,9 +96,7 @@ def solve(
     assert isinstance(model, SingleNodeInputs)
     waits = sum(time for name, time in stages.items() if not _STAGES[name].BUSY)
     own = resources[ACCELERATOR.name] - waits - launch_wait(model, batch)
-    step = reduce(np.maximum if overlap else np.add, resources.values())
-    if overlap:
-        step = _waiting(step, resources, numbers, in_flight=in_flight, alone=alone)
+    step = _step(resources, numbers, overlap=overlap, in_flight=in_flight, alone=alone)
     # Rounding must not turn a tie into a bottleneck: favor earlier resources by a part in 10^12.
     favor = 1 + 1e-12 * np.arange(len(resources), 0, -1)
     ranked = [time * factor for time, factor in zip(resources.values(), favor, strict=True)]
@@ -109,6 +130,40 @@ def solve(
         infeasible_reason=reason,
         **shown,
     )
+
+
+def _step(
+    resources: Mapping[str, Number], numbers: Mapping[str, Number], *, overlap: bool, **limits: Any
+) -> Number:
+    """What a step takes of these times of its resources [s]."""
+    step = reduce(np.maximum if overlap else np.add, resources.values())
+    return _waiting(step, resources, numbers, **limits) if overlap else step
+
+
+def _beside(
+    numbers: Mapping[str, Number],
+    inputs: Mapping[str, Inputs],
+    calm: SingleNodeInputs,
+    host: BusyHost,
+    *,
+    overlap: bool,
+    **limits: Any,
+) -> SingleNodeInputs:
+    """The model on a busy host: launches take longer the busier the workers are in a step of that length.
+
+    The longer a step, the less busy they are, so one length fits: it is found by halving.
+    """
+    batch, accelerators = numbers["batch_size"], numbers["accelerators"]
+    alone = replace(calm, host=None)
+    low, high = slowdown(host.others), host.full if overlap else slowdown(host.others)
+    for _ in range(40):
+        middle = (low + high) / 2
+        taken = costs({**inputs, SingleNodeModel.NAME: alone.launched(middle)}, accelerators)
+        resources = by_resource({name: cost.at(batch) for name, cost in taken.items()})
+        step = _step(resources, numbers, overlap=overlap, **limits)
+        longer = slowdown(host.use(batch, step)) > middle
+        low, high = np.where(longer, middle, low), np.where(longer, high, middle)
+    return alone.launched(high[()])
 
 
 def _waiting(

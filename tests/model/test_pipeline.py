@@ -356,7 +356,7 @@ TWO = {
     "dataset.on_device.time": ("1 ms", "2 ms"),
     "hardware.rate": ("100 img/s", "200 img/s"),
     "hardware.step_overhead": ("1 ms", "2 ms"),
-    "hardware.host_time": ("1 ms", "2 ms"),
+    "hardware.host.time": ("1 ms", "2 ms"),
     "workers.kind": ("pool", "processes"),
     "dataset.cpu_time": ("1 ms", "2 ms"),
     "workers.cores": (4, 6),
@@ -462,14 +462,14 @@ def test_a_copy_that_does_not_overlap_makes_the_accelerator_wait():
 
 
 def test_1_ms_of_the_loop_beside_4_ms_of_work_leaves_the_accelerator_busy_80_percent():
-    loop = KNOWN.replace({"hardware.host_time": "1 ms"}, batch_size=4, workers="100000 img/s", dataset=None)
+    loop = KNOWN.replace({"hardware.host.time": "1 ms"}, batch_size=4, workers="100000 img/s", dataset=None)
     step = loop.solve()
     assert ms(step.step_time) == pytest.approx(5)
     assert (step.utilization, ms(step.stage_times["host time"])) == pytest.approx((0.8, 1))
     said = "In each step the training loop takes 1 ms, so the accelerator is busy 80.0 % of it."
     assert said in loop.explain()
     # Work of the accelerator itself still counts as busy.
-    assert loop.solve({"hardware.host_time": None, "hardware.step_overhead": "1 ms"}).utilization == 1
+    assert loop.solve({"hardware.host.time": None, "hardware.step_overhead": "1 ms"}).utilization == 1
 
 
 @given(pipelines(workers=workers, assumptions=st.just(TUTORIAL)))
@@ -487,7 +487,7 @@ UNITS = {
     **dict.fromkeys(("Drive.of", "Link.of", "Cache.bandwidth"), "GB/s"),
     **dict.fromkeys(("Workers.rate", "Accelerator.rate"), "img/s"),
     **dict.fromkeys(("OnDevice.time", "Samples.cpu_time", "OnDevice.decoder_time", "Requests.latency"), "ms"),
-    **dict.fromkeys(("Accelerator.step_overhead", "Accelerator.host_time", "Workers.start_up"), "ms"),
+    **dict.fromkeys(("Accelerator.step_overhead", "Host.time", "Workers.start_up"), "ms"),
     **dict.fromkeys(("Handover.worker", "Handover.way", "Handover.loop", "Jitter.slow_time"), "ms"),
 }
 MAY_BE_ZERO = {name for name, unit in UNITS.items() if unit == "ms"} - {

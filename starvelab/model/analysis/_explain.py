@@ -14,6 +14,7 @@ from ..resources import ACCELERATOR, CPU, DECODER, LABELS, LINK, LOOP, RESOURCES
 from ..stages import BarrierModel, DataModel, SerializedCopyModel, SingleNodeModel
 from ..stages.data import DataInputs
 from ..stages.loop import LoopInputs, LoopModel
+from ..stages.single_node import SingleNodeInputs
 from ..step import Step
 from ._point import one_point, sorted_by_length
 from ._supply import (
@@ -21,6 +22,7 @@ from ._supply import (
     counted_workers,
     cpu_cost,
     crossover,
+    fewer_workers,
     launching,
     spoken_bandwidths,
     workers_needed,
@@ -86,7 +88,9 @@ def explain(pipeline: Description, *, advice: bool = True) -> str:
     sentences = tell(pipeline, step, _SEVERAL if several else _ONE)
     foreign = pipeline.foreign_samples, pipeline.foreign_rate
     sentences = (
-        (*sentences, *_ranks(pipeline, step), _padding(pipeline, step), *foreign) if advice else sentences[:1]
+        (*sentences, *_ranks(pipeline, step), *_busy(pipeline, step), _padding(pipeline, step), *foreign)
+        if advice
+        else sentences[:1]
     )
     memory = "" if step.feasible else f"{step.infeasible_reason} What follows assumes enough memory."
     return " ".join(filter(None, (memory, *sentences)))
@@ -130,6 +134,23 @@ def _ranks(pipeline: Description, step: Step) -> tuple[str, ...]:
             f"{_spoken_time(half.step_time)}."
         )
     return tuple(said)
+
+
+def _busy(pipeline: Description, step: Step) -> tuple[str, ...]:
+    """What launching takes longer on a busy host, and with fewer workers."""
+    model = pipeline.inputs[SingleNodeModel.NAME]
+    assert isinstance(model, SingleNodeInputs)
+    if model.host is None:
+        return ()
+    calm = pipeline.solve({"hardware.host.busy": None})
+    if not exceeds(step.step_time.m_as("ms"), 1.005 * calm.step_time.m_as("ms")):
+        return ()
+    use = model.host.use(pipeline.batch_size, step.step_time.m_as("s"))
+    return (
+        f"The CPU is {percent(float(use), 0)} in use, which slows launching: on a calm host a step would "
+        f"take {_spoken_time(calm.step_time)}.",
+        fewer_workers(pipeline),
+    )
 
 
 def _taking_turns(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:

@@ -13,6 +13,8 @@ from fractions import Fraction
 from itertools import combinations
 from math import floor
 
+import numpy as np
+
 from ...errors import InputError, MissingValueError, UnknownNameError
 from ...units import (
     Q_,
@@ -198,18 +200,25 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
     if any_batch:
         one_cost(pipeline, 'workers_needed(batch_size="any")')
     supplies = pipeline.resource_costs(exact=True)
-    own = supplies[ACCELERATOR.name]
+    calm = supplies[ACCELERATOR.name]
     batch = None if any_batch else positive_int(pipeline.batch_size, "batch_size")
 
     def seconds(cost: Cost) -> Fraction:
         """For the batch, or for each sample of one without end."""
         return Fraction(cost.limit if batch is None else cost.at(batch))
 
+    def own_beside(workers: int) -> Cost:
+        """What a step takes of the accelerator where so many workers are busy, which slows its launches."""
+        if pipeline.hardware.host.busy is None:
+            return calm
+        return pipeline.replace(workers=workers).resource_costs(exact=True)[ACCELERATOR.name]
+
     def enough(workers: int) -> bool:
-        cost = cpu_cost(pipeline, workers)
+        cost, own = cpu_cost(pipeline, workers), own_beside(workers)
         return starves_from(cost, own) is None if batch is None else cost.at(batch) <= own.at(batch)
 
     one, workers = seconds(cpu_cost(pipeline, 1)), min_workers(enough)
+    own = own_beside(workers or MAX_WORKERS)
     ratio = one / seconds(own)
     rate = float((batch or 1) / seconds(own))
     demand = Q_(pipeline.hardware.count * rate * pipeline.size.m_as("GB"), "GB/s")
@@ -224,7 +233,9 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
     if batch is not None and (reason := pipeline.solve().infeasible_reason):
         obstacles.append(reason)
     found = tuple(obstacles)
-    return WorkersNeeded(workers, ratio, batch, demand, not found, found, pipeline.foreign_rate)
+    better = "" if batch is None or workers is None else fewer_workers(pipeline.replace(workers=workers))
+    note = " ".join(filter(None, (better, pipeline.foreign_rate)))
+    return WorkersNeeded(workers, ratio, batch, demand, not found, found, note)
 
 
 def accelerators_fed(pipeline: Description, utilization: float = 0.9) -> int | None:
@@ -283,11 +294,30 @@ def counted_workers(workers: int) -> str:
     return "1 worker" if workers == 1 else f"{workers} workers"
 
 
+def fewer_workers(pipeline: Description) -> str:
+    """With how many workers fewer a step would be shortest, as launching slows while they fill the CPU."""
+    crew, model = pipeline.workers, pipeline.inputs[SingleNodeModel.NAME]
+    assert isinstance(model, SingleNodeInputs)
+    if isinstance(crew, Quantity) or pipeline.alone or model.host is None or not model.launches:
+        return ""
+    counts = np.arange(1, min(crew.count, 4096) + 1)
+    steps = pipeline.solve(workers=counts).step_time
+    best = int(np.argmin(steps.magnitude))
+    if not exceeds(steps[-1].m_as("ms"), 1.005 * steps[best].m_as("ms")):
+        return ""
+    return (
+        f"With {counted_workers(int(counts[best]))} instead of {crew.count} a step would take "
+        f"{format_quantity(steps[best])} instead of {format_quantity(steps[-1])}: launching slows as the CPU "
+        "fills."
+    )
+
+
 def launching(pipeline: Description) -> Number:
     """How long the accelerator waits for launches in a step [s]."""
     model = pipeline.inputs[SingleNodeModel.NAME]
     assert isinstance(model, SingleNodeInputs)
-    return launch_wait(model, pipeline.numbers["batch_size"])
+    full = 1.0 if model.host is None else model.host.full
+    return launch_wait(model.launched(full), pipeline.numbers["batch_size"])
 
 
 def min_workers(enough: Callable[[int], bool]) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor
 from typing import Any, ClassVar, NamedTuple
 
@@ -17,6 +17,7 @@ from ..cost import Cost, Inputs, Line, name_of_largest
 from ..parts import StepTime
 from ..rates import ELEMENT_BYTES, SampleTime, Work, frameworks_of, launch_time, sample_time
 from ..resources import ACCELERATOR, Resource
+from .busy_host import BusyHost
 from .stage import StageModel
 
 # XLA compiles whatever a TPU runs; on a GPU it is asked for.
@@ -125,6 +126,17 @@ class SingleNodeInputs(Inputs):
     work: Number = None  # FLOP of a sample
     peak: Number = None  # [FLOP/s]
     memory: MemoryInputs | None = None  # None where a value that it needs is not known
+    host: BusyHost | None = None  # None where launching is that of a calm host
+
+    @property
+    def launches(self) -> bool:
+        """True if the step is known to hold launches."""
+        return self.step is not None and self.basis != GIVEN
+
+    def launched(self, times: Number) -> SingleNodeInputs:
+        """The same with launches that take so many times as long."""
+        step = None if self.step is None else replace(self.step, overhead=self.step.overhead * times)
+        return replace(self, step=step)
 
 
 @dataclass(frozen=True)

@@ -287,25 +287,25 @@ SAID = {
         f"... The largest part of each step {OVERHEAD} The accelerator would have to be 4 times as ...",
     ),
     "a loop beside overhead": (
-        WALL.replace({"hardware.host_time": "10 ms"}, batch_size=8),
+        WALL.replace({"hardware.host.time": "10 ms"}, batch_size=8),
         f"... The largest part of the rest {OVERHEAD} ...",
     ),
     "a loop that leaves spare time": (
-        DISK.replace({"hardware.host_time": "10 ms"}),
+        DISK.replace({"hardware.host.time": "10 ms"}),
         "The accelerator binds: together with the training loop it needs 110 ms ... The accelerator would "
         "have to be 10 times as fast before the CPU binds.",
     ),
     "a loop that leaves none": (
-        DISK.replace({"hardware.host_time": "30 ms"}),
+        DISK.replace({"hardware.host.time": "30 ms"}),
         "... However fast the accelerator itself were, the CPU would not bind.",
     ),
     "a loop before storage": (
-        DISK.replace({"hardware.host_time": "50 ms"}, storage="0.5 GB/s"),
+        DISK.replace({"hardware.host.time": "50 ms"}, storage="0.5 GB/s"),
         "... which needs 150 ms with the training loop, is busy 50.0 % of each step ... storage would have "
         "to deliver 0.6667 GB/s, and it delivers 0.5 GB/s...",
     ),
     "a loop before the CPU": (
-        DISK.replace({"hardware.host_time": "50 ms"}, workers="500 img/s"),
+        DISK.replace({"hardware.host.time": "50 ms"}, workers="500 img/s"),
         "... the CPU would have to supply 666.7 img/s, and it supplies 500 img/s...",
     ),
     "samples that the model does not take": (

@@ -326,8 +326,8 @@ HOST = Pipeline(hardware="1000 img/s", batch_size=100, workers="4000 img/s")
         (HOST, 0.9, 4),  # each of them takes a tenth less
         (HOST, 0.8, 5),
         (HOST.replace({"dataset.size": "50 KB"}, storage="100 MB/s"), 1, 2),
-        (HOST.replace({"hardware.host_time": "20 ms"}), 0.9, 0),  # a loop that idles more than is asked for
-        (HOST.replace({"hardware.host_time": "20 ms"}), 0.8, 5),
+        (HOST.replace({"hardware.host.time": "20 ms"}), 0.9, 0),  # a loop that idles more than is asked for
+        (HOST.replace({"hardware.host.time": "20 ms"}), 0.8, 5),
         (WALL, 0.9, 0),
     ],
 )

@@ -59,7 +59,7 @@ def test_each_accelerator_has_a_loop_of_its_own():
     ("changes", "expected"),
     [
         ({"hardware.in_flight": 1}, 50),  # the loop waits for each step: 30 + 20
-        ({"hardware.in_flight": 1, "hardware.host_time": "5 ms"}, 55),
+        ({"hardware.in_flight": 1, "hardware.host.time": "5 ms"}, 55),
         ({"hardware.in_flight": 2, "link": "0.16 GB/s"}, 40),  # 30 + 30 + 20 of two steps
         ({"workers": 0, "hardware": "70 ms"}, 80),  # one thread prepares, 50 ms, and packs
         ({"workers": 0, "hardware.in_flight": 1}, 100),
