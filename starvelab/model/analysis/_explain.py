@@ -146,9 +146,11 @@ def _busy(pipeline: Description, step: Step) -> tuple[str, ...]:
     if not exceeds(step.step_time.m_as("ms"), 1.005 * calm.step_time.m_as("ms")):
         return ()
     use = model.host.use(pipeline.batch_size, step.step_time.m_as("s"))
+    # Past full use, others wait for a hardware thread as the launching one does, which the law does not know.
+    more = ", and more than that where others wait for a thread" if use >= 1 else ""
     return (
-        f"The CPU is {percent(float(use), 0)} in use, which slows launching: on a calm host a step would "
-        f"take {_spoken_time(calm.step_time)}.",
+        f"The CPU is {percent(float(use), 0)} in use, which slows launching{more}: on a calm host a step "
+        f"would take {_spoken_time(calm.step_time)}.",
         fewer_workers(pipeline),
     )
 

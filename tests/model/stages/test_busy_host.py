@@ -76,6 +76,14 @@ def test_one_worker_fewer_can_be_faster_and_is_advised_where_it_was_tried():
     assert crowded.solve(batch_size=first - 1).bottleneck == "accelerator"
 
 
+def test_a_full_cpu_is_said_to_slow_launching_at_least_so_much():
+    said = BUSY.replace({"hardware.host.busy": 1.0}).explain()
+    assert (
+        "in use, which slows launching, and more than that where others wait for a thread: on a calm" in said
+    )
+    assert "others wait" not in BUSY.explain()
+
+
 @pytest.mark.parametrize("busy", [1.5, -0.1])
 def test_bad_input_is_refused(busy):
     assert message(InputError, Host, busy=busy).startswith("Host.busy must be")
