@@ -54,8 +54,9 @@ LESSONS = [
     ("an answer that cannot be run", "06_your_turn", "A number is not a plan"),
     ("the fastest GPU can starve", "06_your_turn", "A faster GPU behind the same supply waits more."),
     ("DALI for free", "07_gpu_decoding", "This DALI takes nothing from the GPU."),
+    ("workers that only wait", "08_object_storage", "Workers divide waiting; cores divide work."),
     ("the question of the first cell", "07_gpu_decoding", "Behind eight workers such a GPU is busy"),
-    ("the second assignment", "07_gpu_decoding", "(../find-the-bottleneck/01_measure_your_machine.ipynb)"),
+    ("the second assignment", "08_object_storage", "(../find-the-bottleneck/01_measure_your_machine.ipynb)"),
 ]
 
 
@@ -217,7 +218,7 @@ def test_the_first_assignment_speaks_of_pipelines_and_hardly_of_the_page_that_it
 
 
 def test_what_the_first_assignment_links_to_exists():
-    last = WALKTHROUGH["07_gpu_decoding"]
+    last = WALKTHROUGH["08_object_storage"]
     linked = re.findall(r"\]\((\.\./[^)]+\.ipynb)\)", last.markdown)
     assert linked
     assert all((last.released.parent / path).exists() for path in linked)
@@ -469,6 +470,7 @@ SAYS_WHICH = {
     "storage-check": r"10\.9 GB/s",
     "in-training": r"measured numbers, training .*fast enough",
     "dali": r"training, DALI for free .*The GPU",
+    "s3-remedy": r"36 images with each request +138",
     "ladder-culprit": r"decode +64 ms",
     "ladder-inline": r"140 ms .*90 ms",
     "ladder-fix": r"nothing, faster transforms",

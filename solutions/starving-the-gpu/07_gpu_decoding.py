@@ -268,12 +268,6 @@ stage_bars(pipe.replace(batch_size=256, assumptions=PUBLISHED).solve())
 # each step. That does not prove the story, since the sources of a worker's rate and of the GPU's allow anything from 22 to 98 %.
 
 # %%
-scorecard()
-
-# %%
-report()
-
-# %%
 progress()
 
 # %% [markdown]
@@ -282,4 +276,4 @@ progress()
 # - Busy is not the same as training: what kernels decode costs the GPU's time, what a decoder does overlaps.
 # - Check every resource.
 #
-# **What comes next:** in [the second assignment](../find-the-bottleneck/01_measure_your_machine.ipynb) you measure your own machine.
+# **Next:** the drive is far away. [Notebook 8](08_object_storage.ipynb): can you train from S3?
