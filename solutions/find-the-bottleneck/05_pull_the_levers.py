@@ -9,8 +9,8 @@
 import numpy as np  # noqa: F401 (for your answers too)
 from IPython.display import HTML
 
-from starvelab import PUBLISHED, Accelerator, Drive, Handover, Hardware, Jitter, Requests
-from starvelab import Link, Models, Pipeline, Q_, Samples, Workers
+from starvelab import PUBLISHED, Accelerator, Drive, Handover, Hardware, Jitter, Link
+from starvelab import Models, Pipeline, Q_, Requests, Samples, Workers
 from starvelab.checks import Credit, check
 from starvelab.measure import PARTS
 from starvelab.model.levers import levers_for

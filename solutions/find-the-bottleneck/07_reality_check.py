@@ -200,8 +200,9 @@ predict("verdict-that-falls", question="Put published figures in: which of these
 # %% tags=["folded"]
 def share_that_trains(p):
     """Where the GPU's decoder decodes, and the drive is fast enough."""
-    dali = p.solve({"dataset.on_device.decoder_time": Q_("1 img") / a100.image_decode_rate},
-                   batch_size=512, workers="1e9 img/s")
+    time = Q_("1 img") / a100.image_decode_rate
+    dali = p.solve({"dataset.on_device.decoder_time": time}, batch_size=512,
+                   workers="1e9 img/s")
     return percent((dali.stage_times["model"] / dali.step_time).m_as(""), 0)
 
 

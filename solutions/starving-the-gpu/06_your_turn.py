@@ -74,7 +74,7 @@ def why_training():
 def why_medical():
     """What the batch size means, and what plausible mistakes predict."""
     forward_too = medical.replace(phase="forward").crossover().starves_from
-    return {"meaning": "So practically every batch starves it.", "mistakes": {
+    return {"meaning": "Practically every batch starves it.", "mistakes": {
         "Perhaps you kept the images of 500 KB.": pipe.crossover().starves_from,
         "Perhaps you kept the forward pass.": forward_too}}
 

@@ -11,8 +11,8 @@
 from contextlib import suppress
 from math import ceil, floor  # noqa: F401 (for your answers)
 
-from starvelab import (PUBLISHED, Datasets, Hardware, Models, OnDevice, Pipeline, Q_, Samples,
-                       Storage, Workers)
+from starvelab import (PUBLISHED, Datasets, Hardware, Models, OnDevice, Pipeline, Q_,
+                       Samples, Storage, Workers)
 from starvelab.checks import Credit, check, hint
 from starvelab.show import stage_bars, table
 from starvelab.tables import cell
@@ -49,7 +49,7 @@ def why_dali():
                        "times as long as the supply.",
             "mistakes": {
         f"Such a supply takes only {supply} for a batch.": "The CPU",
-        f"A tie needs equal times: {supply} and {gpu}.": "Neither: it is a tie"}}
+        f"In a tie both take as long: {supply} and {gpu}.": "Neither: it is a tie"}}
 
 # %%
 stage_bars(kits.solve())
@@ -111,12 +111,14 @@ predict("dali", choices=["The CPU", "The GPU", "Neither: it is a tie"],
 # %%
 dali = pipe.replace(batch_size=512, workers="50 GB/s")
 free = dali.replace(storage=Storage.NVMe_Gen4)
-own_hardware = free.replace(dataset=Samples(on_device=OnDevice(decoder_time="0.12765 ms")))
+own_hardware = free.replace(
+    dataset=Samples(on_device=OnDevice(decoder_time="0.12765 ms")))
 cases = {
     "forward, DALI for free": free.replace(phase="forward"),
     "training, DALI for free": free,
     "training, a decoder": own_hardware,
-    "training, kernels decode": free.replace(dataset=Samples(on_device=OnDevice("0.5106 ms")))}
+    "training, kernels decode": free.replace(
+        dataset=Samples(on_device=OnDevice("0.5106 ms")))}
 
 # %%
 reveal("dali", CALLED[dali.solve().bottleneck], then=show_cases, **why_dali())

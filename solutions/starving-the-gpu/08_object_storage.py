@@ -19,8 +19,8 @@ s3 = Pipeline(dataset=Samples(Datasets.ImageNet, size="115 KB"), batch_size=64,
               storage=Storage.S3, workers=Workers(1, cores=16), hardware="138 img/s",
               assumptions=PUBLISHED)
 SIXTEEN = [1, 2, 4, 8, 16]
-# Images a second by workers, of a ViT on an A10G with 16 cores, from an object store with
-# JPEGs of about 115 KB: tigrisdata.com/docs/overview/benchmarks/model-training.
+# Images a second by workers: a ViT on an A10G with 16 cores, an object store, JPEGs of
+# about 115 KB (tigrisdata.com/docs/overview/benchmarks/model-training).
 MEASURED = {1: 12, 8: 93, 16: 134}
 REMEDIES = {"Twice the cores": {"workers.cores": 32},
             "Twice the bandwidth": {"storage.of": Storage.S3.replace(
@@ -156,7 +156,7 @@ credit.part(2, "one image a request", lambda: check(
     "That is one worker.": Q_("10 /s"),
     "Sixteen cores wait no faster than four workers.": Q_("160 /s")}))
 credit.part(2, "thirty images a request", lambda: check(
-    store_rate(4, 16, *MANY), Q_(4 / 0.013, "1/s"), what="the rate of shards", mistakes={
+    store_rate(4, 16, *MANY), Q_(4 / 0.013, "1/s"), what="the rate", mistakes={
     "One request brings all thirty, and is waited for once.": Q_("40 /s"),
     "Each image of them is received and prepared.": Q_(120 / 0.1, "1/s")}))
 credit.part(1, "more workers than cores", lambda: check(
