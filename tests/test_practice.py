@@ -17,7 +17,7 @@ PAIR, SINGLE = 4, 6  # seeds of a case with two faults, and of one with one
 
 @pytest.fixture(scope="module")
 def found():
-    return survey(range(100))
+    return survey(range(200))
 
 
 def pages(case: Case) -> tuple[str, str, str]:
