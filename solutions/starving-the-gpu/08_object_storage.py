@@ -16,16 +16,16 @@ from starvelab.widgets import explore, play, predict, progress, report, reveal
 from starvelab.widgets import scorecard
 
 s3 = Pipeline(dataset=Samples(Datasets.ImageNet, size="115 KB"), batch_size=64,
-              storage=Storage.S3, workers=Workers(1, cores=16), hardware="138 img/s",
-              assumptions=PUBLISHED)
+              storage=Storage.S3_connection, workers=Workers(1, cores=16),
+              hardware="138 img/s", assumptions=PUBLISHED)
 SIXTEEN = [1, 2, 4, 8, 16]
 # Images a second by workers: a ViT on an A10G with 16 cores, an object store, JPEGs of
 # about 115 KB (tigrisdata.com/docs/overview/benchmarks/model-training).
 MEASURED = {1: 12, 8: 93, 16: 134}
 REMEDIES = {"Twice the cores": {"workers.cores": 32},
-            "Twice the bandwidth": {"storage.of": Storage.S3.replace(
-                bandwidth_sustained=2 * Storage.S3.bandwidth_sustained,
-                request_bandwidth=2 * Storage.S3.request_bandwidth)},
+            "Twice the bandwidth": {"storage.of": Storage.S3_connection.replace(
+                bandwidth_sustained=2 * Storage.S3_connection.bandwidth_sustained,
+                request_bandwidth=2 * Storage.S3_connection.request_bandwidth)},
             "36 images with each request": {"storage.requests.samples": 36}}
 
 
@@ -51,7 +51,7 @@ def show_remedies():
 
 def why_one():
     """What the rate means, and what plausible mistakes predict."""
-    store, image = Storage.S3, Q_("115 KB/img")
+    store, image = Storage.S3_connection, Q_("115 KB/img")
     stream = (store.request_bandwidth / image).to("img/s")
     waiting = Q_("1 img") / (store.request_latency + Q_("1 img") / stream)
     return {"meaning": f"The GPU is busy for {percent(s3.solve().utilization)} of it.",
@@ -70,7 +70,7 @@ def why_eight():
 
 def why_remedy():
     """What the best remedy means, and what the others bring."""
-    latency = Storage.S3.request_latency
+    latency = Storage.S3_connection.request_latency
     waits = f"{cell(latency / 36)}, not {cell(latency)}"
     return {"meaning": f"An image then waits {waits}.",
             "mistakes": {f"It brings {cell(step.throughput)}: it did not bind.": name

@@ -71,7 +71,7 @@ class _Storage(Group):
     NVMe_Gen5: _StorageEntry
     EBS_gp3: _StorageEntry
     EBS_gp3_max: _StorageEntry
-    S3: _StorageEntry
+    S3_connection: _StorageEntry
     GCS_FUSE: _StorageEntry
     NFS_10GbE: _StorageEntry
     def __iter__(self) -> Iterator[_StorageEntry]: ...

@@ -337,7 +337,7 @@ class Drive(Part):
         if self.of is None and self.requests.at_most is not None:
             raise InputError(
                 "Requests.at_most limits a storage, got a Drive without one. "
-                "Pass for example Drive(Storage.S3, requests=Requests(at_most=8))."
+                "Pass for example Drive(Storage.S3_connection, requests=Requests(at_most=8))."
             )
         super().__post_init__()
 

@@ -375,5 +375,5 @@ def test_a_spread_without_both_ends_around_its_value_or_without_a_note_is_reject
 
 
 def test_the_ends_of_a_spread_have_the_unit_of_their_field():
-    fact = Storage.S3.facts["request_latency"]
+    fact = Storage.S3_connection.facts["request_latency"]
     assert (fact.low, fact.high) == (Q_("9 ms"), Q_("200 ms"))

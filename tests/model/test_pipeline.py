@@ -642,7 +642,7 @@ def test_what_only_runs_and_simulations_read_has_one_value(part, field, value):
         (
             {"storage": None, "storage.requests.latency": "1 ms", "storage.requests.at_most": 8},
             "Requests.at_most limits a storage, got a Drive without one. "
-            "Pass for example Drive(Storage.S3, requests=Requests(at_most=8)).",
+            "Pass for example Drive(Storage.S3_connection, requests=Requests(at_most=8)).",
         ),
         (
             {"workers": "2 GB/s", "dataset.cpu_time": "1 ms"},

@@ -18,7 +18,7 @@ VIT = Pipeline(
     dataset=PHOTOS,
     workers=16,
     assumptions=PUBLISHED.replace(crowding=0),
-    storage=Drive(Storage.S3, requests=Requests(LATENCY)),
+    storage=Drive(Storage.S3_connection, requests=Requests(LATENCY)),
 )
 WALL = VIT.replace(hardware="1e6 img/s")
 
@@ -28,7 +28,7 @@ def images(pipeline, changes=None, **fields):
 
 
 def test_a_pipeline_on_an_object_store_as_a_user_writes_it_gives_what_was_measured():
-    written = Pipeline(hardware="138 img/s", storage=Storage.S3, workers=16, assumptions=PUBLISHED)
+    written = Pipeline(hardware="138 img/s", storage=Storage.S3_connection, workers=16, assumptions=PUBLISHED)
     assert images(written) == pytest.approx(134, rel=0.05)
     # One request at a time would be 9.9 img/s, and is what a host with one connection has.
     assert images(written, {"storage.requests.at_most": 1}) == pytest.approx(9.9, abs=0.05)
@@ -77,13 +77,13 @@ def test_there_are_as_many_requests_under_way_as_workers_have_open_or_as_the_sto
 
 def test_the_walkthrough_hides_what_is_not_given():
     hidden = WALL.replace(assumptions=TUTORIAL)
-    assert hidden.replace(storage=Drive(Storage.S3)).numbers["read_wait"] is None
+    assert hidden.replace(storage=Drive(Storage.S3_connection)).numbers["read_wait"] is None
     assert hidden.numbers["read_wait"] == pytest.approx((LATENCY + BYTES).m_as("s"))
     assert hidden.replace({"storage.requests.open": 10**9}).numbers["read_wait"] < 1e-9
 
 
 def test_workers_of_which_only_the_rate_is_known_open_as_many_requests_as_are_named():
-    supplied = VIT.replace(storage=Drive(Storage.S3), dataset=Samples(size="115 KB"), workers="1000 img/s")
+    supplied = VIT.replace(storage=Drive(Storage.S3_connection), dataset=Samples(size="115 KB"), workers="1000 img/s")
     assert images(supplied) == 138
     one = 1 / (0.1 + BYTES.m_as("s"))
     assert images(supplied, {"storage.requests.open": 4}) == pytest.approx(4 * one)
@@ -94,13 +94,13 @@ def test_workers_of_which_only_the_rate_is_known_open_as_many_requests_as_are_na
 
 
 def test_a_result_says_on_how_many_requests_it_rests():
-    slow = WALL.replace(storage=Drive(Storage.S3))
+    slow = WALL.replace(storage=Drive(Storage.S3_connection))
     said = (
         "Each request reads one sample, a file of its own: of packed ones pass Requests(samples=...). Each "
         "worker has one request open: of more pass Requests(open=...)."
     )
     assert said in slow.solve().note
-    assert "Each request" not in VIT.replace(storage=Drive(Storage.S3, cache=Cache(1))).solve().note
+    assert "Each request" not in VIT.replace(storage=Drive(Storage.S3_connection, cache=Cache(1))).solve().note
     assert "Each worker" not in slow.solve({"storage.requests.open": 2}).note
 
 
