@@ -166,7 +166,9 @@ def waiting(*, count: int = 1, ready: Any = None, **known: Any) -> Any:
 
 def store(*, host: Any, connection: Any, latency: Any) -> Any:
     """An object store, by what a request waits and brings, and what the host takes."""
-    return Storage.S3_connection.replace(bandwidth_sustained=host, request_bandwidth=connection, request_latency=latency)
+    return Storage.S3_connection.replace(
+        bandwidth_sustained=host, request_bandwidth=connection, request_latency=latency
+    )
 
 
 RULES: dict[str, Callable[..., Any]] = {

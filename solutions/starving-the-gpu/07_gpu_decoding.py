@@ -16,8 +16,8 @@ from starvelab import (PUBLISHED, Datasets, Hardware, Models, OnDevice, Pipeline
 from starvelab.checks import Credit, check, hint
 from starvelab.show import stage_bars, table
 from starvelab.tables import cell
-from starvelab.widgets import explore, lock_predictions, predict, progress, report
-from starvelab.widgets import reveal, scorecard
+from starvelab.widgets import explore, lock_predictions, predict, progress
+from starvelab.widgets import reveal
 
 pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8,
                 phase="training")

@@ -91,7 +91,9 @@ def test_a_wait_alone_takes_no_time_for_bytes(tiny):
 
 
 def test_an_object_store_of_a_run_has_its_latency_and_as_many_connections_as_are_allowed(tiny):
-    store = Pipeline(dataset=tiny, storage=Storage.S3_connection, hardware="1 ms", workers=8, assumptions=PUBLISHED)
+    store = Pipeline(
+        dataset=tiny, storage=Storage.S3_connection, hardware="1 ms", workers=8, assumptions=PUBLISHED
+    )
     for most, connections in ((None, inf), (8, inf), (4, 4)):
         opened = setup_of(store.replace({"storage.requests.at_most": most})).storage
         assert opened == VirtualStorage(

@@ -35,7 +35,9 @@ NAMES = {
         "Cloud.TPU_v5e Cloud.TPU_v5p Cloud.TPU_v6e "
         "Workstation.RTX4090"
     ),
-    "Storage": "HDD SATA_SSD NVMe_Gen3 NVMe_Gen4 NVMe_Gen5 EBS_gp3 EBS_gp3_max S3 GCS_FUSE NFS_10GbE",
+    "Storage": (
+        "HDD SATA_SSD NVMe_Gen3 NVMe_Gen4 NVMe_Gen5 EBS_gp3 EBS_gp3_max S3_connection GCS_FUSE NFS_10GbE"
+    ),
     "Links": "PCIe3_x16 PCIe4_x16 PCIe5_x16 NVLink_C2C",
     "Models": "ResNet18 ResNet50 ResNet152 ViT_B16 UNet3D GPT2_small",
     "Datasets": (

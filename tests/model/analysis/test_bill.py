@@ -196,7 +196,10 @@ def test_a_bill_is_as_uncertain_as_its_utilization():
 def test_requests_are_billed_where_their_price_is_known():
     # ImageNet, one object an image: 1,281,167 requests at 0.40 USD a million.
     store = Pipeline(
-        model=Models.ResNet50, hardware=Hardware.Cloud.A100, dataset=Datasets.ImageNet, storage=Storage.S3_connection
+        model=Models.ResNet50,
+        hardware=Hardware.Cloud.A100,
+        dataset=Datasets.ImageNet,
+        storage=Storage.S3_connection,
     )
     found = store.bill()
     assert found.epoch_requests.m_as("USD") == pytest.approx(1_281_167 * 0.4e-6)

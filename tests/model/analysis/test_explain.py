@@ -119,20 +119,26 @@ SAID = {
         "memory, or use a faster drive or more ...",
     ),
     "an object store": (
-        KNOWN.replace({"dataset.cpu_time": "5 ms"}, storage=Storage.S3_connection, assumptions=PUBLISHED, workers=16),
+        KNOWN.replace(
+            {"dataset.cpu_time": "5 ms"}, storage=Storage.S3_connection, assumptions=PUBLISHED, workers=16
+        ),
         "The CPU, whose workers wait for storage, binds: waiting for and preparing a batch of 100 takes ... "
         "Most of that is the latency of requests, in which cores idle: ... workers instead of 16 would keep "
         "up. "
         f"{WAIT_LESS}",
     ),
     "an object store behind a few connections": (
-        KNOWN.replace({"storage.requests.at_most": 4}, storage=Storage.S3_connection, assumptions=PUBLISHED, workers=64),
+        KNOWN.replace(
+            {"storage.requests.at_most": 4}, storage=Storage.S3_connection, assumptions=PUBLISHED, workers=64
+        ),
         "Storage binds: ... It serves 4 requests at a time, which limits it: each takes 101.3 ms. ...: read "
         "several samples with each request, keep them in memory, or allow more connections. ...",
     ),
     "an object store that throttles": (
         DISK.replace(
-            {"dataset.size": "1 KB", "hardware.rate": "9000 img/s"}, storage=Storage.S3_connection, workers="9000 img/s"
+            {"dataset.size": "1 KB", "hardware.rate": "9000 img/s"},
+            storage=Storage.S3_connection,
+            workers="9000 img/s",
         ),
         "Storage binds: ... It is the number of requests that limits storage, not their bytes. ...: read "
         "several samples with each request, keep them in memory, or read from more prefixes over a faster "

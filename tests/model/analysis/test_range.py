@@ -76,7 +76,9 @@ def test_the_resource_that_binds_may_be_another_at_each_end():
     assert images(found.lowest) == pytest.approx(20_000)
 
 
-@pytest.mark.parametrize("drive", [Storage.HDD, Storage.NVMe_Gen3, Storage.S3_connection], ids=lambda drive: drive.path)
+@pytest.mark.parametrize(
+    "drive", [Storage.HDD, Storage.NVMe_Gen3, Storage.S3_connection], ids=lambda drive: drive.path
+)
 def test_whatever_lies_between_the_sources_comes_out_between_the_ends(drive):
     random = Random(drive.path)
     pipe = PIPE.replace(

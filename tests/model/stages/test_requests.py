@@ -83,7 +83,9 @@ def test_the_walkthrough_hides_what_is_not_given():
 
 
 def test_workers_of_which_only_the_rate_is_known_open_as_many_requests_as_are_named():
-    supplied = VIT.replace(storage=Drive(Storage.S3_connection), dataset=Samples(size="115 KB"), workers="1000 img/s")
+    supplied = VIT.replace(
+        storage=Drive(Storage.S3_connection), dataset=Samples(size="115 KB"), workers="1000 img/s"
+    )
     assert images(supplied) == 138
     one = 1 / (0.1 + BYTES.m_as("s"))
     assert images(supplied, {"storage.requests.open": 4}) == pytest.approx(4 * one)
@@ -100,7 +102,9 @@ def test_a_result_says_on_how_many_requests_it_rests():
         "worker has one request open: of more pass Requests(open=...)."
     )
     assert said in slow.solve().note
-    assert "Each request" not in VIT.replace(storage=Drive(Storage.S3_connection, cache=Cache(1))).solve().note
+    assert (
+        "Each request" not in VIT.replace(storage=Drive(Storage.S3_connection, cache=Cache(1))).solve().note
+    )
     assert "Each worker" not in slow.solve({"storage.requests.open": 2}).note
 
 
