@@ -148,6 +148,12 @@ def data_of(pipeline: Pipeline, prepare_times: Unchecked = None) -> Data:
 
 def rule_of(pipeline: Pipeline) -> Data:
     """The plain numbers of a pipeline from which the script solves it for any batch size and any workers."""
+    host, ranks = pipeline.hardware.host, pipeline.hardware.ranks
+    if host.busy is not None or ranks.slow != 1:
+        raise InputError(
+            "The rule of a moving picture knows neither a busy host nor a slow one, got "
+            f"{pipeline.hardware!r:.80}. Pass a pipeline without Host(busy=...) and Ranks(slow=...)."
+        )
     inputs, count = pipeline.inputs, pipeline.numbers["accelerators"]
     stages = {stage.NAME: stage for stage in STAGES}
     crew, model = inputs[TransformationModel.NAME], inputs[SingleNodeModel.NAME]

@@ -72,6 +72,15 @@ def test_ones_own_times_are_played():
     assert took.min() == pytest.approx(20)
 
 
+@pytest.mark.parametrize("change", [{"hardware.host.busy": 0.5}, {"hardware.ranks.slow": 2.0}], ids=str)
+def test_what_the_rule_of_the_page_does_not_know_is_rejected(change):
+    slowed = WALL.replace(change)
+    assert message(InputError, play, slowed) == (
+        "The rule of a moving picture knows neither a busy host nor a slow one, got "
+        f"{slowed.hardware!r:.80}. Pass a pipeline without Host(busy=...) and Ranks(slow=...)."
+    )
+
+
 @pytest.mark.parametrize(
     ("pipeline", "controls", "said"),
     [
