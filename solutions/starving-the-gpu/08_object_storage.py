@@ -5,12 +5,12 @@
 # its first byte comes. **Can that feed a GPU?** In about MINUTES minutes you know.
 #
 # Here a GPU trains on 138 img/s of 115 KB (a ViT on an A10G, tigrisdata.com), from Amazon S3. One worker asks for one image after
-# the other:
+# the other.
 
 # %% role="setup" id="setup-08"
 from starvelab import PUBLISHED, Datasets, Pipeline, Q_, Samples, Storage, Workers
 from starvelab.checks import Credit, check
-from starvelab.show import stage_bars, table
+from starvelab.show import table
 from starvelab.tables import cell, percent
 from starvelab.widgets import explore, play, predict, progress, report, reveal
 from starvelab.widgets import scorecard
@@ -30,7 +30,7 @@ REMEDIES = {"Twice the cores": {"workers.cores": 32},
 
 
 def show_one():
-    return stage_bars(s3.solve())
+    return play(s3)
 
 
 def show_workers():
@@ -75,9 +75,6 @@ def why_remedy():
     return {"meaning": f"An image then waits {waits}.",
             "mistakes": {f"It brings {cell(step.throughput)}: it did not bind.": name
                          for name, step in remedied.items() if name != best}}
-
-# %%
-play(s3)
 
 # %%
 predict("s3-one", unit="img/s",
