@@ -209,7 +209,7 @@ def catalogue_types() -> str:
         "from ..units import Quantity",
         "from .catalogue import Entry, Group",
     ]
-    words = {"count": "int", "word": "str"}
+    words = {"count": "int", "counts": "tuple[int, ...]", "word": "str"}
     for kind, fields in FIELDS.items():
         lines += [f"\nclass _{kind}Entry(Entry):"]
         lines += [f"    {field}: {words.get(unit, 'Quantity')}" for field, unit in fields.items()]

@@ -18,6 +18,7 @@ assert_type(gpu.host_cores, int)
 assert_type(gpu.family, str)
 assert_type(gpu.replace(memory_bandwidth="2 TB/s").memory_bandwidth, Quantity)
 assert_type(Models.ResNet50.parameters, int)
+assert_type(Datasets.WikipediaSequences.token_quantiles, tuple[int, ...])
 entries: list[Entry] = [gpu, *Models, Storage.NVMe_Gen4, Links.PCIe4_x16, Datasets.ImageNet]
 assert_type([entry.name for entry in Hardware], list[str])
 assert_type([entry.parameters for entry in Models], list[int])

@@ -117,7 +117,7 @@ class _DatasetsEntry(Entry):
     collation_time: Quantity
     tokens: int
     tokens_sd: int
-    token_quantiles: Quantity
+    token_quantiles: tuple[int, ...]
 
 class _Datasets(Group):
     ImageNet: _DatasetsEntry
