@@ -22,7 +22,7 @@ from ...model.parts import Workers
 from ...model.resources import CPU, RESOURCES, STORAGE
 from ...model.solver import costs
 from ...model.stages import STAGES, SingleNodeModel, TransformationModel
-from ...model.stages.single_node import GIVEN, SingleNodeInputs
+from ...model.stages.single_node import SingleNodeInputs
 from ...model.stages.transformation import TransformationInputs
 from ...model.step import Step
 from ...pipeline import Pipeline
@@ -160,9 +160,10 @@ def rule_of(pipeline: Pipeline) -> Data:
     assert isinstance(crew, TransformationInputs)
     assert isinstance(model, SingleNodeInputs)
     launch: tuple[Line, tuple[Line, ...]] | None = None
-    if model.step is not None and model.basis != GIVEN and model.step.hidden:
-        compute, memory, overhead = model.step.lines
-        launch = overhead, ((compute + memory,) if model.step.in_turn else (compute, memory))
+    step = model.step if model.launches else None
+    if step is not None and step.hidden:
+        compute, memory, overhead = step.lines
+        launch = overhead, ((compute + memory,) if step.in_turn else (compute, memory))
     limit = pipeline.hardware.in_flight
     return {
         "stages": [

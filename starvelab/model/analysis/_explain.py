@@ -120,7 +120,7 @@ def _ranks(pipeline: Description, step: Step) -> tuple[str, ...]:
     slow, said = float(pipeline.hardware.ranks.slow), []
     if step.hosts > 1 and slow > 1 and pipeline.overlap:
         even = pipeline.solve({"hardware.ranks.slow": 1})
-        if exceeds(step.step_time.m_as("ms"), 1.005 * even.step_time.m_as("ms")):
+        if _shorter(even, step, 1.005):
             said.append(
                 f"That is one of {step.hosts} hosts, which prepares {format_number(slow, 3)} times as slowly:"
                 " its queue is empty, those of the others are full, and all wait for it. At the pace of the "
@@ -143,7 +143,7 @@ def _busy(pipeline: Description, step: Step) -> tuple[str, ...]:
     if model.host is None:
         return ()
     calm = pipeline.solve({"hardware.host.busy": None})
-    if not exceeds(step.step_time.m_as("ms"), 1.005 * calm.step_time.m_as("ms")):
+    if not _shorter(calm, step, 1.005):
         return ()
     use = model.host.use(pipeline.batch_size, step.step_time.m_as("s"))
     # Past full use, others wait for a hardware thread as the launching one does, which the law does not know.
@@ -166,7 +166,7 @@ def _taking_turns(pipeline: Description, step: Step, of: _Words) -> tuple[str, .
     for path, now in few.items():
         if path == "hardware.in_flight" or isinstance(pipeline.workers, Workers):
             more = pipeline.solve({path: now + 1})
-            if exceeds(step.step_time.m_as("ms"), 1.05 * more.step_time.m_as("ms")):
+            if _shorter(more, step, 1.05):
                 name = path.rpartition(".")[2]
                 gains.append(f"With {name}={now + 1} a step would take {_spoken_time(more.step_time)}.")
     return (
@@ -354,13 +354,13 @@ def _relieved(pipeline: Description, step: Step) -> tuple[str, ...]:
         tries[f"Pack the {inputs.objects} objects of a batch into one"] = packed
     if len(tries) > 1:
         tries["Do both"] = {**moved, **packed}
-    helped, best = [], step.step_time.m_as("ms")
+    helped, best = [], step
     for remedy, changes in tries.items():
         found = pipeline.solve(changes)
-        if exceeds(best, 1.05 * found.step_time.m_as("ms")):
+        if _shorter(found, best, 1.05):
             then = f"a step would then take {_spoken_time(found.step_time)}"
             helped.append(f"{remedy}: {then}, and {LABELS[found.bottleneck]} would bind.")
-            best = min(best, found.step_time.m_as("ms"))
+            best = found
     return tuple(helped)
 
 
@@ -449,6 +449,11 @@ def _padding(pipeline: Description, step: Step) -> str:
         f"tokens/s. {words} they would be "
         f"{', '.join([rate, *(f'{words.lower()} {rate}' for words, rate in others)])}."
     )
+
+
+def _shorter(step: Step, than: Step, times: float) -> bool:
+    """True if another step takes more than so many times as long."""
+    return bool(exceeds(than.step_time.m_as("ms"), times * step.step_time.m_as("ms")))
 
 
 def _helps(pipeline: Description, step: Step, changes: Mapping[str, Unchecked]) -> bool:
