@@ -123,9 +123,7 @@ def _named(advice: WorkerAdvice, name: str) -> LeverForecast | None:
 def _of_levers(advice: WorkerAdvice) -> list[Remedy | None]:
     """Return those of which the model of the job says what they bring."""
     finding, stages, found = advice.finding, advice.finding.stages, list[Remedy | None]()
-    for one in advice.levers:
-        if one.throughput is None or one.throughput < (1 + SLIGHT) * advice.now.throughput:
-            continue
+    for one in advice.worthwhile:
         gain = _gain(advice, one)
         if one.name == "a deeper queue":
             ahead = one.value or AHEAD
