@@ -186,11 +186,6 @@ def nonnegative(value: Unchecked, unit: str | None, what: str) -> Number:
     return positive(value, unit, what, zero=True)
 
 
-def magnitude_in(value: Quantity, unit: str) -> Number:
-    """The magnitude of a quantity in `unit`, which must have its dimension."""
-    return value.magnitude * _factor(value.units, unit)
-
-
 @cache
 def _factor(units: pint.Unit, unit: str) -> float | None:
     """Return what a magnitude is multiplied by to get into `unit`; None if the dimensions differ."""
