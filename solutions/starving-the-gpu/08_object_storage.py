@@ -54,7 +54,8 @@ def why_one():
     store, image = Storage.S3_connection, Q_("115 KB/img")
     stream = (store.request_bandwidth / image).to("img/s")
     waiting = Q_("1 img") / (store.request_latency + Q_("1 img") / stream)
-    return {"meaning": f"The GPU is busy for {percent(s3.solve().utilization)} of it.",
+    busy = percent(s3.solve().utilization)
+    return {"meaning": f"The GPU is busy for {busy} of the time.",
             "mistakes": {"That is one connection once its bytes flow.": stream,
                          "That is what the GPU asks for.": Q_("138 img/s"),
                          "It waited, and prepared nothing.": waiting.to("img/s")}}
@@ -63,7 +64,7 @@ def why_one():
 def why_eight():
     """What the share means, and what plausible mistakes predict."""
     eight, one = s3.solve(workers=8), 100 * s3.solve().utilization
-    return {"meaning": f"Eight workers bring {eight.throughput:.3g~P}.",
+    return {"meaning": f"Eight workers bring {cell(eight.throughput)}.",
             "mistakes": {"That is what one worker does for it.": Q_(one, "%"),
                          "Requests are under way side by side.": Q_(one / 8, "%")}}
 
