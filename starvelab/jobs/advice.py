@@ -301,12 +301,16 @@ def _option(
     return Option(workers, *throughputs_of(finding, period, at_most, at_least), bottleneck, condition)
 
 
-def _lighter(times: JobTimes, share: float, rest: float) -> JobTimes:
-    """Return the times with this share of the bytes, which `rest` of a worker's time follows."""
+def _lighter(times: JobTimes, share: float, rest: float, received: float) -> JobTimes:
+    """Return the times with this share of the bytes, which `rest` of a worker's time follows.
+
+    Of what the loop computes, so many milliseconds are `received` in.
+    """
     left = 1 - rest + rest * share
     return replace(
         times,
         receive=times.receive * share,
+        loop_compute=max(times.loop_compute - received * (1 - share), 0.0),
         pack=times.pack * share,
         compute=times.compute * left,
         wait=times.wait * left,
@@ -387,17 +391,17 @@ def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> t
         lever(
             f"uint8 instead of {kind}",
             "if the dataset gives one as fast as the other, and the model can take it",
-            lambda times: _lighter(times, share, rest),
+            lambda times: _lighter(times, share, rest, likely.receive),
             unknown=untimed,
-            at_most=lambda times: _lighter(times, share * (1 - 2 * ERROR), 1.0),
+            at_most=lambda times: _lighter(times, share * (1 - 2 * ERROR), 1.0, likely.receive),
         )
     if contents is not None and contents.objects >= MANY_OBJECTS:
         lever(
             PACKING,
             f"at most: if {contents.objects} objects are received as fast as one of their size",
-            lambda times: _lighter(times, 1 / contents.objects, rest),
+            lambda times: _lighter(times, 1 / contents.objects, rest, likely.receive),
             unknown=untimed,
-            at_most=lambda times: _lighter(times, 1 / contents.objects, 1.0),
+            at_most=lambda times: _lighter(times, 1 / contents.objects, 1.0, likely.receive),
         )
     name, later = "persistent_workers=True", [wait.m_as("ms") for wait in finding.first_waits[1:]]
     if later:

@@ -137,7 +137,7 @@ class Doctor:
         judged = self.handed_on.judged(recorder)
         found = judged.finding()
         if judged is not recorder:
-            return found
+            return replace(found, between=True)
         passed = float(sum(sum(column) for column in recorder.pairs()[:2]))
         return replace(found, loop_work=self.sampler.work(self.codes[recorder][0], passed))
 

@@ -116,6 +116,8 @@ class JobFinding(TableRepr):
         The system's numbers of the threads that went over the data; empty where it has none.
     elsewhere : bool
         Whether a thread fetched the batches that is none of the training loop: then its waits say nothing.
+    between : bool
+        Whether a thread receives the batches from the workers, and hands them on to the loop.
     asynchronous : bool
         Whether the loop may run ahead of a GPU that was not timed: then its waits say little.
     gpu : GpuUse or None
@@ -169,6 +171,7 @@ class JobFinding(TableRepr):
     contents: BatchContents | None = None
     threads: tuple[int, ...] = ()
     elsewhere: bool = False
+    between: bool = False
     asynchronous: bool = False
     gpu: GpuUse | None = None
     rank: int | None = None

@@ -23,7 +23,8 @@ from types import CodeType, FrameType
 from .usage import this_thread, wanted_core
 
 TRAINS = re.compile(r"step|train|forward|backward|loss|optim|model", re.IGNORECASE)  # in a function's name
-INTERVAL = 0.01  # seconds between two looks: a look takes some 20 microseconds
+INTERVAL, LOOK = 0.01, 0.001  # seconds between two looks, and of each: it computes for some 40 microseconds
+GOLDEN = 0.618  # its multiples, less whole numbers, are spread evenly
 TRAINING = tuple(f"/torch/{part}/" for part in ("nn", "optim", "autograd", "cuda", "distributed", "amp"))
 
 
@@ -74,15 +75,21 @@ class LoopSampler:
             looker.join()
 
     def _look(self, ended: threading.Event) -> None:
-        spent, loop, now = wanted_core(self.number), self.loop, time.perf_counter()
-        while not ended.wait(INTERVAL) and spent is not None:
-            before, was, since = spent, loop, now
-            spent, loop, now = wanted_core(self.number), self.loop, time.perf_counter()
-            if loop is None or loop is not was or spent is None:
+        # A look is short, so that what it sees computed is of the line that it finds at its end. It stands
+        # for all of the time since the last one, at whatever point of the loop that was.
+        looked, pause = time.perf_counter(), 0.0
+        while not ended.wait(INTERVAL * (0.5 + pause)):
+            pause = (pause + GOLDEN) % 1  # no multiple of what a batch takes, and no import beside a fork
+            spent, begun = wanted_core(self.number), time.perf_counter()
+            if ended.wait(LOOK):
+                return
+            wanted, loop, now = wanted_core(self.number), self.loop, time.perf_counter()
+            since, looked = now - looked, now
+            if loop is None or spent is None or wanted is None:
                 continue
             place = _place(sys._current_frames().get(self.thread), *loop)
             if place is not None:
-                self.computed[loop[0]][place] += min(spent - before, now - since)
+                self.computed[loop[0]][place] += since * min((wanted - spent) / (now - begun), 1.0)
 
     def work(self, code: CodeType, passed: float) -> tuple[LoopWork, ...]:
         """Return where the loop of that code computed, of so many seconds, most first."""

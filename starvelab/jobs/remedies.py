@@ -211,6 +211,8 @@ def _loop_work(finding: JobFinding, cores: float | None) -> Remedy | None:
     likely, slow, fast = (period / each for each in model.periods(workers))
     if finding.busy:  # the workers may get no core for it
         slow = min(slow, 1 - SAMPLED)
+    # Where other programs compute, what is moved may lose them as well: the ends need not stand in order.
+    slow, fast = min(slow, likely), max(fast, likely)
     return _moved(finding, line, workers, (slow, likely, fast)) if likely >= 1 + SLIGHT else None
 
 

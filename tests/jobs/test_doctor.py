@@ -199,6 +199,7 @@ def test_a_thread_between_loader_and_loop_is_not_the_loop(tmp_path, item, carrie
         assert doctor.run_script(path, []) == 0
     ((_, found),) = watched.results()
     assert found.verdict == verdict
+    assert found.between == (carrier is QUEUE)
     if verdict == "highly input-bound":
         assert found.host_wait == pytest.approx(0.67, abs=0.15)
     assert remedies_of(found) == ()  # without workers, a thread prepares beside the loop

@@ -71,6 +71,24 @@ def test_a_remedy_for_the_hand_over_looks_at_the_batch(holds, first, step):
         assert "uint8 instead of uint8" not in one.text
 
 
+def test_what_the_loop_computes_to_receive_a_batch_is_less_once_its_objects_are_packed():
+    # Of 50 ms the loop computes 45, and 30 of them to receive: 15 on one core and 20 of the step are left.
+    job = replace(found(**HANDED_OVER), contents=contents(113, "60 KB"), loop_cpu=0.9)
+    first, *_ = remedies_of(job, cores=1)
+    assert first.name == "packing"
+    assert first.gain[2] > 50 / 21
+
+
+def test_a_range_holds_what_is_likely_also_beside_other_programs():
+    job = found(workers=2, wait=0.0005, step=0.0295, cpu=0.9, ready=3, **QUICK)
+    job = replace(
+        job, loop_work=(LoopWork("train.py:12", 0.5, True),), loop_cpu=0.5, others_cpu=0.5, prepare_queued=0.3
+    )
+    assert job.busy
+    first, *_ = remedies_of(job, cores=2)
+    assert (first.name, sorted(first.gain)) == ("move", list(first.gain))
+
+
 def test_fewer_bytes_are_a_bound_that_what_follows_them_does_not_exceed():
     job = replace(found(**HANDED_OVER), contents=contents())
     first, *_ = remedies_of(job, cores=2)
