@@ -31,6 +31,7 @@ from functools import cached_property
 from hashlib import sha256
 from math import ceil, inf
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 from unittest.mock import patch
 
@@ -54,6 +55,7 @@ from starvelab.model.analysis import extrapolate_rate
 from starvelab.model.assumptions import COVERAGE
 from starvelab.model.catalogue import entry_at
 from starvelab.model.description import PARTS
+from starvelab.model.stages.busy_host import slowdown
 from starvelab.model.stages.single_node import SingleNodeInputs, SingleNodeModel, StepInputs
 from starvelab.model.step import Step
 from starvelab.units import Quantity
@@ -130,6 +132,12 @@ def launched(*, batch_size: int, first: Any, rate: Any = None, step: Any = None,
     return Q_(SingleNodeModel.cost(SingleNodeInputs("", None, made_of)).at(batch_size), "s")
 
 
+def on_a_busy_host(*, use: float, **steps: Any) -> Any:
+    """The time of a step at a share of the CPU in use, from its times at others."""
+    calm = geometric_mean(step.m_as("ms") / float(slowdown(float(at))) for at, step in steps.items())
+    return Q_(calm * float(slowdown(use)), "ms")
+
+
 def zipf_lengths(*, exponent: float, low: int, high: int) -> list[int]:
     """A thousand lengths of Zipf's law, each as likely; what lies outside of two ends counts as these."""
     lengths = np.arange(1, high)
@@ -179,6 +187,7 @@ RULES: dict[str, Callable[..., Any]] = {
         by_pixels,
         per_step,
         launched,
+        on_a_busy_host,
         zipf_lengths,
         even_lengths,
         of_one_worker,

@@ -50,6 +50,7 @@ class VirtualStorage:
     request_bandwidth: float = inf  # of one request [B/s]
     read_rate: float = inf  # of all of them [1/s]
     connections: float = inf
+    open: int = 1  # requests that each worker has open
 
     def busy(self, size: float) -> float:
         """Seconds in which it reads a sample, and none besides."""
@@ -57,9 +58,9 @@ class VirtualStorage:
 
     def takes(self, size: float) -> tuple[float, float]:
         """Seconds that it can serve no other sample, and that a worker waits longer than these."""
-        whole = self.busy(size) + size / self.request_bandwidth + self.latency
-        shared = max(self.busy(size), whole / self.connections)
-        return shared, whole - shared
+        alone = size / self.request_bandwidth + self.latency
+        shared = max(self.busy(size), (self.busy(size) + alone) / self.connections)
+        return shared, max(0.0, self.busy(size) + alone / self.open - shared)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import tempfile
 import time
 import zlib
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -99,9 +100,12 @@ class SamplePreparer(Preparer):
         transforms: Sequence[Transform],
         batch_size: int,
         storage: Callable[[int], None],
+        requests: int = 1,
     ) -> None:
         super().__init__(("read", *(transform.name for transform in transforms), "collate"), batch_size)
         self.samples, self.transforms, self.storage = samples, transforms, storage
+        self.requests = requests  # open at a time
+        self.fetched: dict[int, bytes] = {}  # by index, until they are asked for
         self.kept: dict[int, list[Sample]] = {}  # by rung
 
     def sample(self, index: int, rung: int, seconds: dict[str, float]) -> Sample:
@@ -112,8 +116,7 @@ class SamplePreparer(Preparer):
             value = self.kept[rung][index % len(self.kept[rung])]
         else:
             before = time.perf_counter()
-            value = self.samples.read(index)
-            self.storage(len(value))
+            value = self._fetch(index)
             seconds["read"] += time.perf_counter() - before
         for transform in self.transforms:
             if PARTS.index(transform.part) >= rung:
@@ -121,6 +124,22 @@ class SamplePreparer(Preparer):
                 value = self._apply(transform, value, index)
                 seconds[transform.name] += time.perf_counter() - before
         return value
+
+    def _read(self, index: int) -> bytes:
+        value = self.samples.read(index)
+        self.storage(len(value))
+        return value
+
+    def _fetch(self, index: int) -> bytes:
+        """Read a sample, and beside it as many of its batch's next as requests are open."""
+        if self.requests == 1:
+            return self._read(index)
+        if index not in self.fetched:
+            end = index - index % self.batch_size + self.batch_size
+            group = range(index, min(index + self.requests, end))
+            with ThreadPoolExecutor(len(group)) as threads:
+                self.fetched = dict(zip(group, threads.map(self._read, group), strict=True))
+        return self.fetched.pop(index)
 
     def _made(self, index: int, rung: int) -> Sample:
         """Return what is cached of a sample on a rung."""

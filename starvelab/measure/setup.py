@@ -26,6 +26,7 @@ from .devices import Device, StepDevice, StorageClock, VirtualAccelerator, Virtu
 from .samples import SamplePreparer, StoredSource
 from .transforms import Transform, photo_transforms
 
+MAX_OPEN = 64  # requests of a worker
 # Next to nothing, so that a loader which is measured alone shows all it can.
 NO_STEP = VirtualAccelerator(1e-6)
 
@@ -90,7 +91,8 @@ class Setup:
         """The part of it that works in one worker."""
         if isinstance(self.samples, DatasetSource):
             return DatasetPreparer(self.samples, self.batch_size)
-        return SamplePreparer(self.samples, self.transforms, self.batch_size, storage)
+        requests = 1 if self.storage is None else self.storage.open
+        return SamplePreparer(self.samples, self.transforms, self.batch_size, storage, requests)
 
     @cached_property
     def layout(self) -> Layout:
@@ -190,11 +192,14 @@ def _storage(pipeline: Description) -> VirtualStorage | None:
         return None
     if drive.cache is not None:
         _reject(drive.cache, bandwidth=None)
-    if drive.requests.open != 1:  # as each worker here reads one sample after the other
-        _reject(drive.requests, open=None)
     reads = pipeline.reads
     assert reads is not None  # there is a drive
-    hidden, limited = reads.open == inf, reads.served < pipeline.numbers["workers"]
+    hidden, limited = reads.open == inf, reads.served < pipeline.numbers["workers"] * reads.open
+    if not hidden and reads.open > MAX_OPEN:
+        raise InputError(
+            f"A worker of a run opens each of its requests in a thread, at most {MAX_OPEN} of them, got "
+            f"Requests(open={reads.open}). Pass fewer, or solve or simulate it."
+        )
     rate, each, brings = reads.request_rate, reads.request_bandwidth, reads.samples_per_request
     return VirtualStorage(
         bandwidth=float(reads.drives * reads.bandwidth),
@@ -203,7 +208,8 @@ def _storage(pipeline: Description) -> VirtualStorage | None:
         cached_fraction=float(reads.cached),
         request_bandwidth=inf if hidden or each is None else float(each),
         read_rate=inf if rate is None else float(reads.drives * rate * brings),
-        connections=float(reads.served) if limited else inf,
+        connections=float(reads.served) if limited and not hidden else inf,
+        open=1 if hidden else int(reads.open),
     )
 
 

@@ -71,6 +71,10 @@ class Cost:
         """That many batches, one after the other: several accelerators on one host's resource."""
         return Cost(tuple(Line(piece.fixed * count, piece.per_sample * count) for piece in self.pieces))
 
+    def over(self, count: Number) -> Cost:
+        """Its share where so many are under way at a time."""
+        return Cost(tuple(Line(piece.fixed / count, piece.per_sample / count) for piece in self.pieces))
+
 
 def maximum(values: Iterable[Number]) -> Number:
     """The largest of numbers, or of arrays element by element; fractions stay exact."""

@@ -159,9 +159,9 @@ class Description:
         return wait if np.ndim(wait) or wait > 0 else None
 
     def _reads(self, numbers: Mapping[str, Number]) -> DataInputs:
-        # Where a drive has no bandwidth its bytes take no time.
-        drive = {} if numbers["storage"] is not None else {"storage": inf}
-        reads = DataModel(self.assumptions).inputs({**numbers, **drive})
+        if numbers["storage"] is None:  # without a bandwidth bytes take no time
+            numbers = {**numbers, "storage": inf}
+        reads = DataModel(self.assumptions).inputs(numbers)
         assert reads is not None
         return reads
 
@@ -282,16 +282,14 @@ class Description:
 
     @cached_property
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        shapes = {}
-        for path in SWEEPABLE:
-            value: Unchecked = self
-            for name in path.split("."):
-                value = getattr(value, name) if isinstance(value, Description | Part) else None
-            if isinstance(value, Part):  # for which a plain value stands
-                value = getattr(value, first_field(type(value)))
-            if shape := shape_of(value):
-                shapes[path] = shape
-        return shapes
+        shapes = {"batch_size": shape_of(self.batch_size)}
+        for name in PARTS:
+            part = getattr(self, name)
+            if isinstance(part, Part):
+                shapes |= {PLAIN.get(p := f"{name}.{path}", p): s for path, s in part.shapes.items()}
+            else:  # what all workers supply, or nothing
+                shapes[name] = shape_of(part)
+        return {path: shape for path, shape in shapes.items() if shape}
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -37,22 +37,27 @@ class Part:
     def __post_init__(self) -> None:
         numbers: dict[str, Number] = {}
         named: dict[str, Number] = {}
+        shapes: dict[str, tuple[int, ...]] = {}
         for name, default, meaning in _fields(type(self)):
             value = numbers[name] = getattr(self, name)
             if meaning is not None:
                 if value is not default:
                     kept, numbers[name] = self._read(name, value, meaning)
                     object.__setattr__(self, name, kept)
+                    if meaning.sweepable and (shape := shape_of(kept)):
+                        shapes[name] = shape
                 named[meaning.stage or name] = numbers[name]
             elif isinstance(value, Part):
                 named |= value.named
-        object.__setattr__(self, "numbers", numbers)
-        object.__setattr__(self, "named", named)
+                shapes |= {f"{name}.{path}": shape for path, shape in value.shapes.items()}
+        self.__dict__.update(numbers=numbers, named=named, shapes=shapes)
 
     # Each field in base units, by its name, and by what the stages of the model call it, with those of the
     # values in it. What has no unit stays as it is.
     numbers: ClassVar[Mapping[str, Number]]
     named: ClassVar[Mapping[str, Number]]
+    # Of the fields that are arrays, by their path in it.
+    shapes: ClassVar[Mapping[str, tuple[int, ...]]]
 
     def _read(self, name: str, value: Unchecked, meaning: Meaning) -> tuple[Unchecked, Number]:
         """A field as it is kept, and in base units."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import reduce
+from itertools import chain
 from operator import add
 from typing import Any, TypeVar
 
@@ -35,7 +36,11 @@ _T = TypeVar("_T")
 
 def resolve(numbers: Mapping[str, Number], assumptions: Assumptions) -> dict[str, Inputs]:
     """The inputs of every stage that these fields of a pipeline describe, by its name."""
-    found = {name: stage(assumptions).inputs(numbers) for name, stage in _STAGES.items()}
+    found = {
+        name: stage(assumptions).inputs(numbers)
+        for name, stage in _STAGES.items()
+        if numbers[stage.NEEDS] is not None
+    }
     if numbers["host_busy"] is not None:
         model = found[SingleNodeModel.NAME]
         host = busy_host(numbers["host_busy"], found[TransformationModel.NAME], numbers["accelerators"])
@@ -89,14 +94,15 @@ def solve(
     if calm.host is not None:
         beside = _beside(numbers, inputs, calm, calm.host, overlap=overlap, in_flight=in_flight, alone=alone)
         inputs = {**inputs, SingleNodeModel.NAME: beside}
-    stages = {name: _shaped(cost.at(batch), shape) for name, cost in costs(inputs, accelerators).items()}
+    taken = costs(inputs, accelerators)
+    stages = {name: _shaped(cost.at(batch), shape) for name, cost in taken.items()}
     resources = by_resource(stages)
     # While it waits for a copy, for the loop or for a launch, the accelerator is taken, but does not work.
     model = inputs[SingleNodeModel.NAME]
     assert isinstance(model, SingleNodeInputs)
     waits = sum(time for name, time in stages.items() if not _STAGES[name].BUSY)
     own = resources[ACCELERATOR.name] - waits - launch_wait(model, batch)
-    step = _step(resources, numbers, overlap=overlap, in_flight=in_flight, alone=alone)
+    step = _step(resources, taken, numbers, overlap=overlap, in_flight=in_flight, alone=alone)
     # Rounding must not turn a tie into a bottleneck: favor earlier resources by a part in 10^12.
     favor = 1 + 1e-12 * np.arange(len(resources), 0, -1)
     ranked = [time * factor for time, factor in zip(resources.values(), favor, strict=True)]
@@ -132,12 +138,43 @@ def solve(
     )
 
 
+def round_trips(
+    stages: Mapping[str, Cost], numbers: Mapping[str, Number], *, in_flight: float, alone: bool
+) -> dict[str, Cost]:
+    """What a step takes at least where few steps or batches may be under way, by what is waited for."""
+    resources, found = by_resource(stages), {}
+    loop = [resources[LOOP.name]] if LOOP.name in resources else []
+    if alone or loop or DECODER.name in resources:
+        # One thread does what stands in front of the copy, and waits for a step that is too far behind.
+        thread = [*loop, *([resources[CPU.name]] if alone else [])]
+        beside = (resources[name].pieces for name in (LINK.name, DECODER.name) if name in resources)
+        behind = tuple(chain.from_iterable(beside))
+        whole = reduce(add, [*thread, *([Cost(behind)] if behind else []), resources[ACCELERATOR.name]])
+        trip = whole.over(in_flight)
+        name = LOOP.name if loop else CPU.name if alone else DECODER.name
+        found[name] = Cost((*trip.pieces, *reduce(add, thread).pieces)) if thread else trip
+    if not alone and (loop or numbers["prefetch"] == 1):
+        # A batch is ordered when the loop has received one of the same worker.
+        count = 1 if numbers["cpu_throughput"] is not None else numbers["workers"]
+        ahead = [resources[STORAGE.name]] if STORAGE.name in resources and numbers["read_ahead"] else []
+        order = reduce(add, [resources[CPU.name], *(cost.over(count) for cost in (*ahead, *loop))])
+        found[CPU.name] = order.over(numbers["prefetch"])
+    return found
+
+
 def _step(
-    resources: Mapping[str, Number], numbers: Mapping[str, Number], *, overlap: bool, **limits: Any
+    times: Mapping[str, Number],
+    stages: Mapping[str, Cost],
+    numbers: Mapping[str, Number],
+    *,
+    overlap: bool,
+    **limits: Any,
 ) -> Number:
-    """What a step takes of these times of its resources [s]."""
-    step = reduce(np.maximum if overlap else np.add, resources.values())
-    return _waiting(step, resources, numbers, **limits) if overlap else step
+    """What a step takes of these times of its resources and costs of its stages [s]."""
+    if not overlap:
+        return reduce(np.add, times.values())
+    trips = (cost.at(numbers["batch_size"]) for cost in round_trips(stages, numbers, **limits).values())
+    return reduce(np.maximum, [*times.values(), *trips])
 
 
 def _beside(
@@ -160,35 +197,10 @@ def _beside(
         middle = (low + high) / 2
         taken = costs({**inputs, SingleNodeModel.NAME: alone.launched(middle)}, accelerators)
         resources = by_resource({name: cost.at(batch) for name, cost in taken.items()})
-        step = _step(resources, numbers, overlap=overlap, **limits)
+        step = _step(resources, taken, numbers, overlap=overlap, **limits)
         longer = slowdown(host.use(batch, step)) > middle
         low, high = np.where(longer, middle, low), np.where(longer, high, middle)
     return alone.launched(high[()])
-
-
-def _waiting(
-    step: Number,
-    resources: Mapping[str, Number],
-    numbers: Mapping[str, Number],
-    *,
-    in_flight: float,
-    alone: bool,
-) -> Number:
-    """The step where parts that would overlap wait, since few steps or batches may be under way."""
-    loop = resources.get(LOOP.name, 0.0)
-    if alone or LOOP.name in resources or DECODER.name in resources:
-        # One thread does what stands in front of the copy, and waits for a step that is too far behind.
-        thread = loop + (resources[CPU.name] if alone else 0.0)
-        behind = np.maximum(resources.get(LINK.name, 0.0), resources.get(DECODER.name, 0.0))
-        step = np.maximum(
-            step, np.maximum(thread, (thread + behind + resources[ACCELERATOR.name]) / in_flight)
-        )
-    if not alone and (LOOP.name in resources or numbers["prefetch"] == 1):
-        # A batch is ordered when the loop has received one of the same worker.
-        count = 1 if numbers["cpu_throughput"] is not None else numbers["workers"]
-        ahead = resources.get(STORAGE.name, 0.0) if numbers["read_ahead"] else 0.0
-        step = np.maximum(step, (resources[CPU.name] + (ahead + loop) / count) / numbers["prefetch"])
-    return step
 
 
 def _cause(model: SingleNodeInputs, stages: Mapping[str, Number], batch: Number) -> Number:

@@ -118,7 +118,10 @@ REJECTED = [
         lambda: prepared(hardware=Accelerator(rate="30 ms", count=2)),
         "A run cannot have Accelerator(count=2): solve or simulate it. Leave count out of the Accelerator.",
     ),
-    (lambda: prepared(storage=Drive("1 GB/s", requests=Requests(open=9))), "Requests(open=9)"),
+    (
+        lambda: prepared(storage=Drive("1 GB/s", requests=Requests(open=65))),
+        "at most 64 of them, got Requests(open=65). Pass fewer, or solve or simulate it.",
+    ),
     (lambda: prepared(storage=Drive("1 GB/s", cache=Cache(0.5, "9 GB/s"))), "cannot have Cache(bandwidth="),
     (
         lambda: prepared(dataset=Samples(size="100 KB")),

@@ -94,10 +94,11 @@ def test_an_object_store_of_a_run_has_its_latency_and_as_many_connections_as_are
     store = Pipeline(
         dataset=tiny, storage=Storage.S3_connection, hardware="1 ms", workers=8, assumptions=PUBLISHED
     )
-    for most, connections in ((None, inf), (8, inf), (4, 4)):
-        opened = setup_of(store.replace({"storage.requests.at_most": most})).storage
+    for most, each, connections in ((None, 1, inf), (8, 1, inf), (4, 1, 4), (8, 2, 8)):
+        requests = {"storage.requests.at_most": most, "storage.requests.open": each}
+        opened = setup_of(store.replace(requests)).storage
         assert opened == VirtualStorage(
-            12.5e9, 0.1, request_bandwidth=85e6, read_rate=5500, connections=connections
+            12.5e9, 0.1, request_bandwidth=85e6, read_rate=5500, connections=connections, open=each
         )
     packed = setup_of(store.replace({"storage.requests.samples": 4})).storage
     assert (packed.latency, packed.read_rate) == (0.025, 22_000)
@@ -111,8 +112,13 @@ def test_an_object_store_of_a_run_has_its_latency_and_as_many_connections_as_are
 @pytest.mark.usefixtures("nothing_stays")
 @pytest.mark.parametrize(
     ("changes", "rate"),
-    [({}, 40), ({"storage.requests.at_most": 1}, 10)],
-    ids=["each worker its own", "one request at a time"],
+    [
+        ({}, 40),
+        ({"storage.requests.at_most": 1}, 10),
+        ({"storage.requests.open": 4}, 160),
+        ({"storage.requests.open": 4, "storage.requests.at_most": 8}, 80),
+    ],
+    ids=["each worker its own", "one at a time", "four of each worker", "eight of all"],
 )
 def test_a_run_in_front_of_an_object_store_is_as_fast_as_its_requests(tiny, changes, rate):
     far = Pipeline(

@@ -67,6 +67,8 @@ COPIED, IN_TURN = (EIGHT.replace(link=VirtualLink(2e08, overlapped=beside)) for 
         (EIGHT.replace(storage=VirtualStorage(2e07)), IDLE, (32 * 114.66 / 20,)),
         # A latency keeps a worker and no core, 32 x (8 + 2) / 2; the bytes take next to nothing.
         (PIPE.replace(storage=VirtualStorage(1e14, latency=0.002)), WORK, (160,)),
+        # Four requests at a time wait side by side: 32 x (8 + 2 / 4) / 2.
+        (PIPE.replace(storage=VirtualStorage(1e14, latency=0.002, open=4)), WORK, (136,)),
         # A copy beside the step counts if it is the longer one; in turn it adds to the step.
         (COPIED, IDLE, (COPY, 64 / COPY, 0)),
         (IN_TURN, IDLE, (COPY + 64,)),

@@ -107,6 +107,8 @@ def test_of_a_larger_image_the_decoding_goes_with_its_bytes():
     # Both sizes that sources give for ImageNet are its own.
     assert of_a_sample(RESNET.replace({"dataset.size": "111 KB"})) == of_a_sample(RESNET)
     assert RESNET.solve({"dataset.size": "111 KB"}).note == ""
+    # A hundredth more is not called another size.
+    assert RESNET.solve({"dataset.size": "115 KB"}).note == ""
     changed = RESNET.replace(dataset=Datasets.ImageNet.replace(sample_size="5 MB"))
     assert of_a_sample(changed) == pytest.approx(expected, rel=1e-3)
 

@@ -9,7 +9,7 @@ from ...errors import InputError, MissingValueError
 from ...tables import TableRepr, cell, percent
 from ...units import Q_, Number, Quantity, Unchecked, positive, positive_int
 from ..description import Description
-from ..resources import ACCELERATOR, CPU, DECODER, LINK, STORAGE
+from ..resources import ACCELERATOR, CPU, DECODER, LINK, LOOP, STORAGE
 from ..stages.data import hit_share
 from ..step import Step
 from ._point import one_host, one_point
@@ -193,7 +193,10 @@ def _boundary(pipeline: Description, step: Step, steps: float, start_up: float) 
     Workers that read themselves have the read in ``T``, and begin with it: then ``b`` is ``start_up``, and
     the third row is ``start_up + n r + T - r``.
 
-    A decoder behind the link adds to what the first batch passes, and a row like that of the link.
+    A decoder behind the link adds to what the first batch passes, and a row like that of the link. So does
+    what the loop's own thread takes for a batch, ``l``; with ``k`` steps in flight::
+
+        b + T + k l + (n - k) max(l, (l + c + s) / k)
 
     The batches of a round are there together, and the loop receives them one step after another: of ``k`` in
     the last round that is ``c + s + (k - 2) max(s, c)``, and nothing of a single one.
@@ -206,6 +209,7 @@ def _boundary(pipeline: Description, step: Step, steps: float, start_up: float) 
     seconds = {name: float(time.m_as("s")) for name, time in step.resource_times.items()}
     own, cpu = seconds[ACCELERATOR.name], seconds[CPU.name]
     read = seconds.get(STORAGE.name, 0.0)
+    loop = seconds.get(LOOP.name, 0.0)
     copy, decode = seconds.get(LINK.name, 0.0), seconds.get(DECODER.name, 0.0)
     together = pipeline.numbers["cpu_throughput"] is not None or pipeline.numbers["loader"] == "pool"
     workers = 1.0 if together else max(1.0, float(pipeline.numbers["workers"] / step.accelerators))
@@ -218,19 +222,24 @@ def _boundary(pipeline: Description, step: Step, steps: float, start_up: float) 
     rounds = ceil(steps / workers - 1e-9)
     last = steps - (rounds - 1) * workers
     receiving = copy + decode + own + (last - 2) * max(own, copy, decode) if last >= 2 else 0.0
+    receiving = max(loop + receiving, last * loop) if loop else receiving
     if pipeline.workers_read:
         begins = start_up
         reads = start_up + (steps - 1) * read + batch
     else:
         begins, more = max(start_up, read), steps - workers * pipeline.numbers["prefetch"]
         reads = max(steps * read, begins + batch + more * read if more > 0 else 0.0) + batch
-    through = begins + batch + copy + decode + own
+    through = begins + batch + loop + copy + decode + own
+    # Only so many steps are under way: the first of them wait for none.
+    free = min(pipeline.hardware.in_flight, steps)
+    trip = (loop + max(copy, decode) + own) / free
     takes = (
         steps * own + max(0.0, through - 2 * own),
         begins + rounds * batch + receiving,
         reads,
         steps * copy + max(0.0, through - 2 * copy),
         steps * decode + max(0.0, through - 2 * decode),
+        begins + batch + free * loop + (steps - free) * max(loop, trip) if loop else 0.0,
     )
     return max(takes) - steps * float(step.step_time.m_as("s"))
 

@@ -208,7 +208,10 @@ def _fed(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
     found = None if sorted_by_length(pipeline) else crossover(pipeline)
     later = _spare(pipeline, step, of)
     if found is not None and found.starves_from is not None and found.starves_from > pipeline.batch_size:
-        later = f"From batch {found.starves_from} on {LABELS[found.resource]} would bind."
+        then = f"{LABELS[found.resource]} would bind"
+        if pipeline.solve(batch_size=found.starves_from).bottleneck == ACCELERATOR.name:
+            then = "parts of a step would wait for each other"
+        later = f"From batch {found.starves_from} on {then}."
     return evidence, idle, cause, later
 
 

@@ -29,7 +29,7 @@ from ...units import (
 from ..cost import Cost, exceeds
 from ..description import Description
 from ..resources import ACCELERATOR, LABELS, LOOP, RESOURCES, capitalized
-from ..solver import by_resource, costs
+from ..solver import by_resource, costs, round_trips
 from ..stages import STAGES, DataModel, SingleNodeModel, TransferModel, TransformationModel
 from ..stages.single_node import SingleNodeInputs, launch_wait
 from ..stages.transformation import TransformationInputs
@@ -46,8 +46,8 @@ class Crossover:
 
     `batch` is None if the accelerator is starved at every batch size, or at none. Up to `last_fed` it binds:
     0 if it never does, None if it always does. `starves_from` is the first batch that starves it, as a tie
-    starves nobody; there `resource` takes over, "" if none does. `infeasible_reason` says why that batch
-    cannot run; "" where it can.
+    starves nobody; there `resource` takes over, or is waited for in turns; "" if none does.
+    `infeasible_reason` says why that batch cannot run; "" where it can.
     """
 
     batch: Fraction | None
@@ -96,13 +96,18 @@ def crossover(pipeline: Description, *, resource: str | None = None) -> Crossove
     one_point(pipeline, "crossover", whatever=("batch_size",))
     overlapping(pipeline, "crossover")
     one_cost(pipeline, "crossover")
-    supplies = pipeline.resource_costs(exact=True)
+    stages = pipeline.costs(exact=True)
+    supplies = by_resource(stages)
     own = supplies.pop(ACCELERATOR.name)
     if resource is not None:
         if resource not in supplies:
             there = ", ".join(supplies)
             raise UnknownNameError(f"The pipeline does not model {resource!r}. There is: {there}.")
         supplies = {resource: supplies[resource]}
+    else:
+        trips = round_trips(stages, pipeline.numbers, in_flight=pipeline.hardware.in_flight, alone=False)
+        for name, trip in trips.items():
+            supplies[name] = Cost((*supplies[name].pieces, *trip.pieces))
     starving = {
         name: batch for name, cost in supplies.items() if (batch := starves_from(cost, own)) is not None
     }
@@ -373,12 +378,13 @@ def _obstacles(pipeline: Description, workers: int | None, rate: float) -> list[
         ("link", TransferModel, "Copying", "the link gives", numbers["transferred"]),
     ):
         named = hardware if numbers[field] is None else numbers[field]
+        if named is None:
+            continue
         try:  # a copy takes as long beside the steps as between them
             inputs = stage(pipeline.assumptions).inputs({**numbers, field: named, "copy_overlaps": True})
         except MissingValueError:  # what the catalogue does not know is no obstacle
             continue
-        if inputs is None:
-            continue
+        assert inputs is not None  # as each stage has what it needs
         taken = costs({stage.NAME: inputs}, count)[stage.NAME].limit
         if exceeds(taken * rate, 1):
             wanted, supply = spoken_bandwidths(

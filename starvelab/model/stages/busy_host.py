@@ -15,7 +15,7 @@ from .transformation import TransformationInputs, TransformationModel
 
 @cache
 def busy_launches() -> dict[str, Fact]:
-    """The two constants of `slowdown`, which are fitted on every other point of a published curve."""
+    """The two constants of `slowdown`, fitted on every other reading of a published curve."""
     return {name: Fact(**row) for name, row in read_data("rates")["busy_host"].items()}
 
 

@@ -85,6 +85,7 @@ class DataModel(StageModel[DataInputs]):
 
     NAME: ClassVar[str] = "read"
     RESOURCE: ClassVar[Resource] = STORAGE
+    NEEDS: ClassVar[str] = "storage"
 
     def solve(
         self,
@@ -132,7 +133,7 @@ class DataModel(StageModel[DataInputs]):
         self,
         *,
         stored: Number,
-        storage: Entry | Number | None,
+        storage: Entry | Number,
         drives: Number = 1,
         latency: Number | None = None,
         samples_per_request: Number | None = None,
@@ -141,10 +142,8 @@ class DataModel(StageModel[DataInputs]):
         cached_fraction: Number | None = None,
         cache_bandwidth: Number | None = None,
         cpu_throughput: SupplyRate | None = None,
-    ) -> DataInputs | None:
-        """The formula's numbers from the fields of a pipeline; None where it names no storage."""
-        if storage is None:
-            return None
+    ) -> DataInputs:
+        """The formula's numbers from the fields of a pipeline."""
         known, together = open_requests, inf
         if open_requests is None:
             given = latency is not None or connections is not None
@@ -159,7 +158,9 @@ class DataModel(StageModel[DataInputs]):
             rate, each = storage.number("request_rate"), storage.number("request_bandwidth")
             of_file = storage.number("requests_per_file", 1)
             alone, queued, rate = of_file * alone, of_file * queued, None if rate is None else rate / of_file
-            storage = positive(storage_bandwidth(storage=storage), "B/s", "storage bandwidth")
+            storage = storage.number(_FIELDS.get(storage.kind, "")) or positive(
+                storage_bandwidth(storage=storage), "B/s", "storage bandwidth"
+            )
         if cpu_throughput is not None and known is not None:
             together = known
         limits = (None if served is None else served * drives, connections, together)

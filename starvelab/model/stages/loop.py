@@ -63,8 +63,9 @@ class HostLoopModel(GivenTimeModel):
 
     NAME: ClassVar[str] = "host time"
     RESOURCE: ClassVar[Resource] = ACCELERATOR
+    NEEDS: ClassVar[str] = "host_time"
     BUSY: ClassVar[bool] = False
 
-    def resolve(self, *, host_time: Number | None) -> Seconds | None:
+    def resolve(self, *, host_time: Number) -> Seconds:
         """The formula's numbers from the fields of a pipeline."""
-        return None if host_time is None else Seconds(step=host_time)
+        return Seconds(step=host_time)

@@ -25,12 +25,14 @@ class StageModel(Generic[InputsT]):
     """A stage: the resource that it runs on, and what a batch costs it.
 
     A subclass has two methods besides `solve`. ``resolve(*, ...)`` takes fields of a pipeline by their names
-    (quantities already as numbers in base units) and returns its `Inputs`, or None where the pipeline does
-    not model this stage. ``cost(inputs)`` is the formula.
+    (quantities already as numbers in base units) and returns its `Inputs`, or None where more than one of
+    them says that the pipeline does not model this stage. ``cost(inputs)`` is the formula.
     """
 
     NAME: ClassVar[str]
     RESOURCE: ClassVar[Resource]
+    # The field without which a pipeline does not model this stage; one that each has, where it always does.
+    NEEDS: ClassVar[str] = "batch_size"
     # False where the resource is taken meanwhile, but waits.
     BUSY: ClassVar[bool] = True
 
@@ -81,10 +83,11 @@ class DecoderModel(GivenTimeModel):
 
     NAME: ClassVar[str] = "decode"
     RESOURCE: ClassVar[Resource] = DECODER
+    NEEDS: ClassVar[str] = "decoder_time"
 
-    def resolve(self, *, decoder_time: Number | None, decoders: Number | None = None) -> Seconds | None:
+    def resolve(self, *, decoder_time: Number, decoders: Number | None = None) -> Seconds:
         """The formula's numbers from the fields of a pipeline."""
-        return None if decoder_time is None else Seconds(sample=decoder_time / (decoders or 1))
+        return Seconds(sample=decoder_time / (decoders or 1))
 
 
 @dataclass(frozen=True)
@@ -93,10 +96,11 @@ class DeviceInputModel(GivenTimeModel):
 
     NAME: ClassVar[str] = "input on device"
     RESOURCE: ClassVar[Resource] = ACCELERATOR
+    NEEDS: ClassVar[str] = "device_time"
 
-    def resolve(self, *, device_time: Number | None) -> Seconds | None:
+    def resolve(self, *, device_time: Number) -> Seconds:
         """The formula's numbers from the fields of a pipeline."""
-        return None if device_time is None else Seconds(sample=device_time)
+        return Seconds(sample=device_time)
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,8 @@ class StepOverheadModel(GivenTimeModel):
 
     NAME: ClassVar[str] = "step overhead"
     RESOURCE: ClassVar[Resource] = ACCELERATOR
+    NEEDS: ClassVar[str] = "step_overhead"
 
-    def resolve(self, *, step_overhead: Number | None) -> Seconds | None:
+    def resolve(self, *, step_overhead: Number) -> Seconds:
         """The formula's numbers from the fields of a pipeline."""
-        return None if step_overhead is None else Seconds(step=step_overhead)
+        return Seconds(step=step_overhead)

@@ -59,6 +59,7 @@ class TransferModel(StageModel[TransferInputs]):
 
     NAME: ClassVar[str] = "copy"
     RESOURCE: ClassVar[Resource] = LINK
+    NEEDS: ClassVar[str] = "link"
     OVERLAPS: ClassVar[bool] = True
 
     def solve(
@@ -95,10 +96,10 @@ class TransferModel(StageModel[TransferInputs]):
         return TransferResult(Q_(seconds * 1e3, "ms"), bandwidth)
 
     def resolve(
-        self, *, transferred: Number, link: Entry | Number | None, pinned: bool, copy_overlaps: bool
+        self, *, transferred: Number, link: Entry | Number, pinned: bool, copy_overlaps: bool
     ) -> TransferInputs | None:
-        """The formula's numbers from the fields of a pipeline; None without a link, or for another copy."""
-        if link is None or copy_overlaps is not self.OVERLAPS:
+        """The formula's numbers from the fields of a pipeline; None for another copy."""
+        if copy_overlaps is not self.OVERLAPS:
             return None
         if isinstance(link, Entry):
             found = link_bandwidth(link, pinned=pinned, rate=self.assumptions.link_rate)

@@ -105,6 +105,17 @@ def test_an_epoch_takes_as_long_as_batch_by_batch(batches, pipeline, ahead):
         assert predicted == pytest.approx(simulated)
 
 
+@pytest.mark.parametrize("loop", ["5 ms", "25 ms"])
+@pytest.mark.parametrize(("batches", "pipeline"), [*timed()][::5])
+def test_the_loops_own_time_is_part_of_an_epoch(batches, pipeline, loop):
+    pipeline = pipeline.replace({"workers.handover.loop": loop})
+    found = pipeline.epochs(samples=batches)
+    run = pipeline.simulate(batches=4 * batches, replicas=1, warm_up=0, epoch_batches=batches)
+    ends = run.trace().step_end
+    simulated, predicted = (ends[-1] - ends[2 * batches - 1]) / 2, (found.time(2) - found.time(1)).m_as("ms")
+    assert 0.97 * simulated <= predicted <= simulated * (1 + 1e-9)
+
+
 def test_workers_that_are_kept_start_once():
     kept, anew = (
         PREPARED.replace({"workers.start_up": "2 s", "workers.persistent": kept}).epochs(samples=100_000)

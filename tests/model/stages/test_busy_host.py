@@ -26,9 +26,10 @@ def ms(step):
 
 def test_launching_slows_as_the_cpu_fills_and_faster_near_the_end():
     assert slowdown(0) == 1
-    assert slowdown(np.array([0.5273, 0.9917])) == pytest.approx(1 + 0.377 * np.array([0.5273, 0.9917]) ** 5)
+    use = np.array([0.5273, 0.9917])
+    assert slowdown(use) == pytest.approx(1 + 0.396 * use**10.5)
     # The published medians: 4.1, 3.7, 3.6 and 2.9 batches/s.
-    rates = 4.13 / slowdown(np.array([0.527, 0.765, 0.906, 0.992]))
+    rates = 4.01 / slowdown(np.array([0.527, 0.765, 0.906, 0.992]))
     assert rates == pytest.approx([4.1, 3.7, 3.6, 2.9], rel=0.07)
 
 
@@ -40,8 +41,8 @@ def test_a_step_that_launches_set_has_the_length_at_which_the_workers_are_as_bus
     assert ms(step) == pytest.approx(ms(CALM.solve()) * slowdown(use), rel=1e-6)
     assert ms(BUSY.solve({"hardware.host.busy": 0.0}, workers="1 GB/s")) == pytest.approx(ms(CALM.solve()))
     full = BUSY.solve({"hardware.host.busy": 1.0})
-    assert ms(full) == pytest.approx(ms(CALM.solve()) * 1.377)
-    assert full.utilization == pytest.approx(CALM.solve().utilization / 1.377)
+    assert ms(full) == pytest.approx(ms(CALM.solve()) * 1.396)
+    assert full.utilization == pytest.approx(CALM.solve().utilization / 1.396)
 
 
 def test_nothing_changes_where_no_launch_is_waited_for_or_a_pipeline_says_nothing_of_its_host():
@@ -60,11 +61,11 @@ def test_a_sweep_is_solved_like_each_of_its_points_and_simulated_alike():
 
 
 def test_one_worker_fewer_can_be_faster_and_is_advised_where_it_was_tried():
-    crowded = CALM.replace({"hardware.host.busy": 0.3}, workers=24)
+    crowded = CALM.replace({"hardware.host.busy": 0.5}, workers=24)
     assert ms(crowded.solve(workers=5)) < ms(crowded.solve(workers=23)) <= ms(crowded.solve())
     said = (
-        "The CPU is 74 % in use, which slows launching: on a calm host a step would take 24.99 ms. With 5 "
-        "workers instead of 24 a step would take 25.66 ms instead of 27.14 ms: launching slows as the CPU "
+        "The CPU is 92 % in use, which slows launching: on a calm host a step would take 24.99 ms. With 5 "
+        "workers instead of 24 a step would take 25.79 ms instead of 28.95 ms: launching slows as the CPU "
         "fills."
     )
     assert crowded.explain().endswith(said)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from starvelab import Handover, InputError, Pipeline, Samples
+from starvelab import Accelerator, Handover, InputError, Pipeline, Samples, Workers
 from starvelab.model.scaling import loader_kinds
 from tests.rejected import message
 
@@ -115,6 +115,26 @@ SAID = {
 def test_the_loop_is_named_and_only_what_was_tried_is_advised(case):
     pipeline, expected = SAID[case]
     assert pipeline.explain() == expected
+
+
+def test_a_crossover_is_where_the_accelerator_begins_to_wait_for_round_trips():
+    # A batch of b takes 10 + 0.1 b ms of the accelerator, 8 ms of the loop, and 0.15 b ms of the link.
+    tight = Pipeline(
+        hardware=Accelerator(rate="10000 img/s", step_overhead="10 ms"),
+        dataset=Samples(cpu_time="0.1 ms", transfer="150 KB"),
+        workers=Workers(8, handover=Handover(loop="8 ms")),
+        link="1 GB/s",
+    )
+    found = tight.crossover()
+    # Two steps in flight: (8 + 0.15 b + 10 + 0.1 b) / 2 ms.
+    assert (found.batch, found.resource) == (40, "loop")
+    assert tight.crossover(resource="link").batch == 200
+    stalls = [tight.solve(batch_size=batch).stall for batch in (40, 41)]
+    assert stalls == pytest.approx([0, 0.0018], abs=1e-4)
+    said = tight.replace(batch_size=10).explain()
+    assert said.endswith("From batch 41 on parts of a step would wait for each other.")
+    assert tight.crossover() != tight.replace({"hardware.in_flight": 3}).crossover()
+    assert tight.replace({"hardware.in_flight": 1}).crossover().starves_from == 1
 
 
 def test_workers_that_keep_up_do_not_make_the_loop_faster():
