@@ -35,8 +35,8 @@ ESSAY = """# %% [markdown]
 
 # %% [markdown]
 # ## Take"""
-# They need the index, a day, and a measurement that nobody has predicted.
-NOT_HERE = {"Update the pinned versions", "Make a release", "Add a published measurement"}
+# They need the index, and a day.
+NOT_HERE = {"Update the pinned versions", "Make a release"}
 
 
 def recipes() -> dict[str, str]:
@@ -116,6 +116,10 @@ def write_notebook(root: Path, assignment: str, name: str) -> None:
         change(ledger / "master-the-loader.toml", ledger / f"{assignment}.toml", accounts)
 
 
+def _one_more(number: re.Match[str]) -> str:
+    return str(int(number[0]) + 1)
+
+
 FOLLOWED = {title: recipe for title, recipe in recipes().items() if title not in NOT_HERE}
 
 
@@ -136,6 +140,9 @@ def checkout(tmp_path_factory) -> Path:
         if title == "Update the prices":
             prices = root / "starvelab/model/data/prices.toml"
             change(prices, prices, lambda text: text.replace("2026-11-01", "2026-11-02", 1))
+        elif title == "Add a published measurement":
+            kind = root / "tests/golden/published/one-accelerator.toml"
+            change(kind, kind, lambda text: re.sub(r"(?<=^collected = )\d+", _one_more, text, count=1))
         elif title == "Add a notebook":
             write_notebook(root, "master-the-loader", "04_once_more")
         elif title == "Add an assignment":
