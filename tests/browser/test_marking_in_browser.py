@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from lab_in_browser import ACTION_SECONDS
+from lab_in_browser import ACTION_SECONDS, serious
 from playwright.sync_api import expect
 
 from starvelab_grader.marking.server import MarkingServer
@@ -117,6 +117,7 @@ def test_a_class_is_marked_by_keyboard_alone(browser, tmp_path, monkeypatch):
         assert essays.grade(order[1])[1] == 4
 
         assert page.title() == "Marking lab", "no script of a student has run"
+        assert serious(page) == []
         # The same answer stands beside; names come on demand; what was typed is saved when the page goes.
         page.keyboard.press("n")
         expect(page.locator("#all")).to_contain_text("Ada Smith (ada)")

@@ -34,6 +34,8 @@ MAX_OUTPUTS = 100  # of a cell
 # From the root, or from the home folder; not what is a part of a word, an address or a fraction.
 PATH = re.compile(r"(?<![\w/:.~-])~?/(?:[\w.+@-]+/)+([\w.+@-]+)")
 COLOR = re.compile(r"(\x1b\[[\d;]*m)")
+# A picture, and the text right after it, such as its caption: the tags of figures are left out.
+FIGURE = re.compile(r'<img(?: alt="([^"]*)")?\s*/?>([^<]*)')
 VIEWPORT = '<meta name="viewport" content="width=device-width, initial-scale=1">'
 # What formgrader tells its page of a student.
 NAMES = ("student", "first_name", "last_name", "notebook_path")
@@ -127,7 +129,14 @@ class HarmlessHTML(SanitizeHTML):
     def sanitize_html_tags(self, html_str: str) -> str:
         """HTML in which nothing runs."""
         clean = super().sanitize_html_tags(html_str)
-        return re.sub(r'<img(?: alt="([^"]*)")?\s*/?>', r'<span class="figure">Figure: \1</span>', clean)
+        return FIGURE.sub(_in_words, clean)
+
+
+def _in_words(figure: re.Match[str]) -> str:
+    """Return the alternative text of a picture, and what follows it unless that is said already."""
+    text, following = figure[1] or "", figure[2]
+    said = following.strip() in text
+    return f'<span class="figure">Figure: {text}</span>{"" if said else following}'
 
 
 class ReadableHeader(CSSHTMLHeaderPreprocessor):
@@ -145,6 +154,6 @@ class ReadableHeader(CSSHTMLHeaderPreprocessor):
         return nb, resources
 
 
-def harmless_html(config: Config) -> Callable[[str], str]:
+def harmless_html(config: Config, render: Callable[[str], str] = markdown2html) -> Callable[[str], str]:
     """A filter that renders markdown and cleans the result: a link to a script becomes HTML only then."""
-    return lambda markdown: HarmlessHTML(config=config).sanitize_html_tags(markdown2html(markdown))
+    return lambda markdown: HarmlessHTML(config=config).sanitize_html_tags(render(markdown))

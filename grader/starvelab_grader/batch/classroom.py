@@ -68,12 +68,13 @@ class Classroom:
                 f"Nobody has submitted {self.assignment}: there is no folder {folder}. "
                 "Make one for each student, and put the student's files into it."
             )
-        wanted = [name.strip() for name in only.split(",") if name.strip()]
-        for name in wanted:
-            if not any(matches(student, name) for student in students):
+        for name in only.split(","):
+            if not chosen(students, name):
                 some = ", ".join(students[:MAX_LISTED]) + (", …" if len(students) > MAX_LISTED else "")
-                raise NoSubmissionError(f"No student who has submitted is called {name!r}. There are: {some}")
-        return [one for one in students if not wanted or any(matches(one, name) for name in wanted)]
+                raise NoSubmissionError(
+                    f"No student who has submitted is called {name.strip()!r}. There are: {some}"
+                )
+        return chosen(students, only)
 
     def _submitted(self, student: str) -> Path:
         return Path(self.course.format_path(self.course.submitted_directory, student, self.assignment))
@@ -190,9 +191,12 @@ class Classroom:
         return record.student not in outcome.failed
 
 
-def matches(student: str, pattern: str) -> bool:
-    """Return True if a pattern, or a plain name, means this student."""
-    return student == pattern or fnmatchcase(student, pattern)
+def chosen(students: Iterable[str], only: str) -> list[str]:
+    """Return the students whom names or patterns with commas between them mean; all if there are none."""
+    wanted = [name.strip() for name in only.split(",") if name.strip()]
+    return [
+        one for one in students if not wanted or any(one == name or fnmatchcase(one, name) for name in wanted)
+    ]
 
 
 def _why_no_name(student: str) -> str:

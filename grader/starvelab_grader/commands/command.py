@@ -172,9 +172,9 @@ def errors_in_a_paragraph(kept: str) -> Iterator[None]:
         end(f"Stopped. {kept}", 130)
 
 
-def print_list(title: str, lines: Iterable[str], more: str = "") -> None:
-    """Print a list; only the beginning of a long one, and where the rest is."""
+def print_list(title: str, lines: Iterable[str], most: int | None = MAX_LISTED) -> None:
+    """Print a list; of a long one only the beginning, unless `most` is None."""
     if lines := list(lines):
-        print(title, *(f"  {printed(line)}" for line in lines[:MAX_LISTED]), sep="\n")
-        if len(lines) > MAX_LISTED:
-            print(f"  and {len(lines) - MAX_LISTED} more{more}")
+        print(title, *(f"  {printed(line)}" for line in lines[:most]), sep="\n")
+        if most and len(lines) > most:
+            print(f"  and {len(lines) - most} more")

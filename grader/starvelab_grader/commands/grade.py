@@ -18,11 +18,12 @@ from ..autograde.releasing import (
     require_full_points,
     warnings_since_release,
 )
-from ..batch.classroom import Classroom, Outcome
+from ..batch.classroom import Classroom, Outcome, chosen
 from ..batch.gradebook import names_of
 from ..fingerprints import REASONS
+from ..lms.rosters import read_sections
 from ..report import class_report
-from ..report.findings import for_a_person
+from ..report.remarks import load_looked_at, save_looked_at, to_look_at
 from ..sandbox import bubblewrap
 from ..submissions.submission import Submission
 from ..text import printed, shown
@@ -86,6 +87,10 @@ class GradeApp(Command):
         config=True
     )
     again = Bool(help="Grade also what has not changed.").tag(config=True)
+    looked_at = Unicode(
+        help="Students, with commas between them, whom you have looked at: listed again if something changes."
+    ).tag(config=True)
+    roster = Unicode(help="The platform's table of the class, with sections for the report.").tag(config=True)
 
     def run(self, assignment: str) -> None:
         """Grade an assignment, and print what came of it."""
@@ -147,15 +152,22 @@ class GradeApp(Command):
         for student, reason in failed:
             self.log.info("%s: %s", shown(student), printed(reason))
         records = map(classroom.records.load, sorted([*outcome.graded, *outcome.unchanged]))
-        to_check = (f"{shown(student)}: {text}" for student, _, text in for_a_person(filter(None, records)))
-        print_list("A person should look at these:", to_check, more=": --report lists them all")
+        found = to_look_at(filter(None, records), load_looked_at(classroom.records))
+        done = chosen((one.student for one in found), self.looked_at) if self.looked_at else []
+        if done:
+            save_looked_at(classroom.records, (one for one in found if one.student in done))
+        to_check = (str(one) for one in found if one.student not in done)
+        print_list("A person should look at these, the worst first:", to_check, most=None)
 
     def _write_report(self, classroom: Classroom, outcome: Outcome) -> None:
         names = {}
         if self.names:
             with closing(classroom.gradebook()) as book:
                 names = {student: f"{name} ({student})" for student, name in names_of(book).items()}
-        sections = class_report.sections(classroom.records, classroom.definition, names, outcome.failed)
+        section_of = read_sections(self.roster, classroom.records.students) if self.roster else {}
+        sections = class_report.sections(
+            classroom.records, classroom.definition, names, outcome.failed, section_of
+        )
         folder = classroom.records.folder.parent.parent / "report" / classroom.assignment
         page = class_report.write(folder, f"{classroom.assignment}: the report of the class", sections)
         print(f"The report: {page}, and its tables as CSV beside it.")

@@ -154,6 +154,10 @@ LAST_NAMES = {
     "last name", "lastname", "surname", "nachname", "nom", "nom de famille", "apellido(s)", "apellidos",
     "cognome", "sobrenome", "apelido", "achternaam", "efternamn", "nazwisko",
 }  # fmt: skip
+SECTIONS = {
+    "section", "sections", "group", "groups", "gruppe", "gruppen", "groupe", "groupes", "grupo", "grupos",
+    "gruppo", "gruppi", "groep", "groepen",
+}  # fmt: skip
 PARTICIPANT = re.compile(r"(?P<word>\D*[^\W\d_]\D*?)\s*(?P<number>\d+)", re.DOTALL)
 
 
@@ -214,6 +218,18 @@ def read_roster(roster: str | Path, submitted: Iterable[str]) -> dict[str, Perso
     return {
         row[column].strip() if as_written else key(row[column]): _person(sheet, row, column) for row in rows
     }
+
+
+def read_sections(roster: str | Path, students: Iterable[str]) -> dict[str, str]:
+    """Return the section of each of these students, by a platform's table; or InputError."""
+    sheet, known = open_sheet(roster), {name: name for name in students}
+    identity = identity_column(sheet, known)
+    at = next((at for at, header in enumerate(sheet.headers) if header.casefold() in SECTIONS), None)
+    if identity is None or at is None:
+        lacks = "column of sections or groups" if at is None else "column that names a student who submitted"
+        raise InputError(f"The roster '{roster}' has no {lacks}. It has: {sheet.columns}.")
+    rows = ((student_in(row[identity], known), row[at].strip()) for row in sheet.rows)
+    return {student: section for student, section in rows if student and section}
 
 
 def _usual_identity(sheet: Sheet) -> int | None:

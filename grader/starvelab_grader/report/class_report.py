@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from itertools import count
 from operator import attrgetter
 from pathlib import Path
@@ -16,22 +17,25 @@ from ..autograde.definition import Definition
 from ..batch.one_student import READ_TIMEOUT, one_student
 from ..batch.records import GradedSubmission, GradedSubmissions
 from ..plugins import functions
-from ..submissions.reference import parse_cells
+from ..submissions.reference import model_answers, parse_cells, titles_of
 from ..text import escape_csv_formulas
 from .findings import (
     MAX_TEXT,
     Distribution,
+    Group,
     Item,
     distribution,
-    for_a_person,
+    groups,
     items,
     mistakes,
     same_files,
+    should_come,
     similar,
     texts_by_exercise,
     too_long,
 )
 from .pages import templates
+from .remarks import load_looked_at, to_look_at
 
 MAX_EXCERPT = 120  # characters
 LOST = (
@@ -42,8 +46,9 @@ LONG = f"only the first {MAX_TEXT} characters are compared with what others wrot
 TEXTS = {
     "look_at": (
         "For a person to look at",
-        "Submissions about which the grader cannot decide alone: decide whether the grade is just.",
-        ("student", "notebook", "what"),
+        "Submissions about which the grader cannot decide alone, the worst first: decide whether the grade "
+        "is just. Whom you have looked at is left out after: starvelab-grader grade {0} --looked-at=STUDENT",
+        ("student", "what to do", "why"),
     ),
     "distribution": (
         "Points",
@@ -62,15 +67,21 @@ TEXTS = {
     "mistakes": (
         "Mistakes",
         "Mistakes that the checks named, visible and hidden ones, and how many students made each.",
-        ("students", "notebook", "exercise", "mistake"),
+        ("students", "notebook", "exercise", "mistake", "by section"),
+    ),
+    "should_come": (
+        "Who should come",
+        "Students with less than half of the points by test, the fewest first, and the exercises in which "
+        "they earned nothing: that is what to talk about.",
+        ("student", "section", "points by test", "nothing in"),
     ),
     "similar": (
         "Nearly the same",
-        "Students who share passages that hardly anybody else wrote, in an exercise, in an essay, in cells "
-        "of their own or in all of them together; and students who submitted the same file. That proves "
-        "nothing: read both, and ask.",
-        ("student", "and", "where", "characters in common", "share of the shorter text",
-         "the longest passage"),
+        "Groups of students of whom each shares passages with another one that hardly anybody else wrote, in "
+        "an exercise, in an essay, in cells of their own or in all of them together; and those who submitted "
+        "the same file. Who took passages of an answer that is published stands beside it. That proves "
+        "nothing: read them, and ask.",
+        ("students", "where", "characters in common", "share of the shorter text", "the longest passage"),
     ),
     "graded": (
         "Submissions",
@@ -112,12 +123,18 @@ def sections(
     definition: Definition,
     names: Mapping[str, str] | None = None,
     not_graded: Mapping[str, str] | None = None,
+    groups_of_class: Mapping[str, str] | None = None,
 ) -> list[Section]:
-    """Return the sections of the report of a class; `names` call students, and `not_graded` says why."""
+    """Return the sections of the report of a class.
+
+    `names` call students, `not_graded` says why, and `groups_of_class` tells the section of a student.
+    """
     loaded = {student: records.load(student) for student in records.students}
     submissions, cells = list(filter(None, loaded.values())), definition.cells
     left_out = {student: LOST for student, record in loaded.items() if record is None}
     called = {student: (names or {}).get(student, student) for student in [*loaded, *(not_graded or {})]}
+    titles = titles_by_cell(definition)
+    title_of_cell = {cell: title for (_, cell), title in titles.items()}
     released = _common_texts(definition)
     texts: dict[str, dict[str, str]] = {}
     files: dict[str, dict[str, str]] = {}
@@ -134,24 +151,66 @@ def sections(
             members.append(Member(called[record.student], folder, record.notes))
     left_out |= not_graded or {}
     to_check = [
-        *for_a_person(submissions),
-        *((student, "", f"{what}: {LONG}") for student, each in texts.items() for what in too_long(each)),
-        *((student, "", why) for student, why in left_out.items()),
-    ]
-    essays = {cell.name for each in cells.values() for cell in each if cell.grade and cell.answered}
-    pairs = [
-        [called[one.one], called[one.other], one.where, one.characters or None, round(one.share, 3),
-         one.passage[:MAX_EXCERPT]]
-        for one in [*same_files(files), *similar(texts, essays, released)]
+        *((one.student, one.to_do, " ".join(one.remarks))
+          for one in to_look_at(submissions, load_looked_at(records))),
+        *((student, "compare it", f"{what}: {LONG}")
+          for student, each in texts.items() for what in too_long(each)),
+        *((student, "grade it again", why) for student, why in left_out.items()),
     ]  # fmt: skip
+    found = [groups(same_files(files)), groups(similar(texts, _published(definition), released))]
+    exercises = [replace(one, cell=titles[one.notebook, one.cell]) for one in items(submissions, cells)]
+    section_of = groups_of_class or {}
     return [
-        Section.of("look_at", [[called[student], *more] for student, *more in to_check]),
+        Section.of("look_at", [[called[one], *more] for one, *more in to_check], "", definition.assignment),
         _points(distribution(submissions, cells)),
-        _exercises(items(submissions, cells), len(submissions)),
-        Section.of("mistakes", mistakes(submissions)),
+        _exercises(exercises, len(submissions)),
+        Section.of("mistakes", [
+            [len(students), notebook, titles.get((notebook, cell), cell), message,
+             _by_section(students, section_of)]
+            for notebook, cell, message, students in mistakes(submissions)
+        ]),
+        Section.of("should_come", [
+            [called[student], section_of.get(student, ""), points,
+             "; ".join(titles[each] for each in nothing)]
+            for student, points, nothing in should_come(submissions, cells)
+        ]),
         *(Section(**each) for function in functions("sections") for each in function(members)),
-        Section.of("similar", pairs),
+        Section.of("similar", [_similar(group, called, title_of_cell) for each in found for group in each]),
         Section.of("graded", [[called[one.student], *_graded(one)] for one in submissions]),
+    ]  # fmt: skip
+
+
+def titles_by_cell(definition: Definition) -> dict[tuple[str, str], str]:
+    """Return the titles of all graded cells of an assignment, by notebook and cell."""
+    return {
+        (name, cell): title
+        for name, cells in definition.cells.items()
+        for cell, title in titles_of(definition.source[f"{name}.ipynb"], cells).items()
+    }
+
+
+def _published(definition: Definition) -> dict[str, str]:
+    """Return the essays of an assignment, each with the answer that the documents show."""
+    cells = (cell for each in definition.cells.values() for cell in each)
+    essays = {cell.name: "" for cell in cells if cell.grade and cell.answered}
+    notebooks = [content for name, content in definition.source.items() if name.endswith(".ipynb")]
+    return essays | {name: one.text for each in notebooks for name, one in model_answers(each).items()}
+
+
+def _by_section(students: Sequence[str], section_of: Mapping[str, str]) -> str:
+    """Return how many of each section of the class these are; empty where no section is known."""
+    counted = Counter(section_of.get(student, "none") for student in students)
+    return ", ".join(f"{name}: {number}" for name, number in sorted(counted.items())) if section_of else ""
+
+
+def _similar(group: Group, called: Mapping[str, str], titles: Mapping[str, str]) -> list[object]:
+    most = max(group.pairs, key=attrgetter("characters"))
+    return [
+        ", ".join(called.get(student, student) for student in group.students),
+        "; ".join(titles.get(where, where) for where in group.where),
+        most.characters or None,
+        round(max(pair.share for pair in group.pairs), 3),
+        most.passage[:MAX_EXCERPT],
     ]
 
 

@@ -14,13 +14,14 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import StatisticsError, correlation, fmean, median
+from typing import Any
 
 from nbformat import NotebookNode
 
 from ..autograde.execution import NOTE_ID
 from ..autograde.nbgrader_private import NO_RESPONSE
 from ..batch.records import GradedSubmission
-from ..submissions.reference import ReferenceCell, name_of
+from ..submissions.reference import ReferenceCell, graded_by, name_of
 
 Cells = Mapping[str, Sequence[ReferenceCell]]  # by notebook
 
@@ -86,19 +87,6 @@ def _points(
     }
 
 
-def graded_by(cells: Iterable[ReferenceCell]) -> dict[str, str]:
-    """Return by answer the cell that is graded for it: the test that follows, or the essay itself."""
-    results: dict[str, str] = {}
-    waiting: list[str] = []
-    for cell in cells:
-        if cell.answered:
-            waiting.append(cell.name)
-        if cell.grade:
-            results |= dict.fromkeys(waiting, cell.name)
-            waiting = []
-    return results
-
-
 @dataclass(frozen=True)
 class Distribution:
     """The points of a class by test, of those that are `possible`."""
@@ -122,27 +110,30 @@ def distribution(records: Sequence[GradedSubmission], cells: Cells, bins: int = 
     return Distribution(possible, fmean(totals), median(totals), counted)
 
 
-def mistakes(records: Iterable[GradedSubmission]) -> list[tuple[int, str, str, str]]:
-    """Count the students of each mistake that checks named, the commonest first, by notebook and exercise."""
-    counted = Counter(
-        (notebook, cell, str(message))
-        for one in records
-        for notebook, cells in one.notes.items()
-        for cell, notes in cells.items()
-        for message in notes.get("mistake", ())
-    )
-    return [(students, *what) for what, students in counted.most_common()]
+def mistakes(records: Iterable[GradedSubmission]) -> list[tuple[str, str, str, list[str]]]:
+    """Return what checks named, by notebook and exercise, and who made each mistake; the commonest first."""
+    made = defaultdict(list)
+    for one in records:
+        for notebook, cells in one.notes.items():
+            for cell, notes in cells.items():
+                for message in notes.get("mistake", ()):
+                    made[notebook, cell, str(message)].append(one.student)
+    return [(*what, students) for what, students in sorted(made.items(), key=lambda each: -len(each[1]))]
 
 
-def for_a_person(records: Iterable[GradedSubmission]) -> list[tuple[str, str, str]]:
-    """Return student, notebook and warning, where somebody should look."""
-    return [
-        (one.student, notebook, warning.text)
-        for one in records
-        for notebook, warnings in one.warnings.items()
-        for warning in warnings
-        if warning.person
-    ]
+def should_come(
+    records: Iterable[GradedSubmission], cells: Cells
+) -> list[tuple[str, float, list[tuple[str, str]]]]:
+    """Return who has less than half of the points by test, the fewest first, and the tests that gave none."""
+    records = list(records)
+    points = _points(records, cells)
+    possible, found = sum(cell.points for _, cell in points), []
+    for at, one in enumerate(records):
+        nothing = [(notebook, cell.name) for (notebook, cell), earned in points.items() if earned[at] <= 0]
+        total = sum(earned[at] for earned in points.values())
+        if total < possible / 2:
+            found.append((one.student, total, nothing))
+    return sorted(found, key=lambda each: each[1])
 
 
 # --- answers that are nearly the same ---------------------------------------------------------------------
@@ -155,6 +146,7 @@ MIN_SHARED = 100  # such passages, each a character further than the one before
 MIN_SHARE = 0.3  # of all passages of the shorter text
 WHOLE = "all together"
 SAME_FILE = "the same file, byte for byte"
+PUBLISHED = "the published answer"  # in the place of a student
 # How many students may share a passage that counts: so many always, and this share of a large class. Three
 # who think alike may write the same line of code, and no two write the same sentence twice.
 CODE, PROSE = (3, 0.02), (6, 0.1)
@@ -189,19 +181,21 @@ def texts_by_exercise(
 
 
 def similar(
-    texts: Mapping[str, Mapping[str, str]], essays: Container[str] = (), known: Iterable[str] = ()
+    texts: Mapping[str, Mapping[str, str]], essays: Mapping[str, str], known: Iterable[str] = ()
 ) -> list[Pair]:
     """Return pairs of students who share unusual passages, in any exercise or in all of them together.
 
-    `texts` has what each student wrote, by exercise, of which `essays` are answered in prose. Everybody may
-    have the texts that are `known`: what students were given, and the solution.
+    `texts` has what each student wrote, by exercise. Those in `essays` are answered in prose, and come with
+    the answer that was published, which makes a pair with whoever took it. Everybody may have the texts that
+    are `known`: what students were given, and the solution.
     """
     exercises = list(dict.fromkeys(exercise for each in texts.values() for exercise in each))
     known, results = list(known), []
     for exercise in exercises:
         written = {student: each[exercise] for student, each in texts.items() if exercise in each}
         rare = PROSE if exercise in essays else CODE
-        results += [replace(pair, where=exercise) for pair in pairs(written, known, rare)]
+        found = [*pairs(written, known, rare), *taken_from(essays.get(exercise, ""), written)]
+        results += [replace(pair, where=exercise) for pair in found]
     met = {(pair.one, pair.other) for pair in results}
     whole = pairs({student: _together(each) for student, each in texts.items()}, known)
     results += [pair for pair in whole if (pair.one, pair.other) not in met]
@@ -217,6 +211,30 @@ def too_long(texts: Mapping[str, str]) -> list[str]:
     """Return the exercises in which only the beginning of what a student wrote is compared."""
     long = [exercise for exercise, text in texts.items() if len(text) > MAX_TEXT]
     return [*long, WHOLE] if len(_together(texts)) > MAX_TEXT else long
+
+
+@dataclass(frozen=True)
+class Group:
+    """Students of whom each shares unusual passages with another one of them."""
+
+    students: list[str]
+    pairs: list[Pair]  # with the most in common first
+
+    @property
+    def where(self) -> list[str]:
+        """The exercises in which they do."""
+        return list(dict.fromkeys(pair.where for pair in self.pairs))
+
+
+def groups(found: Sequence[Pair]) -> list[Group]:
+    """Return pairs as groups, the largest first: of twenty who copied from one, nobody reads 190 pairs."""
+    group_of: dict[str, set[str]] = {}
+    for pair in found:
+        joined = {pair.one, pair.other}.union(*(group_of.get(each, ()) for each in (pair.one, pair.other)))
+        group_of |= dict.fromkeys(joined, joined)
+    members = {id(each): each for each in group_of.values()}.values()
+    made = [Group(sorted(each), [pair for pair in found if pair.one in each]) for each in members]
+    return sorted(made, key=lambda group: (-len(group.students), group.students))
 
 
 def same_files(prints: Mapping[str, Mapping[str, str]]) -> list[Pair]:
@@ -237,18 +255,41 @@ def same_files(prints: Mapping[str, Mapping[str, str]]) -> list[Pair]:
     ]
 
 
+def _fingerprint(text: str) -> Any:
+    # Loaded here: it brings all of matplotlib, a third of a second for every command that compares nothing.
+    from copydetect import CodeFingerprint
+
+    # Unfiltered: names, comments and spaces are what tells who wrote a formula that all have.
+    return CodeFingerprint("", MIN_PASSAGE, WINDOW, filter=False, fp=io.StringIO(text[:MAX_TEXT]))
+
+
+def _pair(one: str, other: str, share: float, text: str, prints: Sequence[Any]) -> Pair:
+    """Return what two share; the longest passage is one of the first's `text`."""
+    from copydetect import compare_files
+
+    characters, _, (slices, _) = compare_files(*prints)
+    begin, end = max(zip(*slices, strict=True), key=lambda ends: ends[1] - ends[0])
+    return Pair(one, other, int(characters), share, " ".join(text[int(begin) : int(end)].split()))
+
+
+def taken_from(published: str, texts: Mapping[str, str]) -> list[Pair]:
+    """Return a pair with `PUBLISHED` for each student whose text shares passages with a published one."""
+    results = []
+    texts = texts if len(published) > MIN_PASSAGE else {}
+    for student, text in sorted(texts.items()):
+        prints = [_fingerprint(text), _fingerprint(published)] if len(text) > MIN_PASSAGE else []
+        counts = [len(each.hashes) for each in prints]
+        marks = len(set.intersection(*(set(each.hashes) for each in prints))) if prints else 0
+        if marks >= MIN_SHARED and (share := marks / min(counts)) >= MIN_SHARE:
+            results.append(_pair(student, PUBLISHED, share, text, prints))
+    return results
+
+
 def pairs(texts: Mapping[str, str], known: Iterable[str] = (), rare: tuple[int, float] = CODE) -> list[Pair]:
     """Return pairs of students whose texts share passages that hardly anybody else has, most alike first."""
-    # Loaded here: it brings all of matplotlib, a third of a second for every command that compares nothing.
-    from copydetect import CodeFingerprint, compare_files
-
-    def fingerprint(text: str) -> CodeFingerprint:
-        # Unfiltered: names, comments and spaces are what tells who wrote a formula that all have.
-        return CodeFingerprint("", MIN_PASSAGE, WINDOW, filter=False, fp=io.StringIO(text))
-
-    texts = {student: text[:MAX_TEXT] for student, text in texts.items() if len(text) > MIN_PASSAGE}
-    everywhere = {mark for text in known if len(text) > MIN_PASSAGE for mark in fingerprint(text).hashes}
-    prints = {student: fingerprint(text) for student, text in sorted(texts.items())}
+    texts = {student: text for student, text in texts.items() if len(text) > MIN_PASSAGE}
+    everywhere = {mark for text in known if len(text) > MIN_PASSAGE for mark in _fingerprint(text).hashes}
+    prints = {student: _fingerprint(text) for student, text in sorted(texts.items())}
     often = Counter(mark for each in prints.values() for mark in each.hashes)
     always, share_of_class = rare
     # In a class of seven and more these are at most half of it.
@@ -265,8 +306,5 @@ def pairs(texts: Mapping[str, str], known: Iterable[str] = (), rare: tuple[int, 
     for (one, other), marks in shared.items():
         share = marks / min(count[one], count[other])
         if marks >= MIN_SHARED and share >= MIN_SHARE:
-            characters, _, (slices, _) = compare_files(prints[one], prints[other])
-            begin, end = max(zip(*slices, strict=True), key=lambda ends: ends[1] - ends[0])
-            passage = " ".join(texts[one][int(begin) : int(end)].split())
-            results.append(Pair(one, other, int(characters), share, passage))
+            results.append(_pair(one, other, share, texts[one], [prints[one], prints[other]]))
     return sorted(results, key=lambda pair: (-pair.characters, pair.one, pair.other))

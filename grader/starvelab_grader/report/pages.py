@@ -1,4 +1,4 @@
-"""The feedback pages of a class: the total on top, exercises by title, and what was submitted below.
+"""The feedback pages of a class: the total on top, then what is wrong, and what is right folded.
 
 A page is made from plain data, so that any process can make it. It is out of date when the graded notebooks,
 the marks or the comments are not those that it was made of.
@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing, contextmanager
 from copy import deepcopy
@@ -18,31 +17,44 @@ from functools import cache
 from html import escape
 from itertools import islice
 from math import floor, isclose
+from operator import attrgetter
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import nbformat
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
 from nbconvert.exporters import HTMLExporter
 from nbconvert.exporters.exporter import ResourcesDict
+from nbconvert.filters import strip_ansi
 from nbformat import NotebookNode
 from nbformat.v4 import new_notebook
 from pygments.formatters import HtmlFormatter
 from traitlets.config import Config
 
+from ..autograde.execution import NOTE_ID
 from ..autograde.feedback import ClearHiddenTracebacks, HarmlessHTML, ReadableOutputs, harmless_html
-from ..batch.classroom import Classroom, matches
+from ..batch.classroom import Classroom, chosen
 from ..batch.gradebook import Mark, Marks, marks_of, names_of
 from ..batch.one_student import READ_TIMEOUT, one_student, time_limit
 from ..errors import GraderError
 from ..files import write_whole
 from ..fingerprints import VERSION
-from ..submissions.reference import ReferenceCell, model_answers, title_of, titles_of
+from ..submissions.reference import (
+    ReferenceCell,
+    graded_by,
+    model_answers,
+    name_of,
+    parse_cells,
+    title_of,
+    titles_of,
+)
+from .formulas import draw_formulas, mark_formula, markdown_to_html
 
 INDEX = "index.html"
 NOTEBOOK_TIMEOUT = 60.0  # seconds; an honest notebook is shown in less than one
 TEMPLATES = Path(__file__).parent / "templates"
+ARROW = re.compile(r"^-+> *\d+ (.*)$", re.MULTILINE)  # in a traceback, before the line that failed
 
 
 @dataclass(frozen=True)
@@ -54,12 +66,14 @@ class GradedNotebook:
     reference: list[ReferenceCell]
     titles: Mapping[str, str]
     model_answers: Mapping[str, str] = field(default_factory=dict)
+    given_out: Collection[str] = ()  # the texts of all cells, which a page does not repeat
 
     @classmethod
     def of(cls, name: str, cells: list[ReferenceCell], content: bytes) -> GradedNotebook:
         """Read it from an instructor's notebook."""
         answers = {cell: answer.markdown for cell, answer in model_answers(content).items()}
-        return cls(name, title_of(content, name), cells, titles_of(content, cells), answers)
+        given_out = {cell.source.strip() for cell in parse_cells(content)}
+        return cls(name, title_of(content, name), cells, titles_of(content, cells), answers, given_out)
 
 
 @dataclass(frozen=True)
@@ -75,13 +89,31 @@ class PageJob:
     fingerprint: str  # what the page is up to date with
 
 
+@dataclass
+class _Exercise:
+    """An exercise on a page, with what a template writes around its cells."""
+
+    anchor: str
+    title: str
+    points: str
+    is_right: bool  # or waits for a person
+    model_answer: str = ""
+    request: str = ""
+    cells: list[NotebookNode] = field(default_factory=list)
+
+
 @dataclass(frozen=True)
 class _Part:
-    """A notebook on a page: of each exercise its anchor, title and points, and the cells as HTML."""
+    """A notebook on a page: its exercises in order, and the cells as HTML."""
 
     notebook: GradedNotebook
-    exercises: Sequence[Mapping[str, str]]
+    exercises: Sequence[_Exercise]
     cells: str
+
+    @property
+    def is_right(self) -> bool:
+        """True if there is nothing to read that is not folded."""
+        return all(one.is_right for one in self.exercises)
 
 
 def make_pages(job: PageJob) -> dict[str, str]:
@@ -111,34 +143,31 @@ def _page(job: PageJob, parts: Sequence[_Part]) -> str:
     possible = sum(each.points for one, cell, _ in marks for each in one.reference if each.name == cell)
     values = {
         "style": page_style(),
-        "mathjax": _exporter().mathjax_url,
         "total": f"{shown_points(max(0.0, total - penalty))} of {possible:g} points",
         "waiting": [one.titles.get(cell, cell) for one, cell, mark in marks if mark.points is None],
         "penalty": "" if not penalty else "1 point is" if penalty == 1 else f"{penalty:g} points are",
     }
-    return templates().get_template("page.html.j2").render(job=job, parts=parts, **values)
+    page, wrong_first = templates().get_template("page.html.j2"), sorted(parts, key=attrgetter("is_right"))
+    return page.render(job=job, parts=parts, wrong_first=wrong_first, **values)
 
 
 def _part(one: GradedNotebook, job: PageJob) -> _Part:
-    marks = job.marks.of(one.name)
-    exercises: dict[str, dict[str, str]] = {
-        cell.name: {
-            "anchor": f"{one.name}-{cell.name}",
-            "title": one.titles[cell.name],
-            "points": _points(marks[cell.name], cell.points),
-        }
+    marks, comments = job.marks.of(one.name), job.marks.comments.get(one.name, {})
+    commented = {graded_by(one.reference).get(name, name) for name in comments}
+    exercises = {
+        cell.name: _Exercise(
+            anchor=f"{one.name}-{cell.name}",
+            title=one.titles[cell.name],
+            points=_points(mark, cell.points),
+            is_right=mark.points is None or (mark.points >= cell.points and cell.name not in commented),
+            # Whose essay nobody has marked may still be asked for another one.
+            model_answer="" if mark.points is None else one.model_answers.get(cell.name, ""),
+        )
         for cell in one.reference
-        if cell.name in marks and cell.name in one.titles
+        if (mark := marks.get(cell.name)) and cell.name in one.titles
     }
-    shown = defaultdict(dict, {name: dict(each) for name, each in exercises.items()})
-    for name, text in job.marks.comments.get(one.name, {}).items():
-        shown[name]["comment"] = text
-    for name, text in one.model_answers.items():
-        # Whose essay nobody has marked may still be asked for another one.
-        if name in marks and marks[name].points is not None:
-            shown[name]["model_answer"] = text
     nb = nbformat.read(job.folder / f"{one.name}.ipynb", as_version=4)
-    return _Part(one, list(exercises.values()), _in_time(nb, lambda: _cells(nb, one, shown)))
+    return _Part(one, list(exercises.values()), _in_time(nb, lambda: _cells(nb, one, exercises, comments)))
 
 
 def _in_time(nb: NotebookNode, show: Callable[[], str]) -> str:
@@ -155,7 +184,9 @@ def _in_time(nb: NotebookNode, show: Callable[[], str]) -> str:
 def cells_as_html(cells: Sequence[NotebookNode]) -> str:
     """Return cells as HTML in which nothing is alive, whoever wrote them."""
     nb = new_notebook(cells=[deepcopy(cell) for cell in cells])
-    return _in_time(nb, lambda: _exporter().from_notebook_node(nb)[0])
+    for cell in nb.cells:
+        cell.metadata.pop("starvelab_page", None)
+    return _in_time(nb, lambda: _drawn(nb))
 
 
 def shown_points(number: float) -> str:
@@ -171,23 +202,89 @@ def _points(mark: Mark, possible: float) -> str:
     return f"{shown_points(mark.points)} of {possible:g}{again}"
 
 
-def _cells(nb: NotebookNode, one: GradedNotebook, shown: Mapping[str, Mapping[str, str]]) -> str:
-    """Return the cells of a notebook as HTML, with what stands above and below each."""
-    locked = {cell.name: cell for cell in one.reference if not cell.answered}
+def _cells(
+    nb: NotebookNode, one: GradedNotebook, exercises: Mapping[str, _Exercise], comments: Mapping[str, str]
+) -> str:
+    """Return what a student wrote as HTML: first what is wrong, then folded what is right, and the rest."""
+    known, graded = {cell.name: cell for cell in one.reference}, graded_by(one.reference)
+    note, rest, task = list[NotebookNode](), list[NotebookNode](), ""
     for at, cell in enumerate(nb.cells):
-        name = cell.metadata.get("nbgrader", {}).get("grade_id")
-        if name in locked:
+        name = name_of(cell) or ""
+        if name in known:
+            task = name if known[name].task else ""
+        is_check = name in known and known[name].is_check_side and cell.cell_type == "code"
+        if is_check:
             ClearHiddenTracebacks().preprocess_cell(cell, ResourcesDict(), at)
-            cell.source = locked[name].released
-        cell.metadata["starvelab_page"] = shown.get(name, {})
-    return str(_exporter().from_notebook_node(nb)[0])
+            cell.outputs = list(_said_by_check(cell.outputs, known[name].released))
+        if name in known and not known[name].answered:
+            cell.source = known[name].released
+        # Students have the check, with its table of values: what it says of the answer is new.
+        page = {"comment": comments.get(name, "")}
+        cell.metadata = NotebookNode(transient={"remove_source": is_check}, starvelab_page=page)
+        if exercise := exercises.get(graded.get(name, name or task)):
+            exercise.cells.append(cell)
+        elif cell.id == NOTE_ID:
+            note.append(cell)
+        elif name not in known and (text := cell.source.strip()) and text not in one.given_out:
+            rest.append(cell)
+    there = [exercise for exercise in exercises.values() if exercise.cells]
+    for exercise in there:
+        _page_of(exercise.cells[0])["begins"] = _page_of(exercise.cells[-1])["ends"] = exercise
+    wrong, right = ([one for one in there if one.is_right == so] for so in (False, True))
+    summary = f"{len(right)} exercise{'s' * (len(right) > 1)} with nothing to correct"
+    nb.cells = [*note, *_cells_of(wrong), *_folded(_cells_of(right), summary)]
+    nb.cells += _folded(rest, "What else you wrote or changed")
+    return _drawn(nb)
+
+
+def _said_by_check(outputs: Iterable[NotebookNode], source: str) -> Iterator[NotebookNode]:
+    """Yield what a check put out, without its points, and without its code if it says what is wrong."""
+    for output in outputs:
+        if output.output_type == "error" and output.evalue:
+            arrows = ((frame, ARROW.search(strip_ansi(frame))) for frame in output.traceback)
+            output.traceback = [frame for frame, at in arrows if not (at and at[1].strip() in source)]
+        if output.output_type != "execute_result":
+            yield output
+
+
+def _frames(error: NotebookNode) -> list[str]:
+    """Return what a traceback says besides its heading and the message."""
+    texts = ((frame, strip_ansi(frame)) for frame in error.traceback)
+    heading = ("-----", f"{error.ename} ")
+    return [
+        frame for frame, text in texts
+        if not error.evalue or not (text.startswith(heading) or error.evalue in text)
+    ]  # fmt: skip
+
+
+def _page_of(cell: NotebookNode) -> dict[str, object]:
+    """Return what a template writes around a cell."""
+    return cast("dict[str, object]", cell.metadata["starvelab_page"])
+
+
+def _cells_of(exercises: Iterable[_Exercise]) -> list[NotebookNode]:
+    return [cell for one in exercises for cell in one.cells]
+
+
+def _folded(cells: list[NotebookNode], summary: str) -> list[NotebookNode]:
+    if cells:
+        _page_of(cells[0])["opens"], _page_of(cells[-1])["closes"] = summary, True
+    return cells
+
+
+def _drawn(nb: NotebookNode) -> str:
+    return draw_formulas(str(_exporter().from_notebook_node(nb)[0]))
 
 
 @cache
 def _exporter() -> HTMLExporter:
     config = Config()
     config.HTMLExporter.preprocessors = [ReadableOutputs, HarmlessHTML]
-    config.HTMLExporter.filters = {"markdown2html": harmless_html(config)}
+    config.HTMLExporter.filters = {
+        "markdown2html": harmless_html(config, markdown_to_html),
+        "formula": mark_formula,
+        "frames": _frames,
+    }
     config.HTMLExporter.extra_template_basedirs = [str(TEMPLATES)]
     config.HTMLExporter.template_name = "cells"
     return HTMLExporter(config=config)
@@ -257,16 +354,15 @@ class FeedbackPages:
         """Return the pages to make, of the students in `only` if it names some; `unchanged` gets others."""
         with closing(self.classroom.gradebook()) as book:
             marks, names = marks_of(book, self.classroom.assignment), names_of(book)
-        wanted = [name.strip() for name in only.split(",") if name.strip()]
-        chosen = [one for one in sorted(marks) if not wanted or any(matches(one, name) for name in wanted)]
-        if not chosen:
-            who = f"who is called {only!r} " if wanted and marks else ""
+        students = chosen(sorted(marks), only)
+        if not students:
+            who = f"who is called {only!r} " if marks else ""
             raise NothingGradedError(
                 f"There is nobody {who}with grades in {self.classroom.assignment}. "
                 f"Grade first: starvelab-grader grade {self.classroom.assignment}"
             )
         jobs = []
-        for student in chosen:
+        for student in students:
             with one_student(student, self.failed, "The graded notebooks cannot be read", READ_TIMEOUT):
                 job = self._job(student, names.get(student, ""), marks[student])
                 self.unmarked += job.marks.waits

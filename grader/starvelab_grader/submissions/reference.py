@@ -117,6 +117,19 @@ class ReferenceCell:
         return self.solution and not self.locked
 
 
+def graded_by(cells: Iterable[ReferenceCell]) -> dict[str, str]:
+    """Return by answer the cell that is graded for it: the test that follows, or the essay itself."""
+    results: dict[str, str] = {}
+    waiting: list[str] = []
+    for cell in cells:
+        if cell.answered:
+            waiting.append(cell.name)
+        if cell.grade:
+            results |= dict.fromkeys(waiting, cell.name)
+            waiting = []
+    return results
+
+
 class ReferenceNotebook:
     """The locked code of a notebook in the instructor's order, and who defines which name."""
 

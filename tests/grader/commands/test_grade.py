@@ -466,12 +466,14 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(capsys):
 
 
 def test_what_a_student_wrote_is_text_on_the_terminal(capsys):
-    print_list("Left out:", [f"a\x1b[2Jb\u202e\ud800{number}" for number in range(30)], more=": see there")
+    print_list("Left out:", [f"a\x1b[2Jb\u202e\ud800{number}" for number in range(30)])
+    print_list("All:", map(str, range(30)), most=None)
     with pytest.raises(SystemExit):
         end("Nobody is called 'a\x07'.\nName one.")
     printed = capsys.readouterr()
     assert printed.out.startswith("Left out:\n  a?[2Jb??0\n  a?[2Jb??1\n")
-    assert printed.out.endswith("  a?[2Jb??19\n  and 10 more: see there\n")
+    assert "  a?[2Jb??19\n  and 10 more\nAll:\n" in printed.out
+    assert printed.out.endswith("\n  29\n")
     assert printed.err == "Nobody is called 'a?'.\nName one.\n"
 
 

@@ -29,7 +29,18 @@ from tests.grader.a_course import TINY, Course
 from tests.grader.in_process import run_here
 
 pytestmark = pytest.mark.grading
-TABLES = ["calibration", "distribution", "graded", "items", "look_at", "mistakes", "questions", "similar"]
+TABLES = [
+    "calibration",
+    "distribution",
+    "graded",
+    "items",
+    "look_at",
+    "mistakes",
+    "questions",
+    "should_come",
+    "similar",
+]
+ROSTER = "Name,ID,Section\nAda,ada,Monday\nBob,bob,Monday\nEve,=cmd,Friday\n"
 
 
 def locked(key: str, confidence: float, hit: bool) -> dict:
@@ -49,7 +60,8 @@ def reported(released_course, tmp_path_factory):
     course.hand_in("bob", course.solved(double=copied))
     course.hand_in("=cmd", course.solved(double=copied + "\n# <script>alert(1)</script>"))
     course.hand_in("dee", {"one.ipynb": "<html>"})
-    course.printed = run_here(course, GradeApp(), TINY, "--report").stdout
+    (course.folder / "canvas.csv").write_text(ROSTER)
+    course.printed = run_here(course, GradeApp(), TINY, "--report", "--roster=canvas.csv").stdout
     return course, course.folder / "course" / "report" / TINY
 
 
@@ -60,18 +72,28 @@ def table(reported, name: str) -> list[dict[str, str]]:
 
 def test_the_command_says_where_it_is_and_who_needs_a_person(reported):
     assert f"The report: {reported[1] / 'report.html'}" in reported[0].printed
-    assert "A person should look at these:\n  dee: `one.ipynb` is a web page" in reported[0].printed
+    line = "dee: ask again for one, two. one: `one.ipynb` is a web page"
+    assert f"A person should look at these, the worst first:\n  {line}" in reported[0].printed
+    for _ in range(2):
+        printed = run_here(reported[0], GradeApp(), TINY, "--looked-at=d*").stdout
+        assert "A person should look" not in printed
     assert sorted(path.stem for path in reported[1].glob("*.csv")) == TABLES
 
 
 def test_each_table_counts_what_the_class_did(reported):
     double, halve, value = table(reported, "items")
-    assert (double["exercise"], double["points"], double["tried"]) == ("double-test", "2.0", "3")
+    assert (double["exercise"], double["points"], double["tried"]) == ("One: double", "2.0", "3")
     assert (double["all points"], double["none"], double["difficulty"]) == ("1", "2", "0.25")
     assert (halve["difficulty"], value["difficulty"]) == ("0.75", "0.75")
     assert float(double["discrimination"]) == pytest.approx(1 / 3, abs=1e-3)
     assert table(reported, "mistakes") == [
-        {"students": "2", "notebook": "one", "exercise": "double-test", "mistake": "That is the square."}
+        {
+            "students": "2",
+            "notebook": "one",
+            "exercise": "One: double",
+            "mistake": "That is the square.",
+            "by section": "Friday: 1, Monday: 1",
+        }
     ]
     assert table(reported, "calibration") == [
         {"confidence": "80 % to 100 %", "predictions": "2", "sure on average": "0.9", "came true": "0.5"}
@@ -83,16 +105,16 @@ def test_each_table_counts_what_the_class_did(reported):
 
 
 def test_who_needs_a_person_and_who_wrote_the_same_is_listed(reported):
-    odd = table(reported, "look_at")
-    assert [(one["student"], one["notebook"]) for one in odd] == [("dee", "one"), ("dee", "two")]
-    *twins, pair = table(reported, "similar")
+    (odd,) = table(reported, "look_at")
+    assert (odd["student"], odd["what to do"]) == ("dee", "ask again for one, two")
+    twins, pair = table(reported, "similar")
     # All three have submitted the same second notebook.
-    assert [(twin["student"], twin["and"], twin["the longest passage"]) for twin in twins] == [
-        ("'=cmd", "ada", "two"),
-        ("'=cmd", "bob", "two"),
-    ]
-    assert (pair["student"], pair["and"], pair["where"]) == ("'=cmd", "bob", "double-test"), "no formula"
+    assert (twins["students"], twins["the longest passage"]) == ("'=cmd, ada, bob", "two")
+    assert (pair["students"], pair["where"]) == ("'=cmd, bob", "One: double"), "no formula"
     assert "my neighbour and me needed an hour" in pair["the longest passage"]
+    (lost,) = table(reported, "should_come")
+    assert (lost["student"], lost["points by test"]) == ("dee", "0.0")
+    assert lost["nothing in"].startswith("One: double; One: halve; ")
 
 
 def test_the_page_can_be_read_by_anybody_and_runs_nothing(reported):
@@ -106,14 +128,14 @@ def test_the_page_can_be_read_by_anybody_and_runs_nothing(reported):
         assert one.find_parent("figure").find("figcaption").text
         assert one.find_next("table"), "the same as a table"
     assert points["aria-label"].startswith("Histogram of the points of 4 students in 10 classes. Mean 3.5, ")
-    assert "Hardest: double-test (25 % of the points)." in exercises["aria-label"]
+    assert "Hardest: One: double (25 % of the points)." in exercises["aria-label"]
     assert len(points.find_all("rect")) == 10
     # The legend has a bar and a mark as well.
     assert [len(exercises.find_all(class_=name)) for name in ("bar", "mark")] == [4, 4]
     (of_the_lab,) = page.find_all("img")
     assert "Of 2 predictions 50 % came true, and their students were 90 % sure" in of_the_lab["alt"]
     assert [one.text for one in page.find_all("h2")] == [
-        "For a person to look at", "Points", "Exercises", "Mistakes", "Predictions",
+        "For a person to look at", "Points", "Exercises", "Mistakes", "Who should come", "Predictions",
         "Predictions by question", "Nearly the same", "Submissions",
     ]  # fmt: skip
     assert list(class_report._ticks(64)) == [0, 10, 20, 30, 40, 50, 60]
@@ -154,9 +176,9 @@ def test_who_is_left_out_of_the_report_is_named(course):
     found = report_of(course, {"dee": "The submission could not be read"})
     left_out = "This report leaves the submission out: the graded notebooks are not those of its record."
     assert found["look_at"].rows == [
-        ["bob", "", f"{left_out} Grade it again."],
-        ["cem", "", f"{left_out} Grade it again."],
-        ["dee", "", "The submission could not be read"],
+        ["bob", "grade it again", f"{left_out} Grade it again."],
+        ["cem", "grade it again", f"{left_out} Grade it again."],
+        ["dee", "grade it again", "The submission could not be read"],
     ]
     assert [row[0] for row in found["graded"].rows] == ["ada"]
 
@@ -170,8 +192,8 @@ def test_what_is_not_compared_is_named_and_takes_no_memory(course, monkeypatch):
         saved(course, student)
     found = report_of(course)
     only = "double-test: only the first 50000 characters are compared with what others wrote."
-    assert found["look_at"].rows == [["ada", "", only], ["bob", "", only]]
-    assert ["ada", "bob", "double-test"] in [row[:3] for row in found["similar"].rows]
+    assert found["look_at"].rows == [[one, "compare it", only] for one in ("ada", "bob")]
+    assert ["ada, bob", "One: double"] in [row[:2] for row in found["similar"].rows]
 
 
 def odd_json(value: object) -> str:

@@ -51,13 +51,13 @@ def named(cell, name):
 def make(tmp_path):
     """The page of a notebook with the given outputs, essay and marks."""
 
-    def made(outputs=(), marks=MARKS, essay="Because.", tested=()):
+    def made(outputs=(), marks=MARKS, essay="Because.", tested=(), more=()):
         double = new_code_cell("def double(x): pass", outputs=list(outputs))
         test = new_code_cell(HIDDEN, outputs=list(tested))
         cells = {"double": double, "double-test": test, "why": new_markdown_cell(essay)}
-        nb = new_notebook(cells=[named(one, name) for name, one in cells.items()])
+        nb = new_notebook(cells=[*(named(one, name) for name, one in cells.items()), *more])
         nbformat.write(nb, tmp_path / "one.ipynb")
-        one = GradedNotebook("one", "1. One", REFERENCE, TITLES, MODEL)
+        one = GradedNotebook("one", "1. One", REFERENCE, TITLES, MODEL, {"Read this."})
         written = make_pages(PageJob("s1", "Ada (s1)", "tiny", tmp_path, [one], marks, "f" * 64))
         assert sorted(written) == ["index.html", "one.html"]
         return BeautifulSoup(written["index.html"], "html.parser")
@@ -100,6 +100,68 @@ def test_an_essay_that_is_marked_has_the_model_answer_below_it(make):
     assert model.find_previous(class_="comment").get_text().endswith("See me.\n")
     assert model.find_previous("h3").get_text().startswith("Exercise 1.2: why")
     assert not make().find(class_="model"), "nobody has marked it yet"
+
+
+RIGHT = Marks({"one": {"double-test": Mark(2.0, False), "why": Mark(None, True)}})
+WRONG = {"ename": "WrongAnswer", "evalue": "3 is too small.", "traceback": ["Not yet: 3 is too small."]}
+
+
+def test_what_is_wrong_comes_first_and_what_is_right_is_folded(make):
+    page = make(tested=[new_output("stream", text="Right: 2.\n"), new_output("error", **WRONG)])
+    wrong, right = page.find_all("h3")
+    assert wrong.text == "Exercise 1.1: twice 1.5 of 2"
+    assert not wrong.find_parent("details")
+    message = wrong.find_next(class_="message")
+    assert message.text == "3 is too small."
+    assert not message.find_next_sibling("details"), "what there is to read is read"
+    assert right.find_parent("details").summary.text == "1 exercise with nothing to correct"
+    assert page.find("table").find_previous("h2").text == "All points", "the points of all come last"
+    page = make(marks=RIGHT)
+    assert [one.find_parent("details").summary.text[:11] for one in page.find_all("h3")] == [
+        "2 exercises"
+    ] * 2
+    page = make(marks=Marks(RIGHT.notebooks, {"one": {"double": "Well done."}}))
+    assert not page.find("h3").find_parent("details"), "a comment is to be read"
+    assert page.h3.find_next(class_="comment").text.endswith("Well done.\n")
+
+
+def test_what_students_have_is_not_repeated(make):
+    """Neither the texts that were given out, nor the check with its table of values."""
+    tested = [
+        new_output("error", ename="E", evalue="No.", traceback=["E", "----> 1 check(double(2), 4)", "No."])
+    ]
+    tested += [new_output("execute_result", data={"text/plain": "1.5"})]
+    page = make(
+        tested=tested, more=[new_markdown_cell("Read this."), new_code_cell("mine = 1"), new_code_cell()]
+    )
+    assert "check(double(2), 4)" not in page.text
+    assert "Read this." not in page.text
+    assert not page.find(class_="output_execute_result")
+    (own,) = [one for one in page.find_all("details") if one.summary.text == "What else you wrote or changed"]
+    assert own.find(class_="input").text.strip() == "mine = 1"
+    # A bare assertion says nothing but by its line.
+    page = make(
+        tested=[
+            new_output("error", ename="AssertionError", evalue="", traceback=["-> 1 check(double(2), 4)"])
+        ]
+    )
+    details = page.find(class_="output_error").details
+    assert (details.has_attr("open"), details.pre.text.strip()) == (True, "-> 1 check(double(2), 4)")
+
+
+def test_a_page_needs_no_network_and_formulas_are_drawn_all_the_same(make):
+    latex = new_output("display_data", data={"text/latex": "$$y_2$$"})
+    page = make(
+        essay=r"So $\frac{a}{b}$, and $\href{javascript:x}{\text{<b>1</b>}}$, not $\frac{$.", outputs=[latex]
+    )
+    assert not page.find_all(["script", "link", "img", "iframe"])
+    assert "http" not in str(page)
+    (drawn,), fraction, text = (
+        [one.find("msub")] if one.find("msub") else one for one in page.find_all("math")
+    )
+    assert (drawn.text, fraction.find("mfrac").text) == ("y2", "ab")
+    assert (text.find("mtext").text, text.find("b"), text.find(href=True)) == ("<b>1</b>", None, None)
+    assert page.find("code", class_="inline-formula").text == r"\frac{", "what is no formula stays as it is"
 
 
 def test_no_hidden_test_no_script_and_no_path_of_this_machine_is_on_the_page(make):

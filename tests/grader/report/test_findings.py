@@ -7,20 +7,21 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from starvelab_grader.batch.records import GradedSubmission
 from starvelab_grader.report.findings import (
+    PUBLISHED,
     SAME_FILE,
     WHOLE,
+    Pair,
     distribution,
-    for_a_person,
-    graded_by,
+    groups,
     items,
     mistakes,
     pairs,
     same_files,
+    should_come,
     similar,
     texts_by_exercise,
 )
-from starvelab_grader.submissions import SubmissionWarning
-from starvelab_grader.submissions.reference import ReferenceCell
+from starvelab_grader.submissions.reference import ReferenceCell, graded_by
 
 
 def cell(name: str, points: float = 0.0, *, essay: bool = False) -> ReferenceCell:
@@ -76,7 +77,17 @@ def test_mistakes_are_counted_the_commonest_first():
         record(student, notes={"one": {"a-test": {"mistake": messages}}})
         for student, messages in (("ada", ["bits", "sum"]), ("bob", ["sum"]))
     ]
-    assert mistakes(made) == [(2, "one", "a-test", "sum"), (1, "one", "a-test", "bits")]
+    expected = [("one", "a-test", "sum", ["ada", "bob"]), ("one", "a-test", "bits", ["ada"])]
+    assert mistakes(made) == expected
+
+
+def test_who_should_come_has_less_than_half_the_fewest_first():
+    nothing = [("one", "a-test"), ("one", "b-test")]
+    assert should_come(CLASS, CELLS) == [
+        ("cem", 1, nothing),
+        ("dee", 2, nothing[:1]),
+        ("bob", 3, nothing[1:]),
+    ]
 
 
 def test_the_distribution_counts_each_student_once():
@@ -86,11 +97,6 @@ def test_the_distribution_counts_each_student_once():
         (0, 0), (1, 1), (2, 1), (3, 1), (4, 0), (5, 0), (6, 1),
     ]  # fmt: skip
     assert distribution([], CELLS) is None
-
-
-def test_only_what_a_person_should_see_is_listed():
-    warnings = {"one": [SubmissionWarning("copied"), SubmissionWarning("damaged", person=True)]}
-    assert for_a_person([record("ada", warnings=warnings)]) == [("ada", "one", "damaged")]
 
 
 # --- answers that are nearly the same ---------------------------------------------------------------------
@@ -111,8 +117,8 @@ COPIED = (
 )
 
 
-def found_in(texts, **more) -> list[tuple[str, str, str]]:
-    return [(one.one, one.other, one.where) for one in similar(texts, **more)]
+def found_in(texts, **published: str) -> list[tuple[str, str, str]]:
+    return [(one.one, one.other, one.where) for one in similar(texts, published)]
 
 
 def test_two_who_share_what_nobody_else_wrote_are_found():
@@ -129,16 +135,34 @@ def test_three_with_the_same_essay_are_found_as_two_are(students):
     written = {f"s{at:02d}": {"why": OWN[at % 5][:-2] + f"And {at} " * 40} for at in range(students - 3)}
     written |= {name: {"why": COPIED} for name in ("eve", "mal", "sue")}
     expected = [("eve", "mal", "why"), ("eve", "sue", "why"), ("mal", "sue", "why")]
-    assert found_in(written, essays={"why"}) == expected
-    assert {one.share for one in similar(written, essays={"why"})} == {1.0}
+    assert found_in(written, why="") == expected
+    assert {one.share for one in similar(written, {"why": ""})} == {1.0}
 
 
 def test_one_copied_essay_is_found_in_a_submission_that_is_otherwise_ones_own():
     long = [" ".join(f"{who}{n} does {n * who}" for n in range(300)) for who in range(2, 8)]
     texts = {f"s{at}": {"code": long[at], "why": OWN[at] * 2 if at < 4 else COPIED} for at in range(5)}
     texts["t"] = {"code": long[5], "why": COPIED}
-    assert found_in(texts, essays={"why"}) == [("s4", "t", "why")]
+    assert found_in(texts, why="") == [("s4", "t", "why")]
     assert pairs({name: each["code"] + each["why"] for name, each in texts.items()}) == []
+
+
+def test_who_took_the_published_answer_is_found_however_many_did():
+    texts = {f"s{at}": {"why": OWN[at]} for at in range(5)} | {f"t{at}": {"why": COPIED} for at in range(9)}
+    assert similar(texts, {"why": COPIED.upper()}, [COPIED]) == [], "so many think alike, and it is given"
+    found = similar(texts | {"u": {"why": f"{OWN[0]} {COPIED}"}}, {"why": COPIED}, [COPIED])
+    assert {one.other for one in found} == {PUBLISHED}
+    (group,) = groups(found)
+    assert group.students == sorted([PUBLISHED, "u", *(f"t{at}" for at in range(9))])
+
+
+def test_pairs_are_joined_into_groups_the_largest_first():
+    met = [("a", "b", "x"), ("c", "d", "x"), ("b", "e", "y"), ("e", "a", "y")]
+    made = groups([Pair(one, other, 200, 0.5, "", where) for one, other, where in met])
+    assert [(one.students, one.where, len(one.pairs)) for one in made] == [
+        (["a", "b", "e"], ["x", "y"], 3),
+        (["c", "d"], ["x"], 1),
+    ]
 
 
 def test_what_is_shared_in_no_single_exercise_is_found_in_all_of_them_together():
