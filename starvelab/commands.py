@@ -20,6 +20,7 @@ COMMANDS = {
     "grade": "Grade the submissions of a class: safely, in parallel, and nothing twice.",
     "mark": "Mark by hand: one essay of all students at a time, on a page in your browser.",
     "feedback": "Write a feedback page for each student: all that are out of date, in parallel.",
+    "return": "Give feedback and points back: what is new, as files that Canvas or Moodle takes.",
 }
 
 
@@ -28,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rows = "\n".join(f"  {name:<10}{what}" for name, what in COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="starvelab",
-        description=f"commands:\n{rows}\n\nEach has its own --help. The last five are for instructors.",
+        description=f"commands:\n{rows}\n\nEach has its own --help. The last six are for instructors.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"starvelab {version('starvelab')}")

@@ -102,7 +102,13 @@ def test_the_commands_of_the_grader_are_those_that_it_has(capsys):
 
 @pytest.mark.parametrize(
     ("command", "option"),
-    [("collect", "--roster"), ("release", "--log-level"), ("grade", "--only"), ("mark", "--no-browser")],
+    [
+        ("collect", "--roster"),
+        ("release", "--log-level"),
+        ("grade", "--only"),
+        ("mark", "--no-browser"),
+        ("return", "--column"),
+    ],
 )
 def test_a_command_of_the_grader_shows_its_options(capsys, command, option):
     pytest.importorskip("nbgrader")

@@ -2,7 +2,7 @@
 
 Rooms, imports point downward only (a contract in pyproject.toml fails the build otherwise)::
 
-    commands                     `starvelab-grader release`, `collect`, `grade`, `mark`, `feedback`
+    commands                     `starvelab-grader release`, `collect`, `grade`, `mark`, `feedback`, `return`
     marking                      what a person marks, and the page for it
     report | lms                 statistics, similar answers, feedback pages | Canvas and Moodle
     batch | configuration        a class: worker pool, records, gradebook | nbgrader, set up for all this

@@ -12,6 +12,7 @@ from traitlets.config import Config
 
 from starvelab_grader import plugins
 from starvelab_grader.autograde.definition import Definition
+from starvelab_grader.commands import COMMANDS
 from starvelab_grader.fingerprints import PACKAGE, REASONS, changed, package_fingerprint
 from tests.grader.a_course import TINY
 
@@ -94,6 +95,7 @@ def test_points_checks_and_the_instructors_code_concern_their_notebook(released_
     slow = Config({"IsolatedExecute": {"timeout": 5.0}})
     assert differing(settings=slow) == {"one": "settings", "two": "settings"}
     other = Config(released_course.config)
-    other.FeedbackApp = Config(again=True)
+    for name in [f"{command.capitalize()}App" for command in COMMANDS] + ["Canvas", "Moodle"]:
+        other[name] = Config(roster="roster.csv")
     course = CourseDirectory(config=other)
-    assert Definition.of(course, other, TINY).inputs == definition.inputs, "it makes other pages only"
+    assert Definition.of(course, other, TINY).inputs == definition.inputs, "of commands"

@@ -17,6 +17,7 @@ import pytest
 from starvelab_grader.commands.collect import CollectApp
 from starvelab_grader.commands.grade import GradeApp
 from starvelab_grader.commands.mark import FeedbackApp
+from starvelab_grader.commands.returning import ReturnApp
 from tests.assignments import REPOSITORY, TOTAL
 from tests.grader.a_round import Round
 from tests.wrong_answers.exercises import exercises
@@ -93,7 +94,7 @@ def table(path: Path) -> list[list[str]]:
 
 def test_grades_can_be_filed_at_the_end(done):
     repository, course, printed = done
-    steps = [f"starvelab {verb}" for verb in ("release", "collect", "grade", "feedback")]
+    steps = [f"starvelab {verb}" for verb in ("release", "collect", "grade", "feedback", "return")]
     assert [" ".join(command.split()[:2]) for command in printed] == [*steps, *["nbgrader export"] * 3]
     assert sorted(path.name for path in repository.iterdir()) == ["labs", "nbgrader_config.py", "solutions"]
     most = sum(one.points for one in exercises(ASSIGNMENT) if one.notebook == NOTEBOOK)
@@ -104,6 +105,10 @@ def test_grades_can_be_filed_at_the_end(done):
     assert [row[-1] for row in table(course / "for-moodle.csv")] == ["Grade", f"{most:g}", "0"]
     assert len(list((course / "feedback").glob(f"1[12]/{ASSIGNMENT}/*.html"))) == 4
     assert (course / "report" / ASSIGNMENT / "report.html").exists()
+    returned = course / "returned" / ASSIGNMENT / "001"
+    assert [row[-1] for row in table(returned / "points.csv")] == filed
+    with zipfile.ZipFile(returned / "pages.zip") as archive:
+        assert archive.namelist() == ["feedback_11_701_page.ipynb", "feedback_12_701_page.ipynb"]
 
 
 def test_a_feedback_page_says_what_was_odd_about_the_submission(done):
@@ -117,7 +122,7 @@ def test_a_feedback_page_says_what_was_odd_about_the_submission(done):
 
 
 def test_every_option_that_the_page_names_exists(capsys):
-    for command in (GradeApp(), CollectApp(), FeedbackApp()):
+    for command in (GradeApp(), CollectApp(), FeedbackApp(), ReturnApp()):
         with pytest.raises(SystemExit):
             command.initialize(["--help-all"])
     helped = capsys.readouterr().out

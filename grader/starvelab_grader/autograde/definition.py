@@ -37,8 +37,9 @@ from .nbgrader_private import make_gradebook, one_transaction, schema_of, withou
 
 # Parts of an instructor's configuration that change no grade; some hold functions, which cannot travel.
 NOT_FOR_GRADING = {
-    "Application", "ClearSolutions", "CourseDirectory", "Exchange", "ExportPlugin", "GenerateAssignment",
-    "FeedbackApp", "GenerateFeedback", "GradeApp", "HTMLExporter", "JupyterApp", "NbGrader",
+    "Application", "Canvas", "ClearSolutions", "CollectApp", "CourseDirectory", "Exchange", "ExportPlugin",
+    "GenerateAssignment", "FeedbackApp", "GenerateFeedback", "GradeApp", "HTMLExporter", "JupyterApp",
+    "MarkApp", "Moodle", "NbGrader", "ReleaseApp", "ReturnApp",
 }  # fmt: skip
 
 

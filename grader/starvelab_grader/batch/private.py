@@ -42,7 +42,7 @@ def parts_of(course: CourseDirectory) -> list[Path]:
     )
     parts = [submitted, autograded, feedback]
     parts += [autograded.parent / name for name in ("graded", "released", "dropped", "report")]
-    parts.append(submitted.parent / "replaced")
+    parts += [submitted.parent / name for name in ("replaced", "collected", "returned")]
     kind, _, place = course.db_url.partition(":///")
     if kind.startswith("sqlite") and place:
         parts.append(Path(place))

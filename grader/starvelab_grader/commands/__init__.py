@@ -14,8 +14,9 @@ COMMANDS = {
     "grade": "Grade the submissions of a class: safely, in parallel, and nothing twice.",
     "mark": "Mark by hand: one essay of all students at a time, on a page in your browser.",
     "feedback": "Write a feedback page for each student: all that are out of date, in parallel.",
+    "return": "Give feedback and points back: what is new, as files that Canvas or Moodle takes.",
 }
-MODULES = {"release": "grade", "feedback": "mark"}  # of commands that have none of their own
+MODULES = {"release": "grade", "feedback": "mark", "return": "returning"}  # not called like the command
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

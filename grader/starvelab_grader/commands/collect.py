@@ -10,7 +10,7 @@ from nbgrader.api import Gradebook, MissingEntry
 from traitlets import Unicode
 
 from ..lms.collecting import Collected, collect_download
-from ..lms.rosters import Person, named_by_download, open_sheet, read_roster, register
+from ..lms.rosters import named_by_download, open_sheet, read_roster, register
 from ..text import shown
 from .command import Command, print_list
 
@@ -61,8 +61,9 @@ class CollectApp(Command):
                 "late, by the due date in the gradebook."
             )
         there = {path.parent.name for path in submitted.glob(f"*/{assignment}")}
+        names = {student: f"{one.first_name} {one.last_name}".strip() for student, one in people.items()}
         absent = [
-            f"{student} {_name(one)}" for student, one in sorted(people.items()) if student not in there
+            f"{student} {shown(name)}" for student, name in sorted(names.items()) if student not in there
         ]
         print_list(f"Nothing came from {len(absent)} of the {len(people)} in the roster:", absent)
         if collected.failed:
@@ -77,7 +78,3 @@ def _lists(collected: Collected) -> Iterator[tuple[str, list[str]]]:
     yield "Not sorted:", by_name(collected.failed)
     title = "Uploaded more than once; the latest upload counts (to choose another, put it in its place):"
     yield title, [f"{student}: {'; '.join(each)}" for student, each in collected.chosen.items()]
-
-
-def _name(person: Person) -> str:
-    return shown(f"{person.first_name} {person.last_name}".strip())

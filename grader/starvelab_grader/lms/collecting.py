@@ -7,6 +7,7 @@ file's name. Whatever else is packed as one folder for each student is taken as 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -16,7 +17,7 @@ import zipfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -24,7 +25,7 @@ from typing import NamedTuple
 
 from ..batch.one_student import READ_TIMEOUT, one_student
 from ..errors import InputError
-from ..files import whole_folder
+from ..files import whole_folder, write_whole
 from ..submissions.archives import MAX_TOTAL, within
 from ..submissions.submission import TIMESTAMP
 from ..text import storable
@@ -33,6 +34,7 @@ MACOS = "__MACOSX"
 OCCUPIED = "another file has its place"
 TOO_LARGE = f"a submission may have {MAX_TOTAL / 1e6:g} MB"
 EARLIER = "earlier-uploads"
+CANVAS, MOODLE = "canvas", "moodle"
 
 
 @dataclass
@@ -63,11 +65,12 @@ def collect_download(
 ) -> Collected:
     """Sort a download, a .zip or the folder that it was unpacked into, into `submitted/STUDENT/ASSIGNMENT`.
 
-    What a student's folder held before, if it was something else, is kept in `replaced/` beside `submitted/`.
+    What a student's folder held before, if it was something else, is kept in `replaced/` beside `submitted/`,
+    and what the platform calls the files is written into `collected/`, so that feedback can go back to it.
     `notebooks` are those that are expected, and `due` is in UTC. Of a late submission Canvas does not say
     how late it was: it counts as one second late. Raises InputError where there is nothing of a student.
     """
-    collected = Collected()
+    collected, origins = Collected(), dict[str, Origin]()
     by_student = defaultdict[str, list[SubmittedFile]](list)
     with _opened(download, collected.left_out) as source:
         for file in files_of(source):
@@ -97,16 +100,44 @@ def collect_download(
                 content = _content(source, places, collected.left_out)
                 if chosen:
                     collected.chosen[student] = chosen
-                collected.names[student] = storable(next((file.name for file in files if file.name), ""))
+                collected.names[student] = (origin := _origin(files)).name
                 if any(file.late for file in files):
                     collected.late.append(student)
                     if due is not None:
                         late = f"{due + timedelta(seconds=1):%Y-%m-%d %H:%M:%S} UTC"
                         content[PurePosixPath(TIMESTAMP)] = late.encode()
                 before = _put(submitted / student / assignment, content)
+                origins |= {student: origin} if origin.platform else {}
                 same = collected.unchanged if before == content else collected.changed
                 (same if before else collected.new).append(student)
+    if origins:
+        record = submitted.parent / "collected" / f"{assignment}.json"
+        every = load_origins(record) | origins
+        write_whole(record, json.dumps({student: asdict(one) for student, one in every.items()}, indent=1))
     return collected
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What the platform calls a student's files, so that feedback finds its way back."""
+
+    platform: str  # CANVAS or MOODLE
+    name: str = ""  # of the student, or of the group
+    files: dict[str, str] = field(default_factory=dict)  # by the number that Canvas gave each, its ending
+
+
+def load_origins(record: Path) -> dict[str, Origin]:
+    """Return by student what `collect_download` has written down of an assignment."""
+    try:
+        content = json.loads(record.read_text(encoding="utf-8"))
+        return {student: Origin(**each) for student, each in content.items()}
+    except (OSError, ValueError, TypeError, AttributeError):  # to collect again writes it anew
+        return {}
+
+
+def _origin(files: list[SubmittedFile]) -> Origin:
+    endings = {str(file.upload): file.path.suffix.lower() for file in files if file.upload}
+    return Origin(files[0].platform, storable(next((file.name for file in files if file.name), "")), endings)
 
 
 def _content(
@@ -230,7 +261,8 @@ class SubmittedFile:
     path: PurePosixPath = field(default_factory=PurePosixPath)  # where it belongs in the student's folder
     name: str = ""  # the student's, where the platform writes it
     late: bool = False
-    upload: int = 0  # higher the later the file was uploaded
+    upload: int = 0  # the number that Canvas gave the file: higher the later it was uploaded
+    platform: str = ""
 
 
 _NAME = r"(?:(?P<name>.+?)_)??(?P<late>LATE_)?"
@@ -294,6 +326,7 @@ def _file(pattern: re.Pattern[str], source: PurePosixPath, path: PurePosixPath) 
         name=groups.get("name") or "",
         late=bool(groups.get("late")),
         upload=int((groups.get("upload") or "0")[:30]),
+        platform=MOODLE if pattern in (FOLDERS, FILES[0]) else CANVAS if pattern in FILES else "",
     )
 
 

@@ -19,9 +19,18 @@ from traitlets import Bool, TraitError, Unicode
 
 from ..errors import InputError
 from ..text import printed
-from .rosters import Sheet, identity_column, number_in, open_sheet, student_in
+from .rosters import DECIMAL_COMMA, Sheet, identity_column, number_in, open_sheet, student_in
 
 MAX_LISTED = 20  # names in a message
+# What a spreadsheet of another language makes of points: 7.5 becomes `7. May` or `07.05.2026`.
+DATE = re.compile(r"\d+[./-] ?\d+[./-] ?\d+|\d+[.-] ?[^\W\d_]{3,}\.?|[^\W\d_]{3,}\.?[ -]\d+")
+# A cell of a column for points: nothing, a number, or what stands for one.
+POINTS = re.compile(r"\s*(?:-|\d[\d\s]*(?:[.,]\d+)?\s*%?)?\s*")
+# Columns of Canvas that say who a student is, or that it computes itself.
+OF_CANVAS = re.compile(
+    r"Student|(SIS \w+ |Integration )?ID|Root Account|Section|"
+    r".*(Current|Final|Override) (Score|Points|Grade).*"
+)
 # What Moodle calls the two columns that it imports, in some of its languages.
 GRADES = {
     "grade", "bewertung", "note", "calificación", "nota", "valutazione", "voto", "cijfer", "beoordeling",
@@ -135,7 +144,7 @@ class PlatformTable(_Table):
     """A table of a platform, given out or new; a class says what its platform's has of its own."""
 
     roster = Unicode(help="The table that the learning platform exported: it is filled in.").tag(config=True)
-    column = Unicode(help="The column for the points, where it is not called like the assignment.").tag(
+    column = Unicode(help="The column for the points, if it is not called as the assignment.").tag(
         config=True
     )
     scale = Bool(help="Whether to scale points to what the platform has as points possible.").tag(config=True)
@@ -143,6 +152,8 @@ class PlatformTable(_Table):
     identities: ClassVar[Sequence[str]] = ()  # columns that may name the students; any where there are none
     # Of a table of our own, where no roster was given: what stands in the line of a student.
     new_columns: ClassVar[Mapping[str, Callable[[Student], str]]] = {}
+    reads_both = False  # 7,5 and 7.5: a table with semicolons is for a spreadsheet that makes a date of one
+    members: Mapping[str, str] = {}  # of groups: by member, who submitted
 
     def place(self, gradebook: Gradebook, sheet: Sheet, assignment: str) -> int:  # noqa: ARG002
         """Return the column of an assignment's points, which is called like it; added if there is none."""
@@ -154,9 +165,9 @@ class PlatformTable(_Table):
         return None
 
     def writable(self, sheet: Sheet, identity: int) -> list[int]:
-        """Return the columns that can hold points: those in which no student has a text, such as a name."""
-        texts = ["".join(row[at] for row in sheet.rows) for at in range(len(sheet.headers))]
-        return [at for at, text in enumerate(texts) if at != identity and not re.search(r"[^\W\d_]", text)]
+        """Return the columns that can hold points: those in which no student has anything else."""
+        every = (at for at in range(len(sheet.headers)) if at != identity)
+        return [at for at in every if all(POINTS.fullmatch(row[at]) for row in sheet.rows)]
 
     def comments_column(self, sheet: Sheet, results: Mapping[str, object]) -> int | None:  # noqa: ARG002
         """Return the column for comments; None where there is none."""
@@ -184,8 +195,9 @@ class PlatformTable(_Table):
         # A table may call students by the name of the folder, the email, or the platform's number.
         known = {name: one.id for one in everybody for name in (one.lms_user_id, one.email) if name}
         known |= {one.id: one.id for one in everybody}
+        known = {**self.members} or known
         columns = [sheet.headers.index(name) for name in self.identities if name in sheet.headers]
-        identity = identity_column(sheet, known, columns if self.identities else None)
+        identity = identity_column(sheet, {one: one for one in known}, columns if self.identities else None)
         if identity is None:
             raise InputError(
                 f"No student of the gradebook stands in the roster. {self.what_is_needed} "
@@ -195,26 +207,34 @@ class PlatformTable(_Table):
         for name, each in results.items():
             place = self._named_column(sheet, identity) if self.column else self.place(gradebook, sheet, name)
             places[name] = place
+            if date := next((row[place] for row in sheet.rows if DATE.fullmatch(row[place].strip())), None):
+                raise InputError(
+                    f"The column {sheet.headers[place]!r} holds points, and {printed(date)!r} is a date: "
+                    "a spreadsheet has changed it. Export the table again, and save it in no spreadsheet."
+                )
             possible = self._scaled_to(sheet, place, name, gradebook.find_assignment(name).max_score)
             results[name] = {student: replace(one, possible=possible) for student, one in each.items()}
         # A column that is added may bring a line for its points, so the students' lines are found after that.
         rows = sheet.rows
-        lines = {
-            student: number
+        lines = [
+            (number, student)
             for number, row in enumerate(rows)
             if (student := student_in(row[identity], known)) and student in chosen
-        }
+        ]
         comments = self.comments_column(sheet, results)
         for name, each in results.items():
-            for student, number in lines.items():
+            near = (cell for row in rows for cell in row[places[name] : places[name] + 2])
+            comma = any(map(DECIMAL_COMMA.fullmatch, near)) or (self.reads_both and sheet.delimiter == ";")
+            for number, student in lines:
                 if (result := each.get(student)) is None:
                     continue
-                sheet.put_number(number, places[name], result.filed)
+                sheet.put_number(number, places[name], result.filed, comma=comma)
                 before = "" if comments is None else rows[number][comments].strip()
                 # What a person wrote there stays.
                 if comments is not None and (not before or " points" in before.partition(";")[0]):
                     sheet.put(number, comments, escape(result.summary))
-        if missing := {student for each in results.values() for student in each}.difference(lines):
+        graded = {student for each in results.values() for student in each}
+        if missing := graded.difference(student for _, student in lines):
             self.log.warning("Graded, but not in the roster: %s", printed(", ".join(sorted(missing))))
         works = [one.submission for each in results.values() for one in each.values()]
         if waiting := sum(work.needs_manual_grade for work in works):
@@ -240,13 +260,16 @@ class PlatformTable(_Table):
         return possible if self.scale else None
 
     def _named_column(self, sheet: Sheet, identity: int) -> int:
+        """Return the column of a name, of Canvas's number for it, or of a beginning that no other has."""
         columns = {at: sheet.headers[at] for at in self.writable(sheet, identity)}
-        for at, header in columns.items():
-            if self.column in (header, *_canvas_name(header)):
-                return at
+        named = [at for at, header in columns.items() if self.column in (header, *_canvas_name(header))]
+        begun = [at for at, header in columns.items() if header.casefold().startswith(self.column.casefold())]
+        if len(matches := named[:1] or begun) == 1:
+            return matches[0]
+        problem = f"{len(matches)} begin with {self.column!r}" if matches else f"{self.column!r} is none"
         raise InputError(
-            f"`column` names a column of the roster for points, and {self.column!r} is none. "
-            f"These can be written: {printed(', '.join(columns.values())) or 'none'}."
+            f"`column` names a column of the roster for points, and {problem}. These can be written: "
+            f"{printed(', '.join(columns[at] for at in matches or columns)) or 'none'}."
         )
 
 
@@ -254,7 +277,7 @@ class Canvas(PlatformTable):
     """A gradebook that Canvas imports (Grades, Import)."""
 
     identities = ("ID", "SIS Login ID", "SIS User ID", "Student")
-    others = ("Integration ID", "Root Account", "Section")
+    reads_both = True
     what_is_needed = (
         f"It needs one of the columns {', '.join(identities)} with the names of the folders in submitted/."
     )
@@ -289,10 +312,8 @@ class Canvas(PlatformTable):
             self.log.warning(
                 "The roster has no column for %s: one is added, with %s points possible, and Canvas makes a "
                 "new assignment of it. If Canvas has the assignment already, name its column: "
-                "--Canvas.column='...'",
-                assignment,
-                most,
-            )
+                "--Canvas.column='...'", assignment, most,
+            )  # fmt: skip
         return column
 
     def possible(self, sheet: Sheet, place: int) -> float | None:
@@ -302,20 +323,14 @@ class Canvas(PlatformTable):
 
     def writable(self, sheet: Sheet, identity: int) -> list[int]:  # noqa: ARG002
         """Return those of assignments: Canvas computes others itself, and says that they are read only."""
-        of_canvas = {*self.identities, *self.others}
-        return [
-            at
-            for at, header in enumerate(sheet.headers)
-            if header not in of_canvas and not any("(read only)" in row[at] for row in sheet.rows[:2])
-        ]
+        others = (at for at, header in enumerate(sheet.headers) if not OF_CANVAS.fullmatch(header))
+        return [at for at in others if not any("(read only)" in row[at] for row in sheet.rows[:2])]
 
 
 class Moodle(PlatformTable):
     """A grading worksheet or a table of grades that Moodle imports."""
 
-    comments = Unicode(help="The column for the feedback comments, where it is not found by its name.").tag(
-        config=True
-    )
+    comments = Unicode(help="The column for the comments, if its name does not tell.").tag(config=True)
     what_is_needed = (
         "It needs a column with the names of the folders in submitted/: for a download of Moodle the grading "
         "worksheet of the same assignment, with its identifiers (Participant 123)."
@@ -332,6 +347,11 @@ class Moodle(PlatformTable):
         worksheet = None if by_name else _grade_column(sheet)
         return super().place(gradebook, sheet, assignment) if worksheet is None else worksheet
 
+    def writable(self, sheet: Sheet, identity: int) -> list[int]:
+        """Return the one column for the grade, of a worksheet that calls it so."""
+        grade = [at for at, header in enumerate(sheet.headers) if header.casefold() in GRADES]
+        return grade or super().writable(sheet, identity)
+
     def possible(self, sheet: Sheet, place: int) -> float | None:
         """In a worksheet the most that can be earned stands behind the grade."""
         in_worksheet = place == _grade_column(sheet) and place + 1 < len(sheet.headers)
@@ -342,12 +362,11 @@ class Moodle(PlatformTable):
         if _grade_column(sheet) is None and not self.comments:
             return None
         _require_one(results, "A grading worksheet belongs to one assignment")
-        for at, header in enumerate(sheet.headers):
-            if header == self.comments or (not self.comments and COMMENTS.search(header)):
-                return at
-        if self.comments:
+        is_it = self.comments.__eq__ if self.comments else COMMENTS.search
+        column = next((at for at, header in enumerate(sheet.headers) if is_it(header)), None)
+        if self.comments and column is None:
             raise InputError(f"The worksheet has no column {self.comments!r}. It has: {sheet.columns}.")
-        return None
+        return column
 
 
 def _require_one(results: Mapping[str, object], rule: str) -> None:

@@ -81,11 +81,10 @@ class Sheet:
         _lengthen(line, column)
         line[column] = _quoted(escape_csv_formulas(value), self.delimiter)
 
-    def put_number(self, row: int, column: int, value: float) -> None:
-        """Write a number, with a comma where the numbers in this column or beside it have one."""
-        near = (cell for line in self.rows for cell in line[column : column + 2])
+    def put_number(self, row: int, column: int, value: float, *, comma: bool) -> None:
+        """Write a number, with a comma or with a point."""
         text = f"{round(value, 5):.10g}"
-        self.put(row, column, text.replace(".", ",") if any(map(DECIMAL_COMMA.fullmatch, near)) else text)
+        self.put(row, column, text.replace(".", ",") if comma else text)
 
     def add_column(self, header: str) -> int:
         """Add an empty column behind the others, and return its number."""

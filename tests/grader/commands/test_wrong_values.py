@@ -11,6 +11,7 @@ from nbgrader.apps.nbgraderapp import NbGraderApp
 from starvelab_grader.commands.collect import CollectApp
 from starvelab_grader.commands.grade import GradeApp, ReleaseApp
 from starvelab_grader.commands.mark import FeedbackApp, MarkApp
+from starvelab_grader.commands.returning import ReturnApp
 from tests.grader.a_course import TINY, Course
 from tests.grader.in_process import run_here
 
@@ -46,13 +47,14 @@ NO_FOLDER = "/proc/none/x"  # where not even root makes a file
 CASES = [
     *[(app, ["none", *more], "has no assignment 'none'") for app, more in (
         (GradeApp, []), (ReleaseApp, []), (FeedbackApp, []), (MarkApp, []), (CollectApp, ["text.zip"]),
+        (ReturnApp, []),
     )],
     (CollectApp, ["", "text.zip"], "has no assignment ''"),
     *[(app, [TINY, "--workers=x"], "expected an int, not the str 'x'") for app in (GradeApp, FeedbackApp)],
     *[(app, [TINY, "--workers=-1"], "should not be less than 0") for app in (GradeApp, FeedbackApp)],
-    *[(app, [TINY, "--only=nobody"], "called 'nobody'") for app in (GradeApp, FeedbackApp)],
+    *[(app, [TINY, "--only=nobody"], "called 'nobody'") for app in (GradeApp, FeedbackApp, ReturnApp)],
     *[(app, [TINY, f"--db={url}"], "The gradebook cannot be used: ")
-      for app in (GradeApp, ReleaseApp, FeedbackApp, MarkApp)
+      for app in (GradeApp, ReleaseApp, FeedbackApp, MarkApp, ReturnApp)
       for url in ("nonsense", f"sqlite:///{NO_FOLDER}", "sqlite:///text.zip", "nothing://x")],
     (GradeApp, [TINY, "--db=oracle://x"], "needs a driver: No module named 'oracledb'"),
     *[(app, [TINY, option], said) for app in (GradeApp, ReleaseApp) for option, said in (

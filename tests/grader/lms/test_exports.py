@@ -101,6 +101,59 @@ def test_a_column_of_another_name_can_be_named(export, column):
     assert export(Canvas, roster, column=column, assignment=["tiny"])[2] == ["Ada", "101", "7.5", "5"]
 
 
+LABS = "Student,ID,Lab 3 (12),Lab 31 (13),Lab 4: end (14),Current Score\n,,8,8,8,\nAda,101,,5,,\n"
+
+
+@pytest.mark.parametrize(("column", "place"), [("Lab 3", 2), ("lab 31", 3), ("Lab 4", 4), ("14", 4)])
+def test_a_beginning_that_no_other_column_has_is_enough(export, column, place):
+    found = export(Canvas, LABS, column=column, assignment=["tiny"])
+    assert found[2][place] == "7.5"
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ("Lab", r"3 begin with 'Lab'\. These can be written: Lab 3 \(12\), Lab 31 \(13\), Lab 4: end \(14\)"),
+        ("Current", r"'Current' is none\. These can be written: Lab 3 \(12\), Lab 31"),
+    ],
+)
+def test_a_beginning_of_several_columns_or_of_none_is_rejected_with_those_that_there_are(
+    export, column, message
+):
+    with pytest.raises(InputError, match=message):
+        export(Canvas, LABS, column=column, assignment=["tiny"])
+
+
+def test_only_the_grade_of_a_worksheet_and_columns_of_numbers_are_offered(export):
+    worksheet = "Identifier,Grade,Maximum grade,Last modified\nParticipant 101,,8,21/11/2026\n"
+    with pytest.raises(InputError, match=r"These can be written: Grade\.$"):
+        export(Moodle, worksheet, column="Maximum", assignment=["tiny"])
+    table = 'ID number,Lab 3 (Real),Since,Lab 4 (Real)\n101,"1\u00a0000,5",21.11.2026,-\n'
+    with pytest.raises(InputError, match=r"These can be written: Lab 3 \(Real\), Lab 4 \(Real\)\.$"):
+        export(Moodle, table, column="Since", assignment=["tiny"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "roster", "written"),
+    [
+        # Canvas reads both marks, and a spreadsheet that takes semicolons takes 7.5 for the 7th of May.
+        (Canvas, "Student;ID;Tiny (4)\nAda;101;\n", "7,5"),
+        (Canvas, "Student,ID,Tiny (4)\nAda,101,\n", "7.5"),
+        # Moodle reads "7,5" as 7 in a language with a decimal point, so its own numbers decide.
+        (Moodle, "ID;tiny\n101;\n", "7.5"),
+        (Moodle, 'ID;tiny;other\n101;;"3,25"\n', "7,5"),
+    ],
+)
+def test_points_have_the_decimal_mark_that_the_platform_reads(export, kind, roster, written):
+    assert export(kind, roster, assignment=["tiny"])[-1][2 if kind is Canvas else 1] == written
+
+
+@pytest.mark.parametrize("date", ["7. May", "07.05.2026", "7-May", "May-26", "2026-05-07", "05/07/26"])
+def test_points_that_a_spreadsheet_has_turned_into_a_date_are_rejected(export, date):
+    with pytest.raises(InputError, match=rf"'Tiny \(4\)' .* '{date}' is a date: a spreadsheet has"):
+        export(Canvas, f"Student,ID,Tiny (4)\n,,8\nAda,101,\nBob,102,{date}\n", assignment=["tiny"])
+
+
 @pytest.mark.parametrize("points", ["    Points Possible,,5\n", ""])
 def test_a_column_that_is_added_is_announced_and_carries_its_points(export, logged, points):
     found = export(Canvas, f"Student,ID,Quiz (7)\n{points}Ada,101,4\n")

@@ -1,0 +1,149 @@
+"""`starvelab-grader return`: feedback and points as Canvas and Moodle take them, and each page once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeAlias
+from zipfile import ZIP_DEFLATED, ZipFile
+
+from nbgrader.api import Gradebook
+from tqdm import tqdm
+from traitlets import Bool, Unicode
+
+from ..batch.classroom import Classroom
+from ..batch.one_student import one_student
+from ..errors import InputError
+from ..files import whole_folder
+from ..lms.collecting import CANVAS, MOODLE, Origin, load_origins
+from ..lms.exports import Canvas, Moodle, PlatformTable, Result
+from ..lms.returning import Delivery, deliveries, members_of, returned, write_record
+from ..lms.rosters import Sheet, open_sheet
+from ..report.pages import INDEX, FeedbackPages
+from .command import ONLY, Command, print_list
+
+Results: TypeAlias = Mapping[str, Result]
+TABLES: dict[str, type[PlatformTable]] = {CANVAS: Canvas, MOODLE: Moodle}
+PAGES, POINTS = "pages.zip", "points.csv"
+UPLOADS = {
+    CANVAS: f"In Canvas upload {POINTS} (Grades, Import; of --roster), once {PAGES} (Upload Submissions).",
+    MOODLE: f"In Moodle upload {POINTS} (grading worksheet), and then {PAGES} (multiple feedback files).",
+}
+NO_FILE = "no notebook, archive or page was submitted, in whose place Canvas would take this page"
+
+
+class ReturnApp(Command):
+    """Packs what is new for each student, and prints what to do with it."""
+
+    examples = """
+        starvelab-grader return starving-the-gpu --roster=~/Downloads/canvas.csv
+        starvelab-grader return starving-the-gpu --canvas-api=https://canvas.example.edu/courses/12/assignments/34
+        """
+    configured = (Canvas, Moodle)
+    roster = Unicode(help="The platform's table: a copy of it gets the points.").tag(config=True)
+    column = Unicode(help="Its column for the points, by name, number or beginning.").tag(config=True)
+    scale = Bool(help="Scale points to what the platform has as points possible.").tag(config=True)
+    only = Unicode(help=ONLY).tag(config=True)
+    again = Bool(help="Return also what was returned before.").tag(config=True)
+    unmarked = Bool(help="Return also pages on which something is not marked yet.").tag(config=True)
+    dry_run = Bool(help="Show who would get what, and write nothing.").tag(config=True)
+    canvas_api = Unicode(help="The assignment's address in Canvas, to return by its API.").tag(config=True)
+    kept = "What was returned is written down. Start the same command again."
+
+    def run(self, assignment: str) -> None:
+        """Return what is new, or show what that is."""
+        classroom, by_file = Classroom(self.coursedir, self.config, assignment), not self.canvas_api
+        course = classroom.records.folder.parents[1]
+        folder = course / "returned" / assignment
+        with classroom.exclusive_lock(), closing(classroom.gradebook()) as book:
+            results = {str(one.student_id): Result(one) for one in book.assignment_submissions(assignment)}
+            left_out: dict[str, str] = {}
+            pages = self._pages(classroom, results, left_out)
+            origins = load_origins(course / "collected" / f"{assignment}.json")
+            members = self._members(origins, pages)
+            unknown = dict.fromkeys(pages.keys() - members.values(), "its name on the platform is not known")
+            every = list(deliveries(pages, origins, members, {} if self.again else returned(folder)))
+            left_out |= unknown | {one.recipient: NO_FILE for one in every if by_file and not one.path}
+            new = [one for one in every if one.recipient not in left_out and one.digest != one.before]
+            points = self._points(book, assignment, new) if by_file and new and self.roster else None
+            same = sum(one.digest == one.before for one in every)
+            print(f"{assignment}: {len(new)} pages to return, {same} were returned before.")
+            if self.dry_run:
+                for one in new:
+                    earned, state = results[one.student].summary.partition(";")[0], one.before and "changed"
+                    print(f"{one.recipient:>12}  {earned}  {state or 'new':<7}  {one.path}")
+            elif new:
+                last = max((int(path.name) for path in folder.glob("[0-9][0-9][0-9]")), default=0)
+                if by_file:
+                    _write(folder / f"{last + 1:03}", new, points)
+                else:
+                    self._send(folder / f"{last + 1:03}", new, results, left_out)
+        print_list("Not returned:", (f"{one}: {why}" for one, why in sorted(left_out.items())))
+
+    def _pages(self, classroom: Classroom, results: Results, left_out: dict[str, str]) -> dict[str, Path]:
+        """Return the pages that are ready, by who submitted, and write down why others are not."""
+        pages, name = FeedbackPages(classroom), classroom.assignment
+        stale = [job.student for job in pages.out_of_date(self.only)]
+        left_out |= dict.fromkeys(stale, f"the page is not up to date: starvelab-grader feedback {name}")
+        waiting = [one for one in pages.unchanged if results[one].submission.needs_manual_grade]
+        left_out |= pages.failed | dict.fromkeys(
+            [] if self.unmarked else waiting, "not marked yet (--unmarked)"
+        )
+        return {one: pages.folder / one / name / INDEX for one in pages.unchanged if one not in left_out}
+
+    def _members(self, origins: Mapping[str, Origin], pages: Mapping[str, Path]) -> dict[str, str]:
+        """Return by recipient who submitted, of the platform from which the first of the pages came."""
+        platforms = [origins[one].platform for one in pages if one in origins]
+        if pages and not platforms:
+            raise InputError(
+                "It is not known what Canvas or Moodle call these students: an earlier version has collected "
+                "them, or a person. Collect the download again (starvelab-grader collect)."
+            )
+        here = {one: origin for one, origin in origins.items() if origin.platform in platforms[:1]}
+        if MOODLE not in platforms[:1]:  # Canvas gives all of a group what one of them gets
+            return {one: one for one in here}
+        if self.canvas_api or not self.roster:
+            raise InputError(
+                "Moodle numbers the groups of a download as it numbers students, so that a page could go to "
+                "somebody else. Pass the grading worksheet, which says who is who: --roster=worksheet.csv"
+            )
+        return members_of(open_sheet(self.roster), here)
+
+    def _points(self, book: Gradebook, assignment: str, new: list[Delivery]) -> Sheet:
+        """Return the platform's table with the points of these students in it."""
+        options = {name: getattr(self, name) for name in ("roster", "column", "scale") if getattr(self, name)}
+        options |= {"assignment": [assignment], "student": sorted({one.student for one in new})}
+        table = TABLES[new[0].origin.platform](parent=self, **options)
+        table.members = {one.recipient: one.student for one in new}
+        return table.table(book)
+
+    def _send(self, folder: Path, new: list[Delivery], results: Results, left_out: dict[str, str]) -> None:
+        """Send points and pages by Canvas's API, and write down after each student what was sent."""
+        try:
+            from ..lms.canvas_api import CanvasAssignment
+        except ModuleNotFoundError as error:
+            install = "'starvelab-grader[canvas]', or in a checkout: pip install './grader[canvas]'"
+            raise InputError(f"`canvas-api` needs {error.name}: pip install {install}") from None
+        canvas, sent = CanvasAssignment(self.canvas_api), list[Delivery]()
+        possible = canvas.assignment.points_possible if self.scale else None
+        for one in tqdm(new, desc="returning", unit="page"):
+            with one_student(one.recipient, left_out, "Canvas does not take it"):
+                canvas.deliver(one, replace(results[one.student], possible=possible))
+                sent.append(one)
+                write_record(folder, sent)
+        print(f"{len(sent)} students have their points and pages in Canvas.")
+
+
+def _write(folder: Path, new: list[Delivery], points: Sheet | None) -> None:
+    """Write a return with its record, completely or not at all, and print what to do with it."""
+    with whole_folder(folder) as made:
+        with ZipFile(made / PAGES, "w", ZIP_DEFLATED) as archive:
+            for one in new:
+                archive.writestr(one.path, one.packed)
+        if points is not None:
+            (made / POINTS).write_bytes(points.content)
+        write_record(made, new)
+    print(f"They are in {folder}: look at them. {UPLOADS[new[0].origin.platform]}")
+    print("If you upload nothing of it, delete that folder: then the next return has it again.")

@@ -1,0 +1,139 @@
+"""Feedback on its way back: who gets which page, in files that Canvas and Moodle take, and each page once.
+
+Of a file's name Canvas reads two numbers: that of the student, and that of a file in this student's current
+submission, under whose name the student gets it. So a page is packed as what that file is. Moodle reads the
+number of a participant of the assignment, and shows the name that stands behind it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import nbformat
+from nbformat.v4 import new_markdown_cell, new_notebook
+
+from ..errors import InputError
+from ..files import write_whole
+from ..fingerprints import fingerprint
+from .collecting import CANVAS, Origin
+from .rosters import Sheet, key
+
+RECORD = "returned.json"
+CARRIERS = (".zip", ".html", ".htm", ".ipynb")  # what a page can be packed as, the best first
+PICTURE = re.compile(rb'src="data:(image/[\w.+-]+);base64,([\w+/=]+)"')
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """The page of one student, who may have submitted it with others."""
+
+    recipient: str  # by the number that the platform gives a student
+    student: str  # the folder of who submitted
+    page: Path
+    origin: Origin
+    digest: str  # of what the page says: how it looks does not count
+    before: str | None = None  # the digest of the page that was returned last
+
+    @property
+    def called(self) -> str:
+        """What the student gets the page as, where a file can have a name of its own."""
+        return f"{self.page.parent.name}-feedback.html"
+
+    @property
+    def path(self) -> str:
+        """The page's place in the archive; empty where the student submitted no file that can be a page."""
+        if self.origin.platform != CANVAS:
+            return f"Participant_{self.recipient}_assignfeedback_file_/{self.called}"
+        prefix = "" if self.recipient.startswith("anon_") else "feedback_"
+        by_ending = {ending: number for number, ending in reversed(self.origin.files.items())}
+        ending = next((one for one in CARRIERS if one in by_ending), None)
+        return f"{prefix}{self.recipient}_{by_ending[ending]}_page{ending}" if ending else ""
+
+    @property
+    def packed(self) -> bytes:
+        """The page as a file of the kind that its name in the archive says."""
+        page, packed = self.page.read_bytes(), io.BytesIO()
+        if self.path.endswith(".zip"):
+            with ZipFile(packed, "w", ZIP_DEFLATED) as archive:
+                archive.writestr(self.called, page)
+            return packed.getvalue()
+        return as_notebook(page) if self.path.endswith(".ipynb") else page
+
+
+def as_notebook(page: bytes) -> bytes:
+    """Return a notebook that shows a page, also in a JupyterLab that does not trust it."""
+    attachments: dict[str, dict[str, str]] = {}
+
+    def attached(match: re.Match[bytes]) -> bytes:
+        name = f"figure-{len(attachments) + 1}"
+        attachments[name] = {match[1].decode(): match[2].decode()}
+        return f'src="attachment:{name}"'.encode()
+
+    body = re.sub(rb"\A.*?<body[^>]*>|</body>.*\Z", b"", page, flags=re.DOTALL)
+    # A blank line would end what Markdown leaves as it is.
+    text = PICTURE.sub(attached, body).decode("utf-8").strip().replace("\n", "&#10;")
+    cell = new_markdown_cell(f"<div>{text}</div>", id="feedback", attachments=attachments)
+    return bytes(nbformat.writes(new_notebook(cells=[cell])), "utf-8")
+
+
+def deliveries(
+    pages: dict[str, Path], origins: dict[str, Origin], members: dict[str, str], before: dict[str, str]
+) -> Iterator[Delivery]:
+    """Yield the pages by recipient, for whom `members` say who submitted, and `before` what came last."""
+    for recipient, student in sorted(members.items()):
+        if student in pages:
+            content = pages[student].read_bytes()
+            digest = fingerprint({"": content.partition(b"<body")[2] or content})
+            last = before.get(recipient)
+            yield Delivery(recipient, student, pages[student], origins[student], digest, last)
+
+
+def returned(folder: Path) -> dict[str, str]:
+    """Return by recipient the digest of what was returned last, by the records of all returns."""
+    digests: dict[str, str] = {}
+    for path in sorted(folder.glob(f"*/{RECORD}")):
+        try:
+            digests |= json.loads(path.read_text(encoding="utf-8"))
+        except (ValueError, TypeError):
+            raise InputError(f"{path} cannot be read. Delete its folder: it is returned again.") from None
+    return digests
+
+
+def write_record(folder: Path, sent: Iterable[Delivery]) -> None:
+    """Write who got which page."""
+    write_whole(folder / RECORD, json.dumps({one.recipient: one.digest for one in sent}, indent=1))
+
+
+def members_of(sheet: Sheet, origins: Mapping[str, Origin]) -> dict[str, str]:
+    """Return who submitted for each participant of a worksheet of Moodle; InputError if it names nobody.
+
+    A download names students, or groups with numbers of their own, as one column of the worksheet does.
+    """
+    rows = {number: row for row in sheet.rows if (number := key(row[0])).isdecimal()}
+    names = {student: _letters(origin.name) for student, origin in origins.items() if _letters(origin.name)}
+    named: dict[str, set[str]] = {}  # by who submitted, the numbers in the column that names the most
+    for column in range(1, len(sheet.headers)):
+        numbers = defaultdict[str, set[str]](set)
+        for number, row in rows.items():
+            numbers[_letters(row[column])].add(number)
+        named = max(named, {one: numbers[name] for one, name in names.items() if name in numbers}, key=len)
+    if not rows or (names and not named):
+        raise InputError(
+            "The roster does not name those who submitted as the download does. Pass the grading worksheet "
+            f"of this assignment, with its identifiers (Participant 123). It has: {sheet.columns}."
+        )
+    if all(student in numbers for student, numbers in named.items()):  # no groups
+        named = {student: {student} & rows.keys() for student in origins}
+    return {number: student for student, numbers in named.items() for number in numbers}
+
+
+def _letters(name: str) -> str:
+    """Return a name without all that Moodle may take out of the name of a file."""
+    return re.sub(r"[\W_]+", "", name.casefold())
