@@ -8,7 +8,7 @@ They stand in tests/golden/published, one file a kind:
   unless named) is set beside the value; where that is a gain, what else is `changed` for it. `error` is what
   comes out, in percent. Without a pipeline it waits for its prediction, from the figures that are `given`,
   or was `given_up` for the reason that stands there; either counts as missed. `known` rows stood on the page
-  before it had two halves.
+  before it had two halves. A row is `outside` of what the model can know if one of `OUTSIDE` is missing.
 - [input.NAME] is a figure from which another one is predicted. "@NAME" stands for it, for another row, or
   for a constant.
 - [constant.NAME] is computed from these by a rule of this module.
@@ -80,6 +80,11 @@ NAMED = {
     "hardware": "Hardware",
     "link": "Links",
     "storage": "Storage",
+}
+# What the model needs, and a row's source does not say.
+OUTSIDE = {
+    "software": "as what the rates of the package were measured in: NVIDIA's examples in its containers",
+    "cores": "which the workers of a loader share",
 }
 AT_WORK = 0.1  # the share of a step from which a resource counts as at work
 

@@ -114,6 +114,21 @@ def goals(published: Published) -> list[tuple[str, ...]]:
     return found
 
 
+OUTSIDE_HEADERS = ("kind", "what is not known", "rows within", "median", "rows outside", "median of these")
+
+
+def within(published: Published) -> list[tuple[str, ...]]:
+    """How far off the rows are whose conditions the model can know, and those outside, of each such kind."""
+    found = []
+    for kind, _, rows in _by_kind(published)[:-1]:
+        why = {t.name: published.rows[t.name].get("outside") for t in rows}
+        if names := ", ".join(dict.fromkeys(filter(None, why.values()))):
+            parts = [[t for t in rows if bool(why[t.name]) is outside] for outside in (False, True)]
+            counted = (text for part in parts for text in (str(len(part)), _share(_median(part))))
+            found.append((kind, names, *counted))
+    return found
+
+
 def missed_goals(published: Published) -> list[str]:
     """Each goal that is not reached, in a sentence."""
     tests, said, found = published.all, [], len(sources(published))
@@ -223,6 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     show(GOAL_HEADERS, goals(published))
     print(f"\n{both_halves(published)}.")
     print("\n" + "\n".join(missed_goals(published)) + "\n")
+    show(OUTSIDE_HEADERS, within(published))
     if asked.picture:
         asked.picture.write_text(draw(published), encoding="utf-8", newline="\n")
     if asked.left_out:

@@ -40,6 +40,7 @@ from benchmarks.validation import (  # noqa: E402
     GOAL_HEADERS,
     GUESS_HEADERS,
     HEADERS,
+    OUTSIDE_HEADERS,
     both_halves,
     goals,
     guess_summary,
@@ -49,6 +50,7 @@ from benchmarks.validation import (  # noqa: E402
     reasons,
     rows_of,
     summary,
+    within,
 )
 from starvelab import PUBLISHED, Hardware, Links, Models, Pipeline, Storage  # noqa: E402
 from starvelab.lesson.exercises import read_exercises  # noqa: E402
@@ -85,6 +87,11 @@ def how_right_by_kind() -> str:
     missed = "\n".join(f"- {said}" for said in missed_goals(published)) or "None is missed."
     halves = both_halves(published)
     return f"{_table(GOAL_HEADERS, goals(published))}\n\n{halves}.\n\nWhat is missed:\n\n{missed}"
+
+
+def how_right_within() -> str:
+    """How far off the rows are whose conditions the model can know, and the others."""
+    return _table(OUTSIDE_HEADERS, within(_published()))
 
 
 def how_right_in_short() -> str:
@@ -275,6 +282,7 @@ PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "rooms": ("architecture.md", lambda: layers(starvelab_grader)),
     "how-right": ("how-right.md", how_right),
     "goals": ("how-right.md", how_right_by_kind),
+    "within": ("how-right.md", how_right_within),
     "how-right-in-short": ("../README.md", how_right_in_short),
     "coverage": ("how-right.md", coverage),
     "starved": ("how-right.md", starved),

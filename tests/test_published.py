@@ -18,6 +18,7 @@ from benchmarks.published import (
     FIGURES,
     HALVES,
     KINDS,
+    OUTSIDE,
     RULES,
     Published,
     half,
@@ -36,6 +37,7 @@ from benchmarks.validation import (
     rows_of,
     source_of,
     summary,
+    within,
 )
 from starvelab import PUBLISHED, Q_
 from starvelab.model.assumptions import COVERAGE
@@ -296,10 +298,45 @@ def test_every_row_says_what_was_measured_under_which_conditions_and_where_it_st
         assert row["kind"] in KINDS
         assert len(row["conditions"]) > 15
         fields = {"value", "what", "conditions", "source", "kind", "known", "figure", "changed"}
-        assert set(row) <= fields | {"pipeline", "error", "given", "given_up"}
+        assert set(row) <= fields | {"pipeline", "error", "given", "given_up", "outside"}
         assert set(row.get("given", ())) <= {*TABLES.rows, *TABLES.inputs}
         assert ("pipeline" in row) == ("error" in row)
         assert not {"pipeline", "given_up"} <= set(row)
+
+
+# Whose scripts train NVIDIA's examples, in its containers.
+AS_SHIPPED = {
+    "nvidia/deeplearningexamples",
+    "mlcommons/training_results_v2.0",
+    "lambdal/deeplearning-benchmark",
+    "oneflow-inc/dlperf",
+}
+OF_ACCELERATORS = ("one accelerator", "several accelerators", "launch")
+
+
+def test_a_rule_says_which_rows_are_outside_of_what_the_model_can_know():
+    outside = {}
+    for name in TABLES.tested:
+        row, pipe = TABLES.rows[name], TABLES.rows[name]["pipeline"]
+        shipped = "model" in pipe and not TABLES.test(name).uses and row["kind"] in OF_ACCELERATORS
+        if shipped and source_of(row) not in AS_SHIPPED:
+            outside[name] = "software"
+        if row["kind"] == "loader" and "cores" not in pipe["workers"]:
+            outside[name] = "cores"
+    assert outside == {name: row["outside"] for name, row in TABLES.rows.items() if "outside" in row}
+    assert set(outside.values()) == set(OUTSIDE)
+
+
+def test_what_is_outside_counts_for_every_goal_and_is_reported_apart():
+    apart = {row[0]: row for row in within(TABLES)}
+    assert set(apart) == {"one accelerator", "loader", "launch"}
+    for kind, of_goals in ((row[0], row) for row in goals(TABLES)):
+        if kind in apart:
+            assert int(apart[kind][2]) + int(apart[kind][4]) == int(of_goals[1])
+    names = [name for name, row in TABLES.rows.items() if row["kind"] == "loader" and "outside" not in row]
+    assert apart["loader"][2:4] == (
+        str(len(names)), f"{statistics.median(100 * abs(TABLES.test(name).error) for name in names):.1f} %",
+    )  # fmt: skip
 
 
 def test_every_row_that_is_left_out_has_a_reason_and_every_guess_says_what_it_assumes():
