@@ -45,7 +45,7 @@ def test_a_starved_gpu(tmp_path, spelling, workers, marked):
             "28 % idle and not starved",
             "launch gaps",
             ("idle_before_launch", 0.28),
-            "the CPU has not launched the next work: use larger batches or torch.compile",
+            "the CPU has not launched the next work: use torch.compile or larger batches",
         ),
         (
             {"wait": 0.5, "step": 60, "copy": "Pageable", "copying": 39},

@@ -356,7 +356,7 @@ def test_an_accelerator_that_waits_for_launches_is_not_busy(batch):
     assert step.stall == pytest.approx(1 - step.utilization)
     assert step.bottleneck == "accelerator"
     assert (fed.accelerators_fed(0.9) == 0) == (step.utilization < 0.9)
-    said = f"busy {100 * step.utilization:.1f} % of each step: a larger batch has more work for each launch,"
+    said = f"busy {100 * step.utilization:.1f} % of each step: a larger batch, which takes more memory and a"
     assert (said in fed.explain()) == (work < launch)
 
 

@@ -28,10 +28,11 @@ from ._supply import (
     workers_needed,
 )
 
+_LARGER = "a larger batch, which takes more memory and a higher learning rate,"
 _CAUSES = {
     "compute": ("arithmetic", "a faster accelerator would shorten it"),
-    "memory": ("memory traffic", "a larger batch does more arithmetic for each byte"),
-    "overhead": ("fixed overhead", "a larger batch spreads that over more samples"),
+    "memory": ("memory traffic", f"{_LARGER} does more arithmetic for each byte"),
+    "overhead": ("fixed overhead", f"{_LARGER} spreads that over more samples"),
     "input": ("input work that was moved onto it", "some may be better left to the CPU"),
 }
 # How documents become rows; the last mixes two of them in a row.
@@ -73,8 +74,8 @@ def explain(pipeline: Description, *, advice: bool = True) -> str:
     >>> from starvelab import Hardware, Models, Pipeline
     >>> print(Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=16).explain())
     The accelerator binds: it needs 5.436 ms for a batch of 16, and the CPU has prepared it in 4 ms. The
-    largest part of each step is fixed overhead: a larger batch spreads that over more samples. From batch
-    23 on the CPU would bind.
+    largest part of each step is fixed overhead: a larger batch, which takes more memory and a higher
+    learning rate, spreads that over more samples. From batch 23 on the CPU would bind.
     """
     one_point(pipeline, "explain")
     step = pipeline.solve()
@@ -196,8 +197,8 @@ def _fed(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
         own, cause = step.step_time * step.utilization, ""
         idle = (
             f"Launching its kernels takes the host longer than the {_spoken_time(own)} that they run, {busy} "
-            "each step: a larger batch has more work for each launch, and a step that is compiled is "
-            "launched once."
+            f"each step: {_LARGER} has more work for each launch, and a step that is compiled is launched "
+            "once."
         )
     elif step.awaited:
         taken = (f"{what} takes {_spoken_time(step.stage_times[s])}" for s, what in step.awaited.items())

@@ -44,7 +44,8 @@ STARVED = (
 LESS = "Prepare less for each sample, or do it ahead of the training or on the accelerator."
 MORE_CORES = f"Use a host with more cores. {LESS}"
 MEASURED = "The accelerator's own time comes from a measured rate."
-OVERHEAD = "is fixed overhead: a larger batch spreads that over more samples."
+LARGER = "a larger batch, which takes more memory and a higher learning rate,"
+OVERHEAD = f"is fixed overhead: {LARGER} spreads that over more samples."
 REQUESTS = "It serves 1 request at a time, which limits it: each takes 7.556 ms."
 WAIT_LESS = (
     "Read several samples with each request, open more requests at a time, or keep them in memory: then they "
@@ -192,7 +193,7 @@ SAID = {
     ),
     "memory traffic": (
         BYTES_ALONE,
-        "... is memory traffic: a larger batch does more arithmetic for each byte. ...",
+        f"... is memory traffic: {LARGER} does more arithmetic for each byte. ...",
     ),
     "DALI for nothing": (
         FAST,
