@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
@@ -52,14 +52,32 @@ from benchmarks.validation import (  # noqa: E402
     summary,
     within,
 )
-from starvelab import PUBLISHED, Hardware, Links, Models, Pipeline, Storage  # noqa: E402
+from starvelab import PUBLISHED, Hardware, Links, Models, Pipeline, Storage, Workers  # noqa: E402
 from starvelab.lesson.exercises import read_exercises  # noqa: E402
 from starvelab.lesson.widgets._moving import data_of  # noqa: E402
 from starvelab.model.catalogue import FIELDS, Group  # noqa: E402
-from starvelab.tables import percent  # noqa: E402
+from starvelab.tables import cell, percent  # noqa: E402
 from starvelab_grader.submissions.reference import ModelAnswer  # noqa: E402
 
 IN_COLAB = "https://colab.research.google.com/github/starvelab/starvelab/blob/main/labs/"
+
+
+# The demand that the page of the catalogue compares for.
+DEMAND = Pipeline(
+    model=Models.ResNet50,
+    hardware=Hardware.Cloud.A100,
+    workers=Workers(64, cores=64),
+    storage=Storage.NVMe_Gen4,
+    link=Links.PCIe4_x16,
+    assumptions=PUBLISHED,
+)
+
+
+def compared(field: str) -> str:
+    """Every drive, link or accelerator of the catalogue for one demand."""
+    found = DEMAND.compare(field)
+    rows = [tuple(map(cell, row)) for row in found.rows]
+    return "\n\n".join(filter(None, (_table((*found.headers,), rows), found.note)))
 
 
 def layers(package: ModuleType = starvelab) -> str:
@@ -288,6 +306,7 @@ PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "starved": ("how-right.md", starved),
     "guessed": ("how-right.md", guessed),
     "left-out": ("how-right.md", left_out),
+    **{field: ("compare.md", partial(compared, field)) for field in ("storage", "link", "hardware")},
     "how-fast": ("how-fast.md", how_fast),
     "open-in": ("learners.md", open_in),
     "points": ("instructors.md", points),

@@ -126,6 +126,7 @@ class Pipeline(Description):
     sweep = analysis.sweep
     throughput_range = analysis.throughput_range
     bill = analysis.bill
+    compare = analysis.compare
     epochs = analysis.epochs
 
     def simulate(

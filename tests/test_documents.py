@@ -54,7 +54,7 @@ def test_a_page_without_a_place_for_its_part_is_refused(build):
 # --- examples, commands, names ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/package.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/package.md", "docs/compare.md"])
 def test_each_example_prints_what_the_document_shows(name):
     text = (REPOSITORY / name).read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(>>>.*?)```", text, flags=re.DOTALL)

@@ -4,6 +4,7 @@ Each answer is exact where a rounded one would be wrong; none of them draws or p
 """
 
 from ._bill import Amounts, Bill, bill
+from ._compare import Comparison, compare
 from ._epochs import Epochs, epochs
 from ._explain import explain
 from ._extrapolate import extrapolate_rate
@@ -15,6 +16,7 @@ from ._sweep import Sweep, sweep
 __all__ = [
     "Amounts",
     "Bill",
+    "Comparison",
     "Crossover",
     "Disagreement",
     "Epochs",
@@ -25,6 +27,7 @@ __all__ = [
     "WorkersNeeded",
     "accelerators_fed",
     "bill",
+    "compare",
     "crossover",
     "epochs",
     "explain",
