@@ -1,4 +1,4 @@
-"""What four tips about input pipelines are worth on this machine: threads, halves, chunks and sparse inputs.
+"""What tips about input pipelines are worth here: threads, halves, chunks, sparse inputs, batched fetch.
 
 Times are a processor's own, except those of the products of matrices, for which several processes compete.
 """
@@ -6,6 +6,7 @@ Times are a processor's own, except those of the products of matrices, for which
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -88,6 +89,27 @@ def dense_again(share: float, turns: int, count: int = 1_000_000) -> float:
     return own_ms(fill, turns)
 
 
+def fetched(turns: int, rows: int = 256, length: int = 64) -> tuple[float, float]:
+    """The time of a batch of rows of a database [ms]: a query for each, and one for all."""
+    random = np.random.default_rng(0)
+    stored = [(number, random.random(length, dtype=np.float32).tobytes()) for number in range(20_000)]
+    wanted = random.choice(len(stored), rows, replace=False).tolist()
+    table = sqlite3.connect(":memory:")
+    table.execute("create table rows (id integer primary key, content blob)")
+    table.executemany("insert into rows values (?, ?)", stored)
+    every = f"select content from rows where id in ({', '.join('?' * rows)})"
+
+    def one_by_one() -> np.ndarray:
+        found = (table.execute("select content from rows where id = ?", (number,)) for number in wanted)
+        return np.stack([np.frombuffer(one.fetchone()[0], np.float32) for one in found])
+
+    def together() -> np.ndarray:
+        found = b"".join(content for (content,) in table.execute(every, wanted))
+        return np.frombuffer(found, np.float32).reshape(rows, length)
+
+    return own_ms(one_by_one, turns), own_ms(together, turns)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = options(__doc__, seconds=(4.0, 0.1), turns=(30, 2), workers=((1, 2, 4), (1,)))
     asked = parser.parse_args(arguments)
@@ -109,6 +131,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for share in (0.001, 0.01, 0.1):
         dense = f"{dense_again(share, asked.turns):.3f} ms to fill them in"
         rows.append([f"{share:.1%} of a million numbers", f"{200 * share:.1f} % of the bytes", dense])
+    one, all_at_once = fetched(asked.turns)
+    rows.append(["256 rows of a database", f"{one:.2f} ms one by one", f"{all_at_once:.2f} ms in one query"])
     print(tabulate(rows))
 
 

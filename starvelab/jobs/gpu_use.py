@@ -86,8 +86,8 @@ class GpuUse:
         if self.cause == "launch gaps":
             return (
                 f"For {percent(self.idle_before_launch)} of the time the CPU has not launched the next work: "
-                "use torch.compile or larger batches (more memory, a higher learning rate), and read no value "
-                "such as loss.item() in each step."
+                "use torch.compile or larger batches (more memory, a higher learning rate), and read nothing "
+                "like loss.item() in each step."
             )
         return ""
 
