@@ -22,6 +22,7 @@ from ...model.parts import Workers
 from ...model.resources import CPU, RESOURCES, STORAGE
 from ...model.solver import costs
 from ...model.stages import STAGES, SingleNodeModel, TransformationModel
+from ...model.stages.busy_host import busy_launches
 from ...model.stages.single_node import SingleNodeInputs
 from ...model.stages.transformation import TransformationInputs
 from ...model.step import Step
@@ -46,7 +47,8 @@ def play(pipeline: Pipeline, /, *, prepare_times: Unchecked = None, **controls: 
     Parameters
     ----------
     pipeline : Pipeline
-        Of one point; its own simulation is played, after the queue has filled.
+        Of one point; its own simulation is played, after the queue has filled. Of several hosts that is the
+        slowest.
     prepare_times : quantity [time], optional
         Your own times of a worker for each batch, as `Pipeline.simulate` takes them.
     **controls : sequence of int
@@ -120,7 +122,9 @@ class Moving(Box):
         step, (trace, *_, shown) = self._pipeline.solve(), run_of(self._pipeline, self._times)
         waits = percent(trace.first(shown).stall)
         picture = still_picture(trace, float(trace.step_end[shown - 1]))
-        said = f"{step.summary}. Simulated: the accelerator waits {waits} of the time."
+        ranks = self._pipeline.hardware.ranks
+        whose = f" This is the slowest of {ranks.hosts} hosts." if ranks.hosts > 1 and ranks.slow > 1 else ""
+        said = f"{step.summary}. Simulated: the accelerator waits {waits} of the time.{whose}"
         return f"{words.paragraphs(said)}{picture}{words.table(step.headers, step.rows)}"
 
 
@@ -148,12 +152,6 @@ def data_of(pipeline: Pipeline, prepare_times: Unchecked = None) -> Data:
 
 def rule_of(pipeline: Pipeline) -> Data:
     """The plain numbers of a pipeline from which the script solves it for any batch size and any workers."""
-    host, ranks = pipeline.hardware.host, pipeline.hardware.ranks
-    if host.busy is not None or ranks.slow != 1:
-        raise InputError(
-            "The rule of a moving picture knows neither a busy host nor a slow one, got "
-            f"{pipeline.hardware!r:.80}. Pass a pipeline without Host(busy=...) and Ranks(slow=...)."
-        )
     inputs, count = pipeline.inputs, pipeline.numbers["accelerators"]
     stages = {stage.NAME: stage for stage in STAGES}
     crew, model = inputs[TransformationModel.NAME], inputs[SingleNodeModel.NAME]
@@ -164,13 +162,32 @@ def rule_of(pipeline: Pipeline) -> Data:
     if step is not None and step.hidden:
         compute, memory, overhead = step.lines
         launch = overhead, ((compute + memory,) if step.in_turn else (compute, memory))
-    limit = pipeline.hardware.in_flight
+    limit, busy = pipeline.hardware.in_flight, model.host
+    once, twice = (
+        costs({**inputs, SingleNodeModel.NAME: replace(model, host=None).launched(times)}, count)
+        for times in (1, 2)
+    )
     return {
         "stages": [
-            {"resource": stages[name].RESOURCE.name, "busy": stages[name].BUSY, "pieces": _pairs(cost.pieces)}
-            for name, cost in costs(inputs, count).items()
+            {
+                "resource": stages[name].RESOURCE.name,
+                "busy": stages[name].BUSY,
+                "pieces": _pairs(cost.pieces),
+                # What launches that take twice as long would add.
+                "launching": None if busy is None else (
+                    np.subtract(_pairs(twice[name].pieces), _pairs(cost.pieces)).tolist()
+                ),
+            }
+            for name, cost in once.items()
             if name != TransformationModel.NAME or crew.workers is None
         ],
+        "host": None
+        if busy is None
+        else {
+            "others": float(busy.others),
+            "threads": None if crew.workers is None else crew.threads,
+            **{name: fact.value for name, fact in busy_launches().items()},
+        },
         "preparing": None
         if crew.workers is None
         else {
@@ -212,7 +229,8 @@ def run_of(pipeline: Pipeline, prepare_times: Unchecked = None) -> tuple[Trace, 
     in_turn = pipeline.in_turn or prepare_times is not None  # whose own times are played from their start
     first = settling(pipeline.solve(), ahead, in_turn)
     found = pipeline.simulate(batches=first + ahead + shown, prepare_times=prepare_times, replicas=1)
-    trace, asked = found.trace(), None
+    host = pipeline.hardware.ranks.hosts - 1  # the slowest, if one is
+    trace, asked = found.trace(rank=host), None
     if found.reads.any() and trace.read_start is None:
         # The storage reads ahead of the workers: it is asked for a batch when one before that is received.
         asked = np.concatenate((np.zeros(ahead), trace.received))[: len(trace)]
@@ -220,9 +238,9 @@ def run_of(pipeline: Pipeline, prepare_times: Unchecked = None) -> tuple[Trace, 
             asked = np.sort(trace.prepare_start)
         ends = np.zeros(len(trace))
         for batch, wanted in enumerate(asked):
-            ends[batch] = max(wanted, ends[batch - 1]) + found.reads[batch, 0]
+            ends[batch] = max(wanted, ends[batch - 1]) + found.reads[batch, host]
         asked, ends = asked[trace.batch], ends[trace.batch]
-        trace = replace(trace, read_start=ends - found.reads[trace.batch, 0], read_done=ends)
+        trace = replace(trace, read_start=ends - found.reads[trace.batch, host], read_done=ends)
     later = trace.after(first)
     return later, None if asked is None else asked[first:] - trace.step_end[first - 1], lanes, shown
 

@@ -52,9 +52,9 @@ class BusyHost(Inputs):
 
 def busy_host(others: Number, transform: TransformationInputs, accelerators: Number) -> BusyHost:
     """Return what is known of a host's CPU: of workers without known cores, only what the others take."""
-    if transform.workers is None or transform.cores is None:
+    if transform.workers is None or transform.threads is None:
         return BusyHost(others, 0.0, 0.0, 0.0)
-    threads = transform.cores * (2 if transform.scaling.second_thread else 1)
+    threads = transform.threads
     busy = TransformationModel.cost(transform).pieces[0]  # without waits for storage
     share = minimum(transform.workers, threads) / threads
     return BusyHost(others, share, busy.fixed * accelerators, busy.per_sample * accelerators)

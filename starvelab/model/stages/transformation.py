@@ -59,6 +59,11 @@ class TransformationInputs(Inputs):
     read_wait: Number | None  # seconds of a worker for each sample without a core
     scaling: WorkerScaling
 
+    @property
+    def threads(self) -> Number:
+        """The hardware threads of the host; None where its cores are not known."""
+        return None if self.cores is None else self.cores * (2 if self.scaling.second_thread else 1)
+
 
 @dataclass(frozen=True)
 class TransformationModel(StageModel[TransformationInputs]):

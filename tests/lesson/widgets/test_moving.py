@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 
+import numpy as np
 import pytest
 
-from starvelab import Q_, Hardware, InputError, Models, Pipeline
+from starvelab import PUBLISHED, Q_, Hardware, InputError, Models, Pipeline
 from starvelab.lesson.widgets._moving import SCRIPT, data_of
 from starvelab.model.resources import RESOURCES
 from starvelab.widgets import play
@@ -72,13 +73,23 @@ def test_ones_own_times_are_played():
     assert took.min() == pytest.approx(20)
 
 
-@pytest.mark.parametrize("change", [{"hardware.host.busy": 0.5}, {"hardware.ranks.slow": 2.0}], ids=str)
-def test_what_the_rule_of_the_page_does_not_know_is_rejected(change):
-    slowed = WALL.replace(change)
-    assert message(InputError, play, slowed) == (
-        "The rule of a moving picture knows neither a busy host nor a slow one, got "
-        f"{slowed.hardware!r:.80}. Pass a pipeline without Host(busy=...) and Ranks(slow=...)."
-    )
+def test_of_several_hosts_the_slowest_is_played():
+    slow = play(WALL.replace({"hardware.ranks.hosts": 4, "hardware.ranks.slow": 2.0}))
+    assert "This is the slowest of 4 hosts." in slow.html()
+    even = play(WALL.replace({"hardware.ranks.hosts": 4}))
+    assert "slowest" not in even.html()
+    took = [float(np.mean(one.trace.prepared - one.trace.prepare_start)) for one in (slow, even)]
+    assert took[0] == pytest.approx(2 * took[1])
+
+
+def test_a_busy_host_brings_what_slows_its_launches():
+    assert data_of(WALL)["rule"]["host"] is None
+    busy = WALL.replace({"hardware.host.busy": 0.5, "workers.cores": 8}, assumptions=PUBLISHED)
+    rule = data_of(busy)["rule"]
+    assert (rule["host"]["others"], rule["host"]["threads"]) == (0.5, 16)
+    # Of the pieces of the model's stage one is the launches: twice as long, they add as much again.
+    (model,) = (one for one in rule["stages"] if one["resource"] == "accelerator")
+    assert model["launching"][-1] == pytest.approx(model["pieces"][-1])
 
 
 @pytest.mark.parametrize(
