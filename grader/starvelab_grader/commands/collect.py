@@ -61,10 +61,8 @@ class CollectApp(Command):
                 "late, by the due date in the gradebook."
             )
         there = {path.parent.name for path in submitted.glob(f"*/{assignment}")}
-        names = {student: f"{one.first_name} {one.last_name}".strip() for student, one in people.items()}
-        absent = [
-            f"{student} {shown(name)}" for student, name in sorted(names.items()) if student not in there
-        ]
+        names = {one: f"{who.first_name} {who.last_name}".strip() for one, who in sorted(people.items())}
+        absent = [f"{student} {shown(name)}" for student, name in names.items() if student not in there]
         print_list(f"Nothing came from {len(absent)} of the {len(people)} in the roster:", absent)
         if collected.failed:
             raise SystemExit(1)

@@ -17,7 +17,6 @@ from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import nbformat
-from nbformat.v4 import new_markdown_cell, new_notebook
 
 from ..errors import InputError
 from ..files import write_whole
@@ -27,6 +26,7 @@ from .rosters import Sheet, key
 
 RECORD = "returned.json"
 CARRIERS = (".zip", ".html", ".htm", ".ipynb")  # what a page can be packed as, the best first
+ESCAPED = str.maketrans({"\n": "&#10;", "$": "&#36;", "\\": "&#92;"})
 PICTURE = re.compile(rb'src="data:(image/[\w.+-]+);base64,([\w+/=]+)"')
 
 
@@ -60,11 +60,11 @@ class Delivery:
     def packed(self) -> bytes:
         """The page as a file of the kind that its name in the archive says."""
         page, packed = self.page.read_bytes(), io.BytesIO()
-        if self.path.endswith(".zip"):
-            with ZipFile(packed, "w", ZIP_DEFLATED) as archive:
-                archive.writestr(self.called, page)
-            return packed.getvalue()
-        return as_notebook(page) if self.path.endswith(".ipynb") else page
+        if not self.path.endswith(".zip"):
+            return as_notebook(page) if self.path.endswith(".ipynb") else page
+        with ZipFile(packed, "w", ZIP_DEFLATED) as archive:
+            archive.writestr(self.called, page)
+        return packed.getvalue()
 
 
 def as_notebook(page: bytes) -> bytes:
@@ -77,22 +77,22 @@ def as_notebook(page: bytes) -> bytes:
         return f'src="attachment:{name}"'.encode()
 
     body = re.sub(rb"\A.*?<body[^>]*>|</body>.*\Z", b"", page, flags=re.DOTALL)
-    # A blank line would end what Markdown leaves as it is.
-    text = PICTURE.sub(attached, body).decode("utf-8").strip().replace("\n", "&#10;")
-    cell = new_markdown_cell(f"<div>{text}</div>", id="feedback", attachments=attachments)
-    return bytes(nbformat.writes(new_notebook(cells=[cell])), "utf-8")
+    # A blank line would end what Markdown leaves as it is, and JupyterLab looks for formulas first.
+    text = PICTURE.sub(attached, body).decode("utf-8").strip().translate(ESCAPED)
+    cell = nbformat.v4.new_markdown_cell(f"<div>{text}</div>", id="feedback", attachments=attachments)
+    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}  # so that nobody is asked
+    return bytes(nbformat.writes(nbformat.v4.new_notebook(cells=[cell], metadata=metadata)), "utf-8")
 
 
 def deliveries(
     pages: dict[str, Path], origins: dict[str, Origin], members: dict[str, str], before: dict[str, str]
 ) -> Iterator[Delivery]:
-    """Yield the pages by recipient, for whom `members` say who submitted, and `before` what came last."""
-    for recipient, student in sorted(members.items()):
+    """Yield a page for each of `members`, who say who submitted; `before` is what came last."""
+    for one, student in sorted(members.items()):
         if student in pages:
             content = pages[student].read_bytes()
             digest = fingerprint({"": content.partition(b"<body")[2] or content})
-            last = before.get(recipient)
-            yield Delivery(recipient, student, pages[student], origins[student], digest, last)
+            yield Delivery(one, student, pages[student], origins[student], digest, before.get(one))
 
 
 def returned(folder: Path) -> dict[str, str]:

@@ -17,7 +17,7 @@ from starvelab_grader.commands import returning as command
 from starvelab_grader.commands.collect import CollectApp
 from starvelab_grader.commands.returning import PAGES, POINTS, ReturnApp
 from starvelab_grader.errors import InputError
-from starvelab_grader.lms.collecting import CANVAS, MOODLE, Origin, load_origins
+from starvelab_grader.lms.collecting import CANVAS, MOODLE, Origin, collect_download, load_origins
 from starvelab_grader.lms.returning import RECORD, Delivery, as_notebook, members_of
 from starvelab_grader.lms.rosters import Sheet
 from tests.archives import zipped
@@ -58,7 +58,7 @@ def test_what_canvas_cannot_take_as_a_page_has_no_name():
 def test_a_page_is_packed_as_what_its_name_says(tmp_path):
     (tmp_path / "tiny").mkdir()
     page = tmp_path / "tiny" / "index.html"
-    figure = '<img alt="A" src="data:image/png;base64,iVBO/w=="><pre>a\n\nb</pre>'
+    figure = '<img alt="A" src="data:image/png;base64,iVBO/w=="><pre>a\n\n$b \\begin{c} d$</pre>'
     page.write_text(PAGE.replace("{}", figure))
 
     def packed(ending):
@@ -70,9 +70,9 @@ def test_a_page_is_packed_as_what_its_name_says(tmp_path):
     nb = nbformat.reads(packed(".ipynb").decode(), as_version=4)
     nbformat.validate(nb)
     (cell,) = nb.cells
-    assert cell.source == (
-        '<div><p><img alt="A" src="attachment:figure-1"><pre>a&#10;&#10;b</pre></p></div>'
-    ), "no blank line, and no picture that JupyterLab takes out"
+    text = "a&#10;&#10;&#36;b &#92;begin{c} d&#36;"  # no blank line, and nothing that looks as a formula
+    picture = '<img alt="A" src="attachment:figure-1">'  # JupyterLab takes out those with data in them
+    assert cell.source == f"<div><p>{picture}<pre>{text}</pre></p></div>"
     assert cell.attachments == {"figure-1": {"image/png": "iVBO/w=="}}
     assert as_notebook(b"<p>A page without a body").startswith(b"{")
 
@@ -92,6 +92,26 @@ def test_collecting_writes_down_what_the_platform_calls_the_files(course):
     assert (origins["11"], origins["12"]) == (ada, Origin(MOODLE, "Bob Barker")), "the others stay"
     record.write_text("damaged")
     assert load_origins(record) == {}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "link.ipynb",
+        "999_888.ipynb",
+        "._x.ipynb",
+        "LATE_anon_1_2.ipynb",
+        "a\u202e\n=1.ipynb",
+        "~._.ipynb",
+    ],
+)
+def test_a_name_that_a_student_chose_is_not_in_the_name_of_a_page(tmp_path, name):
+    (tmp_path / "canvas.zip").write_bytes(
+        zipped({f"eve_101_7101_{name}": "{}", "bob_102_7102_x.ipynb": "{}"})
+    )
+    collect_download(tmp_path / "canvas.zip", tmp_path / "submitted", TINY)
+    origin = load_origins(tmp_path / "collected" / f"{TINY}.json")["101"]
+    assert Delivery("101", "101", Path("/x"), origin, "").path == "feedback_101_7101_page.ipynb"
 
 
 # --- who is who in Moodle ---------------------------------------------------------------------------------
