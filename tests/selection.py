@@ -80,6 +80,7 @@ PROGRAMS = (
     "tests/jobs/test_doctor.py",
     "tests/jobs/test_ranks.py",
     "tests/jobs/test_torch_traces.py",
+    "tests/jobs/test_trials.py",
     "tests/simulate/test_against_pytorch.py",
     "tests/lesson/widgets/test_store.py",
 )

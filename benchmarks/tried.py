@@ -1,0 +1,149 @@
+"""What `starvelab doctor --try` finds, held against a sweep: the planted jobs that settings cure.
+
+Doctor tries at most six settings. The sweep runs each job with every number of workers, queue and kind of
+worker. Then the job runs by turns as it is, with what doctor kept, and with the best of the sweep.
+
+    python -m benchmarks.tried                            what is known stays in a file; `--again` begins anew
+    python -m benchmarks.tried --write                    the table in docs/your-own-job.md
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import product
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from starvelab.jobs.trials import try_settings
+
+from .planted import PAGE, SCRIPT
+from .report import machine, options
+
+RESULTS = Path(__file__).with_name("jobs") / "tried.json"
+BEGIN, END = "<!-- tried jobs -->\n", "<!-- end of tried jobs -->\n"
+JOBS = (
+    "storage, one worker", "storage, no workers", "storage, two workers",
+    "one request at a time, two workers", "one request at a time, no workers", "decoding, no workers",
+    "decoding, one worker", "storage and decoding", "late batches", "a thread between, slow",
+    "threads under one lock", "short passes",
+)  # fmt: skip
+WORKERS, AHEAD = (0, 1, 2, 3, 4, 6, 8, 12), (2, 4, 8)
+NAMES = {"num_workers": "workers", "prefetch_factor": "prefetch", "persistent_workers": "persistent"}
+ENOUGH = 0.9  # of the best of the sweep
+
+
+def rate(job: str, change: dict[str, Any], seconds: float) -> float:  # Any: of each setting its own
+    """The batches a second of a job with these settings."""
+    from .jobs.planted import JOBS as PLANTED
+    from .jobs.planted import Job
+
+    return float(Job(**PLANTED[job] | change).train(seconds))
+
+
+def sweep(job: str, seconds: float, workers: Sequence[int]) -> dict[str, Any]:
+    """The settings that bring most batches a second, of all of them."""
+    from .jobs.planted import JOBS as PLANTED
+
+    kinds = (False, True) if PLANTED[job].get("passes") else (False,)
+    each = [
+        {"workers": count, "prefetch": ahead, "persistent": kind}
+        for count, ahead, kind in product(workers, AHEAD, kinds)
+        if count or (ahead, kind) == (AHEAD[0], False)
+    ]
+    rates = [rate(job, one, seconds) for one in each]
+    return each[rates.index(max(rates))]
+
+
+def held(job: str, seconds: float, turns: int, workers: Sequence[int], *, trials: bool) -> dict[str, Any]:
+    """What doctor keeps and what the sweep finds, and how many times the batches a second each brings."""
+    told = (
+        try_settings(str(SCRIPT), [job, "--seconds", "600"])[1] if trials else {"settings": {}, "gain": None}
+    )
+    best = sweep(job, seconds, workers)
+    kept = {NAMES[name]: value for name, value in told["settings"].items()}
+    rates = [[rate(job, one, seconds) for one in ({}, kept, best)] for _ in range(turns)]
+    return {
+        "kept": kept,
+        "said": told["gain"],
+        "trials": len(told.get("trials", ())),
+        "best": best,
+        "gains": [median(one[place] / one[0] for one in rates) for place in (1, 2)],
+        "load": os.getloadavg()[0],
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+    }
+
+
+def listed(settings: dict[str, Any]) -> str:
+    """Settings in a few words; those of the sweep that change nothing are left out."""
+    known = {name: value for name, value in settings.items() if value and (name, value) != ("prefetch", 2)}
+    return ", ".join(name if value is True else f"{name} {value}" for name, value in known.items()) or "none"
+
+
+def row(job: str, seen: dict[str, Any]) -> list[str]:
+    """The line of the table."""
+    said = "{1:.2f} ({0:.2f} to {2:.2f})".format(*seen["said"]) if seen["said"] else ""
+    tried, best = seen["gains"]
+    share = f"{tried / best:.0%}".replace("%", " %")
+    return [
+        job, str(seen["trials"]), listed(seen["kept"]), said, f"{tried:.2f}", listed(seen["best"]),
+        f"{best:.2f}",
+        share if tried >= ENOUGH * best else f"**{share}**", f"{seen['load']:.1f}",
+    ]  # fmt: skip
+
+
+HEADS = [
+    "job", "trials", "doctor keeps", "gain said", "measured", "best of the sweep", "measured", "of the best",
+    "load",
+]  # fmt: skip
+
+
+def table(results: dict[str, Any]) -> str:
+    """The table, and what it comes to."""
+    seen = {job: results[job] for job in JOBS if job in results}
+    enough = sum(one["gains"][0] >= ENOUGH * one["gains"][1] for one in seen.values())
+    dates = sorted({one["date"] for one in seen.values()})
+    lines = [
+        "| " + " | ".join(cells) + " |"
+        for cells in (HEADS, ["---"] * len(HEADS), *map(row, seen, seen.values()))
+    ]
+    days = " to ".join(dict.fromkeys((dates[0], dates[-1])))
+    return (
+        f"{len(seen)} jobs, {days}: at least 90 % of the best of the sweep in {enough}.\n\n"
+        + "\n".join(lines)
+        + "\n"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = options(
+        __doc__ or "", seconds=(4.0, 0.2), turns=(3, 1), jobs=(JOBS, JOBS[:1]), workers=(WORKERS, (0, 1)),
+        trials=(True, False),
+    )  # fmt: skip
+    parser.add_argument("--jobs", nargs="+", choices=JOBS, metavar="JOB")
+    parser.add_argument("--again", action="store_true", help="also those that are known")
+    parser.add_argument(
+        "--write", action="store_true", help="write the table into the documents, and run nothing"
+    )
+    asked = parser.parse_args(arguments)
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    if asked.write:
+        head, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+        PAGE.write_text(f"{head}{BEGIN}\n{table(results)}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+        return
+    print(machine())
+    for job in asked.jobs:
+        if job in results and asked.trials and not asked.again:
+            continue
+        seen = held(job, asked.seconds, asked.turns, asked.workers, trials=asked.trials)
+        print("| " + " | ".join(row(job, seen)) + " |", flush=True)
+        if asked.trials:
+            results[job] = seen
+            RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

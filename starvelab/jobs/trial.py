@@ -1,0 +1,214 @@
+"""One run of `starvelab doctor --try`, in a process of its own that ends itself after some batches.
+
+The settings are given to each `DataLoader` that is made at one line of the script, and the pace of its loop
+goes into a file. Then the process and its workers are killed: what the script does at its end is not done.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from functools import wraps
+from pathlib import Path
+from types import FrameType
+from typing import Any, TypeAlias
+from unittest.mock import patch
+from weakref import WeakKeyDictionary
+
+from ..host import whole_file
+from ..measure.batches import Batch
+from ..measure.datasets import is_stream
+from ..measure.verdict import MIN_BATCHES
+from . import torch_internals
+from .ascent import Pace, Setup
+from .doctor import Doctor, run_script
+from .ranks import write
+from .scratch import Scratch
+from .torch_internals import TorchIterator, TorchLoader
+
+# Of a pass: when the loop asked for each batch, and when it had it.
+Times: TypeAlias = list[tuple[float, float]]
+
+MIN_PASSES = 4  # that are counted whole: the first may fill a cache, and the last is under way
+LONG = 3.0  # times as long as planned a run may last, where its batches come slowly
+LOOK = 0.1  # seconds between two looks whether it has enough
+
+
+def pace_of(passes: Sequence[Times], workers: int, ahead: int, *, whole: bool) -> Pace | None:
+    """Return the pace of a loop; None where too few batches count.
+
+    `whole` passes are counted with the start of their workers. Else it is the longest pass, without the
+    batches `ahead` that were prepared while its workers started.
+    """
+    if whole:
+        counted = [each for one in passes[1:-1] for each in one]
+        if len(passes) < MIN_PASSES or len(counted) < MIN_BATCHES:
+            return None
+        begun, ended = passes[1][0][0], passes[-1][0][0]
+    else:
+        times = max(passes, key=len, default=[])[ahead + workers :]
+        # Workers deliver in bursts, of which whole ones count.
+        counted = times[1 : 1 + (len(times) - 1) // max(workers, 1) * max(workers, 1)]
+        if len(counted) < MIN_BATCHES:
+            return None
+        begun, ended = times[0][1], counted[-1][1]
+    waited, seconds = sum(received - asked for asked, received in counted), ended - begun
+    return Pace(len(counted) / seconds, waited / seconds, seconds)
+
+
+def place_of(frame: FrameType) -> str:
+    """Return file and line of the script that made a loader, by way of whatever library."""
+    caller: FrameType | None = frame
+    while caller is not None and "site-packages" in caller.f_code.co_filename:
+        caller = caller.f_back
+    caller = caller or frame
+    return f"{os.path.realpath(caller.f_code.co_filename)}:{caller.f_lineno}"
+
+
+class Loop:
+    """The passes over the loaders that one line of the script makes of one kind of data."""
+
+    def __init__(self, loader: TorchLoader) -> None:
+        self.passes = list[Times]()
+        self.state, self.changes = _values(loader.dataset), False
+        cuda = getattr(sys.modules.get("torch"), "cuda", None)
+        self.setup = Setup(
+            workers=loader.num_workers,
+            prefetch=loader.prefetch_factor,
+            persistent=loader.persistent_workers,
+            pinned=loader.pin_memory or cuda is None or not cuda.is_available(),
+            in_order=getattr(loader, "in_order", False),
+            stream=is_stream(loader.dataset),
+        )
+
+    def begin(self, dataset: object) -> None:
+        """Begin a pass; note whether the script itself changed the dataset since the one before."""
+        self.passes.append([])
+        self.changes = self.changes or (self.setup.workers > 0 and _values(dataset) != self.state)
+
+    def pace(self, *, whole: bool) -> Pace | None:
+        """Return its pace so far."""
+        ahead = self.setup.workers * (self.setup.prefetch or 0)
+        return pace_of(self.passes, self.setup.workers, ahead, whole=whole)
+
+
+def _values(dataset: object) -> dict[str, object]:
+    known = getattr(dataset, "__dict__", {}).items()
+    return {name: value for name, value in known if isinstance(value, int | float | str)}
+
+
+class Trial:
+    """What this process changes of PyTorch, what it notes, and what it leaves when it has enough."""
+
+    def __init__(self, plan: dict[str, Any], doctor: Doctor | None) -> None:  # Any: values of a JSON file
+        self.plan, self.doctor, self.process, self.next_look = plan, doctor, os.getpid(), 0.0
+        self.places: WeakKeyDictionary[TorchLoader, str] = WeakKeyDictionary()
+        self.iterators: WeakKeyDictionary[TorchIterator, tuple[str, Loop, object]] = WeakKeyDictionary()
+        self.loops: dict[str, Loop] = {}
+
+    def making(self, original: Callable[..., None]) -> Callable[..., None]:
+        """Return what makes a loader, with other settings where it is the one."""
+        signature = inspect.signature(original)
+
+        @wraps(original)
+        def make(loader: TorchLoader, *how: Any, **more: Any) -> None:
+            given, place = signature.bind(loader, *how, **more), place_of(sys._getframe(1))
+            if self.plan["loop"].startswith(f"{place} "):
+                given.arguments.update(self.plan["settings"])
+            original(*given.args, **given.kwargs)
+            self.places[loader] = place
+
+        return make
+
+    def beginning(self, original: Callable[..., None]) -> Callable[..., None]:
+        """Return what begins an iterator, and knows its loop from then on."""
+
+        def begin(iterator: TorchIterator, loader: TorchLoader) -> None:
+            original(iterator, loader)
+            kind, items, *_ = torch_internals.description_of(iterator)
+            name = f"{self.places.get(loader, '')} {kind} {items}"
+            self.iterators[iterator] = name, self.loops.setdefault(name, Loop(loader)), loader.dataset
+
+        return begin
+
+    def following(self, original: Callable[[TorchIterator], Batch]) -> Callable[[TorchIterator], Batch]:
+        """Return what fetches a batch, notes when, and ends this process after enough of them."""
+
+        def noted(iterator: TorchIterator) -> Batch:
+            name, loop, dataset = self.iterators.get(iterator, ("", None, None))
+            if loop is None or os.getpid() != self.process:
+                return original(iterator)
+            if torch_internals.is_at_start(iterator):
+                loop.begin(dataset)
+            asked = time.perf_counter()
+            batch = original(iterator)
+            now = time.perf_counter()
+            loop.passes[-1].append((asked, now))
+            if now >= self.next_look and self.plan["loop"] in ("", name):
+                self.next_look = now + LOOK
+                if self.has_enough(loop, now):
+                    self.leave(name, loop)
+            return batch
+
+        return noted
+
+    def has_enough(self, loop: Loop, now: float) -> bool:
+        """True if enough batches of a loop count; the first run lasts as long as it may for whole passes."""
+        pace, seconds = loop.pace(whole=self.whole(loop)), self.plan["seconds"]
+        return pace is not None and (pace.seconds >= seconds or now - loop.passes[0][0][1] >= LONG * seconds)
+
+    def whole(self, loop: Loop) -> bool:
+        """True where whole passes are counted: the first run says whether they are short."""
+        return len(loop.passes) >= MIN_PASSES if self.plan["whole"] is None else bool(self.plan["whole"])
+
+    def leave(self, name: str, loop: Loop | None) -> None:
+        """Write down what was found, and end this process with its workers, whatever they are at."""
+        result: dict[str, object] = {"loop": name}
+        if loop is not None:
+            pace = loop.pace(whole=self.whole(loop))
+            result |= {"setup": asdict(loop.setup), "pace": pace and asdict(pace), "changes": loop.changes}
+            result |= {"whole": self.whole(loop), "batches": sum(map(len, loop.passes))}
+        folder = Path(self.plan["folder"])
+        if self.doctor is not None:
+            write(folder, 0, self.doctor.rank_loops())
+        with whole_file(folder / "result.json") as part:
+            part.write_text(json.dumps(result), encoding="utf-8")
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.killpg(0, signal.SIGKILL)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a script as a plan says: the file of the plan, the script, and its own arguments."""
+    file, script, *own = arguments
+    plan = json.loads(Path(file).read_text(encoding="utf-8"))
+    from torch.utils.data import dataloader  # loaded here: nothing else of the trial needs it
+
+    doctor = Doctor(probe=True) if plan["whole"] is None else None
+    trial = Trial(plan, doctor)
+    os.chdir(Path(plan["folder"]) / "work")
+    Scratch(Path.cwd(), Path(plan["original"])).guard()
+    with ExitStack() as stack:
+        stack.enter_context(
+            patch.object(dataloader.DataLoader, "__init__", trial.making(dataloader.DataLoader.__init__))
+        )
+        stack.enter_context(torch_internals.replaced_iterators(dataloader, trial.following, trial.beginning))
+        if doctor is not None:
+            stack.enter_context(doctor.watching())
+        status = run_script(script, own, module=plan["module"])
+    if not status:
+        trial.leave(
+            *max(trial.loops.items(), key=lambda one: sum(map(len, one[1].passes)), default=("", None))
+        )
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,187 @@
+"""`starvelab doctor --try`: runs of a script in processes of their own, and what is said of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from textwrap import dedent
+
+import pytest
+
+pytest.importorskip("torch")
+
+from starvelab.errors import InputError
+from starvelab.jobs import doctor, trials
+from starvelab.jobs.trials import Runs
+from tests.jobs.test_advice import found
+
+SCRIPT = """
+    import time
+    from pathlib import Path
+    from torch.utils.data import DataLoader, Dataset
+
+    class Photos(Dataset):
+        def __len__(self):
+            return 10_000
+        def __getitem__(self, index):
+            time.sleep(0.002)
+            return index
+
+    if __name__ == "__main__":
+        Path("log.txt").write_text("other")
+        for batch in DataLoader(Photos(), 4, {line}
+                                shuffle=True):
+            time.sleep(0.001)
+        Path("{end}").write_text("the script went on to its end")
+"""
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    folder = tmp_path / "job"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    (folder / "log.txt").write_text("mine")
+    path = folder / "train.py"
+    path.write_text(dedent(SCRIPT).format(line="", end=tmp_path / "end.txt"))
+    return path
+
+
+def test_a_run_is_ended_after_some_batches_and_changes_no_file(script, tmp_path):
+    runs = Runs(str(script), [], tmp_path / "base")
+    runs.seconds = 0.4
+    first = runs.run({})
+    assert first["loop"] == f"{script}:15 Photos 10000"
+    assert (first["setup"]["workers"], first["whole"]) == (0, False)
+    assert first["pace"]["waits"] > 0.5
+    ((name, finding),) = first["results"]
+    assert (name, finding.stages.largest) == ("Photos at train.py:15", "dataset")
+    runs.loop, runs.whole = first["loop"], False
+    second = runs.run({"num_workers": 2})
+    assert second["setup"]["workers"] == 2
+    assert script.with_name("log.txt").read_text() == "mine"
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "base", tmp_path / "job"]
+    assert list((tmp_path / "base").iterdir()) == []
+
+
+def test_ctrl_c_ends_the_run_and_its_workers(script, tmp_path, monkeypatch):
+    started, wait = [], subprocess.Popen.wait
+
+    def interrupted(process, *limit):
+        if not started:
+            started.append(process.pid)
+            raise KeyboardInterrupt
+        return wait(process, *limit)
+
+    monkeypatch.setattr(subprocess.Popen, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Runs(str(script), [], tmp_path / "base").run({})
+    with pytest.raises(ProcessLookupError):
+        os.killpg(started[0], 0)
+
+
+@pytest.mark.parametrize(
+    ("status", "result", "said"),
+    [
+        (None, None, "A trial needs its batches within 180 s, and train.py had too few by then."),
+        (
+            1,
+            None,
+            "ended with status 1 before it had enough batches. Correct that first. It said: no / data",
+        ),
+        (-11, None, "ended with status -11"),
+        (0, {"loop": ""}, "went over none in its own process. Run doctor without --try."),
+        (
+            0,
+            {"loop": "a", "pace": None, "batches": 7},
+            "more batches than train.py has, which ended after 7",
+        ),
+    ],
+    ids=["slow", "fails", "killed", "no loader", "few batches"],
+)
+def test_a_script_that_cannot_be_tried_is_told_why(tmp_path, status, result, said):
+    (tmp_path / "said").write_text("no\ndata\n")
+    if result is not None:
+        (tmp_path / "result.json").write_text(json.dumps(result))
+    with pytest.raises(InputError) as error:
+        Runs("train.py", [], tmp_path)._left(tmp_path, status)
+    assert said in str(error.value)
+
+
+def planted(monkeypatch, *, rates, changes=False, **setup):
+    """Let runs find these batches a second by the number of workers, and persistent ones as given."""
+    setup = {"workers": 0, "prefetch": None, "persistent": False, "pinned": True, "in_order": True} | setup
+    finding = found(workers=0, wait=0.03, step=0.01, cpu=0.0)
+
+    def run(self, settings):
+        workers = settings.get("num_workers", setup["workers"])
+        return {
+            "loop": f"{__file__}:1 Photos 90",
+            "setup": {"stream": False} | setup,
+            "pace": {"rate": rates[workers], "waits": 0.5, "seconds": 3.0},
+            "changes": changes,
+            "whole": changes,
+            "batches": 90,
+            "results": [("Photos at train.py:2", finding)],
+        }
+
+    monkeypatch.setattr(Runs, "run", run)
+
+
+def test_the_lines_to_change_and_what_was_measured(monkeypatch, tmp_path, capsys, script):
+    planted(monkeypatch, rates={0: 20.0, 4: 60.0, 8: 61.0})
+    assert doctor.main(["--try", "--json", str(tmp_path / "found.json"), "train.py"]) == 0
+    told = capsys.readouterr().err
+    assert told.startswith("starvelab doctor --try runs train.py up to 49 times for some seconds, and kills")
+    assert "starvelab doctor: Photos at train.py:2, 40 batches" in told
+    assert "\n  num_workers=4: 3.00 times the batches a second, kept.\n" in told
+    assert "\n  num_workers=8: 1.02 times the batches a second, not kept.\n" in told
+    assert f'Change {__file__}, line 1: """`starvelab doctor --try`: runs' in told
+    assert "\n  Give that call num_workers=4.\n  Measured in 6 turns: 3.00 times the batches a second" in told
+    assert "in_order=False, which --allow-order allows." in told
+    known = json.loads((tmp_path / "found.json").read_text())
+    assert known["try"]["settings"] == {"num_workers": 4}
+    assert known["try"]["gain"] == [3.0, 3.0, 3.0]
+    assert [one["kept"] for one in known["try"]["trials"]] == [True, False, False]
+    assert known["loops"][0]["verdict"] == "highly input-bound"
+
+
+def test_where_nothing_helps_the_settings_stay(monkeypatch, capsys, script):
+    planted(monkeypatch, rates=dict.fromkeys(range(40), 20.0))
+    assert doctor.main(["--try", "train.py"]) == 0
+    assert "Nothing of that is worth a change: leave these settings as they are." in capsys.readouterr().err
+
+
+def test_persistent_workers_would_not_see_what_a_script_changes(monkeypatch, capsys, script):
+    planted(monkeypatch, rates=dict.fromkeys(range(40), 20.0), changes=True, workers=2)
+    assert doctor.main(["--try", "train.py"]) == 0
+    told = capsys.readouterr().err
+    assert (
+        "persistent_workers=True: the script changes its dataset between passes, which these would not"
+        in told
+    )
+
+
+@pytest.mark.parametrize(("ended", "status"), [(KeyboardInterrupt, 130), (doctor.Terminated, 143)])
+def test_a_trial_that_is_ended_says_so(monkeypatch, capsys, script, ended, status):
+    def run(self, settings):
+        raise ended
+
+    monkeypatch.setattr(Runs, "run", run)
+    assert doctor.main(["--try", "train.py"]) == status
+    assert "Ended, with all that ran for it." in capsys.readouterr().err
+
+
+def test_one_process_is_tried(monkeypatch, capsys, script):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(SystemExit):
+        doctor.main(["--try", "train.py"])
+    assert (
+        "doctor --try runs one process, got several ranks. Start it without torchrun."
+        in capsys.readouterr().err
+    )
+    monkeypatch.delattr(trials.os, "killpg")
+    with pytest.raises(SystemExit):
+        doctor.main(["--try", "train.py"])
+    assert "doctor --try needs Linux, macOS or WSL, got Windows." in capsys.readouterr().err
