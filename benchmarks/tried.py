@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from starvelab.jobs.trials import try_settings
+from starvelab.trials.command import try_settings
 
 from .planted import PAGE, SCRIPT
 from .report import machine, options

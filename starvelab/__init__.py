@@ -7,6 +7,7 @@ Rooms, imports point downward only (a contract in pyproject.toml fails the build
     practice                 the clinic: scripts that starve, to find out why
     checks | decisions | show | widgets  what a notebook imports of the lesson
     lesson                   checks, figures, widgets
+    trials                   that job again, with other settings of its loader
     jobs                     a training job of one's own, watched
     pipeline                 the one description of an input pipeline, and what can be asked of it
     measure                  a real loader, and what starves it

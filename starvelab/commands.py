@@ -50,8 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             lab(asked.arguments)
         case "doctor":
             from .jobs.doctor import main as doctor
+            from .trials.command import main as trials
 
-            raise SystemExit(doctor(asked.arguments))
+            raise SystemExit(doctor(asked.arguments, trials=trials))
         case instructors:
             _run_grader(instructors, asked.arguments)
 

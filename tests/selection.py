@@ -80,9 +80,9 @@ PROGRAMS = (
     "tests/jobs/test_doctor.py",
     "tests/jobs/test_ranks.py",
     "tests/jobs/test_torch_traces.py",
-    "tests/jobs/test_trials.py",
     "tests/simulate/test_against_pytorch.py",
     "tests/lesson/widgets/test_store.py",
+    "tests/trials/test_command.py",
 )
 # What the tests of a file or a folder need, of what can be left out.
 NEEDS = {

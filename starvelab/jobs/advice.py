@@ -5,7 +5,7 @@ The times of the job come from what was found; `times` has the model of its load
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from ..errors import InputError
@@ -28,6 +28,7 @@ UINT8 = 0.25  # bytes of uint8 over those of float32
 FLOAT_BYTES = {"float16": 2, "float32": 4, "float64": 8}
 LARGE = 1e6  # bytes of a batch from which on their number matters
 PACKING = "One buffer for all tensors of a batch"
+PERSISTENT = "persistent_workers=True"
 BOUND = 1.25  # so much longer a batch may take at worst, before what is likely is only what is possible
 FASTER = 2.0  # how many times as fast a step is looked at
 
@@ -51,14 +52,12 @@ class LeverForecast:
     Attributes
     ----------
     name : str
-    value : int or None
-        Of the setting that is changed, where it has one.
-    throughput : quantity [sample/time] or [1/time], or None
-        Of the training loop, with the workers that it has; None where it cannot be predicted.
-    low, high : quantity or None
-        The range that it lies in.
+    throughput, low, high : quantity [sample/time] or [1/time], or None
+        Of the training loop with the workers that it has, and its range; None where nobody can predict it.
     assumed : str
         What has to hold for it; without a prediction, why there is none.
+    value : int or None
+        Of the setting that is changed, where it has one.
     """
 
     name: str
@@ -93,6 +92,8 @@ class WorkerAdvice(TableRepr):
     levers : tuple of LeverForecast
         Other changes, each of them alone and with the workers that the job has now.
     finding : JobFinding
+    model : JobModel
+        Its times, by which all of that is predicted.
     """
 
     now: Option
@@ -101,6 +102,7 @@ class WorkerAdvice(TableRepr):
     options: tuple[Option, ...]
     levers: tuple[LeverForecast, ...]
     finding: JobFinding
+    model: JobModel
 
     @property
     def gain(self) -> float:
@@ -222,8 +224,8 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
     # Fewer workers for a job that waits would be read as a contradiction.
     known = known and (best is not now or not waits_for_data)
     enough = next((one for one in options if one.throughput >= ENOUGH * best.throughput and known), best)
-    levers = lever_forecasts(finding, model, starved=starved)
-    return WorkerAdvice(now, best, enough, options, levers, finding)
+    levers = tuple(lever_forecasts(finding, model, starved=starved))
+    return WorkerAdvice(now, best, enough, options, levers, finding, model)
 
 
 def _counted(workers: int) -> str:
@@ -243,32 +245,34 @@ def _fewest(model: JobModel) -> int:
     return next(workers for workers, period in enumerate(periods) if ALIKE * period <= min(periods))
 
 
+def _doubt(finding: JobFinding, model: JobModel) -> str:
+    """Return why more workers than there are may bring nothing at all; empty where nothing says so."""
+    if model.workers and finding.processes is False:
+        return "It is less where they are threads that wait for Python's lock: processes have one each."
+    if model.workers > 1 and finding.prefetch == 1 and model.late is None:
+        return "It is less where single batches are late, each worker having one ahead: a probe decides."
+    return ""
+
+
 def _bounded(finding: JobFinding, model: JobModel, workers: int, now: float) -> tuple[float, float, float]:
     """Return the milliseconds from batch to batch: likely, at most and at least, with so many workers.
 
-    As many times the workers bring at most as many times the throughput. Threads share Python's lock, so
-    they may bring nothing at all.
+    As many times the workers bring at most as many times the throughput.
     """
-    periods = model.periods(workers)
+    likely, slow, fast = model.periods(workers)
     if workers <= model.workers:
-        return periods
-    fastest = now * model.workers / workers if model.workers else now / (workers + 1)
-    bounds = (fastest, fastest, fastest * (1 - ERROR))
-    likely, slow, fast = (max(period, bound) for period, bound in zip(periods, bounds, strict=True))
-    one_ahead = finding.prefetch == 1 and model.workers > 1 and model.late is None
-    if model.workers and (finding.processes is False or one_ahead):
-        slow = max(slow, now * (1 + ERROR / 2))
-    return likely, slow, fast
+        return likely, slow, fast
+    least = now * model.workers / workers if model.workers else now / (workers + 1)
+    slow = max(slow, least, now * (1 + ERROR / 2) if _doubt(finding, model) else 0.0)
+    return max(likely, least), slow, max(fast, least * (1 - ERROR))
 
 
 def _condition(finding: JobFinding, model: JobModel, workers: int, likely: float, slow: float) -> str:
     """Return what has to hold for so many workers to bring what is likely; empty where it was measured."""
     if workers <= model.workers or slow < BOUND * likely:
         return ""
-    if finding.processes is False and model.workers:
-        return "It is less where they are threads that wait for Python's lock: processes have one each."
-    if finding.prefetch == 1 and model.workers > 1 and model.late is None:
-        return "It is less where single batches are late, each worker having one ahead: a probe decides."
+    if doubt := _doubt(finding, model):
+        return doubt
     if replace(model.slow, serial=0.0).period(workers) * model.lateness(workers) >= slow / BOUND:
         return ""
     if finding.busy and model.likely.compute > model.likely.wait:
@@ -317,15 +321,21 @@ def _lighter(times: JobTimes, share: float, rest: float, received: float) -> Job
     )
 
 
-def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> tuple[LeverForecast, ...]:
-    """Return what each change would bring that applies to this job; `starved` if its workers are too slow.
+def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> Iterator[LeverForecast]:
+    """Give what each change would bring that applies to this job; `starved` if its workers are too slow.
 
     A change whose effect follows from times that were measured is predicted by the model of the job. Mostly
     that is a limit: what it brings if what it relieves takes no time. Of the others it is said why not.
     """
     now, likely, stages = float(1e3 / finding.batch_rate.m_as("1/s")), model.likely, finding.stages
     # What the model is off now it will be off then: a change of nothing brings nothing.
-    off = now / likely.period(model.workers)
+    off, rest = now / likely.period(model.workers), 1 - (model.dataset_share or 0.0)
+
+    def of(name: str, assumed: str, *periods: float, value: int | None = None) -> LeverForecast:
+        return LeverForecast(name, *throughputs_of(finding, *periods), assumed, value)
+
+    def limit(name: str, assumed: str, period: float, error: float = ERROR) -> LeverForecast:
+        return of(name, assumed, period, period * (1 + error), period * (1 - error))
 
     def lever(
         name: str,
@@ -333,97 +343,85 @@ def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> t
         change: Callable[[JobTimes], JobTimes],
         unknown: str = "",
         at_most: Callable[[JobTimes], JobTimes] | None = None,
-    ) -> None:
+    ) -> LeverForecast:
         if unknown:
-            levers.append(LeverForecast(name, None, None, None, unknown))
-            return
+            return LeverForecast(name, None, None, None, unknown)
         changed = model.changed(change)
         if at_most is not None:  # and nothing at worst
             changed = replace(changed, fast=at_most(model.fast), slow=model.slow)
-        periods = [off * period for period in changed.periods(model.workers)]
-        levers.append(LeverForecast(name, *throughputs_of(finding, *periods), assumed))
+        return of(name, assumed, *(off * period for period in changed.periods(model.workers)))
 
-    def limit(name: str, assumed: str, period: float, error: float = ERROR) -> None:
-        rates = throughputs_of(finding, period, period * (1 + error), period * (1 - error))
-        levers.append(LeverForecast(name, *rates, assumed))
-
-    levers: list[LeverForecast] = []
-    rest = 1 - (model.dataset_share or 0.0)
-    lever(
+    yield lever(
         "a cache in memory",
         "if it holds all samples as the dataset gives them",
         lambda times: replace(times, wait=times.wait * rest, compute=times.compute * rest),
-        unknown="" if model.dataset_share is not None else "the dataset was not timed: watch with probe=True",
+        "" if model.dataset_share is not None else "the dataset was not timed: watch with probe=True",
     )
-    lever(
+    yield lever(
         "faster or nearer storage",
         "at most: if workers wait for nothing",
         lambda times: replace(times, wait=0.0),
-        unknown="it is not known how much of the workers' time is waiting"
-        if finding.prepare_cpu is None
-        else "",
+        "it is not known how much of the workers' time is waiting" if finding.prepare_cpu is None else "",
     )
     copy = stages.costs[COPY].m_as("ms") if stages is not None and COPY in stages.costs else None
-    lever(
+    yield lever(
         "pinned memory and copies beside the computation",
         "at most: if all of the copy is hidden, and none of it is now",
         lambda times: replace(times, step=max(times.step - (copy or 0.0), 1e-3)),
-        unknown=""
-        if copy is not None
-        else 'the copy to the device was not timed: watch with probe=True and device="cuda"',
+        'the copy to the device was not timed: watch with probe=True and device="cuda"'
+        if copy is None
+        else "",
     )
-    lever(
+    yield lever(
         f"a training step {FASTER:g} times as fast",
         "if nothing else of the step changes",
         lambda times: replace(times, step=times.step / FASTER),
     )
     if not model.workers:
-        return tuple(levers)
-    timed = stages is not None and stages.receiving is not None
-    contents, untimed = (
-        finding.contents,
-        "" if timed else "the hand-over was not timed: watch with probe=True",
-    )
+        return
+    timed, contents = stages is not None and stages.receiving is not None, finding.contents
+    untimed = "" if timed else "the hand-over was not timed: watch with probe=True"
     size = contents.size.m_as("B") if contents is not None and contents.size is not None else LARGE
     if size >= LARGE and (contents is None or (contents.dtype or "").startswith("float")):
         kind = contents.dtype if contents is not None else "float32"
         share = UINT8 * 4 / FLOAT_BYTES.get(kind or "", 4)
-        lever(
+        yield lever(
             f"uint8 instead of {kind}",
             "if the dataset gives one as fast as the other, and the model can take it",
             lambda times: _lighter(times, share, rest, likely.receive),
-            unknown=untimed,
-            at_most=lambda times: _lighter(times, share * (1 - 2 * ERROR), 1.0, likely.receive),
+            untimed,
+            lambda times: _lighter(times, share * (1 - 2 * ERROR), 1.0, likely.receive),
         )
     if contents is not None and contents.objects >= MANY_OBJECTS:
-        lever(
+        yield lever(
             PACKING,
             f"at most: if {contents.objects} objects are received as fast as one of their size",
             lambda times: _lighter(times, 1 / contents.objects, rest, likely.receive),
-            unknown=untimed,
-            at_most=lambda times: _lighter(times, 1 / contents.objects, 1.0, likely.receive),
+            untimed,
+            lambda times: _lighter(times, 1 / contents.objects, 1.0, likely.receive),
         )
-    name, later = "persistent_workers=True", [wait.m_as("ms") for wait in finding.first_waits[1:]]
-    if later:
+    if later := [wait.m_as("ms") for wait in finding.first_waits[1:]]:
         count, taken = finding.batches / len(finding.first_waits), float(sum(later) / len(later))
         # The first batch of a pass is prepared while the loop waits, also by workers that run already.
         ready = min(taken, likely.wait + likely.compute + likely.receive)
         ending = finding.ending.m_as("ms") if finding.ending is not None else 0.0
         before, after = ((first + now * (count - 1)) / count for first in (taken + ending, ready))
         rate = format_quantity(throughputs_of(finding, before, before, before)[0])
-        limit(name, f"over whole passes, instead of {rate}", after)
+        yield limit(PERSISTENT, f"over whole passes, instead of {rate}", after)
     else:
-        lever(name, "", lambda times: times, "only one pass was watched, and it acts between passes")
+        yield lever(
+            PERSISTENT, "", lambda times: times, "only one pass was watched, and it acts between passes"
+        )
+    name, loop = "a deeper queue", likely.step + likely.receive
     if model.late is not None:
-        ahead = model.late.best_prefetch(model.workers, likely.step + likely.receive)
+        ahead = model.late.best_prefetch(model.workers, loop)
         late, less_late = model.lateness(model.workers), model.lateness(model.workers, ahead)
         # No more than it brings to the job as it was measured, nor to the model of it.
         period = min(max(now * less_late / late, likely.period(model.workers) * less_late), now)
-        rates = throughputs_of(finding, period, min(period * (1 + 2 * ERROR), now), period / (1 + ERROR))
         if ahead > model.late.prefetch:
-            levers.append(LeverForecast("a deeper queue", *rates, "if batches are late as now", ahead))
+            most, least = min(period * (1 + 2 * ERROR), now), period / (1 + ERROR)
+            yield of(name, "if batches are late as now", period, most, least, value=ahead)
     elif starved:
-        limit("a deeper queue", "no more than now: on average the workers are too slow", now, ERROR / 2)
+        yield limit(name, "no more than now: on average the workers are too slow", now, ERROR / 2)
     else:
-        limit("a deeper queue", "at most: if no batch is late", likely.step + likely.receive)
-    return tuple(levers)
+        yield limit(name, "at most: if no batch is late", loop)

@@ -6,7 +6,6 @@ PyTorch's iterators are timed while the script runs. It gets the same batches in
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import runpy
 import shutil
@@ -25,7 +24,7 @@ from weakref import WeakKeyDictionary, finalize
 
 from ..errors import InputError, install_hint
 from ..measure.batches import Batch
-from . import torch_internals, trials
+from . import torch_internals
 from .finding import JobFinding
 from .loop_work import LoopSampler, loop_of
 from .probe import Probe
@@ -217,8 +216,10 @@ def share(text: str) -> float:
     return value
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run `starvelab doctor`. Returns the exit status of the script."""
+def main(
+    arguments: Sequence[str] | None = None, *, trials: Callable[[argparse.Namespace], int] | None = None
+) -> int:
+    """Run `starvelab doctor`. Returns the exit status of the script; `trials` is what `--try` does."""
     parser = argparse.ArgumentParser(
         prog="starvelab doctor",
         description="Run a training script unchanged, and say at its end how long it waited for its data.",
@@ -239,23 +240,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "-m", dest="module", action="store_true", help="the script is a module, as for python -m"
     )
-    parser.add_argument(
-        "--try",
-        dest="tries",
-        action="store_true",
-        help="run a short part by turns with other settings of the loader",
-    )
-    parser.add_argument(
-        "--allow-order", action="store_true", help="let --try change the order of the batches"
-    )
+    if trials is not None:
+        parser.add_argument(
+            "--try", dest="tries", action="store_true", help="try other settings of the loader as well"
+        )
+        parser.add_argument(
+            "--allow-order", action="store_true", help="let --try change the order of batches"
+        )
     parser.add_argument("script", help="the training script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
     asked = parser.parse_args(arguments)
     if not asked.module and not Path(asked.script).is_file():
         parser.error(f"doctor runs a Python script, and there is none at {asked.script}. Check the path.")
     watch = partial(watched_by_doctor, probe=asked.probe)
-    if asked.tries:
-        return _try(asked, parser)
+    if trials is not None and asked.tries:
+        return trials(asked)
     try:
         with watch() as doctor, spawned(watch) as folder:
             with terminable():
@@ -280,25 +279,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         asked.json.write_text(json_report(results), encoding="utf-8")
     starved = asked.fail_above is not None and any(waits(one) > asked.fail_above for _, one in results)
     return status or (STARVED if starved else 0)
-
-
-def _try(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Run `starvelab doctor --try`."""
-    print(trials.announcement(asked.script), file=sys.stderr, flush=True)
-    try:
-        with terminable():
-            results, told = trials.try_settings(
-                asked.script, asked.arguments, module=asked.module, allow_order=asked.allow_order
-            )
-    except InputError as error:
-        parser.error(str(error))
-    except (KeyboardInterrupt, Terminated) as ended:
-        print("Ended, with all that ran for it.", file=sys.stderr)
-        return INTERRUPTED if isinstance(ended, KeyboardInterrupt) else TERMINATED
-    print(f"{text_report(results)}\n{trials.text_of(told)}", file=sys.stderr)
-    if asked.json is not None:
-        asked.json.write_text(json.dumps(json.loads(json_report(results)) | {"try": told}, indent=1) + "\n")
-    return 0
 
 
 def waits(finding: JobFinding) -> float:

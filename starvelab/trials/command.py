@@ -6,6 +6,7 @@ of its own, which starts in a scratch folder and is killed after some batches.
 
 from __future__ import annotations
 
+import argparse
 import json
 import linecache
 import os
@@ -21,11 +22,12 @@ from typing import Any
 
 from ..errors import InputError
 from ..host import usable_cores
+from ..jobs.doctor import INTERRUPTED, TERMINATED, Terminated, terminable
+from ..jobs.finding import JobFinding
+from ..jobs.ranks import merge, read
+from ..jobs.remedies import remedies_of
+from ..jobs.report import Results, json_report, text_report
 from .ascent import CLEAR, MAX_TRIALS, MOST, Ascent, Settings, Setup, Turns
-from .finding import JobFinding
-from .ranks import merge, read
-from .remedies import remedies_of
-from .report import Results
 from .scratch import SILENT, link_entries
 
 WATCHED, SECONDS = 8.0, 3.0  # of a first run with a probe, and of each later one
@@ -59,7 +61,7 @@ class Runs:
         (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
         with (folder / "said").open("wb") as said:
             process = subprocess.Popen(
-                [sys.executable, "-m", "starvelab.jobs.trial", folder / "plan.json", *self.command],
+                [sys.executable, "-m", "starvelab.trials.run", folder / "plan.json", *self.command],
                 cwd=folder,
                 env=os.environ | SILENT | {"TMPDIR": str(folder / "tmp")},
                 stdin=subprocess.DEVNULL,
@@ -217,3 +219,24 @@ def text_of(told: dict[str, Any]) -> str:
 
 def _listed(settings: Settings) -> str:
     return ", ".join(f"{name}={value}" for name, value in settings.items())
+
+
+def main(asked: argparse.Namespace) -> int:
+    """Run `starvelab doctor --try` with the options of doctor. Returns the exit status."""
+    print(announcement(asked.script), file=sys.stderr, flush=True)
+    try:
+        with terminable():
+            results, told = try_settings(
+                asked.script, asked.arguments, module=asked.module, allow_order=asked.allow_order
+            )
+    except InputError as error:
+        print(f"starvelab doctor: error: {error}", file=sys.stderr)
+        return 2
+    except (KeyboardInterrupt, Terminated) as ended:
+        print("Ended, with all that ran for it.", file=sys.stderr)
+        return INTERRUPTED if isinstance(ended, KeyboardInterrupt) else TERMINATED
+    print(f"{text_report(results)}\n{text_of(told)}", file=sys.stderr)
+    if asked.json is not None:
+        known = json.loads(json_report(results)) | {"try": told}
+        asked.json.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+    return 0

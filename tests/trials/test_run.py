@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from starvelab.jobs.scratch import Scratch, link_entries
-from starvelab.jobs.trial import pace_of
+from starvelab.trials.run import pace_of
+from starvelab.trials.scratch import Scratch, link_entries
 
 
 def a_pass(count, *, start=0.0, first=0.5, wait=0.03, step=0.01):

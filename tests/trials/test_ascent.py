@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from starvelab.jobs.ascent import MAX_TRIALS, Ascent, Setup, Turns
+from starvelab.trials.ascent import MAX_TRIALS, Ascent, Setup, Turns
 
 SETUP = Setup(workers=1, prefetch=2, persistent=False, pinned=True, in_order=True, stream=False)
 

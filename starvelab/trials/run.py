@@ -23,15 +23,15 @@ from unittest.mock import patch
 from weakref import WeakKeyDictionary
 
 from ..host import whole_file
+from ..jobs import torch_internals
+from ..jobs.doctor import Doctor, run_script
+from ..jobs.ranks import write
+from ..jobs.torch_internals import TorchIterator, TorchLoader
 from ..measure.batches import Batch
 from ..measure.datasets import is_stream
 from ..measure.verdict import MIN_BATCHES
-from . import torch_internals
 from .ascent import Pace, Setup
-from .doctor import Doctor, run_script
-from .ranks import write
 from .scratch import Scratch
-from .torch_internals import TorchIterator, TorchLoader
 
 # Of a pass: when the loop asked for each batch, and when it had it.
 Times: TypeAlias = list[tuple[float, float]]

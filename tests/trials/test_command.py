@@ -12,8 +12,9 @@ import pytest
 pytest.importorskip("torch")
 
 from starvelab.errors import InputError
-from starvelab.jobs import doctor, trials
-from starvelab.jobs.trials import Runs
+from starvelab.jobs import doctor
+from starvelab.trials import command
+from starvelab.trials.command import Runs
 from tests.jobs.test_advice import found
 
 SCRIPT = """
@@ -109,6 +110,10 @@ def test_a_script_that_cannot_be_tried_is_told_why(tmp_path, status, result, sai
     assert said in str(error.value)
 
 
+def run_doctor(arguments):
+    return doctor.main(arguments, trials=command.main)
+
+
 def planted(monkeypatch, *, rates, changes=False, **setup):
     """Let runs find these batches a second by the number of workers, and persistent ones as given."""
     setup = {"workers": 0, "prefetch": None, "persistent": False, "pinned": True, "in_order": True} | setup
@@ -131,7 +136,7 @@ def planted(monkeypatch, *, rates, changes=False, **setup):
 
 def test_the_lines_to_change_and_what_was_measured(monkeypatch, tmp_path, capsys, script):
     planted(monkeypatch, rates={0: 20.0, 4: 60.0, 8: 61.0})
-    assert doctor.main(["--try", "--json", str(tmp_path / "found.json"), "train.py"]) == 0
+    assert run_doctor(["--try", "--json", str(tmp_path / "found.json"), "train.py"]) == 0
     told = capsys.readouterr().err
     assert told.startswith("starvelab doctor --try runs train.py up to 49 times for some seconds, and kills")
     assert "starvelab doctor: Photos at train.py:2, 40 batches" in told
@@ -149,13 +154,13 @@ def test_the_lines_to_change_and_what_was_measured(monkeypatch, tmp_path, capsys
 
 def test_where_nothing_helps_the_settings_stay(monkeypatch, capsys, script):
     planted(monkeypatch, rates=dict.fromkeys(range(40), 20.0))
-    assert doctor.main(["--try", "train.py"]) == 0
+    assert run_doctor(["--try", "train.py"]) == 0
     assert "Nothing of that is worth a change: leave these settings as they are." in capsys.readouterr().err
 
 
 def test_persistent_workers_would_not_see_what_a_script_changes(monkeypatch, capsys, script):
     planted(monkeypatch, rates=dict.fromkeys(range(40), 20.0), changes=True, workers=2)
-    assert doctor.main(["--try", "train.py"]) == 0
+    assert run_doctor(["--try", "train.py"]) == 0
     told = capsys.readouterr().err
     assert (
         "persistent_workers=True: the script changes its dataset between passes, which these would not"
@@ -169,19 +174,17 @@ def test_a_trial_that_is_ended_says_so(monkeypatch, capsys, script, ended, statu
         raise ended
 
     monkeypatch.setattr(Runs, "run", run)
-    assert doctor.main(["--try", "train.py"]) == status
+    assert run_doctor(["--try", "train.py"]) == status
     assert "Ended, with all that ran for it." in capsys.readouterr().err
 
 
 def test_one_process_is_tried(monkeypatch, capsys, script):
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(SystemExit):
-        doctor.main(["--try", "train.py"])
+    assert run_doctor(["--try", "train.py"]) == 2
     assert (
         "doctor --try runs one process, got several ranks. Start it without torchrun."
         in capsys.readouterr().err
     )
-    monkeypatch.delattr(trials.os, "killpg")
-    with pytest.raises(SystemExit):
-        doctor.main(["--try", "train.py"])
+    monkeypatch.delattr(command.os, "killpg")
+    assert run_doctor(["--try", "train.py"]) == 2
     assert "doctor --try needs Linux, macOS or WSL, got Windows." in capsys.readouterr().err
