@@ -31,7 +31,7 @@ from ..measure.batches import Batch
 from ..measure.datasets import is_stream
 from ..measure.verdict import MIN_BATCHES
 from .ascent import Pace, Setup
-from .scratch import Scratch
+from .scratch import Scratch, announced
 
 # Of a pass: when the loop asked for each batch, and when it had it.
 Times: TypeAlias = list[tuple[float, float]]
@@ -189,13 +189,15 @@ def main(arguments: Sequence[str]) -> int:
     """Run a script as a plan says: the file of the plan, the script, and its own arguments."""
     file, script, *own = arguments
     plan = json.loads(Path(file).read_text(encoding="utf-8"))
-    from torch.utils.data import dataloader  # loaded here: nothing else of the trial needs it
+    import torch  # loaded here: nothing else of the trial needs it
+    from torch.utils.data import dataloader
 
     doctor = Doctor(probe=True) if plan["whole"] is None else None
     trial = Trial(plan, doctor)
     os.chdir(Path(plan["folder"]) / "work")
     Scratch(Path.cwd(), Path(plan["original"])).guard()
     with ExitStack() as stack:
+        stack.enter_context(patch.object(torch, "save", announced(torch.save)))
         stack.enter_context(
             patch.object(dataloader.DataLoader, "__init__", trial.making(dataloader.DataLoader.__init__))
         )

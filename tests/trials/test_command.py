@@ -19,6 +19,7 @@ from tests.jobs.test_advice import found
 
 SCRIPT = """
     import time
+    import torch
     from pathlib import Path
     from torch.utils.data import DataLoader, Dataset
 
@@ -31,6 +32,7 @@ SCRIPT = """
 
     if __name__ == "__main__":
         Path("log.txt").write_text("other")
+        torch.save([1], "saved/last.pt")  # which writes without Python
         for batch in DataLoader(Photos(), 4, {line}
                                 shuffle=True):
             time.sleep(0.001)
@@ -43,7 +45,9 @@ def script(tmp_path, monkeypatch):
     folder = tmp_path / "job"
     folder.mkdir()
     monkeypatch.chdir(folder)
-    (folder / "log.txt").write_text("mine")
+    (folder / "saved").mkdir()
+    for name in ("log.txt", "saved/last.pt"):
+        (folder / name).write_text("mine")
     path = folder / "train.py"
     path.write_text(dedent(SCRIPT).format(line="", end=tmp_path / "end.txt"))
     return path
@@ -53,15 +57,16 @@ def test_a_run_is_ended_after_some_batches_and_changes_no_file(script, tmp_path)
     runs = Runs(str(script), [], tmp_path / "base")
     runs.seconds = 0.4
     first = runs.run({})
-    assert first["loop"] == f"{script}:15 Photos 10000"
+    assert first["loop"] == f"{script}:17 Photos 10000"
     assert (first["setup"]["workers"], first["whole"]) == (0, False)
     assert first["pace"]["waits"] > 0.5
     ((name, finding),) = first["results"]
-    assert (name, finding.stages.largest) == ("Photos at train.py:15", "dataset")
+    assert (name, finding.stages.largest) == ("Photos at train.py:17", "dataset")
     runs.loop, runs.whole = first["loop"], False
     second = runs.run({"num_workers": 2})
     assert second["setup"]["workers"] == 2
-    assert script.with_name("log.txt").read_text() == "mine"
+    for name in ("log.txt", "saved/last.pt"):
+        assert (script.parent / name).read_text() == "mine"
     assert sorted(tmp_path.iterdir()) == [tmp_path / "base", tmp_path / "job"]
     assert list((tmp_path / "base").iterdir()) == []
 
