@@ -173,16 +173,11 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
     Notes
     -----
     Where the loop waits, its workers are busy all the time, so a batch takes a worker that many times the
-    period. Where batches are ready, a probe says what they take, and without one fewer workers are predicted
-    with too little. The workers of a batch do not help each other. Their CPU time, with that of the loop,
-    cannot exceed that of the cores, and work is stretched while other work keeps all of them busy, that of
-    other programs among it. What workers wait for may serve them all at once, or one at a time, which a run
-    with one number of workers does not tell: then the throughput is what they bring at most, `low` is what
-    they bring at worst, and `condition` says what decides. No number of workers promises more than so many
-    times the throughput as it is times the workers.
-
-    The loop itself receives each batch. A probe times that; else it is taken to be 2 ms, and 0.3 to 4 ms in
-    the range. The number that is advised has headroom: as many as if batches took 1.2 times as long.
+    period. Where batches are ready, a probe says what they take. Work is stretched while other work keeps
+    all cores busy, that of other programs among it. What workers wait for may serve them all at once, or one
+    at a time: then `low` is what they bring at worst, and `condition` says what decides. The loop itself
+    receives each batch, in 0.3 to 4 ms where no probe timed it. The number that is advised has headroom: as
+    many as if batches took 1.2 times as long.
 
     Examples
     --------

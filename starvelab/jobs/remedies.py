@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..host import usable_cores
 from ..measure.verdict import MIN_BATCHES, NOT_BOUND, SLIGHT, UNKNOWN
 from ..tables import percent
 from ..units import Q_, Quantity, format_quantity
-from .advice import LARGE, PACKING, LeverForecast, WorkerAdvice, advise
+from .advice import LARGE, PACKING, WorkerAdvice, advise
 from .finding import BatchContents, JobFinding
 from .lateness import MIN_TIMED
 from .loop_work import LoopWork
 from .stages import COLLATE, COPY, DATASET, HANDOVER
-from .times import JobTimes, model_of, throughputs_of
+from .times import JobTimes, throughputs_of
 
 LARGE_PART = 0.3  # of what a batch costs: below that a stage needs no remedy of its own
 MANY_ITEMS, TINY = 64, 0.05  # items of a batch, and milliseconds for each, that are better fetched together
@@ -54,15 +53,15 @@ class Remedy:
 
 def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Remedy, ...]:
     """Return what to change, what is to be tried first at the beginning; none where too little is known."""
-    start = [start_up_remedy(finding)]
     if finding.verdict == UNKNOWN or finding.counted < MIN_BATCHES:
         return ()
+    advice = advise(finding, cores=cores) if finding.workers is not None and not finding.elsewhere else None
+    work = _loop_work(advice) if advice is not None else None
     if finding.verdict == NOT_BOUND:
-        return tuple(filter(None, [_loop_work(finding, cores), *start]))
-    found: list[Remedy | None] = [*start, *_of_items(finding)]
-    if finding.workers is not None and not finding.elsewhere:
-        advice = advise(finding, cores=cores)
-        found += [_workers(advice), *_of_levers(advice), _loop_work(finding, cores)]
+        return tuple(filter(None, [work, start_up_remedy(finding)]))
+    found = [start_up_remedy(finding), *_of_items(finding, advice)]
+    if advice is not None:
+        found += [_workers(advice), *_of_levers(advice), work]
     known = sorted(filter(None, found), key=lambda one: -(one.gain or (0.0, 0.0, 0.0))[1])
     return (*known, *filter(None, [_of_stage(finding, {one.name for one in known})]))
 
@@ -82,17 +81,13 @@ def start_up_remedy(finding: JobFinding) -> Remedy | None:
     """Return that workers should persist, where the first batches of passes cost much."""
     if (cost := start_up_of(finding)) is None:
         return None
-    lever = None
-    if finding.counted >= finding.min_batches and finding.workers is not None:
-        lever = _named(advise(finding), "persistent_workers=True")
     text = (
         f"To begin and end a later pass takes {format_quantity(cost[0])} on average, {percent(cost[1])} "
         "of the time in all: keep the workers with persistent_workers=True, or make each pass longer."
     )
     likely, most = 1 / (1 - cost[1] * (1 - SAMPLED)), 1 / (1 - min(cost[1] * (1 + SAMPLED), 0.95))
-    return (
-        Remedy("persistent", text, (1.0, likely, most), at_most=True) if lever else Remedy("persistent", text)
-    )
+    enough = finding.counted >= finding.min_batches
+    return Remedy("persistent", text, (1.0, likely, most) if enough else None, enough)
 
 
 def _workers(advice: WorkerAdvice) -> Remedy | None:
@@ -116,10 +111,6 @@ def _gain(advice: WorkerAdvice, option: object) -> tuple[float, float, float]:
     return low, likely, high
 
 
-def _named(advice: WorkerAdvice, name: str) -> LeverForecast | None:
-    return next((one for one in advice.levers if one.name == name and one.throughput is not None), None)
-
-
 def _of_levers(advice: WorkerAdvice) -> list[Remedy | None]:
     """Return those of which the model of the job says what they bring."""
     finding, stages, found = advice.finding, advice.finding.stages, list[Remedy | None]()
@@ -141,7 +132,7 @@ def _of_levers(advice: WorkerAdvice) -> list[Remedy | None]:
     return found
 
 
-def _of_items(finding: JobFinding) -> list[Remedy | None]:
+def _of_items(finding: JobFinding, advice: WorkerAdvice | None) -> list[Remedy | None]:
     """Return what can be told by the items that the dataset gives."""
     stages = finding.stages
     if stages is None or stages.items is None or stages.shares.get(DATASET, 0.0) < LARGE_PART:
@@ -154,7 +145,7 @@ def _of_items(finding: JobFinding) -> list[Remedy | None]:
                 "views",
                 f"Each item is a view of {items.spread:.0f} times its bytes, which are read for it: read "
                 "what belongs together once for all of its items, or store each item in one piece.",
-                _quicker(finding, 1 / items.spread),
+                _quicker(advice, 1 / items.spread),
                 at_most=True,
             )
         )
@@ -164,33 +155,33 @@ def _of_items(finding: JobFinding) -> list[Remedy | None]:
                 "together",
                 f"{items.number} items of {1e3 * each:.0f} microseconds are fetched one by one for each "
                 "batch: give the dataset a method __getitems__, which returns all of them at once.",
-                _quicker(finding, 0.0),
+                _quicker(advice, 0.0),
                 at_most=True,
             )
         )
     return found
 
 
-def _quicker(finding: JobFinding, rest: float) -> tuple[float, float, float] | None:
+def _quicker(advice: WorkerAdvice | None, rest: float) -> tuple[float, float, float] | None:
     """Return the gain if the dataset takes this share of its time; at best, only the step takes any."""
-    if finding.workers is None or finding.step_time is None:
+    if advice is None:
         return None
-    step, period = finding.step_time.m_as("ms"), 1e3 / finding.batch_rate.m_as("1/s")
-    model = model_of(finding, finding.workers, step, float(usable_cores()))
+    model, period = advice.model, 1e3 / advice.finding.batch_rate.m_as("1/s")
     cut = 1 - (model.dataset_share or 0.0) * (1 - rest)
     times = replace(model.likely, wait=model.likely.wait * cut, compute=model.likely.compute * cut)
-    best = max(period / max(step * (1 - SAMPLED), 1e-3), 1.0)
-    return 1.0, min(max(period / times.period(finding.workers), 1.0), best), best
+    best = max(period / max(times.step * (1 - SAMPLED), 1e-3), 1.0)
+    return 1.0, min(max(period / times.period(model.workers), 1.0), best), best
 
 
-def _loop_work(finding: JobFinding, cores: float | None) -> Remedy | None:
+def _loop_work(advice: WorkerAdvice) -> Remedy | None:
     """Return what moving the work of the loop's own thread into workers brings."""
+    finding, now = advice.finding, advice.model
     line = next((one for one in finding.loop_work if one.share >= SLIGHT), None)
-    if line is None or finding.workers is None or finding.step_time is None:
+    if line is None:
         return None
-    step, period = finding.step_time.m_as("ms"), 1e3 / finding.batch_rate.m_as("1/s")
-    moved = min(line.share * period, step - 1e-3)
-    if finding.workers and (finding.stages is None or not finding.stages.prepared):
+    period = 1e3 / finding.batch_rate.m_as("1/s")
+    moved = min(line.share * period, now.likely.step - 1e-3)
+    if now.workers and (finding.stages is None or not finding.stages.prepared):
         return Remedy("move", f"{_at(line)} what that brings, a probe tells.")  # how busy the workers are
 
     def change(times: JobTimes, part: float = 1.0) -> JobTimes:
@@ -198,14 +189,12 @@ def _loop_work(finding: JobFinding, cores: float | None) -> Remedy | None:
         rest = max(times.loop_compute - share, 0.0)
         return replace(times, step=times.step - share, compute=times.compute + share, loop_compute=rest)
 
-    have = float(cores if cores is not None else usable_cores())
-    now = model_of(finding, finding.workers, step, have)
     # How much is moved was only sampled.
     model = replace(
         now, likely=change(now.likely), slow=change(now.slow, 1 - SAMPLED), fast=change(now.fast, 1 + SAMPLED)
     )
     workers = min(
-        range(max(finding.workers, 1), max(int(have), finding.workers, 1) + 1),
+        range(max(now.workers, 1), max(int(now.likely.cores), now.workers, 1) + 1),
         key=lambda n: (round(model.periods(n)[0], 2), n),
     )
     likely, slow, fast = (period / each for each in model.periods(workers))
