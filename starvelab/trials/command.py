@@ -36,6 +36,7 @@ TURNS = 3  # of a trial that is not clear
 # Of the script as it is and with what was kept, at the end. The median of all turns lies between the least
 # and the greatest of six with a probability of 97 %: one time in 32 all of them are on one side of it.
 LAST_TURNS = 6
+MAX_PATH = 64  # characters, as those of a socket in it are 103
 TAIL = 3  # lines of what a script said when it failed
 MEMORY = 0.7  # of what is free, for all workers
 
@@ -138,6 +139,11 @@ def try_settings(
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise InputError("doctor --try runs one process, got several ranks. Start it without torchrun.")
     with tempfile.TemporaryDirectory(prefix="try-") as base:
+        if len(base) > MAX_PATH:  # else each worker waits forever for the socket that it has there
+            raise InputError(
+                f"doctor --try needs a folder for temporary files with a path of {MAX_PATH} characters, got "
+                f"{base}. Set TMPDIR=/tmp."
+            )
         runs = Runs(
             script if module else str(Path(script).resolve()), arguments, Path(base).resolve(), module=module
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tempfile
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -53,8 +55,15 @@ def script(tmp_path, monkeypatch):
     return path
 
 
-def test_a_run_is_ended_after_some_batches_and_changes_no_file(script, tmp_path):
-    runs = Runs(str(script), [], tmp_path / "base")
+@pytest.fixture
+def base():
+    """Return a folder with a short path, which sockets of workers need."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        yield Path(folder)
+
+
+def test_a_run_is_ended_after_some_batches_and_changes_no_file(script, tmp_path, base):
+    runs = Runs(str(script), [], base)
     runs.seconds = 0.4
     first = runs.run({})
     assert first["loop"] == f"{script}:17 Photos 10000"
@@ -67,11 +76,11 @@ def test_a_run_is_ended_after_some_batches_and_changes_no_file(script, tmp_path)
     assert second["setup"]["workers"] == 2
     for name in ("log.txt", "saved/last.pt"):
         assert (script.parent / name).read_text() == "mine"
-    assert sorted(tmp_path.iterdir()) == [tmp_path / "base", tmp_path / "job"]
-    assert list((tmp_path / "base").iterdir()) == []
+    assert list(tmp_path.iterdir()) == [tmp_path / "job"]
+    assert list(base.iterdir()) == []
 
 
-def test_ctrl_c_ends_the_run_and_its_workers(script, tmp_path, monkeypatch):
+def test_ctrl_c_ends_the_run_and_its_workers(script, base, monkeypatch):
     started, wait = [], subprocess.Popen.wait
 
     def interrupted(process, *limit):
@@ -82,7 +91,7 @@ def test_ctrl_c_ends_the_run_and_its_workers(script, tmp_path, monkeypatch):
 
     monkeypatch.setattr(subprocess.Popen, "wait", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        Runs(str(script), [], tmp_path / "base").run({})
+        Runs(str(script), [], base).run({})
     with pytest.raises(ProcessLookupError):
         os.killpg(started[0], 0)
 
@@ -183,13 +192,21 @@ def test_a_trial_that_is_ended_says_so(monkeypatch, capsys, script, ended, statu
     assert "Ended, with all that ran for it." in capsys.readouterr().err
 
 
-def test_one_process_is_tried(monkeypatch, capsys, script):
+def test_what_trials_need_of_the_machine(monkeypatch, capsys, script, tmp_path):
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert run_doctor(["--try", "train.py"]) == 2
     assert (
         "doctor --try runs one process, got several ranks. Start it without torchrun."
         in capsys.readouterr().err
     )
+    monkeypatch.delenv("WORLD_SIZE")
+    folder = tmp_path / ("long" * 20)
+    folder.mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(folder))
+        assert run_doctor(["--try", "train.py"]) == 2
+    assert "a path of 64 characters, got " in (said := capsys.readouterr().err)
+    assert said.endswith(". Set TMPDIR=/tmp.\n")
     monkeypatch.delattr(command.os, "killpg")
     assert run_doctor(["--try", "train.py"]) == 2
     assert "doctor --try needs Linux, macOS or WSL, got Windows." in capsys.readouterr().err
