@@ -17,7 +17,8 @@ from .model import analysis
 from .model.analysis._point import one_point
 from .model.analysis._range import ranges_of
 from .model.description import Description
-from .model.parts import Accelerator, Part, Workers
+from .model.part import Part
+from .model.parts import Accelerator, Workers
 from .model.resources import ACCELERATOR, CPU, DECODER, LINK, LOOP, STORAGE
 from .model.solver import solve
 from .model.stages import BarrierModel, DeviceInputModel, SerializedCopyModel, SingleNodeModel

@@ -18,7 +18,8 @@ import numpy as np
 
 from ..errors import InputError
 from ..model.description import Description
-from ..model.parts import Framework, Part, Ranks, Samples, Workers
+from ..model.part import Part
+from ..model.parts import Framework, Ranks, Samples, Workers
 from ..units import Quantity, Unchecked, format_quantity
 from .batches import PARTS, Batch, Preparer, Sample, memory_size
 from .datasets import DatasetPreparer, DatasetSource, has_items, is_loader

@@ -21,6 +21,7 @@ from .assumptions import PHASES, TUTORIAL, Assumptions, check_assumptions
 from .catalogue import Entry, check_entry, dataset_of, described
 from .cost import Cost, Inputs
 from .packing import Rows, lengths_of, rows_of
+from .part import Part, first_field, short
 from .parts import (
     DTYPE_BYTES,
     Accelerator,
@@ -34,13 +35,10 @@ from .parts import (
     Link,
     OnDevice,
     Packing,
-    Part,
     Ranks,
     Requests,
     Samples,
     Workers,
-    first_field,
-    short,
 )
 from .scaling import loader_kinds
 from .solver import by_resource, costs, resolve
