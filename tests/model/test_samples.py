@@ -121,6 +121,14 @@ def test_the_ends_of_a_range_go_with_the_bytes_too(ends):
     assert (large / small).m_as("") == pytest.approx(times.m_as(""))
 
 
+def test_samples_as_they_were_measured_are_solved_without_a_text_about_them(monkeypatch):
+    def never(_: object) -> str:
+        raise AssertionError("a text takes a third of a solve")
+
+    monkeypatch.setattr("starvelab.model.stages.transformation.format_quantity", never)
+    RESNET.solve()
+
+
 PASS = " Pass Samples(cpu_time=...) for your own."
 EXTRAPOLATED = (
     "What a worker prepares was measured on images of 114.7 KB, and of 5 MB is extrapolated: decoding goes "

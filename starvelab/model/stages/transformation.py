@@ -296,15 +296,17 @@ def _times_those_of(measured: Entry, stored: Number, images: bool) -> tuple[Numb
     fact = measured.facts["sample_size"]
     ends = (fact.value,) if fact.low is None else (fact.low, fact.high)
     larger = stored / np.clip(stored, base_number(ends[0]), base_number(ends[-1]))
-    alike, size = _are_alike(larger, 1), format_quantity(fact.value)
-    if not images or "decoding_time" not in measured.facts:
-        said = f"samples of {size}, and says nothing of {_spoken(stored)}."
-        times: Number = 1
-    else:
-        said = f"images of {size}, and of {_spoken(stored)} is extrapolated: decoding goes with the bytes."
+    decoded, times = images and "decoding_time" in measured.facts, 1
+    if decoded:
         whole = measured.number("preparation_time") + measured.number("collation_time", 0.0)
         times = as_float(1 + measured.number("decoding_time") / whole * (larger - 1))
-    return times, "" if alike else f"What a worker prepares was measured on {said} {_PASS}"
+    if _are_alike(larger, 1):
+        return times, ""
+    size, other = format_quantity(fact.value), _spoken(stored)
+    said = f"samples of {size}, and says nothing of {other}."
+    if decoded:
+        said = f"images of {size}, and of {other} is extrapolated: decoding goes with the bytes."
+    return times, f"What a worker prepares was measured on {said} {_PASS}"
 
 
 def _are_alike(sizes: Number, others: Number) -> bool:
