@@ -54,7 +54,7 @@ from starvelab.model import rates
 from starvelab.model.analysis import extrapolate_rate
 from starvelab.model.assumptions import COVERAGE
 from starvelab.model.catalogue import entry_at
-from starvelab.model.description import PARTS
+from starvelab.model.paths import PARTS
 from starvelab.model.stages.busy_host import slowdown
 from starvelab.model.stages.single_node import SingleNodeInputs, SingleNodeModel, StepInputs
 from starvelab.model.step import Step

@@ -3,43 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from inspect import signature
-from itertools import chain
 from math import inf
 from typing import Never, Self, TypeAlias
 
 import numpy as np
 
 from ..errors import InputError, MissingValueError, UnknownNameError, check_names
-from ..fields import Meaning, choice, count, meanings, read_supply, shape_of, switch
+from ..fields import choice, count, meanings, read_supply, shape_of, switch
 from ..units import Q_, Number, Quantity, Unchecked, format_quantity
 from .assumptions import PHASES, TUTORIAL, Assumptions, check_assumptions
 from .catalogue import Entry, check_entry, dataset_of, described
 from .cost import Cost, Inputs
 from .packing import Rows, lengths_of, rows_of
 from .part import Part, first_field, short
-from .parts import (
-    DTYPE_BYTES,
-    Accelerator,
-    Amount,
-    Cache,
-    Drive,
-    Framework,
-    Handover,
-    Host,
-    Jitter,
-    Link,
-    OnDevice,
-    Packing,
-    Ranks,
-    Requests,
-    Samples,
-    Workers,
-)
+from .parts import DTYPE_BYTES, Accelerator, Amount, Drive, Framework, Link, Samples, Workers
+from .paths import NESTED, PARTS, PATHS, PLAIN, changed, part_of
 from .scaling import loader_kinds
 from .solver import by_resource, costs, resolve
 from .stages.data import DataInputs, DataModel, storage_bandwidth
@@ -47,24 +30,6 @@ from .stages.transfer import link_bandwidth
 from .stages.transformation import takes_images, worker_time
 from .step import Step
 
-# What each field of a pipeline is made of where something else than a part is given for it.
-PARTS: Mapping[str, type[Part]] = {
-    "dataset": Samples,
-    "storage": Drive,
-    "workers": Workers,
-    "link": Link,
-    "hardware": Accelerator,
-}
-_NESTED: Mapping[tuple[type[Part], str], type[Part]] = {
-    (Samples, "jitter"): Jitter,
-    (Samples, "on_device"): OnDevice,
-    (Samples, "packing"): Packing,
-    (Drive, "requests"): Requests,
-    (Drive, "cache"): Cache,
-    (Workers, "handover"): Handover,
-    (Accelerator, "host"): Host,
-    (Accelerator, "ranks"): Ranks,
-}
 Changes: TypeAlias = Mapping[str, Unchecked] | None
 
 
@@ -323,7 +288,7 @@ class Description:
         for path, value in {**fields, **(changes or {})}.items():
             name, _, field = path.partition(".")
             check_fields([path])
-            own[name] = _changed(name, own[name], field, value)
+            own[name] = changed(name, own[name], field, value)
         return type(self)(**own)
 
     @cached_property
@@ -393,55 +358,14 @@ _BATCH, _PHASE, _OVERLAP = (
 _NO_SAMPLES, _NO_ACCELERATOR = Samples(), Accelerator()
 
 
-# A field that a plain value stands for goes by the name of its part: "workers", not "workers.count".
-PLAIN = {f"{name}.{first_field(part)}": name for name, part in PARTS.items()}
-
-
-def _walk(part: type[Part], path: str) -> Iterator[tuple[str, Meaning, Unchecked]]:
-    """The path in a pipeline of each field of a part and of the values in it, its meaning and its default."""
-    for field in dataclasses.fields(part):
-        if (part, field.name) in _NESTED:
-            yield from _walk(_NESTED[part, field.name], f"{path}.{field.name}")
-        elif "meaning" in field.metadata:
-            yield f"{path}.{field.name}", field.metadata["meaning"], field.default
-
-
-_PATHS = [*chain.from_iterable(_walk(part, name) for name, part in PARTS.items())]
-# The fields that may be arrays.
-SWEEPABLE = ("batch_size", *(PLAIN.get(path, path) for path, meaning, _ in _PATHS if meaning.sweepable))
-_SHOWN = {PLAIN.get(path, path): meaning.shown for path, meaning, _ in _PATHS}
-
-
-def field_label(path: str) -> str:
-    """Return what people call a field of a pipeline or a part; the name of anything else in words."""
-    path = PLAIN.get(path, path)
-    return _SHOWN.get(path) or path.rpartition(".")[2].replace("_", " ")
-
-
 # What the stages read of a part that is not there: its defaults, and nothing of the values in it.
 _ABSENT = {"cpu_throughput": None, "documents": 1, "row_share": 1, "read_wait": None} | {
     meaning.stage or path.rpartition(".")[2]: None
     if default is dataclasses.MISSING or path.count(".") > 1
     else default
-    for path, meaning, default in _PATHS
+    for path, meaning, default in PATHS
 }
 _DEFAULTS = {name: known.default for name, known in signature(Description).parameters.items()}
-
-
-def part_of(name: str, value: Unchecked) -> Part | Quantity:
-    """Return the part that a field is made of: the part itself, or one of which a plain value is first."""
-    part = PARTS[name]
-    if isinstance(value, part):
-        return value
-    if isinstance(value, Part):
-        raise InputError(
-            f"{name} is described by {part.__name__}, got {value!r:.80}. Pass {name}={part.__name__}(...)."
-        )
-    if name == "workers" and isinstance(value, str | Quantity):
-        return read_supply(value, "workers")[0]
-    if name == "hardware" and not isinstance(value, Entry):
-        return Accelerator(rate=value)
-    return part(**{first_field(part): value})
 
 
 def check_fields(paths: Iterable[str]) -> None:
@@ -462,33 +386,7 @@ def check_fields(paths: Iterable[str]) -> None:
         for field in below:
             known = [] if part is None else [one.name for one in dataclasses.fields(part)]
             check_names([field], known, f"{name} of a pipeline" if part is None else part.__name__)
-            part = _NESTED.get((part, field)) if part is not None else None
-
-
-def _changed(name: str, current: Unchecked, field: str, value: Unchecked) -> Unchecked:
-    """A field of a pipeline after a change of it, or of a field of its part."""
-    part = PARTS.get(name)
-    if part is None or (not field and (value is None or isinstance(value, Part))):
-        return value
-    made = current if isinstance(current, part) else None
-    if not field:
-        if made is None or (name == "workers" and isinstance(value, str | Quantity)):
-            return part_of(name, value)
-        first = "rate" if name == "hardware" and not isinstance(value, Entry) else first_field(part)
-        return made.replace(**{first: value})
-    field, _, inner = field.partition(".")
-    if inner:
-        held = None if made is None else getattr(made, field)
-        nested = _NESTED[part, field]
-        value = nested(**{inner: value}) if held is None else held.replace(**{inner: value})
-    if made is not None:
-        return made.replace(**{field: value})
-    if first_field(part) == field or (part, field) == (Drive, "requests"):
-        return part(**{field: value})
-    raise InputError(
-        f"{name}.{field} qualifies a part that the pipeline does not have. "
-        f"Pass {name}={part.__name__}(..., {field}=...)."
-    )
+            part = NESTED.get((part, field)) if part is not None else None
 
 
 def _check_samples(model: Entry | None, dataset: Entry | None) -> None:

@@ -17,8 +17,8 @@ import ipywidgets
 
 from ...errors import InputError, StarvelabError
 from ...model.assumptions import PUBLISHED, TUTORIAL
-from ...model.description import field_label
 from ...model.part import Part, first_field
+from ...model.paths import field_label
 from ...pipeline import Pipeline
 from ...units import Quantity, format_number, format_quantity, unit_name
 from .. import notices

@@ -12,7 +12,8 @@ from ...tables import TableRepr, percent
 from ...units import Q_, Number, Quantity, Unchecked, convert, unit_name
 from ..assumptions import COVERAGE
 from ..catalogue import Entry
-from ..description import PLAIN, SWEEPABLE, Changes, Description, check_fields, field_label
+from ..description import Changes, Description, check_fields
+from ..paths import PLAIN, SWEEPABLE, field_label
 
 # Shown when a table is long: enough at both ends to see where it leads.
 _MAX_ROWS = 12

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from starvelab import PUBLISHED, Q_, Hardware, InputError, Pipeline, Storage, UnknownNameError
-from starvelab.model.description import SWEEPABLE
+from starvelab.model.paths import SWEEPABLE
 from tests.cases import WALL
 from tests.rejected import message
 from tests.strategies import batch_sizes, pipelines, worker_counts
