@@ -1,4 +1,4 @@
-"""The fields of a pipeline by their paths, such as ``workers.cores``: whose they are, and how to change one."""
+"""The fields of a pipeline by their paths, such as ``workers.cores``: whose they are, and how one changes."""
 
 from __future__ import annotations
 

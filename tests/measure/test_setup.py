@@ -129,9 +129,8 @@ def test_a_run_in_front_of_an_object_store_is_as_fast_as_its_requests(tiny, chan
         storage=Drive("1 GB/s", requests=Requests("100 ms")),
     ).replace(changes)
     assert far.solve().throughput.m_as("img/s") == pytest.approx(rate, rel=0.01)
-    assert far.measure(seconds="1 s", progress=False).throughput.m_as("img/s") == pytest.approx(
-        rate, rel=0.15
-    )
+    measured = far.measure(seconds="1 s", progress=False).throughput.m_as("img/s")
+    assert 0.6 * rate < measured < 1.1 * rate  # a busy machine is late, and never early
 
 
 def test_without_an_accelerator_a_loader_is_measured_alone(tiny):
