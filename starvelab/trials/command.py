@@ -178,6 +178,7 @@ def _told(place: str, ascent: Ascent, last: Turns, *, allow_order: bool) -> dict
     return {
         "place": place,
         "settings": ascent.best if last.kept else {},
+        "uncertain": {} if last.kept else ascent.best,
         "gain": last.gain,
         "rates": last.rates,
         "trials": [
@@ -208,8 +209,8 @@ def text_of(told: dict[str, Any]) -> str:
     for one in told["trials"]:
         brought = f"{one['gain'][1]:.2f} times the batches a second" if one["gain"] else one["failed"]
         lines.append(f"{_listed(one['settings'])}: {brought}, {'kept' if one['kept'] else 'not kept'}.")
+    low, likely, high = told["gain"] or (1.0, 1.0, 1.0)
     if told["settings"]:
-        low, likely, high = told["gain"]
         lines.append(f"Change {file}, line {number}: {linecache.getline(file, int(number)).strip()}")
         lines.append(f"Give that call {_listed(told['settings'])}.")
         lines.append(
@@ -218,6 +219,11 @@ def text_of(told: dict[str, Any]) -> str:
         )
         if "num_workers" in told["settings"]:
             lines.append("Random numbers that are drawn for an item are others with other workers.")
+    elif told["uncertain"]:
+        lines.append(
+            f"{_listed(told['uncertain'])} brought {likely:.2f} times the batches a second, but {low:.2f} to "
+            f"{high:.2f} in {LAST_TURNS} turns. That is not certain: try again while the machine does less."
+        )
     else:
         lines.append("Nothing of that is worth a change: leave these settings as they are.")
     return "\n  ".join([*lines, f"Not tried: {'; '.join(told['untried'])}."])
