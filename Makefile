@@ -134,7 +134,7 @@ endif
 endif
 .PHONY: moved
 
-$(VENV)/%.installed: pyproject.toml binder/requirements.txt binder/constraints.txt $(MOVED)
+$(VENV)/%.installed: pyproject.toml grader/pyproject.toml binder/requirements.txt binder/constraints.txt $(MOVED)
 	@[ -z "$(MOVED)" ] && $(RUN) -c "import pip, sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))" 2>/dev/null || { \
 		command -v "$(PYTHON)" >/dev/null || { \
 			echo "make installs starvelab for Python 3.11 to 3.14, and there is no $(PYTHON) here."; \
