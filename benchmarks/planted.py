@@ -22,12 +22,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from .report import REPOSITORY, machine, options
+from .report import REPOSITORY, Record, listed, machine, options
 
 SCRIPT = Path(__file__).with_name("jobs") / "planted.py"
-RESULTS = Path(__file__).with_name("jobs") / "planted.json"
+RESULTS = SCRIPT.with_suffix(".json")
 PAGE = REPOSITORY / "docs" / "your-own-job.md"
-BEGIN, END = "<!-- planted jobs -->\n", "<!-- end of planted jobs -->\n"
 RIGHT, MISSED = 0.15, 0.10  # what a gain may be off, and what an interval may miss it by
 BOUND, FED = ("highly input-bound", "moderately input-bound"), ("not input-bound",)
 SETTINGS = {"workers", "prefetch", "persistent"}  # the others are applied by hand
@@ -175,10 +174,6 @@ def table(results: dict[str, Any], kind: str) -> str:
     }
     gains = sum(one["gain"] is not None for one in right.values())
     numbers = sum(one["wrong"] is not None for one in right.values())
-    lines = [
-        "| " + " | ".join(cells) + " |"
-        for cells in (HEADS, ["---"] * len(HEADS), *(row(*each) for each in seen.items()))
-    ]
     beside = "" if kind == "quiet" else ", two loops that compute beside"
     summary = (
         f"{len(seen)} jobs, {' to '.join(dict.fromkeys((dates[0], dates[-1])))}{beside}: the cause is right "
@@ -186,41 +181,34 @@ def table(results: dict[str, Any], kind: str) -> str:
         f"against a run, {gains} of them no bound, of which {count['gain']} are within 15 %; confident and "
         f"wrong: {count['wrong']}."
     )
-    return f"{summary}\n\n" + "\n".join(lines) + "\n"
+    return f"{summary}\n\n{listed(HEADS, map(row, seen, seen.values()))}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = options(
         __doc__ or "", seconds=(6.0, 0.6), turns=(3, 1), jobs=([*TRUTH], ["decoding, no workers"])
     )
-    parser.add_argument("--jobs", nargs="+", choices=TRUTH, metavar="JOB")
+    record = Record(RESULTS, PAGE, "planted jobs")
+    record.options(parser, TRUTH)
     parser.add_argument("--machine", choices=("quiet", "busy"), default="quiet")
-    parser.add_argument("--again", action="store_true", help="also those that are known")
-    parser.add_argument(
-        "--write", action="store_true", help="write the table into the documents, and run nothing"
-    )
     asked = parser.parse_args(arguments)
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     if asked.write:
-        text = PAGE.read_text(encoding="utf-8")
-        head, _, rest = text.partition(BEGIN)
-        tables = "\n".join(filter(None, (table(results, kind) for kind in ("quiet", "busy"))))
-        PAGE.write_text(f"{head}{BEGIN}\n{tables}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+        record.write("\n".join(filter(None, (table(record.known, kind) for kind in ("quiet", "busy")))))
         return
     print(machine())
-    known = {} if asked.again or asked.turns == 1 else results.get(asked.machine, {})
+    known = record.known.setdefault(asked.machine, {})
     with others(2 if asked.machine == "busy" else 0):
         for job in asked.jobs:
-            if job in known:
+            if job in known and asked.turns > 1 and not asked.again:
                 continue
             said = under_doctor(job, asked.seconds)
             first = next(iter(said["remedies"]), None)
             measured = first and by_turns(job, first, asked.seconds, asked.turns)
             seen = said | {"first": first, "measured": measured, "date": f"{datetime.now(UTC):%Y-%m-%d}"}
-            print("| " + " | ".join(row(job, seen)) + " |", flush=True)
+            print(f"| {' | '.join(row(job, seen))} |", flush=True)
             if asked.turns > 1:
-                results.setdefault(asked.machine, {})[job] = seen
-                RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+                known[job] = seen
+                record.keep()
 
 
 if __name__ == "__main__":

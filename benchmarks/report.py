@@ -6,10 +6,11 @@ It measures nothing itself.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,3 +91,37 @@ def options(
             help=f"interpreter of the environment with mlsysim (default: ${variable})",
         )
     return parser
+
+
+class Record:
+    """What a benchmark of many jobs knows, so that a run that was ended goes on; its table is in a page."""
+
+    def __init__(self, file: Path, page: Path, name: str) -> None:
+        self.file, self.page = file, page
+        self.begin, self.end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
+        self.known: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+
+    def options(self, parser: argparse.ArgumentParser, jobs: Iterable[str]) -> None:
+        """Add the options of such a benchmark."""
+        parser.add_argument("--jobs", nargs="+", choices=tuple(jobs), metavar="JOB")
+        parser.add_argument("--again", action="store_true", help="also those that are known")
+        parser.add_argument(
+            "--write", action="store_true", help="write the table into the documents, and run nothing"
+        )
+
+    def keep(self) -> None:
+        """Write what is known into the file."""
+        self.file.write_text(json.dumps(self.known, indent=1) + "\n", encoding="utf-8")
+
+    def write(self, text: str) -> None:
+        """Write a table into the page, between its two markers."""
+        if not self.known:
+            raise SystemExit("Nothing was measured so far: run this benchmark without --write first.")
+        head, begin, rest = self.page.read_text(encoding="utf-8").partition(self.begin)
+        tail = rest.partition(self.end)[2]
+        self.page.write_text(f"{head}{begin}\n{text}\n{self.end}{tail}", encoding="utf-8")
+
+
+def listed(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of Markdown."""
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in (heads, ["---"] * len(heads), *rows))

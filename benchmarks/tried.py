@@ -9,22 +9,21 @@ worker. Then the job runs by turns as it is, with what doctor kept, and with the
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import product
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 from starvelab.trials.command import try_settings
 
+from .jobs.planted import JOBS as PLANTED
+from .jobs.planted import Job
 from .planted import PAGE, SCRIPT
-from .report import machine, options
+from .report import Record, listed, machine, options
 
-RESULTS = Path(__file__).with_name("jobs") / "tried.json"
-BEGIN, END = "<!-- tried jobs -->\n", "<!-- end of tried jobs -->\n"
+RESULTS = SCRIPT.with_name("tried.json")
 JOBS = (
     "storage, one worker", "storage, no workers", "storage, two workers",
     "one request at a time, two workers", "one request at a time, no workers", "decoding, no workers",
@@ -38,16 +37,11 @@ ENOUGH = 0.9  # of the best of the sweep
 
 def rate(job: str, change: dict[str, Any], seconds: float) -> float:  # Any: of each setting its own
     """The batches a second of a job with these settings."""
-    from .jobs.planted import JOBS as PLANTED
-    from .jobs.planted import Job
-
     return float(Job(**PLANTED[job] | change).train(seconds))
 
 
 def sweep(job: str, seconds: float, workers: Sequence[int]) -> dict[str, Any]:
     """The settings that bring most batches a second, of all of them."""
-    from .jobs.planted import JOBS as PLANTED
-
     kinds = (False, True) if PLANTED[job].get("passes") else (False,)
     each = [
         {"workers": count, "prefetch": ahead, "persistent": kind}
@@ -77,7 +71,7 @@ def held(job: str, seconds: float, turns: int, workers: Sequence[int], *, trials
     }
 
 
-def listed(settings: dict[str, Any]) -> str:
+def in_words(settings: dict[str, Any]) -> str:
     """Settings in a few words; those of the sweep that change nothing are left out."""
     known = {name: value for name, value in settings.items() if value and (name, value) != ("prefetch", 2)}
     return ", ".join(name if value is True else f"{name} {value}" for name, value in known.items()) or "none"
@@ -89,7 +83,7 @@ def row(job: str, seen: dict[str, Any]) -> list[str]:
     tried, best = seen["gains"]
     share = f"{tried / best:.0%}".replace("%", " %")
     return [
-        job, str(seen["trials"]), listed(seen["kept"]), said, f"{tried:.2f}", listed(seen["best"]),
+        job, str(seen["trials"]), in_words(seen["kept"]), said, f"{tried:.2f}", in_words(seen["best"]),
         f"{best:.2f}",
         share if tried >= ENOUGH * best else f"**{share}**", f"{seen['load']:.1f}",
     ]  # fmt: skip
@@ -106,15 +100,10 @@ def table(results: dict[str, Any]) -> str:
     seen = {job: results[job] for job in JOBS if job in results}
     enough = sum(one["gains"][0] >= ENOUGH * one["gains"][1] for one in seen.values())
     dates = sorted({one["date"] for one in seen.values()})
-    lines = [
-        "| " + " | ".join(cells) + " |"
-        for cells in (HEADS, ["---"] * len(HEADS), *map(row, seen, seen.values()))
-    ]
     days = " to ".join(dict.fromkeys((dates[0], dates[-1])))
     return (
         f"{len(seen)} jobs, {days}: at least 90 % of the best of the sweep in {enough}.\n\n"
-        + "\n".join(lines)
-        + "\n"
+        f"{listed(HEADS, map(row, seen, seen.values()))}"
     )
 
 
@@ -123,26 +112,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         __doc__ or "", seconds=(4.0, 0.2), turns=(3, 1), jobs=(JOBS, JOBS[:1]), workers=(WORKERS, (0, 1)),
         trials=(True, False),
     )  # fmt: skip
-    parser.add_argument("--jobs", nargs="+", choices=JOBS, metavar="JOB")
-    parser.add_argument("--again", action="store_true", help="also those that are known")
-    parser.add_argument(
-        "--write", action="store_true", help="write the table into the documents, and run nothing"
-    )
+    record = Record(RESULTS, PAGE, "tried jobs")
+    record.options(parser, JOBS)
     asked = parser.parse_args(arguments)
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     if asked.write:
-        head, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-        PAGE.write_text(f"{head}{BEGIN}\n{table(results)}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+        record.write(table(record.known))
         return
     print(machine())
     for job in asked.jobs:
-        if job in results and asked.trials and not asked.again:
+        if job in record.known and asked.trials and not asked.again:
             continue
         seen = held(job, asked.seconds, asked.turns, asked.workers, trials=asked.trials)
-        print("| " + " | ".join(row(job, seen)) + " |", flush=True)
+        print(f"| {' | '.join(row(job, seen))} |", flush=True)
         if asked.trials:
-            results[job] = seen
-            RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+            record.known[job] = seen
+            record.keep()
 
 
 if __name__ == "__main__":

@@ -135,6 +135,8 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
         prepare -= max(idle, 0.0) if (finding.queue_depth or 0.0) >= 1 or idle > LATE * prepare else 0.0
         late = Lateness(finding.stages.prepared, finding.prefetch) if finding.prefetch else None
     receive, receives = _receiving(finding, workers, waits)
+    if finding.between:  # a thread does that beside the step, unless both want Python's lock
+        receive, receives = 0.0, (0.0, receives[1])
     known = finding.prepare_cpu
     shares = (known,) * 3 if known is not None else (0.5, 1.0, 0.0)
     loop = (finding.loop_cpu or 0.0) * period
@@ -201,8 +203,6 @@ def throughputs_of(
 
 def _receiving(finding: JobFinding, workers: int, waits: float) -> tuple[float, tuple[float, float]]:
     """Return the milliseconds in which the loop receives a batch from a worker, and their range."""
-    if finding.between:  # a thread does that beside the step, unless both want Python's lock
-        return 0.0, (0.0, _receiving(replace(finding, between=False), workers, waits)[1][1])
     stages = finding.stages
     if stages is not None and stages.receiving is not None:
         known = stages.receiving.m_as("ms")
