@@ -42,6 +42,7 @@ PROGRAMS = (
     "tests/browser",
     *SANDBOXED,
     "tests/grader/batch/test_private.py",
+    "tests/grader/lms/test_canvas_api.py",
     "tests/grader/lms/test_collecting.py",
     "tests/grader/sandbox/test_cgroup.py",
     "tests/grader/submissions/test_repairing.py",
@@ -54,6 +55,7 @@ PROGRAMS = (
             "notebook",
             "samples",
             "session",
+            "setup",
         )
     ),
     "tests/measure/loaders",
