@@ -21,8 +21,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from starvelab.jobs.doctor import Doctor, run_script
-from starvelab.jobs.examples import RECORD, SCRIPT
 from starvelab.jobs.recorder import Recorder
+from starvelab.lesson.recorded_job import RECORD, SCRIPT
 
 from .report import machine, options
 

@@ -11,7 +11,7 @@ import time
 from starvelab import Pipeline, Q_, Samples, Workers
 from starvelab.checks import Credit, check
 from starvelab.jobs import advise, read_trace, watch
-from starvelab.jobs.examples import example_trace, job_script, recorded_job
+from starvelab.lesson.recorded_job import example_trace, job_script, recorded_job
 from starvelab.measure import photo_transforms, photos
 from starvelab.show import say, svg, table, trace_timeline
 from starvelab.tables import percent

@@ -9,7 +9,7 @@ import pytest
 
 from starvelab.errors import InputError
 from starvelab.jobs import advise, examples, read_trace
-from starvelab.jobs.examples import example_trace, job_script, recorded_job
+from starvelab.lesson.recorded_job import example_trace, job_script, recorded_job
 
 
 def test_the_script_is_written_once_and_what_a_learner_changed_stays(tmp_path):

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..jobs.finding import JobFinding
+from ..jobs.kineto import WAIT, Event
+from ..jobs.recorder import Recorder
 from ..units import Unchecked, nonnegative, positive_int
-from .finding import JobFinding
-from .kineto import WAIT, Event
-from .recorder import Recorder
 
 SCRIPT = Path(__file__).with_name("example_job.txt")
 # Written by `python -m benchmarks.own_jobs --record`; never edited by hand.
