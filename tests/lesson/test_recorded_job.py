@@ -8,21 +8,21 @@ from typing import Any
 import pytest
 
 from starvelab.errors import InputError
-from starvelab.jobs import advise, examples, read_trace
-from starvelab.lesson.recorded_job import example_trace, job_script, recorded_job
+from starvelab.jobs import advise, read_trace
+from starvelab.lesson.recorded_job import SCRIPT, example_trace, job_script, recorded_job
 
 
 def test_the_script_is_written_once_and_what_a_learner_changed_stays(tmp_path):
     path = tmp_path / "job.txt"
     text = job_script(path)
-    assert path.read_text(encoding="utf-8") == text == examples.SCRIPT.read_text(encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == text == SCRIPT.read_text(encoding="utf-8")
     path.write_text("changed", encoding="utf-8")
     assert job_script(path) == "changed"
 
 
 def test_the_runs_are_of_this_script():
     constants = {}
-    for node in ast.parse(examples.SCRIPT.read_text(encoding="utf-8")).body:
+    for node in ast.parse(SCRIPT.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
             names = [name.id for name in node.targets[0].elts]
             constants |= dict(zip(names, ast.literal_eval(node.value), strict=True))
@@ -78,6 +78,6 @@ def test_the_script_reads_its_photographs(monkeypatch):
     torch = pytest.importorskip("torch")
     monkeypatch.setattr("sys.argv", ["job.txt"])
     names: dict[str, Any] = {"__name__": "job"}
-    exec(examples.SCRIPT.read_text(encoding="utf-8"), names)
+    exec(SCRIPT.read_text(encoding="utf-8"), names)
     image, label = names["Photos"]()[0]
     assert (tuple(image.shape), image.dtype, label) == ((224, 224, 3), torch.uint8, 0)
