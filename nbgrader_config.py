@@ -6,6 +6,7 @@ the environment variable STARVELAB_COURSE names, or in ~/starvelab-course. How i
 """
 
 import os
+import sys
 from pathlib import Path
 
 from starvelab_grader import configure
@@ -13,6 +14,8 @@ from starvelab_grader.batch.private import make_private
 
 repository = Path(__file__).resolve().parent
 course = Path(os.environ.get("STARVELAB_COURSE") or "~/starvelab-course").expanduser().resolve()
+if not os.environ.get("STARVELAB_COURSE"):
+    print(f"STARVELAB_COURSE is not set, so the course is {course}.", file=sys.stderr)
 make_private(course)
 
 c = get_config()  # noqa: F821 (traitlets puts it there when it reads this file)

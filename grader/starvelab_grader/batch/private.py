@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from nbgrader.coursedir import CourseDirectory
 
+from ..files import write_whole
+
 FOLDER, FILE = 0o700, 0o600
+SAID = ".said-to-be-open"  # the file with those parts of a course of which the warning was given
 # What is taken away from new files and folders.
 FROM_OTHERS, FROM_GROUP_AND_OTHERS = 0o007, 0o077
 
@@ -24,6 +28,8 @@ def make_private(folder: Path, gradebook: str = "gradebook.db") -> None:
         # The mode that mkdir takes counts for the last folder only.
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=FOLDER, exist_ok=True)
+        if not (folder / gradebook).exists():
+            print(f"A new course, with nothing in it, is made in {folder}.", file=sys.stderr)
         # SQLite takes an empty file for a new database, and gives its journal the same mode.
         (folder / gradebook).touch(mode=FILE, exist_ok=True)
     except OSError as error:
@@ -50,16 +56,19 @@ def parts_of(course: CourseDirectory) -> list[Path]:
 
 
 def warning_if_open(course: CourseDirectory) -> str:
-    """Return a warning if other users of this machine can open a part of the course, else ""."""
+    """Return a warning if other users of this machine can open a part of the course, once, else ""."""
     if os.name != "posix":
         return ""
-    open_parts = [str(part) for part in parts_of(course) if is_open(part, group=not course.groupshared)]
+    parts = parts_of(course)
+    open_parts = [str(part) for part in parts if is_open(part, group=not course.groupshared)]
+    said = parts[-1].parent / SAID
+    if not open_parts or (said.is_file() and said.read_text(encoding="utf-8").split("\n") == open_parts):
+        return ""
+    write_whole(said, "\n".join(open_parts))
     whose = "o=" if course.groupshared else "go="
     return (
         "Other users of this machine can open parts of this course, which hold submissions and marks. "
-        f"Close them: chmod -R {whose} {' '.join(open_parts)}"
-        if open_parts
-        else ""
+        f"Close them: chmod -R {whose} {' '.join(open_parts)} (this is said once)"
     )
 
 

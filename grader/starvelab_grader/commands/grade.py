@@ -28,6 +28,9 @@ from ..sandbox import bubblewrap
 from ..submissions.submission import Submission
 from ..text import printed, shown
 from .command import ONLY, Command, print_list
+from .progress import progress
+
+OWN_SOLUTION = "grading your own solution"
 
 
 class ReleaseApp(Command):
@@ -40,7 +43,9 @@ class ReleaseApp(Command):
     def run(self, assignment: str) -> None:
         """Release, and print what has changed."""
         IsolatedExecute(parent=self)  # a setting that cannot be is better said before than by a worker
-        replaced = release(self.coursedir, self.config, assignment)
+        with progress(OWN_SOLUTION, 1, "solution") as count:
+            replaced = release(self.coursedir, self.config, assignment)
+            count()
         folder = Path(self.coursedir.format_path(self.coursedir.release_directory, ".", assignment))
         print(f"{assignment} is released: give out {folder}")
         if reason := bubblewrap.why_not():
@@ -134,13 +139,14 @@ class GradeApp(Command):
         ) as client:
             definition = classroom.definition
             if not is_remembered(self.coursedir, definition):
-                require_full_points(definition, lambda one: next(graded_by(client, definition, [one])))
+                with progress(OWN_SOLUTION, 1, "solution") as count:
+                    require_full_points(definition, lambda one: next(graded_by(client, definition, [one])))
+                    count()
                 remember_solution(self.coursedir, definition)
             results = graded_by(client, definition, submissions())
-            with tqdm(total=len(pending), desc="grading", unit="submission", smoothing=0.05) as bar:
-                for student in classroom.save(results, in_progress, outcome):
-                    bar.set_postfix_str(shown(student)[:20], refresh=False)
-                    bar.update()
+            with progress("grading", len(pending), "submission", in_progress) as count:
+                for _ in classroom.save(results, in_progress, outcome):
+                    count()
 
     def _print_outcome(self, classroom: Classroom, outcome: Outcome) -> None:
         counts = f"{len(outcome.graded)} graded, {len(outcome.unchanged)} unchanged since they were graded"

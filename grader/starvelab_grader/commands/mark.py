@@ -10,7 +10,6 @@ import webbrowser
 from pathlib import Path
 
 from dask.system import CPU_COUNT
-from tqdm import tqdm
 from traitlets import Bool, Integer, Unicode
 
 from ..batch.classroom import Classroom
@@ -19,6 +18,7 @@ from ..marking.server import MarkingServer, make_redirect
 from ..report.pages import FeedbackPages
 from ..text import shown
 from .command import ONLY, Command, print_list
+from .progress import progress
 
 
 def _has_display() -> bool:
@@ -93,10 +93,11 @@ class FeedbackApp(Command):
         with classroom.exclusive_lock():
             pages = FeedbackPages(classroom)
             jobs = pages.out_of_date(self.only, self.again)
-            with tqdm(total=len(jobs), desc="feedback", unit="page", smoothing=0.05, disable=not jobs) as bar:
+            busy = dict.fromkeys(job.student for job in jobs)
+            with progress("feedback", len(jobs), "page", busy) as count:
                 for student in pages.write(jobs, self.workers or CPU_COUNT):
-                    bar.set_postfix_str(shown(student)[:20], refresh=False)
-                    bar.update()
+                    del busy[student]
+                    count()
         counts = f"{len(pages.written)} pages written, {len(pages.unchanged)} up to date before"
         print(
             f"{assignment}: {counts}, {len(pages.failed)} could not be written. They are in {pages.folder}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
@@ -17,7 +18,6 @@ from ..autograde.definition import Definition
 from ..batch.one_student import READ_TIMEOUT, one_student
 from ..batch.records import GradedSubmission, GradedSubmissions
 from ..plugins import functions
-from ..submissions.reference import model_answers, parse_cells, titles_of
 from ..text import escape_csv_formulas
 from .findings import (
     MAX_TEXT,
@@ -34,7 +34,7 @@ from .findings import (
     texts_by_exercise,
     too_long,
 )
-from .pages import templates
+from .pages import TEMPLATES, GradedNotebook, templates
 from .remarks import load_looked_at, to_look_at
 
 MAX_EXCERPT = 120  # characters
@@ -43,52 +43,7 @@ LOST = (
 )
 LONG = f"only the first {MAX_TEXT} characters are compared with what others wrote."
 # By section: its title, what it is about, and the columns of its table.
-TEXTS = {
-    "look_at": (
-        "For a person to look at",
-        "Submissions about which the grader cannot decide alone, the worst first: decide whether the grade "
-        "is just. Whom you have looked at is left out after: starvelab-grader grade {0} --looked-at=STUDENT",
-        ("student", "what to do", "why"),
-    ),
-    "distribution": (
-        "Points",
-        "Points by test, of {0.possible:g}, without the points that a person gives. Mean {0.mean:.1f}, "
-        "median {0.median:.1f}.",
-        ("points from", "to", "students"),
-    ),
-    "items": (
-        "Exercises",
-        "{0} submissions. Difficulty is the mean share of the points: 1 is easy. Discrimination is the "
-        "correlation of that share with the points of all other exercises: near 0, those who solve this "
-        "exercise do no better in the others; below 0, look for an error in the exercise. The column none "
-        "counts those who tried and earned nothing.",
-        ("notebook", "exercise", "points", "tried", "all points", "none", "difficulty", "discrimination"),
-    ),
-    "mistakes": (
-        "Mistakes",
-        "Mistakes that the checks named, visible and hidden ones, and how many students made each.",
-        ("students", "notebook", "exercise", "mistake", "by section"),
-    ),
-    "should_come": (
-        "Who should come",
-        "Students with less than half of the points by test, the fewest first, and the exercises in which "
-        "they earned nothing: that is what to talk about.",
-        ("student", "section", "points by test", "nothing in"),
-    ),
-    "similar": (
-        "Nearly the same",
-        "Groups of students of whom each shares passages with another one that hardly anybody else wrote, in "
-        "an exercise, in an essay, in cells of their own or in all of them together; and those who submitted "
-        "the same file. Who took passages of an answer that is published stands beside it. That proves "
-        "nothing: read them, and ask.",
-        ("students", "where", "characters in common", "share of the shorter text", "the longest passage"),
-    ),
-    "graded": (
-        "Submissions",
-        "When each submission was graded, by which version and in which mode, and its points by test.",
-        ("student", "points by test", "waiting for a mark", "graded", "grader", "mode", "seconds"),
-    ),
-}  # fmt: skip
+TEXTS = tomllib.loads((TEMPLATES / "sections.toml").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)
@@ -105,8 +60,8 @@ class Section:
     @classmethod
     def of(cls, name: str, rows: Sequence[Sequence[object]], figure: str = "", *values: object) -> Section:
         """Make a section of our own, with values in its text."""
-        title, about, headers = TEXTS[name]
-        return cls(name, title, about.format(*values), headers, rows, figure)
+        texts = TEXTS[name]
+        return cls(name, texts["title"], texts["about"].format(*values), texts["columns"], rows, figure)
 
 
 @dataclass(frozen=True)
@@ -133,9 +88,15 @@ def sections(
     submissions, cells = list(filter(None, loaded.values())), definition.cells
     left_out = {student: LOST for student, record in loaded.items() if record is None}
     called = {student: (names or {}).get(student, student) for student in [*loaded, *(not_graded or {})]}
-    titles = titles_by_cell(definition)
+    notebooks = GradedNotebook.all_of(definition)
+    titles = {(one.name, cell): title for one in notebooks for cell, title in one.titles.items()}
     title_of_cell = {cell: title for (_, cell), title in titles.items()}
-    released = _common_texts(definition)
+    published = {
+        cell.name: one.model_answers.get(cell.name, "")
+        for one in notebooks for cell in one.reference if cell.grade and cell.answered
+    }  # fmt: skip
+    # What everybody may have: the texts that were given out, and the solution.
+    released = {text for one in notebooks for text in one.given_out}
     texts: dict[str, dict[str, str]] = {}
     files: dict[str, dict[str, str]] = {}
     members: list[Member] = []
@@ -157,7 +118,7 @@ def sections(
           for student, each in texts.items() for what in too_long(each)),
         *((student, "grade it again", why) for student, why in left_out.items()),
     ]  # fmt: skip
-    found = [groups(same_files(files)), groups(similar(texts, _published(definition), released))]
+    found = [groups(same_files(files)), groups(similar(texts, published, released))]
     exercises = [replace(one, cell=titles[one.notebook, one.cell]) for one in items(submissions, cells)]
     section_of = groups_of_class or {}
     return [
@@ -178,23 +139,6 @@ def sections(
         Section.of("similar", [_similar(group, called, title_of_cell) for each in found for group in each]),
         Section.of("graded", [[called[one.student], *_graded(one)] for one in submissions]),
     ]  # fmt: skip
-
-
-def titles_by_cell(definition: Definition) -> dict[tuple[str, str], str]:
-    """Return the titles of all graded cells of an assignment, by notebook and cell."""
-    return {
-        (name, cell): title
-        for name, cells in definition.cells.items()
-        for cell, title in titles_of(definition.source[f"{name}.ipynb"], cells).items()
-    }
-
-
-def _published(definition: Definition) -> dict[str, str]:
-    """Return the essays of an assignment, each with the answer that the documents show."""
-    cells = (cell for each in definition.cells.values() for cell in each)
-    essays = {cell.name: "" for cell in cells if cell.grade and cell.answered}
-    notebooks = [content for name, content in definition.source.items() if name.endswith(".ipynb")]
-    return essays | {name: one.text for each in notebooks for name, one in model_answers(each).items()}
 
 
 def _by_section(students: Sequence[str], section_of: Mapping[str, str]) -> str:
@@ -230,14 +174,6 @@ def write(folder: Path, title: str, parts: Sequence[Section]) -> Path:
     return path
 
 
-def _common_texts(definition: Definition) -> set[str]:
-    """Return texts that everybody may have: what students were given, and the solution."""
-    cells = [cell for each in definition.cells.values() for cell in each]
-    texts = {text.strip() for cell in cells for text in (cell.released, cell.source)}
-    notebooks = [content for name, content in definition.source.items() if name.endswith(".ipynb")]
-    return texts | {cell.source.strip() for content in notebooks for cell in parse_cells(content)}
-
-
 def _graded(record: GradedSubmission) -> list[object]:
     grades = [grade for cells in record.grades.values() for grade in cells.values()]
     by_test, by_hand = (sum(points or 0 for points, _ in grades), sum(by_hand for _, by_hand in grades))
@@ -246,8 +182,8 @@ def _graded(record: GradedSubmission) -> list[object]:
 
 def _points(points: Distribution | None) -> Section:
     if points is None:
-        title, _, headers = TEXTS["distribution"]
-        return Section("distribution", title, "Nobody has points by test.", headers, [])
+        texts = TEXTS["distribution"]
+        return Section("distribution", texts["title"], "Nobody has points by test.", texts["columns"], [])
     rows = [[round(low, 3), round(high, 3), students] for low, high, students in points.bins]
     caption = f"Mean {points.mean:.1f}, median {points.median:.1f} of {points.possible:g} points."
     number = sum(students for *_, students in points.bins)

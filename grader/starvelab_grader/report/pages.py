@@ -32,6 +32,7 @@ from nbformat.v4 import new_notebook
 from pygments.formatters import HtmlFormatter
 from traitlets.config import Config
 
+from ..autograde.definition import Definition
 from ..autograde.execution import NOTE_ID
 from ..autograde.feedback import ClearHiddenTracebacks, HarmlessHTML, ReadableOutputs, harmless_html
 from ..batch.classroom import Classroom, chosen
@@ -66,14 +67,21 @@ class GradedNotebook:
     reference: list[ReferenceCell]
     titles: Mapping[str, str]
     model_answers: Mapping[str, str] = field(default_factory=dict)
-    given_out: Collection[str] = ()  # the texts of all cells, which a page does not repeat
+    given_out: Collection[str] = ()  # the texts of all cells, and the solution
 
     @classmethod
     def of(cls, name: str, cells: list[ReferenceCell], content: bytes) -> GradedNotebook:
         """Read it from an instructor's notebook."""
         answers = {cell: answer.markdown for cell, answer in model_answers(content).items()}
         given_out = {cell.source.strip() for cell in parse_cells(content)}
+        given_out |= {text.strip() for cell in cells for text in (cell.released, cell.source)}
         return cls(name, title_of(content, name), cells, titles_of(content, cells), answers, given_out)
+
+    @classmethod
+    def all_of(cls, definition: Definition) -> list[GradedNotebook]:
+        """Read all notebooks of an assignment."""
+        source = definition.source
+        return [cls.of(name, cells, source[f"{name}.ipynb"]) for name, cells in definition.cells.items()]
 
 
 @dataclass(frozen=True)
@@ -344,11 +352,7 @@ class FeedbackPages:
         self.unchanged: list[str] = []
         self.failed: dict[str, str] = {}
         self.unmarked = 0  # students for whom something is not marked yet
-        definition = classroom.definition
-        self._notebooks = [
-            GradedNotebook.of(name, cells, definition.source[f"{name}.ipynb"])
-            for name, cells in definition.cells.items()
-        ]
+        self._notebooks = GradedNotebook.all_of(classroom.definition)
 
     def out_of_date(self, only: str = "", again: bool = False) -> list[PageJob]:
         """Return the pages to make, of the students in `only` if it names some; `unchanged` gets others."""

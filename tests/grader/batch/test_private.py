@@ -6,7 +6,7 @@ import os
 
 import pytest
 from nbgrader.coursedir import CourseDirectory
-from traitlets.config import Config
+from traitlets.config import Config, PyFileConfigLoader
 
 from starvelab_grader.batch import private
 
@@ -83,3 +83,16 @@ def test_all_that_holds_marks_or_answers_is_a_part_of_the_course(tmp_path):
     folders += ["replaced", "collected", "returned"]
     parts = private.parts_of(CourseDirectory(config=Config(config)))
     assert parts == [tmp_path / name for name in (*folders, "gradebook.db")]
+
+
+def test_a_terminal_that_names_no_course_is_told_which_it_is_and_that_it_is_new(
+    repository, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("STARVELAB_COURSE", "")
+    monkeypatch.setenv("PATH", "")
+    default = tmp_path / "starvelab-course"
+    said = f"STARVELAB_COURSE is not set, so the course is {default}.\n"
+    for new in (f"A new course, with nothing in it, is made in {default}.\n", ""):
+        PyFileConfigLoader("nbgrader_config.py", path=str(repository)).load_config()
+        assert capsys.readouterr().err == said + new

@@ -141,9 +141,13 @@ def test_a_course_that_others_can_open_is_said(done, monkeypatch):
     (done.folder / "course").chmod(0o755)
     done.config.CourseDirectory.root = str(done.folder)
     monkeypatch.setattr("starvelab_grader.batch.private.is_open", lambda path, group: path.name == "graded")
-    said = warning_if_open(CourseDirectory(config=done.config))
+    course = CourseDirectory(config=done.config)
+    said = warning_if_open(course)
     assert said.startswith("Other users of this machine can open parts of this course")
-    assert said.endswith(f"Close them: chmod -R go= {done.folder / 'course' / 'graded'}")
+    assert said.endswith(f"Close them: chmod -R go= {done.folder / 'course' / 'graded'} (this is said once)")
+    assert warning_if_open(course) == ""
+    monkeypatch.setattr("starvelab_grader.batch.private.is_open", lambda path, group: path.name == "report")
+    assert "report" in warning_if_open(course), "another part is"
 
 
 def test_what_is_done_and_unchanged_is_not_graded_again(done):

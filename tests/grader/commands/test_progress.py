@@ -1,0 +1,38 @@
+"""A bar that goes on to say what is worked on, and never names who has finished."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from starvelab_grader.commands import progress as module
+from starvelab_grader.commands.progress import progress
+
+
+def test_who_is_still_worked_on_is_said_and_for_how_long(monkeypatch, capsys):
+    monkeypatch.setattr(module, "STILL_AFTER", 0.5)
+    busy = dict.fromkeys(["ada", "41133", "b\x1b"])
+    with progress("grading", 3, "submission", busy) as count:
+        del busy["ada"]
+        count()
+        for _ in range(50):
+            time.sleep(0.1)
+            if "still" in (said := capsys.readouterr().err):
+                break
+        assert "still grading 41133 and 1 more, 1 s" in said
+        assert "ada" not in said
+        busy.clear()
+        count()
+        count()
+    said = capsys.readouterr().err
+    assert "3/3" in said
+    assert "still" not in said.split("3/3")[-1]
+
+
+def test_an_error_ends_the_bar_and_goes_on_and_what_fails_at_once_has_none(monkeypatch, capsys):
+    for delay in (1.0, 0.0):
+        monkeypatch.setattr(module, "DELAY", delay)
+        with pytest.raises(ValueError, match="full"), progress("feedback", 1, "page"):
+            raise ValueError("full")
+        assert ("feedback" in capsys.readouterr().err) == (not delay)
