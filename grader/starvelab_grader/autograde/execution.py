@@ -149,6 +149,7 @@ class IsolatedExecute(NbGraderPreprocessor):
             "notes": run.notes,
             "unreadable": run.unreadable,
             "out_of_time": run.is_out_of_time,
+            "starved": run.is_starved,
             "limited": run.is_limited,
         }
         return nb, resources

@@ -53,6 +53,7 @@ class NotebookRun:
     # By name, why a value of the student could not be sent to the checks.
     unreadable: dict[str, str] = field(default_factory=dict)
     is_out_of_time: bool = False  # whether on an idle machine it might have got further
+    is_starved: bool = False  # whether it had to wait for a core
     is_limited: bool = False  # whether the notebooks of the submission reached a limit together
     cut: str = ""  # what is said where outputs were left out
 
@@ -325,6 +326,7 @@ class NotebookRun:
             except ChannelError as error:
                 raise _EndedError(f"had to be ended ({error})") from error
             finally:
+                self.is_starved |= clock.starved
                 self.is_out_of_time |= clock() - start >= seconds and clock.starved
         if "paused" in reply and message["do"] != "pause":  # the code of the student has stopped its process
             self.student.end()

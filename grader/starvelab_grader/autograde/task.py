@@ -26,7 +26,7 @@ from traitlets.config import Config
 from ..sandbox.process import Runners
 from ..submissions import SubmissionWarning
 from ..submissions.reading import UnreadableNotebookError, read_notebook
-from ..submissions.reference import ReferenceCell, is_test
+from ..submissions.reference import ReferenceCell, is_test, name_of
 from ..submissions.submission import Submission
 from ..text import enumerated
 from .definition import Definition
@@ -37,6 +37,7 @@ from .notebook_run import ENDED, ENDED_PYTHON
 STUDENT = "student"
 IMPOSSIBLE_NAME = {errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL}
 MAX_LOG = 4000  # characters
+CLOCKS = re.compile(r"\b(?:perf_counter|monotonic|process_time|timeit|time\.time)")
 
 
 @dataclass
@@ -236,10 +237,13 @@ def cost_of_running(nb: NotebookNode) -> list[SubmissionWarning]:
     for line in stopped:
         runs_on = line.startswith(f"{ENDED}had to be ended")
         warnings.append(line if runs_on else f"{line} The cells after it were not run.")
-    scores = [(cell.source, *determine_grade(cell)) for cell in nb.cells if is_test(cell)]
-    lost = [source for source, earned, most in scores if earned is not None and earned < most]
-    for name, why in nb.metadata.get(RESULT, {}).get("unreadable", {}).items():
-        if any(re.search(rf"\b{re.escape(name)}\b", source) for source in lost):
+    run = nb.metadata.get(RESULT, {})
+    scores = [(cell, *determine_grade(cell)) for cell in filter(is_test, nb.cells)]
+    lost = [cell for cell, earned, most in scores if earned is not None and earned < most]
+    if run.get("starved") and (timed := [str(name_of(cell)) for cell in lost if CLOCKS.search(cell.source)]):
+        warnings.append(f"Checks measured time while the machine was busy, and failed: {', '.join(timed)}.")
+    for name, why in run.get("unreadable", {}).items():
+        if any(re.search(rf"\b{re.escape(name)}\b", cell.source) for cell in lost):
             warnings.append(f"No check could read `{name}`, since {why}. Was the answer right?")
     return [SubmissionWarning(text, person=True) for text in warnings]
 

@@ -7,6 +7,7 @@ import json
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
+from starvelab_grader.autograde.execution import RESULT
 from starvelab_grader.autograde.notebook_run import ENDED_PYTHON
 from starvelab_grader.autograde.task import cost_of_running, outputs_only
 from starvelab_grader.submissions.reference import ReferenceCell
@@ -76,3 +77,16 @@ LONG = "The submitted code took longer in all than the 3 s that it may."
 def test_time_limits_and_cells_that_end_python_are_told(outputs, said):
     nb = new_notebook(cells=[new_code_cell("x", id="c", outputs=outputs)])
     assert [(one.text, one.person) for one in cost_of_running(nb)] == [(text, True) for text in said]
+
+
+@pytest.mark.parametrize("starved", [False, True])
+@pytest.mark.parametrize("source", ["assert time.perf_counter() - start < 1", "assert twice(2) == 4"])
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_a_check_that_measures_time_on_a_busy_machine_leaves_a_remark(starved, source, value):
+    marked = {"grade_id": "quick", "grade": True, "solution": False, "points": 1, "locked": True}
+    outputs = [] if value else [error("AssertionError")]
+    check = new_code_cell(source, id="c", outputs=outputs, metadata={"nbgrader": marked})
+    nb = new_notebook(cells=[check], metadata={RESULT: {"starved": starved}})
+    said = "Checks measured time while the machine was busy, and failed: quick."
+    expected = [said] if starved and "perf_counter" in source and not value else []
+    assert [one.text for one in cost_of_running(nb)] == expected
