@@ -11,8 +11,9 @@ import pytest
 from lab_in_browser import ACTION_SECONDS, serious
 from playwright.sync_api import expect
 
+from starvelab_grader.batch.requests import subject
 from starvelab_grader.marking.server import MarkingServer
-from tests.grader.essays import GIVEN_OUT, EssayClass
+from tests.grader.essays import GIVEN_OUT, LAB, EssayClass
 
 HOSTILE = "<script>document.title = 'x'</script><img src=x onerror=\"document.title='x'\"> mine"
 ANSWERS = {"ada": "Because.", "bob": HOSTILE, "cem": GIVEN_OUT, "dan": "Because.", "eve": "Since it is."}
@@ -141,3 +142,59 @@ def test_a_class_is_marked_by_keyboard_alone(browser, tmp_path, monkeypatch):
             threading.Event().wait(0.05)
         assert essays.grade(waits) == (None, 3, False, None)
     assert errors == []
+
+
+@pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
+def test_a_rubric_is_clicked_and_changed_and_answers_that_are_alike_get_one_mark(browser, tmp_path):
+    essays = EssayClass(tmp_path, ANSWERS)
+    marking = essays.marking()
+    essay = marking.essays[0]
+    with served(marking) as address:
+        page = browser.new_page()
+        page.set_viewport_size({"width": 390, "height": 800})
+        page.goto(address)
+        title, status, rubric = (page.locator(f"#{name}") for name in ("answer-title", "status", "rubric li"))
+        page.locator("#names").check()
+        page.locator("#all-part summary").click()
+
+        def open_answer(student: str) -> None:
+            page.locator("#filter").fill(f"({student})")
+            page.locator("#all button").click()
+            expect(title).to_contain_text(f"({student})")
+
+        # A line that is clicked gives its points, and so does one that is written; both can be taken back.
+        open_answer("eve")
+        rubric.first.locator("button").first.click()
+        page.locator("#comment").fill("- 2 points: names the *CPU*.\n- 1 point: has a reason.")
+        expect(rubric).to_have_count(2)
+        for points in ("2", "3"):
+            rubric.last.locator("button").first.click()
+            expect(page.locator("#points")).to_have_value(points)
+        page.keyboard.press("Enter")
+        expect(status).to_contain_text("saved. Answer")
+
+        # The two that are the same stand together, and get one mark.
+        open_answer("ada")
+        expect(page.locator("#answers article h3")).to_contain_text("The same: Answer")
+        page.locator("#answers article h3").filter(has_text="(dan)").wait_for()
+        rubric.first.locator("button").first.click()
+        page.get_by_role("button", name="Give the same mark to all that stand here: 2 answers").click()
+        expect(status).to_have_text("The same mark: 2 answers.")
+        line = "- 2 points: names the *CPU*."
+        assert [essays.grade(one)[1:] for one in ("ada", "dan")] == [(2, False, line)] * 2
+
+        # The line changes for all three who have it.
+        page.once("dialog", lambda dialog: dialog.accept("- 1.5 points: names the workers."))
+        rubric.first.get_by_role("button", name="Change for all").click()
+        expect(status).to_contain_text("Changed for 3.")
+        assert [essays.grade(one)[1] for one in ("ada", "dan", "eve")] == [1.5, 1.5, 2.5]
+
+        # A request that is pasted waits with its reason, until points are given.
+        page.locator("#request-part summary").click()
+        page.locator("#request-text").fill(f"{subject(LAB, 'one', essay.title, 'eve')}\nI name the GPU.")
+        page.locator("#request-add").click()
+        expect(page.locator("#request")).to_have_text("The student asks: I name the GPU.")
+        assert serious(page) == []
+        page.keyboard.press("Enter")
+        expect(status).to_contain_text("saved. Answer")
+        assert marking.requests.open() == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from copy import copy
 from pathlib import Path
@@ -16,6 +16,7 @@ from traitlets.config import Config
 
 from starvelab_grader.autograde.definition import Definition
 from starvelab_grader.autograde.nbgrader_private import make_gradebook
+from starvelab_grader.batch.requests import Requests
 from starvelab_grader.marking.marks import Marking
 from starvelab_grader.submissions.reference import ReferenceCell
 from tests.grader.a_course import graded_cell
@@ -36,7 +37,8 @@ def _source() -> NotebookNode:
     return new_notebook(
         cells=[
             new_markdown_cell("# 1. One", id="title"),
-            graded_cell(new_code_cell("1 + 1"), "sum-test", points=1, grade=True, locked=True),
+            graded_cell(new_code_cell("two = 1 + 1"), "sum", solution=True),
+            graded_cell(new_code_cell("assert two == 2"), "sum-test", points=1, grade=True, locked=True),
             new_markdown_cell("A note on the exercise before.", id="before"),
             new_markdown_cell(QUESTION, id="question"),
             graded_cell(new_markdown_cell(WHY), "why", points=4, **essay),
@@ -52,7 +54,7 @@ def _reference() -> list[ReferenceCell]:
     for cell in (one for one in _source().cells if "nbgrader" in one.metadata):
         flags = {key: cell.metadata.nbgrader[key] for key in ("locked", "grade", "solution", "task")}
         text = GIVEN_OUT if flags["solution"] else cell.source
-        points = float(cell.metadata.nbgrader["points"])
+        points = float(cell.metadata.nbgrader.get("points", 0))
         cells.append(ReferenceCell(cell.id, cell.cell_type, text, text, "", **flags, points=points))
     return cells
 
@@ -71,7 +73,7 @@ class EssayClass:
                 most = {"max_score": cell.points, "cell_type": cell.cell_type}
                 if cell.task:
                     book.add_task_cell(cell.name, "one", LAB, **most)
-                else:
+                elif cell.grade:
                     book.add_grade_cell(cell.name, "one", LAB, **most)
                 if cell.solution:
                     book.add_solution_cell(cell.name, "one", LAB)
@@ -112,13 +114,18 @@ class EssayClass:
         source = {"one.ipynb": nbformat.writes(_source()).encode()}
         return Definition(LAB, {"one": _reference()}, source, Config(), b"")
 
-    def marking(self) -> Marking:
-        return Marking(self.definition, self.open, self.notebooks, self.config)
+    def marking(self, is_mine: Callable[[str], bool] = lambda _: True) -> Marking:
+        return Marking(self.definition, self.open, self.notebooks, self.config, self.requests, is_mine)
 
-    def grade(self, student: str, cell: str = "why") -> tuple[float | None, float | None, bool, str | None]:
+    @property
+    def requests(self) -> Requests:
+        return Requests(self.folder / "requests", LAB)
+
+    def grade(
+        self, student: str, cell: str = "why", answered: str = ""
+    ) -> tuple[float | None, float | None, bool, str | None]:
         """Points by test and by hand, whether a person has to read it, and the comment."""
         with closing(self.open()) as book:
-            grade, comment = (
-                find(cell, "one", LAB, student) for find in (book.find_grade, book.find_comment)
-            )
+            place = ("one", LAB, student)
+            grade, comment = book.find_grade(cell, *place), book.find_comment(answered or cell, *place)
             return grade.auto_score, grade.manual_score, grade.needs_manual_grade, comment.manual_comment

@@ -16,7 +16,7 @@ import pytest
 
 from starvelab_grader.commands.collect import CollectApp
 from starvelab_grader.commands.grade import GradeApp
-from starvelab_grader.commands.mark import FeedbackApp
+from starvelab_grader.commands.mark import FeedbackApp, MarkApp
 from starvelab_grader.commands.returning import ReturnApp
 from tests.assignments import REPOSITORY, TOTAL
 from tests.grader.a_round import Round
@@ -122,7 +122,7 @@ def test_a_feedback_page_says_what_was_odd_about_the_submission(done):
 
 
 def test_every_option_that_the_page_names_exists(capsys):
-    for command in (GradeApp(), CollectApp(), FeedbackApp(), ReturnApp()):
+    for command in (GradeApp(), CollectApp(), MarkApp(), FeedbackApp(), ReturnApp()):
         with pytest.raises(SystemExit):
             command.initialize(["--help-all"])
     helped = capsys.readouterr().out

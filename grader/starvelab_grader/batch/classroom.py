@@ -21,6 +21,7 @@ from ..submissions.submission import Submission, read_submission
 from .gradebook import entries_of, is_in_book, merge, retry
 from .one_student import READ_TIMEOUT, one_student
 from .records import GradedSubmission, GradedSubmissions
+from .requests import Requests
 
 MAX_NAME = 128  # characters, in nbgrader's gradebook
 MAX_NAME_BYTES = 200  # a file is called like the student, with an ending; file systems take 255
@@ -54,6 +55,7 @@ class Classroom:
         self.definition = Definition.of(course, config, assignment)
         autograded = Path(course.root) / course.autograded_directory
         self.records = GradedSubmissions(autograded.parent / "graded", autograded, assignment)
+        self.requests = Requests(autograded.parent / "requests", assignment)
 
     # --- who ------------------------------------------------------------------------------------------
 

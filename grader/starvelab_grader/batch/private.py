@@ -48,7 +48,7 @@ def parts_of(course: CourseDirectory) -> list[Path]:
     )
     parts = [submitted, autograded, feedback]
     parts += [autograded.parent / name for name in ("graded", "released", "dropped", "report")]
-    parts += [submitted.parent / name for name in ("replaced", "collected", "returned")]
+    parts += [submitted.parent / name for name in ("replaced", "collected", "returned", "requests")]
     kind, _, place = course.db_url.partition(":///")
     if kind.startswith("sqlite") and place:
         parts.append(Path(place))

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
+import re
 import sys
 import tempfile
 import webbrowser
+from collections.abc import Callable
 from pathlib import Path
 
 from dask.system import CPU_COUNT
 from traitlets import Bool, Integer, Unicode
 
-from ..batch.classroom import Classroom
+from ..batch.classroom import Classroom, chosen
+from ..errors import InputError
+from ..lms.rosters import read_sections
 from ..marking.marks import Marking
 from ..marking.server import MarkingServer, make_redirect
 from ..report.pages import FeedbackPages
@@ -32,12 +37,20 @@ class MarkApp(Command):
     examples = """
         starvelab-grader mark starving-the-gpu                        opens the page; Ctrl+C ends it
         starvelab-grader mark starving-the-gpu --names                begins with the names of the students
+        starvelab-grader mark starving-the-gpu --share=1/3             the first of three who mark
+        starvelab-grader mark starving-the-gpu --section=B --roster=canvas.csv
         starvelab-grader mark starving-the-gpu --port=8765 --no-browser
             the same on a server, which you reach by: ssh -L 8765:127.0.0.1:8765 SERVER
         """
     port = Integer(
         0, min=0, max=65535, help="The port of the page on this machine; 0: one that is free."
     ).tag(config=True)
+    only = Unicode(help=ONLY).tag(config=True)
+    share = Unicode("1/1", help="The share of the class that you mark, such as 2/3: nobody is in two.").tag(
+        config=True
+    )
+    section = Unicode(help="The section of the class that you mark, as the roster calls it.").tag(config=True)
+    roster = Unicode(help="The platform's table of the class, which names sections.").tag(config=True)
     names = Bool(help="Begin with the names of the students.").tag(config=True)
     browser = Bool(True, help="Open the page in a browser; without, its address is printed.").tag(config=True)
     kept = "Your marks are in the gradebook."
@@ -45,7 +58,11 @@ class MarkApp(Command):
     def run(self, assignment: str) -> None:
         """Serve the page until somebody ends it, and print what is still to be marked."""
         classroom = Classroom(self.coursedir, self.config, assignment)
-        marking = Marking(classroom.definition, classroom.gradebook, classroom.records.notebooks, self.config)
+        marking = Marking(
+            classroom.definition, classroom.gradebook, classroom.records.notebooks, self.config,
+            classroom.requests, self._share_of(classroom.records.students),
+        )  # fmt: skip
+        print_list("These requests name no exercise, or nobody who is graded:", marking.unknown_requests())
         try:
             asyncio.run(self._serve(marking))
         except KeyboardInterrupt:  # which is how it ends
@@ -57,6 +74,25 @@ class MarkApp(Command):
         if not any(waiting.values()):
             print(f"All essays of {assignment} are marked.")
         print(f"Marks are in the gradebook. Students read them after: starvelab-grader feedback {assignment}")
+
+    def _share_of(self, students: list[str]) -> Callable[[str], bool]:
+        """Return which students this person marks. The share of a student never changes: none is in two."""
+        number = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", self.share)
+        if number is None or int(number[1]) > int(number[2]):
+            raise InputError(f"A share is such as 1/3, the first of three; {self.share!r} is none.")
+        if self.section and not self.roster:
+            raise InputError("A section needs the table of the class that names it: --roster=canvas.csv")
+        section_of = read_sections(self.roster, students) if self.section else {}
+        if self.section and self.section not in section_of.values():
+            known = ", ".join(sorted(set(section_of.values())))
+            raise InputError(f"The roster has no section {self.section!r}; it has: {known}.")
+
+        def is_mine(student: str) -> bool:
+            share = int(hashlib.sha256(student.encode()).hexdigest(), 16) % int(number[2])
+            in_section = not self.section or section_of.get(student) == self.section
+            return bool(in_section and share == int(number[1]) - 1 and chosen([student], self.only))
+
+        return is_mine
 
     async def _serve(self, marking: Marking) -> None:
         server = MarkingServer(marking, self.port, show_names=self.names)
@@ -84,6 +120,9 @@ class FeedbackApp(Command):
         """
     workers = Integer(0, min=0, help="How many pages to make at once; 0: one for each core.").tag(config=True)
     only = Unicode(help=ONLY).tag(config=True)
+    contact = Unicode(help="The address to which students mail a regrade request; else they copy it.").tag(
+        config=True
+    )
     again = Bool(help="Write also the pages that are up to date.").tag(config=True)
     kept = "The pages that were made are kept: the same command goes on from there."
 
@@ -91,7 +130,7 @@ class FeedbackApp(Command):
         """Write the pages that are out of date, and print what came of it."""
         classroom = Classroom(self.coursedir, self.config, assignment)
         with classroom.exclusive_lock():
-            pages = FeedbackPages(classroom)
+            pages = FeedbackPages(classroom, self.contact)
             jobs = pages.out_of_date(self.only, self.again)
             busy = dict.fromkeys(job.student for job in jobs)
             with progress("feedback", len(jobs), "page", busy) as count:

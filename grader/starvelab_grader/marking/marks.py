@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from html import escape
@@ -23,14 +24,17 @@ from ..autograde.definition import Definition
 from ..autograde.nbgrader_private import apply_late_penalty, one_transaction
 from ..batch.gradebook import names_of, retry, submitted_notebooks
 from ..batch.one_student import reason
+from ..batch.requests import Request, Requests, subject
 from ..errors import GraderError, InputError
 from ..fingerprints import fingerprint
-from ..report.findings import CODE, PROSE, pairs
+from ..report.findings import CODE, PROSE, pairs, taken_from
 from ..report.pages import cells_as_html
-from ..submissions.reference import HEADING, ModelAnswer, name_of, parse_cells, titles_of
+from ..submissions.reference import HEADING, ModelAnswer, graded_by, name_of, parse_cells, titles_of
 
 SAVE_TIMEOUT = 5.0  # seconds that the gradebook may be locked before the page shows an error
 MAX_COMMENT = 20_000  # characters
+# A line of a marking scheme, which may be wrapped, or of a comment: what it says, and what it is worth.
+RUBRIC = re.compile(r"^- (-?\d+(?:\.\d+)?) points?: .+(?:\n {2,}.+)*$", re.MULTILINE)
 
 
 class NothingToMarkError(GraderError, LookupError):
@@ -48,20 +52,29 @@ class Essay:
     question: str
     scheme: str  # of marking
     solution: str  # the instructor's own answer
+    published: str  # the same as a text
     in_code: bool
+    rubric: Sequence[str]  # lines of the scheme, each with its points
+    by_hand: bool  # not by a test, about which a student asked
+    answered: str  # the cell of the answer: the same, or, where a test grades it, another one
 
 
-def essays_of(definition: Definition) -> Iterator[Essay]:
-    """Yield the cells of an assignment that a person marks, in the order of the notebooks."""
+def essays_of(definition: Definition, requested: Collection[str] = ()) -> Iterator[Essay]:
+    """Yield the cells that a person marks, or is asked to look at again, in the order of the notebooks."""
     for notebook, cells in definition.cells.items():
         content = definition.source[f"{notebook}.ipynb"]
         titles, written = titles_of(content, cells), parse_cells(content)
         position = {name_of(cell): number for number, cell in enumerate(written)}
+        answers = {graded: answer for answer, graded in graded_by(cells).items()}
+        by_name = {cell.name: cell for cell in cells}
         for cell in cells:
-            if not ((cell.grade and cell.solution) or cell.task) or cell.points <= 0:
+            by_hand = (cell.grade and cell.solution) or cell.task
+            line = subject(definition.assignment, notebook, titles.get(cell.name, ""), "")
+            if not (by_hand or (line in requested and cell.name in answers)) or cell.points <= 0:
                 continue
-            at = position.get(cell.name)
-            model = ModelAnswer.of(cell.source if at is None else written[at].source, cell.cell_type)
+            answered = by_name[answers.get(cell.name, cell.name)]
+            at = position.get(answered.name)
+            model = ModelAnswer.of(answered.source if at is None else written[at].source, answered.cell_type)
             question = _question(written[: at or 0])
             yield Essay(
                 notebook=notebook,
@@ -70,8 +83,12 @@ def essays_of(definition: Definition) -> Iterator[Essay]:
                 points=cell.points,
                 question=_html(f"{question}\n\n{model.text}" if cell.task else question),
                 scheme=_html(model.scheme),
-                solution="" if cell.task else _html(model.text, cell.cell_type),
-                in_code=cell.cell_type == "code",
+                solution="" if cell.task else _html(model.text, answered.cell_type),
+                published=model.text if cell.grade and cell.solution else "",
+                in_code=answered.cell_type == "code",
+                rubric=[" ".join(item[0].split()) for item in RUBRIC.finditer(model.scheme)],
+                by_hand=by_hand,
+                answered=answered.name,
             )
 
 
@@ -104,6 +121,7 @@ class Answer:
     by_test: float | None  # given without a person, such as 0 for an answer that nobody changed
     waits: bool  # for a person to read it, for the first time or again
     comment: str  # of a person
+    request: str = ""  # of the student, to look at it again
 
     @property
     def is_blank(self) -> bool:
@@ -124,29 +142,62 @@ class Marking:
         gradebook: Callable[[], Gradebook],
         notebooks: Callable[[str], Path],
         config: Config,
+        requests: Requests,
+        is_mine: Callable[[str], bool] = lambda _: True,
     ) -> None:
-        self.assignment = definition.assignment
-        self.essays = list(essays_of(definition))
+        self.assignment, self.requests, self._is_mine = definition.assignment, requests, is_mine
+        self._definition = definition
+        self.essays = self._with_requests()
         self._gradebook, self._notebooks, self._config = gradebook, notebooks, config
         self._cells = {name: {cell.name: cell for cell in each} for name, each in definition.cells.items()}
         if not self.essays:
             raise NothingToMarkError(
                 f"No exercise of {self.assignment} is marked by a person: tests give all its points."
             )
-        if not any(map(self.answers, self.essays)):
+        if not any(map(self.all_answers, self.essays)):
             raise NothingToMarkError(
                 f"Nobody's submission of {self.assignment} has been graded. "
                 f"Grade first: starvelab-grader grade {self.assignment}"
             )
+        if not any(map(self.answers, self.essays)):
+            raise NothingToMarkError(
+                "Nobody who is graded is in this share of the class. Choose another one."
+            )
+
+    def _with_requests(self) -> list[Essay]:
+        return list(essays_of(self._definition, {one.line for one in self.requests.all()}))
+
+    def unknown_requests(self) -> list[str]:
+        """Return the open requests that name no exercise or nobody who is graded."""
+        lines = {(self._line(one), answer.student) for one in self.essays for answer in self.all_answers(one)}
+        asked = self.requests.open()
+        return [f"{one.line} of {one.student}" for one in asked if (one.line, one.student) not in lines]
+
+    def add_request(self, text: str) -> int:
+        """Keep a request that was pasted, and return the place of its exercise, or 0. Raises InputError."""
+        line = self.requests.add(text).line
+        self.essays = self._with_requests()
+        return next((at for at, essay in enumerate(self.essays) if self._line(essay) == line), 0)
+
+    def _line(self, essay: Essay) -> str:
+        return subject(self.assignment, essay.notebook, essay.title, "")
+
+    def _requested(self, essay: Essay) -> dict[str, Request]:
+        """Return the open requests about an exercise, by student."""
+        return {one.student: one for one in self.requests.open() if one.line == self._line(essay)}
 
     def answers(self, essay: Essay) -> list[Answer]:
-        """Return everybody's answers: those that wait come first, then in a random order of the essay's."""
+        """Return the answers in this person's share, in the order of `all_answers`."""
+        return [one for one in self.all_answers(essay) if self._is_mine(one.student)]
+
+    def all_answers(self, essay: Essay) -> list[Answer]:
+        """Return everybody's answers: requests first, then those that wait; else the order is random."""
         with closing(self._gradebook()) as book:
             notebook = book.find_notebook(essay.notebook, self.assignment)
             # The gradebook keeps a comment with the answer cell, and points with the graded cell of the same
             # name.
             cells = [*notebook.solution_cells, *notebook.task_cells]
-            commented = Comment.cell_id.in_([cell.id for cell in cells if cell.name == essay.cell])
+            commented = Comment.cell_id.in_([cell.id for cell in cells if cell.name == essay.answered])
             query = (
                 submitted_notebooks(book, self.assignment)
                 .join(Grade, Grade.notebook_id == SubmittedNotebook.id)
@@ -163,13 +214,19 @@ class Marking:
             place = [self.assignment, essay.notebook, essay.cell, row[0]]
             return hashlib.sha256(json.dumps(place).encode()).digest()
 
-        answers = [
-            Answer(student, names.get(student, ""), number, points, by_test, bool(waits), comment or "")
-            for number, (student, _, points, by_test, waits, comment) in enumerate(
-                sorted(rows, key=random_key), start=1
-            )
-        ]
-        return sorted(answers, key=lambda answer: (not answer.waits, answer.is_blank))
+        requested = {student: one.reason for student, one in self._requested(essay).items()}
+        answers = []
+        for number, row in enumerate(sorted(rows, key=random_key), start=1):
+            student, _, points, by_test, waits, comment = row
+            # Of what a test grades a person reads what somebody asked for.
+            if essay.by_hand or student in requested or points is not None:
+                answers.append(
+                    Answer(
+                        student, names.get(student, ""), number, points, by_test,
+                        bool(waits) or student in requested, comment or "", requested.get(student, ""),
+                    )
+                )  # fmt: skip
+        return sorted(answers, key=lambda answer: (not answer.request, not answer.waits, answer.is_blank))
 
     def read(self, essay: Essay, student: str) -> tuple[str, str]:
         """Return an answer as safe HTML, and the version of what is shown. Raises NothingToMarkError."""
@@ -221,11 +278,38 @@ class Marking:
                 apply_late_penalty(grade.notebook.assignment, student, self._config)
                 return _version_of(cells, grade, comment_entry)
 
-        return retry(write, timeout)
+        new_version = retry(write, timeout)
+        # Points that are given, be it the same, are the answer; a comment may still be written on.
+        if points is not None and (request := self._requested(essay).get(student)):
+            self.requests.answer(request)
+        return new_version
+
+    def change_rubric(self, essay: Essay, old: str, new: str) -> int:
+        """Put a line of a rubric in the place of another one for all who have it, and return how many have.
+
+        Points follow by the difference, within those that the essay gives. Raises as `save` does.
+        """
+        if not RUBRIC.fullmatch(new.strip()) or "\n" in new.strip():
+            raise InputError(f"A line of a rubric is such as '- 2 points: names the cause', and not {new!r}.")
+        having = [one for one in self.all_answers(essay) if old in one.comment.splitlines()]
+        for one in having:
+            lines = [new.strip() if line == old else line for line in one.comment.splitlines()]
+            comment, points = "\n".join(lines), None
+            if one.points is not None:
+                before, after = (_rubric_points(each, essay.points) for each in (one.comment, comment))
+                points = f"{min(max(one.points + after - before, 0.0), essay.points):g}"
+            _, version = self.read(essay, one.student)
+            self.save(essay, one.student, version, points=points, comment=comment)
+        return len(having)
 
     def alike(self, essay: Essay) -> dict[str, list[str]]:
-        """Return for each student those with the same answer, or with one that shares unusual passages."""
-        students = (one.student for one in self.answers(essay) if not one.is_blank)
+        """Return for each student those with the same answer, or with one that shares unusual passages.
+
+        `PUBLISHED` is among them for an answer that shares some with the instructor's own.
+        """
+        if not essay.by_hand:  # the report compares what tests grade
+            return {}
+        students = (one.student for one in self.all_answers(essay) if not one.is_blank)
         texts = {student: text for student in students if (text := self._text(essay, student)).strip()}
         same = defaultdict(list)
         for student, text in sorted(texts.items()):
@@ -233,6 +317,7 @@ class Marking:
         met = {pair for group in same.values() for pair in combinations(group, 2)}
         cell, rare = self._cells[essay.notebook][essay.cell], CODE if essay.in_code else PROSE
         met |= {(pair.one, pair.other) for pair in pairs(texts, (cell.released, cell.source), rare)}
+        met |= {(pair.one, pair.other) for pair in taken_from(essay.published, texts)}
         similar = defaultdict(list)
         for one, other in sorted(met):
             similar[one].append(other)
@@ -241,9 +326,9 @@ class Marking:
 
     def _entry(self, book: Gradebook, essay: Essay, student: str) -> tuple[Grade, Comment]:
         """Return the points of an answer, and the comment on it. Raises NothingToMarkError."""
-        place = (essay.cell, essay.notebook, self.assignment, student)
+        place = (essay.notebook, self.assignment, student)
         try:
-            return book.find_grade(*place), book.find_comment(*place)
+            return book.find_grade(essay.cell, *place), book.find_comment(essay.answered, *place)
         except MissingEntry:
             raise NothingToMarkError(
                 f"The gradebook has no answer of {student} to {essay.title} any more. Load this page again."
@@ -267,6 +352,8 @@ class Marking:
     def _written(self, essay: Essay, student: str) -> list[NotebookNode]:
         cells = nbformat.read(self._notebooks(student) / f"{essay.notebook}.ipynb", as_version=4).cells
         known = self._cells[essay.notebook]
+        if not essay.by_hand:
+            return [cell for cell in cells if name_of(cell) in (essay.answered, essay.cell)]
         from_it_on = list(dropwhile(lambda cell: name_of(cell) != essay.cell, cells))
         if not known[essay.cell].task:
             return from_it_on[:1]
@@ -278,6 +365,13 @@ def _version_of(cells: Sequence[NotebookNode], grade: Grade, comment: Comment) -
     """Return another text whenever the answer, its mark or its comment is different."""
     answer = json.dumps([[cell.source, cell.get("outputs", [])] for cell in cells]).encode()
     return fingerprint({"": answer}, grade.manual_score, grade.needs_manual_grade, comment.manual_comment)
+
+
+def _rubric_points(comment: str, possible: float) -> float:
+    """Return what the lines of a rubric come to; where they only take points off, they begin with all."""
+    lines = [float(line[1]) for line in RUBRIC.finditer(comment)]
+    begin = possible if lines and max(lines) < 0 else 0.0
+    return min(max(begin + sum(lines), 0.0), possible)
 
 
 def points_from(text: str, possible: float) -> float | None:

@@ -70,7 +70,7 @@ class MarkingServer:
         application = Application(
             [
                 (r"/(|mark\.js|mark\.css)", _Part),
-                (r"/api/(essays|answers|answer|alike|mark)", _Private, settings),
+                (r"/api/(essays|answers|answer|alike|mark|rubric|request)", _Private, settings),
             ],
             default_handler_class=_NotFound,
             log_function=lambda _: None,
@@ -130,7 +130,12 @@ class _Part(_Handler):
 class _Private(_Handler):
     """What only those see and change who have the token."""
 
-    FIELDS: ClassVar[dict[str, bool]] = {"student": True, "version": True, "points": False, "comment": False}
+    # What can be sent: the fields of each, and whether they are needed.
+    FIELDS: ClassVar[dict[str, dict[str, bool]]] = {
+        "mark": {"student": True, "version": True, "points": False, "comment": False},
+        "rubric": {"old": True, "new": True},
+        "request": {"text": True},
+    }
 
     def initialize(self, marking: Marking, token: str, show_names: bool) -> None:
         self.marking, self._token, self.show_names = marking, token, show_names
@@ -141,7 +146,7 @@ class _Private(_Handler):
             self.set_status(HTTPStatus.FORBIDDEN)
             message = "This page needs the address that `starvelab-grader mark` printed last. Open that."
             self.finish({"message": message})
-        elif (self.request.method == "PUT") != self.request.path.endswith("/mark"):
+        elif (self.request.method == "PUT") != (self.request.path.rpartition("/")[2] in self.FIELDS):
             raise HTTPError(HTTPStatus.METHOD_NOT_ALLOWED)
 
     def _essay(self, number: object) -> Essay:
@@ -171,20 +176,27 @@ class _Private(_Handler):
         answers = [one for one in self.marking.answers(essay) if not one.is_blank]
         return {"marked": sum(not one.waits for one in answers), "answers": len(answers)}
 
-    def put(self, _: str) -> None:
-        """Write a mark."""
+    def put(self, what: str) -> None:
+        """Write a mark, change a line of a rubric, or keep a request."""
         try:
             body = json.loads(self.request.body)
         except ValueError:
             body = None
         if not isinstance(body, dict):
             raise InputError("A mark is sent as a JSON object.")
-        for name, needed in self.FIELDS.items():
+        for name, needed in self.FIELDS[what].items():
             if not isinstance(body.get(name), str) and (needed or body.get(name) is not None):
                 raise InputError(
                     f"The field {name!r} of a mark is a text, and {body.get(name)!r:.50} is none."
                 )
-        essay, student = self._essay(body.get("essay")), body["student"]
+        if what == "request":
+            self.finish({"essay": self.marking.add_request(body["text"])})
+            return
+        essay = self._essay(body.get("essay"))
+        if what == "rubric":
+            self.finish({"changed": self.marking.change_rubric(essay, body["old"], body["new"])})
+            return
+        student = body["student"]
         version = self.marking.save(
             essay, student, body["version"], points=body.get("points"), comment=body.get("comment")
         )

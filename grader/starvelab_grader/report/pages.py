@@ -38,6 +38,7 @@ from ..autograde.feedback import ClearHiddenTracebacks, HarmlessHTML, ReadableOu
 from ..batch.classroom import Classroom, chosen
 from ..batch.gradebook import Mark, Marks, marks_of, names_of
 from ..batch.one_student import READ_TIMEOUT, one_student, time_limit
+from ..batch.requests import subject
 from ..errors import GraderError
 from ..files import write_whole
 from ..fingerprints import VERSION
@@ -95,6 +96,7 @@ class PageJob:
     notebooks: list[GradedNotebook]
     marks: Marks
     fingerprint: str  # what the page is up to date with
+    contact: str = ""  # the address to which a request is mailed
 
 
 @dataclass
@@ -106,7 +108,8 @@ class _Exercise:
     points: str
     is_right: bool  # or waits for a person
     model_answer: str = ""
-    request: str = ""
+    request: str = ""  # the line with which to ask for another look at it
+    contact: str = ""
     cells: list[NotebookNode] = field(default_factory=list)
 
 
@@ -170,6 +173,8 @@ def _part(one: GradedNotebook, job: PageJob) -> _Part:
             is_right=mark.points is None or (mark.points >= cell.points and cell.name not in commented),
             # Whose essay nobody has marked may still be asked for another one.
             model_answer="" if mark.points is None else one.model_answers.get(cell.name, ""),
+            request=subject(job.assignment, one.name, one.titles[cell.name], job.student),
+            contact=job.contact,
         )
         for cell in one.reference
         if (mark := marks.get(cell.name)) and cell.name in one.titles
@@ -344,8 +349,8 @@ class WorkerEndedError(GraderError, RuntimeError):
 class FeedbackPages:
     """The feedback pages of an assignment, in the folder where nbgrader looks for them."""
 
-    def __init__(self, classroom: Classroom) -> None:
-        self.classroom = classroom
+    def __init__(self, classroom: Classroom, contact: str = "") -> None:
+        self.classroom, self.contact = classroom, contact
         self.folder: Path = Path(classroom.course.root) / classroom.course.feedback_directory
         # Students, and of those whose pages could not be written the reason.
         self.written: list[str] = []
@@ -397,10 +402,9 @@ class FeedbackPages:
         files = {one.name: (folder / f"{one.name}.ipynb").read_bytes() for one in self._notebooks}
         called = f"{name} ({student})" if name else student
         shown = [(one.title, one.titles, one.model_answers) for one in self._notebooks]
-        print_of_page = marks.fingerprint(files, called, shown, definition.fingerprint, VERSION)
-        return PageJob(
-            student, called, self.classroom.assignment, folder, self._notebooks, marks, print_of_page
-        )
+        now = marks.fingerprint(files, called, shown, definition.fingerprint, VERSION, self.contact)
+        assignment = self.classroom.assignment
+        return PageJob(student, called, assignment, folder, self._notebooks, marks, now, self.contact)
 
 
 # --- workers ----------------------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ def test_a_group_of_ones_own_is_nobody_else(chain, monkeypatch):
 def test_all_that_holds_marks_or_answers_is_a_part_of_the_course(tmp_path):
     config = {"CourseDirectory": {"root": str(tmp_path), "db_url": f"sqlite:///{tmp_path}/gradebook.db"}}
     folders = ["submitted", "autograded", "feedback", "graded", "released", "dropped", "report"]
-    folders += ["replaced", "collected", "returned"]
+    folders += ["replaced", "collected", "returned", "requests"]
     parts = private.parts_of(CourseDirectory(config=Config(config)))
     assert parts == [tmp_path / name for name in (*folders, "gradebook.db")]
 

@@ -8,6 +8,7 @@ import re
 import sqlite3
 from contextlib import closing
 from copy import copy
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,11 +24,13 @@ from starvelab import host
 from starvelab_grader.batch.gradebook import merge
 from starvelab_grader.batch.one_student import CannotWriteError
 from starvelab_grader.batch.records import GradedSubmission
+from starvelab_grader.batch.requests import subject
 from starvelab_grader.commands import mark as mark_command
 from starvelab_grader.commands.mark import MarkApp
 from starvelab_grader.errors import InputError
 from starvelab_grader.marking.marks import MAX_COMMENT, ChangedError, Marking, NothingToMarkError, points_from
 from starvelab_grader.marking.server import TOKEN_HEADER, MarkingServer, PortError, make_redirect
+from starvelab_grader.report.findings import PUBLISHED
 from tests.grader.essays import GIVEN_OUT, LAB, EssayClass
 from tests.grader.in_process import in_a_thread
 
@@ -58,7 +61,7 @@ def marking_of_untouched(untouched):
 def marking(marking_of_untouched, essays):
     """The marking of the test's own class; the assignment is read once."""
     made = copy(marking_of_untouched)
-    made._gradebook, made._notebooks = essays.open, essays.notebooks
+    made._gradebook, made._notebooks, made.requests = essays.open, essays.notebooks, essays.requests
     return made
 
 
@@ -145,7 +148,7 @@ def test_there_must_be_something_to_mark(essays):
     only_tests = {"one": [cell for cell in definition.cells["one"] if cell.name == "sum-test"]}
     nothing = SimpleNamespace(assignment=LAB, cells=only_tests, source=definition.source)
     with pytest.raises(NothingToMarkError, match=r"No exercise of lab is marked by a person: tests give all"):
-        Marking(nothing, essays.open, essays.notebooks, Config())
+        Marking(nothing, essays.open, essays.notebooks, Config(), essays.requests)
     with closing(essays.open()) as book:
         for student in ANSWERS:
             book.remove_student(student)
@@ -263,9 +266,9 @@ def exchange(marking, *requests, token=None, **options):
         found = []
         try:
             for request in requests:
-                mark = request[0] if isinstance(request, tuple) else None
+                path, mark = ("mark", *request)[-2:] if isinstance(request, tuple) else (request, None)
                 response = await client.fetch(
-                    f"http://127.0.0.1:{server.port}/{'api/mark' if mark is not None else request}",
+                    f"http://127.0.0.1:{server.port}/{path if mark is None else f'api/{path}'}",
                     method="GET" if mark is None else "PUT",
                     body=json.dumps(mark) if isinstance(mark, dict) else mark,
                     headers={TOKEN_HEADER: server.token if token is None else token},
@@ -366,8 +369,10 @@ def test_the_command_opens_the_page_and_says_in_the_end_what_still_waits(essays,
         opened.append((address, Path(urlsplit(address).path).read_text()))
         raise KeyboardInterrupt
 
-    records = SimpleNamespace(notebooks=essays.notebooks)
-    room = SimpleNamespace(definition=essays.definition, gradebook=essays.open, records=records)
+    records = SimpleNamespace(notebooks=essays.notebooks, students=list(ANSWERS))
+    room = SimpleNamespace(
+        definition=essays.definition, gradebook=essays.open, records=records, requests=essays.requests
+    )
     monkeypatch.setattr(mark_command, "Classroom", lambda *_: room)
     monkeypatch.setattr(mark_command, "asyncio", SimpleNamespace(run=in_a_thread, Event=asyncio.Event))
     monkeypatch.setattr(mark_command.webbrowser, "open", open_and_interrupt)
@@ -402,3 +407,94 @@ def test_where_there_is_no_screen_no_browser_is_opened(monkeypatch, has_display)
     assert not has_display()
     monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-0")
     assert has_display()
+
+
+# --- rubric, shares and requests --------------------------------------------------------------------------
+
+CPU, SLOW = "- 2 points: names the *CPU*.", "- 1 point: says which one is slower."
+
+
+def test_lines_of_the_scheme_are_a_rubric_and_change_later_for_all_who_have_them(essays, marking, why):
+    assert [one.rubric for one in marking.essays] == [[CPU], [], []]
+    why.save("bob", points="3", comment=f"{CPU}\nWell said.\n{SLOW}")
+    why.save("dan", points="2.5", comment=CPU)
+    why.save("eve", points="1", comment=SLOW)
+    assert marking.change_rubric(why.essay, CPU, "- 1.5 points: names the workers.") == 2
+    assert essays.grade("bob")[1:] == (2.5, False, f"- 1.5 points: names the workers.\nWell said.\n{SLOW}")
+    assert essays.grade("dan")[1] == 2, "what a person gave beside the rubric stays"
+    assert essays.grade("eve")[1] == 1
+    assert marking.change_rubric(why.essay, CPU, SLOW) == 0, "nobody has it any more"
+    with pytest.raises(InputError, match=r"such as '- 2 points: names the cause', and not 'two points'"):
+        marking.change_rubric(why.essay, SLOW, "two points")
+
+
+def test_a_rubric_that_only_takes_points_off_begins_with_all_of_them(essays, marking, why):
+    why.save(points="3", comment="- -1 points: no reason.")
+    marking.change_rubric(why.essay, "- -1 points: no reason.", "- -2 points: no reason.")
+    assert essays.grade("bob")[1] == 2
+    marking.change_rubric(why.essay, "- -2 points: no reason.", "- 9 points: no reason.")
+    assert essays.grade("bob")[1] == 4
+
+
+def test_every_answer_is_in_one_share_and_likeness_is_seen_across_shares(essays, monkeypatch):
+    def names(**options):
+        app = MarkApp(**options)
+        marking = essays.marking(app._share_of(list(ANSWERS)))
+        return {one.student for one in marking.answers(marking.essays[0])}
+
+    shares = [names(share=f"{part}/2") for part in (1, 2)]
+    assert shares[0] | shares[1] == set(ANSWERS)
+    assert not shares[0] & shares[1]
+    assert names(only="a*,bob") == {"ada", "bob"}
+    sections = {"ada": "A", "bob": "B", "cem": "B"}
+    monkeypatch.setattr(mark_command, "read_sections", lambda roster, students: sections)
+    assert names(section="B", roster="r.csv") == {"bob", "cem"}
+    for options, said in (
+        ({"share": "3/2"}, r"A share is such as 1/3, the first of three; '3/2' is none\."),
+        ({"section": "C", "roster": "r.csv"}, r"The roster has no section 'C'; it has: A, B\."),
+        ({"section": "A"}, r"needs the table of the class that names it: --roster=canvas\.csv"),
+    ):
+        with pytest.raises(InputError, match=said):
+            names(**options)
+    with pytest.raises(NothingToMarkError, match="Nobody who is graded is in this share of the class"):
+        names(only="nobody")
+    marking = essays.marking(lambda student: student == "bob")
+    assert marking.alike(marking.essays[0]) == {"bob": ["dan"], "dan": ["bob"]}
+
+
+def test_an_essay_that_takes_the_published_answer_is_flagged(essays, why, marking):
+    essay = replace(why.essay, published=LONG)
+    essays.write("ada", f"I think: {LONG}")
+    essays.write("bob", "Nothing of it.")
+    essays.write("dan", "Something else.")
+    assert marking.alike(essay)["ada"] == [PUBLISHED]
+
+
+def test_a_request_is_in_the_queue_until_points_are_given(essays, marking, why):
+    line = subject(LAB, "one", why.essay.title, "bob")
+    why.save(points="2")
+    (first, *_) = exchange(marking, ("request", {"text": f"Dear all,\n> {line}\n> I did name it."}))
+    assert first == (200, {"essay": 0})
+    answer = marking.answers(why.essay)[0]
+    assert (answer.student, answer.waits, answer.request) == ("bob", True, "> I did name it.")
+    why.save(comment="You are right.")
+    assert marking.answers(why.essay)[0].request, "somebody still writes"
+    why.save(points="2")
+    assert not any(one.request for one in marking.answers(why.essay))
+    (bad,) = exchange(marking, ("request", {"text": "Please look again."}))
+    assert bad[0] == 400
+    assert "this text has none of this assignment. Paste all of it." in bad[1]["message"]
+
+
+def test_what_a_test_graded_is_listed_for_who_asks_and_for_nobody_else(essays, marking):
+    at = marking.add_request(subject(LAB, "one", "1. One", "dan"))
+    assert marking.essays[at].cell == "sum-test"
+    marking.add_request(subject(LAB, "one", "No such exercise", "dan"))
+    (essay,) = [one for one in marking.essays if one.cell == "sum-test"]
+    assert [one.student for one in marking.answers(essay)] == ["dan"]
+    assert "two</span>" in marking.read(essay, "dan")[0]
+    assert marking.alike(essay) == {}
+    marking.save(essay, "dan", marking.read(essay, "dan")[1], points="1", comment="Right.")
+    assert essays.grade("dan", "sum-test", "sum") == (0, 1, False, "Right.")
+    assert [one.points for one in marking.answers(essay)] == [1]
+    assert marking.unknown_requests() == ["Regrade request [lab/one/No such exercise/] of dan"]

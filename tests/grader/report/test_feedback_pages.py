@@ -7,6 +7,7 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import SimpleNamespace
+from urllib.parse import parse_qs
 
 import nbformat
 import pytest
@@ -51,14 +52,14 @@ def named(cell, name):
 def make(tmp_path):
     """The page of a notebook with the given outputs, essay and marks."""
 
-    def made(outputs=(), marks=MARKS, essay="Because.", tested=(), more=()):
+    def made(outputs=(), marks=MARKS, essay="Because.", tested=(), more=(), contact=""):
         double = new_code_cell("def double(x): pass", outputs=list(outputs))
         test = new_code_cell(HIDDEN, outputs=list(tested))
         cells = {"double": double, "double-test": test, "why": new_markdown_cell(essay)}
         nb = new_notebook(cells=[*(named(one, name) for name, one in cells.items()), *more])
         nbformat.write(nb, tmp_path / "one.ipynb")
         one = GradedNotebook("one", "1. One", REFERENCE, TITLES, MODEL, {"Read this."})
-        written = make_pages(PageJob("s1", "Ada (s1)", "tiny", tmp_path, [one], marks, "f" * 64))
+        written = make_pages(PageJob("s1", "Ada (s1)", "tiny", tmp_path, [one], marks, "f" * 64, contact))
         assert sorted(written) == ["index.html", "one.html"]
         return BeautifulSoup(written["index.html"], "html.parser")
 
@@ -100,6 +101,17 @@ def test_an_essay_that_is_marked_has_the_model_answer_below_it(make):
     assert model.find_previous(class_="comment").get_text().endswith("See me.\n")
     assert model.find_previous("h3").get_text().startswith("Exercise 1.2: why")
     assert not make().find(class_="model"), "nobody has marked it yet"
+
+
+def test_each_exercise_has_the_text_with_which_to_ask_for_another_look(make):
+    line = "Regrade request [tiny/one/Exercise 1.2: why/s1]"
+    asked = make().find_all(class_="ask")
+    assert [one.pre.text for one in asked][-1] == line
+    assert "your instructor" in asked[-1].get_text()
+    assert len(asked) == 2
+    link = make(contact="mark@a.org").find_all(class_="ask")[-1].a
+    address, _, query = link["href"].partition("?")
+    assert (address, parse_qs(query)) == ("mailto:mark@a.org", {"subject": [line], "body": [f"{line}\n\n"]})
 
 
 RIGHT = Marks({"one": {"double-test": Mark(2.0, False), "why": Mark(None, True)}})

@@ -3,7 +3,7 @@
 // saved when one goes on, whichever way: by Enter, an arrow, the list, another essay, or by closing the page.
 
 const part = (id) => document.getElementById(id);
-const [points, comment, names] = ["points", "comment", "names"].map(part);
+const [points, comment, names, filter] = ["points", "comment", "names", "filter"].map(part);
 const RETRY = 3000, PAUSE = 1000; // ms: until a failed save is tried again, and after which a comment is saved
 
 // The token stands behind the #, and leaves the address so that nobody reads it there.
@@ -23,12 +23,14 @@ let failed = false, saving = Promise.resolve(true), retry = 0, pause = 0, shown 
 
 const asked = (path, more) => fetch(path, { ...more, headers: { "X-Starvelab-Token": token } });
 
-async function get(path) {
-  const response = await asked(path);
+async function get(path, more) {
+  const response = await asked(path, more);
   const body = await response.json();
   if (!response.ok) throw new Error(body.message);
   return body;
 }
+
+const put = (path, body) => get(path, { method: "PUT", body: JSON.stringify(body) });
 
 function say(text, kind = "") {
   part("status").textContent = text;
@@ -42,6 +44,7 @@ const called = (one) =>
   `Answer ${one.number}` + (names.checked ? ` · ${one.name ? `${one.name} (${one.student})` : one.student}` : "");
 
 function state(one) {
+  if (one.request) return `asks for another look (${one.points ?? one.by_test ?? 0} points)`;
   if (one.waits) return one.points === null ? "not marked" : `to be marked again (${one.points} points)`;
   return one.blank ? `left as it was given out: ${one.by_test ?? 0} points` : `${one.points} points`;
 }
@@ -60,9 +63,12 @@ function showEssays() {
   part("progress-text").textContent = `${one.marked} of ${one.answers} marked`;
 }
 
+const isListed = (one) => `${called(one)}: ${state(one)} ${one.comment}`.toLowerCase().includes(filter.value.toLowerCase());
+
 function showList() {
   part("all").replaceChildren(
     ...answers.map((one, number) => {
+      if (!isListed(one)) return "";
       const button = document.createElement("button");
       button.type = "button";
       button.textContent = `${called(one)}: ${state(one)}`;
@@ -79,9 +85,11 @@ function showTitle() {
   const one = answers[at];
   part("answer-title").textContent = called(one);
   part("answer-state").textContent = `${at + 1} of ${answers.length} · ${state(one)}`;
+  part("request").textContent = `The student asks: ${one.request}`;
+  part("request").hidden = !one.request;
   for (const title of document.querySelectorAll("#answers article h3")) {
     const other = answers.find((each) => each.student === title.dataset.student);
-    title.textContent = `${title.dataset.how}: ${called(other)}, ${state(other)}`;
+    if (other) title.textContent = `${title.dataset.how}: ${called(other)}, ${state(other)}`;
   }
 }
 
@@ -128,18 +136,102 @@ async function openAnswer(number, message = "") {
   showOthers([]);
   showTitle();
   showList();
+  showRubric();
   showAlike().catch(() => {});
   window.scrollTo(0, 0);
   points.focus();
   points.select();
 }
 
+// --- the rubric: lines with points, of the scheme or of a comment. Those that are clicked stand in the comment.
+
+const ITEM = /^- (-?\d+(?:\.\d+)?) points?: .+$/;
+const itemsIn = (text) => text.split("\n").filter((line) => ITEM.test(line));
+
+function showRubric() {
+  const has = itemsIn(comment.value);
+  const lines = new Set([...essays[essay].rubric, ...answers.flatMap((one) => itemsIn(one.comment)), ...has]);
+  part("rubric").replaceChildren(
+    ...[...lines].map((line) => {
+      const item = document.createElement("li");
+      const [click, change] = [line.slice(2), "Change"].map((text) => {
+        const button = document.createElement("button");
+        button.type = "button";
+        button.textContent = text;
+        return button;
+      });
+      click.setAttribute("aria-pressed", String(has.includes(line)));
+      click.addEventListener("click", () => toggle(line));
+      change.setAttribute("aria-label", `Change for all: ${line.slice(2)}`);
+      change.addEventListener("click", () => attempt(() => changeForAll(line)));
+      item.append(click, change);
+      return item;
+    }),
+  );
+}
+
+function toggle(line) {
+  const lines = comment.value.split("\n"), known = essays[essay].rubric;
+  if (!known.includes(line)) known.push(line); // so that it can be clicked again
+  if (lines.includes(line)) lines.splice(lines.indexOf(line), 1);
+  else lines.push(line);
+  comment.value = lines.join("\n").trim();
+  const worth = itemsIn(comment.value).map((one) => Number(ITEM.exec(one)[1])), most = essays[essay].points;
+  // Lines that only take points off begin with all.
+  const begin = worth.length && Math.max(...worth) < 0 ? most : 0;
+  points.value = String(Math.min(Math.max(worth.reduce((sum, one) => sum + one, begin), 0), most));
+  showRubric();
+  points.focus();
+}
+
+async function changeForAll(line) {
+  const changed = prompt("This line, for all who have it:", line);
+  if (!changed || changed === line || !(await save())) return;
+  const reply = await put("api/rubric", { essay, old: line, new: changed });
+  const student = answers[at].student, known = essays[essay].rubric;
+  essays[essay].rubric = known.map((one) => (one === line ? changed.trim() : one));
+  answers = (await get(`api/answers?essay=${essay}`)).answers;
+  await openAnswer(answers.findIndex((one) => one.student === student), `Changed for ${reply.changed}.`);
+}
+
+// --- those who wrote the same -------------------------------------------------------------------------------
+
+const PUBLISHED = "the published answer";
+
+function solutionArticle() {
+  const article = document.createElement("article"), title = document.createElement("h3");
+  const body = document.createElement("div");
+  title.textContent = "Takes passages of your own answer, which is published";
+  body.className = "text";
+  body.innerHTML = essays[essay].solution;
+  article.append(title, body);
+  return article;
+}
+
+// Each gets the mark in the version in which it was shown here: what has changed since is not overwritten.
+async function giveTheSame(others) {
+  if (!(await save({ confirmed: true }))) return;
+  for (const title of others) {
+    const { student, version } = title.dataset;
+    const mark = { essay, student, version, points: points.value, comment: comment.value };
+    const reply = await put("api/mark", mark);
+    title.dataset.version = reply.version;
+    Object.assign(answers.find((one) => one.student === student), reply.answer);
+  }
+  essays[essay].marked = answers.filter((one) => !one.waits && !one.blank).length;
+  showEssays();
+  showTitle();
+  showList();
+  say(`The same mark: ${others.length + 1} answers.`, "good");
+}
+
 const showOthers = (articles) => part("answers").replaceChildren(part("answer"), ...articles);
 
-// Those who wrote the same stand beside, so that they get the same points.
+// They stand beside, so that they get the same points.
 async function showAlike() {
   // Somebody may have been graded since the list was read.
-  const others = (alike[answers[at]?.student] || []).filter((each) => answers.some((one) => one.student === each));
+  const similar = alike[answers[at]?.student] || [], isMine = (each) => answers.some((one) => one.student === each);
+  const others = similar.filter((each) => each !== PUBLISHED);
   const mine = shown;
   const articles = await Promise.all(
     others.map(async (student) => {
@@ -147,7 +239,9 @@ async function showAlike() {
       const article = document.createElement("article"), title = document.createElement("h3");
       const body = document.createElement("div");
       title.dataset.student = student;
+      title.dataset.version = reply.version;
       title.dataset.how = reply.html === html ? "The same" : "Nearly the same";
+      title.textContent = `${title.dataset.how}, in another share of the class`;
       body.className = "text";
       body.innerHTML = reply.html;
       article.append(title, body);
@@ -155,6 +249,15 @@ async function showAlike() {
     }),
   );
   if (mine !== shown) return;
+  const titles = articles.map((article) => article.querySelector("h3")).filter((title) => isMine(title.dataset.student));
+  if (titles.length) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = `Give the same mark to all that stand here: ${titles.length + 1} answers`;
+    button.addEventListener("click", () => attempt(() => giveTheSame(titles)));
+    articles.push(button);
+  }
+  if (similar.includes(PUBLISHED)) articles.unshift(solutionArticle());
   showOthers(articles);
   showTitle();
 }
@@ -164,7 +267,7 @@ async function showAlike() {
 // What was typed and is not in the gradebook. Enter also confirms points that wait to be given again.
 function changes(confirmed = false) {
   const changed = {};
-  const again = confirmed && answers[at].waits && points.value.trim();
+  const again = confirmed && answers[at].waits && (points.value.trim() || answers[at].request);
   if (points.value.trim() !== saved.points || again) changed.points = points.value;
   if (comment.value !== saved.comment) changed.comment = comment.value;
   return changed;
@@ -307,6 +410,16 @@ part("essays").addEventListener("change", (event) => {
     else showEssays();
   });
 });
+filter.addEventListener("input", showList);
+comment.addEventListener("input", showRubric);
+part("request-add").addEventListener("click", () =>
+  attempt(async () => {
+    if (!(await save())) return;
+    const reply = await put("api/request", { text: part("request-text").value });
+    sessionStorage.setItem("at", reply.essay);
+    location.reload();
+  }),
+);
 names.addEventListener("change", () => {
   showTitle();
   showList();
@@ -360,8 +473,9 @@ attempt(async () => {
   essays = reply.essays;
   names.checked = reply.show_names;
   part("assignment").textContent = document.title = `Marking ${reply.assignment}`;
-  const before = sessionStorage.getItem("essay");
+  const before = sessionStorage.getItem("essay"), asked = sessionStorage.getItem("at");
+  sessionStorage.removeItem("at");
   const same = essays.findIndex((one) => `${one.notebook}/${one.cell}` === before);
   const waiting = essays.findIndex((one) => one.marked < one.answers);
-  await openEssay(same >= 0 ? same : Math.max(0, waiting));
+  await openEssay(asked ? Number(asked) : same >= 0 ? same : Math.max(0, waiting));
 });

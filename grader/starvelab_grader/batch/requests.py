@@ -1,0 +1,81 @@
+"""Regrade requests: texts in a folder of the course, each of which names an exercise of a student."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import InputError
+from ..files import write_whole
+from ..text import storable
+
+# Mail breaks lines, and quotes them.
+_REQUEST = re.compile(r"Regrade[\s>]+request[\s>]+\[([^\[\]]+)\]")
+MAX_REASON = 4000  # characters that are shown
+ANSWERED = ".answered"  # the folder of what a person has answered, by the request
+
+
+def subject(assignment: str, notebook: str, title: str, student: str) -> str:
+    """Return the line by which a request is known."""
+    exercise = re.sub(r"[\[\]\s]+", " ", title)
+    return f"Regrade request [{assignment}/{notebook}/{exercise}/{student}]"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one student asks about one exercise."""
+
+    line: str  # of `subject`, without the student
+    student: str
+    reason: str
+
+    @property
+    def key(self) -> str:
+        """The same for the same request."""
+        return hashlib.sha256(storable(f"{vars(self)}").encode()).hexdigest()
+
+
+class Requests:
+    """The requests of an assignment, and which of them a person has answered."""
+
+    def __init__(self, folder: Path, assignment: str) -> None:
+        self.folder, self.assignment = folder / assignment, assignment
+
+    def all(self) -> Iterator[Request]:
+        """Yield them, the latest of a student last."""
+        paths = (path for path in self.folder.glob("[!.]*") if path.is_file())
+        for path in sorted(paths, key=lambda path: path.stat().st_mtime):
+            yield from self._in(path.read_text(encoding="utf-8", errors="replace"))
+
+    def open(self) -> list[Request]:
+        """Return those that nobody has answered."""
+        return [one for one in self.all() if not (self.folder / ANSWERED / one.key).exists()]
+
+    def _in(self, text: str) -> Iterator[Request]:
+        before, *parts = _REQUEST.split(text)
+        for place, reason in zip(parts[::2], parts[1::2], strict=True):
+            names = re.sub(r"\s*\n[>\s]*", " ", place).split("/")
+            if len(names) >= 4 and names[0] == self.assignment:
+                reason = (reason.strip() or before.strip())[:MAX_REASON]
+                line = subject(self.assignment, names[1], "/".join(names[2:-1]), "")
+                yield Request(line, names[-1], reason)
+
+    def add(self, text: str) -> Request:
+        """Keep a text that somebody pasted, and return its request. Raises InputError where it holds none."""
+        request = next(self._in(text), None)
+        if request is None:
+            line = subject(self.assignment, "NOTEBOOK", "EXERCISE", "STUDENT")
+            raise InputError(
+                f"A request has the line that a feedback page makes, such as {line!r}, and this text has "
+                "none of this assignment. Paste all of it."
+            )
+        name = hashlib.sha256(storable(text).encode()).hexdigest()[:16]
+        write_whole(self.folder / f"{name}.txt", storable(text))
+        return request
+
+    def answer(self, request: Request) -> None:
+        """Remember that a person has answered a request."""
+        write_whole(self.folder / ANSWERED / request.key, "")

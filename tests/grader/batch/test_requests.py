@@ -1,0 +1,56 @@
+"""Regrade requests as they come by mail and in files."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from starvelab_grader.batch.requests import MAX_REASON, Requests, subject
+from starvelab_grader.errors import InputError
+
+LINE = subject("lab", "01_step", "Exercise 1.1: bytes / [s]", "ada")
+LISTED = subject("lab", "01_step", "Exercise 1.1: bytes / [s]", "")
+
+
+@pytest.fixture
+def requests(tmp_path):
+    return Requests(tmp_path, "lab")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f"{LINE}\nI meant MiB.\n", "I meant MiB."),
+        (f"I meant MiB.\n{LINE}\n", "I meant MiB."),
+        ("> " + LINE.replace(" ", "\n> ") + "\n\nI meant MiB.", "I meant MiB."),
+        (f"{LINE}\n{'x' * 5000}", "x" * MAX_REASON),
+    ],
+)
+def test_a_request_is_known_by_its_line_however_mail_breaks_it(requests, text, reason):
+    assert LINE == "Regrade request [lab/01_step/Exercise 1.1: bytes / s /ada]"
+    requests.add(text)
+    (one,) = requests.open()
+    assert (one.line, one.student, one.reason) == (LISTED, "ada", reason)
+
+
+def test_files_in_the_folder_are_read_and_an_answer_is_remembered(requests):
+    requests.folder.mkdir()
+    other = subject("lab", "01_step", "Exercise 1.2", "bob")
+    (requests.folder / "mail.txt").write_bytes(f"{LINE}\nWhy? \xe9\n\n{other}\nThe same.".encode("latin-1"))
+    (requests.folder / "other.txt").write_text(subject("another", "01_step", "Exercise 1.2", "bob"))
+    os.utime(requests.folder / "mail.txt", (1, 1))
+    first, second = requests.open()
+    assert (second.student, second.reason) == ("bob", "The same.")
+    requests.answer(first)
+    assert requests.open() == [second]
+    assert list(requests.all()) == [first, second]
+    requests.add(f"{LINE}\nAnd now I ask again.")
+    assert [one.student for one in requests.open()] == ["bob", "ada"]
+
+
+def test_a_text_without_a_request_is_refused(requests):
+    for text in ("Hello.", "Regrade request [x]", subject("another", "a", "b", "c")):
+        with pytest.raises(InputError, match=r"such as 'Regrade request \[lab/NOTEBOOK/EXERCISE/STUDENT\]'"):
+            requests.add(text)
+    assert requests.open() == []
