@@ -14,8 +14,9 @@ from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
 from ..autograde.definition import Definition
+from ..autograde.nbgrader_private import apply_late_penalty, one_transaction
 from ..autograde.task import GradingResult
-from ..errors import GraderError
+from ..errors import GraderError, InputError
 from ..fingerprints import changed
 from ..submissions.submission import Submission, read_submission
 from .gradebook import entries_of, is_in_book, merge, retry
@@ -185,6 +186,24 @@ class Classroom:
     def gradebook(self) -> Gradebook:
         """Open the instructor's gradebook; whoever opens it closes it."""
         return Gradebook(self.course.db_url, self.course.course_id)
+
+    def extend(self, students: Iterable[str], days: float) -> None:
+        """Let students who were graded submit so many days after the due date; points for lateness follow."""
+
+        def write() -> None:
+            with closing(self.gradebook()) as book, one_transaction(book):
+                if book.find_assignment(self.assignment).duedate is None:
+                    raise InputError(
+                        f"An extension needs a due date, and {self.assignment} has none in the gradebook. "
+                        f"Set it: nbgrader db assignment add {self.assignment} --duedate='2026-11-30 23:59'"
+                    )
+                for student in students:
+                    book.grant_extension(self.assignment, student, days=days)
+                    book.db.flush()
+                    submission = book.find_submission(self.assignment, student)
+                    apply_late_penalty(submission, student, self.config)
+
+        retry(write)
 
     def _merged(self, book: Gradebook, record: GradedSubmission, outcome: Outcome) -> bool:
         """Return True if a record went into the gradebook; if not, those of other students still can."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nbgrader.converters import Autograde
 from tqdm import tqdm
-from traitlets import Bool, Integer, Unicode
+from traitlets import Bool, Float, Integer, Unicode
 
 from ..autograde.execution import IsolatedExecute, RestoreStructure
 from ..autograde.releasing import (
@@ -20,6 +20,7 @@ from ..autograde.releasing import (
 )
 from ..batch.classroom import Classroom, Outcome, chosen
 from ..batch.gradebook import names_of
+from ..errors import InputError
 from ..fingerprints import REASONS
 from ..lms.rosters import read_sections
 from ..report import class_report
@@ -70,6 +71,7 @@ class GradeApp(Command):
         starvelab-grader grade starving-the-gpu --workers=4
         starvelab-grader grade starving-the-gpu --only=ada,'b*'    some students
         starvelab-grader grade starving-the-gpu --scheduler=tls://10.0.0.5:8786
+        starvelab-grader grade starving-the-gpu --only=ada --extend=2      who may be two days late
         starvelab-grader grade starving-the-gpu --report           and write the report of the class
         """
     configured = (Autograde, IsolatedExecute, RestoreStructure)
@@ -91,6 +93,9 @@ class GradeApp(Command):
     names = Bool(help="Call students in the report by the names that the gradebook has for them.").tag(
         config=True
     )
+    extend = Float(
+        None, allow_none=True, help="Days after the due date that those in --only have; 0 takes them back."
+    ).tag(config=True)
     again = Bool(help="Grade also what has not changed.").tag(config=True)
     looked_at = Unicode(
         help="Students, with commas between them, whom you have looked at: listed again if something changes."
@@ -100,6 +105,8 @@ class GradeApp(Command):
     def run(self, assignment: str) -> None:
         """Grade an assignment, and print what came of it."""
         classroom = Classroom(self.coursedir, self.config, assignment)
+        if self.extend is not None and not self.only:
+            raise InputError("An extension is for some students: name them with --only.")
         unsafe = IsolatedExecute(parent=self).unsafe
         if unsafe:
             self.log.warning("UNSAFE: where there is no sandbox, student code runs with all your rights.")
@@ -115,6 +122,8 @@ class GradeApp(Command):
             )
             if pending:
                 self._grade(classroom, pending, outcome, unsafe)
+            if self.extend is not None:
+                classroom.extend([*outcome.graded, *outcome.unchanged], self.extend)
             self._print_outcome(classroom, outcome)
             if self.report:
                 self._write_report(classroom, outcome)

@@ -36,8 +36,9 @@ def progress(what: str, total: int, unit: str, busy: Collection[str] = ()) -> It
         bar.set_postfix_str("", refresh=False)
         bar.update()
 
-    # What fails at once is said alone.
-    with tqdm(total=total, desc=what, unit=unit, smoothing=0.05, disable=not total, delay=DELAY) as bar:
+    # What fails at once is said alone, where it is all there is to do.
+    delay = DELAY if total == 1 else 0.0
+    with tqdm(total=total, desc=what, unit=unit, smoothing=0.05, disable=not total, delay=delay) as bar:
         ticking = Thread(target=tick, daemon=True)
         ticking.start()
         try:

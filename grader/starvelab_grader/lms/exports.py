@@ -26,6 +26,7 @@ MAX_LISTED = 20  # names in a message
 DATE = re.compile(r"\d+[./-] ?\d+[./-] ?\d+|\d+[.-] ?[^\W\d_]{3,}\.?|[^\W\d_]{3,}\.?[ -]\d+")
 # A cell of a column for points: nothing, a number, or what stands for one.
 POINTS = re.compile(r"\s*(?:-|\d[\d\s]*(?:[.,]\d+)?\s*%?)?\s*")
+EXCUSED = "EX"  # in the place of points, as a platform writes it
 # Columns of Canvas that say who a student is, or that it computes itself.
 OF_CANVAS = re.compile(
     r"Student|(SIS \w+ |Integration )?ID|Root Account|Section|"
@@ -226,7 +227,8 @@ class PlatformTable(_Table):
             near = (cell for row in rows for cell in row[places[name] : places[name] + 2])
             comma = any(map(DECIMAL_COMMA.fullmatch, near)) or (self.reads_both and sheet.delimiter == ";")
             for number, student in lines:
-                if (result := each.get(student)) is None:
+                excused = rows[number][places[name]].strip().upper() == EXCUSED
+                if (result := each.get(student)) is None or excused:
                     continue
                 sheet.put_number(number, places[name], result.filed, comma=comma)
                 before = "" if comments is None else rows[number][comments].strip()

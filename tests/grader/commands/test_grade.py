@@ -336,6 +336,16 @@ def test_being_late_costs_what_the_instructors_rule_says(done):
 
     assert penalties("77") == [1.5, 1], "at most its score"
     assert penalties("78") == [None, None]
+    for days, expected in (("0.001", [None, None]), ("0", [1.5, 1])):
+        grade(done, "--only=77", f"--extend={days}")
+        assert penalties("77") == expected, "a student has an extension, until it is taken back"
+
+
+def test_an_extension_is_for_some_students_and_needs_a_due_date(done):
+    said = grade(done, "--extend=2", fine=False).stderr
+    assert "An extension is for some students: name them with --only." in said
+    said = grade(done, "--only=ada", "--extend=2", fine=False).stderr
+    assert "An extension needs a due date, and tiny has none in the gradebook. Set it: nbgrader db" in said
 
 
 def test_one_who_cannot_be_graded_stops_nobody(done, monkeypatch):

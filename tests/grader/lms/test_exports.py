@@ -163,6 +163,13 @@ def test_a_column_that_is_added_is_announced_and_carries_its_points(export, logg
     assert "--Canvas.column=" in logged.text
 
 
+def test_who_is_excused_on_the_platform_stays_so(export):
+    assert export(Canvas, "Student,ID,tiny (4)\n,,8\nAda,101,EX\nCem,103,\n")[2:] == [
+        ["Ada", "101", "EX"],
+        ["Cem", "103", ""],
+    ]
+
+
 LAB_3 = "Student,ID,Lab 3\nAda,101,\n"
 COLUMNS = {
     Canvas: ("Student,ID,Section,Lab 3 (12),Lab 4 (13),Final Score\n,,,8,8,(read only)\nAda,101,A,,EX,88\n",
