@@ -295,7 +295,7 @@ class Marking:
         for one in having:
             lines = [new.strip() if line == old else line for line in one.comment.splitlines()]
             comment, points = "\n".join(lines), None
-            if one.points is not None:
+            if one.points is not None and not one.waits:  # or a person is to read it first
                 before, after = (_rubric_points(each, essay.points) for each in (one.comment, comment))
                 points = f"{min(max(one.points + after - before, 0.0), essay.points):g}"
             _, version = self.read(essay, one.student)

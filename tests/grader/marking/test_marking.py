@@ -424,6 +424,10 @@ def test_lines_of_the_scheme_are_a_rubric_and_change_later_for_all_who_have_them
     assert essays.grade("dan")[1] == 2, "what a person gave beside the rubric stays"
     assert essays.grade("eve")[1] == 1
     assert marking.change_rubric(why.essay, CPU, SLOW) == 0, "nobody has it any more"
+    marking.add_request(f"{subject(LAB, 'one', why.essay.title, 'eve')} Please.")
+    assert marking.change_rubric(why.essay, SLOW, "- 3 points: says it.") == 2
+    assert essays.grade("eve")[1:] == (1, False, "- 3 points: says it."), "a person is to read it first"
+    assert [one.student for one in marking.requests.open()] == ["eve"]
     with pytest.raises(InputError, match=r"such as '- 2 points: names the cause', and not 'two points'"):
         marking.change_rubric(why.essay, SLOW, "two points")
 
