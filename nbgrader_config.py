@@ -16,6 +16,7 @@ repository = Path(__file__).resolve().parent
 course = Path(os.environ.get("STARVELAB_COURSE") or "~/starvelab-course").expanduser().resolve()
 if not os.environ.get("STARVELAB_COURSE"):
     print(f"STARVELAB_COURSE is not set, so the course is {course}.", file=sys.stderr)
+    os.environ["STARVELAB_COURSE"] = str(course)  # this file is read more than once
 make_private(course)
 
 c = get_config()  # noqa: F821 (traitlets puts it there when it reads this file)
