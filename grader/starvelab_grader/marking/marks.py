@@ -215,11 +215,11 @@ class Marking:
             return hashlib.sha256(json.dumps(place).encode()).digest()
 
         requested = {student: one.reason for student, one in self._requested(essay).items()}
-        answers = []
+        answers, asked = [], {one.student for one in self.requests.all() if one.line == self._line(essay)}
         for number, row in enumerate(sorted(rows, key=random_key), start=1):
             student, _, points, by_test, waits, comment = row
             # Of what a test grades a person reads what somebody asked for.
-            if essay.by_hand or student in requested or points is not None:
+            if essay.by_hand or student in asked or points is not None:
                 answers.append(
                     Answer(
                         student, names.get(student, ""), number, points, by_test,

@@ -498,6 +498,9 @@ def test_what_a_test_graded_is_listed_for_who_asks_and_for_nobody_else(essays, m
     assert [one.student for one in marking.answers(essay)] == ["dan"]
     assert "two</span>" in marking.read(essay, "dan")[0]
     assert marking.alike(essay) == {}
+    body = {"essay": at, "student": "dan", "version": marking.read(essay, "dan")[1], "points": ""}
+    ((status, reply),) = exchange(marking, (body,))
+    assert (status, reply["answer"]["waits"]) == (200, False), "the points of the test stay"
     marking.save(essay, "dan", marking.read(essay, "dan")[1], points="1", comment="Right.")
     assert essays.grade("dan", "sum-test", "sum") == (0, 1, False, "Right.")
     assert [one.points for one in marking.answers(essay)] == [1]
