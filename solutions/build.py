@@ -256,6 +256,7 @@ def main(arguments=None):
     # Deriving notebooks needs no course folder: make none.
     path = os.environ.get("PATH", os.defpath)  # which nbgrader_config.py makes longer
     with TemporaryDirectory() as scratch, environment_with(STARVELAB_COURSE=scratch, PATH=path):
+        (Path(scratch) / "gradebook.db").touch()  # else the configuration says that it makes a course
         try:
             derived = derive(root, Path(scratch).resolve())
         except MarkupError as error:
