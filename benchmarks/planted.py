@@ -174,12 +174,12 @@ def table(results: dict[str, Any], kind: str) -> str:
     }
     gains = sum(one["gain"] is not None for one in right.values())
     numbers = sum(one["wrong"] is not None for one in right.values())
-    beside = "" if kind == "quiet" else ", two loops that compute beside"
+    where = "A quiet machine" if kind == "quiet" else "A busy machine, with two loops that compute beside"
     summary = (
-        f"{len(seen)} jobs, {' to '.join(dict.fromkeys((dates[0], dates[-1])))}{beside}: the cause is right "
-        f"in {count['cause']}, the first remedy in {count['first']}; {numbers} have a number that was held "
-        f"against a run, {gains} of them no bound, of which {count['gain']} are within 15 %; confident and "
-        f"wrong: {count['wrong']}."
+        f"{where}, {' to '.join(dict.fromkeys((dates[0], dates[-1])))}: of {len(seen)} jobs the cause is "
+        f"right in {count['cause']}, and the first remedy in {count['first']}. Of {numbers} numbers that "
+        f"were held against a run, {numbers - gains} say at most; of the {gains} others {count['gain']} are "
+        f"within 15 %. Confident and wrong: {count['wrong']}."
     )
     return f"{summary}\n\n{listed(HEADS, map(row, seen, seen.values()))}"
 
