@@ -56,7 +56,7 @@ EXPECTED = {
     ],
 }
 # The most that can be earned. The steps of the first assignment count half.
-TOTAL = {"starving-the-gpu": 80, "find-the-bottleneck": 100, "master-the-loader": 100}
+TOTAL = {"starving-the-gpu": 80, "find-the-bottleneck": 110, "master-the-loader": 120}
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,12 @@
 # %% role="setup" id="setup-21"
 import numpy as np  # noqa: F401 (for your answers)
 
-from starvelab import Accelerator, Pipeline, Q_, Samples, Workers
+from starvelab import PUBLISHED, Accelerator, Hardware, Host, Models, Pipeline, Q_
+from starvelab import Samples, Workers
 from starvelab.checks import Credit, check
 from starvelab.measure import disturbance, photos, usable_cores
-from starvelab.show import info, loader_timeline, svg, table
-from starvelab.tables import percent
+from starvelab.show import info, loader_timeline, over_workers, svg, table
+from starvelab.tables import cell, percent
 from starvelab.widgets import Drawing, explore, predict, progress, reveal
 from starvelab.widgets import save_measurement
 
@@ -26,6 +27,30 @@ def why_next():
             Q_(100 * waiting.host_wait, "%"),
         "Perhaps preparing and computing took turns: they overlap.":
             Q_(100 * (workers / (workers + step)).m_as(""), "%")}}
+
+
+
+crowded = Pipeline(
+    model=Models.ResNet50, batch_size=32, workers=Workers(8, cores=8),
+    hardware=Accelerator(Hardware.Cloud.A100, host=Host(busy=0.3)),
+    assumptions=PUBLISHED)
+
+
+def twice_the_workers(host):
+    """By how many percent 16 workers in place of 8 change the rate."""
+    eight, sixteen = (host.solve(workers=n).throughput for n in (8, 16))
+    return Q_(100 * ((sixteen / eight).m_as("") - 1), "%")
+
+
+def why_crowded():
+    """What the change means, and what plausible mistakes predict."""
+    calm, busy = (crowded.solve({"hardware.host.busy": share}, workers=16).step_time
+                  for share in (0, 0.3))
+    return {"meaning": f"A step takes {cell(busy)}; on a calm host, {cell(calm)}.",
+            "mistakes": {
+        "That is a calm host: here launching takes longer, too.":
+            twice_the_workers(crowded.replace({"hardware.host.busy": 0.0})),
+        "Perhaps you gave each worker a core of its own.": Q_("100 %")}}
 
 # %% [markdown]
 # ## The loop, or the accelerator
@@ -210,6 +235,79 @@ credit.part(1, "a batch of 32", lambda: check(
 credit.total()
 
 # %% [markdown]
+# ## Busy workers, slow GPU
+#
+# An A100 trains ResNet-50 in batches of 32. These are so small that it waits for its host to *launch* each
+# kernel. The host has 8 cores with two hardware threads each, and other programs keep 30 % of the threads
+# busy.
+
+# %%
+predict("crowded", unit="%", between=(-100, None), unchanged=0,
+        question="By how many percent do sixteen workers in place of eight change the "
+                 "rate?")
+
+# %% tags=["folded"]
+def show_crowded():
+    hosts = {"calm host": crowded.replace({"hardware.host.busy": 0.0}),
+             "30 % busy": crowded}
+    return over_workers(hosts, workers=[1, 2, 4, 6, 8, 9, 10, 12, 14, 16], ranges=False)
+
+# %%
+reveal("crowded", twice_the_workers(crowded), then=show_crowded, **why_crowded())
+
+# %% [markdown]
+# Workers past the cores share them: they prepare a little more, and fill the CPU. The fuller it is, the
+# longer a launch takes, so from some point on one worker fewer is faster. Does that happen with a batch of
+# 256?
+
+# %%
+explore(crowded, {"hardware.host.busy": (0.0, 0.9, 0.1)}, after="crowded",
+        workers=(1, 16), batch_size=[16, 32, 64, 256])
+
+# %% [markdown]
+# ## Exercise 2.3: as few workers as possible (5 points, in parts)
+#
+# Which is the smallest number of workers, from 1 to `most`, that trains within 1 % of the best rate?
+#
+# <details><summary>Hint</summary>
+#
+# Ask for the rate of each number, and find the best of them first.
+#
+# </details>
+
+# %% role="answer" id="fewest-workers"
+def fewest_workers(rate, most):
+    """The smallest number of workers [int] that is as fast as any, but for 1 %;
+    `rate(n)` is what `n` of them bring [sample/time]."""
+    ### BEGIN SOLUTION
+    rates = [rate(n) for n in range(1, most + 1)]
+    return next(n for n, each in enumerate(rates, 1) if each >= 0.99 * max(rates))
+    ### END SOLUTION
+
+# %% role="test" id="fewest-workers-test" points=5
+def fewest(pipeline, most):
+    return fewest_workers(lambda n: pipeline.solve(workers=n).throughput, most)
+
+
+credit = Credit(5)
+credit.part(2, "a busy host", lambda: check(fewest(crowded, 16), 9, mistakes={
+    "There the rate has fallen again: the workers fill the CPU.": 16,
+    "One for each core is not enough, or did you count from 0?": 8},
+    what="the number of workers"))
+credit.part(2, "a batch of 16", lambda: check(
+    fewest(crowded.replace(batch_size=16), 16), 5, mistakes={
+    "Fewer of them are as fast, but for 1 %.": 9},
+    what="the number of workers for a batch of 16"))
+### BEGIN HIDDEN TESTS
+quiet = Pipeline(dataset=Samples(cpu_time="2 ms"), batch_size=32, hardware="10 ms")
+credit.part(1, "a host that nothing crowds", lambda: (
+    check(fewest(quiet, 40), 7, what="the number of workers of a quiet host"),
+    check(fewest(quiet, 3), 3, what="the number of workers, of three at most"),
+    check(fewest(crowded.replace(batch_size=256), 64), 16, what="the number of workers for a batch of 256")))
+### END HIDDEN TESTS
+credit.total()
+
+# %% [markdown]
 # ## In your own words
 #
 # A colleague's loop is mostly in `next()`, and they want a faster drive. What do you measure first? Nobody
@@ -226,5 +324,6 @@ progress()
 #
 # - The loop's wait in `next()` is not the accelerator's stall.
 # - A calibrated model is good to a few percent on a quiet machine.
+# - Workers that are not needed fill the CPU, from which the GPU's launches come.
 #
 # **Next:** which stage is to blame? [The caching ladder](03_caching_ladder.ipynb).

@@ -6,9 +6,15 @@
 # will bring?** In about MINUTES minutes you solve a published table.
 
 # %% role="setup" id="setup-published"
+import numpy as np
+from PIL import ImageFilter
+
 from starvelab import Q_, Accelerator, Pipeline, Samples, Workers
 from starvelab.checks import Credit, check
-from starvelab.show import table
+from starvelab.measure import Transform, disturbance, photos
+from starvelab.measure.transforms import RandomResizedCrop, decode
+from starvelab.show import labeled_bars, table
+from starvelab.tables import percent
 from starvelab.widgets import explore, predict, progress, reveal
 
 
@@ -19,6 +25,26 @@ def why_fix():
             "it stays at 0.89",
         f"Reading still takes the workers {read:.0f} ms of each batch.":
             "it rises to 3.23 as well"}}
+
+
+def why_slowest():
+    """How much the slowest transform takes, and what plausible mistakes choose."""
+    whole = sum(taken.values())
+    share = {name: percent((time / whole).m_as("")) for name, time in taken.items()}
+    return {"meaning": f"It takes {share[slowest]} of a worker's time.", "mistakes": {
+        f"Its loop runs over rows, and takes {share['shade']}.": "shade",
+        f"It is compiled code, and takes {share['sharpen']}.": "sharpen",
+        f"It takes {share['decode']}: a photograph is small.": "decode"}}
+
+
+def why_rewritten():
+    """What the factor means, and what plausible mistakes predict."""
+    alone = (taken[slowest] / after.stage_times[slowest]).m_as("")
+    return {"meaning": f"The transform itself is {alone:.0f} times as fast.",
+            "mistakes": {
+        "That is the transform alone: the others take as long as before.": alone,
+        "That is the share that it took of the time; what is left of it?":
+            (taken[slowest] / sum(taken.values())).m_as("")}}
 
 # %% [markdown]
 # ## The measured rates
@@ -245,6 +271,158 @@ check(steps_per_second(images[2], images[1], 256, 4, step), Q_("3.23 / s"), what
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# ## On your own machine
+#
+# Somebody's own transforms shade, sharpen and tone real photographs, in one worker. Read them: which of them,
+# or decoding, takes that worker longest?
+
+# %%
+def sharpen(image):
+    return image.filter(ImageFilter.UnsharpMask(3))
+
+
+def shade(image):
+    pixels = np.array(image)
+    for row in range(len(pixels)):
+        pixels[row] = pixels[row] * (0.5 + row / 224)
+    return pixels
+
+# %%
+def curve(value):
+    return round(255 * (value / 255) ** 0.7)
+
+
+def tone(pixels):
+    return np.vectorize(curve, otypes=["uint8"])(pixels)
+
+# %%
+predict("slow-transform", choices=["decode", "sharpen", "shade", "tone"],
+        question="Which of the four takes most of the worker's time?")
+
+# %% tags=["folded"]
+STEPS = [Transform("decode", decode, part="decode"),
+         Transform("crop", RandomResizedCrop(112)), Transform("sharpen", sharpen),
+         Transform("shade", shade)]
+live = Pipeline(dataset=Samples(source=photos("100 KB"),
+                                transforms=[*STEPS, Transform("tone", tone)]),
+                batch_size=4, workers=1, hardware="4 ms")
+before = live.measure(seconds="1 s", repeat=True, progress=False)
+taken = before.stage_times
+slowest = max(taken, key=taken.get)
+
+
+def show_taken():
+    ms = [time.m_as("ms") for time in taken.values()]
+    return labeled_bars(list(taken), ms, [percent(each / sum(ms)) for each in ms],
+                        axis="ms of a sample",
+                        caption="What one sample takes its worker.")
+
+# %%
+reveal("slow-transform", slowest, then=show_taken, **why_slowest())
+
+# %% [markdown]
+# ## Exercise 4.3: rewrite it (5 points, in parts)
+#
+# `np.vectorize` is a loop in Python: it calls `curve` for each number. Write a function that returns the same
+# pixels, and calls `curve` 256 times at most, whatever the curve and the image.
+#
+# <details><summary>Hint 1</summary>
+#
+# A pixel is a byte. How many different bytes are there?
+#
+# </details>
+# <details><summary>Hint 2</summary>
+#
+# Where `table` is an array, `table[pixels]` looks all of them up at once.
+#
+# </details>
+
+# %% role="answer" id="rewritten"
+def rewritten(pixels, curve):
+    """What `curve` makes of the pixels [array of uint8, of any shape]; it takes a byte
+    and returns one."""
+    ### BEGIN SOLUTION
+    table = np.array([curve(value) for value in range(256)], dtype=np.uint8)
+    return table[pixels]
+    ### END SOLUTION
+
+# %% role="test" id="rewritten-test" points=5
+BYTES = range(np.iinfo(np.uint8).max + 1)
+
+
+def tried(byte, shape):
+    """What an answer makes of an image, what it should be, and how often it calls."""
+    calls, pixels = [], np.random.default_rng(7).choice(BYTES, shape).astype(np.uint8)
+
+    def curve(value):
+        if np.ndim(value):
+            raise AssertionError("`curve` takes one byte, and not an array of them.")
+        calls.append(value)
+        return byte(int(value))
+
+    made = rewritten(pixels.copy(), curve)
+    right = np.array([byte(value) for value in BYTES], np.uint8)[pixels]
+    return made, right, len(calls)
+
+
+def same(byte, shape):
+    made, right, _ = tried(byte, shape)
+    check(None if made is None else str(np.asarray(made).dtype), "uint8",
+          what="the type of the pixels", mistakes={
+        "They are eight bytes each, and the next transform takes bytes.": "int64"})
+    check(np.array_equal(made, right), True, what="whether the pixels are the same",
+          mistakes={
+        "Some pixels are others: each takes what `curve` makes of it.": False})
+
+
+def less(byte, shape):
+    same(byte, shape)
+    check(tried(byte, shape)[2] <= len(BYTES), True, what="whether it calls that seldom",
+          mistakes={"It calls `curve` for each number of the image still.": False})
+
+
+credit = Credit(5)
+credit.part(2, "the same pixels", lambda: same(lambda byte: 255 - byte, (9, 16, 3)))
+credit.part(2, "fewer calls", lambda: less(lambda byte: byte // 2, (9, 16, 3)))
+### BEGIN HIDDEN TESTS
+credit.part(1, "another curve, and a gray image", lambda: less(lambda byte: (7 * byte + 3) % 251, (40, 31)))
+### END HIDDEN TESTS
+credit.total()
+
+# %% [markdown]
+# What does that bring the whole pipeline? `rate` is what the model says, from the time that a sample takes its
+# worker:
+
+# %%
+def rate(of_a_sample):
+    return live.replace(dataset=Samples(cpu_time=of_a_sample)).solve().throughput
+
+
+table(["a sample takes", "img/s"], [[time, rate(time)] for time in ("20 ms", "5 ms")])
+
+# %%
+predict("rewrite", unchanged=1,
+        question="How many times as fast will this machine prepare with your "
+                 "transform?")
+
+# %% tags=["folded"]
+rewritten(np.zeros((1, 1), np.uint8), curve)  # says so where nothing is written yet
+FAST = Transform("tone", lambda pixels: rewritten(pixels, curve))
+after = live.replace({"dataset.transforms": [*STEPS, FAST]}).measure(
+    seconds="1 s", repeat=True, progress=False)
+
+
+def show_rewritten():
+    table(["", "a sample takes", "the model says", "measured"], [
+        [name, time, rate(time), one.throughput]
+        for name, one in (("before", before), ("after", after))
+        for time in [sum(one.stage_times.values())]])
+
+# %%
+reveal("rewrite", (after.throughput / before.throughput).m_as(""), then=show_rewritten,
+       disturbed=disturbance(before, after), **why_rewritten())
+
+# %% [markdown]
 # ## In your own words
 #
 # "Reading keeps the workers busy for twice as long as the transforms." Which two rates do you show? Nobody
@@ -262,5 +440,6 @@ progress()
 # - Neither a ratio nor a difference is a cost. Times add up to the whole, so they can be solved for the
 #   costs.
 # - A hidden stage still costs its workers.
+# - Measure before you rewrite: what looks slow may not be.
 #
 # **Next:** the bottleneck has a name. [Pull the levers](05_pull_the_levers.ipynb).

@@ -7,7 +7,10 @@
 # %% role="setup" id="setup-design"
 from functools import cache  # for the checks
 
-from starvelab import Pipeline, Q_
+import numpy as np
+from IPython.display import display
+
+from starvelab import Accelerator, Pipeline, Q_, Ranks, Samples
 from starvelab.checks import Credit, check
 from starvelab.decisions import CORE_PRICE, DRIVE_PRICE, GPU_PRICES, Design, judge
 from starvelab.measure.samples import given_samples
@@ -15,8 +18,8 @@ from starvelab.measure.training_script import changed_training, script_text
 from starvelab.measure.training_script import simulated_throughput, starved_counts
 from starvelab.measure.training_script import what_it_does
 from starvelab.practice import clinic
-from starvelab.show import bill_curve, info, leaderboard, table
-from starvelab.tables import percent
+from starvelab.show import bill_curve, info, leaderboard, loader_timeline, table
+from starvelab.tables import cell, percent
 from starvelab.widgets import Drawing, beside_real, explore, finish, load_loader
 from starvelab.widgets import predict, progress, reveal, save_loader
 
@@ -30,6 +33,14 @@ def why_small():
         "That is the share that it waits.": Q_(100 - 100 * small.busy, "%"),
         "That is what the drive allows: the workers bring less.":
             Q_(100 * drive.utilization, "%")}}
+
+
+def why_slow_host():
+    """How the slow host is known, and what the others wait for."""
+    least = cell(waits[slow_host])
+    return {"meaning": f"It comes last, and waits at the barrier for {least} only.",
+            "mistakes": {f"It waits {cell(wait)}, for another one.": host
+                         for host, wait in waits.items() if host != slow_host}}
 
 # %% [markdown]
 # ## Repair your loader
@@ -164,6 +175,131 @@ A100 x 1, 8 cores, 1 drives (the example)
 """)
 
 # %% [markdown]
+# ## The slowest of four
+#
+# Four hosts train together, each with one GPU, at 3 USD an hour. A step ends at a *barrier*: all wait until the last of them has
+# computed its gradients. One host prepares its batches more slowly. This is what you see:
+
+# %% tags=["folded"]
+job = Pipeline(dataset=Samples(cpu_time="4.5 ms"), batch_size=32, workers=4,
+               hardware=Accelerator(rate="40 ms", ranks=Ranks(4, spread=0.1, slow=1.6)))
+run = job.simulate(batches=400, replicas=1)
+# The slow rank of a simulation is its last.
+RANKS = {"east": 0, "north": 1, "south": 3, "west": 2}
+traces = {host: run.trace(rank=rank) for host, rank in RANKS.items()}
+ends = np.array([trace.step_end[20:] for trace in traces.values()])
+waits = {host: Q_(wait, "ms")
+         for host, wait in zip(RANKS, (ends.max(axis=0) - ends).mean(axis=1))}
+slow_host = min(waits, key=waits.get)
+table(["host", "waits at the barrier, each step", "batches ready"],
+      [[host, waits[host], run.queues.mean(axis=0)[RANKS[host]]] for host in RANKS])
+
+# %%
+predict("slow-host", choices=["east", "north", "south", "west"],
+        question="Which host do the others wait for?")
+
+# %% tags=["folded"]
+def show_hosts():
+    others = [host for host in RANKS if host != slow_host]
+    for host in (others[0], slow_host):
+        display(loader_timeline(traces[host].after(20), batches=10))
+
+
+def show_dollars():
+    rows = [[name, step.throughput, percent(step.stall), f"{12 * step.stall:.2f} USD"]
+            for name, step in (("as it is", job.solve()),
+                               ("four alike", job.solve({"hardware.ranks.slow": 1.0})))]
+    table(["four hosts", "throughput", "GPUs wait", "that costs an hour"], rows)
+
+# %%
+reveal("slow-host", slow_host, then=show_hosts, **why_slow_host())
+
+# %% [markdown]
+# The fast host is above: its batches are ready, and it waits at the barrier. The slow one waits for its batches. You pay for all:
+
+# %%
+reveal("slow-host", then=show_dollars)
+
+# %% [markdown]
+# Four that are alike wait, too: in each step somebody is the last. What do 64 of them lose?
+
+# %%
+explore(job, {"hardware.ranks.hosts": [1, 2, 4, 16, 64],
+              "hardware.ranks.slow": (1.0, 2.0, 0.1),
+              "hardware.ranks.spread": [0.0, 0.1, 0.2, 0.4]}, after="slow-host")
+
+# %% [markdown]
+# ## Exercise 2.2: the slowest of N (10 points, in parts)
+#
+# `arrives` says for each host when it came to the barrier of each step, in ms since the step before. Which host is slow, that is,
+# arrives last on the whole? And what does it cost: how many dollars of an hour would be saved for the same training if the others
+# waited only for each other? Return both, first the host.
+#
+# <details><summary>Hint 1</summary>
+#
+# How long does each step take, with this host and without it? `zip(*lists)` goes through several lists at once.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# All hosts are paid for. Which part of an hour are steps longer than they have to be?
+#
+# </details>
+
+# %% role="answer" id="slowest"
+def slowest(arrives, price):
+    """The slow host [str], and what it costs [money/time]; `arrives` is {host: [ms, for
+    each step]}, and `price` that of one host [money/time]."""
+    ### BEGIN SOLUTION
+    late = max(arrives, key=lambda host: sum(arrives[host]))
+    others = [arrives[host] for host in arrives if host != late]
+    longer, shorter = (sum(map(max, zip(*hosts))) for hosts in (arrives.values(), others))
+    return late, len(arrives) * price * (1 - shorter / longer)
+    ### END SOLUTION
+
+# %% role="test" id="slowest-test" points=10
+def one_of_two(which, *given):
+    answer = slowest(*given)
+    if not (isinstance(answer, tuple | list) and len(answer) == 2):
+        raise AssertionError(f"Return two values, first the host: return host, cost. "
+                             f"Got {answer!r:.60}.")
+    return answer[which]
+
+
+credit, three = Credit(10), ({"left": [40, 60, 50], "right": [70, 66, 74],
+                              "middle": [50, 40, 50]}, Q_("30 USD/h"))
+accident = ({"left": [40, 95, 40, 40], "right": [70, 70, 70, 70]}, Q_("3 USD/h"))
+credit.part(3, "the slow host", lambda: check(one_of_two(0, *three), "right", mistakes={
+    "It arrives first, and waits for the others.": "middle"}, what="the slow host"))
+credit.part(3, "what it costs", lambda: check(one_of_two(1, *three),
+                                              Q_(150 / 7, "USD/h"),
+                                              what="What it costs", mistakes={
+    "That is what the others wait: its own accelerator waits as well, for batches.":
+        Q_(130 / 7, "USD/h"),
+    "The others wait for each other, too: in each step for the last of them.":
+        Q_(180 / 7, "USD/h"),
+    "That is one host, and all three are paid for.": Q_(50 / 7, "USD/h"),
+    "Compare with the steps as they are: these are paid for.":
+        Q_(90 * 5 / 16, "USD/h")}))
+credit.part(2, "an accident", lambda: (
+    check(one_of_two(0, *accident), "right", what="the host that is slow on the whole",
+          mistakes={"Once it was the last of all; add up all of its steps.": "left"}),
+    check(one_of_two(1, *accident), Q_(6 * (1 - 215 / 305), "USD/h"),
+          what="What it costs beside an accident")))
+### BEGIN HIDDEN TESTS
+five = {"a": [30, 32, 30, 52], "b": [30, 33, 29, 30], "c": [44, 50, 47, 49], "d": [30, 30, 32, 30], "e": [29, 30, 45, 30]}
+credit.part(2, "five hosts", lambda: (
+    check(one_of_two(0, five, Q_("2.5 USD/h")), "c", what="the slow host of five"),
+    check(one_of_two(1, five, Q_("2.5 USD/h")), Q_(12.5 * (1 - 160 / 193), "USD/h"), what="What it costs among five"),
+    check(one_of_two(1, five, Q_("0.05 USD/min")), Q_(15 * (1 - 160 / 193), "USD/h"), what="What it costs, by the minute")))
+### END HIDDEN TESTS
+credit.total()
+
+# %% tags=["learning-alone"]
+finish("slowest", slowest, final=False)
+
+# %% [markdown]
 # ## A script that starves
 #
 # The next cell writes `train.txt` beside this notebook. It trains on photographs, on a machine with **4 cores**, over a link of
@@ -176,7 +312,7 @@ table(["what the script does to one image", "number"], list(before.items()))
 info("On the machine with 4 cores", throughput=simulated_throughput(before))
 
 # %% [markdown]
-# ## Exercise 2.2: repair a script (20 points, in parts)
+# ## Exercise 2.3: repair a script (20 points, in parts)
 #
 # Edit `train.txt`, save it, and run the cell above again, until the throughput is at least **twice** what it was. What the model
 # learns must stay the same: as many images in a batch, of 224 x 224 pixels, decoded and blurred. Decode, blur and read labels with
@@ -289,7 +425,7 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Starvation is paid by the hour.
+# - Starvation is paid by the hour, and one slow host starves all.
 # - Repairs do not add: what does not bind brings nothing, until what binds is repaired.
 #
 # **Next:** [Notebook 3](03_beyond_images.ipynb): your loader meets your own data.

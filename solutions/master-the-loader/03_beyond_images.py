@@ -7,14 +7,14 @@
 # %% role="setup" id="setup-beyond"
 from math import ceil
 
-from starvelab import Pipeline, Q_, Samples  # noqa: F401 (for your dataset)
+from starvelab import Datasets, Handover, Packing, Pipeline, Q_, Samples, Workers
 from starvelab.checks import Credit, check
 from starvelab.measure import Transform, disturbance  # noqa: F401 (for your dataset)
 from starvelab.measure.samples import given_samples
 from starvelab.show import svg, table
-from starvelab.tables import percent
+from starvelab.tables import cell, percent
 from starvelab.widgets import Drawing, beside_real, explore, finish, load_loader
-from starvelab.widgets import predict, progress, report, reveal, scorecard
+from starvelab.widgets import play, predict, progress, report, reveal, scorecard
 
 
 def why(name):
@@ -26,6 +26,13 @@ def why(name):
             "mistakes": {f"Of {box} {of} is asked.": box for box, of in asked.items()}
                         | {f"It waits: {most} is asked of {binds(name)}.":
                            "the accelerator"}}
+
+
+def why_packed():
+    """How long the slowest of the three takes, and how long the others."""
+    taken = dict(zip(THREE, packed.solve().resource_times.values(), strict=True))
+    return {"meaning": f"Its work for a batch takes {cell(taken[most])}.", "mistakes": {
+        f"It takes {cell(time)}.": one for one, time in taken.items() if one != most}}
 
 
 def why_repair():
@@ -182,6 +189,123 @@ explore(draw, after="video", samples_per_second=(10, 1000, 10), stored_kb=(1, 10
         cpu_ms=(1, 1000))
 
 # %% [markdown]
+# ## Tokens
+#
+# Documents have unequal lengths, and each row of a batch holds 512 tokens. One worker tokenizes a document of Wikipedia in 0.3 ms. A
+# GPU takes 32 rows in 12.8 ms, and half of what it computes is padding, since each document has a row of its own.
+#
+# Now the training loop's own thread packs documents into rows until these are full. That takes it 16 ms for a batch.
+
+# %%
+predict("packed", choices=["the tokenizer", "the packer", "the GPU"],
+        question="What binds now?")
+
+# %% tags=["folded"]
+THREE = ["the tokenizer", "the packer", "the GPU"]
+own_rows = Pipeline(
+    dataset=Samples(Datasets.WikipediaSequences, packing=Packing("padded", length=512)),
+    batch_size=32, workers=Workers(1), hardware="12.8 ms")
+packed = own_rows.replace({"dataset.packing.strategy": "first-fit",
+                           "workers.handover": Handover(loop="16 ms")})
+BOXES = dict(zip(["CPU", "loop", "accelerator"], THREE, strict=True))
+most = BOXES[packed.solve().bottleneck]
+
+
+def show_tokens():
+    in_workers = {"workers.handover": Handover(worker="16 ms")}
+    ways = {"a row for each document": own_rows, "packed": packed,
+            "packed, two workers": packed.replace(workers=2),
+            "packed by four workers": packed.replace(in_workers, workers=4)}
+    table(["", "padding", "useful tokens a second", "binds"], [
+        [name, percent(step.packed.padding), f"{step.useful_tokens.magnitude:,.0f}",
+         BOXES[step.bottleneck]]
+        for name, one in ways.items() for step in [one.solve()]])
+
+# %%
+reveal("packed", most, then=lambda: play(packed), **why_packed())
+
+# %% [markdown]
+# A full row holds about two documents, so each batch is twice the work for the tokenizer. The packer is one thread, however many
+# workers there are.
+
+# %%
+reveal("packed", then=show_tokens)
+
+# %%
+explore(packed, {"dataset.packing.strategy": ["padded", "sorted", "first-fit"],
+                 "workers.handover.loop": (Q_("0 ms"), Q_("30 ms"))},
+        after="packed", workers=[1, 2, 4])
+
+# %% [markdown]
+# ## Exercise 3.2: useful tokens (10 points, in parts)
+#
+# How many tokens of documents are trained on in a second? `lengths` are those of some documents, and typical of all. Either each
+# document has a row of its own, which holds `row` tokens of it at most; or rows are `full`: documents are joined, and cut into rows.
+#
+# <details><summary>Hint 1</summary>
+#
+# How many useful tokens has a row, and how many documents does it take?
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Tokenizer, packer and GPU work at the same time, each on another batch.
+#
+# </details>
+
+# %% role="answer" id="useful-tokens"
+def useful_tokens(lengths, row, full, rows, tokenize, pack, gpu):
+    """Useful tokens a second [1/time]. A batch has so many `rows`; all workers together
+    `tokenize` a document in that time; the loop needs `pack`, and the GPU `gpu`, for a
+    batch [time]."""
+    ### BEGIN SOLUTION
+    useful = row if full else sum(min(length, row) for length in lengths) / len(lengths)
+    documents = row * len(lengths) / sum(lengths) if full else 1
+    return (rows * useful / max(rows * documents * tokenize, pack, gpu)).to("1/s")
+    ### END SOLUTION
+
+# %% role="test" id="useful-tokens-test" points=10
+TEXT = [100, 300, 500]
+credit, packing, step = Credit(10), Q_("2 ms"), Q_("20 ms")
+credit.part(3, "a row for each document", lambda: check(
+    useful_tokens(TEXT, 400, False, 15, Q_("1 ms"), packing, step), Q_("200000 /s"),
+    what="the useful tokens of rows that are padded", mistakes={
+    "The GPU computes on that many, and some of them are padding.": Q_("300000 /s"),
+    "What is longer than a row is cut off.": Q_("225000 /s"),
+    "Tokenizer and GPU work at the same time.": Q_(4e6 / 37, "1/s")}))
+credit.part(3, "full rows", lambda: check(
+    useful_tokens(TEXT, 400, True, 15, Q_("1.5 ms"), packing, step), Q_("200000 /s"),
+    what="the useful tokens of full rows", mistakes={
+    "A full row takes more than one document, and all of them are tokenized.":
+        Q_(6e6 / 22.5, "1/s"),
+    "Full rows have no padding: which of the three is the slowest?": Q_("300000 /s")}))
+credit.part(2, "a slow packer", lambda: check(
+    useful_tokens(TEXT, 400, True, 15, Q_("1 ms"), Q_("40 ms"), step), Q_("150000 /s"),
+    what="the useful tokens behind a slow packer", mistakes={
+    "The packer is a thread of its own, and may be the slowest.": Q_("300000 /s")}))
+### BEGIN HIDDEN TESTS
+def solved(lengths, row, full, rows, tokenize, pack, gpu):
+    text = Samples(cpu_time=tokenize, packing=Packing("split" if full else "padded", length=row, lengths=lengths))
+    return Pipeline(dataset=text, batch_size=rows, workers=Workers(1, handover=Handover(loop=pack)), hardware=gpu).solve()
+
+
+def compare(*text):
+    right = Q_(solved(*text).useful_tokens.magnitude, "1/s")
+    check(useful_tokens(*text), right, what="the useful tokens of another text")
+
+
+credit.part(2, "other texts", lambda: (
+    compare([40, 900, 60, 200], 256, False, 8, Q_("3 ms"), Q_("0.5 ms"), Q_("0.02 s")),
+    compare([40, 900, 60, 200], 256, True, 8, Q_("3 ms"), Q_("0.5 ms"), Q_("0.02 s")),
+    compare([640, 1920], 512, True, 64, Q_("0.2 ms"), Q_("9 ms"), Q_("11 ms"))))
+### END HIDDEN TESTS
+credit.total()
+
+# %% tags=["learning-alone"]
+finish("useful-tokens", useful_tokens, final=False)
+
+# %% [markdown]
 # ## Your own dataset
 #
 # Bring a dataset, as `Samples(source=..., transforms=[...])`: an object with a `name` and a method `read(index)` that returns
@@ -227,7 +351,7 @@ runs = [mine.replace(workers=n).measure(seconds="1 s", repeat=True, progress=Fal
 beside_real(load_loader(), runs)
 
 # %% [markdown]
-# ## Exercise 3.2: predict a repair (9 points, in parts)
+# ## Exercise 3.3: predict a repair (9 points, in parts)
 #
 # Of one batch, each part takes one worker some milliseconds; a repair makes *one* part `factor` times as fast. By which factor does
 # the throughput rise? Workers share `cores`, and the accelerator takes `step` ms for a batch.
@@ -284,7 +408,7 @@ credit.total()
 finish("repair-gain", repair_gain, final=False)
 
 # %% [markdown]
-# ## Exercise 3.3: explain the rest (6 points, read by a person)
+# ## Exercise 3.4: explain the rest (6 points, read by a person)
 #
 # In six to ten sentences: which dataset, what did the diagnosis say, what did you predict for which repair and why, what did you
 # measure, and **what explains the difference**? If there is none, say what could have made one. Which measurement would tell your
@@ -327,5 +451,6 @@ progress()
 #
 # - Starvation depends on the work for a sample: the accelerator's over everybody else's.
 # - Ask the drive before the workers: what it cannot deliver, no worker prepares.
+# - Less padding for the GPU is more work for the tokenizer.
 #
 # **What comes next** is your own training job: predict before you change it.

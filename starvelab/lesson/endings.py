@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import TypeAlias
 
-from ..model.parts import Accelerator, Workers
+from ..model.parts import Accelerator, Handover, Packing, Samples, Workers
 from ..pipeline import Pipeline
 from ..units import Q_
 from .checks import Answer, Credit, WrongAnswer, check
@@ -75,6 +75,27 @@ def _my_design(credit: Credit, answer: Answer, _draw: Random) -> Sequence[str]:
     return [f"The cheapest host that exists trains for {CHEAPEST:.2f} USD."]
 
 
+def _slowest(credit: Credit, answer: Answer, draw: Random) -> Sequence[str]:
+    def compare() -> None:
+        hosts, steps = draw.sample(("ash", "beech", "elm", "fir", "oak", "yew"), draw.randint(3, 6)), 8
+        arrives = {host: [draw.randint(30, 55) for _ in range(steps)] for host in hosts}
+        late, price = draw.choice(hosts), draw.randint(1, 40)
+        # Slow on the whole; another host is once the last of all.
+        arrives[late] = [draw.randint(62, 90) for _ in range(steps)]
+        arrives[next(host for host in hosts if host != late)][draw.randrange(steps)] = 95
+        last = [max(times) for times in zip(*arrives.values(), strict=True)]
+        others = [times for host, times in arrives.items() if host != late]
+        sooner = [max(times) for times in zip(*others, strict=True)]
+        found = list(answer({host: list(times) for host, times in arrives.items()}, Q_(price, "USD/h")))
+        check(len(found), 2, what="the number of values")
+        check(found[0], late, what="the slow host")
+        saved = Q_(len(hosts) * price * (1 - sum(sooner) / sum(last)), "USD/h")
+        check(found[1], saved, what="what it costs")
+
+    credit.part(2, "twelve random jobs", lambda: _twelve(compare))
+    return ()
+
+
 def _my_script(credit: Credit, answer: Answer, draw: Random) -> Sequence[str]:
     from ..measure import training_script as script
 
@@ -110,6 +131,26 @@ def _workers_needed(credit: Credit, answer: Answer, draw: Random) -> Sequence[st
     return ()
 
 
+def _useful_tokens(credit: Credit, answer: Answer, draw: Random) -> Sequence[str]:
+    def compare() -> None:
+        # So many documents are as many equal parts as the package counts.
+        lengths = [round(20 * 75 ** draw.random()) for _ in range(draw.choice((4, 5, 8)))]
+        row, full, rows = draw.choice((128, 256, 512, 1024)), draw.random() < 0.5, draw.randint(2, 64)
+        tokenize = Q_(draw.randint(1, 50) / 10, "ms")
+        pack, gpu = (Q_(draw.randint(1, 60), "ms") for _ in range(2))
+        packing = Packing("split" if full else "padded", length=row, lengths=lengths)
+        text = Samples(cpu_time=tokenize, packing=packing)
+        crew = Workers(1, handover=Handover(loop=pack))
+        step = Pipeline(dataset=text, batch_size=rows, workers=crew, hardware=Accelerator(rate=gpu)).solve()
+        assert step.useful_tokens is not None
+        right = Q_(float(step.useful_tokens.m_as("token/s")), "1/s")
+        found = answer(list(lengths), row, full, rows, tokenize, pack, gpu)
+        check(found, right, what="the useful tokens of a random text")
+
+    credit.part(2, "twelve random texts", lambda: _twelve(compare))
+    return ()
+
+
 def _repair_gain(credit: Credit, answer: Answer, draw: Random) -> Sequence[str]:
     def compare() -> None:
         parts = {name: draw.randint(2, 80) for name in draw.sample(("read", "decode", "crop", "blur"), 3)}
@@ -132,7 +173,9 @@ ENDINGS: dict[str, tuple[int, Ending]] = {
     "step-ends": (4, _step_ends),
     "verdicts": (12, _verdicts),
     "my-design": (7, _my_design),
+    "slowest": (2, _slowest),
     "my-script": (3, _my_script),
     "workers-needed": (2, _workers_needed),
+    "useful-tokens": (2, _useful_tokens),
     "repair-gain": (2, _repair_gain),
 }

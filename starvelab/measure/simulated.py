@@ -60,6 +60,8 @@ class SimulatedClock:
     sample_size, transfer_size : quantity [data]
         Stored bytes of a sample, and its bytes on the link.
     seed : int
+    stage_times : mapping of str to quantity [time]
+        What a measurement says of each stage of a sample, such as a transform; `costs` unless given.
 
     Examples
     --------
@@ -79,6 +81,7 @@ class SimulatedClock:
     sample_size: Quantity | str = SAMPLE_SIZE
     transfer_size: Quantity | str = TRANSFER_SIZE
     seed: int = 0
+    stage_times: Mapping[str, Quantity] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         costs = {}
@@ -106,14 +109,16 @@ class SimulatedClock:
         """A clock from the times of one batch, which is prepared now, after a first that is not timed."""
         preparer = setup.preparer(StorageClock(None))
         preparer.batch(0)
-        seconds: dict[str, float] = defaultdict(float)
-        for name, each in preparer.batch(0).seconds.items():
-            seconds[setup.stages.get(name, name)] += each / setup.batch_size
+        times = {name: Q_(each / setup.batch_size, "s") for name, each in preparer.batch(0).seconds.items()}
+        costs: dict[str, Quantity] = defaultdict(lambda: NO_TIME)
+        for name, time in times.items():
+            costs[setup.stages.get(name, name)] += time
         return cls(
-            {part: Q_(each, "s") for part, each in seconds.items()},
+            costs,
             cores=usable_cores(physical=True),
             sample_size=getattr(setup.samples, "mean_size", SAMPLE_SIZE),
             transfer_size=Q_(setup.layout.size / setup.batch_size, "B"),
+            stage_times=times,
         )
 
     def inputs(self, setup: Setup, rung: int = 0) -> LoaderInputs:
@@ -163,10 +168,10 @@ class SimulatedClock:
         skipped = whole_rounds(WARM_UP, inputs)
         simulated = simulate(inputs, batches=count + skipped, seed=self.seed)
         trace = simulated.trace().after(skipped)
-        costs = {part: float(Q_(time).m_as("s")) for part, time in self.costs.items()}
+        stages = {name: float(Q_(t).m_as("s")) for name, t in (self.stage_times or self.costs).items()}
         times = follow(inputs, simulated.times, simulated.reads)
         asked = np.concatenate(([0.0], times.host_free[:-1, 0]))
-        return summarize(setup, trace, (times.received[:, 0] - asked)[skipped:], costs)
+        return summarize(setup, trace, (times.received[:, 0] - asked)[skipped:], stages)
 
     def periods(self, setup: Setup, rung: int, *, replicas: int = 8) -> np.ndarray:
         """Time between batches [ms] with the first `rung` parts cached, once for each replica."""

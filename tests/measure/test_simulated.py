@@ -186,6 +186,10 @@ def test_a_clock_learns_the_parts_from_one_batch(tmp_path):
     assert clock.sample_size.m_as("B") == STORED
     assert clock.transfer_size.m_as("B") == 3 * 4 * 4
     assert climb_ladder(pipe, clock=clock).bottleneck == "decode"
+    # As a run does, it says what each transform takes.
+    stages = run(pipe, clock=clock).stage_times
+    assert list(stages) == ["read", "slow", "same", "collate"]
+    assert stages["slow"] == clock.costs["decode"] > stages["same"]
 
 
 @pytest.mark.parametrize("measure", [run, climb_ladder])
