@@ -377,7 +377,7 @@ def same(byte, shape):
 
 def less(byte, shape):
     same(byte, shape)
-    check(tried(byte, shape)[2] <= len(BYTES), True, what="whether it calls that seldom",
+    check(tried(byte, shape)[2] <= len(BYTES), True, what="whether it calls so seldom",
           mistakes={"It calls `curve` for each number of the image still.": False})
 
 
