@@ -112,7 +112,8 @@ class SimulatedClock:
         times = {name: Q_(each / setup.batch_size, "s") for name, each in preparer.batch(0).seconds.items()}
         costs: dict[str, Quantity] = defaultdict(lambda: NO_TIME)
         for name, time in times.items():
-            costs[setup.stages.get(name, name)] += time
+            part = setup.stages.get(name, name)
+            costs[part] = costs[part] + time
         return cls(
             costs,
             cores=usable_cores(physical=True),
