@@ -190,7 +190,7 @@ traces = {host: run.trace(rank=rank) for host, rank in RANKS.items()}
 ends = np.array([trace.step_end[20:] for trace in traces.values()])
 waits = {host: Q_(wait, "ms")
          for host, wait in zip(RANKS, (ends.max(axis=0) - ends).mean(axis=1))}
-slow_host = min(waits, key=waits.get)
+slow_host = min(waits, key=lambda host: waits[host])
 table(["host", "waits at the barrier, each step", "batches ready"],
       [[host, waits[host], run.queues.mean(axis=0)[RANKS[host]]] for host in RANKS])
 
