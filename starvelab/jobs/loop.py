@@ -18,6 +18,7 @@ from ..errors import InputError
 from ..measure.devices import Cuda
 from .finding import JobFinding
 from .probe import Probe
+from .progress import progress_of
 from .recorder import Pass, Recorder
 from .usage import this_thread
 
@@ -45,7 +46,8 @@ def watch(
     workers : int, optional
         Workers that prepare batches; a DataLoader is asked.
     progress : bool
-        Show a line while it runs, and what was found at the end of each pass.
+        Show a line while it runs, or write one each minute into a log file, and what was found at the end of
+        each pass.
     probe : bool
         Time what the stages of a PyTorch DataLoader take, in its workers and in a sample of its batches; it
         spends at most 5 % of the time on it, and changes no batch. `result.stages` says which is the largest.
@@ -141,7 +143,7 @@ class _Batches(Iterator[Batch]):
         self.record = recorder.begin(since=begun)
         if owner._progress:
             total = length if (length := length_hint(owner.loader, -1)) >= 0 else None
-            self.bar = tqdm(total=total, desc="watch", unit="batch")
+            self.bar = progress_of(total)
 
     def __iter__(self) -> Iterator[Batch]:
         return self

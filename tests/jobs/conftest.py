@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from starvelab.jobs import loop, recorder, usage
+from starvelab.jobs import loop, progress, recorder, usage
 from tests.jobs.loops import Clock
 
 
@@ -17,6 +17,6 @@ def nobody_else(monkeypatch):
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    for module in (loop, recorder):
+    for module in (loop, progress, recorder):
         monkeypatch.setattr(module, "time", clock)
     return clock

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import sys
 import threading
 import time
 
@@ -199,9 +200,22 @@ def test_the_end_of_a_pass_says_three_sentences_also_after_an_error(clock, capsy
     assert told.err.count(said) == 2
 
 
-def test_the_line_says_what_happens_now(clock, capsys):
+NOW = "50% waiting, 20 samples/s, waits 100, 100, 100 ms (50, 95, 99 %)"
+
+
+def test_the_line_says_what_happens_now(clock, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     train(clock, watch(Loader(clock, 0.1, 20), batch_size=4), 0.1)
-    assert "50% waiting, 20 samples/s, waits 100, 100, 100 ms (50, 95, 99 %)" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert NOW in told
+    assert "watch:" in told
+
+
+def test_a_log_file_gets_a_line_a_minute_and_no_bar(clock, capsys):
+    train(clock, watch(Loader(clock, 0.1, 700), batch_size=4), 0.1)
+    *lines, found = capsys.readouterr().err.splitlines()
+    assert lines == [f"watch: {batches} of 700 batches, {NOW}" for batches in (287, 587)]
+    assert found.startswith("The training loop waits 50.0 %")
 
 
 def test_what_differs_too_much_is_no_verdict(clock):
