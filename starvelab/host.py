@@ -1,12 +1,19 @@
-"""The machine that this process runs on: what it starts, the cores that it may use, its cache folder."""
+"""The machine that this process runs on: what it starts, its cores, its memory, its cache folder."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+# Where Linux says what a container may use, what it uses, and what of that are files: of both its versions.
+CONTAINERS = (
+    ("memory.max", "memory.current", "memory.stat"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat"),
+)
 
 
 def has_processes() -> bool:
@@ -32,6 +39,61 @@ def usable_cores(*, physical: bool = False) -> int:
     except ImportError:
         return os.cpu_count() or 1
     return int(cpu_count(only_physical_cores=physical))
+
+
+def busy_cores() -> float | None:
+    """Seconds in which the cores of this process were busy; None where that cannot be told."""
+    if not has_processes():
+        return None
+    import psutil  # loaded here: it needs processes, which a browser's Python lacks
+
+    times = psutil.cpu_times(percpu=True)
+    ours = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(len(times))
+    if len(ours) > usable_cores():  # of a container: the others that are seen may use other cores
+        return None
+    return float(sum(each.user + each.system for number, each in enumerate(times) if number in ours))
+
+
+def core_times(*tasks: object) -> tuple[float, float] | None:
+    """Seconds that tasks ran, and those in which they waited for a core; None where the system does not tell.
+
+    A task is named as Linux does below /proc: by a process number, or as "thread-self".
+    """
+    try:
+        texts = [Path(f"/proc/{task}/schedstat").read_text(encoding="ascii").split() for task in tasks]
+        ran, waited = (sum(int(text[column]) for text in texts) / 1e9 for column in (0, 1))
+    except (OSError, IndexError, ValueError):
+        return None
+    return ran, waited
+
+
+def memory_lines(number: int, name: str) -> dict[str, int]:
+    """Bytes by their names in a file that Linux has about the memory of a process; none where it has not."""
+    try:
+        text = Path(f"/proc/{number}/{name}").read_text(encoding="utf-8")
+    except OSError:
+        return {}
+    return {key: 1024 * int(size) for key, size in re.findall(r"(\w+):\s+(\d+) kB", text)}
+
+
+def free_memory() -> int | None:
+    """Bytes that programs may still take here, also in a container; None where the system does not tell."""
+    if not has_processes():
+        return None
+    import psutil
+
+    free = int(psutil.virtual_memory().available)
+    for limit, used, cache in CONTAINERS:
+        try:
+            known = [
+                int(Path(f"/sys/fs/cgroup/{name}").read_text(encoding="ascii")) for name in (limit, used)
+            ]
+            stat = Path(f"/sys/fs/cgroup/{cache}").read_text(encoding="ascii")
+        except (OSError, ValueError):  # there is none, or it has no limit
+            continue
+        files = re.search(r"^(?:total_)?inactive_file (\d+)", stat, re.MULTILINE)
+        free = min(free, known[0] - known[1] + (int(files[1]) if files else 0))
+    return free
 
 
 def has_display() -> bool:

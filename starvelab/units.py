@@ -263,6 +263,12 @@ def format_number(value: Number, digits: int = 4) -> str:
     return np.format_float_positional(rounded, trim="-")
 
 
+def data_size(size: float) -> Quantity:
+    """So many bytes, in the unit in which they are read most easily."""
+    power = max(each for each in range(4) if not each or size >= 1000**each)
+    return Q_(size / 1000**power, ("B", "KB", "MB", "GB")[power])
+
+
 def format_quantity(value: Quantity, digits: int = 4) -> str:
     """A quantity as people write it: ``11.74 ms``, ``2 GB/s``, ``21800 img/s``; arrays as a list."""
     if np.ndim(value.magnitude):

@@ -1,7 +1,8 @@
 """One's own training job: how long it waits for data, why, and what would help."""
 
+from ..measure.contents import BatchContents
 from .advice import LeverForecast, WorkerAdvice, advise
-from .finding import BatchContents, JobFinding
+from .finding import JobFinding
 from .gpu_use import GpuUse
 from .loop import Watch, watch
 from .stages import StageCosts

@@ -11,40 +11,19 @@ from typing import Any
 
 import numpy as np
 
+from ..measure.contents import BatchContents
 from ..measure.verdict import MIN_BATCHES, NOT_BOUND, SLIGHT, UNKNOWN, Share, is_certain, verdict_of
 from ..tables import TableRepr, percent
-from ..units import Q_, Quantity, format_quantity
+from ..units import Q_, Quantity
 from .gpu_use import GpuUse, TraceSteps
 from .loop_work import LoopWork
+from .memory import MemoryUse
 from .stages import HANDOVER, StageCosts
 
 # The machine is busy where others use this share of the cores, and those who prepare wait this share of their
 # time for a core.
 BUSY, QUEUED = 0.1, 0.05
 MANY_OBJECTS = 16  # of a batch: each of them is handed over on its own
-
-
-@dataclass(frozen=True)
-class BatchContents:
-    """The contents of a batch.
-
-    Attributes
-    ----------
-    objects : int
-        Tensors, arrays, texts and numbers in it, in however many lists and dictionaries.
-    size : quantity [data] or None
-        Of its tensors and arrays; None without any.
-    dtype : str or None
-        Type of the elements that take most of it, such as "float32".
-    """
-
-    objects: int
-    size: Quantity | None
-    dtype: str | None
-
-    def __str__(self) -> str:
-        count = f"{self.objects} object{'s' * (self.objects != 1)}"
-        return count if self.size is None else f"{count}, {format_quantity(self.size)}, {self.dtype}"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -107,9 +86,8 @@ class JobFinding(TableRepr):
     queue_depth : float or None
         Batches that were ready when the loop asked for one, on average; None where the loader does not tell.
     workers : int or None
-    worker_memory : quantity [data] or None
-        The most that all workers together had in memory when that was looked at, each half second; memory
-        that they share counts for each of them.
+    memory : MemoryUse or None
+        Memory of the workers and of the training process; None where the system does not tell.
     contents : BatchContents or None
         Of the last batch that was looked at.
     threads : tuple of int
@@ -167,7 +145,7 @@ class JobFinding(TableRepr):
     interrupted: Quantity | None = None
     queue_depth: float | None = None
     workers: int | None = None
-    worker_memory: Quantity | None = None
+    memory: MemoryUse | None = None
     contents: BatchContents | None = None
     threads: tuple[int, ...] = ()
     elsewhere: bool = False
@@ -208,10 +186,9 @@ class JobFinding(TableRepr):
     @property
     def state(self) -> str:
         """Say all of that but what to do."""
-        stages = self.stages.summary if self.stages else ""
-        return " ".join(
-            filter(None, (self._share, self._judged, self.together, self.changed, self.busy, stages))
-        )
+        more = [one.summary for one in (self.stages, self.memory) if one]
+        parts = (self._share, self._judged, self.together, self.changed, self.busy, *more)
+        return " ".join(filter(None, parts))
 
     @property
     def changed(self) -> str:
@@ -325,7 +302,7 @@ class JobFinding(TableRepr):
             ["first batch of later passes, at most", max(self.first_waits[1:], default=None)],
             ["batches", self.batches],
             ["a batch", self.contents],
-            ["memory of all workers, at most", self.worker_memory],
+            ["a worker's own memory, at most", self.memory if self.memory and self.memory.workers else None],
         ]
         if len(self.pass_waits) > 1:
             table.append(["loop waits in the first pass", percent(self.pass_waits[0])])

@@ -18,13 +18,12 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-import numpy as np
-
 from ..measure.batches import Batch
+from ..measure.contents import Items, items_of
 from ..measure.datasets import is_stream
 from ..measure.devices import cuda_in_use
 from . import torch_internals
-from .stages import Items, StageCosts, StageSamples
+from .stages import StageCosts, StageSamples
 from .torch_internals import Fetcher, TorchIterator, TorchLoader
 
 # Any: indices of whatever kind a sampler gives.
@@ -160,37 +159,6 @@ def _arrive(
         probe.samples.items = Items(*given) if given else probe.samples.items
         probe.arrive(items, collate, done[0] - begun[0], done[1], unpacking, time.monotonic() - unpacking)
     return batch
-
-
-def items_of(items: object, together: bool) -> Items | None:
-    """Return what the items of a batch are; None for none."""
-    if not isinstance(items, list) or not items:
-        return None
-    first = items[0]
-    if isinstance(first, Mapping):
-        first = list(first.values())
-    parts = first if isinstance(first, list | tuple) else [first]
-    held = [
-        (part.nbytes, _bytes_of_view(part))
-        for part in parts
-        if isinstance(getattr(part, "nbytes", None), int)
-    ]
-    size, whole = max(held, default=(0, 0))
-    return Items(len(items), together, size, whole / size if size else 1.0)
-
-
-def _bytes_of_view(part: Any) -> int:  # Any: an array or a tensor
-    """Return the bytes of what an array is a view of; of a file, those from its first to its last."""
-    if hasattr(part, "untyped_storage"):
-        return int(part.untyped_storage().nbytes())
-    whole = part
-    while isinstance(getattr(whole, "base", None), np.ndarray):
-        whole = whole.base
-    if not isinstance(whole, np.memmap):
-        return int(whole.nbytes)
-    return int(
-        sum((n - 1) * abs(step) for n, step in zip(part.shape, part.strides, strict=True)) + part.itemsize
-    )
 
 
 def _handover_cost() -> float:

@@ -11,21 +11,22 @@ import sys
 import threading
 import time
 from array import array
-from collections import UserDict
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from itertools import islice
 from typing import TypeVar
 
 import numpy as np
 
+from ..measure.contents import BatchContents, contents_of
 from ..measure.devices import Cuda, cuda_in_use
+from ..measure.idle_times import DeviceTimes
 from ..measure.verdict import MIN_BATCHES, Share, share_of, without_interruptions
-from ..units import Q_, Quantity
-from .finding import MANY_OBJECTS, BatchContents, JobFinding, finding_of
+from ..units import Q_
+from .finding import MANY_OBJECTS, JobFinding, finding_of
+from .memory import MemoryMeter
 from .probe import Probe
 from .torch_internals import prefetch_of, ready_batches
-from .usage import DeviceTimes, ProcessUse, queued_seconds, this_thread
+from .usage import ProcessUse, queued_seconds, this_thread
 
 Batch = TypeVar("Batch")
 
@@ -37,8 +38,6 @@ RECENT = 1000  # batches that the line speaks of
 LARGE = 1e6  # bytes of a batch from which on its release is timed
 ROOM = 16  # batches that have to find room beside one that is held a step longer
 CHANGED = 0.1  # by so much of the time a pass waits more or less than the later ones before it is left out
-MAX_OBJECTS = 10_000  # of a batch; one that holds more is not looked through
-UNITS = ("B", "KB", "MB", "GB")
 
 # The passes that are under way in each thread, the innermost last.
 _open = threading.local()
@@ -67,7 +66,7 @@ class Recorder:
         # Of each batch that counts: the wait for it, the step that used it [s], and the number of its pass.
         self.waits, self.steps, self.numbers = array("d"), array("d"), array("I")
         self.asked, self.ready = 0, 0  # how often a queue was asked, and the batches that were ready then
-        self.use = ProcessUse()
+        self.use, self.memory = ProcessUse(), MemoryMeter()
         self.device: DeviceTimes | None = None
         self.contents: BatchContents | None = None
         self.rank: int | None = None
@@ -117,6 +116,7 @@ class Recorder:
     def poll(self, source: object, batch: object) -> None:
         """Look at what need not be known of each batch."""
         self.use.poll(source)
+        self.memory.poll(source, sum(each.batches for each in self.passes))
         self.prefetch = prefetch_of(source) or self.prefetch
         self.contents = contents_of(batch) or self.contents
         if self.rank is None:
@@ -186,7 +186,7 @@ class Recorder:
             others_cpu=self.use.others_share,
             processes=self.use.processes,
             loop_cpu=self._loop_cpu(host.value),
-            worker_memory=None if self.use.memory is None else _data(self.use.memory),
+            memory=self.memory.use(self.batch_size),
             queue_depth=self.ready / self.asked if self.asked else None,
             workers=self.workers,
             stages=self.probe.costs(release) if self.probe else None,
@@ -347,40 +347,6 @@ class Pass:
             raise
         self.receive(batch, source)
         return batch
-
-
-def contents_of(batch: object) -> BatchContents | None:
-    """Return what a batch holds; None if there is none, or too much to look through."""
-    sizes: dict[str, int] = {}
-    try:
-        parts = list(islice(_parts_of(batch), MAX_OBJECTS + 1))
-        for part in parts:
-            if isinstance(size := getattr(part, "nbytes", None), int):
-                name = str(getattr(part, "dtype", "")).removeprefix("torch.")
-                sizes[name] = sizes.get(name, 0) + size
-    except Exception:  # of a batch's own class: the training goes on as it would without this look
-        return None
-    if batch is None or len(parts) > MAX_OBJECTS:
-        return None
-    most = max(sizes, key=sizes.__getitem__, default="")
-    return BatchContents(len(parts), _data(sum(sizes.values())) if sizes else None, most or None)
-
-
-def _parts_of(batch: object) -> Iterator[object]:
-    """Return what is in lists, tuples and dictionaries, and theirs."""
-    if isinstance(batch, dict | UserDict):
-        batch = tuple(batch.values())
-    if not isinstance(batch, list | tuple):
-        yield batch
-        return
-    for part in batch:
-        yield from _parts_of(part)
-
-
-def _data(size: int) -> Quantity:
-    """Return so many bytes, in the unit that is read most easily."""
-    power = max(each for each in range(len(UNITS)) if not each or size >= 1000**each)
-    return Q_(size / 1000**power, UNITS[power])
 
 
 def _rank() -> int | None:

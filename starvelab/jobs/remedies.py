@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ..measure.contents import BatchContents
 from ..measure.verdict import MIN_BATCHES, NOT_BOUND, SLIGHT, UNKNOWN
+from ..simulate.lateness import MIN_TIMED
 from ..tables import percent
 from ..units import Q_, Quantity, format_quantity
 from .advice import LARGE, PACKING, WorkerAdvice, advise
-from .finding import BatchContents, JobFinding
-from .lateness import MIN_TIMED
+from .finding import JobFinding
 from .loop_work import LoopWork
 from .stages import COLLATE, COPY, DATASET, HANDOVER
 from .times import JobTimes, throughputs_of

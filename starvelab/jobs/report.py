@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from html import escape
 
 from .finding import JobFinding
+from .memory import MemoryUse
 from .remedies import Remedy, remedies_of
 
 VERSION = 1  # of the JSON: it changes when a name goes or means something else
@@ -72,16 +74,18 @@ def _loop(name: str, finding: JobFinding, remedies: Sequence[Remedy]) -> dict[st
         "workers": finding.workers,
         "other_programs": finding.others_cpu,
         "passes_left_out": finding.left_out,
+        "memory": _memory(finding.memory) if finding.memory is not None else None,
         "largest_stage": stages.largest if stages is not None else None,
         "state": finding.state,
-        "remedies": [
-            {
-                "name": one.name,
-                "text": one.text,
-                "gain": one.gain,
-                "at_most": one.at_most,
-                "value": one.value,
-            }
-            for one in remedies
-        ],
+        "remedies": [asdict(one) for one in remedies],
+    }
+
+
+def _memory(memory: MemoryUse) -> dict[str, object]:
+    growths = {"growth": memory.growth, "loop_growth": memory.loop_growth}
+    return {
+        "workers": memory.workers,
+        **{name: getattr(memory, name).m_as("B") for name in ("each", "copied", "shared")},
+        **{name: one.batch if one is not None else None for name, one in growths.items()},
+        "full": memory.growth.full if memory.growth is not None else None,
     }

@@ -8,11 +8,11 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-from ..measure.verdict import BLOCKS, CONFIDENCE, MIN_BATCHES, RESAMPLES
+from ..measure.contents import Items
+from ..measure.verdict import CONFIDENCE, MIN_BATCHES, blocks_of, shares_of
 from ..model.levers import LEVERS, Advice
 from ..tables import TableRepr, percent
 from ..units import Q_, Quantity, format_quantity
@@ -35,15 +35,6 @@ LEVER_OF = {
     COPY: "pinned memory and copies beside the computation",
 }
 WAITING = "more requests at once"
-
-
-class Items(NamedTuple):
-    """The items of a batch, as the dataset gives them: how many, how, and of what they are views."""
-
-    number: int
-    together: bool  # `__getitems__` gives all of them at once
-    bytes: int  # of one of them
-    spread: float  # bytes of what it is a view of, over its own
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -199,14 +190,14 @@ class StageSamples:
         items, collate, packing, unpacking = (np.array(times[:timed]) for times in self.batches)
         unpacking = unpacking + release
         each = max(workers, 1)
-        blocks = {DATASET: _blocks(items / each), COLLATE: _blocks(collate / each)}
+        blocks = {DATASET: blocks_of(items / each), COLLATE: blocks_of(collate / each)}
         if workers:
-            blocks[HANDOVER] = _blocks(packing / each + unpacking)
+            blocks[HANDOVER] = blocks_of(packing / each + unpacking)
         if timed and self.copies:
-            blocks[COPY] = _blocks(np.array(self.copies))
+            blocks[COPY] = blocks_of(np.array(self.copies))
         if not timed:
             blocks = {}
-        shares, intervals, lead = _shares(blocks)
+        shares, intervals, lead = shares_of(blocks)
         return StageCosts(
             costs={stage: Q_(1e3 * float(np.mean(each)), "ms") for stage, each in blocks.items()},
             shares=shares,
@@ -220,34 +211,3 @@ class StageSamples:
             call="__iter__" if stream else "__getitem__",
             reason=reason if not timed else "",
         )
-
-
-def _blocks(seconds: np.ndarray) -> np.ndarray:
-    """Return means of neighbors, which resemble each other: at most so many blocks of the same size."""
-    count = min(len(seconds), BLOCKS)
-    if not count:
-        return seconds
-    size = len(seconds) // count
-    means: np.ndarray = seconds[: count * size].reshape(count, size).mean(axis=1)
-    return means
-
-
-def _shares(
-    blocks: Mapping[str, np.ndarray],
-) -> tuple[dict[str, float], dict[str, tuple[float, float]], float]:
-    """Return the share of each stage, its interval, and how often the largest is the largest of a draw."""
-    if not blocks:
-        return {}, {}, 0.0
-    rng, sizes = np.random.default_rng(0), dict.fromkeys(map(len, blocks.values()))
-    # Stages of the same batches are drawn together: one batch may be larger than another in all of them.
-    draws = {count: rng.integers(count, size=(RESAMPLES, count)) for count in sizes}
-    samples = np.array([each[draws[len(each)]].mean(axis=1) for each in blocks.values()])
-    samples = samples / np.maximum(samples.sum(axis=0), 1e-12)
-    means = np.array([each.mean() for each in blocks.values()])
-    shares = means / max(float(means.sum()), 1e-12)
-    ends = np.quantile(samples, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], axis=1)
-    return (
-        dict(zip(blocks, shares.tolist(), strict=True)),
-        dict(zip(blocks, map(tuple, ends.T.tolist()), strict=True)),
-        float(np.mean(samples.argmax(axis=0) == shares.argmax())),
-    )

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..simulate.lateness import Lateness
 from ..units import Q_, Quantity
 from .finding import JobFinding
-from .lateness import Lateness
 from .stages import COLLATE, DATASET
 
 # What a measured time may be off, as a share of it.

@@ -62,6 +62,19 @@ def prefetch_of(source: object) -> int | None:
     return ahead if isinstance(ahead, int) else None
 
 
+def persists(source: object) -> bool:
+    """True where the workers of an iterator stay for the next pass."""
+    return bool(getattr(source, "_persistent_workers", False))
+
+
+def length_of(source: object) -> int | None:
+    """Return how many batches a pass has; None where nothing tells."""
+    try:
+        return len(source._index_sampler)  # type: ignore[attr-defined]  # asked for here
+    except Exception:  # of a sampler's own class, which may have no length
+        return None
+
+
 def ready_batches(source: object) -> int | None:
     """Count the batches that wait for the loop; None where no queue tells."""
     queue = getattr(source, "_data_queue", None)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..host import usable_cores
+from ..host import free_memory, usable_cores
 from ..jobs.doctor import INTERRUPTED, TERMINATED, Terminated, terminable
 from ..jobs.finding import JobFinding
 from ..jobs.ranks import merge, read
@@ -160,12 +160,11 @@ def try_settings(
 
 def _room_for(finding: JobFinding | None) -> int:
     """Return for how many workers there is memory."""
-    import psutil  # loaded here: it needs processes, which a browser's Python lacks
-
-    if finding is None or finding.worker_memory is None or not finding.workers:
+    free = free_memory()
+    if finding is None or finding.memory is None or not finding.workers or free is None:
         return MOST
-    each = finding.worker_memory.m_as("B") / finding.workers
-    return min(MOST, finding.workers + int(MEMORY * psutil.virtual_memory().available / max(each, 1.0)))
+    each = (finding.memory.each + finding.memory.shared).m_as("B")  # it may copy what it shares
+    return min(MOST, finding.workers + int(MEMORY * free / max(each, 1.0)))
 
 
 def _told(place: str, ascent: Ascent, last: Turns, *, allow_order: bool) -> dict[str, Any]:

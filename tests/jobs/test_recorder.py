@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from starvelab.jobs import recorder, watch
-from starvelab.jobs.recorder import Recorder, contents_of
+from starvelab.jobs.recorder import Recorder
+from starvelab.measure import contents
+from starvelab.measure.contents import BatchContents, contents_of
 from starvelab.units import Q_
 from tests.jobs.loops import Loader, train
 
@@ -62,25 +64,25 @@ IMAGES, LABELS = np.zeros((4, 25), np.float32), np.zeros(4, np.int64)
         (["a", "b"], (2, None, None, "2 objects")),
         (None, None),
         (Broken(), None),
-        ([0] * (recorder.MAX_OBJECTS + 1), None),
+        ([0] * (contents.MAX_OBJECTS + 1), None),
         (np.zeros(500_000, np.float32), (1, 2.0, "float32", "1 object, 2 MB, float32")),
     ],
 )
 def test_what_a_batch_holds(batch, found):
-    contents = contents_of(batch)
+    held = contents_of(batch)
     if found is None:
-        assert contents is None
+        assert held is None
         return
     objects, size, dtype, text = found
-    assert (contents.objects, contents.dtype) == (objects, dtype)
-    assert contents.size is None if size is None else contents.size.m_as("MB") == pytest.approx(size)
-    assert text in (None, str(contents))
+    assert (held.objects, held.dtype) == (objects, dtype)
+    assert held.size is None if size is None else held.size.m_as("MB") == pytest.approx(size)
+    assert text in (None, str(held))
 
 
 def test_tensors_are_counted_like_arrays():
     torch = pytest.importorskip("torch")
-    contents = contents_of([torch.zeros(8, dtype=torch.bfloat16), torch.zeros(2)])
-    assert (contents.objects, contents.size.m_as("B"), contents.dtype) == (2, pytest.approx(24), "bfloat16")
+    held = contents_of([torch.zeros(8, dtype=torch.bfloat16), torch.zeros(2)])
+    assert (held.objects, held.size.m_as("B"), held.dtype) == (2, pytest.approx(24), "bfloat16")
 
 
 def test_a_look_each_half_second_sees_the_batch_and_the_workers(clock):
@@ -101,8 +103,9 @@ def test_a_look_each_half_second_sees_the_batch_and_the_workers(clock):
     train(clock, watched, 0.1)
     result = watched.result
     assert result.contents.size.m_as("B") == 3  # of the last look, and not of the last batch
-    assert result.worker_memory > Q_("5 MB")
-    assert ["memory of all workers, at most", result.worker_memory] in result.rows
+    if os.path.exists("/proc/self/smaps_rollup"):
+        assert result.memory.each > Q_("5 MB")
+        assert ["a worker's own memory, at most", result.memory] in result.rows
     assert ["a batch", result.contents] in result.rows
     assert (result.prepare_queued is not None) == os.path.exists("/proc/self/schedstat")
 
@@ -149,11 +152,11 @@ def test_the_release_of_the_last_batch_is_no_training_step(clock):
 
 def test_what_needs_no_look_is_not_held(clock):
     times = Recorder(workers=2)
-    times.contents = recorder.BatchContents(1, Q_("10 KB"), "float32")
+    times.contents = BatchContents(1, Q_("10 KB"), "float32")
     assert not times.holds(object())
-    times.contents = recorder.BatchContents(1, Q_("60 MB"), "float32")
+    times.contents = BatchContents(1, Q_("60 MB"), "float32")
     assert not times.holds(None)
-    times.contents = recorder.BatchContents(1, Q_("1e9 GB"), "float32")  # finds no room
+    times.contents = BatchContents(1, Q_("1e9 GB"), "float32")  # finds no room
     assert not times.holds(object())
 
 

@@ -11,10 +11,9 @@ import pytest
 from starvelab.jobs import BatchContents, remedies, watch
 from starvelab.jobs.finding import MANY_OBJECTS
 from starvelab.jobs.loop_work import LoopWork
-from starvelab.jobs.probe import items_of
 from starvelab.jobs.remedies import remedies_of
 from starvelab.jobs.report import json_report, text_report
-from starvelab.jobs.stages import Items
+from starvelab.measure.contents import Items, items_of
 from starvelab.units import Q_
 from tests.jobs.loops import Loader, train
 from tests.jobs.test_advice import found

@@ -22,17 +22,13 @@ def source(*numbers):
 
 
 def test_each_look_counts_since_the_one_before(monkeypatch):
-    spent, memory = iter([10.0, 10.75, 11.5]), iter([3_000_000, 5_000_000, 4_000_000])
-    queued = iter([1.0, 1.0, 1.5])
-    monkeypatch.setattr(usage, "_waited_for_a_core", lambda numbers: next(queued))
+    spent, queued = iter([10.0, 10.75, 11.5]), iter([1.0, 1.0, 1.5])
+    monkeypatch.setattr(usage, "queued_seconds", lambda *numbers: next(queued))
     clocks = types.SimpleNamespace(
         perf_counter=iter([100.0, 101.0, 102.0]).__next__, process_time=iter([5.0, 5.25, 5.5]).__next__
     )
     monkeypatch.setattr(usage, "time", clocks)
-    worker = types.SimpleNamespace(
-        cpu_times=lambda: types.SimpleNamespace(user=next(spent), system=0.0),
-        memory_info=lambda: types.SimpleNamespace(rss=next(memory)),
-    )
+    worker = types.SimpleNamespace(cpu_times=lambda: types.SimpleNamespace(user=next(spent), system=0.0))
     monkeypatch.setattr("psutil.Process", lambda number: worker)
     found, workers = ProcessUse(), source(1)
     found.poll(workers)
@@ -42,7 +38,6 @@ def test_each_look_counts_since_the_one_before(monkeypatch):
     found.poll(workers)
     # Waiting for a core counts as work, and apart.
     assert (found.share, found.loop_share, found.queued_share) == (1.0, 0.25, 0.25)
-    assert found.memory == 5_000_000
 
 
 def test_what_a_loop_without_workers_prepares_is_not_its_own_work(monkeypatch):
@@ -98,7 +93,7 @@ def test_workers_that_are_new_or_have_ended_and_loaders_without_any():
     for one in (source(2**22 + 1), source(), object()):
         found.poll(one)
     assert found.share is None
-    assert usage._waited_for_a_core((2**22 + 1,)) is None
+    assert usage.queued_seconds(2**22 + 1) is None
 
 
 class SimulatedCuda:

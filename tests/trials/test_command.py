@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 
@@ -15,9 +16,11 @@ pytest.importorskip("torch")
 
 from starvelab.errors import InputError
 from starvelab.jobs import doctor
+from starvelab.jobs.memory import MemoryUse
 from starvelab.trials import command
 from starvelab.trials.ascent import Turns
 from starvelab.trials.command import Runs
+from starvelab.units import Q_
 from tests.jobs.test_advice import found
 
 SCRIPT = """
@@ -224,3 +227,21 @@ def test_what_trials_need_of_the_machine(monkeypatch, capsys, script, tmp_path):
     monkeypatch.delattr(command.os, "killpg")
     assert run_doctor(["--try", "train.py"]) == 2
     assert "doctor --try needs Linux, macOS or WSL, got Windows." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("each", "shared", "free", "room"),
+    [
+        ("2 GB", "0 B", 10e9, 5),
+        ("1 GB", "1 GB", 10e9, 5),
+        ("1 MB", "0 B", 10e9, command.MOST),
+        ("2 GB", "0 B", None, command.MOST),
+    ],
+    ids=["its own", "it may copy what it shares", "little", "nobody tells"],
+)
+def test_no_more_workers_are_tried_than_find_room(monkeypatch, each, shared, free, room):
+    monkeypatch.setattr(command, "free_memory", lambda: free)
+    memory = MemoryUse(2, Q_(each), Q_("0 B"), Q_(shared))
+    finding = replace(found(workers=2, wait=0.03, step=0.01), memory=memory)
+    assert command._room_for(finding) == room
+    assert command._room_for(None) == command.MOST

@@ -1,0 +1,152 @@
+"""Memory of a training job: what its workers have, copy and leak, and when that fills the machine."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..host import free_memory, has_processes
+from ..measure.memory import Growth, Looks
+from ..units import Quantity, data_size, format_quantity
+from .torch_internals import length_of, persists, prefetch_of, worker_numbers
+
+PAUSE = 100  # times as long as the last look took, until the next one
+LARGE_COPY = 50e6  # bytes that each worker copied, before it is worth a line
+LARGE_PART = 0.25  # of the memory that is free, that all workers have
+LONG = 30 * 86400.0  # seconds
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """Memory of the processes of a job.
+
+    Attributes
+    ----------
+    workers : int
+    each : quantity [data]
+        The most that a worker had for itself, on average of all.
+    copied, shared : quantity [data]
+        What each copied of what it shares with the training process, and what it may still copy.
+    growth, loop_growth : Growth or None
+        Of all workers, and of the training process; None where there is none, or too few looks tell.
+    batch_size : int or None
+    large : bool
+        Whether the workers have much of the memory that is free.
+    """
+
+    workers: int
+    each: Quantity
+    copied: Quantity
+    shared: Quantity
+    growth: Growth | None = None
+    loop_growth: Growth | None = None
+    batch_size: int | None = None
+    large: bool = False
+
+    def __str__(self) -> str:
+        return f"{_short(self.each)} each, {self._workers}"
+
+    @property
+    def _workers(self) -> str:
+        return "1 worker" if self.workers == 1 else f"{self.workers} workers"
+
+    @property
+    def summary(self) -> str:
+        """Say what is worth a line; empty if nothing is."""
+        parts = []
+        if self.growth is not None:
+            parts.append(self._says(self.growth, f"The {self._workers}, with {_short(self.each)} each,"))
+        elif self.large:
+            parts.append(f"The {self._workers} have {_short(self.each)} each.")
+        if self.copied.m_as("B") >= LARGE_COPY:
+            parts.append(
+                f"Each worker copied {_short(self.copied)} of the objects of the training process, and may "
+                f"copy {_short(self.shared)} more: one array is not copied, a list of many objects is."
+            )
+        if self.loop_growth is not None:
+            beside = "" if self.workers else ", which prepares the batches,"
+            parts.append(self._says(self.loop_growth, f"The training process{beside}"))
+        return " ".join(parts)
+
+    def _says(self, growth: Growth, who: str) -> str:
+        each = _short(data_size(growth.batch[1] / (self.batch_size or 1)))
+        if growth.full is None:
+            full = "they end with the pass before that fills the memory"
+        elif growth.full[0] > LONG:
+            full = "that takes months to fill the memory"
+        else:
+            worst, best = map(_duration, growth.full)
+            span = worst if worst == best else f"{worst} to {best}"
+            full = f"memory is full in {span} if that goes on"
+        return (
+            f"{who} gained {each} for each {'item' if self.batch_size else 'batch'}, which is neither the "
+            f"copy of a list nor the queue: {full}. That rests on {growth.looks} looks in "
+            f"{_duration(growth.seconds)}; a cache or a buffer that is not full yet looks the same."
+        )
+
+
+class MemoryMeter:
+    """Looks at the workers and at the process of a training loop, in a hundredth of the time."""
+
+    def __init__(self) -> None:
+        self.loop, self.workers, self.longest = Looks((os.getpid(),)), Looks(()), Looks(())
+        self.numbers: tuple[int, ...] = ()  # of the workers
+        self.ahead = 0  # batches of a full queue
+        self.free: int | None = None
+        self.next = 0.0
+
+    def poll(self, source: object, batches: int) -> None:
+        """Look at them if it is time, after so many batches, the last of which this iterator gave."""
+        if not has_processes():
+            return
+        begun, numbers = time.monotonic(), worker_numbers(source)
+        new = bool(numbers) and numbers != self.numbers
+        if new:
+            self.numbers = numbers
+            self.longest = self._longest
+            length = None if persists(source) else length_of(source)
+            self.workers = Looks(numbers, None if length is None else batches + length)
+            self.ahead = (prefetch_of(source) or 0) * len(numbers)
+        closely = new or begun >= self.next
+        for looks in (self.workers, self.loop):
+            looks.add(batches, closely=closely)
+        if closely:
+            self.free = free_memory()
+            self.next = begun + PAUSE * (time.monotonic() - begun)
+
+    @property
+    def _longest(self) -> Looks:
+        return max(self.longest, self.workers, key=lambda looks: looks.length)
+
+    def use(self, batch_size: int | None) -> MemoryUse | None:
+        """Return what was found; None where the system tells nothing."""
+        if not self.loop.rows:
+            return None
+        looks = self._longest
+        rows = np.array([row[1:] for row in looks.rows] or [(0, 0, 0)], dtype=float)
+        count = max(len(looks.processes), 1)
+        own, shared = rows[:, 1] / count, (rows[:, 2] - rows[:, 1]) / count
+        return MemoryUse(
+            len(looks.processes),
+            data_size(own.max()),
+            data_size(max(0.0, shared[0] - shared[-1])),
+            data_size(max(0.0, shared[-1])),
+            looks.growth(int(rows[0, 0]) + self.ahead, self.free),
+            self.loop.growth(0, self.free),
+            batch_size,
+            self.free is not None and own.max() * count > LARGE_PART * self.free,
+        )
+
+
+def _short(size: Quantity) -> str:
+    return format_quantity(size, 2)
+
+
+def _duration(seconds: float) -> str:
+    for size, name in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {name}"
+    return f"{seconds:.0f} s"
