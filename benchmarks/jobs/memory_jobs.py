@@ -154,8 +154,8 @@ class Mapped(Items):
 
     def __init__(self):
         self.file = tempfile.NamedTemporaryFile(suffix=".dat")  # noqa: SIM115  # for as long as the job runs
-        self.file.truncate(400_000_000)
-        super().__init__(400_000_000 // 16_384)
+        self.file.truncate(24_414 * 16_384)  # whole rows of 16 KB
+        super().__init__(24_414)
 
     def __getitem__(self, index):
         rows = np.memmap(self.file.name, np.float32, "r").reshape(-1, 4096)
