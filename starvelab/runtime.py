@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from .errors import InputError
 
@@ -96,6 +96,11 @@ def note(name: str, value: object) -> None:
     sys.audit("starvelab_grader.note", name, value)
 
 
+def shell() -> Any:  # Any: IPython brings no types
+    """Return IPython's shell, or None where no IPython runs."""
+    return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+
+
 def run_apart(text: str, names: Mapping[str, object]) -> None:
     """Run a program that was submitted as a text; while grading, where it can reach nothing of this process.
 
@@ -110,8 +115,7 @@ def run_apart(text: str, names: Mapping[str, object]) -> None:
     >>> seen
     [0, 1, 2]
     """
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    elsewhere = getattr(shell, "run_apart", None)
+    elsewhere = getattr(shell(), "run_apart", None)
     if elsewhere is not None:
         elsewhere(text, dict(names))
     else:

@@ -8,6 +8,8 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
+from ..runtime import shell
+
 INTERVAL = 60.0  # seconds between two lines
 
 
@@ -35,6 +37,6 @@ class LogLines:
 
 def progress_of(total: int | None) -> Any:  # Any: tqdm brings no types
     """Return a bar where one can be seen, and lines for a log file elsewhere."""
-    if sys.stderr.isatty() or "ipykernel" in sys.modules:
+    if sys.stderr.isatty() or shell() is not None:
         return tqdm(total=total, desc="watch", unit="batch")
     return LogLines(total)

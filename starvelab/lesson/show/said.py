@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from html import escape
 from textwrap import fill
 
+from ... import runtime
 from ...errors import InputError
 from ...tables import cell, to_html, to_text
 from ..notices import notice
@@ -80,7 +80,7 @@ def say(text: object) -> None:
 
 def _show(text: str, html: str) -> None:
     """Show HTML to a front end, and its text where IPython does not run."""
-    if getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)() is None:
+    if runtime.shell() is None:
         print(text)
     else:
         from IPython.display import display
