@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import time
 
@@ -73,7 +74,9 @@ def test_workers_that_keep_something_of_each_item_are_told_from_others(monkeypat
             return 2000
 
         def __getitem__(self, index):
-            self.kept.append(b"x" * 100_000 if leaks else index)
+            if leaks:  # from the system itself: an allocator may have as much at hand
+                self.kept.append(mmap.mmap(-1, 100_000, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+                self.kept[-1].write(b"x" * 100_000)
             return index
 
     watched = watch(torch.utils.data.DataLoader(Items(), 4, num_workers=1), progress=False)
