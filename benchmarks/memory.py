@@ -19,12 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from .jobs.memory_jobs import HONEST, LEAKS
-from .report import REPOSITORY, machine, number, options
+from .report import REPOSITORY, Record, days, line, listed, machine, number, options
 
 SCRIPT = Path(__file__).with_name("jobs") / "memory_jobs.py"
 RESULTS = Path(__file__).with_name("jobs") / "memory.json"
 PAGE = REPOSITORY / "docs" / "your-own-job.md"
-BEGIN, END = "<!-- memory of jobs -->\n", "<!-- end of memory of jobs -->\n"
 IN_THE_LOOP = {"without workers", "losses with their graphs", "outputs that are kept"}
 HEADS = ["job", "what is so", "what doctor says", "bytes a batch", "right"]
 
@@ -65,35 +64,29 @@ def table(results: dict[str, Any]) -> str:
     """The table, and what it comes to."""
     seen = {job: results[job] for job in (*LEAKS, *HONEST) if job in results}
     right = sum(said(one["memory"]) == truth(job) for job, one in seen.items())
-    dates = sorted({one["date"] for one in seen.values()})
-    rows = [row(job, one["memory"]) for job, one in seen.items()]
-    lines = ["| " + " | ".join(cells) + " |" for cells in (HEADS, ["---"] * len(HEADS), *rows)]
-    when = " to ".join(dict.fromkeys((dates[0], dates[-1])))
-    return f"{right} of {len(seen)} jobs are right ({when}).\n\n" + "\n".join(lines) + "\n"
+    rows = (row(job, one["memory"]) for job, one in seen.items())
+    return f"{right} of {len(seen)} jobs are right ({days(seen.values())}).\n\n{listed(HEADS, rows)}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = options(
         __doc__ or "", seconds=(16.0, 1.0), jobs=([*LEAKS, *HONEST], ["nothing kept"]), saved=(True, False)
     )
-    parser.add_argument("--jobs", nargs="+", choices=[*LEAKS, *HONEST], metavar="JOB")
-    parser.add_argument("--again", action="store_true", help="also those that are known")
-    parser.add_argument("--write", action="store_true", help="write the table, and run nothing")
+    record = Record(RESULTS, PAGE, "memory of jobs")
+    record.options(parser, (*LEAKS, *HONEST))
     asked = parser.parse_args(arguments)
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     if asked.write:
-        head, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-        PAGE.write_text(f"{head}{BEGIN}\n{table(results)}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+        record.write(table(record.known))
         return
     print(machine())
     for job in asked.jobs:
-        if job in results and not asked.again and asked.saved:
+        if job in record.known and asked.saved and not asked.again:
             continue
         memory = under_doctor(job, asked.seconds)
-        print("| " + " | ".join(row(job, memory)) + " |", flush=True)
+        print(line(row(job, memory)), flush=True)
         if asked.saved:
-            results[job] = {"memory": memory, "date": f"{datetime.now(UTC):%Y-%m-%d}"}
-            RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+            record.known[job] = {"memory": memory, "date": f"{datetime.now(UTC):%Y-%m-%d}"}
+            record.keep()
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from starvelab.jobs.doctor import Doctor, run_script
 from starvelab.jobs.recorder import Recorder
 from starvelab.lesson.recorded_job import RECORD, SCRIPT
 
-from .report import machine, options
+from .report import line, machine, options
 
 JOBS = Path(__file__).with_name("jobs")
 JOB_NAMES = ("photos", "text", "arrays")
@@ -147,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory(prefix="starvelab-own-jobs-") as folder:
         for fault in FAULTS:
             if fault.job in asked.jobs and (not asked.faults or fault.name in asked.faults):
-                print("| " + " | ".join(try_out(fault, asked.environment, Path(folder))) + " |", flush=True)
+                print(line(try_out(fault, asked.environment, Path(folder))), flush=True)
 
 
 if __name__ == "__main__":

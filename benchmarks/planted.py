@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from .report import REPOSITORY, Record, listed, machine, options
+from .report import REPOSITORY, Record, days, line, listed, machine, options
 
 SCRIPT = Path(__file__).with_name("jobs") / "planted.py"
 RESULTS = SCRIPT.with_suffix(".json")
@@ -168,7 +168,6 @@ def table(results: dict[str, Any], kind: str) -> str:
     if not seen:
         return ""
     right = {job: judge(job, one, one["measured"]) for job, one in seen.items()}
-    dates = sorted({one["date"] for one in seen.values()})
     count = {
         name: sum(one[name] is True for one in right.values()) for name in ("cause", "first", "gain", "wrong")
     }
@@ -176,7 +175,7 @@ def table(results: dict[str, Any], kind: str) -> str:
     numbers = sum(one["wrong"] is not None for one in right.values())
     where = "A quiet machine" if kind == "quiet" else "A busy machine, with two loops that compute beside"
     summary = (
-        f"{where}, {' to '.join(dict.fromkeys((dates[0], dates[-1])))}: of {len(seen)} jobs the cause is "
+        f"{where}, {days(seen.values())}: of {len(seen)} jobs the cause is "
         f"right in {count['cause']}, and the first remedy in {count['first']}. Of {numbers} numbers that "
         f"were held against a run, {numbers - gains} say at most; of the {gains} others {count['gain']} are "
         f"within 15 %. Confident and wrong: {count['wrong']}."
@@ -205,7 +204,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             first = next(iter(said["remedies"]), None)
             measured = first and by_turns(job, first, asked.seconds, asked.turns)
             seen = said | {"first": first, "measured": measured, "date": f"{datetime.now(UTC):%Y-%m-%d}"}
-            print(f"| {' | '.join(row(job, seen))} |", flush=True)
+            print(line(row(job, seen)), flush=True)
             if asked.turns > 1:
                 known[job] = seen
                 record.keep()

@@ -122,6 +122,17 @@ class Record:
         self.page.write_text(f"{head}{begin}\n{text}\n{self.end}{tail}", encoding="utf-8")
 
 
+def line(cells: Iterable[str]) -> str:
+    """A line of a table of Markdown."""
+    return f"| {' | '.join(cells)} |"
+
+
 def listed(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table of Markdown."""
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in (heads, ["---"] * len(heads), *rows))
+    return "".join(f"{line(cells)}\n" for cells in (heads, ["---"] * len(heads), *rows))
+
+
+def days(seen: Iterable[dict[str, Any]]) -> str:
+    """The days of what was measured, from the first to the last."""
+    dates = sorted(one["date"] for one in seen)
+    return " to ".join(dict.fromkeys((dates[0], dates[-1])))

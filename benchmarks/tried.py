@@ -21,7 +21,7 @@ from starvelab.trials.command import try_settings
 from .jobs.planted import JOBS as PLANTED
 from .jobs.planted import Job
 from .planted import PAGE, SCRIPT
-from .report import Record, listed, machine, options
+from .report import Record, days, line, listed, machine, options
 
 RESULTS = SCRIPT.with_name("tried.json")
 JOBS = (
@@ -99,10 +99,8 @@ def table(results: dict[str, Any]) -> str:
     """The table, and what it comes to."""
     seen = {job: results[job] for job in JOBS if job in results}
     enough = sum(one["gains"][0] >= ENOUGH * one["gains"][1] for one in seen.values())
-    dates = sorted({one["date"] for one in seen.values()})
-    days = " to ".join(dict.fromkeys((dates[0], dates[-1])))
     return (
-        f"{len(seen)} jobs, {days}: at least 90 % of the best of the sweep in {enough}.\n\n"
+        f"{len(seen)} jobs, {days(seen.values())}: at least 90 % of the best of the sweep in {enough}.\n\n"
         f"{listed(HEADS, map(row, seen, seen.values()))}"
     )
 
@@ -123,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if job in record.known and asked.trials and not asked.again:
             continue
         seen = held(job, asked.seconds, asked.turns, asked.workers, trials=asked.trials)
-        print(f"| {' | '.join(row(job, seen))} |", flush=True)
+        print(line(row(job, seen)), flush=True)
         if asked.trials:
             record.known[job] = seen
             record.keep()

@@ -52,7 +52,11 @@ class Requests:
 
     def open(self) -> list[Request]:
         """Return those that nobody has answered."""
-        return [one for one in self.all() if not (self.folder / ANSWERED / one.key).exists()]
+        return [one for one in self.all() if self.is_open(one)]
+
+    def is_open(self, request: Request) -> bool:
+        """True if nobody has answered a request."""
+        return not (self.folder / ANSWERED / request.key).exists()
 
     def _in(self, text: str) -> Iterator[Request]:
         before, *parts = _REQUEST.split(text)

@@ -182,9 +182,9 @@ class Marking:
     def _line(self, essay: Essay) -> str:
         return subject(self.assignment, essay.notebook, essay.title, "")
 
-    def _requested(self, essay: Essay) -> dict[str, Request]:
-        """Return the open requests about an exercise, by student."""
-        return {one.student: one for one in self.requests.open() if one.line == self._line(essay)}
+    def _about(self, essay: Essay) -> list[Request]:
+        """Return the requests about an exercise, the latest last."""
+        return [one for one in self.requests.all() if one.line == self._line(essay)]
 
     def answers(self, essay: Essay) -> list[Answer]:
         """Return the answers in this person's share, in the order of `all_answers`."""
@@ -214,8 +214,10 @@ class Marking:
             place = [self.assignment, essay.notebook, essay.cell, row[0]]
             return hashlib.sha256(json.dumps(place).encode()).digest()
 
-        requested = {student: one.reason for student, one in self._requested(essay).items()}
-        answers, asked = [], {one.student for one in self.requests.all() if one.line == self._line(essay)}
+        requests = self._about(essay)
+        asked = {one.student for one in requests}
+        requested = {one.student: one.reason for one in requests if self.requests.is_open(one)}
+        answers = []
         for number, row in enumerate(sorted(rows, key=random_key), start=1):
             student, _, points, by_test, waits, comment = row
             # Of what a test grades a person reads what somebody asked for.
@@ -280,8 +282,10 @@ class Marking:
 
         new_version = retry(write, timeout)
         # Points that are given, be it the same, are the answer; a comment may still be written on.
-        if points is not None and (request := self._requested(essay).get(student)):
-            self.requests.answer(request)
+        if points is not None:
+            asked = (one for one in reversed(self._about(essay)) if one.student == student)
+            if request := next(filter(self.requests.is_open, asked), None):
+                self.requests.answer(request)
         return new_version
 
     def change_rubric(self, essay: Essay, old: str, new: str) -> int:
