@@ -19,6 +19,7 @@ from .gpu_use import GpuUse, TraceSteps
 from .loop_work import LoopWork
 from .memory import MemoryUse
 from .stages import HANDOVER, StageCosts
+from .timeline import SINGLE
 
 # The machine is busy where others use this share of the cores, and those who prepare wait this share of their
 # time for a core.
@@ -174,6 +175,11 @@ class JobFinding(TableRepr):
         return UNKNOWN if self.asynchronous and found != NOT_BOUND else found
 
     @property
+    def _without_loader(self) -> bool:
+        """True for a trace in which nothing waits for a DataLoader."""
+        return not self.batches and self.source == "trace"
+
+    @property
     def packing(self) -> float:
         """Share of the time in which a generator between loader and training computes."""
         return sum(line.share for line in self.loop_work if line.certain)
@@ -217,6 +223,8 @@ class JobFinding(TableRepr):
         who = (
             f"Rank {self.rank} of {len(self.ranks)} waits most. " if self.ranks and not self.together else ""
         )
+        if self._without_loader:
+            return ""
         low, high = self.stall_interval or self.interval
         spread = f"(95 % interval {percent(low)} to {percent(high)})"
         if self.elsewhere:
@@ -240,7 +248,7 @@ class JobFinding(TableRepr):
         of_gpu = f"the GPU is {self.gpu.verdict}" if self.gpu is not None else ""
         if self.verdict != UNKNOWN:
             return f"This job is {self.verdict}{f': {of_gpu}' if of_gpu else ''}."
-        if not self.batches and self.source == "trace":
+        if self._without_loader:
             idle = f", and the GPU is {percent(self.gpu.idle, 0)} idle" if self.gpu is not None else ""
             why = f"the trace holds no wait for a DataLoader{idle}"
         elif self.counted < self.min_batches:
@@ -255,16 +263,31 @@ class JobFinding(TableRepr):
 
     @property
     def next_step(self) -> str:
-        """Say what to do, in one sentence."""
-        if self.verdict == NOT_BOUND and self.gpu is not None and self.gpu.next_step:
-            return self.gpu.next_step
+        """Say what to do about the input, and before that about what costs the GPU more, if a trace tells."""
+        larger = self.gpu.next_step if self.gpu is not None else ""
+        if not larger or (self.verdict == UNKNOWN and self.batches):
+            return self._of_input
+        if self.verdict == NOT_BOUND:
+            return larger
+        cause = self.gpu.cause.capitalize() if self.gpu is not None and self.batches else ""
+        beside = f"{cause} cost the GPU more than waiting for data does. " if cause else ""
+        return f"{beside}{larger} {self._of_input}"
+
+    @property
+    def _of_input(self) -> str:
         if self.verdict == NOT_BOUND:
             return "A faster input pipeline would change little, so look at the training step itself."
         if self.elsewhere:
             return "Put watch(...) around what the training loop itself goes over."
+        if self._without_loader:
+            return (
+                "Profile a loop over a DataLoader of PyTorch, or put watch(...) around what yours goes over."
+            )
         if self.verdict == UNKNOWN:
             more = "Record more steps" if self.source == "trace" else "Watch more batches"
             return f"{more} of a longer run."
+        if self.workers == 0 and self.source == "trace":
+            return f"The iterator is a {SINGLE}, which has no workers: give the DataLoader num_workers."
         if self.workers == 0:
             return "Without workers the loop prepares each batch itself: advise says what num_workers brings."
         if self.stages is not None and self.stages.certain and self.stages.largest == HANDOVER:
@@ -288,10 +311,11 @@ class JobFinding(TableRepr):
     @property
     def rows(self) -> list[list[object]]:
         """One row for each value that is known."""
+        gpu = self.gpu.rows if self.gpu is not None else []
         table: list[list[object]] = [
             ["loop waits for data", percent(self.host_wait)],
             ["GPU waits for data", None if self.stall is None else percent(self.stall)],
-            *self._gpu_rows,
+            *gpu,
             ["wait for a batch, 50 %", self.wait_p50],
             ["wait for a batch, 95 %", self.wait_p95],
             ["wait for a batch, 99 %", self.wait_p99],
@@ -304,6 +328,8 @@ class JobFinding(TableRepr):
             ["a batch", self.contents],
             ["a worker's own memory, at most", self.memory if self.memory and self.memory.workers else None],
         ]
+        if self._without_loader:
+            table = gpu
         if len(self.pass_waits) > 1:
             table.append(["loop waits in the first pass", percent(self.pass_waits[0])])
             table.append(["loop waits in the last pass", percent(self.pass_waits[-1])])
@@ -314,21 +340,9 @@ class JobFinding(TableRepr):
             table.append(["long steps left out", self.interruptions])
             table.append(["long steps left out, together", self.interrupted])
         for rank, found in self.ranks.items():
-            table.append([f"rank {rank}", f"loop waits {percent(found.host_wait)}: {found.verdict}"])
+            waits = "no DataLoader" if found._without_loader else f"loop waits {percent(found.host_wait)}"
+            table.append([f"rank {rank}", f"{waits}: {found.verdict}"])
         return [row for row in table if row[1] is not None]
-
-    @property
-    def _gpu_rows(self) -> list[list[object]]:
-        if self.gpu is None:
-            return []
-        return [
-            ["GPU busy", percent(self.gpu.busy)],
-            ["GPU idle, nothing launched", percent(self.gpu.idle_before_launch)],
-            ["GPU idle for another reason", percent(self.gpu.idle_otherwise)],
-            ["GPU only copies", percent(self.gpu.copying)],
-            ["GPU only copies, pageable memory", percent(self.gpu.copying_pageable)],
-            ["copies from or to pageable memory", self.gpu.pageable_copies],
-        ]
 
     @property
     def note(self) -> str:

@@ -91,6 +91,18 @@ class GpuUse:
             )
         return ""
 
+    @property
+    def rows(self) -> list[list[object]]:
+        """One row for each share, for the table of a finding."""
+        return [
+            ["GPU busy", percent(self.busy)],
+            ["GPU idle, nothing launched", percent(self.idle_before_launch)],
+            ["GPU idle for another reason", percent(self.idle_otherwise)],
+            ["GPU only copies", percent(self.copying)],
+            ["GPU only copies, pageable memory", percent(self.copying_pageable)],
+            ["copies from or to pageable memory", self.pageable_copies],
+        ]
+
 
 @dataclass(frozen=True, eq=False)
 class TraceSteps:

@@ -97,7 +97,7 @@ class _Kineto:
         thread = self._process(event).thread(event.get("tid"))
         name = str(event.get("name", ""))
         if name.startswith(WAIT):
-            thread.waits.append((start, end))
+            thread.add_wait(name, start, end)
         elif step := STEP.match(name):
             thread.steps.append((int(step[1]), start, end))
         elif category in OPERATIONS:

@@ -13,6 +13,7 @@ import numpy as np
 
 # Kinds of work of a GPU; PAGEABLE is a copy from or to memory that is not pinned.
 KERNEL, COPY, PAGEABLE = range(3)
+SINGLE = "_SingleProcessDataLoaderIter"  # the iterator of a DataLoader without workers
 
 
 def union(starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
@@ -58,6 +59,12 @@ class HostThread:
     # Number, start and end of each mark.
     steps: list[tuple[float, float, float]] = field(default_factory=list)
     operations: array[float] = field(default_factory=lambda: array("d"))  # when each of them starts
+    alone: int = 0  # waits for an iterator without workers
+
+    def add_wait(self, name: str, start: float, end: float) -> None:
+        """Add a wait, whose name holds that of the iterator."""
+        self.waits.append((start, end))
+        self.alone += SINGLE in name
 
     def merged_waits(self) -> np.ndarray:
         """Return the waits in order; one within another, of a loader that reads a loader, is part of it."""

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from .gpu_use import steps_of, use_of
 from .timeline import COPY, KERNEL, PAGEABLE, HostThread, Timeline
 
 SUFFIXES = (".json", ".json.gz", ".sqlite")
+REPORT = ".nsys-rep"
 MIN_BATCHES = 2  # a trace holds few steps: their spread must do
 MIN_KEPT = 2  # batches that remain if the first and the last are left out
 MAGIC = b"SQLite format 3\x00"
@@ -81,6 +83,8 @@ def _files(paths: list[Path]) -> list[Path]:
     for path in paths:
         if path.is_dir():
             inside = sorted(file for file in path.iterdir() if file.name.endswith(SUFFIXES))
+            if not inside and (reports := sorted(path.glob(f"*{REPORT}"))):
+                raise _not_exported(reports[0])
             if not inside:
                 raise InputError(
                     f"A folder of traces must hold files that end in {', '.join(SUFFIXES)}, and {path} holds "
@@ -94,14 +98,24 @@ def _files(paths: list[Path]) -> list[Path]:
                 f"A trace must hold events, and {path} is empty. Let the profiler write it again: it does so "
                 "when the program leaves its `with` block."
             )
+        elif path.suffix == REPORT:
+            raise _not_exported(path)
         else:
             files.append(path)
     return files
 
 
+def _not_exported(report: Path) -> InputError:
+    return InputError(
+        f"read_trace reads an export of Nsight Systems, and {report} is the report itself. Export it: "
+        f"nsys export --type sqlite {quote(str(report))}"
+    )
+
+
 def _finding(timeline: Timeline) -> JobFinding:
     """Return what the trace of one process says."""
-    batches = batches_of(timeline.loop())
+    loop = timeline.loop()
+    batches = batches_of(loop)
     waits = (batches.waits[:, 1] - batches.waits[:, 0]) / 1e6
     lengths = (batches.stretches[:, 1] - batches.stretches[:, 0]) / 1e6
     ordinary = without_interruptions(lengths - waits)
@@ -126,6 +140,7 @@ def _finding(timeline: Timeline) -> JobFinding:
         first_waits=(batches.first / 1e6).tolist(),
         batches=batches.delivered,
         rank=timeline.rank,
+        workers=0 if loop.waits and loop.alone == len(loop.waits) else None,
         gpu=use[0] if use else None,
         min_batches=MIN_BATCHES,
         steps=steps_of(timeline, batches.waits[ordinary], batches.stretches[ordinary]),
@@ -235,7 +250,7 @@ class _Export:
         timeline = Timeline()
         for start, end, text, thread in self._ranges():
             if WAIT.search(text):
-                timeline.thread(thread).waits.append((start / 1e3, end / 1e3))
+                timeline.thread(thread).add_wait(text, start / 1e3, end / 1e3)
             elif step := STEP.match(text):
                 timeline.thread(thread).steps.append((int(step[6] or -1), start / 1e3, end / 1e3))
             else:

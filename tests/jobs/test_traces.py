@@ -178,7 +178,38 @@ def test_a_trace_without_a_dataloader_tells_of_the_gpu_only(tmp_path):
     found = read(training, tmp_path)
     assert (found.verdict, found.batches) == ("cannot tell", 0)
     assert found.gpu.busy == pytest.approx(50 / 170, abs=0.01)
-    assert "the trace holds no wait for a DataLoader, and the GPU is 71 % idle" in found.summary
+    assert found.summary.startswith("Whether this job is input-bound, one cannot tell: the trace holds no")
+    assert "the trace holds no wait for a DataLoader, and the GPU is 71 % idle. For 70" in found.summary
+    assert found.summary.endswith("or put watch(...) around what yours goes over.")
+    assert "loop waits" not in repr(found)
+    training.write(tmp_path / "rank1.json")
+    assert read_trace(tmp_path).rows[-1] == ["rank 2", "no DataLoader: cannot tell"]
+
+
+def test_a_trace_without_a_dataloader_and_without_a_gpu_is_told_to_watch_the_loop(tmp_path):
+    training = Training()
+    training.compute(30)
+    assert read(training, tmp_path).summary.endswith(
+        "the trace holds no wait for a DataLoader. Profile a loop over a DataLoader of PyTorch, or put "
+        "watch(...) around what yours goes over."
+    )
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_name_of_the_iterator_tells_that_there_are_no_workers(tmp_path, workers):
+    found = read(train(Training(workers=workers), BATCHES, wait=40, step=60), tmp_path)
+    assert found.workers == (None if workers else 0)
+    said = "The iterator is a _SingleProcessDataLoaderIter, which has no workers: give the DataLoader"
+    assert (said in found.summary) is not bool(workers)
+
+
+def test_a_larger_cost_than_the_data_is_named_beside_it(tmp_path):
+    found = read(train(Training(), BATCHES, wait=10, step=40, gap=7), tmp_path)
+    assert (found.verdict, found.gpu.cause) == ("moderately input-bound", "launch gaps")
+    larger = "Launch gaps cost the GPU more than waiting for data does. For 39.9"
+    assert found.summary.index(larger) < found.summary.index("Find the stage that is slow")
+    alone = read(train(Training(), BATCHES, wait=40, step=60), tmp_path)
+    assert "cost the GPU more" not in alone.summary
 
 
 def test_one_step_is_no_verdict(tmp_path):
@@ -275,8 +306,13 @@ def test_files_that_are_no_traces(tmp_path, content, message):
     [
         ("nowhere", r"read_trace reads a file, and there is none at .*nowhere. Check the"),
         ("", r"must hold files that end in .json, .json.gz, .sqlite, and"),
+        ("a job.nsys-rep", r"the report itself\. Export it: nsys export --type sqlite '.*job.nsys-rep'$"),
     ],
 )
 def test_a_file_or_a_folder_without_traces(tmp_path, name, message):
+    if name.endswith("-rep"):
+        (tmp_path / name).write_bytes(b"report")
+        with pytest.raises(InputError, match=message):
+            read_trace(tmp_path)
     with pytest.raises(InputError, match=message):
         read_trace(tmp_path / name)
