@@ -42,7 +42,6 @@ PROGRAMS = (
     "tests/browser",
     *SANDBOXED,
     "tests/grader/batch/test_private.py",
-    "tests/grader/lms/test_canvas_api.py",
     "tests/grader/lms/test_collecting.py",
     "tests/grader/sandbox/test_cgroup.py",
     "tests/grader/submissions/test_repairing.py",
@@ -55,7 +54,6 @@ PROGRAMS = (
             "notebook",
             "samples",
             "session",
-            "setup",
         )
     ),
     "tests/measure/loaders",

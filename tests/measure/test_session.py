@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from starvelab import InputError
+from starvelab import Drive, InputError, Pipeline, Requests, Samples
 from starvelab.measure import SimulatedClock, Transform, session
 from starvelab.measure.devices import VirtualAccelerator, VirtualLink, VirtualRun, VirtualStorage
 from starvelab.measure.measurement import Quality, summarize
@@ -15,7 +15,7 @@ from starvelab.measure.session import Session, run, time_bar
 from starvelab.simulate import Trace
 
 from .patience import patiently
-from .scenes import STORED, kind, pipeline
+from .scenes import STORED, kind, pipeline, tiny_samples, zeros
 
 LOADERS = ["inline", "threads", "processes", "torch"]
 STEP = VirtualAccelerator(0.05)
@@ -57,6 +57,41 @@ SLOW = [
 @pytest.mark.parametrize(("loader", "device", "milliseconds"), SLOW)
 def test_a_device_that_binds_sets_the_pace(tmp_path, nothing_stays, loader, device, milliseconds):
     paced(pipeline(tmp_path, **kind(loader), **{"device": FAST} | device), 4e3 / milliseconds)
+
+
+@pytest.mark.usefixtures("nothing_stays")
+@pytest.mark.parametrize(
+    ("changes", "rate"),
+    [
+        ({}, 40),
+        ({"storage.requests.at_most": 1}, 10),
+        ({"storage.requests.open": 4}, 160),
+        ({"storage.requests.open": 4, "storage.requests.at_most": 8}, 80),
+    ],
+    ids=["each worker its own", "one at a time", "four of each worker", "eight of all"],
+)
+def test_a_run_in_front_of_an_object_store_is_as_fast_as_its_requests(tmp_path, changes, rate):
+    far = Pipeline(
+        dataset=Samples(source=tiny_samples(tmp_path), transforms=[zeros()], cpu_time="0.1 ms", size="1 KB"),
+        batch_size=4,
+        workers=4,
+        hardware="1 ms",
+        storage=Drive("1 GB/s", requests=Requests("100 ms")),
+    ).replace(changes)
+    assert far.solve().throughput.m_as("img/s") == pytest.approx(rate, rel=0.01)
+    measured = far.measure(seconds="1 s", progress=False).throughput.m_as("img/s")
+    assert 0.6 * rate < measured < 1.1 * rate  # a busy machine is late, and never early
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+def test_the_last_transform_makes_an_array(tmp_path, nothing_stays, loader):
+    setup = pipeline(tmp_path, transforms=[Transform("as list", list)], **kind(loader))
+    with pytest.raises(InputError) as caught:
+        run(setup, progress=False)
+    assert str(caught.value) == (
+        "The last transform must return a NumPy array, got list from 'as list'. "
+        "Add a transform that converts, such as numpy.asarray."
+    )
 
 
 def test_the_trace_is_that_of_the_run(tmp_path):

@@ -23,12 +23,11 @@ from starvelab import (
     Storage,
     Workers,
 )
-from starvelab.measure import CudaDevice, DatasetSource, StepDevice, Transform, photo_transforms, photos
+from starvelab.measure import CudaDevice, DatasetSource, StepDevice, photo_transforms, photos
 from starvelab.measure.devices import VirtualStorage
-from starvelab.measure.session import run
 from starvelab.measure.setup import NO_STEP, setup_of
 
-from .scenes import kind, pipeline, tiny_samples, zeros
+from .scenes import tiny_samples, zeros
 
 
 @pytest.fixture
@@ -109,30 +108,6 @@ def test_an_object_store_of_a_run_has_its_latency_and_as_many_connections_as_are
     assert (disk.latency, disk.connections) == (0.007, 1)
 
 
-@pytest.mark.usefixtures("nothing_stays")
-@pytest.mark.parametrize(
-    ("changes", "rate"),
-    [
-        ({}, 40),
-        ({"storage.requests.at_most": 1}, 10),
-        ({"storage.requests.open": 4}, 160),
-        ({"storage.requests.open": 4, "storage.requests.at_most": 8}, 80),
-    ],
-    ids=["each worker its own", "one at a time", "four of each worker", "eight of all"],
-)
-def test_a_run_in_front_of_an_object_store_is_as_fast_as_its_requests(tiny, changes, rate):
-    far = Pipeline(
-        dataset=tiny.replace(cpu_time="0.1 ms", size="1 KB"),
-        batch_size=4,
-        workers=4,
-        hardware="1 ms",
-        storage=Drive("1 GB/s", requests=Requests("100 ms")),
-    ).replace(changes)
-    assert far.solve().throughput.m_as("img/s") == pytest.approx(rate, rel=0.01)
-    measured = far.measure(seconds="1 s", progress=False).throughput.m_as("img/s")
-    assert 0.6 * rate < measured < 1.1 * rate  # a busy machine is late, and never early
-
-
 def test_without_an_accelerator_a_loader_is_measured_alone(tiny):
     alone = Pipeline(dataset=tiny)
     assert setup_of(alone).device is NO_STEP
@@ -149,17 +124,6 @@ def test_a_device_trains_in_place_of_a_simulated_accelerator(tiny):
 
 def test_a_dataset_is_a_source_and_has_its_own_transforms():
     assert isinstance(setup_of(Pipeline(dataset=Samples(source=[1, 2]))).samples, DatasetSource)
-
-
-@pytest.mark.parametrize("loader", ["inline", "threads", "processes", "torch"])
-def test_the_last_transform_makes_an_array(tmp_path, nothing_stays, loader):
-    setup = pipeline(tmp_path, transforms=[Transform("as list", list)], **kind(loader))
-    with pytest.raises(InputError) as caught:
-        run(setup, progress=False)
-    assert str(caught.value) == (
-        "The last transform must return a NumPy array, got list from 'as list'. "
-        "Add a transform that converts, such as numpy.asarray."
-    )
 
 
 def test_a_device_of_ones_own_needs_only_to_open(tiny):
