@@ -18,6 +18,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from . import runtime
 from .errors import InputError, check_names
 from .lesson.show import svg
 from .model.assumptions import PUBLISHED
@@ -40,7 +41,10 @@ from .pipeline import Pipeline
 from .tables import TableRepr, cell, paragraph, percent, to_html, to_text
 from .units import Q_, Quantity
 
-__all__ = ["Case", "Treatment", "clinic"]
+__all__ = ["Case", "Treatment", "clinic", "own_case"]
+
+# Where a grader says what number the course has for whoever is graded.
+OWN_NUMBER = "own_number.txt"
 
 # How difficult a case is; shares of the throughput without its faults, or of what they take of it.
 LOST = (0.25, 0.92)  # what all faults take together
@@ -340,6 +344,29 @@ def clinic(seed: int) -> Case:
     random = Random(seed)
     while not (case := _drawn(seed, random))._is_fair():
         pass
+    return case
+
+
+def own_case(number: int) -> Case:
+    """Return the case of a learner's own number, which no other number of a course shares.
+
+    While it is graded in a course that gives each student a number, this is the case of that number only.
+
+    Parameters
+    ----------
+    number : int
+        The number that your course has given you.
+
+    Raises
+    ------
+    InputError
+    """
+    case, path = clinic(number), Path(OWN_NUMBER)
+    if runtime.current().is_grading and path.is_file() and (given := int(path.read_text())) != number:
+        raise InputError(
+            f"Your course has given you the number {given}, and this answer is for case {number}. "
+            "Answer for the case of your own number."
+        )
     return case
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from benchmarks.clinic import alike, likely_mistakes, survey
-from starvelab import InputError, Pipeline, Samples, UnknownNameError, Workers, practice
+from starvelab import InputError, Pipeline, Samples, UnknownNameError, Workers, practice, runtime
 from starvelab.practice import FAULTS, Case, clinic
 from tests.rejected import message
 
@@ -187,3 +187,23 @@ def test_a_case_has_a_whole_number(seed):
 )
 def test_what_cannot_be_cured(changes, error, said):
     assert message(error, clinic(PAIR).cure, *changes).startswith(said)
+
+
+def test_the_case_of_ones_own_number_is_that_of_the_clinic():
+    assert pages(practice.own_case(PAIR)) == pages(clinic(PAIR))
+
+
+@pytest.mark.parametrize("mode", [runtime.Runtime(), runtime.GRADING])
+def test_only_a_grader_holds_an_answer_to_the_number_that_the_course_has_given(mode, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with runtime.use(mode):
+        assert practice.own_case(PAIR).seed == PAIR  # the course gives no numbers
+        (tmp_path / practice.OWN_NUMBER).write_text(f"{SINGLE}\n")
+        assert practice.own_case(SINGLE).seed == SINGLE
+        if not mode.is_grading:
+            assert practice.own_case(PAIR).seed == PAIR
+            return
+        assert message(InputError, practice.own_case, PAIR) == (
+            "Your course has given you the number 6, and this answer is for case 4. "
+            "Answer for the case of your own number."
+        )

@@ -37,6 +37,7 @@ from ..submissions.reference import (
     read_reference,
     released_source,
 )
+from ..submissions.submission import OWN_NUMBER
 from ..text import enumerated, shown
 from .definition import in_order, reference_cells
 from .notebook_run import EXTRA_TIMEOUT, NotebookRun, NotebookRunInside
@@ -257,7 +258,7 @@ def read_attachments(
         text = f"{rule} These were left out: {enumerated(left_out)}."
         warnings.append(SubmissionWarning(text, person=True))
     checks = beside if sum(map(len, beside.values())) <= max_bytes else modules
-    own = {name: content for name, content in files.items() if name in own_limits}
+    own = {name: content for name, content in files.items() if name in {*own_limits, OWN_NUMBER}}
     return files, checks | own, modules_in(modules), warnings
 
 

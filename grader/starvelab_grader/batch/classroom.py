@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -18,7 +18,7 @@ from ..autograde.nbgrader_private import apply_late_penalty, one_transaction
 from ..autograde.task import GradingResult
 from ..errors import GraderError, InputError
 from ..fingerprints import changed
-from ..submissions.submission import Submission, read_submission
+from ..submissions.submission import OWN_NUMBER, Submission, read_submission
 from .gradebook import entries_of, is_in_book, merge, retry
 from .one_student import READ_TIMEOUT, one_student
 from .records import GradedSubmission, GradedSubmissions
@@ -51,8 +51,15 @@ class Outcome:
 class Classroom:
     """The submissions of an assignment."""
 
-    def __init__(self, course: CourseDirectory, config: Config, assignment: str) -> None:
+    def __init__(
+        self,
+        course: CourseDirectory,
+        config: Config,
+        assignment: str,
+        own_numbers: Mapping[str, int] | None = None,
+    ) -> None:
         self.course, self.config, self.assignment = course, config, assignment
+        self.own_numbers = own_numbers
         self.definition = Definition.of(course, config, assignment)
         autograded = Path(course.root) / course.autograded_directory
         self.records = GradedSubmissions(autograded.parent / "graded", autograded, assignment)
@@ -83,8 +90,18 @@ class Classroom:
         return Path(self.course.format_path(self.course.submitted_directory, student, self.assignment))
 
     def submission_of(self, student: str) -> Submission:
-        """Return what a student has submitted."""
-        return read_submission(self._submitted(student), student, self.assignment, self.definition.asked)
+        """Return what a student has submitted, with the student's own number where the course has numbers."""
+        folder, asked = self._submitted(student), self.definition.asked
+        submission = read_submission(folder, student, self.assignment, asked)
+        submission.files.pop(OWN_NUMBER, None)  # nobody gives the number to themselves
+        if self.own_numbers:
+            if student not in self.own_numbers:
+                raise InputError(
+                    f"This course gives each student a number, and {student} has none. "
+                    "Add one to c.GradeApp.own_numbers in nbgrader_config.py."
+                )
+            submission.files[OWN_NUMBER] = f"{self.own_numbers[student]}\n".encode()
+        return submission
 
     # --- grading --------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nbgrader.converters import Autograde
 from tqdm import tqdm
-from traitlets import Bool, Float, Integer, Unicode
+from traitlets import Bool, Dict, Float, Integer, Unicode
 
 from ..autograde.execution import IsolatedExecute, RestoreStructure
 from ..autograde.releasing import (
@@ -101,10 +101,15 @@ class GradeApp(Command):
         help="Students, with commas between them, whom you have looked at: listed again if something changes."
     ).tag(config=True)
     roster = Unicode(help="The platform's table of the class, with sections for the report.").tag(config=True)
+    own_numbers = Dict(
+        value_trait=Integer(min=0), key_trait=Unicode(),
+        help="The own number of each student, by the student's name in the course: checks read it in the "
+        "file own_number.txt.",
+    ).tag(config=True)  # fmt: skip
 
     def run(self, assignment: str) -> None:
         """Grade an assignment, and print what came of it."""
-        classroom = Classroom(self.coursedir, self.config, assignment)
+        classroom = Classroom(self.coursedir, self.config, assignment, self.own_numbers)
         if self.extend is not None and not self.only:
             raise InputError("An extension is for some students: name them with --only.")
         unsafe = IsolatedExecute(parent=self).unsafe

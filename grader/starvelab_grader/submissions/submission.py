@@ -24,6 +24,7 @@ MAX_PATH = 1000  # bytes of a path in the folder of a submission
 MIN_SHARE = 0.5  # of its cells, that a file must name to be a notebook by its content
 MAX_LISTED = 10  # warnings about several files in one place
 TIMESTAMP = "timestamp.txt"
+OWN_NUMBER = "own_number.txt"  # where a check finds the number that the course has given its student
 
 
 @dataclass
