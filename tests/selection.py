@@ -79,6 +79,7 @@ PROGRAMS = (
     ),
     "tests/jobs/test_doctor.py",
     "tests/jobs/test_ranks.py",
+    "tests/jobs/test_start_up.py",
     "tests/jobs/test_torch_traces.py",
     "tests/simulate/test_against_pytorch.py",
     "tests/lesson/widgets/test_store.py",

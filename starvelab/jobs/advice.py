@@ -15,6 +15,7 @@ from ..tables import TableRepr
 from ..units import Quantity, format_quantity
 from .finding import MANY_OBJECTS, JobFinding
 from .stages import COPY
+from .start_up import start_up_of
 from .times import ERROR, JobModel, JobTimes, model_of, throughputs_of
 
 MAX_WORKERS = 64
@@ -395,14 +396,11 @@ def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> I
             untimed,
             lambda times: _lighter(times, 1 / contents.objects, 1.0, likely.receive),
         )
-    if later := [wait.m_as("ms") for wait in finding.first_waits[1:]]:
-        count, taken = finding.batches / len(finding.first_waits), float(sum(later) / len(later))
-        # The first batch of a pass is prepared while the loop waits, also by workers that run already.
-        ready = min(taken, likely.wait + likely.compute + likely.receive)
-        ending = finding.ending.m_as("ms") if finding.ending is not None else 0.0
-        before, after = ((first + now * (count - 1)) / count for first in (taken + ending, ready))
-        rate = format_quantity(throughputs_of(finding, before, before, before)[0])
-        yield limit(PERSISTENT, f"over whole passes, instead of {rate}", after)
+    if finding.persists:
+        yield LeverForecast(PERSISTENT, None, None, None, "the workers persist already")
+    elif (cost := start_up_of(finding, model)) is not None:
+        rate = format_quantity(throughputs_of(finding, *(cost.now,) * 3)[0])
+        yield limit(PERSISTENT, f"over whole passes, instead of {rate}", cost.after)
     else:
         yield lever(
             PERSISTENT, "", lambda times: times, "only one pass was watched, and it acts between passes"

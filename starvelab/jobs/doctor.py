@@ -32,6 +32,7 @@ from .queues import HandedOn
 from .ranks import RankLoop, local_ranks, merge, read, spawned, write
 from .recorder import Pass, Recorder
 from .report import html_report, json_report, text_report
+from .start_up import Pickled
 from .torch_internals import TorchIterator, TorchLoader
 from .usage import this_thread
 
@@ -52,7 +53,7 @@ class Doctor:
         self.probes: WeakKeyDictionary[TorchIterator, Probe] | None = WeakKeyDictionary() if probe else None
         self.handed_on, self.sampler, self.home = HandedOn(), LoopSampler(), this_thread()
         self.codes: dict[Recorder, tuple[CodeType, int]] = {}
-        self.started: WeakKeyDictionary[TorchIterator, float] = WeakKeyDictionary()  # seconds that it took
+        self.started: WeakKeyDictionary[TorchIterator, tuple[float, Pickled]] = WeakKeyDictionary()  # seconds
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -89,16 +90,17 @@ class Doctor:
         """Return what begins an iterator, with a probe if it is to have one, and times that."""
 
         def begin(iterator: TorchIterator, loader: TorchLoader) -> None:
-            begun = time.perf_counter()
-            if self.probes is None:
-                original(iterator, loader)
-            else:
-                probe = Probe()
-                with probe.starting(loader):
+            begun, pickled = time.perf_counter(), Pickled()
+            with pickled.counting():
+                if self.probes is None:
                     original(iterator, loader)
-                probe.attach(iterator, loader.dataset)
-                self.probes[iterator] = probe
-            self.started[iterator] = time.perf_counter() - begun
+                else:
+                    probe = Probe()
+                    with probe.starting(loader):
+                        original(iterator, loader)
+                    probe.attach(iterator, loader.dataset)
+                    self.probes[iterator] = probe
+            self.started[iterator] = (time.perf_counter() - begun, pickled)
 
         return begin
 
@@ -115,7 +117,9 @@ class Doctor:
             (name, items, size, workers), Recorder(batch_size=size, workers=workers, home=self.home)
         )
         record = recorder.begin(probe=self.probes.get(iterator) if self.probes is not None else None)
-        record.start_up += self.started.pop(iterator, 0.0)
+        taken, pickled = self.started.pop(iterator, (0.0, Pickled()))
+        record.start_up += taken
+        recorder.pickled.add(pickled)
         self.passes[iterator] = record
         self.codes[recorder] = loop_of(caller)
         finalize(iterator, record.end).atexit = False  # a loop that is left early drops its iterator

@@ -61,6 +61,10 @@ class JobFinding(TableRepr):
         Batches that each worker has ahead; None where that is not known.
     ending : quantity [time] or None
         What it takes to end a pass on average, with the end of its workers; None where none was seen.
+    persists : bool or None
+        Whether the workers stay for the next pass; None where that is not known.
+    pickled : pair of quantity, or None
+        The time in which data was pickled for workers that started, and the bytes for one of them at most.
     release : quantity [time] or None
         What it takes the loop to release a large batch, which counts as a wait; None where it was not timed.
     loop_work : tuple of LoopWork
@@ -132,6 +136,8 @@ class JobFinding(TableRepr):
     prepare_queued: float | None = None
     prefetch: int | None = None
     ending: Quantity | None = None
+    persists: bool | None = None
+    pickled: tuple[Quantity, Quantity] | None = None
     release: Quantity | None = None
     loop_work: tuple[LoopWork, ...] = ()
     others_cpu: float | None = None

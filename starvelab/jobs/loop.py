@@ -139,7 +139,10 @@ class _Batches(Iterator[Batch]):
         self.owner, recorder, begun = owner, owner._recorder, time.perf_counter()
         self.bar: Any = None  # Any: tqdm brings no types
         probe = recorder.probe
-        self.source: Iterator[Batch] = iter(owner.loader) if probe is None else probe.source_of(owner.loader)
+        with recorder.pickled.counting():
+            self.source: Iterator[Batch] = (
+                iter(owner.loader) if probe is None else probe.source_of(owner.loader)
+            )
         self.record = recorder.begin(since=begun)
         if owner._progress:
             total = length if (length := length_hint(owner.loader, -1)) >= 0 else None

@@ -25,7 +25,8 @@ from ..units import Q_
 from .finding import MANY_OBJECTS, JobFinding, finding_of
 from .memory import MemoryMeter
 from .probe import Probe
-from .torch_internals import prefetch_of, ready_batches
+from .start_up import Pickled
+from .torch_internals import persists, prefetch_of, ready_batches
 from .usage import ProcessUse, queued_seconds, this_thread
 
 Batch = TypeVar("Batch")
@@ -71,6 +72,8 @@ class Recorder:
         self.contents: BatchContents | None = None
         self.rank: int | None = None
         self.prefetch: int | None = None
+        self.persists: bool | None = None
+        self.pickled = Pickled()
         self.endings: list[float] = []  # what it took to end a pass, as where its workers end [s]
         self.releases: list[float] = []  # what it took to release a batch [s]
 
@@ -118,6 +121,7 @@ class Recorder:
         self.use.poll(source)
         self.memory.poll(source, sum(each.batches for each in self.passes))
         self.prefetch = prefetch_of(source) or self.prefetch
+        self.persists = persists(source)
         self.contents = contents_of(batch) or self.contents
         if self.rank is None:
             self.rank = _rank()
@@ -193,6 +197,8 @@ class Recorder:
             release=Q_(1e3 * release, "ms") if self.releases else None,
             ending=Q_(1e3 * float(np.mean(self.endings)), "ms") if self.endings else None,
             prefetch=self.prefetch,
+            persists=self.persists,
+            pickled=self.pickled.found,
             asynchronous=gpu is None and cuda_in_use() is not None,
         )
 

@@ -12,18 +12,20 @@ from ..measure.contents import BatchContents
 from ..measure.verdict import MIN_BATCHES, NOT_BOUND, SLIGHT, UNKNOWN
 from ..simulate.lateness import MIN_TIMED
 from ..tables import percent
-from ..units import Q_, Quantity, format_quantity
+from ..units import Q_, format_quantity
 from .advice import LARGE, PACKING, WorkerAdvice, advise
 from .finding import JobFinding
 from .loop_work import LoopWork
 from .stages import COLLATE, COPY, DATASET, HANDOVER
-from .times import JobTimes, throughputs_of
+from .start_up import NAMED, pickled_share, start_up_of
+from .times import ERROR, JobTimes, throughputs_of
 
 LARGE_PART = 0.3  # of what a batch costs: below that a stage needs no remedy of its own
 MANY_ITEMS, TINY = 64, 0.05  # items of a batch, and milliseconds for each, that are better fetched together
 AHEAD = 4  # batches of each worker, where nothing tells how many hide those that are late
 SPREAD = 4.0  # bytes of what an item is a view of, over its own, from which on it is read for nothing
 SAMPLED = 0.2  # what the share of a line may be off
+LONG = 2e3  # milliseconds that are written as seconds
 BUSY_THREAD = 0.8  # of a core: threads that share Python's lock have no more
 
 
@@ -58,37 +60,42 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
         return ()
     advice = advise(finding, cores=cores) if finding.workers is not None and not finding.elsewhere else None
     work = _loop_work(advice) if advice is not None else None
+    start_up = _of_start_up(advice) if advice is not None else []
     if finding.verdict == NOT_BOUND:
-        return tuple(filter(None, [work, start_up_remedy(finding)]))
-    found = [start_up_remedy(finding), *_of_items(finding, advice)]
+        return tuple(filter(None, [work, *start_up]))
+    found = [*start_up, *_of_items(finding, advice)]
     if advice is not None:
         found += [_workers(advice), *_of_levers(advice), work]
     known = sorted(filter(None, found), key=lambda one: -(one.gain or (0.0, 0.0, 0.0))[1])
     return (*known, *filter(None, [_of_stage(finding, {one.name for one in known})]))
 
 
-def start_up_of(finding: JobFinding) -> tuple[Quantity, float] | None:
-    """Return what it takes to begin and end a later pass, and its share of the time; None if little."""
-    firsts = [wait.m_as("s") for wait in finding.first_waits[1:]]
-    rate = float(finding.batch_rate.m_as("1/s"))
-    if not firsts or not finding.workers or not rate:
-        return None
-    each = sum(firsts) / len(firsts) + (finding.ending.m_as("s") if finding.ending is not None else 0.0)
-    share = len(firsts) * each / (len(firsts) * each + finding.counted / rate)
-    return (Q_(1e3 * each, "ms"), share) if share >= SLIGHT else None
-
-
-def start_up_remedy(finding: JobFinding) -> Remedy | None:
-    """Return that workers should persist, where the first batches of passes cost much."""
-    if (cost := start_up_of(finding)) is None:
-        return None
-    text = (
-        f"To begin and end a later pass takes {format_quantity(cost[0])} on average, {percent(cost[1])} "
-        "of the time in all: keep the workers with persistent_workers=True, or make each pass longer."
-    )
-    likely, most = 1 / (1 - cost[1] * (1 - SAMPLED)), 1 / (1 - min(cost[1] * (1 + SAMPLED), 0.95))
-    enough = finding.counted >= finding.min_batches
-    return Remedy("persistent", text, (1.0, likely, most) if enough else None, enough)
+def _of_start_up(advice: WorkerAdvice) -> list[Remedy | None]:
+    """Return what shortens the start of workers and of passes, where that costs much."""
+    finding, found = advice.finding, list[Remedy | None]()
+    cost, share = start_up_of(finding, advice.model), pickled_share(finding)
+    if cost is not None and cost.matters:
+        each = Q_(cost.each, "ms") if cost.each < LONG else Q_(cost.each / 1e3, "s")
+        taken = f"{format_quantity(each)} on average, {percent(cost.share)} of its time"
+        longer = "make each pass longer"
+        if finding.workers and not finding.persists:
+            text = (
+                f"To begin and end a later pass takes {taken}: keep the workers with "
+                f"persistent_workers=True, or {longer}."
+            )
+            most = cost.now * cost.batches / max(cost.others, 1e-3) * (1 + ERROR)
+            found.append(Remedy("persistent", text, (1.0, cost.now / cost.after, most), at_most=True))
+        else:
+            text = f"To begin a later pass takes {taken}, as where a sampler lists all items: {longer}."
+            found.append(Remedy("passes", text))
+    if finding.pickled is not None and share >= NAMED:
+        text = (
+            f"For each worker that starts, up to {format_quantity(finding.pickled[1], 2)} are pickled, which "
+            f"takes {percent(share)} of the time in all: let the workers open a file with that list, or hold "
+            "it in one tensor, which they share."
+        )
+        found.append(Remedy("pickling", text))  # what workers take to read that, they do not tell
+    return found
 
 
 def _workers(advice: WorkerAdvice) -> Remedy | None:

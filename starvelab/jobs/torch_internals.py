@@ -62,9 +62,9 @@ def prefetch_of(source: object) -> int | None:
     return ahead if isinstance(ahead, int) else None
 
 
-def persists(source: object) -> bool:
-    """True where the workers of an iterator stay for the next pass."""
-    return bool(getattr(source, "_persistent_workers", False))
+def persists(source: object) -> bool | None:
+    """Return whether the workers of an iterator stay for the next pass; None for what is none of PyTorch."""
+    return getattr(source, "_persistent_workers", None)
 
 
 def length_of(source: object) -> int | None:

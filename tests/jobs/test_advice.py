@@ -297,14 +297,6 @@ def test_a_lever_that_relieves_nothing_brings_nothing():
     assert per_second(lever(advise(job, cores=8), "faster or nearer storage")) == pytest.approx(20)
 
 
-def test_persistent_workers_save_what_each_later_pass_began_with():
-    job = {"workers": 2, "wait": 0.04, "step": 0.01, "cpu": 0.0, "batches": 38}
-    # A pass has 20 batches of 50 ms each; the first one takes a worker 100 ms.
-    found_ = lever(advise(found(**job, first=(3.0, 2.0), **AT_ONCE), cores=8), "persistent_workers=True")
-    assert per_second(found_) == pytest.approx(20 / (19 * 0.05 + 0.1))
-    assert found_.assumed == "over whole passes, instead of 6.78 1/s"
-
-
 def test_what_was_not_measured_is_not_predicted():
     advice = advise(found(workers=2, wait=0.04, step=0.01, first=(3.0,)), cores=8)
     reasons = {one.name: one.assumed for one in advice.levers if one.throughput is None}

@@ -11,8 +11,7 @@ import pytest
 
 from starvelab.errors import InputError
 from starvelab.jobs import doctor, probe, report
-from starvelab.jobs.recorder import Recorder
-from starvelab.jobs.remedies import remedies_of, start_up_remedy
+from starvelab.jobs.remedies import remedies_of
 
 torch = pytest.importorskip("torch")
 
@@ -229,28 +228,6 @@ def test_without_pytorch(monkeypatch):
         doctor.Doctor().watching(),
     ):
         pass
-
-
-@pytest.mark.parametrize(
-    ("first", "workers", "said"),
-    [
-        (
-            0.1,
-            2,
-            "To begin and end a later pass takes 100 ms on average, 24.3 % of the time in all: "
-            "keep the workers with persistent_workers=True, or make each pass longer.",
-        ),
-        (0.01, 2, ""),
-        (0.1, 0, ""),
-    ],
-    ids=["long", "short", "no workers"],
-)
-def test_what_each_later_pass_costs_at_its_start_is_said(first, workers, said):
-    recorder = Recorder(batch_size=8, workers=workers)
-    for number in range(10):  # of eight batches, each of which takes 40 ms and its first one longer
-        recorder.replay(first if number else 1.0, [0.001] * 7, [0.039] * 7)
-    remedy = start_up_remedy(recorder.finding())
-    assert (remedy.text if remedy else "") == said
 
 
 @pytest.mark.parametrize("workers", [0, 1])

@@ -8,14 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from starvelab.jobs import BatchContents, remedies, watch
+from starvelab.jobs import BatchContents, remedies
 from starvelab.jobs.finding import MANY_OBJECTS
 from starvelab.jobs.loop_work import LoopWork
 from starvelab.jobs.remedies import remedies_of
 from starvelab.jobs.report import json_report, text_report
 from starvelab.measure.contents import Items, items_of
 from starvelab.units import Q_
-from tests.jobs.loops import Loader, train
 from tests.jobs.test_advice import found
 
 # Of 50 ms from batch to batch, receiving takes 30.
@@ -201,18 +200,3 @@ def test_the_report_as_json_has_its_version_and_each_remedy():
     assert loop["waits"] == pytest.approx(0.6)
     assert [one["name"] for one in loop["remedies"]] == names(job)
     assert len(loop["remedies"][0]["gain"]) == 3
-
-
-def test_what_the_end_of_a_pass_takes_is_part_of_what_new_workers_cost(clock):
-    class Ending(Loader):
-        def batches(self):
-            yield from super().batches()
-            self.clock.sleep(0.3)  # its workers end
-
-    watched = watch(Ending(clock, 0.001, 10, start=0.1, first=0.1), workers=2, progress=False)
-    for _ in range(4):
-        train(clock, watched, 0.02)
-    first, *_ = remedies_of(watched.result, cores=2)
-    assert watched.result.ending.m_as("s") == pytest.approx(0.3)
-    assert first.name == "persistent"
-    assert first.text.startswith("To begin and end a later pass takes 500 ms on average")

@@ -1,0 +1,162 @@
+"""What it takes to start workers and to begin a pass: how much that is, and when it is named."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+from dataclasses import replace
+from io import BytesIO
+from multiprocessing import popen_fork, reduction
+
+import pytest
+
+from starvelab.jobs import advise, doctor, watch
+from starvelab.jobs.recorder import Recorder
+from starvelab.jobs.remedies import remedies_of
+from starvelab.jobs.start_up import Pickled
+from starvelab.units import Q_
+from tests.jobs.loops import Loader, train
+from tests.jobs.test_advice import AT_ONCE, found, lever, per_second
+
+
+def passes(first, workers, batches=8):
+    """Ten passes, each batch of which takes 40 ms and its first one longer."""
+    recorder = Recorder(batch_size=8, workers=workers)
+    for number in range(10):
+        recorder.replay(first if number else 1.0, [0.001] * (batches - 1), [0.039] * (batches - 1))
+    return recorder.finding()
+
+
+def named(finding):
+    return {one.name: one for one in remedies_of(finding, cores=8)}
+
+
+LISTS = (
+    "To begin a later pass takes 200 ms on average, 41.7 % of its time, as where a sampler lists all items: "
+    "make each pass longer."
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "workers", "persists", "name", "said"),
+    [
+        (
+            0.2,
+            2,
+            None,
+            "persistent",
+            "To begin and end a later pass takes 200 ms on average, 41.7 % of its time: keep the workers "
+            "with persistent_workers=True, or make each pass longer.",
+        ),
+        (0.2, 2, True, "passes", LISTS),
+        (0.2, 0, None, "passes", LISTS),
+        (0.01, 2, None, "persistent", ""),
+        (0.08, 2, None, "persistent", ""),  # as long as a worker takes for any batch
+        (0.005, 0, None, "passes", ""),
+    ],
+    ids=["long", "they persist", "no workers", "short", "a slow batch", "short, no workers"],
+)
+def test_what_each_later_pass_costs_at_its_start_is_said(first, workers, persists, name, said):
+    one = named(replace(passes(first, workers), persists=persists)).get(name)
+    assert (one.text if one else "") == said
+
+
+def test_a_long_start_is_written_in_seconds():
+    assert "takes 2.5 s on average" in named(passes(2.5, 2))["persistent"].text
+
+
+def test_a_start_is_named_from_two_percent_of_the_job_on():
+    # A pass of 40 batches takes 1560 ms beside its first batch, of which 82 are those of any batch.
+    more, less = (named(passes(first, 2, 40)) for first in (0.082 + 0.036, 0.082 + 0.028))
+    assert ("persistent" in more, "persistent" in less) == (True, False)
+
+
+def test_remedy_and_lever_are_one_computation():
+    finding = passes(0.2, 2)
+    kept = lever(advise(finding, cores=8), "persistent_workers=True")
+    # A pass of eight batches: 280 ms beside its first batch, which a worker prepares in 80.
+    assert per_second_of(kept, 8) == pytest.approx(8 / (0.28 + 0.08), rel=0.02)
+    low, likely, high = named(finding)["persistent"].gain
+    assert likely == pytest.approx((0.28 + 0.2) * kept.throughput.m_as("img/s") / 64)
+    assert low == 1 < likely < (0.28 + 0.2) / 0.28 < high
+
+
+def per_second_of(option, batch_size):
+    return option.throughput.m_as("img/s") / batch_size
+
+
+def test_workers_that_persist_are_not_told_to():
+    finding = replace(passes(0.2, 2), persists=True)
+    kept = lever(advise(finding, cores=8), "persistent_workers=True")
+    assert (kept.throughput, kept.assumed) == (None, "the workers persist already")
+
+
+def test_persistent_workers_save_what_each_later_pass_began_with():
+    job = {"workers": 2, "wait": 0.04, "step": 0.01, "cpu": 0.0, "batches": 38}
+    # A pass has 20 batches of 50 ms each; the first one takes a worker 100 ms.
+    found_ = lever(advise(found(**job, first=(3.0, 2.0), **AT_ONCE), cores=8), "persistent_workers=True")
+    assert per_second(found_) == pytest.approx(20 / (19 * 0.05 + 0.1))
+    assert found_.assumed == "over whole passes, instead of 6.78 1/s"
+
+
+def test_what_the_end_of_a_pass_takes_is_part_of_what_new_workers_cost(clock):
+    class Ending(Loader):
+        def batches(self):
+            yield from super().batches()
+            self.clock.sleep(0.3)  # its workers end
+
+    watched = watch(Ending(clock, 0.001, 10, start=0.1, first=0.1), workers=2, progress=False)
+    for _ in range(4):
+        train(clock, watched, 0.02)
+    first, *_ = remedies_of(watched.result, cores=2)
+    assert watched.result.ending.m_as("s") == pytest.approx(0.3)
+    assert first.name == "persistent"
+    assert first.text.startswith("To begin and end a later pass takes 500 ms on average")
+
+
+def test_pickling_the_data_for_each_worker_is_named():
+    finding = replace(passes(0.05, 2), pickled=(Q_("300 ms"), Q_("35 MB")))
+    one = named(finding)["pickling"]
+    assert one.text.startswith(
+        "For each worker that starts, up to 35 MB are pickled, which takes 7.1 % of the time in all: let the "
+        "workers open a file with that list, or hold it in one tensor, which they share."
+    )
+    assert one.gain is None
+    assert "pickling" not in named(replace(finding, pickled=(Q_("30 ms"), Q_("3.5 MB"))))
+    assert "pickling" not in named(passes(0.05, 2))
+
+
+def test_what_a_process_gets_is_counted_unless_it_is_forked():
+    counted, before = Pickled(), reduction.dump
+    with counted.counting():
+        for kind in ("spawn", "fork") if sys.platform == "linux" else ("spawn",):
+            process = multiprocessing.get_context(kind).Process(target=len, args=("x" * 100_000,))
+            process.start()
+            process.join()
+            assert 100_000 < counted.bytes < 110_000
+            spent = counted.seconds
+    assert counted.seconds == spent > 0
+    assert reduction.dump is before
+    assert Pickled().found is None
+
+
+@pytest.mark.parametrize("watching", ["doctor", "watch"])
+def test_what_workers_get_is_counted_in_each_way_of_watching(monkeypatch, watching):
+    torch_data = pytest.importorskip("torch.utils.data")
+    items, fork = [f"{number:060}" for number in range(2000)], popen_fork.Popen._launch
+
+    def start(process, *given):  # as where workers are not forked, and sooner
+        reduction.dump(items, BytesIO())
+        fork(process, *given)
+
+    monkeypatch.setattr(popen_fork.Popen, "_launch", start)
+    loader = torch_data.DataLoader(items, 200, num_workers=2, multiprocessing_context="fork")
+    if watching == "watch":
+        watched = watch(loader, progress=False)
+        assert sum(1 for _ in watched) == 10
+        found = watched.result
+    else:
+        with doctor.watched_by_doctor(probe=False) as watcher:
+            assert sum(1 for _ in loader) == 10
+        ((_, found),) = watcher.results()
+    assert (found.pickled[1].m_as("B"), found.persists) == (pytest.approx(128_000, rel=0.05), False)
