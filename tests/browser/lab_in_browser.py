@@ -3,8 +3,6 @@
 It knows notebooks, cells, outputs and themes. It does not know what any notebook of the lab teaches.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os
@@ -52,6 +50,8 @@ BROKEN_WIDGET = "Error displaying widget"
 
 START_SECONDS = 90
 ACTION_SECONDS = 60
+# A kernel may take minutes to start on a busy machine: one that never does ends at the limit of its test.
+NO_LIMIT = 0
 # Chromium paints no texture beyond 16384 pixels; longer notebooks are photographed in parts.
 TALLEST_PICTURE = 12_000
 
@@ -430,8 +430,9 @@ def open_notebook(page: Page, server: Server, path: Path) -> Iterator[OpenNotebo
                 return context?.path === path && Boolean(context.session?.kernel);
             }""",
             arg=inner,
+            timeout=NO_LIMIT,
         )
-        notebook.wait_until_idle()
+        notebook.wait_until_idle(timeout=NO_LIMIT)
         yield notebook
     finally:
         # Without saving, which would ask.
