@@ -1,7 +1,5 @@
 """Archives in memory, for whatever reads or is handed one."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from collections.abc import Mapping

@@ -12,8 +12,6 @@ What an author of a notebook adds, beside the script in solutions/ASSIGNMENT/:
 What a notebook must hold stands in tests/test_notebooks.py.
 """
 
-from __future__ import annotations
-
 import ast
 from dataclasses import dataclass
 from functools import cache
@@ -49,11 +47,7 @@ EXPECTED = {
         "08_unseen_measurements",
         "09_your_own_job",
     ],
-    "master-the-loader": [
-        "01_write_the_loader",
-        "02_design_and_repair",
-        "03_beyond_images",
-    ],
+    "master-the-loader": ["01_write_the_loader", "02_design_and_repair", "03_beyond_images"],
 }
 # The most that can be earned. The steps of the first assignment count half.
 TOTAL = {"starving-the-gpu": 80, "find-the-bottleneck": 110, "master-the-loader": 120}

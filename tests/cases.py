@@ -1,7 +1,5 @@
 """Pipelines that many tests start from: the walkthrough's wall, and a medical workload that was measured."""
 
-from __future__ import annotations
-
 from starvelab import PUBLISHED, Q_, Datasets, Hardware, Models, Pipeline, Samples, Storage, Workers
 
 # 500 KB images, eight workers of 250 MB/s, batches of 256: the CPU binds.

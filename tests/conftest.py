@@ -3,8 +3,6 @@
 Every test fails that leaves something behind: see tests/leaks.py.
 """
 
-from __future__ import annotations
-
 import gc
 import logging
 import signal

@@ -1,7 +1,5 @@
 """Where the documents stand, and their scripts as modules: docs/ is no part of the package."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """A server on this machine that has the files of one folder."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -36,16 +36,10 @@ IGNORED_THREADS = {
 }
 IGNORED_PROCESSES = {
     # part of the command: why it may stay
-    "resource_tracker": "Python and loky each keep one, which removes shared memory when the process ends",
+    "resource_tracker": "Python and loky each keep one, which removes shared memory when the process ends"
 }
 # Written by tools that tests start, and by Python itself; git ignores them.
-IGNORED_FILES = {
-    "__pycache__",
-    ".hypothesis",
-    ".import_linter_cache",
-    ".pytest_cache",
-    ".ruff_cache",
-}
+IGNORED_FILES = {"__pycache__", ".hypothesis", ".import_linter_cache", ".pytest_cache", ".ruff_cache"}
 
 
 def _watched_folders() -> list[str]:

@@ -1,7 +1,5 @@
 """Notebooks run to their end, once for all tests that look at what they show."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """How tests read the prose of a notebook: its sentences, and what accounts for them in a file of TOML."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from functools import cache

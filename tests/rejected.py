@@ -4,8 +4,6 @@ Of the arguments the first is wrong, and the others stand beside it. Whatever go
 `starvelab.units` or `starvelab.fields` is told the same sentence, with its own name, value and unit in it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

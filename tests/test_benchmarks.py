@@ -1,7 +1,5 @@
 """Each benchmark runs: its smallest case, for those that start no browser and no class."""
 
-from __future__ import annotations
-
 import os
 import re
 from importlib import import_module

@@ -1,7 +1,5 @@
 """`starvelab` on the command line: each command loads what it needs, and nothing else."""
 
-from __future__ import annotations
-
 import sys
 from importlib.metadata import version
 

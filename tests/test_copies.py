@@ -1,7 +1,5 @@
 """Quantities, entries, assumptions, stage models, pipelines and steps survive copies and pickles."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import subprocess
@@ -10,15 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from starvelab import (
-    PUBLISHED,
-    Q_,
-    DataModel,
-    Hardware,
-    SingleNodeModel,
-    TransferModel,
-    TransformationModel,
-)
+from starvelab import PUBLISHED, Q_, DataModel, Hardware, SingleNodeModel, TransferModel, TransformationModel
 from starvelab.units import Quantity
 from tests.cases import WALL
 

@@ -1,7 +1,5 @@
 """The runner of the planted defects, without planting any: `python -m benchmarks.defects` does that."""
 
-from __future__ import annotations
-
 import subprocess
 from collections import Counter
 from dataclasses import replace

@@ -3,8 +3,6 @@
 Pytest's own collection of doctests would import every module of the package in each process of a run.
 """
 
-from __future__ import annotations
-
 import doctest
 from importlib import import_module
 

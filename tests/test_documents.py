@@ -1,7 +1,5 @@
 """The documents are right: examples run, links lead somewhere, tables and lists agree with their sources."""
 
-from __future__ import annotations
-
 import doctest
 import re
 

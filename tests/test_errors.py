@@ -1,18 +1,8 @@
 """Every error is the lab's own and also the built-in one a Python programmer would expect."""
 
-from __future__ import annotations
-
 import pytest
 
-from starvelab import (
-    Q_,
-    Hardware,
-    InputError,
-    MissingValueError,
-    Pipeline,
-    StarvelabError,
-    UnknownNameError,
-)
+from starvelab import Q_, Hardware, InputError, MissingValueError, Pipeline, StarvelabError, UnknownNameError
 from starvelab.errors import WorkerError, install_hint
 
 

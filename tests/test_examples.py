@@ -1,7 +1,5 @@
 """Hypothesis tries the same examples in each run, in whichever process and after whatever else."""
 
-from __future__ import annotations
-
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 

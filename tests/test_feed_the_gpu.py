@@ -1,7 +1,5 @@
 """What the page Feed the GPU says is so, and it is small and asks nobody; tests/browser plays it."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 

@@ -1,7 +1,5 @@
 """Cores are counted as this process may use them, and the cache folder is where the variable says."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """What `import starvelab` loads: pint and numpy, and nothing a notebook would have to wait for."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """`starvelab lab`: notebooks come into the learner's folder, and never over work."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

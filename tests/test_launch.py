@@ -1,7 +1,5 @@
 """`make lab` brings a learner to the first notebook, on any machine and again; Binder installs the same."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Imports point downward: the contract holds, it can be broken, and it is written the same in both places."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

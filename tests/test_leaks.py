@@ -1,7 +1,5 @@
 """The fixture that every test has: what a test leaves behind makes it fail, and nothing else does."""
 
-from __future__ import annotations
-
 import re
 
 from tests.leaks import REPOSITORY

@@ -1,7 +1,5 @@
 """nbval runs a notebook of each assignment, each in a fresh kernel; tests/test_notebooks.py runs all."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

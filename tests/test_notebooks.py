@@ -8,8 +8,6 @@ What an author has to know, beside what the tests below say of each notebook:
   generates in the folder that STARVELAB_CACHE names, which all tests of a run share.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import re

@@ -1,7 +1,5 @@
 """What people install is complete, and each line that installs it works, with the exact versions."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os

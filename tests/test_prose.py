@@ -21,8 +21,6 @@ given
     No fact: a figure that the story or the exercise sets, and which.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """The package's error on published measurements: as written down, and no row is predicted by itself."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import hashlib

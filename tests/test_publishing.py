@@ -1,7 +1,5 @@
 """What is published is one list, each address follows from one place, and what installs it works today."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import tomllib

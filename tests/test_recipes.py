@@ -4,8 +4,6 @@ The first line of a block says where the rest goes: into a file that is new, abo
 line of a file, or at its end. Each recipe names its tests, and with the blocks they pass.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Whether a process grades is asked in one place, and can be set without the environment."""
 
-from __future__ import annotations
-
 import os
 import threading
 

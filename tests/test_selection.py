@@ -1,7 +1,5 @@
 """What is left out of a run is said at its end, and the table of what tests need names files that exist."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -3,8 +3,6 @@
 The systems are made here: a folder of small programs is the whole PATH.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Rows as people read them, in text and in HTML."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """One registry with the lab's own dimensions, and the gate that every figure passes."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from fractions import Fraction
 

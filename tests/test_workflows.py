@@ -1,7 +1,5 @@
 """What GitHub runs: which actions it takes, and that the commands of its jobs do what they are for."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -6,8 +6,6 @@ needs an answer that makes it. A test cell gives partial credit by ending in a p
 answer says what it `earns`.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import inspect

@@ -3,8 +3,6 @@
 The browser ends after the last of them: its event loop would make tests fail that start their own.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Feed the GPU, a page of the site without Python: its numbers are the package's, and anybody can play it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from datetime import date

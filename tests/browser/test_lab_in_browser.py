@@ -1,7 +1,5 @@
 """The harness itself: it finds a browser or says how to get one, and it sees what it is there to see."""
 
-from __future__ import annotations
-
 import pytest
 from lab_in_browser import find_chromium
 

@@ -5,8 +5,6 @@ that folder or from Pyodide's own server. It must have made docs/_build/html/lit
 without the variable this does not run. The site is published only after it has (.github/workflows/docs.yml).
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 

@@ -3,8 +3,6 @@
 Modules are imported while Python starts, and a wheel that could not be fetched is explained.
 """
 
-from __future__ import annotations
-
 from playwright.sync_api import Route
 
 from tests.assignments import REPOSITORY

@@ -1,7 +1,5 @@
 """The moving picture in a page: its rule is the model's, its run the trace, and it can be stopped."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 
@@ -109,11 +107,7 @@ def ask(page: Page, code: str, *given: object) -> object:
     return json.loads(text)
 
 
-@settings(
-    max_examples=200,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(pipeline=pipelines(), batch=batch_sizes, count=worker_counts)
 def test_the_rule_is_the_models_for_every_pipeline_batch_size_and_number_of_workers(
     still, pipeline, batch, count
@@ -133,9 +127,7 @@ def test_the_rule_is_the_models_for_every_pipeline_batch_size_and_number_of_work
 def test_where_nothing_is_left_to_chance_the_run_of_the_page_is_the_simulation(still, name):
     data = data_of(RUNS[name])
     found = ask(
-        still,
-        "({rule, setting}) => moving.follow(moving.solve(rule, setting), {...rule, ...setting})",
-        data,
+        still, "({rule, setting}) => moving.follow(moving.solve(rule, setting), {...rule, ...setting})", data
     )
     for column, times in data["run"].items():
         if times is not None:

@@ -4,8 +4,6 @@ Those of an assignment stand one below the other: to open a notebook, and to sta
 An author adds nothing here, and looks at the pictures: STARVELAB_SCREENSHOTS names the folder for them.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The widgets as a learner meets them: by keyboard, by mouse, after a restart, in two themes."""
 
-from __future__ import annotations
-
 import json
 import os
 

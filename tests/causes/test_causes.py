@@ -23,8 +23,6 @@ no_cause
 A sentence may be listed that none of the words below marks; it is tried like the others.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re

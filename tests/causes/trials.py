@@ -1,7 +1,5 @@
 """What the experiments on causes share."""
 
-from __future__ import annotations
-
 from starvelab import Pipeline
 from starvelab.units import Unchecked
 

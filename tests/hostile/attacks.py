@@ -5,8 +5,6 @@ Each begins with both as zero, so that what it does not define earns nothing.
 HOST stands for a file of the instructor, PORT for a port on which the instructor's machine listens.
 """
 
-from __future__ import annotations
-
 # --- tricks inside the student's own process --------------------------------------------------------------
 TRICKS = {
     "equal-to-everything": """

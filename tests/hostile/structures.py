@@ -4,8 +4,6 @@ Each is a function of the folder to fill and of the released notebooks. Those th
 right answer; those that are honest hold all of them, and are odd by accident.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -392,10 +390,7 @@ CHANGES: dict[str, tuple[str, Callable[[Released], object]]] = {
             "submission.zip": zipped(packed(solved, "homework/") | {"__MACOSX/homework/._one.ipynb": b"\0\0"})
         },
     ),
-    "in-an-archive-of-windows": (
-        "",
-        lambda solved: {"submission.zip": zipped(packed(solved, "homework\\"))},
-    ),
+    "in-an-archive-of-windows": ("", lambda solved: {"submission.zip": zipped(packed(solved, "homework\\"))}),
     "on-a-tape": ("", lambda solved: {"submission.tar.gz": tape(packed(solved))}),
     "with-a-mark-of-order": (
         "",
@@ -417,10 +412,7 @@ CHANGES: dict[str, tuple[str, Callable[[Released], object]]] = {
         "Cell halve-test was in the notebook 2 times",
         lambda solved: solved["one"]["cells"].append(cells(solved["one"], "halve-test")[0] | {"id": "copy"}),
     ),
-    "cells-deleted": (
-        "Cells were missing, and have been put back: set-up, double-test, why.",
-        cells_deleted,
-    ),
+    "cells-deleted": ("Cells were missing, and have been put back: set-up, double-test, why.", cells_deleted),
     "locked-cells-edited": (
         "Cells that students must not change were changed, and have been restored: set-up, double-test.",
         locked_cells_edited,

@@ -1,7 +1,5 @@
 """No hostile submission gains a point, reaches anything outside, leaves a process or takes too long."""
 
-from __future__ import annotations
-
 import os
 import socket
 import tempfile

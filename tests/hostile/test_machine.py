@@ -3,8 +3,6 @@
 Each attack sets the answer that is asked for only once it has succeeded.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import json

@@ -4,8 +4,6 @@ Here no step of nbgrader's restores the cells before they run. All notebooks are
 sandbox.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

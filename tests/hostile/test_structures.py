@@ -1,7 +1,5 @@
 """Submissions with an unusual structure get what they deserve, and nobody else's grading is disturbed."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import time

@@ -1,7 +1,5 @@
 """A notebook of one exercise, graded as nbgrader grades it, but without a course around it."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 

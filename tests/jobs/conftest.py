@@ -1,7 +1,5 @@
 """What the tests of `watch` share."""
 
-from __future__ import annotations
-
 import pytest
 
 from starvelab.jobs import loop, progress, recorder, usage

@@ -1,7 +1,5 @@
 """A clock that only moves when a test says so, and a loader that takes its time by it."""
 
-from __future__ import annotations
-
 
 class Clock:
     """A clock that only moves when a test says so: no test depends on how busy this machine is."""

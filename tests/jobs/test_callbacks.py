@@ -3,8 +3,6 @@
 The frameworks are not installed here. What stands in their place has their names of hooks and nothing else.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 import types

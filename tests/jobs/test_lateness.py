@@ -1,7 +1,5 @@
 """Batches that are late: a loader in order with so many batches ahead, by times that are known."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """`watch`: what it says of loops whose waits are known, and that it changes nothing of them."""
 
-from __future__ import annotations
-
 import queue
 import sys
 import threading

@@ -1,7 +1,5 @@
 """The work of a loop's own thread: which line of the loop it is at, and whether that is its training."""
 
-from __future__ import annotations
-
 import inspect
 import io
 import sys

@@ -1,7 +1,5 @@
 """The memory of a job's workers: what is said of it, and what is seen of workers that leak or copy a list."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import time

@@ -1,7 +1,5 @@
 """A probe in a DataLoader: what it times, and that it changes nothing."""
 
-from __future__ import annotations
-
 import pickle
 import random
 import types

@@ -1,7 +1,5 @@
 """Several ranks of one job: who holds up whom, from times that are known and from processes that sleep."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

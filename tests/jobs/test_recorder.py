@@ -1,7 +1,5 @@
 """The recorder under every way of watching a loop: what its events carry beside the waits and the steps."""
 
-from __future__ import annotations
-
 import os
 import sys
 import threading
@@ -111,8 +109,7 @@ def test_a_look_each_half_second_sees_the_batch_and_the_workers(clock):
 
 
 @pytest.mark.parametrize(
-    ("variable", "distributed", "rank"),
-    [("", None, None), ("3", None, 3), ("none", None, None), ("3", 5, 5)],
+    ("variable", "distributed", "rank"), [("", None, None), ("3", None, 3), ("none", None, None), ("3", 5, 5)]
 )
 def test_the_rank_of_a_distributed_training(clock, monkeypatch, variable, distributed, rank):
     monkeypatch.setenv("RANK", variable)

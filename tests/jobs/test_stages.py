@@ -1,7 +1,5 @@
 """Which stage is the largest, from times that are known."""
 
-from __future__ import annotations
-
 import pytest
 
 from starvelab.jobs import stages

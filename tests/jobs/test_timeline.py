@@ -1,7 +1,5 @@
 """Spans of time, beside a count of every single moment."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

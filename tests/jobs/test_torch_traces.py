@@ -4,8 +4,6 @@ Eighteen trainings, of which seventeen have to be named right. What is right is 
 on a busy machine a wait may be longer than what was planted.
 """
 
-from __future__ import annotations
-
 import time
 from functools import partial
 from itertools import product

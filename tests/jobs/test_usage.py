@@ -1,7 +1,5 @@
 """What the system tells of a job's processes, with known clocks, and of its GPU, with a simulated one."""
 
-from __future__ import annotations
-
 import os
 import sys
 import types

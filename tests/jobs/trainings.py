@@ -1,7 +1,5 @@
 """Traces made by hand, in the format that PyTorch's profiler writes: a training whose times are all known."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

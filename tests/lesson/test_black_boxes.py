@@ -1,7 +1,5 @@
 """Records of which nothing else is known, and how a verdict is scored."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchmarks import black_boxes

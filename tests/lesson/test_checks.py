@@ -1,7 +1,5 @@
 """Checks: right answers pass in any honest form, wrong ones are named, the right one is never given away."""
 
-from __future__ import annotations
-
 import re
 from decimal import Decimal
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """What the report of a class shows of the lab's own, worked out by hand."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """A constant that belongs to a check is found in an answer, and one that belongs to a formula is not."""
 
-from __future__ import annotations
-
 import ast
 
 import pytest

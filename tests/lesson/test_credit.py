@@ -1,7 +1,5 @@
 """Partial credit: each part earns its points on its own, and a grader reads their sum."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

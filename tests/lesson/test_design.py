@@ -1,7 +1,5 @@
 """A host under a budget: what it costs, what stands against it, and that none is cheaper than is said."""
 
-from __future__ import annotations
-
 import re
 import sys
 

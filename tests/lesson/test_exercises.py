@@ -1,7 +1,5 @@
 """The exercises of a notebook are read from its file, and the notebook is found by the cells that ran."""
 
-from __future__ import annotations
-
 import json
 import os
 from math import inf

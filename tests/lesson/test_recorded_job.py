@@ -1,7 +1,5 @@
 """What the notebook shows without PyTorch or a GPU: a job, the runs of it, and a trace of another."""
 
-from __future__ import annotations
-
 import ast
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The modules of lite/, which is no package."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Byte code in place of sources: what a page fetches can be imported, and the lab's own sources stay."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import zipfile

@@ -1,7 +1,5 @@
 """Compiled wheels are fetched and compared with their sums, and the page says what is missing."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys

@@ -1,7 +1,5 @@
 """The lock file of the lab in a browser: what is beside the page, what is downloaded, what is elsewhere."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import zipfile

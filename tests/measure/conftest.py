@@ -1,7 +1,5 @@
 """What tests of a live pipeline share: their files, and a look at what is left when they are over."""
 
-from __future__ import annotations
-
 import tempfile
 import threading
 import time

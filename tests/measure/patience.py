@@ -1,7 +1,5 @@
 """A live measurement that does not find what was planted is repeated: the machine may have been held up."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import TypeVar

@@ -3,8 +3,6 @@
 Functions are made inside functions, so that they travel to a worker by value and no worker imports a test.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

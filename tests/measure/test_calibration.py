@@ -1,7 +1,5 @@
 """A calibrated pipeline has what one worker takes here, and how several of them get in each other's way."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

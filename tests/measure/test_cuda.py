@@ -1,7 +1,5 @@
 """A real GPU behind the interface of the simulated one, and the message where there is none."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
@@ -30,10 +28,7 @@ NO_GPU = (
 @pytest.fixture
 def pipe():
     return described(
-        samples=photos(count=8),
-        batch_size=8,
-        transforms=photo_transforms(send="uint8"),
-        device=CudaDevice(),
+        samples=photos(count=8), batch_size=8, transforms=photo_transforms(send="uint8"), device=CudaDevice()
     )
 
 

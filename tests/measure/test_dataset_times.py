@@ -1,7 +1,5 @@
 """The steps of a dataset's transform are timed, and so are reading and decoding; it is left as it was."""
 
-from __future__ import annotations
-
 import cProfile
 import functools
 import io

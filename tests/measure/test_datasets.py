@@ -1,7 +1,5 @@
 """A Dataset or a DataLoader of one's own is run and diagnosed as it is; its transform becomes a rung."""
 
-from __future__ import annotations
-
 import pickle
 import threading
 import time

@@ -1,7 +1,5 @@
 """Simulated devices read their parameters, reject what they cannot mean, and keep the time."""
 
-from __future__ import annotations
-
 import threading
 import time
 from math import inf
@@ -19,24 +17,12 @@ from starvelab.measure.devices import (
     VirtualStorage,
     sleep_until,
 )
-
-
-class Time:
-    """A clock that moves only by sleeping."""
-
-    def __init__(self):
-        self.now = 100.0
-
-    def monotonic(self):
-        return self.now
-
-    def sleep(self, seconds):
-        self.now += seconds
+from tests.jobs.loops import Clock
 
 
 @pytest.fixture
 def clock(monkeypatch):
-    made = Time()
+    made = Clock()
     monkeypatch.setattr(devices, "time", made)
     return made
 

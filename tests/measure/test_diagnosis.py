@@ -1,7 +1,5 @@
 """A diagnosis names the part that costs most, and says when it is not sure."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The ladder climbs all rungs in turn, each from what was made under its own rule."""
 
-from __future__ import annotations
-
 import time
 
 import pytest
@@ -71,10 +69,7 @@ def test_on_the_upper_rungs_the_loader_is_not_asked(tmp_path):
         return array
 
     pipe = pipeline(
-        tmp_path,
-        workers=0,
-        transforms=[zeros(), Transform("count", count)],
-        device=VirtualAccelerator(0.001),
+        tmp_path, workers=0, transforms=[zeros(), Transform("count", count)], device=VirtualAccelerator(0.001)
     )
     with Session(pipe) as session:
         session.warm_up()

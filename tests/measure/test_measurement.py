@@ -1,7 +1,5 @@
 """A measurement shows its values, and how far they can be trusted."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import psutil
@@ -15,8 +13,7 @@ from starvelab.measure.session import run
 from tests.measure.scenes import described
 
 MEASURED = run(
-    described(device=VirtualAccelerator(0.064)),
-    clock=SimulatedClock({"decode": "5 ms", "transform": "3 ms"}),
+    described(device=VirtualAccelerator(0.064)), clock=SimulatedClock({"decode": "5 ms", "transform": "3 ms"})
 )
 
 

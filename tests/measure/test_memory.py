@@ -1,7 +1,5 @@
 """Growth of memory that goes on, told apart from what ends, by sizes that are known."""
 
-from __future__ import annotations
-
 import mmap
 import os
 

@@ -1,7 +1,5 @@
 """Functions of a notebook's cell, and of a script, reach workers that have never seen them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """A worker does each transform to each sample, times it, and can begin from a cache."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from PIL import Image

@@ -1,7 +1,5 @@
 """What cannot be meant is rejected with a sentence that says what to do."""
 
-from __future__ import annotations
-
 import pytest
 
 from starvelab import (

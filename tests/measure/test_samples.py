@@ -1,7 +1,5 @@
 """Photographs are made once and kept; a folder of one's own serves as well."""
 
-from __future__ import annotations
-
 import io
 import os
 import subprocess

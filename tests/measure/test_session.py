@@ -1,7 +1,5 @@
 """A run agrees with itself and with what binds it, and closes what it opened whatever happens."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A training script is read by what it does, and its four faults are faults."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

@@ -1,7 +1,5 @@
 """Transforms turn a stored photograph into what a network takes."""
 
-from __future__ import annotations
-
 import io
 import random
 

@@ -1,7 +1,5 @@
 """Named sets of assumptions: what they hold, that they hold together, and how they are changed."""
 
-from __future__ import annotations
-
 import dataclasses
 from fractions import Fraction
 from math import inf
@@ -11,16 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab import (
-    PUBLISHED,
-    Q_,
-    TUTORIAL,
-    Hardware,
-    InputError,
-    Models,
-    SingleNodeModel,
-    UnknownNameError,
-)
+from starvelab import PUBLISHED, Q_, TUTORIAL, Hardware, InputError, Models, SingleNodeModel, UnknownNameError
 from tests.rejected import bare, message, negative, no_rate, no_share, none_of, not_positive, other_dimension
 from tests.strategies import shares
 
@@ -151,10 +140,7 @@ def test_an_unknown_assumption_is_refused_with_those_that_there_are():
         not_positive(flop_per_mac=0),
         not_positive(training_factor=inf),
         not_positive(state_bytes=-16),
-        (
-            {"open_requests": 0.5},
-            "open_requests must be 1 or more, got 0.5. Pass 1 or more.",
-        ),
+        ({"open_requests": 0.5}, "open_requests must be 1 or more, got 0.5. Pass 1 or more."),
         not_positive(open_requests=-1),
         bare("ms", overhead_per_layer=0.1),
         negative(overhead_per_step="-1 ms"),

@@ -1,7 +1,5 @@
 """Facts with their sources: nothing loads without one, and a name that is wrong says which was meant."""
 
-from __future__ import annotations
-
 import tomllib
 from importlib.resources import files
 

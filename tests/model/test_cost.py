@@ -1,7 +1,5 @@
 """The time of a stage: the largest of a few straight lines, in whatever numbers it was given."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What data sets ask of storage and workers, derived from the values of their sources."""
 
-from __future__ import annotations
-
 import pytest
 
 from starvelab import Q_, Accelerator, Datasets, Models, Packing, Pipeline, Samples

@@ -1,7 +1,5 @@
 """Levers belong to parts of an input pipeline, and say how to tell, what to change, and why it works."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 import pytest

@@ -1,7 +1,5 @@
 """Documents of unequal length in rows of one length: what is padding, and what that does to a step."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

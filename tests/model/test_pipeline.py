@@ -1,7 +1,5 @@
 """The rule of the pipeline: stages on one resource add, stages on different resources overlap."""
 
-from __future__ import annotations
-
 from math import inf
 
 import numpy as np
@@ -14,9 +12,7 @@ from starvelab import (
     Q_,
     TUTORIAL,
     Accelerator,
-    Cache,
     Datasets,
-    Drive,
     Framework,
     Hardware,
     InputError,
@@ -26,7 +22,6 @@ from starvelab import (
     Models,
     OnDevice,
     Pipeline,
-    Requests,
     Samples,
     Storage,
     UnknownNameError,
@@ -248,12 +243,6 @@ def test_input_work_on_the_accelerator_adds_to_the_models_step_and_is_its_cause_
     assert WALL.solve({"dataset.on_device.time": "0.001 ms"}).cause == "compute"
 
 
-def test_a_pipeline_behind_8_workers_reads_2_gb_per_second_although_the_ceiling_asks_for_10_9():
-    step = WALL.solve()
-    assert step.actual_demand.m_as("GB/s") == pytest.approx(2)
-    assert step.demand_at_ceiling.m_as("GB/s") == pytest.approx(10.8999, abs=1e-4)
-
-
 def test_a_tie_is_no_cpu_bottleneck_and_a_hundredth_of_a_percent_more_work_is_one():
     own = ms(WALL.solve(batch_size=64).resource_times["accelerator"])
     tied, starved = (
@@ -289,12 +278,6 @@ def test_decode_units_work_side_by_side():
     one = clips.replace({"dataset.on_device.decoders": 1})
     assert images(one.solve()) == pytest.approx(1 / 0.245)
     assert "It has 7 decode units: decode as many samples side by side." in one.explain()
-
-
-def test_workers_on_other_hosts_are_workers_behind_a_link():
-    # Their batches cross the network before they cross the accelerator's own link: the slower one counts.
-    remote = Pipeline(hardware="5000 img/s", dataset=Samples(transfer="602112 B"), workers="1e6 img/s")
-    assert images(remote.solve(link="1.25 GB/s")) == pytest.approx(1.25e9 / 602112)
 
 
 def test_a_decoder_works_beside_the_kernels_and_kernels_that_decode_take_turns_with_them():
@@ -421,23 +404,6 @@ def test_the_cost_of_a_step_comes_on_top_and_binds_with_the_accelerator():
     assert KNOWN.solve({"hardware.step_overhead": "101 ms"}).cause == "overhead"
     assert WALL.solve({"hardware.step_overhead": "1 ms"}, batch_size=256).cause == "compute"
     assert WALL.solve({"hardware.step_overhead": "2 ms"}, batch_size=256).cause == "overhead"
-
-
-def test_the_rate_at_which_an_accelerator_decodes_is_what_decoding_on_it_costs():
-    rate = Hardware.Cloud.A100.image_decode_rate
-    step = KNOWN.solve({"dataset.on_device.time": Q_("1 img") / rate})
-    assert ms(step.stage_times["input on device"]) == pytest.approx(12.765, abs=5e-4)
-
-
-def test_workers_wait_and_hand_over_and_have_only_so_many_cores():
-    assert ms(KNOWN.solve({"workers.handover.worker": "20 ms"}).stage_times["transform"]) == pytest.approx(55)
-    waits = KNOWN.solve({"storage.requests.latency": "6 ms"})
-    assert ms(waits.stage_times["transform"]) == pytest.approx(200)
-    assert ms(KNOWN.solve({"workers.cores": 2}, workers=64).stage_times["transform"]) == pytest.approx(100)
-    assert waits.bottleneck == "CPU"
-    # Memory serves half of the samples, for which nobody waits.
-    half = KNOWN.solve(storage=Drive(requests=Requests("6 ms"), cache=Cache(0.5)))
-    assert ms(half.stage_times["transform"]) == pytest.approx(125)
 
 
 def test_accelerators_share_cores_and_drive_and_each_has_its_link():

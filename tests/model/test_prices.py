@@ -1,7 +1,5 @@
 """Prices have a date and a source, and say how old they are; grids say what their electricity emits."""
 
-from __future__ import annotations
-
 import datetime
 
 import pytest
@@ -116,11 +114,7 @@ def test_every_grid_has_a_source_and_a_year():
             "-1 g/kWh",
             "grid must be finite and not negative, got -1 g/kWh. Check the value and its sign.",
         ),
-        (
-            InputError,
-            56,
-            'grid needs a unit, got the bare int 56. Write for example Q_(56, "g/kWh").',
-        ),
+        (InputError, 56, 'grid needs a unit, got the bare int 56. Write for example Q_(56, "g/kWh").'),
     ],
 )
 def test_what_is_no_grid_is_rejected(error, grid, expected):

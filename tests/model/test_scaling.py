@@ -1,7 +1,5 @@
 """Workers scale within the cores of their host, by a law that belongs to their kind of loader."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

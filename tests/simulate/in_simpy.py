@@ -4,8 +4,6 @@ Who gets the next index is decided as PyTorch's DataLoader does it: a cycle over
 those with a full queue when batches need not arrive in order.
 """
 
-from __future__ import annotations
-
 from itertools import cycle
 
 import simpy

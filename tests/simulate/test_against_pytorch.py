@@ -1,7 +1,5 @@
 """Which worker gets the next index: the simulation and the installed PyTorch agree."""
 
-from __future__ import annotations
-
 from itertools import cycle
 from types import SimpleNamespace
 

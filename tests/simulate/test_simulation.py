@@ -1,7 +1,5 @@
 """What a simulation returns, shows and rejects, how its chance is drawn, and where an epoch begins."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

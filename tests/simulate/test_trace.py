@@ -1,7 +1,5 @@
 """A trace counts what happened, however it was recorded."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

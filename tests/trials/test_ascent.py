@@ -1,7 +1,5 @@
 """The search of `starvelab doctor --try`, on jobs whose pace is known for all settings."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

@@ -1,7 +1,5 @@
 """`starvelab doctor --try`: runs of a script in processes of their own, and what is said of them."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -104,18 +102,10 @@ def test_ctrl_c_ends_the_run_and_its_workers(script, base, monkeypatch):
     ("status", "result", "said"),
     [
         (None, None, "A trial needs its batches within 180 s, and train.py had too few by then."),
-        (
-            1,
-            None,
-            "ended with status 1 before it had enough batches. Correct that first. It said: no / data",
-        ),
+        (1, None, "ended with status 1 before it had enough batches. Correct that first. It said: no / data"),
         (-11, None, "ended with status -11"),
         (0, {"loop": ""}, "went over none in its own process. Run doctor without --try."),
-        (
-            0,
-            {"loop": "a", "pace": None, "batches": 7},
-            "more batches than train.py has, which ended after 7",
-        ),
+        (0, {"loop": "a", "pace": None, "batches": 7}, "more batches than train.py has, which ended after 7"),
     ],
     ids=["slow", "fails", "killed", "no loader", "few batches"],
 )

@@ -1,7 +1,5 @@
 """One run of a trial: the pace that it counts, and the folder that keeps what it writes."""
 
-from __future__ import annotations
-
 import os
 import shutil
 
@@ -104,8 +102,7 @@ def test_elsewhere_a_trial_writes_nothing_but_caches(folders, tmp_path):
     original, _, scratch, write = folders
     for path in (tmp_path / "out.txt", original / "train.py", original / "new.txt"):
         with pytest.raises(
-            PermissionError,
-            match=r"outside of the folder where .* Give it a path relative to that",
+            PermissionError, match=r"outside of the folder where .* Give it a path relative to that"
         ):
             write(path)
     (tmp_path / ".cache").mkdir()

@@ -16,8 +16,6 @@ A TOML file holds, under the id of an answer cell, any number of ``wrong`` and `
     Points that a wrong answer keeps, where an exercise gives partial credit; 0 unless given.
 """
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """The lab report: what it says, and what its owner wrote into it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

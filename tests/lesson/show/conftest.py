@@ -1,7 +1,5 @@
 """Pictures are not painted, as while grading: most tests look at the figure, and painting takes longest."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import nullcontext
 

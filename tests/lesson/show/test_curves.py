@@ -1,13 +1,12 @@
 """Curves over batch size and workers: their captions, alt texts and tables say what the model says."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from starvelab import PUBLISHED, Hardware, InputError, Models, Pipeline, Storage
 from starvelab.model.resources import RESOURCES
 from starvelab.show import over_batch, over_workers
+from tests.rejected import message
 
 PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
 FULL = PIPE.replace(storage=Storage.NVMe_Gen4, link=Hardware.Cloud.A100)
@@ -89,16 +88,10 @@ def test_a_line_that_meets_no_wall_says_so(drawn):
 # --- what is refused -------------------------------------------------------------------------------
 
 
-def refused(draw) -> str:
-    with pytest.raises(InputError) as caught:
-        draw()
-    return str(caught.value)
-
-
 @pytest.mark.parametrize("draw", [over_batch, lambda p: over_workers({"p": p}, workers=[1, 2])])
 def test_what_looks_for_a_wall_refuses_stages_that_do_not_overlap(draw):
-    assert "looks at stages that overlap, got overlap=False" in refused(
-        lambda: draw(PIPE.replace(overlap=False))
+    assert "looks at stages that overlap, got overlap=False" in message(
+        InputError, lambda: draw(PIPE.replace(overlap=False))
     )
 
 
@@ -114,13 +107,13 @@ def test_what_looks_for_a_wall_refuses_stages_that_do_not_overlap(draw):
     ids=["over_batch", "over_workers"],
 )
 def test_an_axis_has_two_values_or_more(draw, said):
-    assert refused(draw) == f"{said} Pass for example [8, 16, 32]."
+    assert message(InputError, draw) == f"{said} Pass for example [8, 16, 32]."
 
 
 @pytest.mark.parametrize("count", [0, 5])
 def test_there_are_looks_for_four_lines(count):
     pipelines = {f"line {i}": AT_512 for i in range(count)}
-    assert refused(lambda: over_workers(pipelines, workers=[1, 2])) == (
+    assert message(InputError, lambda: over_workers(pipelines, workers=[1, 2])) == (
         f'over_workers draws one to 4 pipelines, got {count}. Pass for example {{"one drive": pipeline}}.'
     )
 

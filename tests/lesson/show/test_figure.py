@@ -1,7 +1,5 @@
 """A figure in a notebook: alt text, a caption, and the same data as a table, in HTML and in text."""
 
-from __future__ import annotations
-
 import base64
 import struct
 from html.parser import HTMLParser

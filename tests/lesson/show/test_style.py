@@ -1,7 +1,5 @@
 """Colors: read on white and on a dark page, and never the only difference."""
 
-from __future__ import annotations
-
 import pytest
 from matplotlib.colors import to_rgb
 

@@ -1,7 +1,5 @@
 """SVG for explorers: well formed, announced to screen readers, escaped, readable on any theme."""
 
-from __future__ import annotations
-
 import re
 from xml.etree import ElementTree
 

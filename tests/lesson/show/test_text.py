@@ -1,7 +1,5 @@
 """Tables, lists and sentences: quantities to four digits, HTML in a notebook, and nothing returned."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

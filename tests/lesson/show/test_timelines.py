@@ -1,7 +1,5 @@
 """Timelines: what is drawn is in the step, the run or the trace, and what is said is what is drawn."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 

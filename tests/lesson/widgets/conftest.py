@@ -1,7 +1,5 @@
 """Every test here runs in an empty folder of its own, as a notebook in its folder does."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Explorers: the picture follows the controls, and what goes wrong is shown where it went wrong."""
 
-from __future__ import annotations
-
 import re
 import sys
 import threading
@@ -9,18 +7,7 @@ import threading
 import ipywidgets
 import pytest
 
-from starvelab import (
-    PUBLISHED,
-    Q_,
-    TUTORIAL,
-    Cache,
-    Drive,
-    Hardware,
-    InputError,
-    Models,
-    Pipeline,
-    Storage,
-)
+from starvelab import PUBLISHED, Q_, TUTORIAL, Cache, Drive, Hardware, InputError, Models, Pipeline, Storage
 from starvelab.checks import Credit
 from starvelab.runtime import Runtime, use
 from starvelab.widgets import Drawing, explore, predict

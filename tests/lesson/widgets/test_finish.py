@@ -1,7 +1,5 @@
 """A final answer is checked with figures drawn anew; that it was, and that it changed later, stays."""
 
-from __future__ import annotations
-
 import linecache
 
 import pytest

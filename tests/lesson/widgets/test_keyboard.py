@@ -1,7 +1,5 @@
 """The box and its script, as far as they can be seen without a browser; tests/browser/ presses the keys."""
 
-from __future__ import annotations
-
 from importlib.resources import files
 
 import ipywidgets
@@ -38,21 +36,7 @@ def test_what_is_to_follow_changes_waits_for_the_page_that_answers_and_for_no_ot
 def test_the_public_names_are_these_and_no_more():
     import starvelab.widgets
 
-    assert starvelab.widgets.__all__ == [
-        "Drawing",
-        "beside_real",
-        "explore",
-        "finish",
-        "load_loader",
-        "lock_predictions",
-        "pack",
-        "play",
-        "predict",
-        "predictions",
-        "progress",
-        "report",
-        "reveal",
-        "save_loader",
-        "save_measurement",
-        "scorecard",
-    ]
+    assert " ".join(starvelab.widgets.__all__) == (
+        "Drawing beside_real explore finish load_loader lock_predictions pack play predict predictions "
+        "progress report reveal save_loader save_measurement scorecard"
+    )

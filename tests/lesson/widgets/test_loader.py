@@ -1,7 +1,5 @@
 """A learner's loader goes from notebook to notebook as text, and is held against a real one."""
 
-from __future__ import annotations
-
 import linecache
 
 import pytest

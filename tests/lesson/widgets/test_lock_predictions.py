@@ -1,7 +1,5 @@
 """Predictions in code: each entry alone, held to what its notebook asks, and named by its question."""
 
-from __future__ import annotations
-
 import pytest
 
 from starvelab import Q_, InputError

@@ -1,7 +1,5 @@
 """The moving picture without a page: what its script is given, and what stands where no script runs."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """Asking for a prediction: in a widget, in code, and again after it was locked."""
 
-from __future__ import annotations
-
 import re
 
 import ipywidgets

@@ -1,7 +1,5 @@
 """Progress: by title, from visible checks, what is written, and what is locked; and how to go on."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

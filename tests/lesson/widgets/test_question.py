@@ -1,7 +1,5 @@
 """What may be asked and answered: every refusal says the rule, what came, and what to do."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The report that a learner writes beside the notebooks."""
 
-from __future__ import annotations
-
 import zipfile
 
 import nbformat

@@ -1,7 +1,5 @@
 """The score card: hits, calibration and Brier score, each worked out by hand here."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

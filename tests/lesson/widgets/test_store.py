@@ -1,7 +1,5 @@
 """The file of predictions: locked once, written whole, shared by several notebooks, and never destroyed."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

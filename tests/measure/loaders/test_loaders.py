@@ -1,7 +1,5 @@
 """Every loader delivers each batch once, in the order it was asked for, and leaves nothing behind."""
 
-from __future__ import annotations
-
 import errno
 import multiprocessing
 import os

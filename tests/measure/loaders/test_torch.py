@@ -1,7 +1,5 @@
 """PyTorch's loader behind the common interface, and the lab without PyTorch."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Money, energy and CO2 of an hour and of an epoch, and how much of it is waiting."""
 
-from __future__ import annotations
-
 from datetime import date
 
 import numpy as np
@@ -149,12 +147,7 @@ NOTHING = (
     ("error", "pipeline", "arguments", "expected"),
     [
         (MissingValueError, WALL.replace(hardware=Hardware.Cloud.T4), {}, NOTHING.format("NVIDIA T4")),
-        (
-            MissingValueError,
-            Pipeline(hardware="1 img/s"),
-            {},
-            NOTHING.format("a pipeline without hardware"),
-        ),
+        (MissingValueError, Pipeline(hardware="1 img/s"), {}, NOTHING.format("a pipeline without hardware")),
         (InputError, WALL, *bare("USD/h", price=2)),
         (InputError, WALL, *negative(price="-2 USD/h")),
         (InputError, WALL, *other_dimension("W", busy_power="400 Wh")),

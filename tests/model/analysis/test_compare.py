@@ -1,7 +1,5 @@
 """Each drive, link or accelerator of the catalogue in the place of a pipeline's own."""
 
-from __future__ import annotations
-
 import pytest
 
 from starvelab import PUBLISHED, Hardware, InputError, Links, Models, Pipeline, Storage, UnknownNameError

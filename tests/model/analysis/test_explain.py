@@ -1,7 +1,5 @@
 """What a person would say of a pipeline: what binds, the evidence, the next step."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

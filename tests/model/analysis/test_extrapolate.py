@@ -1,7 +1,5 @@
 """A measured rate carried to another accelerator: arithmetic and memory traffic, one after the other."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 

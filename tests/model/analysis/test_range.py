@@ -1,7 +1,5 @@
 """Between which throughputs a prediction lies, if each value is what one of its sources says."""
 
-from __future__ import annotations
-
 from random import Random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A pipeline over a grid: the same as point by point, as one table."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 
@@ -124,10 +122,7 @@ FIELDS = ", ".join(SWEEPABLE)
     [
         ({}, "A sweep needs a field with values, got none. Pass for example batch_size=[32, 64, 128]."),
         ({"batch_size": 32}, "batch_size must be several values to sweep, got 32. Pass a list."),
-        (
-            {"dataset.size": "5 MB"},
-            "dataset.size must be several values to sweep, got '5 MB'. Pass a list.",
-        ),
+        ({"dataset.size": "5 MB"}, "dataset.size must be several values to sweep, got '5 MB'. Pass a list."),
         (
             {"batch_size": []},
             "batch_size must have at least one value to sweep, got none. Pass a list of values.",

@@ -1,7 +1,5 @@
 """Ranks that end each step together: the slowest sets it, and its queue is the empty one."""
 
-from __future__ import annotations
-
 from math import log, pi, sqrt
 from statistics import NormalDist
 

@@ -1,7 +1,5 @@
 """Launches on a busy host: they take longer as the CPU fills, and a worker fewer can be faster."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Reading: what a drive supplies, how long a batch takes, and what is said of a drive nobody knows."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

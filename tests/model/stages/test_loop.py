@@ -1,7 +1,5 @@
 """The training loop's own thread: what receiving a batch takes, and what only moving work out of it helps."""
 
-from __future__ import annotations
-
 import pytest
 
 from starvelab import Accelerator, Handover, InputError, Pipeline, Samples, Workers

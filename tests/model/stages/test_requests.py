@@ -1,7 +1,5 @@
 """A worker's own time: what it waits for requests, and who divides it."""
 
-from __future__ import annotations
-
 import pytest
 
 from starvelab import PUBLISHED, Q_, TUTORIAL, Cache, Drive, Pipeline, Requests, Samples, Storage

@@ -1,7 +1,5 @@
 """The accelerator alone: arithmetic, memory traffic, overhead, and whether the batch fits."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

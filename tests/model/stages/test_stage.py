@@ -1,7 +1,5 @@
 """What the four stage models have in common."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 

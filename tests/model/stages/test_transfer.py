@@ -1,21 +1,10 @@
 """Copying to the accelerator: as many bytes as are sent, from pinned or ordinary memory."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
 
-from starvelab import (
-    PUBLISHED,
-    Q_,
-    Hardware,
-    InputError,
-    Links,
-    MissingValueError,
-    Storage,
-    TransferModel,
-)
+from starvelab import PUBLISHED, Q_, Hardware, InputError, Links, MissingValueError, Storage, TransferModel
 from tests.rejected import bare, message, not_positive, not_whole
 from tests.strategies import bandwidths, batch_sizes, sample_sizes
 

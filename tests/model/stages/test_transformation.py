@@ -1,7 +1,5 @@
 """Preparing on the CPU: set beside the accelerator, and by a count of workers."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np
