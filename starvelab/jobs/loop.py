@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Iterable, Iterator
 from operator import length_hint
 from typing import Any, Generic, TypeVar
@@ -20,6 +21,7 @@ from .finding import JobFinding
 from .probe import Probe
 from .progress import progress_of
 from .recorder import Pass, Recorder
+from .torch_internals import unprepared_processes
 from .usage import this_thread
 
 Batch = TypeVar("Batch")
@@ -114,6 +116,13 @@ class Watch(Generic[Batch]):
         self.loader, self._recorder, self._progress = loader, recorder, progress
 
     def __iter__(self) -> Iterator[Batch]:
+        if count := unprepared_processes(self.loader):
+            warnings.warn(
+                "accelerate splits the batches of a DataLoader that it prepares, got one that it did not, so "
+                f"each of the {count} processes goes over all of them. Write "
+                "watch(accelerator.prepare(loader)): prepare(watch(loader)) returns what it gets.",
+                stacklevel=2,
+            )
         return _Batches(self)
 
     def __len__(self) -> int:

@@ -24,6 +24,14 @@ def is_loader(loader: object) -> bool:
     return data is not None and isinstance(loader, data.DataLoader)
 
 
+def unprepared_processes(loader: TorchLoader) -> int:
+    """Return how many processes go over all that a loader has, for which accelerate did not prepare it; or 0."""
+    state = getattr(sys.modules.get("accelerate.state"), "PartialState", None)
+    count = getattr(state, "_shared_state", {}).get("num_processes", 1)
+    prepared = type(loader).__module__.startswith("accelerate.")
+    return count if count > 1 and is_loader(loader) and not prepared else 0
+
+
 def is_iterator(source: object) -> bool:
     """True for an iterator that a DataLoader of PyTorch made."""
     dataloader = sys.modules.get("torch.utils.data.dataloader")

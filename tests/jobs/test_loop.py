@@ -4,6 +4,9 @@ import queue
 import sys
 import threading
 import time
+import warnings
+from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
@@ -302,3 +305,26 @@ def test_a_dataloader_is_asked_for_its_batch_size_and_workers():
     watched = watch(data.DataLoader(list(range(64)), batch_sampler=sampler), progress=False)
     assert len(list(watched)) == 8
     assert watched._recorder.batch_size == 8
+
+
+@pytest.mark.parametrize("accelerate", ["its state", "itself"])
+def test_a_loader_that_accelerate_did_not_prepare_is_said_where_there_are_several(monkeypatch, accelerate):
+    data = pytest.importorskip("torch.utils.data")
+    if accelerate == "itself":
+        state = pytest.importorskip("accelerate.state").PartialState
+        monkeypatch.setitem(state._shared_state, "num_processes", 2)
+        shard = pytest.importorskip("accelerate.data_loader").DataLoaderShard
+    else:
+        state = SimpleNamespace(_shared_state={"num_processes": 2})
+        monkeypatch.setitem(sys.modules, "accelerate.state", SimpleNamespace(PartialState=state))
+        shard = type("DataLoaderShard", (data.DataLoader,), {"__module__": "accelerate.data_loader"})
+    watched = watch(data.DataLoader(range(8), 2), progress=False)
+    with pytest.warns(UserWarning, match=r"each of the 2 processes goes over all of them\. Write watch\(acc"):
+        assert len(list(watched)) == 4
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        watched = watch(shard(range(8), batch_size=2), progress=False)
+        assert isinstance(iter(watched), Iterator)
+        assert len(list(watch(range(4), progress=False))) == 4
+        state._shared_state["num_processes"] = 1
+        assert len(list(watch(data.DataLoader(range(8), 2), progress=False))) == 4
