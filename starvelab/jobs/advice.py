@@ -276,7 +276,7 @@ def _condition(finding: JobFinding, model: JobModel, workers: int, likely: float
     decides = min(max(2 * model.workers, 2), workers)
     return (
         f"That depends on whether what they wait for, such as storage, serves {workers} at once: a short run "
-        f"with {_counted(decides)} decides."
+        f"with {_counted(decides)} decides, or starvelab doctor --try."
     )
 
 

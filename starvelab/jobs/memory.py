@@ -47,23 +47,26 @@ class MemoryUse:
     large: bool = False
 
     def __str__(self) -> str:
-        return f"{_short(self.each)} each, {self._workers}"
+        return f"{self._each}, {self.workers} worker{'s' * (self.workers != 1)}"
 
     @property
-    def _workers(self) -> str:
-        return "1 worker" if self.workers == 1 else f"{self.workers} workers"
+    def _each(self) -> str:
+        return _short(self.each) if self.workers == 1 else f"{_short(self.each)} each"
 
     @property
     def summary(self) -> str:
         """Say what is worth a line; empty if nothing is."""
         parts = []
+        who, has, one = f"The {self.workers} workers", "have", "Each worker"
+        if self.workers == 1:
+            who, has, one = "The only worker", "has", "The only worker"
         if self.growth is not None:
-            parts.append(self._says(self.growth, f"The {self._workers}, with {_short(self.each)} each,"))
+            parts.append(self._says(self.growth, f"{who}, with {self._each},"))
         elif self.large:
-            parts.append(f"The {self._workers} have {_short(self.each)} each.")
+            parts.append(f"{who} {has} {self._each}.")
         if self.copied.m_as("B") >= LARGE_COPY:
             parts.append(
-                f"Each worker copied {_short(self.copied)} of the objects of the training process, and may "
+                f"{one} copied {_short(self.copied)} of the objects of the training process, and may "
                 f"copy {_short(self.shared)} more: one array is not copied, a list of many objects is."
             )
         if self.loop_growth is not None:

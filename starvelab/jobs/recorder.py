@@ -22,7 +22,7 @@ from ..measure.devices import Cuda, cuda_in_use
 from ..measure.idle_times import DeviceTimes
 from ..measure.verdict import MIN_BATCHES, Share, share_of, without_interruptions
 from ..units import Q_
-from .finding import MANY_OBJECTS, JobFinding, finding_of
+from .finding import BUSY, MANY_OBJECTS, JobFinding, finding_of
 from .memory import MemoryMeter
 from .probe import Probe
 from .start_up import Pickled
@@ -285,13 +285,14 @@ class Pass:
             recorder.device.ask()
         if self.probe is not None:
             self.probe.ask()
+        crowded = self.long and (recorder.workers == 0 or (recorder.use.others_share or 0.0) >= BUSY)
+        self.queued = queued_seconds() if crowded else None
         if recorder.workers == 0:
-            self.queued = queued_seconds() if self.long else None
             self.spent = time.process_time()
 
     def receive(self, batch: object = None, source: object = None) -> None:
         """End the wait: the loop has its batch."""
-        now, recorder = time.perf_counter(), self.recorder
+        now, recorder, crowded = time.perf_counter(), self.recorder, 0.0
         first, self.asking = not self.batches, False
         if recorder.device is not None:
             recorder.device.receive(first=first or not self.known)
@@ -299,12 +300,14 @@ class Pass:
             self.first_wait = self.start_up + now - self.asked
         elif self.known:
             self.wait = now - self.asked
-            if self.spent is not None:
-                spent = time.process_time() - self.spent
-                queued = queued_seconds() if self.queued is not None else None
-                waited = None if queued is None or self.queued is None else queued - self.queued
-                recorder.use.add(spent, self.wait, waited)
             self.long = self.wait > LONG
+            queued = queued_seconds() if self.queued is not None else None
+            waited = None if queued is None or self.queued is None else queued - self.queued
+            if self.spent is not None:
+                recorder.use.add(time.process_time() - self.spent, self.wait, waited)
+            elif waited is not None:  # its batch may be ready meanwhile: that is no wait for data
+                crowded = min(waited, self.wait)
+                self.wait -= crowded
         self.batches += 1
         self.elsewhere, self.known = 0.0, True
         if now - self.polled > POLL_INTERVAL:
@@ -314,7 +317,7 @@ class Pass:
                 self.held, self.used = batch, False
         if self.probe is not None:
             self.probe.receive(batch)
-        self.received = time.perf_counter()
+        self.received = time.perf_counter() - crowded
 
     def _release(self) -> None:
         """Release the batch that is held, as the loop did in the step that ended, which lacks that time."""

@@ -192,14 +192,15 @@ def _loop_work(advice: WorkerAdvice) -> Remedy | None:
     if now.workers and (finding.stages is None or not finding.stages.prepared):
         return Remedy("move", f"{_at(line)} what that brings, a probe tells.")  # how busy the workers are
 
-    def change(times: JobTimes, part: float = 1.0) -> JobTimes:
-        share = min(moved * part, times.step - 1e-3)
-        rest = max(times.loop_compute - share, 0.0)
-        return replace(times, step=times.step - share, compute=times.compute + share, loop_compute=rest)
+    def change(times: JobTimes, part: float = 0.0) -> JobTimes:
+        saved = min(moved * (1 + part), times.step - 1e-3)
+        rest = max(times.loop_compute - saved, 0.0)
+        compute = times.compute + moved * (1 - part)
+        return replace(times, step=times.step - saved, compute=compute, loop_compute=rest)
 
-    # How much is moved was only sampled.
+    # How much the loop saves was only sampled, and it need not be what the workers take for it.
     model = replace(
-        now, likely=change(now.likely), slow=change(now.slow, 1 - SAMPLED), fast=change(now.fast, 1 + SAMPLED)
+        now, likely=change(now.likely), slow=change(now.slow, -SAMPLED), fast=change(now.fast, SAMPLED)
     )
     workers = min(
         range(max(now.workers, 1), max(int(now.likely.cores), now.workers, 1) + 1),

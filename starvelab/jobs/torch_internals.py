@@ -25,7 +25,7 @@ def is_loader(loader: object) -> bool:
 
 
 def unprepared_processes(loader: TorchLoader) -> int:
-    """Return how many processes go over all that a loader has, for which accelerate did not prepare it; or 0."""
+    """Return how many processes go over all of a loader that accelerate should have prepared; else 0."""
     state = getattr(sys.modules.get("accelerate.state"), "PartialState", None)
     count = getattr(state, "_shared_state", {}).get("num_processes", 1)
     prepared = type(loader).__module__.startswith("accelerate.")

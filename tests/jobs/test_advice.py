@@ -121,7 +121,7 @@ def test_what_is_waited_for_may_serve_one_worker_at_a_time():
     assert advice.summary.startswith("6 workers instead of 2: at most ")
     assert advice.summary.endswith(
         "5 are enough for 95 % of it. That depends on whether what they wait for, such as storage, serves 6 "
-        "at once: a short run with 4 workers decides."
+        "at once: a short run with 4 workers decides, or starvelab doctor --try."
     )
     # Without workers even one of them prepares beside the step: so much is certain.
     alone = advise(found(workers=0, wait=0.03, step=0.03, cpu=0.0), cores=8)

@@ -3,6 +3,7 @@
 import mmap
 import os
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -48,6 +49,15 @@ def test_the_copy_of_a_list_is_said_and_no_leak():
     )
     assert use(large=True).summary == "The 8 workers have 3.2 GB each."
     assert use(copied=Q_("20 MB")).summary == ""
+
+
+def test_one_worker_is_spoken_of_as_one():
+    growth = Growth((1.1e6, 1.2e6, 1.3e6), 120, 61.0, None)
+    one = MemoryUse(1, Q_("3.2 GB"), NOTHING, NOTHING, large=True)
+    assert (one.summary, str(one)) == ("The only worker has 3.2 GB.", "3.2 GB, 1 worker")
+    assert replace(one, growth=growth).summary.startswith("The only worker, with 3.2 GB, gained 1.2 MB for")
+    copied = replace(one, copied=Q_("0.9 GB"), large=False)
+    assert copied.summary.startswith("The only worker copied 0.9 GB of the objects")
 
 
 def test_who_grows_without_workers_cannot_be_told_apart_from_the_step():

@@ -65,6 +65,26 @@ def test_without_workers_waiting_for_a_core_is_no_waiting_for_storage(clock, mon
     assert watched.result.prepare_queued == pytest.approx(2 / 3)
 
 
+@pytest.mark.parametrize(("others", "waits", "verdict"), [(0.8, 0.03, "not"), (0.05, 0.08, "moderately")])
+def test_a_wait_for_a_core_is_no_wait_for_data(clock, monkeypatch, others, waits, verdict):
+    queued = [0.0]
+    monkeypatch.setattr(recorder, "queued_seconds", lambda: queued[0])
+    monkeypatch.setattr(ProcessUse, "others_share", others)
+
+    class Beside(Loader):  # the batch is there, but of 8 ms the loop waits 5 for a core
+        def batches(self):
+            for batch in super().batches():
+                queued[0] += 0.005
+                yield batch
+
+    watched = watch(Beside(clock, 0.008), workers=1, progress=False)
+    for _ in watched:
+        clock.sleep(0.092)
+    assert watched.result.host_wait == pytest.approx(waits, abs=0.002)
+    assert watched.result.verdict == f"{verdict} input-bound"
+    assert watched.result.batch_rate.m_as("1/s") == pytest.approx(10)
+
+
 def test_what_others_use_of_the_cores(monkeypatch):
     clock, used = iter([10.0, 11.0, 12.0]), iter([50.0, 51.5, 53.5])
     monkeypatch.setattr(usage, "busy_cores", lambda: next(used))
