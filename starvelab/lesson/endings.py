@@ -79,17 +79,17 @@ def _slowest(credit: Credit, answer: Answer, draw: Random) -> Sequence[str]:
     def compare() -> None:
         hosts, steps = draw.sample(("ash", "beech", "elm", "fir", "oak", "yew"), draw.randint(3, 6)), 8
         arrives = {host: [draw.randint(30, 55) for _ in range(steps)] for host in hosts}
-        late, price = draw.choice(hosts), draw.randint(1, 40)
+        late, price = draw.choice(hosts), Q_(draw.randint(1, 40), draw.choice(("USD/h", "USD/min")))
         # Slow on the whole; another host is once the last of all.
         arrives[late] = [draw.randint(62, 90) for _ in range(steps)]
         arrives[next(host for host in hosts if host != late)][draw.randrange(steps)] = 95
         last = [max(times) for times in zip(*arrives.values(), strict=True)]
         others = [times for host, times in arrives.items() if host != late]
         sooner = [max(times) for times in zip(*others, strict=True)]
-        found = list(answer({host: list(times) for host, times in arrives.items()}, Q_(price, "USD/h")))
+        found = list(answer({host: list(times) for host, times in arrives.items()}, price))
         check(len(found), 2, what="the number of values")
         check(found[0], late, what="the slow host")
-        saved = Q_(len(hosts) * price * (1 - sum(sooner) / sum(last)), "USD/h")
+        saved = len(hosts) * price * (1 - sum(sooner) / sum(last))
         check(found[1], saved, what="what it costs")
 
     credit.part(2, "twelve random jobs", lambda: _twelve(compare))
