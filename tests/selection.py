@@ -28,6 +28,7 @@ SANDBOXED = (
             "autograde/test_execution",
             "autograde/test_task",
             "commands/test_grade",
+            "commands/test_more_machines",
             "test_alone",
             "test_answers_in_the_sandbox",
             "test_faults",

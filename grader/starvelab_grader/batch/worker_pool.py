@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import logging
+import os
+import re
 import signal
+import subprocess
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
+from importlib.util import find_spec
 from itertools import islice
 
 import cloudpickle
@@ -19,11 +24,14 @@ from distributed import Client, Future, KilledWorker, LocalCluster, Security, as
 from sqlalchemy.exc import SAWarning
 
 from ..autograde.definition import Definition
+from ..autograde.execution import IsolatedExecute
+from ..autograde.releasing import SolutionError, as_submission, require_full_points
 from ..autograde.task import GradingResult, grade
 from ..errors import GraderError
 from ..fingerprints import VERSION, package_fingerprint
 from ..sandbox import bubblewrap
 from ..sandbox.process import Runners
+from ..submissions.reference import parse_cells
 from ..submissions.submission import Submission
 
 # Submissions that wait at a worker besides the one in progress: no worker idles, and memory stays small.
@@ -40,6 +48,9 @@ NO_PAGES: dict[str, list[str]] = {f"distributed.{one}.http.routes": [] for one i
 ENCRYPTED = ("tls://", "wss://")
 RUNNERS = "starvelab_runners"  # the attribute of a worker
 WORKER_MEMORY = 600_000_000  # bytes of a worker, with the two runners that it starts
+IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\w+)", re.MULTILINE)
+CHECK_TIMEOUT = 120.0  # seconds that a solution may wait for a worker, beside what grading it may take
+NOT_FOUND = "import importlib.util as u, sys; print(*(one for one in sys.argv[1:] if not u.find_spec(one)))"
 
 
 class NoWorkersError(GraderError, RuntimeError):
@@ -53,8 +64,12 @@ def open_pool(
     scheduler: str | None = None,
     without_tls: bool = False,
     unsafe: bool = False,
+    ready: bool = True,
 ) -> Iterator[Client]:
-    """Open a pool of workers: those of a running scheduler, or some that are started here and ended again."""
+    """Open a pool of workers: those of a running scheduler, or some that are started here and ended again.
+
+    They are `ready`, or a NoWorkersError says what one of them lacks.
+    """
     with ExitStack() as stack:
         if scheduler:
             _require_encryption(scheduler, without_tls)
@@ -87,7 +102,8 @@ def open_pool(
                     silence_logs=logging.CRITICAL,
                 )
             client = stack.enter_context(Client(stack.enter_context(cluster), set_as_default=False))
-        _require_ready(client, unsafe)
+        if ready:
+            _require_ready(client, unsafe)
         yield client
 
 
@@ -139,20 +155,75 @@ def _require_ready(client: Client, unsafe: bool) -> None:
         answers: dict[str, tuple[str, str]] = client.run(_ready)
     # A worker without starvelab cannot even read the question.
     except Exception as error:
-        raise NoWorkersError(
-            f"A worker cannot run starvelab: {type(error).__name__}: {error}. "
-            "It needs the same version there: python -m pip install starvelab-grader"
-        ) from error
-    versions = {worker: one for worker, (one, _) in answers.items() if one != code()}
-    if versions:
-        worker, one = next(iter(versions.items()))
-        raise NoWorkersError(
-            f"Workers need the starvelab that is installed here, {code()}, and {worker} has {one}. "
-            "Install the same there, and start it again."
-        )
+        raise NoWorkersError(_cannot_run(error)) from error
+    for worker, (one, _) in answers.items():
+        for other in _other_code(worker, one):
+            raise NoWorkersError(other)
     reasons = {reason for _, reason in answers.values() if reason}
     if reasons and not unsafe:
         raise NoWorkersError("\n".join(sorted(reasons)))
+
+
+def _cannot_run(error: BaseException) -> str:
+    return (
+        f"A worker cannot run starvelab: {type(error).__name__}: {error}. "
+        "It needs the same version there: python -m pip install starvelab-grader"
+    )
+
+
+def _other_code(worker: str, version: str) -> Iterator[str]:
+    if version != code():
+        yield (
+            f"Workers need the starvelab that is installed here, {code()}, and {worker} has {version}. "
+            "Install the same there, and start it again."
+        )
+
+
+def missing_on(client: Client, definition: Definition, unsafe: bool) -> Iterator[tuple[str, str]]:
+    """Yield each worker and what it lacks for an assignment; nothing where its solution earns all points."""
+    sources = (parse_cells(content) for path, content in definition.source.items() if path.endswith("ipynb"))
+    text = "\n".join(cell.source for cells in sources for cell in cells if cell.cell_type == "code")
+    # What this machine lacks too is tried by the notebook, or stands beside it and is sent with it.
+    modules = sorted(name for name in set(IMPORT.findall(text)) if find_spec(name))
+    settings = IsolatedExecute(config=definition.settings)
+    answers = client.run(_missing, modules, list(settings.readable), unsafe, on_error="return")
+    solution, packed = as_submission(definition), cloudpickle.dumps(definition)
+    graded = {
+        worker: client.submit(_grade, solution, packed, pure=False, workers=[worker])
+        for worker, answer in answers.items()
+        if answer == [code()]
+    }
+    for worker, answer in sorted(answers.items()):
+        if worker in graded:
+            result = _result(graded[worker], solution.student, settings.deadline + CHECK_TIMEOUT)
+            yield worker, _lost_points(definition, result)
+        elif isinstance(answer, BaseException):
+            yield worker, _cannot_run(answer)
+        else:
+            yield worker, " ".join([*_other_code(worker, answer[0]), *answer[1:]])
+
+
+def _lost_points(definition: Definition, result: GradingResult) -> str:
+    try:
+        require_full_points(definition, lambda _: result)
+    except SolutionError as error:
+        return str(error)
+    return ""
+
+
+def _missing(modules: list[str], folders: list[str], unsafe: bool) -> list[str]:
+    """Return the starvelab that a worker has, and in sentences what it lacks."""
+    why_not = bubblewrap.why_not()
+    lacks = [why_not] if why_not and not unsafe else []
+    python = ["-c", NOT_FOUND, *modules]
+    with bubblewrap.command(python, user=os.getuid() or 65_000) as (argv, inherited):
+        argv = [sys.executable, *python] if why_not else argv
+        found = subprocess.run(argv, pass_fds=inherited, capture_output=True, text=True, check=True)
+    if names := found.stdout.split():
+        lacks.append(f"The sandbox has no {', '.join(names)}. {bubblewrap.PACKAGES_MISSING}")
+    if absent := [folder for folder in folders if not os.path.isdir(folder)]:
+        lacks.append(f"There is no {', '.join(absent)}, which IsolatedExecute.readable names. Copy it there.")
+    return [code(), *lacks]
 
 
 def graded_by(
@@ -188,9 +259,9 @@ def graded_by(
         yield _result(send(submission), submission.student)
 
 
-def _result(future: Future[GradingResult], student: str) -> GradingResult:
+def _result(future: Future[GradingResult], student: str, timeout: float | None = None) -> GradingResult:
     try:
-        return future.result()
+        return future.result(timeout)
     except KilledWorker as error:
         reason = f"The worker that graded it ended, each time that it was tried: {error}"
     # The others can still be graded.

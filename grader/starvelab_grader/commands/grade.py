@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from nbgrader.converters import Autograde
 from tqdm import tqdm
 from traitlets import Bool, Dict, Float, Integer, Unicode
 
+from ..autograde.definition import Definition
 from ..autograde.execution import IsolatedExecute, RestoreStructure
 from ..autograde.releasing import (
     is_remembered,
@@ -88,6 +90,7 @@ class GradeApp(Command):
     without_tls = Bool(
         help="Accept a scheduler without TLS: whoever reaches its port can run code as its workers do."
     ).tag(config=True)
+    check_workers = Bool(help="Say what each worker lacks, and grade nothing.").tag(config=True)
     only = Unicode(help=ONLY).tag(config=True)
     report = Bool(help="Write the report of the class.").tag(config=True)
     names = Bool(help="Call students in the report by the names that the gradebook has for them.").tag(
@@ -119,6 +122,9 @@ class GradeApp(Command):
             self.log.warning(weakness)
         for warning in warnings_since_release(self.coursedir, assignment):
             self.log.warning(warning)
+        if self.check_workers:
+            self._check_workers(classroom.definition, unsafe)
+            return
         outcome = Outcome()
         with classroom.exclusive_lock():
             students = classroom.students(self.only)
@@ -135,8 +141,23 @@ class GradeApp(Command):
         if outcome.failed:
             raise SystemExit(1)
 
+    def _pool_options(self, unsafe: bool) -> dict[str, Any]:
+        named = {"workers": self.workers or None, "scheduler": self.scheduler or None}
+        return named | {"without_tls": self.without_tls, "unsafe": unsafe}
+
+    def _check_workers(self, definition: Definition, unsafe: bool) -> None:
+        # Loaded here: nothing else needs Dask's workers.
+        from ..batch.worker_pool import missing_on, open_pool
+
+        with open_pool(**self._pool_options(unsafe), ready=False) as client:
+            missing = dict(missing_on(client, definition, unsafe))
+        for worker, why in missing.items():
+            print(f"{worker} {'cannot' if why else 'can'} grade {definition.assignment}. {why}".strip())
+        if any(missing.values()):
+            raise SystemExit(1)
+
     def _grade(self, classroom: Classroom, pending: list[str], outcome: Outcome, unsafe: bool) -> None:
-        from ..batch.worker_pool import graded_by, open_pool  # loaded here: nothing else needs Dask's workers
+        from ..batch.worker_pool import graded_by, open_pool
 
         in_progress: dict[str, Submission] = {}
 
@@ -145,12 +166,7 @@ class GradeApp(Command):
                 in_progress[submission.student] = submission
                 yield submission
 
-        with open_pool(
-            workers=self.workers or None,
-            scheduler=self.scheduler or None,
-            without_tls=self.without_tls,
-            unsafe=unsafe,
-        ) as client:
+        with open_pool(**self._pool_options(unsafe)) as client:
             definition = classroom.definition
             if not is_remembered(self.coursedir, definition):
                 with progress(OWN_SOLUTION, 1, "solution") as count:
