@@ -166,8 +166,8 @@ credit.total()
 finish("my-design", my_design, final=False)
 
 # %% [markdown]
-# A leaderboard: post your line where your course talks, and paste everybody's here. Each is computed again, so nobody can make a
-# score up.
+# A leaderboard is a link: it opens as a page with this board and the curve, where others add theirs. Paste links that others post.
+# Each design is computed again, so nobody can make a score up.
 
 # %%
 leaderboard(my_design(), """

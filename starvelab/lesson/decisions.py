@@ -40,8 +40,8 @@ ENOUGH = 0.9
 GPU_PRICES = {"T4": 0.35, "V100": 0.90, "A100": 1.60, "H100": 3.00}
 CORE_PRICE, DRIVE_PRICE = 0.05, 0.10
 MAX_COUNTS = {"gpus": 8, "cores": 128, "drives": 8}
-# Ninety epochs of ImageNet.
-IMAGES = Q_(90 * 1_281_167, "img")
+EPOCHS = 90
+IMAGES = Q_(EPOCHS * 1_281_167, "img")  # of ImageNet
 ENOUGH_BUSY, MAX_HOURS = 0.9, 12.0
 CHEAPEST = 35.45  # USD: of all hosts that are busy enough, and done in time
 
