@@ -53,6 +53,7 @@ PROGRAMS = (
             "datasets",
             "diagnosis",
             "notebook",
+            "one_buffer",
             "samples",
             "session",
         )

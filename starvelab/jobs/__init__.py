@@ -1,6 +1,7 @@
 """One's own training job: how long it waits for data, why, and what would help."""
 
 from ..measure.contents import BatchContents
+from ..measure.one_buffer import packed
 from .advice import LeverForecast, WorkerAdvice, advise
 from .finding import JobFinding
 from .gpu_use import GpuUse
@@ -17,6 +18,7 @@ __all__ = [
     "Watch",
     "WorkerAdvice",
     "advise",
+    "packed",
     "read_trace",
     "watch",
 ]

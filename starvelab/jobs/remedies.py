@@ -129,7 +129,7 @@ def _of_levers(advice: WorkerAdvice) -> list[Remedy | None]:
             text = f"prefetch_factor={ahead} instead of {finding.prefetch or 'fewer'}: {one.summary}"
             found.append(Remedy("prefetch", text, gain, one.value is None, ahead))
         elif one.name == PACKING:
-            text = f"Pack the tensors of a batch in collate_fn, and cut them apart in the loop. {one.summary}"
+            text = f"Let packed(loader), of starvelab.jobs, put a batch into one buffer. {one.summary}"
             found.append(Remedy("packing", text, gain, True))
         elif one.name.startswith("uint8") and (stages is None or stages.largest in (HANDOVER, COLLATE)):
             found.append(Remedy("bytes", f"Send fewer bytes. {one.summary}", gain, True))

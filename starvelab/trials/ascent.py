@@ -12,8 +12,9 @@ from typing import TypeAlias
 
 from ..measure.verdict import SLIGHT
 
-# Arguments of DataLoader.
+# Arguments of DataLoader, and whether its batches come in one buffer each.
 Settings: TypeAlias = dict[str, int | bool]
+PACKED = "packed"
 
 MAX_TRIALS = 6
 CLEAR = 1.25  # times the throughput in one turn, which needs no more of them
@@ -100,6 +101,7 @@ class Ascent:
         """Try one setting after the other; `named` are those of doctor's remedies, the first one first."""
         steps: dict[str, Callable[[], object]] = {
             "workers": lambda: self._workers(named.get("workers"), cores),
+            "packing": lambda: "packing" in named and self.workers and self._try(**{PACKED: True}),
             "pinned": lambda: not self.setup.pinned and self._try(pin_memory=True),
             "prefetch": lambda: self._ahead(named.get("prefetch") or AHEAD),
             "persistent": self._persistent,

@@ -27,7 +27,7 @@ from ..jobs.finding import JobFinding
 from ..jobs.ranks import merge, read
 from ..jobs.remedies import remedies_of
 from ..jobs.report import Results, json_report, text_report
-from .ascent import CLEAR, MAX_TRIALS, MOST, Ascent, Settings, Setup, Turns
+from .ascent import CLEAR, MAX_TRIALS, MOST, PACKED, Ascent, Settings, Setup, Turns
 from .scratch import SILENT, link_entries
 
 WATCHED, SECONDS = 8.0, 3.0  # of a first run with a probe, and of each later one
@@ -211,7 +211,10 @@ def text_of(told: dict[str, Any]) -> str:
     low, likely, high = told["gain"] or (1.0, 1.0, 1.0)
     if told["settings"]:
         lines.append(f"Change {file}, line {number}: {linecache.getline(file, int(number)).strip()}")
-        lines.append(f"Give that call {_listed(told['settings'])}.")
+        if given := {name: value for name, value in told["settings"].items() if name != PACKED}:
+            lines.append(f"Give that call {_listed(given)}.")
+        if PACKED in told["settings"]:
+            lines.append("Write packed(...) around that call: from starvelab.jobs import packed.")
         lines.append(
             f"Measured in {LAST_TURNS} turns: {likely:.2f} times the batches a second, {low:.2f} to "
             f"{high:.2f}."

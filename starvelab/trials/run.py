@@ -29,8 +29,9 @@ from ..jobs.ranks import write
 from ..jobs.torch_internals import TorchIterator, TorchLoader
 from ..measure.batches import Batch
 from ..measure.datasets import is_stream
+from ..measure.one_buffer import packed, unpacked
 from ..measure.verdict import MIN_BATCHES
-from .ascent import Pace, Setup
+from .ascent import PACKED, Pace, Setup
 from .scratch import Scratch, announced
 
 # Of a pass: when the loop asked for each batch, and when it had it.
@@ -120,9 +121,14 @@ class Trial:
         @wraps(original)
         def make(loader: TorchLoader, *how: Any, **more: Any) -> None:
             given, place = signature.bind(loader, *how, **more), place_of(sys._getframe(1))
+            into_one = False
             if self.plan["loop"].startswith(f"{place} "):
-                given.arguments.update(self.plan["settings"])
+                settings = dict(self.plan["settings"])
+                into_one = settings.pop(PACKED, False)
+                given.arguments.update(settings)
             original(*given.args, **given.kwargs)
+            if into_one:
+                packed(loader)
             self.places[loader] = place
 
         return make
@@ -144,11 +150,11 @@ class Trial:
         def noted(iterator: TorchIterator) -> Batch:
             name, loop, dataset = self.iterators.get(iterator, ("", None, None))
             if loop is None or os.getpid() != self.process:
-                return original(iterator)
+                return unpacked(original(iterator))
             if torch_internals.is_at_start(iterator):
                 loop.begin(dataset)
             asked = time.perf_counter()
-            batch = original(iterator)
+            batch = unpacked(original(iterator))
             now = time.perf_counter()
             loop.passes[-1].append((asked, now))
             if now >= self.next_look and self.plan["loop"] in ("", name):

@@ -9,13 +9,15 @@ from starvelab.trials.ascent import MAX_TRIALS, Ascent, Setup, Turns
 SETUP = Setup(workers=1, prefetch=2, persistent=False, pinned=True, in_order=True, stream=False)
 
 
-def job(*, wait=0.0, compute=0.0, step=10.0, receive=1.0, serial=False, late=1.0, start=0.0, cores=2):
+def job(
+    *, wait=0.0, compute=0.0, step=10.0, receive=1.0, serial=False, late=1.0, start=0.0, cores=2, objects=1
+):
     """Return the pace of a job [ms]: what a batch takes a worker, and what starting workers costs a batch."""
 
     def pace(settings, setup):
         workers = settings.get("num_workers", setup.workers)
         ahead = settings.get("prefetch_factor", setup.prefetch or 2)
-        loop = step + receive * (workers > 0)
+        loop = step + receive * (workers > 0) * (1 if settings.get("packed") else objects)
         if not workers:
             return 1 / (wait + compute + step), (wait + compute) / (wait + compute + step)
         prepare = max((wait + compute) / workers, wait if serial else 0.0, compute / cores)
@@ -91,6 +93,15 @@ def test_what_fails_or_needs_more_memory_is_not_kept():
     assert found.trials[0].turns.failed == "out of memory"
     assert found.best["num_workers"] == 5
     assert climb(job(wait=60, step=4), {"workers": 8}, of(2), limit=3).best == {"num_workers": 3}
+
+
+@pytest.mark.parametrize(
+    ("workers", "named", "best"), [(2, True, {"packed": True}), (2, False, {}), (0, True, {})]
+)
+def test_a_batch_is_packed_where_doctor_names_that(workers, named, best):
+    found = climb(job(wait=4, step=6, objects=30), {"packing": None} if named else {}, of(workers))
+    assert found.best.get("packed", False) == bool(best)
+    assert any("packed" in one.settings for one in found.trials) == bool(best)
 
 
 def test_a_gpu_is_copied_to_from_pinned_memory():

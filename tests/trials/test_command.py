@@ -160,6 +160,21 @@ def test_the_lines_to_change_and_what_was_measured(monkeypatch, tmp_path, capsys
     assert known["loops"][0]["verdict"] == "highly input-bound"
 
 
+@pytest.mark.parametrize("settings", [{"packed": True}, {"num_workers": 4, "packed": True}])
+def test_a_batch_in_one_buffer_is_a_call_around_the_loader(settings):
+    told = {
+        "place": f"{__file__}:1",
+        "trials": [],
+        "gain": (6.0, 6.5, 7.0),
+        "settings": settings,
+        "untried": [],
+    }
+    said = command.text_of(told)
+    assert "\n  Write packed(...) around that call: from starvelab.jobs import packed.\n" in said
+    assert ("Give that call num_workers=4.\n" in said) == ("num_workers" in settings)
+    assert "packed=True" not in said
+
+
 def test_where_nothing_helps_the_settings_stay(monkeypatch, capsys, script):
     planted(monkeypatch, rates=dict.fromkeys(range(40), 20.0))
     assert run_doctor(["--try", "train.py"]) == 0

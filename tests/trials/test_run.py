@@ -2,12 +2,17 @@
 
 import os
 import shutil
+from unittest.mock import patch
 
 import pytest
 
 pytest.importorskip("torch")
 
-from starvelab.trials.run import pace_of
+from torch.utils.data import dataloader
+
+from starvelab.jobs import torch_internals
+from starvelab.measure.one_buffer import IntoOneBuffer
+from starvelab.trials.run import Trial, pace_of
 from starvelab.trials.scratch import Scratch, link_entries
 
 
@@ -48,6 +53,22 @@ def test_short_passes_count_with_the_start_of_their_workers():
 )
 def test_of_too_few_batches_there_is_no_pace(passes, whole):
     assert pace_of(passes, 2, 4, whole=whole) is None
+
+
+def test_a_trial_packs_the_batches_of_the_loader_that_it_is_about():
+    def make():
+        return dataloader.DataLoader([1, 2, 3], 1)
+
+    place = f"{os.path.realpath(__file__)}:{make.__code__.co_firstlineno + 1}"
+    plan = {"loop": f"{place} list 3", "settings": {"packed": True, "batch_size": 3}, "whole": None}
+    trial = Trial(plan | {"seconds": 1e9}, None)
+    with (
+        patch.object(dataloader.DataLoader, "__init__", trial.making(dataloader.DataLoader.__init__)),
+        torch_internals.replaced_iterators(dataloader, trial.following, trial.beginning),
+    ):
+        one, other = make(), dataloader.DataLoader([4, 5], 2)
+        assert [type(each.collate_fn) is IntoOneBuffer for each in (one, other)] == [True, False]
+        assert [[batch.tolist() for batch in each] for each in (one, other)] == [[[1, 2, 3]], [[4, 5]]]
 
 
 @pytest.fixture
