@@ -28,20 +28,7 @@ RECORD = ".starvelab.json"  # in the learner's folder: the digests of what was c
 
 
 def copy_notebooks(target: Path, source: Path, of: str) -> list[str]:
-    """Copy assignments into a folder, never over work: what is newer goes beside what somebody has begun.
-
-    Parameters
-    ----------
-    target, source : Path
-        A folder with a folder for each assignment.
-    of : str
-        The version of what is in `source`.
-
-    Returns
-    -------
-    list of str
-        What a learner should know of it, in sentences.
-    """
+    """Copy a folder of assignments, never over work; return in sentences what a learner should know."""
     target.mkdir(parents=True, exist_ok=True)
     copied, said = _read_record(target), []
     for assignment in sorted(filter(Path.is_dir, source.iterdir())):

@@ -123,7 +123,6 @@ class Pipeline(Description):
     crossover = analysis.crossover
     workers_needed = analysis.workers_needed
     accelerators_fed = analysis.accelerators_fed
-    sensitivity = analysis.sensitivity
     sweep = analysis.sweep
     throughput_range = analysis.throughput_range
     bill = analysis.bill

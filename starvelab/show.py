@@ -1,9 +1,8 @@
 """What a notebook shows: tables and sentences, figures with their tables, and SVG for explorers."""
 
 from .lesson.show import svg
-from .lesson.show.curves import over_batch, over_workers
 from .lesson.show.designs import bill_curve, leaderboard
-from .lesson.show.plots import labeled_bars, roofline, stage_bars
+from .lesson.show.plots import labeled_bars, over_batch, over_workers, stage_bars
 from .lesson.show.said import info, say, table
 from .lesson.show.timelines import loader_timeline, trace_timeline
 
@@ -15,7 +14,6 @@ __all__ = [
     "loader_timeline",
     "over_batch",
     "over_workers",
-    "roofline",
     "say",
     "stage_bars",
     "svg",

@@ -105,7 +105,7 @@ def test_a_loop_that_prepares_its_batches_itself_and_waits_for_each_step_does_on
         "Start a worker, so that batches are prepared meanwhile: then the CPU would bind, with 50 ms."
     )
     assert alone.workers_needed().workers == 3
-    for question in (alone.crossover, alone.sensitivity, alone.accelerators_fed):
+    for question in (alone.crossover, alone.accelerators_fed):
         assert message(InputError, question) == (
             f"{question.__name__} looks at stages that overlap, got a loop without workers: then it prepares "
             "between its steps. Pass workers=1."

@@ -14,12 +14,13 @@ from ..errors import InputError
 from ..jobs.finding import JobFinding
 from ..jobs.kineto import WAIT, Event
 from ..jobs.recorder import Recorder
-from ..units import Unchecked, nonnegative, positive_int
+from ..units import Unchecked, nonnegative
 
 SCRIPT = Path(__file__).with_name("example_job.txt")
 # Written by `python -m benchmarks.own_jobs --record`; never edited by hand.
 RECORD = Path(__file__).with_name("example_runs.json")
 PROCESS, DEVICE = 4242, 0  # their numbers in the trace
+BATCHES, KERNELS, KERNEL = 12, 10, 3.0  # in the trace, of a batch, and the time of one [ms]
 LAUNCH = 0.01  # ms that the CPU needs for a launch, beside what the gap is
 BYTES = 16 * 3 * 224 * 224 * 4
 
@@ -96,9 +97,6 @@ def example_trace(
     copy_time: Unchecked = "22 ms",
     pinned: bool = False,
     launch_gap: Unchecked = "0.5 ms",
-    kernel_time: Unchecked = "3 ms",
-    kernels: int = 10,
-    batches: int = 12,
 ) -> Path:
     """Write the trace of a training whose batches all take the same times; return its file.
 
@@ -108,14 +106,14 @@ def example_trace(
     """
     training = _Training()
     lengths = [_ms(value, name) for value, name in ((wait, "wait"), (copy_time, "copy_time"))]
-    gap, each = _ms(launch_gap, "launch_gap"), _ms(kernel_time, "kernel_time")
-    for number in range(positive_int(batches, "batches")):
+    gap = _ms(launch_gap, "launch_gap")
+    for number in range(BATCHES):
         start = training.now
         training.on_host("user_annotation", f"{WAIT}#_MultiProcessingDataLoaderIter.__next__", lengths[0])
         training.copies(lengths[1], ahead_of=start if pinned else None)
-        for _ in range(positive_int(kernels, "kernels")):
+        for _ in range(KERNELS):
             training.on_host("cpu_op", "aten::conv2d", gap)
-            training.computes(each)
+            training.computes(KERNEL)
         training.now = max(training.now, training.free)  # the loop reads the loss
         training.add("user_annotation", f"ProfilerStep#{number + 3}", start, training.now - start)
     file = Path(path)

@@ -77,15 +77,12 @@ class Finding(TableRepr):
     stages: Mapping[str, Mapping[str, Quantity]] = field(default_factory=dict)
     step_known: bool = True
 
+    headers = ("part", "costs", "adds to each batch", "cached up to here", "time between batches")
+
     @property
     def verdict(self) -> str:
         """How much the input pipeline costs."""
         return verdict_of(self.stall) if self.step_known else UNKNOWN
-
-    @property
-    def headers(self) -> tuple[str, ...]:
-        """Of the table that shows it."""
-        return ("part", "costs", "adds to each batch", "cached up to here", "time between batches")
 
     @property
     def rows(self) -> Sequence[Sequence[object]]:

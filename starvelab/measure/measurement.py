@@ -98,15 +98,12 @@ class Measurement(TableRepr):
     quality: Quality
     trace: Trace
 
+    headers = ("quantity", "value")
+
     @property
     def source(self) -> str:
         """How it came about: "measured" or "simulated"."""
         return self.trace.source
-
-    @property
-    def headers(self) -> tuple[str, str]:
-        """Of the table that shows it."""
-        return ("quantity", "value")
 
     @property
     def rows(self) -> Sequence[Sequence[object]]:

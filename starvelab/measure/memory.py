@@ -26,23 +26,12 @@ STEADY = 2 / 3  # of the growth at first, that what does not end has at last
 
 @dataclass(frozen=True)
 class Growth:
-    """Growth that goes on, of some processes together.
+    """Growth that goes on, of some processes together."""
 
-    Attributes
-    ----------
-    batch : tuple of float
-        Bytes for each batch: the 95 % interval around what is likely.
-    looks : int
-    seconds : float
-        In which the looks were taken.
-    full : tuple of float or None
-        Seconds until all memory is full at that rate, at worst and at best; None where they end before, or
-        the system does not tell.
-    """
-
-    batch: tuple[float, float, float]
+    batch: tuple[float, float, float]  # bytes for each: the 95 % interval around what is likely
     looks: int
-    seconds: float
+    seconds: float  # in which the looks were taken
+    # Seconds until all memory is full, at worst and at best; None where they end before, or nobody tells.
     full: tuple[float, float] | None
 
 

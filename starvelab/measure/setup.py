@@ -20,6 +20,7 @@ from ..errors import InputError
 from ..model.description import Description
 from ..model.part import Part
 from ..model.parts import Framework, Ranks, Samples, Workers
+from ..model.stages.transfer import link_bandwidth
 from ..units import Quantity, Unchecked, format_quantity
 from .batches import PARTS, Batch, Preparer, Sample, memory_size
 from .datasets import DatasetPreparer, DatasetSource, has_items, is_loader
@@ -215,9 +216,11 @@ def _storage(pipeline: Description) -> VirtualStorage | None:
 
 
 def _link(pipeline: Description) -> VirtualLink | None:
-    if pipeline.link is None:
+    link = pipeline.link
+    if link is None:
         return None
-    return VirtualLink(float(pipeline.link_bandwidth.m_as("B/s")), pipeline.link.overlaps)
+    bandwidth = link_bandwidth(link.of, pinned=link.pinned, rate=pipeline.assumptions.link_rate)
+    return VirtualLink(float(bandwidth.m_as("B/s")), link.overlaps)
 
 
 def _device(pipeline: Description) -> Device:

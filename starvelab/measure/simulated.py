@@ -14,7 +14,6 @@ import numpy as np
 
 from .. import runtime
 from ..errors import InputError, UnknownNameError
-from ..fields import Kind, Meaning
 from ..host import has_processes, usable_cores
 from ..simulate.inputs import LoaderInputs
 from ..simulate.simulation import follow, simulate
@@ -53,10 +52,6 @@ class SimulatedClock:
         Cores that the workers share; without it each worker has its own.
     jitter : float
         Standard deviation over mean, from batch to batch.
-    straggler_share : float
-        Share of samples that take longer to read.
-    straggler_time : quantity [time]
-        How much longer.
     sample_size, transfer_size : quantity [data]
         Stored bytes of a sample, and its bytes on the link.
     seed : int
@@ -76,8 +71,6 @@ class SimulatedClock:
     handover: Quantity | str = NO_TIME
     cores: int | None = None
     jitter: float = 0.0
-    straggler_share: float = 0.0
-    straggler_time: Quantity | str = NO_TIME
     sample_size: Quantity | str = SAMPLE_SIZE
     transfer_size: Quantity | str = TRANSFER_SIZE
     seed: int = 0
@@ -94,13 +87,10 @@ class SimulatedClock:
             costs[part] = as_quantity(time, "ms", part)
             nonnegative(costs[part], "ms", part)
         object.__setattr__(self, "costs", costs)
-        times, sizes = ("handover", "straggler_time"), ("sample_size", "transfer_size")
-        for names, unit, check in ((times, "ms", nonnegative), (sizes, "B", positive)):
-            for name in names:
-                object.__setattr__(self, name, as_quantity(getattr(self, name), unit, name))
-                check(getattr(self, name), unit, name)
-        for name, maximum in (("jitter", None), ("straggler_share", 1)):
-            Meaning(Kind.NUMBER, zero=True, maximum=maximum).read(getattr(self, name), name)
+        for name, unit in (("handover", "ms"), ("sample_size", "B"), ("transfer_size", "B")):
+            object.__setattr__(self, name, as_quantity(getattr(self, name), unit, name))
+            positive(getattr(self, name), unit, name, zero=unit == "ms")
+        check_magnitude(self.jitter, "jitter", zero=True)
         if self.cores is not None:
             check_magnitude(self.cores, "cores")
 
@@ -151,8 +141,6 @@ class SimulatedClock:
             prepare_time=crowding * float(work + handover),
             handover_loop=1e3 * setup.loop_time,
             spread=self.jitter,
-            slow_share=self.straggler_share if rung == 0 else 0.0,
-            slow_time=float(Q_(self.straggler_time).m_as("ms")),
             read_time=1e3 * batch * read,
             read_wait=1e3 * batch * waits,
             cached_share=0.0 if storage is None else storage.cached_fraction,
@@ -174,12 +162,12 @@ class SimulatedClock:
         asked = np.concatenate(([0.0], times.host_free[:-1, 0]))
         return summarize(setup, trace, (times.received[:, 0] - asked)[skipped:], stages)
 
-    def periods(self, setup: Setup, rung: int, *, replicas: int = 8) -> np.ndarray:
-        """Time between batches [ms] with the first `rung` parts cached, once for each replica."""
+    def periods(self, setup: Setup, rung: int) -> np.ndarray:
+        """Time between batches [ms] with the first `rung` parts cached, once for each of eight replicas."""
         inputs = self.inputs(setup, rung)
         skipped = whole_rounds(WARM_UP, inputs)
         batches = skipped + whole_rounds(MEASURED, inputs)
-        return simulate(inputs, batches=batches, replicas=replicas, seed=self.seed, warm_up=skipped).periods
+        return simulate(inputs, batches=batches, replicas=8, seed=self.seed, warm_up=skipped).periods
 
 
 def whole_rounds(batches: int, inputs: LoaderInputs) -> int:

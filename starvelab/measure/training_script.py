@@ -44,7 +44,7 @@ STARVED = Path(__file__).with_name("starved_script.txt")
 DECODE, BLUR = Q_("25 ns"), Q_("40 ns")  # for each pixel
 READ_LABELS = Q_("3 ms")
 OTHER = Q_("2 ms")  # for each image
-LINK, STEP = Q_("0.15 GB/s"), Q_("30 ms")
+CORES, LINK, STEP = 4, Q_("0.15 GB/s"), Q_("30 ms")
 
 # Any: takes the name of a part and plain data, and returns plain data. None where nobody counts.
 Work: TypeAlias = Callable[..., Any]
@@ -279,8 +279,8 @@ def starved_counts(width: int = 500, height: int = 375) -> dict[str, Unchecked]:
     return {"workers": 3, "batch size": 32, "shape": sent, **counts}
 
 
-def simulated_throughput(done: Mapping[str, float], *, cores: int = 4) -> Quantity:
-    """The throughput [sample/time] of a script of which `what_it_does` says this, with so many cores."""
+def simulated_throughput(done: Mapping[str, float]) -> Quantity:
+    """The throughput [sample/time] of a script of which `what_it_does` says this, on four cores."""
     image = done["decoded pixels"] * DECODE + done["blurred pixels"] * BLUR
     image += done["label reads"] * READ_LABELS + OTHER
     batch, workers = int(done["batch size"]), int(done["workers"])
@@ -289,7 +289,7 @@ def simulated_throughput(done: Mapping[str, float], *, cores: int = 4) -> Quanti
         step_time=STEP.m_as("ms"),
         copy_time=(Q_(batch * done["bytes sent"], "B") / LINK).m_as("ms"),
         workers=workers,
-        prepare_time=max(1.0, workers / cores) * (batch * image).m_as("ms"),
+        prepare_time=max(1.0, workers / CORES) * (batch * image).m_as("ms"),
     )
     return simulate(inputs, batches=200, warm_up=40).throughput
 

@@ -153,11 +153,6 @@ class Assumptions(Sourced):
             *(self.numbers[n] if self.given(n) else getattr(kind.scaling, n) for n in _SCALING)
         )
 
-    @property
-    def peak_workers(self) -> Number:
-        """The number of workers past which more of them do not help; infinite if there is none."""
-        return self.scaling.peak_workers
-
     def speedup(self, workers: Number, cores: Number | None = None) -> Number:
         """How many times one worker's rate that many reach on so many cores [int or array]."""
         return self.scaling.speedup(workers, cores)

@@ -25,8 +25,7 @@ from .parts import DTYPE_BYTES, Accelerator, Amount, Drive, Framework, Link, Sam
 from .paths import NESTED, PARTS, PATHS, PLAIN, changed, part_of
 from .scaling import loader_kinds
 from .solver import by_resource, costs, resolve
-from .stages.data import DataInputs, DataModel, storage_bandwidth
-from .stages.transfer import link_bandwidth
+from .stages.data import DataInputs, DataModel
 from .stages.transformation import takes_images, worker_time
 from .step import Step
 
@@ -308,21 +307,6 @@ class Description:
         """Bytes of one sample as they cross the link [data]."""
         given = self.dataset.transfer
         return given if isinstance(given, Quantity) else Q_(self.sizes["transferred"] / 1e3, "KB")
-
-    @property
-    def storage_bandwidth(self) -> Quantity:
-        """The bandwidth of the drive that the pipeline names [data/time]."""
-        return storage_bandwidth(storage=None if self.storage is None else self.storage.of)
-
-    @property
-    def link_bandwidth(self) -> Quantity:
-        """The bandwidth of the link that the pipeline names [data/time], as its assumptions believe it."""
-        link = self.link
-        return link_bandwidth(
-            None if link is None else link.of,
-            pinned=link is None or link.pinned,
-            rate=self.assumptions.link_rate,
-        )
 
     def costs(self, *, exact: bool = False) -> dict[str, Cost]:
         """Cost of each modeled stage, in floats or in exact fractions."""

@@ -5,27 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 from itertools import chain
+from typing import get_args, get_type_hints
 
 from ..errors import InputError
 from ..fields import Meaning, read_supply
 from ..units import Quantity, Unchecked
 from .catalogue import Entry
 from .part import Part, first_field
-from .parts import (
-    Accelerator,
-    Cache,
-    Drive,
-    Handover,
-    Host,
-    Jitter,
-    Link,
-    OnDevice,
-    Packing,
-    Ranks,
-    Requests,
-    Samples,
-    Workers,
-)
+from .parts import Accelerator, Drive, Link, Samples, Workers
 
 # What each field of a pipeline is made of where something else than a part is given for it.
 PARTS: Mapping[str, type[Part]] = {
@@ -35,15 +22,19 @@ PARTS: Mapping[str, type[Part]] = {
     "link": Link,
     "hardware": Accelerator,
 }
+
+
+def _values(part: type[Part]) -> Iterator[tuple[str, type[Part]]]:
+    """The fields of a part that are small values with fields of their own, and what these values are."""
+    hints = get_type_hints(part)
+    for field in dataclasses.fields(part):
+        for hint in (hints[field.name], *get_args(hints[field.name])):
+            if "meaning" not in field.metadata and isinstance(hint, type) and issubclass(hint, Part):
+                yield field.name, hint
+
+
 NESTED: Mapping[tuple[type[Part], str], type[Part]] = {
-    (Samples, "jitter"): Jitter,
-    (Samples, "on_device"): OnDevice,
-    (Samples, "packing"): Packing,
-    (Drive, "requests"): Requests,
-    (Drive, "cache"): Cache,
-    (Workers, "handover"): Handover,
-    (Accelerator, "host"): Host,
-    (Accelerator, "ranks"): Ranks,
+    (part, name): value for part in PARTS.values() for name, value in _values(part)
 }
 
 # A field that a plain value stands for goes by the name of its part: "workers", not "workers.count".

@@ -11,9 +11,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
+from ..errors import InputError
 from ..fields import Kind, Meaning
-from ..units import Number, Unchecked
-from .catalogue import Entry, entry_at
+from ..units import Q_, Number, Quantity, Unchecked, format_quantity, positive
+from .assumptions import PUBLISHED
+from .catalogue import Entry, check_entry, entry_at
 from .facts import FIELDS, Fact, read_data
 
 # Where a model or an accelerator has no measured rate of its own, these stand in: of each family of models,
@@ -265,3 +267,57 @@ def _peak(hardware: Entry, precision: str) -> Number | None:
 def _rate_precision(precision: str) -> str:
     """The precision under which a rate is listed: bf16 and fp16 share the tensor cores' rate."""
     return "fp16" if precision == "bf16" else precision
+
+
+def extrapolate_rate(rate: Quantity, *, model: Entry, measured_on: Entry, to: Entry) -> Quantity:
+    """Return what an accelerator would train at, from what another one was measured to.
+
+    Parameters
+    ----------
+    rate : quantity [sample/time]
+        Of training in half precision, with the input at hand.
+    model : catalogue entry
+    measured_on, to : catalogue entries
+        Both with `matmul_bf16_sustained`, what large matrix products were measured to reach.
+
+    Returns
+    -------
+    quantity [sample/time]
+
+    Raises
+    ------
+    InputError
+        If the arithmetic alone takes longer than the rate allows: then that is not what was measured.
+    MissingValueError
+
+    Notes
+    -----
+    ``1 / rate = work / matmul + traffic / bandwidth``: convolutions are bound by arithmetic and the layers
+    between them by memory, and they run one after the other, so the two add. The traffic of a sample follows
+    from the measured rate, and the work from the model. Stops being true where a larger cache keeps traffic
+    from the memory, and across versions of a framework.
+
+    Examples
+    --------
+    >>> from starvelab import Hardware, Models
+    >>> cloud = Hardware.Cloud
+    >>> found = extrapolate_rate("1582 img/s", model=Models.ResNet50, measured_on=cloud.A100, to=cloud.H100)
+    >>> round(found.magnitude)
+    2773
+    """
+    check_entry(model, "Models", "model")
+    for what, entry in (("measured_on", measured_on), ("to", to)):
+        check_entry(entry, "Hardware", what)
+    work = model.needed("macs_forward") * PUBLISHED.training_factor * PUBLISHED.flop_per_mac
+    sample = 1 / positive(rate, "sample/s", "rate")
+    arithmetic = work / measured_on.needed("matmul_bf16_sustained")
+    if sample <= arithmetic:
+        raise InputError(
+            f"rate must leave time for memory traffic, got {format_quantity(Q_(rate))}: the arithmetic alone "
+            f"allows {format_quantity(Q_(1 / arithmetic, 'img/s'))} on {measured_on.name}. Check what it "
+            "counts."
+        )
+    traffic = (sample - arithmetic) * measured_on.needed("memory_bandwidth")
+    return Q_(
+        1 / (work / to.needed("matmul_bf16_sustained") + traffic / to.needed("memory_bandwidth")), "img/s"
+    )

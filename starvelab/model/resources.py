@@ -19,30 +19,20 @@ class Resource:
     ink: str  # the color of text on `color`
     hatch: str  # how its bars differ from others without color, and `dash` its lines
     dash: str | tuple[int, tuple[int, ...]]
-    shared: bool  # by all accelerators of a host
+    shared: bool = False  # by all accelerators of a host
 
 
 STORAGE = Resource("storage", "storage", "reading", "read", "#D55E00", "black", "..", "-.", shared=True)
 CPU = Resource("CPU", "the CPU", "preparing", "prepared", "#0072B2", "white", "//", "--", shared=True)
 # One thread, which receives each batch and works on it before the accelerator gets it.
 LOOP = Resource(
-    "loop",
-    "the training loop",
-    "handling",
-    "handled",
-    "#9467BD",
-    "black",
-    "--",
-    (0, (3, 1, 1, 1)),
-    shared=False,
+    "loop", "the training loop", "handling", "handled", "#9467BD", "black", "--", (0, (3, 1, 1, 1))
 )
-LINK = Resource("link", "the link", "copying", "copied", "#CC79A7", "black", "xx", ":", shared=False)
+LINK = Resource("link", "the link", "copying", "copied", "#CC79A7", "black", "xx", ":")
 # The accelerator's own hardware for JPEGs or video, which works beside its kernels.
-DECODER = Resource(
-    "decoder", "the decoder", "decoding", "decoded", "#808080", "black", "\\\\", (0, (5, 1)), shared=False
-)
+DECODER = Resource("decoder", "the decoder", "decoding", "decoded", "#808080", "black", "\\\\", (0, (5, 1)))
 ACCELERATOR = Resource(
-    "accelerator", "the accelerator", "computing on", "computed on", "#009E73", "black", "", "-", shared=False
+    "accelerator", "the accelerator", "computing on", "computed on", "#009E73", "black", "", "-"
 )
 
 # In the order in which a sample meets them, which is the order that people expect in a table or a picture.

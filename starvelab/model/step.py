@@ -153,22 +153,15 @@ class Step(TableRepr):
         """What is padding, and what is left; or empty."""
         if self.packed is None:
             return ""
-        share = (
-            ""
-            if np.ndim(self.packed.padding)
-            else f"{percent(self.packed.padding)} of the tokens are padding"
-        )
-        return f"{share or 'Without padding'}: {cell(self.useful_tokens)} are useful."
+        padding = self.packed.padding
+        share = "Without padding" if np.ndim(padding) else f"{percent(padding)} of the tokens are padding"
+        return f"{share}: {cell(self.useful_tokens)} are useful."
 
     @property
     def note(self) -> str:
         """Below the table: why the step cannot run, what counts as busy, and what of it nobody measured."""
-        return " ".join(
-            filter(
-                None,
-                (self.infeasible_reason, self.spoken_busy, self.spoken_padding, *self.find_remarks(self)),
-            )
-        )
+        own = self.infeasible_reason, self.spoken_busy, self.spoken_padding
+        return " ".join(filter(None, (*own, *self.find_remarks(self))))
 
     @property
     def rows(self) -> list[list[str]]:

@@ -1,6 +1,6 @@
 """A loader followed through many batches, and through many replicas of chance at once.
 
-The rules stand in `recurrence` and `discrete_event`; this draws the chance and chooses one of them.
+This draws the chance and chooses the rule, which stands in `rules`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ import numpy as np
 from ..errors import InputError
 from ..tables import TableRepr, cell, percent
 from ..units import Q_, Quantity, Unchecked, nonnegative, positive_int
-from .discrete_event import follow_events
 from .inputs import LoaderInputs
-from .recurrence import follow_in_order, follow_out_of_order
+from .rules import follow_events, follow_in_order, follow_out_of_order
 from .timeline import Start, Timeline
 from .trace import Trace, counted
 
@@ -54,6 +53,8 @@ class Simulation(TableRepr):
     host_waits: np.ndarray
     queues: np.ndarray
     step_times: np.ndarray | None = None
+
+    headers = ("figure", "mean", "lowest", "highest")
 
     @property
     def batches(self) -> int:
@@ -125,11 +126,6 @@ class Simulation(TableRepr):
             columns["read_done"] = columns["prepared"] - self.times[batch, own]
             columns["read_start"] = columns["read_done"] - self.reads[batch, own]
         return Trace(**columns, batch_size=self.inputs.batch_size, source="simulated")
-
-    @property
-    def headers(self) -> tuple[str, ...]:
-        """Of the table that shows it."""
-        return ("figure", "mean", "lowest", "highest")
 
     @property
     def rows(self) -> list[list[str]]:

@@ -172,11 +172,9 @@ REJECTED = [
     ),
     (lambda: SimulatedClock({"decode": 3}), "decode needs a unit, got the bare int 3"),
     (lambda: SimulatedClock(handover="-1 ms"), "handover must be finite and not negative, got -1 ms"),
-    (lambda: SimulatedClock(straggler_time=3), "straggler_time needs a unit, got the bare int 3"),
     (lambda: SimulatedClock(transfer_size="0 B"), "transfer_size must be finite and positive, got 0 B"),
     (lambda: SimulatedClock(cores=0), "cores must be finite and positive, got 0"),
     (lambda: SimulatedClock(jitter=-1), "jitter must be finite and not negative, got -1"),
-    (lambda: SimulatedClock(straggler_share=2), "straggler_share must be a share up to 1, got 2"),
     (
         lambda: run(SETUP.replace(device=CudaDevice()), clock=SimulatedClock()),
         "A simulated clock needs the time of a step, got CudaDevice(precision='amp', in_flight=2, "

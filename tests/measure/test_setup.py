@@ -77,7 +77,7 @@ def test_entries_of_the_catalogue_become_simulated_devices(tiny):
         dataset=tiny,
     )
     setup = setup_of(described)
-    assert setup.storage.bandwidth == described.storage_bandwidth.m_as("B/s")
+    assert setup.storage.bandwidth == described.reads.bandwidth
     assert setup.device.step_time == pytest.approx(described.solve().resource_times["accelerator"].m_as("s"))
 
 

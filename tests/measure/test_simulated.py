@@ -81,11 +81,6 @@ def test_each_value_is_that_derived_by_hand(pipe, clock, values):
     assert values_of(pipe, clock)[: len(values)] == pytest.approx(values, rel=1e-4, abs=1e-9)
 
 
-def test_stragglers_lie_in_reading():
-    clock = SimulatedClock(WORK.costs, straggler_share=0.05, straggler_time="200 ms")
-    assert climb_ladder(PIPE, clock=clock).bottleneck == "read"
-
-
 def test_the_same_seed_gives_the_same_measurement():
     clock = SimulatedClock(WORK.costs, jitter=0.2, seed=3)
     assert repr(run(PIPE, clock=clock)) == repr(run(PIPE, clock=clock))

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab.simulate.discrete_event import follow_events
 from starvelab.simulate.inputs import LoaderInputs
-from starvelab.simulate.recurrence import follow_in_order, follow_out_of_order
+from starvelab.simulate.rules import follow_events, follow_in_order, follow_out_of_order
 from starvelab.simulate.simulation import simulate
 from starvelab.simulate.timeline import Start
 from tests.simulate.test_against_simpy import followed, loaders, own_times

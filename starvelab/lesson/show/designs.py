@@ -13,30 +13,29 @@ from ..decisions import CORE_PRICE, IMAGES, MAX_COUNTS, Design
 from .said import link, table
 from .svg import frame, tag, text
 
+MAX_CORES = 64  # at the end of the axis
 _LINE = re.compile(r"(\w+) x (\d+), (\d+) cores, (\d+) drives *([^\n]*)")
 # As the page of the site writes it: a host, what it costs, and whose it is.
 _LINK = re.compile(r"(\w+)-(\d+)-(\d+)-(\d+)=[\d.]*=([\w.~%*'()!-]*)")
 BOARD = "https://starvelab.github.io/starvelab/leaderboard/index.html"
 
 
-def bill_curve(host: Design, *, most: int = 64) -> str:
+def bill_curve(host: Design) -> str:
     """Draw what the training costs on hosts like one over their cores, and where the bill stops falling.
 
     Parameters
     ----------
     host : Design
-    most : int
-        Cores at the end of the axis.
 
     Returns
     -------
     str
         SVG.
     """
-    cores = np.arange(1, most + 1)
+    cores = np.arange(1, MAX_CORES + 1)
     step = host.pipeline.replace({"workers.cores": cores}, workers=cores).solve()
     dollars = (IMAGES / step.throughput).m_as("h") * (host.an_hour + (cores - host.cores) * CORE_PRICE)
-    best, here = int(dollars.argmin()), min(host.cores, most) - 1
+    best, here = int(dollars.argmin()), min(host.cores, MAX_CORES) - 1
     # One core costs many times what the best number does: the axis ends where the curve can still be read.
     top = 20 * ceil(min(dollars.max(), max(3 * dollars[best], dollars[here])) / 20)
     places = [(60 + 8.5 * n, 200 - 180 * each / top) for n, each in zip(cores, dollars, strict=True)]
@@ -47,7 +46,7 @@ def bill_curve(host: Design, *, most: int = 64) -> str:
         body += tag("circle", cx=x, cy=y, r=6, fill=fill, stroke="#D55E00", stroke_width=2)
     for dollar in (0, top // 2, top):
         body += text(52, 204 - 180 * dollar / top, f"{dollar} USD", size=11, text_anchor="end")
-    for n in range(8, most + 1, 8):
+    for n in range(8, MAX_CORES + 1, 8):
         body += text(60 + 8.5 * n, 218, str(n), size=11, text_anchor="middle")
     lowest = f"{dollars[best]:.0f} USD with {best + 1} cores"
     return frame(

@@ -1,21 +1,24 @@
-"""Static figures in matplotlib: where a step's time goes, and below which roof, bars with notes, and boxes.
+"""Static figures in matplotlib: a step's time, what the batch size and the workers change, and bars.
 
 Each function draws what the model found, and returns a `StaticFigure` with the same data as a table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...errors import InputError
-from ...model.analysis._point import one_step
-from ...model.assumptions import Assumptions
-from ...model.catalogue import Entry
-from ...model.resources import CPU, RESOURCES, STORAGE, capitalized
-from ...model.stages import SingleNodeModel
+from ...model.analysis._point import one_step, overlapping
+from ...model.assumptions import COVERAGE
+from ...model.cost import exceeds
+from ...model.resources import ACCELERATOR, CPU, LABELS, RESOURCES, STORAGE, capitalized
 from ...model.step import Step
+from ...pipeline import Pipeline
 from ...tables import percent
 from ...units import format_number, format_quantity
 from .figure import (
@@ -24,12 +27,23 @@ from .figure import (
     Options,
     StaticFigure,
     as_number,
+    as_percent,
     ascending,
     caveat,
     ground,
     name_lanes,
     new_figure,
     render_figure,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MAX_TICKS = 12  # batch sizes that fit below an axis
+_CANNOT_RUN: Options = {"facecolor": "none", "edgecolor": GRAY, "hatch": "////", "alpha": 0.5, "linewidth": 0}
+_BAND = (
+    "The band is what the sources of the values allow, with the model's own error: it claims to hold the "
+    f"truth in {percent(COVERAGE, 0)} of the cases."
 )
 
 
@@ -69,72 +83,6 @@ def stage_bars(step: Step) -> StaticFigure:
         headers=["resource", "time for a batch", "idle share of a step"],
         rows=[(name, time, percent(step.headroom[name])) for name, time in step.resource_times.items()],
         feasible=step.feasible,
-    )
-
-
-def roofline(
-    *,
-    model: Entry,
-    hardware: Entry,
-    batches: Sequence[int],
-    assumptions: Assumptions,
-    precision: str = "fp16",
-) -> StaticFigure:
-    """The accelerator's roof (memory bandwidth, then peak arithmetic) and where batches of a model lie below.
-
-    Parameters
-    ----------
-    model, hardware : catalogue entries
-    batches : sequence of int
-    assumptions : Assumptions
-    precision : str
-    """
-    batches = ascending(batches, "roofline", "batch sizes")
-    found = SingleNodeModel(assumptions).solve(
-        model=model, hardware=hardware, batch_size=batches, precision=precision
-    )
-    # Of a model on an accelerator all of these are known.
-    assert found.peak is not None
-    assert found.work is not None
-    assert found.memory_time is not None
-    peak, bandwidth = found.peak.m_as("TFLOP/s"), hardware.needed("memory_bandwidth") / 1e12
-    flop = found.work.m_as("TFLOP") * np.asarray(batches)
-    traffic = found.memory_time.m_as("s") * bandwidth  # TB
-    intensity, reached = flop / traffic, flop / found.latency.m_as("s")
-    figure = new_figure(7.5, 4.2)
-    axes = figure.add_subplot()
-    x = np.geomspace(min(1.0, intensity.min() / 2), max(intensity.max() * 3, 1e4), 200)
-    roof, share = np.minimum(peak, bandwidth * x), percent(assumptions.efficiency, 0)
-    axes.plot(x, roof, color=GRAY, linewidth=2, label=f"roof of the {hardware.name}")
-    axes.axhline(peak * assumptions.efficiency, color=GRAY, linestyle=":", label=f"{share} of the peak")
-    color, _, marker = SERIES[1]
-    fits = np.broadcast_to(found.feasible, len(batches))
-    for some, style, label in ((fits, "full", f"{model.name}, whole step"), (~fits, "none", "not feasible")):
-        if some.any():
-            axes.plot(intensity[some], reached[some], marker, color=color, fillstyle=style, label=label)
-    beside: Options = {"xytext": (-8, 0), "textcoords": "offset points", "ha": "right", "va": "center"}
-    for batch, point in zip(batches, zip(intensity, reached, strict=True), strict=True):
-        axes.annotate(f"batch {batch}", point, **beside)
-    axes.set(xscale="log", xlabel="arithmetic intensity (FLOP per byte of memory traffic)")
-    axes.set(yscale="log", ylabel="arithmetic rate (TFLOP/s)")
-    axes.legend(frameon=False, loc="lower right")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(as_number)
-    first, last = (percent(reached[i] / peak) for i in (0, -1))
-    said = (
-        f"Roofline of the {hardware.name} in {precision}. A step reaches {first} of the peak at batch "
-        f"{batches[0]} and {last} at {batches[-1]}: the distance to the roof is overhead and efficiency."
-    )
-    return render_figure(
-        figure,
-        alt="Chart on logarithmic axes.",
-        found=(said, caveat("hollow", found.infeasible_reason)),
-        headers=["batch", "FLOP per byte", "TFLOP/s reached", "share of peak", "step"],
-        rows=[
-            (batch, float(intensity[i]), float(reached[i]), percent(reached[i] / peak), found.latency[i])
-            for i, batch in enumerate(batches)
-        ],
-        feasible=fits,
     )
 
 
@@ -181,3 +129,169 @@ def labeled_bars(
         headers=["", axis, "note"],
         rows=zip(labels, values, notes, strict=True),
     )
+
+
+def over_batch(
+    pipeline: Pipeline, *, batches: Sequence[int] | None = None, ranges: bool | None = None
+) -> StaticFigure:
+    """Time of each resource, and utilization, over the batch size, with the crossover marked.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        Its batch size does not matter.
+    batches : sequence of int, optional
+        Powers of two from 1 to 1024 unless given.
+    ranges : bool, optional
+        True for a band that shows what the sources of the values allow; where the assumptions have ranges,
+        unless given.
+    """
+    found = pipeline.crossover()
+    ticks = ascending([2**i for i in range(11)] if batches is None else batches, "over_batch", "batch sizes")
+    at = pipeline.solve(batch_size=ticks)
+    dense = np.unique(np.geomspace(ticks[0], ticks[-1], 400).round().astype(int))
+    step = pipeline.solve(batch_size=dense)
+    figure = new_figure(9.6, 3.7)
+    left, right = figure.subplots(1, 2)
+    for name, time in step.resource_times.items():
+        look = RESOURCES[name]
+        left.plot(dense, time.m_as("ms"), color=look.color, linestyle=look.dash, label=name, linewidth=2)
+    left.set(xscale="log", yscale="log", xlabel="batch size", ylabel="time for one batch (ms)")
+    left.yaxis.set_major_formatter(as_number)
+    left.legend(frameon=False)
+    right.plot(dense, step.utilization, color=ACCELERATOR.color, linewidth=2)
+    banded = _band(right, dense, step, ACCELERATOR.color, ranges)
+    for axes in (left, right):
+        if not np.all(step.feasible):
+            axes.axvspan(dense[np.argmin(step.feasible)], dense[-1], **_CANNOT_RUN)
+    right.set(xscale="log", xlabel="batch size", ylabel="accelerator busy (share of a step)", ylim=(0, 1.05))
+    right.yaxis.set_major_formatter(as_percent)
+    if found.batch is not None and ticks[0] <= found.batch <= ticks[-1]:
+        where = float(found.batch)
+        for axes in (left, right):
+            axes.axvline(where, color=GRAY, linestyle="--", linewidth=1)
+        note = f"crossover\nat {format_number(where, 3)}"
+        right.annotate(note, (where, 0.06), xytext=(6, 0), textcoords="offset points")
+    labeled = ticks[:: -(-len(ticks) // _MAX_TICKS)]
+    for axes in (left, right):
+        axes.set_xticks(labeled, [str(batch) for batch in labeled], rotation=45 if len(labeled) > 8 else 0)
+        axes.minorticks_off()
+    names, shares, binding = list(at.resource_times), np.asarray(at.utilization), np.asarray(at.bottleneck)
+    headers = ["batch", *(f"{name} time" for name in names), "utilization", "binds"]
+    rows = [
+        [b, *(at.resource_times[name][i] for name in names), percent(shares[i]), binding[i]]
+        for i, b in enumerate(ticks)
+    ]
+    if banded:
+        ends = np.transpose(at.ranges.utilization)
+        headers += ["utilization from", "to"]
+        rows = [[*row, *map(percent, pair)] for row, pair in zip(rows, ends, strict=True)]
+    first, last = (percent(shares[i]) for i in (0, -1))
+    busy = f"utilization, which is {first} at batch {ticks[0]} and {last} at {ticks[-1]}"
+    # What cannot run is said once, with what is hatched.
+    crossing, hatched = str(replace(found, infeasible_reason="")), caveat("hatched", step.infeasible_reason)
+    return render_figure(
+        figure,
+        alt=f"Two line charts over the batch size: the time of each resource, and {busy}.",
+        caption="Time of each resource and utilization over the batch size.",
+        found=(crossing, _BAND * banded, hatched, at.spoken_busy, pipeline.foreign_rate),
+        headers=headers,
+        rows=rows,
+        feasible=at.feasible,
+    )
+
+
+def over_workers(
+    pipelines: Mapping[str, Pipeline], *, workers: Sequence[int], ranges: bool | None = None
+) -> StaticFigure:
+    """Utilization over the number of workers, one line for each named pipeline, with its last wall marked.
+
+    Parameters
+    ----------
+    pipelines : mapping of str to Pipeline
+        What each line is called, and what it solves; up to four.
+    workers : sequence of int
+    ranges : bool, optional
+        As for `over_batch`.
+    """
+    if not 1 <= len(pipelines) <= len(SERIES):
+        raise InputError(
+            f"over_workers draws one to {len(SERIES)} pipelines, got {len(pipelines)}. "
+            'Pass for example {"one drive": pipeline}.'
+        )
+    ticks = ascending(workers, "over_workers", "numbers of workers")
+    dense = np.arange(ticks[0], ticks[-1] + 1)
+    figure = new_figure(7.5, 3.9)
+    axes = figure.add_subplot()
+    columns, sentences, banded = {}, [], False
+    for (name, pipeline), (color, dash, marker) in zip(pipelines.items(), SERIES, strict=False):
+        overlapping(pipeline, "over_workers")
+        at, step = pipeline.solve(workers=ticks), pipeline.solve(workers=dense)
+        can_run = bool(np.all(step.feasible))
+        label = name if can_run else f"{name} (not feasible)"
+        columns[label] = np.asarray(at.utilization)
+        style: Options = {} if can_run else {"marker": marker, "fillstyle": "none", "markevery": 0.1}
+        axes.plot(dense, step.utilization, color=color, linestyle=dash, linewidth=2, label=label, **style)
+        if _band(axes, dense, step, color, ranges):
+            banded = True
+            columns |= zip((f"{label} from", f"{label} to"), np.asarray(at.ranges.utilization), strict=True)
+        sentences += [_wall_in_words(name, step, dense)]
+        if not can_run:
+            sentences += [caveat("with hollow marks", step.infeasible_reason)]
+        if (wall := _wall(step)) is not None:
+            fill = "full" if can_run else "none"
+            axes.plot(
+                dense[wall],
+                np.asarray(step.utilization)[wall],
+                marker,
+                color=color,
+                markersize=9,
+                fillstyle=fill,
+            )
+    axes.set(xlabel="CPU workers", ylabel="accelerator busy (share of a step)")
+    axes.set(ylim=(0, 1.05), xlim=(0, ticks[-1] * 1.02))
+    axes.yaxis.set_major_formatter(as_percent)
+    axes.legend(frameon=False, loc="lower right")
+    notes = dict.fromkeys(pipeline.foreign_rate for pipeline in pipelines.values())
+    return render_figure(
+        figure,
+        alt="Line chart of utilization over the number of workers.",
+        caption="Utilization over workers; a marker shows where more of them stop helping.",
+        found=(*sentences, _BAND * banded, *notes),
+        headers=["workers", *columns],
+        rows=[[n, *(percent(column[i]) for column in columns.values())] for i, n in enumerate(ticks)],
+    )
+
+
+def _band(axes: Axes, at: np.ndarray, step: Step, color: str, ranges: bool | None) -> bool:
+    """Draw what the sources allow around a line, where that is asked for and more than the line."""
+    if not (step.ranged if ranges is None else ranges):
+        return False
+    low, high = step.ranges.utilization
+    if np.array_equal(low, high):
+        return False
+    axes.fill_between(at, low, high, color=color, alpha=0.2, linewidth=0)
+    return True
+
+
+def _wall_in_words(name: str, step: Step, dense: np.ndarray) -> str:
+    """From how many workers on something else sets the limit."""
+    name = name[:1].upper() + name[1:]
+    wall = _wall(step)
+    if wall is None:
+        return f"{name}: the CPU binds up to {dense[-1]} workers."
+    others = {other: times[wall] for other, times in _others(step).items()}
+    # As in the pipeline, the accelerator binds in a tie.
+    slowest = max(others, key=lambda other: (others[other], other == ACCELERATOR.name))
+    share = percent(np.asarray(step.utilization)[wall])
+    return f"{name}: from {dense[wall]} workers on, {LABELS[slowest]} sets the limit: {share} busy."
+
+
+def _others(step: Step) -> dict[str, np.ndarray]:
+    return {name: time.m_as("ms") for name, time in step.resource_times.items() if name != CPU.name}
+
+
+def _wall(step: Step) -> int | None:
+    """The first position from which the CPU is no slower than something else; None if there is none."""
+    keeps_up = ~exceeds(step.resource_times[CPU.name].m_as("ms"), reduce(np.maximum, _others(step).values()))
+    return int(np.argmax(keeps_up)) if keeps_up.any() else None

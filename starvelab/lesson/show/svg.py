@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
 from math import ceil
-from types import MappingProxyType
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from .figure import COLORS, PART_COLORS, caveat
 
 # Pixels: the whole, where bars begin, how long the longest is, and from one bar to the next.
 WIDTH, LEFT, BAR, ROW, _TOP = 640, 110, 330, 40, 8
-_LANES, _LANE = 500, 18  # how long the lanes of a loader are, and from one to the next
+_LANES, _LANE, _SPAN = 500, 18, 600.0  # how long the lanes of a loader are, from one to the next, and ms
 _HEIGHT = 200  # of the plane of lines
 _DASHES = {"storage": "10 4 2 4", "CPU": "8 4", "link": "2 4", "decoder": "5 1", "accelerator": "none"}
 _STYLE = (
@@ -163,20 +162,18 @@ def _of_one_step(drawn: str, y: int, below: list[str], *, feasible: bool, title:
 # --- figures ----------------------------------------------------------------------------------------------
 
 
-def share_bars(
-    shares: Mapping[str, float], *, title: str, labels: Mapping[str, str] = MappingProxyType({})
-) -> str:
+def share_bars(shares: Mapping[str, float], *, title: str) -> str:
     """One bar for each named share, within an outline that stands for the whole.
 
     More than the whole fills the outline, in another color. A name in which "accelerator" or "GPU" stands has
-    the accelerator's color. Beside a bar stands what `labels` has of its name, or the share in percent.
+    the accelerator's color.
     """
 
     def color(name: str) -> str:
         of = ACCELERATOR if "accelerator" in name or "GPU" in name else CPU
         return (STORAGE if shares[name] > 1 else of).color
 
-    notes = {name: labels.get(name, percent(share)) for name, share in shares.items()}
+    notes = {name: percent(share) for name, share in shares.items()}
     rows = (Bar(name, min(share, 1), color(name), notes[name], 1) for name, share in shares.items())
     drawn, height = bar_rows(rows, left=170, length=380)
     each = ", ".join(f"{name} {note}" for name, note in notes.items())
@@ -202,11 +199,8 @@ def cost_bars(costs: Mapping[str, float], adds: Mapping[str, float], *, title: s
 def step_bars(step: Step) -> str:
     """One bar for each resource on a common scale, the step as a dashed line, and a gauge of utilization."""
     one_step(step, "step_bars")
-    busy, length, whole = (
-        percent(step.utilization),
-        format_quantity(step.step_time),
-        step.step_time.m_as("ms"),
-    )
+    whole, length = step.step_time.m_as("ms"), format_quantity(step.step_time)
+    busy = percent(step.utilization)
     times = {name: time.m_as("ms") for name, time in step.resource_times.items()}
     notes = {name: f"({percent(ms / whole, 0)})" for name, ms in times.items()}
     rule, bold, title = ": nothing overlaps, so it is their sum", "", "Nothing overlaps"
@@ -242,20 +236,13 @@ def step_bars(step: Step) -> str:
 
 def step_parts(result: SingleNodeResult) -> str:
     """The parts of one step of the accelerator: arithmetic beside memory traffic, and overhead on top."""
-    is_result = isinstance(result, SingleNodeResult)
-    parts = (result.compute_time, result.memory_time, result.overhead_time) if is_result else ()
-    unknown = any(part is None for part in parts)
-    if not is_result or unknown or np.ndim(result.latency.magnitude):
-        came = type(result).__name__
-        if is_result:
-            came = "a step of which only the rate is known" if unknown else "a sweep"
+    if not isinstance(result, SingleNodeResult) or np.ndim(result.latency.magnitude):
+        came = "a sweep" if isinstance(result, SingleNodeResult) else type(result).__name__
         raise InputError(f"step_parts draws one result of SingleNodeModel, got {came}. Solve one batch size.")
-    times = {name: part.m_as("ms") for name, part in zip(PART_COLORS, parts, strict=True) if part is not None}
-    whole, length, feasible = (
-        result.latency.m_as("ms"),
-        format_quantity(result.latency),
-        bool(result.feasible),
-    )
+    parts = result.compute_time, result.memory_time, result.overhead_time
+    times = {name: part.m_as("ms") for name, part in zip(PART_COLORS, parts, strict=True)}
+    whole, length = result.latency.m_as("ms"), format_quantity(result.latency)
+    feasible = bool(result.feasible)
     notes = {name: f"({percent(ms / whole)})" for name, ms in times.items()}
     drawn, y = _times(times, whole, notes, result.cause, feasible)
     measured = result.basis.startswith("measured")
@@ -323,8 +310,8 @@ def lines_over_batch(pipeline: Pipeline, *, batches: int = 160) -> str:
     return _of_one_step(drawn, _HEIGHT + 74, below, feasible=True, title=str(found), about=about)
 
 
-def loader_lanes(trace: Trace, *, span: float = 600.0) -> str:
-    """The first `span` milliseconds of a loader: a lane for each worker, the copies, and the accelerator.
+def loader_lanes(trace: Trace) -> str:
+    """The first 600 milliseconds of a loader: a lane for each worker, the copies, and the accelerator.
 
     Where the accelerator's lane is hatched it waits; a box is one batch. The span is always the same, so that
     figures of two settings compare: more boxes are more batches. `show.loader_timeline` has more to say and
@@ -342,7 +329,7 @@ def loader_lanes(trace: Trace, *, span: float = 600.0) -> str:
 
     def box(lane: int, start: float, end: float, color: str) -> str:
         """One batch on its lane, if it can be seen."""
-        start, end, scale = max(start, 0.0), min(end, span), _LANES / span
+        start, end, scale = max(start, 0.0), min(end, _SPAN), _LANES / _SPAN
         if end <= start:
             return ""
         width = max(scale * (end - start) - 1.5, 0.8)
@@ -357,10 +344,10 @@ def loader_lanes(trace: Trace, *, span: float = 600.0) -> str:
     for lane, name in enumerate(lanes):
         drawn += text(LEFT - 8, 20 + _LANE * lane, name, size=12, text_anchor="end")
     end = 14 + _LANE * len(lanes)
-    busy = percent(trace.utilization)
+    workers, busy = f"{len(numbers)} workers", percent(trace.utilization)
     return frame(
-        drawn + _ticks(span, end + 8, " ms"),
+        drawn + _ticks(_SPAN, end + 8, " ms"),
         height=end + 16,
-        title=f"{format_number(span)} ms of a loader, {len(numbers)} workers; the accelerator is busy {busy}",
+        title=f"{format_number(_SPAN)} ms of a loader, {workers}; the accelerator is busy {busy}",
         description="A box is one batch. Where the accelerator's lane is hatched it waits.",
     )

@@ -105,7 +105,6 @@ def explore(
     *,
     after: str | None = None,
     advice: bool = True,
-    switch: bool = True,
     **controls: Description,
 ) -> Explorer:
     """Make an explorer: controls, a figure that follows them, a sentence and a table of its values.
@@ -121,14 +120,12 @@ def explore(
     advice : bool
         True for a sentence beneath a pipeline that says what to do about what binds; it may answer a later
         question.
-    switch : bool
-        True for one more control where the numbers can be either: *round numbers* (`TUTORIAL`) or *measured*
-        (`PUBLISHED`), if the pipeline has the first, or the function an argument ``assumptions``.
     **controls
         One for each argument. ``(low, high)`` or ``(low, high, step)`` of numbers or quantities makes a
         slider, a list of numbers a slider over just these, a list of texts or catalogue entries buttons or
         a drop-down list; a dict names its values; True or False makes a tick box. A control starts at the
-        default of `draw`'s argument, or the pipeline's own value, where there is one.
+        default of `draw`'s argument, or the pipeline's own value, where there is one. A pipeline of
+        `TUTORIAL`, and a function of ``assumptions``, get a switch to the *measured* ones of `PUBLISHED`.
 
     Returns
     -------
@@ -145,10 +142,9 @@ def explore(
         raise InputError(
             "An explorer needs something to move, got no controls. Pass for example batch_size=(1, 512)."
         )
-    either: Mapping[str, Description] = {"assumptions": SWITCH} if switch else {}
     if isinstance(draw, Pipeline):
         if draw.assumptions == TUTORIAL and draw.hardware.rate is None:
-            controls = {**controls, **either, **controls}
+            controls.setdefault("assumptions", SWITCH)
         starts = {path: _start(draw, path) for path in controls}
         return Explorer(_draw_pipeline(draw, advice), controls, starts, after)
     if not callable(draw):
@@ -159,7 +155,7 @@ def explore(
     with contextlib.suppress(TypeError, ValueError):  # some built-in callables have no signature to read
         starts = {name: one.default for name, one in inspect.signature(draw).parameters.items()}
     if "assumptions" in starts:
-        controls = {**controls, **either, **controls}
+        controls.setdefault("assumptions", SWITCH)
     return Explorer(draw, controls, starts, after)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import linecache
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
@@ -16,7 +15,7 @@ from ..checks import Answer, Credit
 from ..endings import ENDINGS
 from ..exercises import FINAL, NOT_ANSWERED, digest
 from . import words
-from .store import KERNEL, Memory, PredictionStore, now
+from .store import PredictionStore, now
 
 GRADED = "It is for somebody who learns alone. This notebook is being graded, and hidden checks decide."
 OPEN = "There is nothing to finish yet: write your answer, run its cell, and then this one."
@@ -38,14 +37,7 @@ class Finished(words.Sentences):
         return list(self.said)
 
 
-def finish(
-    key: str,
-    answer: Callable[..., Answer],
-    *,
-    final: bool = False,
-    folder: str | os.PathLike[str] | None = None,
-    memory: Memory = KERNEL,
-) -> Finished:
+def finish(key: str, answer: Callable[..., Answer], *, final: bool = False) -> Finished:
     """Finish an exercise: lock the answer as final, check it with new figures, and tell what was hidden.
 
     Parameters
@@ -56,11 +48,6 @@ def finish(
         Your answer.
     final : bool
         True says that the answer is final; until then nothing is checked.
-    folder : path, optional
-        Where ``predictions.json`` stands, which keeps that the answer was final; the folder that the notebook
-        runs in unless given.
-    memory : Memory
-        What this kernel keeps beside the file.
 
     Returns
     -------
@@ -78,7 +65,7 @@ def finish(
     source = "".join(linecache.getlines(answer.__code__.co_filename))
     if NOT_ANSWERED in source:
         return Finished((OPEN,))
-    store = PredictionStore(folder, memory)
+    store = PredictionStore()
     locked = store.get(FINAL + key)
     if locked is None and not final:
         return Finished((ASK,))

@@ -19,7 +19,7 @@ import traitlets
 from ...errors import InputError
 from ...model.cost import Line
 from ...model.parts import Workers
-from ...model.resources import CPU, RESOURCES, STORAGE
+from ...model.resources import ACCELERATOR, CPU, LINK, RESOURCES, STORAGE
 from ...model.solver import costs
 from ...model.stages import STAGES, SingleNodeModel, TransformationModel
 from ...model.stages.busy_host import busy_launches
@@ -30,6 +30,7 @@ from ...pipeline import Pipeline
 from ...simulate import Trace
 from ...tables import percent
 from ...units import Unchecked
+from ..show.svg import WIDTH, frame, hatching, rect, text
 from . import words
 from .keyboard import Box
 
@@ -117,15 +118,59 @@ class Moving(Box):
 
     def html(self) -> str:
         """Return a still picture of the same run, with its table."""
-        from ..show.still import still_picture  # loaded on first use: few pages show no widgets
-
         step, (trace, *_, shown) = self._pipeline.solve(), run_of(self._pipeline, self._times)
         waits = percent(trace.first(shown).stall)
-        picture = still_picture(trace, float(trace.step_end[shown - 1]))
+        picture = _still_picture(trace, float(trace.step_end[shown - 1]))
         ranks = self._pipeline.hardware.ranks
         whose = f" This is the slowest of {ranks.hosts} hosts." if ranks.hosts > 1 and ranks.slow > 1 else ""
         said = f"{step.summary}. Simulated: the accelerator waits {waits} of the time.{whose}"
         return f"{words.paragraphs(said)}{picture}{words.table(step.headers, step.rows)}"
+
+
+def _still_picture(trace: Trace, end: float) -> str:
+    """One moment of a run that ends then: from the drive to the accelerator, where each batch is.
+
+    It is a moment in which the accelerator waits, if it does so for most of the time.
+    """
+    steps = trace.first(max(1, int((trace.step_end <= end + 1e-6).sum())))
+    spans = {
+        STORAGE.name: (trace.read_start, trace.read_done, STORAGE.color),
+        f"workers: {len(set(trace.worker))}": (trace.prepare_start, trace.prepared, CPU.color),
+        "queue": (trace.prepared, trace.received, CPU.color),
+        LINK.name: (trace.copy_start, trace.copied, LINK.color),
+        ACCELERATOR.name: (trace.step_start, trace.step_end, ACCELERATOR.color),
+    }
+    some = len(steps) // 2
+    moment = float(steps.step_start[some] + steps.step_end[some]) / 2
+    if steps.stall > 0.5:
+        free = np.concatenate(([0.0], steps.step_end[:-1]))
+        longest = int(np.argmax(steps.step_start - free))
+        moment = float(free[longest] + steps.step_start[longest]) / 2
+    seen = {
+        name: (start, done, color)
+        for name, (start, done, color) in spans.items()
+        if start is not None and done is not None and (name == "queue" or (done > start).any())
+    }
+    drawn, said, wide = hatching("waits"), [], WIDTH // len(seen)
+    for place, (name, (start, done, color)) in enumerate(seen.items()):
+        here, x = int(((start <= moment) & (moment < done)).sum()), wide * place + 6
+        waits = name == ACCELERATOR.name and not here
+        note = "waits" if waits else f"{here} batch{'' if here == 1 else 'es'}"
+        drawn += rect(x, 28, wide - 12, 116, stroke="currentColor", fill="url(#waits)" if waits else "none")
+        drawn += "".join(
+            rect(x + 8 + 18 * (one // 6), 122 - 18 * (one % 6), 14, 14, fill=color)
+            for one in range(min(here, 6 * ((wide - 28) // 18)))
+        )
+        for y, label in ((18, name), (162, note)):
+            drawn += text(x + wide / 2 - 6, y, label, text_anchor="middle")
+        said.append(f"{name}: {note}")
+    waiting = percent(steps.stall)
+    return frame(
+        drawn,
+        height=172,
+        title=f"A moment of the run; the accelerator waits {waiting} of the time",
+        description=f"From left to right: {'; '.join(said)}.",
+    )
 
 
 def data_of(pipeline: Pipeline, prepare_times: Unchecked = None) -> Data:

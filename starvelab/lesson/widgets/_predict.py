@@ -16,7 +16,7 @@ from ..outcomes import count_of, one_line, percent, title, value
 from . import words
 from .keyboard import LISTED_CLASS, Box, spoken
 from .question import Answer, Question, Range, check_key, known_questions, near, no_such_question
-from .store import KERNEL, Memory, PredictionStore, StoreResult, now
+from .store import PredictionStore, StoreResult, now
 
 _WIDE = {"description_width": "initial"}
 # Where the slider starts. A slider that nobody moved says nothing about how sure somebody is.
@@ -35,7 +35,6 @@ def predict(
     unchanged: float | None = None,
     confidence: float | None = None,
     folder: str | os.PathLike[str] | None = None,
-    memory: Memory = KERNEL,
 ) -> PredictionBox | None:
     """Ask for a prediction, or lock one that is given. A prediction is locked once.
 
@@ -64,8 +63,6 @@ def predict(
         How sure, 0 to 1; in a widget where its slider starts.
     folder : path, optional
         Where ``predictions.json`` stands; the folder the notebook runs in unless given.
-    memory : Memory
-        What this kernel keeps beside the file.
 
     Returns
     -------
@@ -78,7 +75,7 @@ def predict(
     InputError
         If the question cannot be asked, or the answer given in code is no answer to it, or to no question.
     """
-    store = PredictionStore(folder, memory)
+    store = PredictionStore(folder)
     asked = None
     if answer is not None and question is choices is unit is None and between is None:
         asked = _known(key, store)
@@ -89,10 +86,10 @@ def predict(
             key, text=question, choices=choices, unit=unit, between=between, whole=whole, unchanged=unchanged
         )
     if question:
-        memory.questions[key] = question
+        store.memory.questions[key] = question
     confidence = asked.check_confidence(confidence)
     if answer is None:
-        memory.asked[key] = asked
+        store.memory.asked[key] = asked
         return PredictionBox(asked, store, confidence=confidence)
     result, mine = _lock(store, asked, answer, confidence)
     locked = result.prediction
@@ -106,13 +103,7 @@ def predict(
     return None
 
 
-def lock_predictions(
-    answers: Mapping[str, Answer],
-    notebooks: Mapping[str, str],
-    *,
-    folder: str | os.PathLike[str] | None = None,
-    memory: Memory = KERNEL,
-) -> float:
+def lock_predictions(answers: Mapping[str, Answer], notebooks: Mapping[str, str]) -> float:
     """Lock each answer alone, and say which were locked, which were refused and why, and what is missing.
 
     Parameters
@@ -121,18 +112,14 @@ def lock_predictions(
         Predictions by their keys, as `predict` takes them.
     notebooks : mapping of str to str
         Every key that counts, and in which notebook it is asked.
-    folder : path, optional
-        Where the notebooks and ``predictions.json`` stand; the folder the notebook runs in unless given.
-    memory : Memory
-        What this kernel keeps beside the file.
 
     Returns
     -------
     float
         Share of `notebooks` that is locked now, here or in a box before, 0 to 1.
     """
-    store = PredictionStore(folder, memory)
-    known = known_questions(store.folder, memory.asked)
+    store = PredictionStore()
+    known = known_questions(store.folder, store.memory.asked)
 
     def name(key: str) -> str:
         """A key, which whoever writes code needs, and the question that it stands for."""

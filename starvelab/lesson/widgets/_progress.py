@@ -15,7 +15,7 @@ from ..outcomes import HEADERS, Outcomes, count_of, title
 from . import words
 from .cells import LOG, CellLog
 from .question import known_questions
-from .store import KERNEL, Memory, PredictionStore
+from .store import PredictionStore
 
 NO_NOTEBOOK = (
     "Progress is read from the notebook's file, and no notebook in this folder has the cells that were run. "
@@ -117,9 +117,7 @@ class Progress(words.Sentences):
         return f"{before}<p><strong>{last.removesuffix('</p>')}</strong></p>"
 
 
-def progress(
-    folder: str | os.PathLike[str] | None = None, *, log: CellLog = LOG, memory: Memory = KERNEL
-) -> Progress:
+def progress(folder: str | os.PathLike[str] | None = None, *, log: CellLog = LOG) -> Progress:
     """Show how far the notebook that runs is: exercises, points by visible checks, explanations, predictions.
 
     Parameters
@@ -128,8 +126,6 @@ def progress(
         Where the notebook and its ``predictions.json`` stand; the folder it runs in unless given.
     log : CellLog
         What ran in this kernel. What was done before its last start counts again once its cells have run.
-    memory : Memory
-        What this kernel keeps beside the file.
 
     Returns
     -------
@@ -142,8 +138,9 @@ def progress(
     exercises = () if path is None else read_exercises(path)
     if path is None or not exercises:
         return Progress(problem=NO_NOTEBOOK)
-    locked = PredictionStore(folder, memory).read().predictions
-    texts = {key: asked["question"] for key, asked in read_questions(path).items()} | memory.questions
+    store = PredictionStore(folder)
+    locked = store.read().predictions
+    texts = {key: asked["question"] for key, asked in read_questions(path).items()} | store.memory.questions
     asked = {key: title(text) for key, text in texts.items()}
     return Progress(
         exercises,
@@ -169,28 +166,26 @@ class ScoreCard(Outcomes, words.Sentences):
         return [*super().sentences(), *filter(None, [self.problem])]
 
 
-def scorecard(folder: str | os.PathLike[str] | None = None, *, memory: Memory = KERNEL) -> ScoreCard:
+def scorecard(folder: str | os.PathLike[str] | None = None) -> ScoreCard:
     """Show the score card of one folder.
 
     Parameters
     ----------
     folder : path, optional
         Where ``predictions.json`` stands; the folder the notebook runs in unless given.
-    memory : Memory
-        What this kernel keeps beside the file.
 
     Returns
     -------
     ScoreCard
         Shows itself when it ends a cell.
     """
-    store = PredictionStore(folder, memory)
+    store = PredictionStore(folder)
     contents = store.read()
     asked = (one for key, one in contents.predictions.items() if not key.startswith(FINAL))
     predictions = sorted(asked, key=lambda one: one.locked_at)
     if any(one.question is None for one in predictions):
         # Nobody sees keys: who locked it in code, before a notebook was there, is shown what it asks.
-        known = known_questions(store.folder, memory.asked)
+        known = known_questions(store.folder, store.memory.asked)
         texts = {key: question.text for key, question in known.items()}
         predictions = [
             one if one.question else replace(one, question=texts.get(one.key)) for one in predictions

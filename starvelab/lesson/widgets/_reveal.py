@@ -26,7 +26,7 @@ from ._report import MAX_LESSON, read_notes, save_lesson
 from .cells import LOG, CellLog
 from .keyboard import Box, spoken
 from .question import WITHIN, Answer, check_key, comparable, is_hit
-from .store import KERNEL, Memory, PredictionStore
+from .store import PredictionStore
 
 # What an answer means, and what mistakes would have predicted.
 _About: TypeAlias = tuple[str, Mapping[str, Answer]]
@@ -53,7 +53,6 @@ def reveal(
     measured: Answer = None,
     disturbed: str = "",
     folder: str | os.PathLike[str] | None = None,
-    memory: Memory = KERNEL,
 ) -> None:
     """Show `truth` beside the prediction locked under `key`, then call `then`.
 
@@ -86,13 +85,11 @@ def reveal(
         may choose that in its place.
     folder : path, optional
         Where ``predictions.json`` stands; the folder the notebook runs in unless given.
-    memory : Memory
-        What this kernel keeps beside the file.
     """
     check_key(key)
     if truth is None and then is None and measured is None:
         raise InputError("A reveal shows a truth, calls `then`, or both; it got neither. Pass one of them.")
-    store = PredictionStore(folder, memory)
+    store = PredictionStore(folder)
 
     def show() -> None:
         prediction, current = store.read().predictions[key], runtime.current()
@@ -124,7 +121,7 @@ def reveal(
     # A page without widgets cannot put anything in a place that was shown before.
     follows = current.has_widgets and not (current.is_grading or current.is_validating)
     text = LOCK_FIRST if follows else RUN_AGAIN
-    text = " ".join(filter(None, (text, memory.which(key), contents.problem)))
+    text = " ".join(filter(None, (text, store.memory.which(key), contents.problem)))
     if not follows:
         _show(text, "Please note")
         return

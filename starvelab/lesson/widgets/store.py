@@ -41,7 +41,7 @@ class Memory:
         return f'It is the one that asks: "{text}"' if text else ""
 
 
-# Of the notebook that runs in this process. Functions that a notebook calls take another one as `memory`.
+# Of the notebook that runs in this process.
 KERNEL = Memory()
 
 

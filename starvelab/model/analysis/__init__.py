@@ -3,15 +3,13 @@
 Each answer is exact where a rounded one would be wrong; none of them draws or prints.
 """
 
+from ..rates import extrapolate_rate
 from ._bill import Amounts, Bill, bill
-from ._compare import Comparison, compare
 from ._epochs import Epochs, epochs
 from ._explain import explain
-from ._extrapolate import extrapolate_rate
 from ._range import Disagreement, ThroughputRange, throughput_range
-from ._sensitivity import Sensitivities, Sensitivity, sensitivity
 from ._supply import Crossover, WorkersNeeded, accelerators_fed, crossover, workers_needed
-from ._sweep import Sweep, sweep
+from ._sweep import Comparison, Sweep, compare, sweep
 
 __all__ = [
     "Amounts",
@@ -20,8 +18,6 @@ __all__ = [
     "Crossover",
     "Disagreement",
     "Epochs",
-    "Sensitivities",
-    "Sensitivity",
     "Sweep",
     "ThroughputRange",
     "WorkersNeeded",
@@ -32,7 +28,6 @@ __all__ = [
     "epochs",
     "explain",
     "extrapolate_rate",
-    "sensitivity",
     "sweep",
     "throughput_range",
     "workers_needed",

@@ -172,10 +172,8 @@ def bill(
         listed = None if hardware is None else hardware.number(listed_as)
         return listed if given is None else nonnegative(given, "W", name)
 
-    busy, idle = (
-        watts(busy_power, "busy_power", "board_power"),
-        watts(waiting_power, "waiting_power", "waiting_power"),
-    )
+    busy = watts(busy_power, "busy_power", "board_power")
+    idle = watts(waiting_power, "waiting_power", "waiting_power")
     powers = (("busy_power", busy, "400 W"), ("waiting_power", idle, "80 W"))
     missing = {name: example for name, value, example in powers if value is None}
     power_note = epoch_note = ""

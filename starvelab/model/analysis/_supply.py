@@ -15,7 +15,7 @@ from math import floor
 
 import numpy as np
 
-from ...errors import InputError, MissingValueError, UnknownNameError
+from ...errors import InputError, MissingValueError
 from ...units import (
     Q_,
     Number,
@@ -69,17 +69,12 @@ class Crossover:
         )
 
 
-def crossover(pipeline: Description, *, resource: str | None = None) -> Crossover:
+def crossover(pipeline: Description) -> Crossover:
     """Find the smallest batch size at which the accelerator waits.
-
-    Parameters
-    ----------
-    resource : str, optional
-        Look at this resource alone; otherwise at whichever starves the accelerator first.
 
     Raises
     ------
-    InputError, UnknownNameError
+    InputError
 
     Notes
     -----
@@ -99,15 +94,9 @@ def crossover(pipeline: Description, *, resource: str | None = None) -> Crossove
     stages = pipeline.costs(exact=True)
     supplies = by_resource(stages)
     own = supplies.pop(ACCELERATOR.name)
-    if resource is not None:
-        if resource not in supplies:
-            there = ", ".join(supplies)
-            raise UnknownNameError(f"The pipeline does not model {resource!r}. There is: {there}.")
-        supplies = {resource: supplies[resource]}
-    else:
-        trips = round_trips(stages, pipeline.numbers, in_flight=pipeline.hardware.in_flight, alone=False)
-        for name, trip in trips.items():
-            supplies[name] = Cost((*supplies[name].pieces, *trip.pieces))
+    trips = round_trips(stages, pipeline.numbers, in_flight=pipeline.hardware.in_flight, alone=False)
+    for name, trip in trips.items():
+        supplies[name] = Cost((*supplies[name].pieces, *trip.pieces))
     starving = {
         name: batch for name, cost in supplies.items() if (batch := starves_from(cost, own)) is not None
     }

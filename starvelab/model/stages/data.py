@@ -23,15 +23,7 @@ _REMEDY = 'Pass storage=Storage.NVMe_Gen4 or bandwidth=Q_("7 GB/s").'
 
 @dataclass(frozen=True)
 class DataResult:
-    """The answer of `DataModel.solve`.
-
-    Attributes
-    ----------
-    supply_bw : quantity [data/time]
-    utilization : float or array
-        Demand over supply; above 1 the drive cannot keep up.
-    is_stalled : bool or array
-    """
+    """The answer of `DataModel.solve`: the supply, and demand as a share of it; above 1 the drive stalls."""
 
     supply_bw: Quantity
     utilization: Number
@@ -121,9 +113,7 @@ class DataModel(StageModel[DataInputs]):
         """
         demanded: Unchecked = workload_data_rate
         if has_dimension(demanded, "sample * byte / second"):
-            demanded = demanded / Q_(
-                "1 sample"
-            )  # a throughput times a size of one sample: the sample cancels
+            demanded = demanded / Q_("1 sample")  # a throughput times a size of one sample
         demand = nonnegative(demanded, "B/s", "workload_data_rate")
         source = storage_bandwidth(hardware=hardware, storage=storage, bandwidth=bandwidth)
         share = demand / positive(source, "B/s", "storage bandwidth")

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...errors import InputError, MissingValueError
 from ...fields import Kind, Meaning
-from ...units import Q_, Number, Quantity, format_quantity, positive, positive_int
+from ...units import Q_, Number, Quantity, format_quantity, positive_int
 from ..assumptions import PHASES
 from ..catalogue import Entry, check_entry
 from ..cost import Cost, Inputs, Line, name_of_largest
@@ -33,52 +33,26 @@ GIVEN = "measured: given as the rate of the accelerator"
 
 @dataclass(frozen=True)
 class SingleNodeResult:
-    """The answer of `SingleNodeModel.solve`; arrays where a swept argument was one.
+    """The answer of `SingleNodeModel.solve` for one step; arrays where a swept argument was one.
 
-    Where the caller gave the rate, the three times are those that the model would expect: a guess at what
-    such a step is made of, which need not add up to it. Where there is no model or no hardware beside it, all
-    that depends on them is None, and the two words are "".
-
-    Attributes
-    ----------
-    latency : quantity [time]
-        Of one step.
-    throughput : quantity [sample/time]
-    bottleneck : str
-        "Compute" or "Memory", the larger of the two.
-    cause : str
-        "compute", "memory" or "overhead": what takes the largest part of the step.
-    compute_time, memory_time, overhead_time : quantity [time]
-        The arithmetic, the memory traffic and the fixed part: under `TUTORIAL` the first two overlap and the
-        third comes on top, under `PUBLISHED` all three add up to the step.
-    work : quantity [compute] or None
-        FLOP of one step of one sample.
-    peak : quantity [compute/time] or None
-    mfu : float or None
-        Model FLOP utilization: work done over what the datasheet's peak would have done.
-    basis : str
-        Where the latency comes from: "measured: ..." (a published rate, or the caller's), "extrapolated from
-        ..." such a rate, or "peak x efficiency".
-    memory_needed : quantity [data] or None
-        None where the catalogue has no activation size.
-    feasible : bool
-        Whether the step fits in the accelerator's memory; True where either value is not known.
-    infeasible_reason : str
+    Of a measured rate the three times are those that the model would expect: a guess at what such a step is
+    made of, which need not add up to it.
     """
 
-    latency: Quantity
+    latency: Quantity  # of one step
     throughput: Quantity
-    bottleneck: Number
-    cause: Number
-    compute_time: Quantity | None
-    memory_time: Quantity | None
-    overhead_time: Quantity | None
-    work: Quantity | None
-    peak: Quantity | None
-    mfu: float | Any
-    basis: str
-    memory_needed: Quantity | None
-    feasible: Number
+    bottleneck: Number  # "Compute" or "Memory", the larger of the two
+    cause: Number  # "compute", "memory" or "overhead": what takes the largest part of the step
+    # Under `TUTORIAL` the first two overlap and the third comes on top, under `PUBLISHED` all three add up.
+    compute_time: Quantity
+    memory_time: Quantity
+    overhead_time: Quantity
+    work: Quantity  # FLOP of one step of one sample
+    peak: Quantity
+    mfu: float | Any  # work done over what the datasheet's peak would have done
+    basis: str  # "measured: ...", "extrapolated from ..." such a rate, or "peak x efficiency"
+    memory_needed: Quantity | None  # None where the catalogue has no activation size
+    feasible: Number  # in the accelerator's memory; True where either value is not known
     infeasible_reason: str
 
 
@@ -168,13 +142,10 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         self,
         *,
         batch_size: Number,
-        model: Entry | None = None,
-        hardware: Entry | None = None,
+        model: Entry,
+        hardware: Entry,
         precision: str = "fp16",
         phase: str | None = None,
-        accelerator_rate: Quantity | None = None,
-        framework: str | None = None,
-        compiled: bool = False,
     ) -> SingleNodeResult:
         """Time one step of a batch.
 
@@ -182,16 +153,9 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         ----------
         batch_size : int or array
         model, hardware : catalogue entries
-            Not needed beside `accelerator_rate`.
         precision : {"fp16", "bf16", "tf32", "fp32"}
         phase : {"forward", "training"}, optional
             That of the assumptions unless given.
-        accelerator_rate : quantity [sample/time], optional
-            What the accelerator was measured to do when its input is at hand.
-        framework : str, optional
-            Whose measured rate to take from the catalogue, for example "MXNet".
-        compiled : bool
-            Whether the host launches the step as a whole; that of a TPU always is.
 
         Raises
         ------
@@ -206,53 +170,28 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         (11.74, 21800, 'Compute')
         """
         batch = positive_int(batch_size, "batch_size")
-        for name, entry, kind in (("model", model, "Models"), ("hardware", hardware, "Hardware")):
-            if entry is not None:
-                check_entry(entry, kind, name)
+        check_entry(model, "Models", "model")
+        check_entry(hardware, "Hardware", "hardware")
         _PRECISION.read(precision, "precision")
         if phase is not None:
             _PHASE.read(phase, "phase")
-        if accelerator_rate is not None:
-            accelerator_rate = positive(accelerator_rate, "sample/s", "accelerator_rate")
-            if framework is not None:
-                raise InputError(
-                    f"framework names a measured rate of the catalogue, got {framework!r} beside "
-                    "accelerator_rate. Pass one of them."
-                )
-            if compiled:
-                raise InputError(
-                    "compiled=True says that a step is launched once, got it beside accelerator_rate, which "
-                    "holds all that a step takes. Pass one of them."
-                )
-        inputs = self.resolve(
-            model=model,
-            hardware=hardware,
-            precision=precision,
-            phase=phase,
-            accelerator_rate=accelerator_rate,
-            framework=framework,
-            compiled=compiled,
-        )
+        inputs = self.resolve(model=model, hardware=hardware, precision=precision, phase=phase)
         step, work, peak, memory = self.cost(inputs).at(batch), inputs.work, inputs.peak, inputs.memory
         made_of = parts(inputs, batch)
-        times = (None, None, None) if made_of is None else (Q_(time * 1e3, "ms") for time in made_of)
-        compute, traffic, overhead = times
-        bottleneck = cause = ""
-        if made_of is not None:
-            bottleneck = name_of_largest({"Compute": made_of.compute, "Memory": made_of.memory})
-            cause = name_of_largest(made_of._asdict())
+        assert made_of is not None  # of a model on an accelerator it is known
+        compute, traffic, overhead = (Q_(time * 1e3, "ms") for time in made_of)
         feasible, reason = fits(memory, batch)
         return SingleNodeResult(
             latency=Q_(step * 1e3, "ms"),
             throughput=Q_(batch / step, "img/s"),
-            bottleneck=bottleneck,
-            cause=cause,
+            bottleneck=name_of_largest({"Compute": made_of.compute, "Memory": made_of.memory}),
+            cause=name_of_largest(made_of._asdict()),
             compute_time=compute,
             memory_time=traffic,
             overhead_time=overhead,
-            work=None if work is None else Q_(work / 1e9, "GFLOP"),
-            peak=None if peak is None else Q_(peak / 1e12, "TFLOP/s"),
-            mfu=None if work is None else work * batch / (step * peak),
+            work=Q_(work / 1e9, "GFLOP"),
+            peak=Q_(peak / 1e12, "TFLOP/s"),
+            mfu=work * batch / (step * peak),
             basis=inputs.basis,
             memory_needed=None if memory is None else Q_(memory.needed(batch) / 1e9, "GB"),
             feasible=feasible,
@@ -266,9 +205,9 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         hardware: Entry | None,
         precision: str,
         phase: str | None,
-        accelerator_rate: Number | None,
-        framework: str | None,
-        compiled: bool,
+        accelerator_rate: Number | None = None,
+        framework: str | None = None,
+        compiled: bool = False,
         row_share: Number = 1,
     ) -> SingleNodeInputs:
         """The formula's numbers from the fields of a pipeline."""

@@ -16,14 +16,7 @@ _REMEDY = 'Pass link=Links.PCIe4_x16 or Q_("32 GB/s").'
 
 @dataclass(frozen=True)
 class TransferResult:
-    """The answer of `TransferModel.solve`.
-
-    Attributes
-    ----------
-    transfer_time : quantity [time]
-    bandwidth : quantity [data/time]
-        That of the link, as the assumptions believe it.
-    """
+    """The answer of `TransferModel.solve`, with the bandwidth of the link as the assumptions believe it."""
 
     transfer_time: Quantity
     bandwidth: Quantity

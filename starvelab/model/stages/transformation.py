@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...fields import SupplyRate, read_supply
-from ...units import Q_, Number, Quantity, Unchecked, base_number, format_quantity, positive, positive_int
+from ...units import Q_, Number, Quantity, base_number, format_quantity, positive, positive_int
 from ..assumptions import Assumptions
 from ..catalogue import Entry, dataset_of
 from ..cost import Cost, Inputs, Line, as_float, exceeds
@@ -23,24 +23,13 @@ _PASS = "Pass Samples(cpu_time=...) for your own."
 
 @dataclass(frozen=True)
 class TransformationResult:
-    """The answer of `TransformationModel.solve`.
-
-    Attributes
-    ----------
-    transform_time, accelerator_step_time : quantity [time]
-    is_bottleneck : bool or array
-        Whether the CPU takes longer than the accelerator; a tie is no bottleneck.
-    accelerator_utilization : float or array
-        Busy share of a step, 0 to 1.
-    slowdown_factor : float or array
-        Step time over the accelerator's own.
-    """
+    """The answer of `TransformationModel.solve`: times of a batch, and what they make of the accelerator."""
 
     transform_time: Quantity
     accelerator_step_time: Quantity
-    is_bottleneck: Number
+    is_bottleneck: Number  # the CPU takes longer than the accelerator; a tie is no bottleneck
     accelerator_utilization: Number
-    slowdown_factor: Number
+    slowdown_factor: Number  # step time over the accelerator's own
 
 
 @dataclass(frozen=True)
@@ -72,7 +61,7 @@ class TransformationModel(StageModel[TransformationInputs]):
     Parameters
     ----------
     assumptions : Assumptions
-        `worker_rate`, `contention` and `coherency` are used when workers are counted.
+        `worker_rate`, `contention` and `coherency` are used where a pipeline counts its workers.
 
     Notes
     -----
@@ -97,10 +86,8 @@ class TransformationModel(StageModel[TransformationInputs]):
         *,
         batch_size: Number,
         accelerator_step_time: Quantity,
+        cpu_throughput: Quantity,
         sample_size_bytes: Quantity | None = None,
-        cpu_throughput: Quantity | None = None,
-        workers: Number | None = None,
-        worker_rate: Quantity | None = None,
     ) -> TransformationResult:
         """Set the time to prepare a batch beside the accelerator's time to use it.
 
@@ -108,14 +95,10 @@ class TransformationModel(StageModel[TransformationInputs]):
         ----------
         batch_size : int or array
         accelerator_step_time : quantity [time]
-        sample_size_bytes : quantity [data]
-            Stored size of one sample; not needed for a rate in samples.
         cpu_throughput : quantity [data/time] or [sample/time]
             What all workers supply together.
-        workers : int or array
-            In place of `cpu_throughput`: how many workers there are.
-        worker_rate : quantity [data/time] or [sample/time]
-            What one of them prepares alone; that of the assumptions unless given.
+        sample_size_bytes : quantity [data]
+            Stored size of one sample; not needed for a rate in samples.
 
         Raises
         ------
@@ -130,22 +113,9 @@ class TransformationModel(StageModel[TransformationInputs]):
         (16.0, 0.5, True)
         """
         batch = positive_int(batch_size, "batch_size")
-        if (cpu_throughput is None) == (workers is None):
-            came = "neither" if workers is None else "both"
-            raise InputError(
-                f"The CPU's supply is cpu_throughput or a number of workers, got {came}. Pass one of them."
-            )
-        if cpu_throughput is not None and worker_rate is not None:
-            raise InputError(
-                "worker_rate goes with workers, got it with cpu_throughput. Pass workers=... instead."
-            )
         size = None if sample_size_bytes is None else positive(sample_size_bytes, "B", "sample_size_bytes")
-        inputs = self.resolve(
-            stored=size,
-            workers=1 if workers is None else positive_int(workers, "workers"),
-            cpu_throughput=_supply(cpu_throughput, "cpu_throughput"),
-            worker_rate=_supply(worker_rate, "worker_rate"),
-        )
+        supply = read_supply(cpu_throughput, "cpu_throughput")[1]
+        inputs = self.resolve(stored=size, workers=1, cpu_throughput=supply)
         cpu = self.cost(inputs).at(batch) * 1e3
         device = positive(accelerator_step_time, "ms", "accelerator_step_time")
         step = np.maximum(cpu, device)
@@ -196,9 +166,9 @@ class TransformationModel(StageModel[TransformationInputs]):
         if cpu_time is not None:
             amount, rate = cpu_time, 1
         elif cpu_throughput is not None:
-            amount, rate = _share(cpu_throughput, "cpu_throughput", stored)
-        elif worker_rate is not None or stored is None:
-            amount, rate = _share(worker_rate or self.assumptions.supply, "worker_rate", stored)
+            amount, rate = _share(cpu_throughput, stored)
+        elif worker_rate is not None:
+            amount, rate = _share(worker_rate, stored)
         else:
             amount, rate, _ = worker_time(self.assumptions, stored, samples, images, kind)
         return TransformationInputs(
@@ -226,17 +196,13 @@ class TransformationModel(StageModel[TransformationInputs]):
         return Cost((on_cores, Line(h / speedup, c / speedup + inputs.read_wait / n)))
 
 
-def _supply(rate: Unchecked, name: str) -> SupplyRate | None:
-    return None if rate is None else read_supply(rate, name)[1]
-
-
-def _share(rate: SupplyRate, what: str, stored: Number | None) -> tuple[Number, Number]:
+def _share(rate: SupplyRate, stored: Number | None) -> tuple[Number, Number]:
     """Return what a sample takes of a rate, and the rate: one of its samples, or so many of its bytes."""
     if not rate.of_bytes:
         return 1, rate.number
     if stored is None:
         raise InputError(
-            f"A {what} in bytes needs the size of a sample, got none. Pass it, or a rate in img/s."
+            "A cpu_throughput in bytes needs the size of a sample, got none. Pass it, or a rate in img/s."
         )
     return stored, rate.number
 
@@ -270,14 +236,11 @@ def worker_time(
         size = assumed.sample_size
         if _are_alike(stored, base_number(size)):
             return stored, rate.number, ""
-        return (
-            stored,
-            rate.number,
-            (
-                f"That a worker prepares {format_quantity(assumed.worker_rate)} is assumed, and was measured "
-                f"neither on samples of {format_quantity(size)} nor of {_spoken(stored)}. {_PASS}"
-            ),
+        note = (
+            f"That a worker prepares {format_quantity(assumed.worker_rate)} is assumed, and was measured "
+            f"neither on samples of {format_quantity(size)} nor of {_spoken(stored)}. {_PASS}"
         )
+        return stored, rate.number, note
     times, note = _times_those_of(Datasets.ImageNet, stored, images)
     return times, rate.number if pool is None else pool, note
 

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from starvelab import runtime
-from starvelab.lesson.show import curves, plots, timelines
+from starvelab.lesson.show import plots, timelines
 from starvelab.lesson.show.figure import render_figure
 
 
@@ -31,6 +31,6 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
         figures.append(figure)
         return render_figure(figure, **words)
 
-    for module in (curves, plots, timelines):
+    for module in (plots, timelines):
         monkeypatch.setattr(module, "render_figure", keep)
     return figures

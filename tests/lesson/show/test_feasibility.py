@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 import pytest
 from matplotlib.colors import same_color
 
-from starvelab import TUTORIAL, Hardware, Models, Pipeline, SingleNodeModel
+from starvelab import Hardware, Models, Pipeline, SingleNodeModel
 from starvelab.lesson.show import svg
 from starvelab.lesson.show.figure import COLORS
-from starvelab.show import over_batch, over_workers, roofline, stage_bars
+from starvelab.show import over_batch, over_workers, stage_bars
 from starvelab.widgets import explore
 
 # A batch of 2048 needs about 91 GB for training, of the 80 GB that there are.
@@ -66,18 +66,6 @@ def test_a_line_of_steps_that_do_not_fit_has_hollow_marks(drawn):
     assert picture.headers == ["workers", "small", "large (not feasible)"]
     for text in (picture.caption, picture.alt):
         assert f"Large: the CPU binds up to 16 workers. What is drawn with hollow marks {WHY}" in text
-
-
-def test_the_points_of_a_roofline_that_do_not_fit_are_hollow(drawn):
-    training = TUTORIAL.replace(phase="training")
-    picture = roofline(
-        model=Models.ResNet50, hardware=Hardware.Cloud.A100, batches=[8, 2048], assumptions=training
-    )
-    points = {line.get_label(): line for line in drawn[0].axes[0].lines if line.get_marker() != "None"}
-    assert [line.get_fillstyle() for line in points.values()] == ["full", "none"]
-    assert list(points) == ["ResNet-50, whole step", "not feasible"]
-    assert "What is drawn hollow is not feasible. The largest step needs" in picture.caption
-    assert [row[-1] for row in picture.rows] == ["yes", "no"]
 
 
 @pytest.mark.parametrize(

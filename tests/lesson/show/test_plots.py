@@ -8,32 +8,19 @@ import re
 import pytest
 
 from starvelab import (
-    TUTORIAL,
     Hardware,
     InputError,
-    MissingValueError,
     Models,
     Pipeline,
-    SingleNodeModel,
     Storage,
     show,
 )
-from starvelab.lesson.show import curves, plots
-from starvelab.show import (
-    labeled_bars,
-    over_batch,
-    over_workers,
-    roofline,
-    stage_bars,
-)
+from starvelab.lesson.show import plots
+from starvelab.show import labeled_bars, over_batch, over_workers, stage_bars
 
 PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
 FULL = PIPE.replace(storage=Storage.NVMe_Gen4, link=Hardware.Cloud.A100)
 AT_512 = PIPE.replace(batch_size=512)
-
-
-def roof(batches=(1, 256), hardware=Hardware.Cloud.A100):
-    return roofline(model=Models.ResNet50, hardware=hardware, batches=batches, assumptions=TUTORIAL)
 
 
 def bars_with_notes(values=(2.0, -1.0), labels=("fast", "slow"), notes=("+2 %", "-1 %")):
@@ -45,18 +32,16 @@ FIGURES = {
     "stage_bars": lambda: stage_bars(FULL.solve()),
     "over_batch": lambda: over_batch(FULL),
     "over_workers": lambda: over_workers({"alone": FULL}, workers=[8, 64]),
-    "roofline": roof,
     "labeled_bars": bars_with_notes,
 }
 
 
-def test_each_figure_of_plots_and_curves_is_among_those_tested_here():
-    listed = {name for name in show.__all__ if inspect.getmodule(getattr(show, name)) in (plots, curves)}
+def test_each_figure_of_plots_is_among_those_tested_here():
+    listed = {name for name in show.__all__ if inspect.getmodule(getattr(show, name)) is plots}
     drawing = {
         name
-        for module in (plots, curves)
-        for name, function in inspect.getmembers(module, inspect.isfunction)
-        if function.__module__ == module.__name__ and not name.startswith("_")
+        for name, function in inspect.getmembers(plots, inspect.isfunction)
+        if function.__module__ == plots.__name__ and not name.startswith("_")
     }
     assert drawing == listed, "a figure needs its import in starvelab/show.py"
     assert set(FIGURES) == listed, "a figure needs its line in FIGURES of this file"
@@ -133,33 +118,6 @@ def test_the_table_of_the_stage_bars_is_the_steps_own():
     assert [row[0] for row in picture.rows] == ["storage", "CPU", "link", "accelerator"]
     assert [row[1] for row in picture.rows] == list(step.resource_times.values())
     assert [row[2] for row in picture.rows] == ["71.4 %", "0.0 %", "92.5 %", "81.7 %"]
-
-
-# --- the roofline ----------------------------------------------------------------------------------
-
-
-def test_the_roofline_tells_how_much_of_the_peak_is_reached():
-    picture = roof([1, 256])
-    share = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256).mfu
-    assert picture.caption.startswith(
-        f"Roofline of the NVIDIA A100 80GB SXM in fp16. A step reaches 0.3 % of the peak at batch 1 "
-        f"and {100 * share:.1f} % at 256"
-    )
-    assert [row[0] for row in picture.rows] == [1, 256]
-    assert [row[3] for row in picture.rows] == ["0.3 %", f"{100 * share:.1f} %"]
-
-
-def test_no_batch_lies_above_the_roof():
-    a100 = Hardware.Cloud.A100
-    for _, intensity, reached, _, _ in roof([1, 2, 8, 64, 512, 4096]).rows:
-        assert reached <= min(312, a100.memory_bandwidth.m_as("TB/s") * intensity)
-
-
-def test_a_roof_needs_a_memory_bandwidth():
-    bare = Hardware.Cloud.A100
-    without = type(bare)(bare.kind, bare.path, bare.name, {"peak_fp16_dense": bare.facts["peak_fp16_dense"]})
-    with pytest.raises(MissingValueError, match="memory_bandwidth"):
-        roof(hardware=without)
 
 
 # --- bars with notes ------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import ipywidgets
 import pytest
 
 from starvelab import Q_, InputError
-from starvelab.lesson.widgets.store import KERNEL, Memory, PredictionStore
+from starvelab.lesson.widgets.store import KERNEL, PredictionStore
 from starvelab.runtime import Runtime, use
 from starvelab.widgets import predict, predictions
 
@@ -234,7 +234,7 @@ def test_a_prediction_is_one_box_that_ends_in_the_keyboard_script():
 @pytest.mark.parametrize(("ask", "answer"), [(a_choice, "CPU"), (a_number, 18.3)])
 def test_code_that_follows_a_question_locks_the_record_that_the_box_would(folder, ask, answer):
     (folder / "box").mkdir()
-    box = ask(folder=folder / "box", memory=Memory())
+    box = ask(folder=folder / "box")
     box.answer.value = str(answer)
     box.confidence.value = 0.7
     box.button.click()

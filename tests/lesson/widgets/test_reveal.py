@@ -20,7 +20,7 @@ from starvelab.lesson.widgets._reveal import (
 )
 from starvelab.lesson.widgets.cells import CellLog
 from starvelab.lesson.widgets.question import is_hit
-from starvelab.lesson.widgets.store import Memory, PredictionStore
+from starvelab.lesson.widgets.store import KERNEL, PredictionStore
 from starvelab.prediction_file import Prediction
 from starvelab.runtime import GRADING, Runtime, use
 from starvelab.widgets import predict, predictions, report, reveal, scorecard
@@ -362,11 +362,11 @@ def test_with_neither_truth_nor_anything_to_follow_it_is_refused():
         reveal(None, "CPU")
 
 
-def test_a_question_is_known_to_the_memory_that_it_was_asked_in(shown):
-    memory = Memory()
-    predict("wall", question="What binds?", choices=["CPU", "link"], memory=memory)
-    reveal("wall", "CPU", memory=memory)
-    reveal("wall", "CPU", memory=Memory())
+def test_a_question_is_known_to_the_memory_that_it_was_asked_in(shown, monkeypatch):
+    predict("wall", question="What binds?", choices=["CPU", "link"])
+    reveal("wall", "CPU")
+    monkeypatch.setattr(KERNEL, "questions", {})
+    reveal("wall", "CPU")
     assert shown[0].endswith('It is the one that asks: "What binds?"')
     assert shown[1].endswith(LOCK_FIRST)
 

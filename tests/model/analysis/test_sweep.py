@@ -73,18 +73,6 @@ def test_values_may_be_any_sequence(batches):
     assert WALL.sweep(batch_size=batches)["batch_size"].tolist() == [32, 64]
 
 
-def test_a_dict_of_plain_arrays_has_the_units_in_its_names():
-    plain = (
-        WALL.replace(storage="7 GB/s").sweep({"dataset.size": ["500 KB"]}, batch_size=[256, 512]).to_dict()
-    )
-    assert {type(column) for column in plain.values()} == {np.ndarray}
-    assert plain["dataset.size_KB"].tolist() == [500, 500]
-    assert plain["step_time_ms"].tolist() == pytest.approx([64, 128])
-    assert plain["throughput_img_per_s"].tolist() == pytest.approx([4000, 4000])
-    assert plain["bottleneck"].tolist() == ["CPU", "CPU"]
-    assert plain["batch_size"].tolist() == [256, 512]
-
-
 def test_a_short_table_is_shown_whole_and_a_long_one_by_both_its_ends():
     lines = repr(WALL.sweep(batch_size=[32, 64])).splitlines()
     assert lines[0].split("  ")[-1].strip() == "bottleneck"

@@ -126,7 +126,6 @@ def test_a_crossover_is_where_the_accelerator_begins_to_wait_for_round_trips():
     found = tight.crossover()
     # Two steps in flight: (8 + 0.15 b + 10 + 0.1 b) / 2 ms.
     assert (found.batch, found.resource) == (40, "loop")
-    assert tight.crossover(resource="link").batch == 200
     stalls = [tight.solve(batch_size=batch).stall for batch in (40, 41)]
     assert stalls == pytest.approx([0, 0.0018], abs=1e-4)
     said = tight.replace(batch_size=10).explain()

@@ -159,7 +159,6 @@ def test_the_exact_cost_and_the_float_cost_are_the_same_number():
             "hardware must be an entry of Hardware, got Storage.HDD. Pass for example Hardware.Cloud.A100.",
         ),
         none_of("fp32, tf32, bf16, fp16", precision="int8"),
-        none_of("fp32, tf32, bf16, fp16", precision="fp8", accelerator_rate="1000 img/s"),
         none_of("forward, training", phase="both"),
         none_of("forward, training", phase=""),
         not_positive(batch_size=0),
@@ -175,25 +174,3 @@ def test_a_precision_that_an_accelerator_does_not_list_is_refused_with_those_it_
         "SingleNodeModel needs peak_bf16_dense, and NVIDIA T4 lists none. "
         "It lists fp16, fp32: pass one of them as precision."
     )
-
-
-# ---- A rate of the caller's --------------------------------------------------------------------------------
-
-
-def test_a_rate_that_is_given_sets_the_step_and_the_formula_says_what_it_may_be_made_of():
-    found = step(accelerator_rate="1000 img/s")
-    assert found.latency.m_as("ms") == pytest.approx(256)
-    assert found.basis == "measured: given as the rate of the accelerator"
-    assert found.compute_time == step().compute_time
-    assert found.mfu == pytest.approx(step().mfu * 11.743205 / 256, rel=1e-6)
-
-
-@pytest.mark.parametrize("unknown", [{"model": None}, {"hardware": None}, {"model": None, "hardware": None}])
-def test_of_a_rate_alone_only_latency_and_throughput_are_known(unknown):
-    found = step(accelerator_rate=Q_([500, 1000], "img/s"), **unknown)
-    assert found.latency.m_as("ms").tolist() == pytest.approx([512, 256])
-    assert found.throughput.m_as("img/s").tolist() == pytest.approx([500, 1000])
-    one = step(accelerator_rate="1000 img/s", **unknown)
-    assert (one.bottleneck, one.cause, one.feasible) == ("", "", True)
-    for name in ("compute_time", "memory_time", "overhead_time", "work", "peak", "mfu"):
-        assert getattr(one, name) is None

@@ -41,14 +41,14 @@ def test_a_tie_is_no_bottleneck_and_utilization_and_slowdown_are_each_others_inv
 
 
 def test_workers_supply_their_number_times_the_rate_of_one():
-    for rate, size, ms in (("250 MB/s", "500 KB", 16), ("100 MB/s", "500 KB", 40), ("100 img/s", None, 80)):
-        found = wall(workers=8, worker_rate=rate, sample_size_bytes=size)
-        assert found.transform_time.m_as("ms") == pytest.approx(ms)
-    assert wall(workers=8).transform_time.m_as("ms") == pytest.approx(16)
+    for rate, size, ms in (("250 MB/s", "500 KB", 16), ("100 MB/s", "500 KB", 40), ("100 img/s", "1 KB", 80)):
+        found = seconds(64, workers=8, rate=rate, size=size, cpu_time=None)
+        assert 1000 * found == pytest.approx(ms)
+    assert 1000 * seconds(64, workers=8, size="500 KB", cpu_time=None) == pytest.approx(16)
 
 
 def test_arrays_broadcast_and_keep_their_shape():
-    found = wall(batch_size=np.array([[32], [64]]), workers=[1, 2, 4])
+    found = wall(batch_size=np.array([[32], [64]]), cpu_throughput=Q_([250, 500, 1000], "MB/s"))
     assert found.transform_time.shape == found.is_bottleneck.shape == found.slowdown_factor.shape == (2, 3)
     assert found.transform_time.m_as("ms").tolist() == [[64, 32, 16], [128, 64, 32]]
 
@@ -56,39 +56,20 @@ def test_arrays_broadcast_and_keep_their_shape():
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ({}, "The CPU's supply is cpu_throughput or a number of workers, got neither. Pass one of them."),
-        (
-            {"cpu_throughput": "2 GB/s", "workers": 8},
-            "The CPU's supply is cpu_throughput or a number of workers, got both. Pass one of them.",
-        ),
-        (
-            {"cpu_throughput": "2 GB/s", "worker_rate": "250 MB/s"},
-            "worker_rate goes with workers, got it with cpu_throughput. Pass workers=... instead.",
-        ),
         (
             {"cpu_throughput": "2 GB/s", "sample_size_bytes": None},
             "A cpu_throughput in bytes needs the size of a sample, got none. Pass it, or a rate in img/s.",
-        ),
-        (
-            {"workers": 8, "sample_size_bytes": None},
-            "A worker_rate in bytes needs the size of a sample, got none. Pass it, or a rate in img/s.",
         ),
         no_rate(cpu_throughput=2),
         not_positive(cpu_throughput="0 GB/s"),
         bare("KB", sample_size_bytes=500_000, cpu_throughput="2 GB/s"),
         bare("ms", accelerator_step_time=10, cpu_throughput="2 GB/s"),
         not_positive(batch_size=-64, cpu_throughput="2 GB/s"),
-        not_whole(workers=2.5),
+        not_whole(batch_size=2.5, cpu_throughput="2 GB/s"),
     ],
 )
 def test_bad_input_is_refused(arguments, expected):
     assert message(InputError, wall, **arguments) == expected
-
-
-@given(st.integers(1, 200))
-def test_solving_and_the_cost_of_a_batch_say_the_same(workers):
-    cost = seconds(64, cpu_time=None, size="500 KB", workers=workers)
-    assert wall(workers=workers).transform_time.m_as("s") == pytest.approx(cost)
 
 
 # ---- Cores, waits and hand-over ----------------------------------------------------------------------------
