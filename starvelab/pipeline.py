@@ -349,7 +349,6 @@ class Pipeline(Description):
         self,
         *,
         seconds: Quantity | str = "2 s",
-        contention: float | None = None,
         progress: bool = True,
     ) -> Self:
         """Measure one worker, and as many as there are cores; return the pipeline with what they take.
@@ -362,8 +361,6 @@ class Pipeline(Description):
         ----------
         seconds : quantity [time]
             Of each of the two runs.
-        contention : float, optional
-            From another calibration; then only one worker is measured.
         progress : bool
 
         Raises
@@ -372,7 +369,7 @@ class Pipeline(Description):
         """
         from .measure.session import calibrate
 
-        return calibrate(self, seconds=seconds, contention=contention, progress=progress)
+        return calibrate(self, seconds=seconds, progress=progress)
 
 
 def _ms(part: Part, name: str) -> float:

@@ -184,7 +184,9 @@ def parts_of(loader: TorchLoader) -> dict[str, Unchecked]:
     if not is_stream(dataset) and has_items(dataset):
         with _random_numbers_kept(loader):
             dataset = Ordered(dataset, _order(loader))
-    collate_fn = _First(loader.collate_fn) if alone else loader.collate_fn
+    collate = loader.collate_fn
+    # Where items are batches, what the loader makes of the only one.
+    collate_fn = (lambda items: collate(items[0])) if alone else collate
     workers = Workers(
         loader.num_workers,
         kind="torch",
@@ -220,16 +222,6 @@ def _random_numbers_kept(loader: TorchLoader) -> Iterator[None]:
         yield
     for one, state in states:
         one.set_state(state)
-
-
-@dataclass(frozen=True)
-class _First:
-    """For a dataset whose items are batches: what the loader makes of the only one."""
-
-    collate: Callable[[Sample], Batch]
-
-    def __call__(self, items: list[Sample]) -> Batch:
-        return self.collate(items[0])
 
 
 @dataclass(frozen=True)

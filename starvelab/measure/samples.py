@@ -23,7 +23,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from ..errors import InputError, UnknownNameError
-from ..host import cache_folder, has_processes
+from ..host import cache_folder, has_processes, whole_file
 from ..model.parts import Samples
 from ..units import Q_, Quantity, positive_int
 from .batches import PARTS, Preparer, Sample, cached
@@ -191,7 +191,8 @@ def photos(size: str = "100 KB", *, count: int | None = None) -> StoredSource:
     paths = tuple(home / file for file in files)
     missing = [number for number, path in enumerate(paths) if not path.exists()]
     for number in tqdm(missing, desc=f"Making images of {size}", unit="image", disable=not missing):
-        _save(_photo(kind, seed=number), paths[number], kind.quality)
+        with whole_file(paths[number]) as part:  # two kernels may make the same image at once
+            _photo(kind, seed=number).save(part, format="JPEG", quality=kind.quality)
     return StoredSource(f"about {size}", paths)
 
 
@@ -246,13 +247,6 @@ def _photo(kind: Kind, *, seed: int) -> Image:
     noise = 255 * kind.noise * rng.uniform(0.5, 1.5)
     canvas += rng.normal(0, noise, shape)[..., None].astype(np.float32)
     return Image.fromarray(canvas.clip(0, 255).astype(np.uint8))
-
-
-def _save(image: Image, path: Path, quality: int) -> None:
-    """Write it under its name only when it is whole: two kernels may make the same image at once."""
-    half = path.with_suffix(f".{os.getpid()}.part")
-    image.save(half, format="JPEG", quality=quality)
-    half.replace(path)
 
 
 def _recording(rng: np.random.Generator) -> bytes:

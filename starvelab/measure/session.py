@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 from ..host import usable_cores
 from ..model.description import Description
 from ..simulate import Trace
-from ..units import Q_, Quantity, as_quantity, check_magnitude, format_quantity, positive
+from ..units import Q_, Quantity, as_quantity, format_quantity, positive
 from .batches import PARTS, Batch, Delivery
 from .devices import Passage
 from .loaders import InlineLoader, Loader, ProcessLoader, ThreadLoader
@@ -187,28 +187,23 @@ def time_bar(seconds: float, *, shown: bool) -> Iterator[std.tqdm[None]]:
         bar.update(max(0.0, seconds - bar.n))
 
 
-def calibrate(
-    pipeline: AnyPipeline, *, seconds: Quantity | str, contention: float | None, progress: bool
-) -> AnyPipeline:
+def calibrate(pipeline: AnyPipeline, *, seconds: Quantity | str, progress: bool) -> AnyPipeline:
     """Return the pipeline with what one worker takes here, and how far several of them crowd each other.
 
     Whole batches are prepared in a worker of the pipeline's own kind, since single samples in the training
     loop take longer to read. Drive, link and accelerator are left out: their times are known.
     """
     positive(as_quantity(seconds, "s", "seconds"), "s", "seconds")
-    if contention is not None:
-        check_magnitude(contention, "contention", zero=True)
     bare = setup_of(pipeline).replace(storage=None, link=None, device=NO_STEP)
     one = run(bare.replace(workers=min(bare.workers, 1)), seconds=seconds, progress=progress)
     batch_times = one.trace.prepared - one.trace.prepare_start
     cores = usable_cores(physical=True)
-    if contention is None:
-        contention = 0.0
-        if bare.workers and cores > 1:
-            many = min(cores, MAX_WORKERS)
-            together = run(bare.replace(workers=many), seconds=seconds, progress=progress)
-            speedup = float((together.throughput / one.throughput).m_as(""))
-            contention = float(np.clip((many / speedup - 1) / (many - 1), 0, 1))
+    contention = 0.0
+    if bare.workers and cores > 1:
+        many = min(cores, MAX_WORKERS)
+        together = run(bare.replace(workers=many), seconds=seconds, progress=progress)
+        speedup = float((together.throughput / one.throughput).m_as(""))
+        contention = float(np.clip((many / speedup - 1) / (many - 1), 0, 1))
     handover = Q_(max(0.0, one.period.m_as("ms") - float(np.mean(batch_times))), "ms")
     transfer = Q_(float(bare.layout.size / bare.batch_size), "B")
     # Of a dataset nobody knows what is stored; only a drive would ask, and it reads by itself.

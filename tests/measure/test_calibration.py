@@ -25,11 +25,11 @@ def test_a_worker_of_known_time_is_measured_as_such(tiny):
         return np.zeros((3, 4, 4), np.uint8)
 
     slow = tiny.replace({"dataset.transforms": [Transform("sleepy", sleepy)]}, hardware="1 s")
-    known = slow.calibrated(seconds="0.3 s", contention=0.1, progress=False)
+    known = slow.calibrated(seconds="0.3 s", progress=False)
     # A sleep is never shorter than asked; how much longer is up to the machine.
     assert known.dataset.cpu_time >= Q_(5, "ms")
     assert (known.dataset.size, known.dataset.transfer) == (Q_(STORED, "B"), Q_(48, "B"))
-    assert (known.assumptions.name, known.assumptions.contention) == ("this machine", 0.1)
+    assert known.assumptions.name == "this machine"
     assert (known.hardware, known.dataset.source) == (slow.hardware, slow.dataset.source)
 
 

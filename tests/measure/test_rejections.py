@@ -160,10 +160,6 @@ REJECTED = [
     (lambda: run(SETUP, seconds="0 s"), "seconds must be finite and positive, got 0 s"),
     (lambda: climb_ladder(SETUP, budget=8), "budget needs a unit, got the bare int 8"),
     (lambda: Pipeline(dataset=TINY).calibrated(seconds=2), "seconds needs a unit, got the bare int 2"),
-    (
-        lambda: Pipeline(dataset=TINY).calibrated(contention=-1),
-        "contention must be finite and not negative, got -1",
-    ),
     # a simulated clock
     (
         lambda: SimulatedClock({"copy": "3 ms"}),

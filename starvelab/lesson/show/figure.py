@@ -25,7 +25,6 @@ from ...units import Number, format_number
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.patches import Patch
 
 # Any: keyword arguments of matplotlib's functions, each of a type of its own.
 Options: TypeAlias = dict[str, Any]
@@ -76,17 +75,6 @@ def new_figure(width: float, height: float) -> Figure:
     except ImportError:
         return cast("Figure", Blank())
     return Figure(figsize=(width, height), layout="constrained")
-
-
-# Any: options of matplotlib's patches, each of a type of its own.
-def patch(kind: str, *place: Any, **options: Any) -> Patch:
-    """One of matplotlib's patches, such as "Patch" for a legend; a blank where matplotlib is missing."""
-    try:
-        from matplotlib import patches
-    except ImportError:
-        return cast("Patch", Blank())
-    made: Patch = getattr(patches, kind)(*place, **options)
-    return made
 
 
 @dataclass(frozen=True)
@@ -207,7 +195,11 @@ def name_lanes(axes: Axes, names: Sequence[str]) -> None:
 
 def legend(figure: Figure, entries: Mapping[str, Options]) -> None:
     """Say below a figure what each kind of bar means: by its label, how the bar is drawn."""
-    handles = [patch("Patch", **options, label=label) for label, options in entries.items()]
+    if isinstance(figure, Blank):
+        return
+    from matplotlib.patches import Patch
+
+    handles = [Patch(**options, label=label) for label, options in entries.items()]
     figure.legend(
         handles=handles, loc="outside lower center", ncols=len(entries), frameon=False, fontsize=9,
         handlelength=1.6, columnspacing=1.4,

@@ -77,7 +77,7 @@ function settling({ times, step }, ahead, inTurn) {
   return Math.max(2 * ahead, Math.min(all, MOST));
 }
 
-// A run of these times: `settled` batches after those with which the queue fills. As recurrence.py, without chance.
+// A run of these times: `settled` batches after those with which the queue fills. As rules.py, without chance.
 export function follow(solved, { workers, prefetch = 2, in_flight: depth, in_turn = false }, settled = 0) {
   const { times } = solved, lanes = in_turn ? 1 : workers, ahead = lanes * prefetch, inFlight = depth ?? Infinity;
   const [cpu, read, loop, link, decoder] = ["CPU", "storage", "loop", "link", "decoder"].map((name) => 1e3 * (times[name] ?? 0));
