@@ -26,6 +26,9 @@ from ..units import Q_
 from .finding import JobFinding
 
 PATIENCE = 20.0  # seconds that the report waits for the ranks that end later
+HIDDEN = 0.5  # seconds by which a second of waiting makes a step longer: below that the waits are hidden
+SPREAD = 0.02  # of a step, by which waits have to differ for that to be known
+NOISE = 0.005  # of a step, by which it differs at least
 ONE_PACE = 0.1  # by so much the rates of ranks may differ that wait for each other
 APART = 0.1  # share of the time by which a rank waits more than another that it holds up
 
@@ -88,17 +91,37 @@ def _of_all(loops: Mapping[int, RankLoop]) -> JobFinding:
     worst = max(found, key=lambda rank: (found[rank].stall or 0.0, found[rank].host_wait))
     if len(found) == 1:
         return found[worst]
-    whole = replace(found[worst], ranks=found, together=held_up(loops))
     count = min(len(loop.waits) for loop in loops.values())
     if not _one_pace(found) or count < MIN_BATCHES:
-        return whole
+        return replace(found[worst], ranks=found, together=held_up(loops))
     waits = np.max([loop.waits[:count] for loop in loops.values()], axis=0)
     lengths = np.median([(loop.waits + loop.steps)[:count] for loop in loops.values()], axis=0)
     waits = np.minimum(waits, lengths)
     ordinary = without_interruptions(lengths - waits)
-    share = share_of(waits, lengths, ordinary, max(whole.workers or 1, 1))
+    cost, error = _cost(waits[ordinary], lengths[ordinary])
+    hidden, certain = cost + 2 * error < HIDDEN, cost - 2 * error > HIDDEN
+    waits *= min(max(cost, 0.0), 1.0) if hidden else 1.0
+    share = share_of(waits, lengths, ordinary, max(found[worst].workers or 1, 1))
     step = Q_(1e3 * float(np.mean((lengths - waits)[ordinary])), "ms")
-    return replace(whole, host_wait=share.value, interval=share.interval, step_time=step)
+    together = held_up(loops, share.value, hidden=hidden, certain=certain)
+    whole = replace(found[worst], ranks=found, together=together, step_time=step)
+    return replace(whole, host_wait=share.value, interval=share.interval)
+
+
+def _cost(waits: np.ndarray, lengths: np.ndarray) -> tuple[float, float]:
+    """Return how much longer a step is for each second of the longest wait in it, and the error of that.
+
+    A rank that waits for data, and then for the step of another rank, waits as one that holds up the others.
+    Only that its longer waits make no step longer tells the two apart.
+    """
+    spread = waits - waits.mean()
+    known = float(np.sum(spread**2))
+    if known <= len(waits) * (SPREAD * lengths.mean()) ** 2 or len(waits) < MIN_BATCHES:
+        return 1.0, 1.0
+    cost = float(np.sum(spread * lengths)) / known
+    rest = lengths - lengths.mean() - cost * spread
+    noise = max(float(np.sum(rest**2)) / (len(rest) - 2), (NOISE * lengths.mean()) ** 2)
+    return cost, float(np.sqrt(noise / known))
 
 
 def _one_pace(found: Mapping[int, JobFinding]) -> bool:
@@ -106,8 +129,14 @@ def _one_pace(found: Mapping[int, JobFinding]) -> bool:
     return bool(min(rates) > (1 - ONE_PACE) * max(rates) > 0)
 
 
-def held_up(loops: Mapping[int, RankLoop]) -> str:
-    """Say which rank holds up the others, if one does, and what each of them waits."""
+def held_up(
+    loops: Mapping[int, RankLoop], job: float = 0.0, *, hidden: bool = False, certain: bool = True
+) -> str:
+    """Say which rank holds up the others, if one does, and what each of them waits.
+
+    The job waits so much of its time. The waits may be `hidden` behind the step of another rank, or it may
+    not be `certain` that they are not.
+    """
     found = {rank: loop.finding for rank, loop in sorted(loops.items())}
     each = "; ".join(f"rank {rank} waits {percent(one.host_wait)}" for rank, one in found.items())
     if not _one_pace(found):
@@ -115,10 +144,16 @@ def held_up(loops: Mapping[int, RankLoop]) -> str:
     waits = {rank: one.host_wait for rank, one in found.items()}
     most = max(waits, key=waits.__getitem__)
     others = max(wait for rank, wait in waits.items() if rank != most)
-    if waits[most] < SLIGHT:
+    if waits[most] < SLIGHT and job < SLIGHT:
         return f"No rank waits for data: {each}. Which of them computes longest, their waits do not tell."
+    if hidden:
+        return (
+            "What the ranks wait for data hides behind another rank's step, or what they exchange: steps "
+            f"with longer waits take no longer. {each[0].upper()}{each[1:]}."
+        )
     if waits[most] - others >= APART:
-        return f"Rank {most} holds up the others, which wait for it in their step: {each}."
+        unless = "" if certain else ", unless another step takes as long, which the times do not tell"
+        return f"Rank {most} holds up the others, which wait for it in their step{unless}: {each}."
     return f"No single rank holds up the others: {each}."
 
 

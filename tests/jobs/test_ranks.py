@@ -1,5 +1,7 @@
 """Several ranks of one job: who holds up whom, from times that are known and from processes that sleep."""
 
+from __future__ import annotations
+
 import json
 import os
 import subprocess
@@ -35,8 +37,8 @@ def test_the_rank_that_waits_for_data_holds_up_the_others():
     assert found.host_wait == pytest.approx(0.6)
     assert found.summary.startswith(
         "The training loop waits 60.0 % of its time for data (95 % interval 60.0 % to 60.0 %). This job is "
-        "highly input-bound. Rank 1 holds up the others, which wait for it in their step: rank 0 waits 2.0 "
-        "%; rank 1 waits 60.0 %."
+        "highly input-bound. Rank 1 holds up the others, which wait for it in their step, unless another "
+        "step takes as long, which the times do not tell: rank 0 waits 2.0 %; rank 1 waits 60.0 %."
     )
 
 
@@ -48,6 +50,44 @@ def test_ranks_that_wait_by_turns_make_the_job_wait_for_each_of_them():
     assert found.ranks[0].host_wait == pytest.approx(0.4)
     assert found.host_wait == pytest.approx(0.8)
     assert "No single rank holds up the others: rank 0 waits 40.0 %; rank 1 waits 40.0 %." in found.summary
+
+
+def differing(milliseconds, seed, spread=0.1):
+    """Seconds that differ as those of real work do."""
+    return (np.random.default_rng(seed).normal(milliseconds, spread * milliseconds, 40) / 1e3).tolist()
+
+
+def test_reads_that_a_slow_step_of_another_rank_hides_hold_up_nobody():
+    # Rank 0 trains for 200 ms; rank 1 reads for 80, trains for 40, and waits for rank 0.
+    quick, lengths, reads = [0.001] * 40, differing(200, 0, 0.02), differing(80, 1)
+    rest = [length - read for length, read in zip(lengths, reads, strict=True)]
+    found = merged({0: of(quick, lengths), 1: of(reads, rest)})
+    assert found.ranks[1].host_wait == pytest.approx(0.4, abs=0.01)
+    assert (found.verdict, found.host_wait) == ("not input-bound", pytest.approx(0, abs=0.04))
+    assert found.together.startswith(
+        "What the ranks wait for data hides behind another rank's step, or what they exchange: steps with "
+        "longer waits take no longer. Rank 0 waits 0.5 %; rank 1 waits 40."
+    )
+    # The same waits where nobody trains as long.
+    own = differing(120, 2, 0.02)
+    lengths = [read + step for read, step in zip(reads, own, strict=True)]
+    found = merged({0: of(quick, lengths), 1: of(reads, own)})
+    assert found.together.startswith("Rank 1 holds up the others, which wait for it in their step: rank 0")
+    assert found.verdict == "highly input-bound"
+    # Steps that differ more than the waits do tell nothing.
+    lengths = differing(200, 0)
+    rest = [length - read for length, read in zip(lengths, reads, strict=True)]
+    found = merged({0: of(quick, lengths), 1: of(reads, rest)})
+    assert "in their step, unless another step takes as long, which the times do not tell: " in found.together
+
+
+def test_ranks_that_each_wait_a_little_make_a_job_that_waits():
+    # Each waits 4 % of its time, in steps of its own.
+    each = [[0.008 if step % 5 == rank else 0.0 for step in range(40)] for rank in range(4)]
+    whole = np.array([0.04 if step % 5 < 4 else 0.032 for step in range(40)])
+    found = merged({rank: of(late, (whole - late).tolist()) for rank, late in enumerate(each)})
+    assert found.verdict == "moderately input-bound"
+    assert found.together.startswith("No single rank holds up the others: rank 0 waits 4.2 %;")
 
 
 def test_what_the_waits_do_not_tell_is_said():
