@@ -6,6 +6,7 @@ The package `tokenizers` trains it, and `tiktoken` encodes with the same one.
 
 from __future__ import annotations
 
+import os
 import sysconfig
 import tempfile
 import time
@@ -144,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     print(tabulate(shown, ["one core", "rate", "tokens/s"]))
     print()
-    rows = []
+    rows, loads = [], []
     for name in installed:
         source, parts = StoredSource("documents", documents(), noun=""), (Tokenize(name), row)
         transforms = tuple(
@@ -159,15 +160,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
             known = base.calibrated(seconds=asked.run, progress=False)
             for count, turn in found.items():
                 many = known.replace(workers=count)
+                loads.append(os.getloadavg()[0])
                 run = base.replace(workers=count).measure(seconds=asked.run, repeat=True, progress=False)
                 turn.append([one.throughput.m_as("img/s") for one in (many.solve(), many.simulate(), run)])
         for count, turn in found.items():
-            solved, simulated, measured = (median(one) for one in zip(*turn, strict=True))
+            shown = [f"{median(one) * size / 2**20:.2g} MiB/s" for one in zip(*turn, strict=True)]
             off = f"{100 * (median(one[0] / one[2] for one in turn) - 1):+.1f} %"
-            rows.append([name, count, *(f"{one:.0f}" for one in (solved, simulated, measured)), off])
+            rows.append([name, count, *shown, off])
             what = f"{name} in {count} worker process{'es' * (count > 1)}, measured, and solved from one"
-            save(f"text live {name} {count}", what, f"{measured:.0f} rows/s", f"{solved:.0f} rows/s", off)
-    print(tabulate(rows, ["tokenizer", "workers", "solved", "simulated", "measured [rows/s]", "error"]))
+            save(f"text live {name} {count}", what, shown[2], shown[0], off)
+    print(tabulate(rows, ["tokenizer", "workers", "solved", "simulated", "measured", "error"]))
+    print(f"\nMeanwhile {min(loads):.0f} to {max(loads):.0f} processes wanted a core (the system's load).")
 
 
 if __name__ == "__main__":
