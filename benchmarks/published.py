@@ -170,6 +170,11 @@ def of_one_worker(*, rate: Any, **workers: Any) -> Any:
     return rate * float((pipe.solve(workers=1).throughput / pipe.solve().throughput).m_as(""))
 
 
+def loaded(*, load: Any, stack: Any, share: float) -> Any:
+    """What a worker does that loads a sample and stacks it, in a share of the bytes that were measured."""
+    return (Q_("1 img") / (load + share * stack)).to("img/s")
+
+
 def waiting(*, count: int = 1, ready: Any = None, **known: Any) -> Any:
     """How long a worker waits for a sample: what each of so many took, less what one takes when ready."""
     rate = known["rate"] if "rate" in known else Q_("1 img") * known["delivered"] / Q_(known["size"])
@@ -196,6 +201,7 @@ RULES: dict[str, Callable[..., Any]] = {
         zipf_lengths,
         even_lengths,
         of_one_worker,
+        loaded,
         waiting,
         store,
     )

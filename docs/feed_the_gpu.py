@@ -6,6 +6,7 @@ too, and a test compares what the page makes of it with `solve` below. `draw_lin
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property
@@ -390,7 +391,8 @@ def tables_js() -> str:
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return re.sub(r"(?<=\d)\.0(?=[],}])", "", text)  # 80000000000.0 is a whole number, and longer
 
 
 def draw_link(path: Path) -> None:

@@ -91,7 +91,7 @@ class Pipeline(Description):
     def _remarks(self, step: Step) -> tuple[str, ...]:
         """Say what of a step nobody measured, and what the pipeline leaves open."""
         basis = ""
-        if step.basis.startswith("extrapolated"):
+        if step.basis.startswith(("extrapolated", "measured with")):
             basis = f"The accelerator's time is {step.basis.partition(':')[0]}."
         elif self.assumptions.measured_rates and not step.basis.startswith("measured"):
             basis = f"The accelerator's time is assumed: {step.basis}, for want of a measured rate."

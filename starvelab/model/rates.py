@@ -39,6 +39,12 @@ class Rate:
     fact: Fact
     batch_size: int | None = None
     default: bool = False
+    needs: str = ""  # what others' scripts may not have, and nobody measured it without
+
+    @property
+    def conditions(self) -> str:
+        """What it was measured with, where that is not a matter of course."""
+        return f" with {self.needs}, by nobody without" if self.needs else ""
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -171,7 +177,7 @@ def of_rate(rate: Rate, model: Entry, hardware: Entry, work: Work) -> SampleTime
     seconds = 1 / rate.fact.number
     arithmetic = _arithmetic(model, hardware, rate.precision, rate.phase, work)
     arithmetic = seconds if arithmetic is None else min(arithmetic, seconds)
-    basis = f"measured: {rate.framework}, {rate.fact.source}"
+    basis = f"measured{rate.conditions}: {rate.framework}, {rate.fact.source}"
     return SampleTime(arithmetic, seconds - arithmetic, basis, rate.framework, rate.fact.number)
 
 
@@ -204,7 +210,7 @@ def _extrapolated(
         arithmetic=arithmetic,
         traffic=moves * activation * work.passes(phase) / bandwidth,
         basis=f"extrapolated from the measured {anchor.phase} of {source[0]} on {source[1]} at "
-        f"{anchor.precision}: {anchor.framework}, {anchor.fact.source}",
+        f"{anchor.precision}{anchor.conditions}: {anchor.framework}, {anchor.fact.source}",
         framework=anchor.framework,
     )
 

@@ -207,7 +207,16 @@ def test_a_model_is_extrapolated_from_one_of_its_own_family():
     # What llm.c's author measured of PyTorch: 115,000 tokens a second.
     measured = solved(CLOUD.A100_40GB, "bf16", model=Models.GPT2_small, batch_size=32)
     assert measured.throughput.m_as("img/s") * 1024 == pytest.approx(115_000, rel=1e-3)
-    assert measured.basis.startswith("measured: PyTorch")
+    assert measured.basis.startswith("measured with torch.compile and FlashAttention, by nobody")
+
+
+def test_a_result_says_what_the_rate_it_rests_on_was_measured_with():
+    said = "with torch.compile and FlashAttention, by nobody without."
+    own = FED.replace(model=Models.GPT2_small, hardware=CLOUD.A100_40GB, batch_size=8)
+    assert f"The accelerator's time is measured {said}" in str(own.solve())
+    neighbor = FED.replace(model=Models.ViT_B16, hardware=CLOUD.H100)
+    assert f"on NVIDIA A100 40GB SXM at fp16 {said}" in str(neighbor.solve())
+    assert "by nobody without" not in str(FED.replace(hardware=CLOUD.H100).solve())
 
 
 def test_a_model_of_a_family_that_nobody_measured_gets_no_number():

@@ -192,7 +192,7 @@ function open() {
   const prices = TABLES.sources.filter((one) => one.what === puzzle.gpu), others = TABLES.sources.filter((one) => !one.what.startsWith("NVIDIA "));
   $("start").textContent = `The host: ${described(puzzle.start)}. The GPU costs ${dollars(puzzle.price)} an hour.`;
   $("given").textContent = `${puzzle.gpu}: price of ${oldest(prices)}; the rest of ${oldest(others)}. Speed: ${puzzle.basis}.`
-    + (puzzle.basis.startsWith("measured") ? "" : ` Nobody has published how fast it trains ${puzzle.model}, so its speed is extrapolated.`);
+    + (puzzle.basis.startsWith("measured") ? "" : ` Nobody has published how fast it trains ${puzzle.model}.`);
   $("question").textContent = guess.question;
   $("choices").innerHTML = Object.entries(guess.choices).map(([key, text]) => `<label><input type="radio" name="guess" value="${key}"> <span>${text}</span></label>`).join("");
   $("lock").disabled = true;
