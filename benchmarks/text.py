@@ -154,9 +154,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         live = Samples(source=source, transforms=transforms)
         base = Pipeline(dataset=live, batch_size=32, hardware="1 ms", workers=Workers(1, kind="processes"))
         found: dict[int, list[list[float]]] = {count: [] for count in asked.workers}
-        for _ in range(
-            asked.turns
-        ):  # other programs slow a calibration and a run alike, if they come together
+        # Other programs slow a calibration and a run alike, if they come together.
+        for _ in range(asked.turns):
             known = base.calibrated(seconds=asked.run, progress=False)
             for count, turn in found.items():
                 many = known.replace(workers=count)
@@ -170,7 +169,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             what = f"{name} in {count} worker process{'es' * (count > 1)}, measured, and solved from one"
             save(f"text live {name} {count}", what, shown[2], shown[0], off)
     print(tabulate(rows, ["tokenizer", "workers", "solved", "simulated", "measured", "error"]))
-    print(f"\nMeanwhile {min(loads):.0f} to {max(loads):.0f} processes wanted a core (the system's load).")
+    if loads:
+        print(f"\nMeanwhile {min(loads):.0f} to {max(loads):.0f} processes wanted a core (the system's load).")
 
 
 if __name__ == "__main__":
