@@ -170,7 +170,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             save(f"text live {name} {count}", what, shown[2], shown[0], off)
     print(tabulate(rows, ["tokenizer", "workers", "solved", "simulated", "measured", "error"]))
     if loads:
-        print(f"\nMeanwhile {min(loads):.0f} to {max(loads):.0f} processes wanted a core (the system's load).")
+        print(f"\nMeanwhile {min(loads):.0f} to {max(loads):.0f} processes wanted a core, by the load.")
 
 
 if __name__ == "__main__":
