@@ -47,7 +47,11 @@ EXPECTED = {
         "08_unseen_measurements",
         "09_your_own_job",
     ],
-    "master-the-loader": ["01_write_the_loader", "02_design_and_repair", "03_beyond_images"],
+    "master-the-loader": [
+        "01_write_the_loader",
+        "02_design_and_repair",
+        "03_beyond_images",
+    ],
 }
 # The most that can be earned. The steps of the first assignment count half.
 TOTAL = {"starving-the-gpu": 80, "find-the-bottleneck": 110, "master-the-loader": 120}
