@@ -35,6 +35,8 @@ Batch = TypeVar("Batch")
 MAX_KEPT = 400_000
 POLL_INTERVAL = 0.5  # seconds between two looks at what need not be known of each batch
 LONG = 2e-3  # seconds of a wait, beside which two questions to the system are nothing
+# After a shorter one it is asked for a third of the batches, which no period of a loader can always miss.
+ASKED, GOLDEN = 1 / 3, 0.6180339887
 RECENT = 1000  # batches that the line speaks of
 LARGE = 1e6  # bytes of a batch from which on its release is timed
 ROOM = 16  # batches that have to find room beside one that is held a step longer
@@ -99,25 +101,25 @@ class Recorder:
         self.passes.append(Pass(self, len(self.passes), since))
         return self.passes[-1]
 
-    def add(self, number: int, wait: float, step: float) -> None:
-        """Count a batch of a pass: the wait for it, and the step that used it [s]."""
-        self.waits.append(wait)
-        self.steps.append(step)
-        self.numbers.append(number)
-        if len(self.waits) >= 2 * MAX_KEPT:
-            for column in (self.waits, self.steps, self.numbers):
-                del column[:MAX_KEPT]
-
     def replay(self, first_wait: float | None, waits: Sequence[float], steps: Sequence[float]) -> None:
         """Record a pass whose times are known [s]; without a first wait, its first batch is unknown, too."""
         record = self.begin()
         record.end()
         record.first_wait, record.batches = first_wait, len(waits) + (first_wait is not None)
-        for wait, step in zip(waits, steps, strict=True):
-            self.add(record.number, wait, step)
+        self.waits.extend(waits)
+        self.steps.extend(steps)
+        self.numbers.extend([record.number] * len(waits))
+        self._forget()
+
+    def _forget(self) -> None:
+        """Forget the oldest of very many batches."""
+        if len(self.waits) >= 2 * MAX_KEPT:
+            for column in (self.waits, self.steps, self.numbers):
+                del column[:MAX_KEPT]
 
     def poll(self, source: object, batch: object) -> None:
         """Look at what need not be known of each batch."""
+        self._forget()
         self.use.poll(source)
         self.memory.poll(source, sum(each.batches for each in self.passes))
         self.prefetch = prefetch_of(source) or self.prefetch
@@ -228,9 +230,9 @@ class Pass:
     """One pass over the data; its methods are the events in it, in the thread that goes over it."""
 
     __slots__ = (
-        "asked", "asking", "batches", "begun", "elsewhere", "first_wait", "held", "known", "long", "number",
-        "outer", "outer_batches", "polled", "probe", "queued", "received", "recorder", "spent", "start_up",
-        "thread", "under_way", "use", "used", "wait",
+        "asked", "asking", "batches", "begun", "elsewhere", "first_wait", "has_queue", "held", "known",
+        "long", "number", "outer", "outer_batches", "polled", "probe", "queued", "received", "recorder",
+        "spent", "stale", "start_up", "thread", "unasked", "under_way", "use", "used", "wait",
     )  # fmt: skip
 
     def __init__(self, recorder: Recorder, number: int, since: float | None) -> None:
@@ -245,6 +247,7 @@ class Pass:
         self.used = False  # by its step
         self.known = True  # the loop does nothing but wait since it asked
         self.long = True  # the last wait, so that asking the system costs little beside it
+        self.unasked = [0.0, 0.0]  # seconds of short and of long waits for which it was not asked yet
         self.wait: float | None = None  # for the batch in use; None if that does not count
         # CPU time of the process when it asked, and seconds in which its thread wanted a core; None where
         # others prepare, or nobody asked.
@@ -255,6 +258,7 @@ class Pass:
         self.start_up = now - self.begun
         self.asked = self.received = now
         self.polled = now - 2 * POLL_INTERVAL
+        self.stale = self.has_queue = True  # what the program uses was not looked at since the last poll
         if not hasattr(_open, "passes"):
             _open.passes = []
         self.under_way: list[Pass] = _open.passes
@@ -270,17 +274,24 @@ class Pass:
         now, recorder = time.perf_counter(), self.recorder
         self.asking = True
         if self.wait is not None:
-            recorder.add(self.number, self.wait, max(0.0, now - self.received - self.elsewhere))
+            step = now - self.received - self.elsewhere
+            recorder.waits.append(self.wait)
+            recorder.steps.append(step if step > 0 else 0.0)
+            recorder.numbers.append(self.number)
             self.wait = None
         if self.held is not None:
             self._release()
             now = time.perf_counter()
         self.asked = now
-        if (ready := ready_batches(source)) is not None:
+        if self.has_queue and (ready := ready_batches(source)) is not None:
             recorder.asked += 1
             recorder.ready += ready
-        if recorder.device is None and (cuda := recorder.cuda or cuda_in_use()) is not None:
-            recorder.device = DeviceTimes(cuda)
+        elif self.stale:
+            self.has_queue = False
+        if self.stale:
+            self.stale = False
+            if recorder.device is None and (cuda := recorder.cuda or cuda_in_use()) is not None:
+                recorder.device = DeviceTimes(cuda)
         if recorder.device is not None:
             recorder.device.ask()
         if self.probe is not None:
@@ -288,7 +299,8 @@ class Pass:
         crowded = self.long and (recorder.workers == 0 or (recorder.use.others_share or 0.0) >= BUSY)
         self.queued = queued_seconds() if crowded else None
         if recorder.workers == 0:
-            self.spent = time.process_time()
+            asks = self.long or self.batches * GOLDEN % 1.0 < ASKED
+            self.spent = time.process_time() if asks else None
 
     def receive(self, batch: object = None, source: object = None) -> None:
         """End the wait: the loop has its batch."""
@@ -304,20 +316,29 @@ class Pass:
             queued = queued_seconds() if self.queued is not None else None
             waited = None if queued is None or self.queued is None else queued - self.queued
             if self.spent is not None:
-                recorder.use.add(time.process_time() - self.spent, self.wait, waited)
+                spent = time.process_time() - self.spent
+                # It stands for the waits of its kind, long or short, for which nobody asked.
+                times = 1 + self.unasked[self.long] / self.wait if self.wait else 1.0
+                self.unasked[self.long] = 0.0
+                recorder.use.add(times * spent, times * self.wait, waited)
+            elif recorder.workers == 0:
+                self.unasked[self.long] += self.wait
             elif waited is not None:  # its batch may be ready meanwhile: that is no wait for data
                 crowded = min(waited, self.wait)
                 self.wait -= crowded
         self.batches += 1
         self.elsewhere, self.known = 0.0, True
+        self.received = now
         if now - self.polled > POLL_INTERVAL:
-            self.polled = now
+            self.polled, self.stale = now, True
             recorder.poll(source, batch)
             if self.held is None and source is not None and recorder.holds(batch):
                 self.held, self.used = batch, False
+            self.received = time.perf_counter()
         if self.probe is not None:
             self.probe.receive(batch)
-        self.received = time.perf_counter() - crowded
+            self.received = time.perf_counter()
+        self.received -= crowded
 
     def _release(self) -> None:
         """Release the batch that is held, as the loop did in the step that ended, which lacks that time."""

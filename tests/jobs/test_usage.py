@@ -10,7 +10,7 @@ from starvelab.jobs import recorder, usage, watch
 from starvelab.jobs.recorder import Recorder
 from starvelab.jobs.usage import ProcessUse
 from starvelab.measure.devices import cuda_in_use
-from tests.jobs.loops import Loader
+from tests.jobs.loops import Loader, train
 
 BUSY_CORES = usage.busy_cores  # in whose place the other tests have one that says nothing
 
@@ -242,3 +242,23 @@ def test_a_gpu_that_was_never_timed_leaves_a_wait_open(clock, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=SimulatedCuda(clock)))
     assert watched.result.verdict == "cannot tell"
     assert "the loop may run ahead of the GPU, which was not timed" in watched.result.summary
+
+
+def test_after_short_waits_the_system_is_asked_seldom_and_an_answer_stands_for_the_others(clock, monkeypatch):
+    asked, slept = [], [0.0]
+    monkeypatch.setattr(clock, "process_time", lambda: asked.append(1) or clock.now - slept[0])
+
+    class Reads(Loader):  # each 97th batch waits 100 ms for storage, the others compute for 1 ms
+        num_workers = 0
+
+        def batches(self):
+            for batch in super().batches():
+                if batch % 97 == 96:
+                    slept[0] += 0.1
+                    clock.sleep(0.1)
+                yield batch
+
+    watched = watch(Reads(clock, 0.001, 10_000), progress=False)
+    train(clock, watched, 0.001)
+    assert 6000 < len(asked) < 7500  # twice for a batch
+    assert watched.result.prepare_cpu == pytest.approx(97 / 197, abs=0.05)
