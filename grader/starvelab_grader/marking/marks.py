@@ -216,7 +216,9 @@ class Marking:
 
         requests = self._about(essay)
         asked = {one.student for one in requests}
-        requested = {one.student: one.reason for one in requests if self.requests.is_open(one)}
+        requested: dict[str, str] = {}
+        for one in filter(self.requests.is_open, requests):
+            requested[one.student] = "\n\n".join(filter(None, (requested.get(one.student), one.reason)))
         answers = []
         for number, row in enumerate(sorted(rows, key=random_key), start=1):
             student, _, points, by_test, waits, comment = row
@@ -283,9 +285,9 @@ class Marking:
         new_version = retry(write, timeout)
         # Points that are given, be it the same, are the answer; a comment may still be written on.
         if points is not None:
-            asked = (one for one in reversed(self._about(essay)) if one.student == student)
-            if request := next(filter(self.requests.is_open, asked), None):
-                self.requests.answer(request)
+            for request in self._about(essay):
+                if request.student == student and self.requests.is_open(request):
+                    self.requests.answer(request)
         return new_version
 
     def change_rubric(self, essay: Essay, old: str, new: str) -> int:

@@ -490,6 +490,16 @@ def test_a_request_is_in_the_queue_until_points_are_given(essays, marking, why):
     assert "this text has none of this assignment. Paste all of it." in bad[1]["message"]
 
 
+def test_points_answer_all_requests_of_a_student_about_an_exercise_and_all_are_shown(essays, marking, why):
+    line = subject(LAB, "one", why.essay.title, "bob")
+    why.save(points="2")
+    for reason in ("I did name it.", "It is in the second sentence."):
+        marking.add_request(f"{line} {reason}")
+    assert marking.answers(why.essay)[0].request == "I did name it.\n\nIt is in the second sentence."
+    why.save(points="3")
+    assert essays.requests.open() == []
+
+
 def test_what_a_test_graded_is_listed_for_who_asks_and_for_nobody_else(essays, marking):
     at = marking.add_request(subject(LAB, "one", "1. One", "dan"))
     assert marking.essays[at].cell == "sum-test"
