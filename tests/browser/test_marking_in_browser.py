@@ -154,7 +154,7 @@ def test_a_rubric_is_clicked_and_changed_and_answers_that_are_alike_get_one_mark
         page.set_viewport_size({"width": 390, "height": 800})
         page.goto(address)
         title, status, rubric = (page.locator(f"#{name}") for name in ("answer-title", "status", "rubric li"))
-        expect(title).not_to_be_empty()  # the page is loaded: before, it would take back what is clicked
+        expect(title).to_have_text("Answer 1")  # it has loaded: before, there is nothing to choose from
         page.locator("#names").check()
         page.locator("#all-part summary").click()
 

@@ -471,7 +471,7 @@ window.addEventListener("pagehide", () => {
 attempt(async () => {
   const reply = await get("api/essays");
   essays = reply.essays;
-  names.checked = reply.show_names;
+  names.checked ||= reply.show_names; // whoever was faster than this answer keeps what was clicked
   part("assignment").textContent = document.title = `Marking ${reply.assignment}`;
   const before = sessionStorage.getItem("essay"), asked = sessionStorage.getItem("at");
   sessionStorage.removeItem("at");
