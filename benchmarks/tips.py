@@ -50,7 +50,10 @@ def own_ms(work: Callable[[], object], turns: int) -> float:
 
 
 def products(threads: int, processes: int, seconds: float, *, pinned: bool = False) -> float:
-    """Products of matrices a second in all of so many processes, each with so many threads, or pinned to a core."""
+    """Products of matrices a second in all of so many processes, each with so many threads.
+
+    Where they are pinned, each has a core of its own.
+    """
     own = {**os.environ, **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))}
     command = [sys.executable, "-c", PRODUCTS, str(seconds)]
     cores = sorted(os.sched_getaffinity(0)) if pinned else [""]
@@ -121,9 +124,12 @@ def fetched(turns: int, rows: int = 256, length: int = 64) -> tuple[float, float
 
 
 def fused(turns: int) -> tuple[float, float]:
-    """The time of normalizing an image [ms]: one operation after the other, and all in one table of 256 values."""
+    """The time of normalizing an image [ms]: in four operations, and by one table of 256 values."""
     image = np.random.default_rng(0).integers(0, 256, IMAGE, dtype=np.uint8)
-    one_by_one = lambda pixels: (pixels.astype(np.float32) / 255 - np.float32(0.45)) / np.float32(0.22)  # noqa: E731
+
+    def one_by_one(pixels: np.ndarray) -> np.ndarray:
+        return (pixels.astype(np.float32) / 255 - np.float32(0.45)) / np.float32(0.22)
+
     table = one_by_one(np.arange(256))
     return own_ms(lambda: one_by_one(image), turns), own_ms(lambda: table[image], turns)
 
