@@ -15,7 +15,7 @@ import psutil
 import torch
 from tabulate import tabulate
 
-from starvelab.model.stages.busy_host import slowdown
+from starvelab.model.rates import slowdown
 
 from .report import machine, number, options
 from .results import save

@@ -55,7 +55,7 @@ from starvelab.model.analysis import extrapolate_rate
 from starvelab.model.assumptions import COVERAGE
 from starvelab.model.catalogue import entry_at
 from starvelab.model.paths import PARTS
-from starvelab.model.stages.busy_host import slowdown
+from starvelab.model.rates import slowdown
 from starvelab.model.stages.single_node import SingleNodeInputs, SingleNodeModel, StepInputs
 from starvelab.model.step import Step
 from starvelab.units import Quantity

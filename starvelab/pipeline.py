@@ -28,7 +28,7 @@ from .units import Q_, Quantity, Unchecked, positive_int
 if TYPE_CHECKING:  # a run needs much that a solve does not: it loads when a verb is called
     from .measure import Finding, Measurement, SimulatedClock
     from .simulate import Simulation
-    from .simulate.inputs import LoaderInputs
+    from .simulate.timeline import LoaderInputs
 
 _MS = Q_("1 ms").units  # a unit that goes by its name is looked up anew for each quantity
 
@@ -188,7 +188,7 @@ class Pipeline(Description):
         counts as part of it. A loop that waits for each step, or in which nothing overlaps, prepares and
         copies in turn.
         """
-        from .simulate.inputs import LoaderInputs
+        from .simulate.timeline import LoaderInputs
 
         one_point(self, "simulate")
         numbers, step = self.numbers, self.solve()

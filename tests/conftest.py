@@ -37,6 +37,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 always = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("same", always, derandomize=True, database=None, max_examples=20)
 settings.register_profile("fuzz", always, max_examples=500, print_blob=True)
+# For tests that run others of these tests once more, in a copy.
+settings.register_profile("one", settings.get_profile("same"), max_examples=1)
 settings.load_profile("same")
 # Hypothesis also tries the constants of the modules of this repository that are loaded by then, and these
 # depend on what a process has run before. They are left out where the examples have to be the same.

@@ -70,15 +70,11 @@ def _given(part: type, first: str | None = None, **optional: st.SearchStrategy) 
 
 times = quantities(0, 100, "ms")
 caches = _given(Cache, "share", share=st.sampled_from([0.0, 0.138, 0.5, 1.0]))
-requests = _given(
-    Requests, latency=times, samples=st.integers(1, 64), open=st.integers(1, 16), at_most=st.integers(1, 64)
-)
+requests = _given(Requests, latency=times, samples=st.integers(1, 64), open=st.integers(1, 16))
 stores = _given(
     Drive, "of", of=drives, count=st.integers(1, 4), requests=requests, cache=caches, read_ahead=st.booleans()
 )
-on_device = _given(
-    OnDevice, time=quantities(0, 1, "ms"), decoder_time=quantities(0.001, 1, "ms"), decoders=st.integers(1, 7)
-)
+on_device = _given(OnDevice, time=quantities(0, 1, "ms"), decoder_time=quantities(0.001, 1, "ms"))
 # What one worker takes is said by the samples or by the workers.
 samples = _given(
     Samples,

@@ -122,13 +122,6 @@ def test_what_memory_serves_is_left_to_chance_and_comes_to_the_mean():
     assert images(in_the_long_run(cached, replicas=20)) == pytest.approx(images(cached.solve()), rel=0.02)
 
 
-def test_several_accelerators_and_a_copy_in_turn_are_simulated_as_they_are_solved():
-    several = SLOW.replace(
-        hardware=Accelerator(rate="20 ms", count=4), link=Link("1 GB/s", overlaps=False), workers=16
-    )
-    assert images(in_the_long_run(several)) == pytest.approx(images(several.solve()), rel=0.01)
-
-
 def test_what_is_swept_is_called_by_its_whole_path_and_a_plain_value_by_the_part():
     swept = SLOW.replace(storage=Drive("20 MB/s", cache=Cache([0.1, 0.2])), workers=[1, 2])
     assert swept.swept == ("storage.cache.share", "workers")

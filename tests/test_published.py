@@ -39,8 +39,7 @@ from benchmarks.validation import (
 )
 from starvelab import PUBLISHED, Q_
 from starvelab.model.assumptions import COVERAGE
-from starvelab.model.rates import measured_rates
-from starvelab.model.stages.busy_host import busy_launches
+from starvelab.model.rates import busy_launches, measured_rates
 from starvelab.units import Quantity
 
 TABLE = read()

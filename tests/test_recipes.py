@@ -33,6 +33,8 @@ ESSAY = """# %% [markdown]
 
 # %% [markdown]
 # ## Take"""
+# That a property holds is tried elsewhere with as many examples as it takes.
+QUICKLY = ("-m", "pytest", "--hypothesis-profile", "one")
 # They need the index, and a day.
 NOT_HERE = {"Update the pinned versions", "Make a release"}
 
@@ -161,8 +163,8 @@ def together() -> list[list[str]]:
     words = " or ".join(f"({command[-1]})" for command in chosen)
     return [
         *(list(command) for command in dict.fromkeys(every) if "pytest" not in command),
-        ["-m", "pytest", *dict.fromkeys(chain(*whole))],
-        ["-m", "pytest", *dict.fromkeys(chain(*(command[:-2] for command in chosen))), "-k", words],
+        [*QUICKLY, *dict.fromkeys(chain(*whole))],
+        [*QUICKLY, *dict.fromkeys(chain(*(command[:-2] for command in chosen))), "-k", words],
     ]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..measure.contents import BatchContents
+from ..measure.batches import BatchContents
 from ..measure.verdict import MIN_BATCHES, NOT_BOUND, SLIGHT, UNKNOWN, Share, is_certain, verdict_of
 from ..tables import TableRepr, percent
 from ..units import Q_, Quantity

@@ -18,8 +18,7 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from ..measure.batches import Batch
-from ..measure.contents import Items, items_of
+from ..measure.batches import Batch, Items, items_of
 from ..measure.datasets import is_stream
 from ..measure.devices import cuda_in_use
 from . import torch_internals

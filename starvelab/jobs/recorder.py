@@ -17,9 +17,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from ..measure.contents import BatchContents, contents_of
-from ..measure.devices import Cuda, cuda_in_use
-from ..measure.idle_times import DeviceTimes
+from ..measure.batches import BatchContents, contents_of
+from ..measure.devices import Cuda, DeviceTimes, cuda_in_use
 from ..measure.verdict import MIN_BATCHES, Share, share_of, without_interruptions
 from ..units import Q_
 from .finding import BUSY, MANY_OBJECTS, JobFinding, finding_of

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..measure.contents import BatchContents
+from ..measure.batches import BatchContents
 from ..measure.verdict import MIN_BATCHES, NOT_BOUND, SLIGHT, UNKNOWN
-from ..simulate.lateness import MIN_TIMED
+from ..simulate.rules import MIN_TIMED
 from ..tables import percent
 from ..units import Q_, format_quantity
 from .advice import LARGE, PACKING, WorkerAdvice, advise

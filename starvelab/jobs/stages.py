@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..measure.contents import Items
+from ..measure.batches import Items
 from ..measure.verdict import CONFIDENCE, MIN_BATCHES, blocks_of, shares_of
 from ..model.levers import LEVERS, Advice
 from ..tables import TableRepr, percent

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..simulate.lateness import Lateness
+from ..simulate.rules import Lateness
 from ..units import Q_, Quantity
 from .finding import JobFinding
 from .stages import COLLATE, DATASET

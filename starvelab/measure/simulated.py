@@ -15,8 +15,8 @@ import numpy as np
 from .. import runtime
 from ..errors import InputError, UnknownNameError
 from ..host import has_processes, usable_cores
-from ..simulate.inputs import LoaderInputs
 from ..simulate.simulation import follow, simulate
+from ..simulate.timeline import LoaderInputs
 from ..units import Q_, Quantity, as_quantity, check_magnitude, nonnegative, positive
 from .batches import PARTS
 from .datasets import DatasetSource

@@ -23,8 +23,8 @@ import numpy as np
 
 from ..errors import InputError
 from ..runtime import run_apart
-from ..simulate.inputs import LoaderInputs
 from ..simulate.simulation import simulate
+from ..simulate.timeline import LoaderInputs
 from ..units import Q_, Quantity, Unchecked
 from . import transforms
 from .setup import setup_of

@@ -58,17 +58,14 @@ class OnDevice(Part):
         decoder for such files.
     decoder_time : quantity [time], optional
         What the accelerator's decoder takes for a sample, while its kernels compute:
-        ``Q_("1 img") / hardware.image_decode_rate`` where the catalogue knows that rate.
-    decoders : int or array
-        How many samples are decoded side by side, at most one on each of its decode units: up to
-        ``hardware.video_decoders`` where the catalogue knows them.
+        ``Q_("1 img") / hardware.image_decode_rate`` where the catalogue knows that rate. Of several decode
+        units that work side by side, such as ``hardware.video_decoders``, their time over their number.
     """
 
     time: Amount | None = fields.quantity(
         "s", None, zero=True, sweepable=True, stage="device_time", shown="accelerator time of a sample"
     )
     decoder_time: Amount | None = fields.quantity("s", None, sweepable=True, shown="decoder time of a sample")
-    decoders: Count = fields.count(1, sweepable=True)
 
 
 @dataclass(frozen=True, repr=False)
@@ -200,9 +197,7 @@ class Requests(Part):
         36 images of 115 KB.
     open : int or array, optional
         How many requests each worker has open at a time; of workers of which only the rate is known, all of
-        them together. As the assumptions say unless given, and 1 beside a latency or a limit of your own.
-    at_most : int or array, optional
-        How many requests of the host the storage serves at a time, whatever its entry says: its connections.
+        them together. As the assumptions say unless given, and 1 beside a latency of your own.
     """
 
     latency: Amount | None = fields.quantity(
@@ -210,7 +205,6 @@ class Requests(Part):
     )
     samples: Count = fields.count(1, sweepable=True, stage="samples_per_request", shown="samples a request")
     open: Count | None = fields.count(None, sweepable=True, stage="open_requests", shown="open requests")
-    at_most: Count | None = fields.count(None, sweepable=True, stage="connections", shown="connections")
 
 
 @dataclass(frozen=True, repr=False)
@@ -243,11 +237,6 @@ class Drive(Part):
             raise InputError(
                 "A Drive is a catalogue entry, a bandwidth, or the latency of its requests, got none of "
                 "them. Pass for example Drive(Storage.NVMe_Gen4, count=4)."
-            )
-        if self.of is None and self.requests.at_most is not None:
-            raise InputError(
-                "Requests.at_most limits a storage, got a Drive without one. "
-                "Pass for example Drive(Storage.S3_connection, requests=Requests(at_most=8))."
             )
         super().__post_init__()
 

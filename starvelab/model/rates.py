@@ -11,11 +11,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
+import numpy as np
+
 from ..errors import InputError
 from ..fields import Kind, Meaning
 from ..units import Q_, Number, Quantity, Unchecked, format_quantity, positive
 from .assumptions import PUBLISHED
 from .catalogue import Entry, check_entry, entry_at
+from .cost import Inputs
 from .facts import FIELDS, Fact, read_data
 
 # Where a model or an accelerator has no measured rate of its own, these stand in: of each family of models,
@@ -114,6 +117,43 @@ def launch_time(framework: str, hardware: str) -> Fact:
     default = next(row.fact for row in rows if row.default)
     ends = min(row.fact.low for row in rows), max(row.fact.high for row in rows)
     return Fact(default.value, default.kind, default.source, default.note, *ends)
+
+
+@cache
+def busy_launches() -> dict[str, Fact]:
+    """The two constants of `slowdown`, fitted on every other reading of a published curve."""
+    return {name: Fact(**row) for name, row in read_data("rates")["busy_host"].items()}
+
+
+def slowdown(use: Number) -> Number:
+    """How many times as long launching takes at that share of the CPU in use: ``1 + cost use^power``."""
+    law = busy_launches()
+    return 1 + law["cost"].value * np.asarray(use, dtype=float) ** law["power"].value
+
+
+@dataclass(frozen=True)
+class BusyHost(Inputs):
+    """What keeps the hardware threads of a host busy: others, and workers for their part of a step.
+
+    Of ``n`` workers ``min(n, threads) / threads`` are busy for the CPU's time of a batch out of each step. So
+    a step that launches set, ``launches slowdown(use(step))``, has one length, between those of no busy
+    worker and of all.
+    """
+
+    others: Number
+    workers: Number  # as a share of the threads
+    fixed: Number  # seconds in which they are busy, for each batch
+    per_sample: Number
+
+    def use(self, batch: Number, step: Number) -> Number:
+        """The share of the CPU that is in use in a step of that length."""
+        busy = np.minimum((self.fixed + self.per_sample * batch) / step, 1.0)
+        return np.minimum(self.others + self.workers * busy, 1.0)
+
+    @property
+    def full(self) -> Number:
+        """How many times as long launching takes while all workers are busy."""
+        return slowdown(np.minimum(self.others + self.workers, 1.0))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ import numpy as np
 from ..units import Q_, Number, Quantity
 from ..units import exact as as_exact
 from .assumptions import Assumptions
-from .cost import Cost, Inputs, argmax, as_float, name_of_largest
+from .cost import Cost, Inputs, argmax, as_float, minimum, name_of_largest
+from .rates import BusyHost, slowdown
 from .resources import ACCELERATOR, CPU, DECODER, DISPLAY_ORDER, LINK, LOOP, STORAGE, TIE_ORDER
 from .stages import (
     STAGES,
@@ -25,8 +26,8 @@ from .stages import (
     TransformationModel,
 )
 from .stages.barrier import BarrierInputs
-from .stages.busy_host import BusyHost, busy_host, slowdown
 from .stages.single_node import SingleNodeInputs, fits, launch_wait, parts
+from .stages.transformation import TransformationInputs
 from .step import Step
 
 # Any: each stage resolves fields of its own into inputs of its own.
@@ -43,9 +44,19 @@ def resolve(numbers: Mapping[str, Number], assumptions: Assumptions) -> dict[str
     }
     if numbers["host_busy"] is not None:
         model = found[SingleNodeModel.NAME]
-        host = busy_host(numbers["host_busy"], found[TransformationModel.NAME], numbers["accelerators"])
+        host = _busy_host(numbers["host_busy"], found[TransformationModel.NAME], numbers["accelerators"])
         found[SingleNodeModel.NAME] = replace(model, host=host)
     return {name: inputs for name, inputs in found.items() if inputs is not None}
+
+
+def _busy_host(others: Number, transform: TransformationInputs, accelerators: Number) -> BusyHost:
+    """Return what is known of a host's CPU: of workers without known cores, only what the others take."""
+    if transform.workers is None or transform.threads is None:
+        return BusyHost(others, 0.0, 0.0, 0.0)
+    threads = transform.threads
+    busy = TransformationModel.cost(transform).pieces[0]  # without waits for storage
+    share = minimum(transform.workers, threads) / threads
+    return BusyHost(others, share, busy.fixed * accelerators, busy.per_sample * accelerators)
 
 
 def costs(inputs: Mapping[str, Inputs], accelerators: Number, *, exact: bool = False) -> dict[str, Cost]:

@@ -14,9 +14,8 @@ import numpy as np
 from ..errors import InputError
 from ..tables import TableRepr, cell, percent
 from ..units import Q_, Quantity, Unchecked, nonnegative, positive_int
-from .inputs import LoaderInputs
 from .rules import follow_events, follow_in_order, follow_out_of_order
-from .timeline import Start, Timeline
+from .timeline import LoaderInputs, Start, Timeline
 from .trace import Trace, counted
 
 # Replicas that are followed together: their rows then fit into a processor's cache.

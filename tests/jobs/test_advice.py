@@ -11,7 +11,7 @@ from starvelab.jobs import advise
 from starvelab.jobs.recorder import Recorder
 from starvelab.jobs.stages import StageSamples
 from starvelab.jobs.times import JobTimes
-from starvelab.simulate.inputs import LoaderInputs
+from starvelab.simulate.timeline import LoaderInputs
 
 
 class KnownStages:

@@ -6,7 +6,7 @@ import pytest
 
 from starvelab.jobs import advise
 from starvelab.jobs.remedies import remedies_of
-from starvelab.simulate.lateness import Lateness
+from starvelab.simulate.rules import Lateness
 from tests.jobs.test_advice import found
 
 # Every thirteenth batch takes 128 ms and the others 16: two workers give one each 12.3 ms on average.

@@ -11,8 +11,7 @@ import pytest
 
 from starvelab.jobs import recorder, watch
 from starvelab.jobs.recorder import Recorder
-from starvelab.measure import contents
-from starvelab.measure.contents import BatchContents, contents_of
+from starvelab.measure.batches import MAX_OBJECTS, BatchContents, contents_of
 from starvelab.units import Q_
 from tests.jobs.loops import Loader, train
 
@@ -62,7 +61,7 @@ IMAGES, LABELS = np.zeros((4, 25), np.float32), np.zeros(4, np.int64)
         (["a", "b"], (2, None, None, "2 objects")),
         (None, None),
         (Broken(), None),
-        ([0] * (contents.MAX_OBJECTS + 1), None),
+        ([0] * (MAX_OBJECTS + 1), None),
         (np.zeros(500_000, np.float32), (1, 2.0, "float32", "1 object, 2 MB, float32")),
     ],
 )

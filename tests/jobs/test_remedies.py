@@ -13,7 +13,7 @@ from starvelab.jobs.finding import MANY_OBJECTS
 from starvelab.jobs.loop_work import LoopWork
 from starvelab.jobs.remedies import remedies_of
 from starvelab.jobs.report import json_report, text_report
-from starvelab.measure.contents import Items, items_of
+from starvelab.measure.batches import Items, items_of
 from starvelab.units import Q_
 from tests.jobs.test_advice import found
 

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from starvelab import Drive, InputError, Pipeline, Requests, Samples
+from starvelab import Drive, InputError, Pipeline, Requests, Samples, Storage
 from starvelab.measure import SimulatedClock, Transform, session
 from starvelab.measure.devices import VirtualAccelerator, VirtualLink, VirtualRun, VirtualStorage
 from starvelab.measure.measurement import Quality, summarize
@@ -62,9 +62,9 @@ def test_a_device_that_binds_sets_the_pace(tmp_path, nothing_stays, loader, devi
     ("changes", "rate"),
     [
         ({}, 40),
-        ({"storage.requests.at_most": 1}, 10),
+        ({"storage.of": Storage.S3_connection.replace(parallel_requests=1)}, 10),
         ({"storage.requests.open": 4}, 160),
-        ({"storage.requests.open": 4, "storage.requests.at_most": 8}, 80),
+        ({"storage.of": Storage.S3_connection.replace(parallel_requests=8), "storage.requests.open": 4}, 80),
     ],
     ids=["each worker its own", "one at a time", "four of each worker", "eight of all"],
 )

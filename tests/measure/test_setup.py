@@ -93,9 +93,9 @@ def test_an_object_store_of_a_run_has_its_latency_and_as_many_connections_as_are
     store = Pipeline(
         dataset=tiny, storage=Storage.S3_connection, hardware="1 ms", workers=8, assumptions=PUBLISHED
     )
-    for most, each, connections in ((None, 1, inf), (8, 1, inf), (4, 1, 4), (8, 2, 8)):
-        requests = {"storage.requests.at_most": most, "storage.requests.open": each}
-        opened = setup_of(store.replace(requests)).storage
+    for most, each, connections in ((6400, 1, inf), (8, 1, inf), (4, 1, 4), (8, 2, 8)):
+        allowed = Storage.S3_connection.replace(parallel_requests=most)
+        opened = setup_of(store.replace({"storage.requests.open": each}, storage=allowed)).storage
         assert opened == VirtualStorage(
             12.5e9, 0.1, request_bandwidth=85e6, read_rate=5500, connections=connections, open=each
         )

@@ -11,7 +11,6 @@ from starvelab import (
     PUBLISHED,
     Q_,
     TUTORIAL,
-    Accelerator,
     Datasets,
     Framework,
     Hardware,
@@ -20,7 +19,6 @@ from starvelab import (
     Links,
     MissingValueError,
     Models,
-    OnDevice,
     Pipeline,
     Samples,
     Storage,
@@ -38,6 +36,7 @@ from tests.rejected import (
     negative,
     no_entry,
     no_rate,
+    no_share,
     none_of,
     not_positive,
     not_whole,
@@ -261,23 +260,6 @@ def test_rounding_does_not_turn_a_tie_into_a_bottleneck():
     )
     assert step.resource_times["CPU"] > step.resource_times["accelerator"]
     assert step.bottleneck == "accelerator"
-
-
-def test_decode_units_work_side_by_side():
-    # Seven streams on the seven units of an H100 take 0.245 s for a clip: 28.6 in a second.
-    h100 = Hardware.Cloud.H100
-    clips = Pipeline(
-        hardware=Accelerator(h100, rate="268 img/s"),
-        batch_size=8,
-        dataset=Samples(on_device=OnDevice(decoder_time="0.245 s", decoders=h100.video_decoders)),
-        workers="1e6 img/s",
-    )
-    assert images(clips.solve()) == pytest.approx(7 / 0.245)
-    assert images(clips.simulate()) == pytest.approx(7 / 0.245, rel=0.01)
-    assert "decode units" not in clips.explain()
-    one = clips.replace({"dataset.on_device.decoders": 1})
-    assert images(one.solve()) == pytest.approx(1 / 0.245)
-    assert "It has 7 decode units: decode as many samples side by side." in one.explain()
 
 
 def test_a_decoder_works_beside_the_kernels_and_kernels_that_decode_take_turns_with_them():
@@ -528,7 +510,12 @@ COUNTS = {
     "workers.cores": "Workers.cores",
     "workers.prefetch": "Workers.prefetch",
     "hardware.in_flight": "Accelerator.in_flight",
+    "hardware.ranks.hosts": "Ranks.hosts",
+    "workers.handover.objects": "Handover.objects",
+    "storage.requests.samples": "Requests.samples",
+    "storage.requests.open": "Requests.open",
 }
+SHARES = ("Cache.share", "Host.busy", "Jitter.slow_share")
 
 
 @pytest.mark.parametrize("name", COUNTS)
@@ -542,6 +529,14 @@ COUNTS = {
 def test_a_count_that_is_no_whole_number_of_at_least_one_is_refused(row, name, value):
     _, expected = row(**{COUNTS[name]: value})
     assert message(InputError, FULL.replace, {name: value}) == expected
+
+
+@pytest.mark.parametrize("name", [*SHARES, "Jitter.spread", "Ranks.spread"])
+def test_a_number_without_a_unit_is_not_negative_and_a_share_is_one_at_most(name):
+    part, field = name.split(".")
+    rows = [negative(**{name: -0.1}), *([no_share(**{name: 1.5})] if name in SHARES else [])]
+    for wrong, expected in rows:
+        assert message(InputError, getattr(parts, part), **{field: wrong[name]}) == expected
 
 
 @pytest.mark.parametrize(
@@ -606,11 +601,6 @@ def test_what_only_runs_and_simulations_read_has_one_value(part, field, value):
             "Pass workers=8 instead.",
         ),
         (
-            {"storage": None, "storage.requests.latency": "1 ms", "storage.requests.at_most": 8},
-            "Requests.at_most limits a storage, got a Drive without one. "
-            "Pass for example Drive(Storage.S3_connection, requests=Requests(at_most=8)).",
-        ),
-        (
             {"workers": "2 GB/s", "dataset.cpu_time": "1 ms"},
             "Samples.cpu_time is that of one worker, got it with what all workers supply together. "
             "Pass workers=8 instead.",
@@ -620,7 +610,7 @@ def test_what_only_runs_and_simulations_read_has_one_value(part, field, value):
             "storage.cache qualifies a part that the pipeline does not have. "
             "Pass storage=Drive(..., cache=...).",
         ),
-        ({"storage.cache.share": 35}, "Cache.share must be a share up to 1, got 35. Write 0.5 for 50 %."),
+        ({"hardware.ranks.slow": 0.5}, "Ranks.slow must be 1 or more, got 0.5. Pass 1 or more."),
         (
             {"link.pinned": False},
             "link.pinned qualifies a part that the pipeline does not have. Pass link=Link(..., pinned=...).",

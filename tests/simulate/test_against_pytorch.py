@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab.simulate.inputs import LoaderInputs
+from starvelab.simulate.timeline import LoaderInputs
 from tests.simulate.test_against_simpy import followed, own_times
 
 dataloader = pytest.importorskip("torch.utils.data.dataloader")

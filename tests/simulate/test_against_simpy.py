@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from starvelab import Q_
-from starvelab.simulate.inputs import LoaderInputs
 from starvelab.simulate.simulation import simulate
+from starvelab.simulate.timeline import LoaderInputs
 from tests.simulate.in_simpy import Run
 
 COLUMNS = (

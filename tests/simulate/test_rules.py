@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab.simulate.inputs import LoaderInputs
 from starvelab.simulate.rules import follow_events, follow_in_order, follow_out_of_order
 from starvelab.simulate.simulation import simulate
-from starvelab.simulate.timeline import Start
+from starvelab.simulate.timeline import LoaderInputs, Start
 from tests.simulate.test_against_simpy import followed, loaders, own_times
 
 CLOCK = ("prepare_start", "prepared", "received", "copy_start", "copied", "step_start", "step_end")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from starvelab import Q_, InputError
-from starvelab.simulate.inputs import LoaderInputs
 from starvelab.simulate.simulation import draw, simulate
+from starvelab.simulate.timeline import LoaderInputs
 from tests.rejected import message, not_positive, not_whole
 
 SLOW = LoaderInputs(step_time=20, prepare_time=50)

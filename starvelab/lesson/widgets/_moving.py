@@ -19,10 +19,10 @@ import traitlets
 from ...errors import InputError
 from ...model.cost import Line
 from ...model.parts import Workers
+from ...model.rates import busy_launches
 from ...model.resources import ACCELERATOR, CPU, LINK, RESOURCES, STORAGE
 from ...model.solver import costs
 from ...model.stages import STAGES, SingleNodeModel, TransformationModel
-from ...model.stages.busy_host import busy_launches
 from ...model.stages.single_node import SingleNodeInputs
 from ...model.stages.transformation import TransformationInputs
 from ...model.step import Step

@@ -31,7 +31,7 @@ def _for_storage(pipeline: Description, step: Step) -> tuple[str, ...]:
     drive, reads = pipeline.storage, pipeline.inputs[DataModel.NAME]
     assert drive is not None  # it binds
     assert isinstance(reads, DataInputs)
-    cached, most = float(pipeline.numbers["cached_fraction"] or 0), drive.requests.at_most
+    cached = float(pipeline.numbers["cached_fraction"] or 0)
     faster = "use a faster drive or more of them"
     if reads.request_bandwidth is not None:
         faster = "read from more prefixes over a faster network"
@@ -42,8 +42,6 @@ def _for_storage(pipeline: Description, step: Step) -> tuple[str, ...]:
         **_fewer_reads(pipeline),
         faster: {"storage.count": 2 * drive.count},
     }
-    if most is not None:
-        tries["allow more connections"] = {"storage.requests.at_most": 2 * most}
     terms = DataModel.terms(reads)
     term, limited = max(terms, key=terms.__getitem__), ""
     if term == "connections" and exceeds(terms[term], 1.05 * terms["bandwidth"]):
@@ -83,10 +81,7 @@ def _for_link(pipeline: Description, step: Step) -> tuple[str, ...]:
     )
 
 
-def _for_decoder(pipeline: Description, step: Step) -> tuple[str, ...]:
-    units = None if pipeline.hardware.of is None else pipeline.hardware.of.number("video_decoders")
-    if units is not None and _helps(pipeline, step, {"dataset.on_device.decoders": units}):
-        return f"It has {units} decode units: decode as many samples side by side.", _then(step)
+def _for_decoder(_: Description, step: Step) -> tuple[str, ...]:
     return "Leave a part of the decoding to the CPU, or store smaller images.", _then(step)
 
 

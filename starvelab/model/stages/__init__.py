@@ -6,9 +6,9 @@ stage is a file here, an entry in this list, and its fields in `starvelab.model.
 
 from .barrier import BarrierModel
 from .data import DataModel
-from .loop import HostLoopModel, LoopModel
+from .loop import LoopModel
 from .single_node import SingleNodeModel
-from .stage import DecoderModel, DeviceInputModel, StepOverheadModel
+from .stage import DecoderModel, DeviceInputModel, HostLoopModel, StepOverheadModel
 from .transfer import SerializedCopyModel, TransferModel
 from .transformation import TransformationModel
 

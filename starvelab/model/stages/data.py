@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 from math import inf
 from typing import ClassVar
 
@@ -128,16 +127,14 @@ class DataModel(StageModel[DataInputs]):
         latency: Number | None = None,
         samples_per_request: Number | None = None,
         open_requests: Number | None = None,
-        connections: Number | None = None,
         cached_fraction: Number | None = None,
         cache_bandwidth: Number | None = None,
         cpu_throughput: SupplyRate | None = None,
     ) -> DataInputs:
         """The formula's numbers from the fields of a pipeline."""
-        known, together = open_requests, inf
+        together = inf if cpu_throughput is None or open_requests is None else open_requests
         if open_requests is None:
-            given = latency is not None or connections is not None
-            open_requests = 1 if given else self.assumptions.numbers["open_requests"]
+            open_requests = self.assumptions.numbers["open_requests"] if latency is None else 1
         alone = queued = 0.0 if latency is None else latency
         served = rate = each = None
         if isinstance(storage, Entry):
@@ -151,9 +148,6 @@ class DataModel(StageModel[DataInputs]):
             storage = storage.number(_FIELDS.get(storage.kind, "")) or positive(
                 storage_bandwidth(storage=storage), "B/s", "storage bandwidth"
             )
-        if cpu_throughput is not None and known is not None:
-            together = known
-        limits = (None if served is None else served * drives, connections, together)
         return DataInputs(
             size=stored,
             bandwidth=storage,
@@ -162,7 +156,7 @@ class DataModel(StageModel[DataInputs]):
             latency=alone,
             queued_latency=queued,
             open=open_requests,
-            served=reduce(minimum, (one for one in limits if one is not None)),
+            served=together if served is None else minimum(served * drives, together),
             samples_per_request=1 if samples_per_request is None else samples_per_request,
             request_rate=rate,
             cached=0 if cached_fraction is None else cached_fraction,

@@ -1,4 +1,4 @@
-"""The training loop's own thread: receiving, its own work, and what the accelerator waits for."""
+"""The training loop's own thread: receiving, and its own work beside the accelerator."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from ...units import Number
 from ..cost import Cost, Inputs, Line
-from ..resources import ACCELERATOR, LOOP, Resource
+from ..resources import LOOP, Resource
 from ..scaling import loader_kinds
-from .stage import GivenTimeModel, Seconds, StageModel
+from .stage import StageModel
 
 # Whose hand-over is meant where a pipeline names no kind of workers.
 _KIND = "processes"
@@ -55,17 +55,3 @@ class LoopModel(StageModel[LoopInputs]):
         """``objects object_time + own + b size byte_time``."""
         fixed = inputs.objects * inputs.object_time + inputs.own
         return Cost((Line(fixed, inputs.size * inputs.byte_time),))
-
-
-@dataclass(frozen=True)
-class HostLoopModel(GivenTimeModel):
-    """The training loop's own ``host_time`` in each step: the accelerator waits."""
-
-    NAME: ClassVar[str] = "host time"
-    RESOURCE: ClassVar[Resource] = ACCELERATOR
-    NEEDS: ClassVar[str] = "host_time"
-    BUSY: ClassVar[bool] = False
-
-    def resolve(self, *, host_time: Number) -> Seconds:
-        """The formula's numbers from the fields of a pipeline."""
-        return Seconds(step=host_time)

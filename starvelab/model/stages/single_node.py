@@ -15,9 +15,8 @@ from ..assumptions import PHASES
 from ..catalogue import Entry, check_entry
 from ..cost import Cost, Inputs, Line, name_of_largest
 from ..parts import StepTime
-from ..rates import ELEMENT_BYTES, SampleTime, Work, frameworks_of, launch_time, sample_time
+from ..rates import ELEMENT_BYTES, BusyHost, SampleTime, Work, frameworks_of, launch_time, sample_time
 from ..resources import ACCELERATOR, Resource
-from .busy_host import BusyHost
 from .stage import StageModel
 
 # XLA compiles whatever a TPU runs; on a GPU it is asked for.

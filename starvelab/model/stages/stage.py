@@ -69,7 +69,13 @@ class Seconds(Inputs):
 
 @dataclass(frozen=True)
 class GivenTimeModel(StageModel[Seconds]):
-    """A stage that takes as long as one field of the pipeline says."""
+    """A stage that takes as long as the field that it needs says: for each sample, or for each step."""
+
+    EACH: ClassVar[str] = "step"
+
+    def inputs(self, numbers: Mapping[str, Number]) -> Seconds:
+        """The seconds that the pipeline gives."""
+        return Seconds(**{self.EACH: numbers[self.NEEDS]})
 
     @staticmethod
     def cost(inputs: Seconds) -> Cost:
@@ -79,15 +85,12 @@ class GivenTimeModel(StageModel[Seconds]):
 
 @dataclass(frozen=True)
 class DecoderModel(GivenTimeModel):
-    """A batch of ``b`` takes ``b decoder_time / decoders`` of its decode units, while its kernels compute."""
+    """A batch of ``b`` takes ``b decoder_time`` of the accelerator's decoder, while its kernels compute."""
 
     NAME: ClassVar[str] = "decode"
     RESOURCE: ClassVar[Resource] = DECODER
     NEEDS: ClassVar[str] = "decoder_time"
-
-    def resolve(self, *, decoder_time: Number, decoders: Number | None = None) -> Seconds:
-        """The formula's numbers from the fields of a pipeline."""
-        return Seconds(sample=decoder_time / (decoders or 1))
+    EACH: ClassVar[str] = "sample"
 
 
 @dataclass(frozen=True)
@@ -97,10 +100,7 @@ class DeviceInputModel(GivenTimeModel):
     NAME: ClassVar[str] = "input on device"
     RESOURCE: ClassVar[Resource] = ACCELERATOR
     NEEDS: ClassVar[str] = "device_time"
-
-    def resolve(self, *, device_time: Number) -> Seconds:
-        """The formula's numbers from the fields of a pipeline."""
-        return Seconds(sample=device_time)
+    EACH: ClassVar[str] = "sample"
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,12 @@ class StepOverheadModel(GivenTimeModel):
     RESOURCE: ClassVar[Resource] = ACCELERATOR
     NEEDS: ClassVar[str] = "step_overhead"
 
-    def resolve(self, *, step_overhead: Number) -> Seconds:
-        """The formula's numbers from the fields of a pipeline."""
-        return Seconds(step=step_overhead)
+
+@dataclass(frozen=True)
+class HostLoopModel(GivenTimeModel):
+    """The training loop's own ``host_time`` in each step: the accelerator waits."""
+
+    NAME: ClassVar[str] = "host time"
+    RESOURCE: ClassVar[Resource] = ACCELERATOR
+    NEEDS: ClassVar[str] = "host_time"
+    BUSY: ClassVar[bool] = False

@@ -128,10 +128,10 @@ SAID = {
     ),
     "an object store behind a few connections": (
         KNOWN.replace(
-            {"storage.requests.at_most": 4}, storage=Storage.S3_connection, assumptions=PUBLISHED, workers=64
+            storage=Storage.S3_connection.replace(parallel_requests=4), assumptions=PUBLISHED, workers=64
         ),
         "Storage binds: ... It serves 4 requests at a time, which limits it: each takes 101.3 ms. ...: read "
-        "several samples with each request, keep them in memory, or allow more connections. ...",
+        "several samples with each request, keep them in memory, or read from more prefixes ...",
     ),
     "an object store that throttles": (
         DISK.replace(

@@ -112,21 +112,6 @@ def test_who_waits_and_what_it_costs_is_said():
     assert "ranks" not in JOB.bill(price="2 USD/h", samples=10**6).note
 
 
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        ({"hosts": 0}, "Ranks.hosts must be finite and positive, got 0. Check the value and its sign."),
-        (
-            {"spread": -1},
-            "Ranks.spread must be finite and not negative, got -1. Check the value and its sign.",
-        ),
-        ({"slow": 0.5}, "Ranks.slow must be 1 or more, got 0.5. Pass 1 or more."),
-    ],
-)
-def test_bad_input_is_refused(fields, expected):
-    assert message(InputError, Ranks, **fields) == expected
-
-
 def test_what_looks_at_one_host_says_so():
     for question in (SLOW.epochs, SLOW.accelerators_fed):
         assert message(InputError, question) == (

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from starvelab import PUBLISHED, Accelerator, Hardware, Host, InputError, Models, Pipeline, Workers
-from starvelab.model.stages.busy_host import slowdown
-from tests.rejected import message
+from starvelab import PUBLISHED, Accelerator, Hardware, Models, Pipeline, Workers
+from starvelab.model.rates import slowdown
 
 # A batch of 16 takes 50 x 0.2556 ms x 3 x 8.33 / 12.78 = 24.99 ms to launch, and 6.5 ms to compute.
 CALM = Pipeline(
@@ -81,8 +80,3 @@ def test_a_full_cpu_is_said_to_slow_launching_at_least_so_much():
         "in use, which slows launching, and more than that where others wait for a thread: on a calm" in said
     )
     assert "others wait" not in BUSY.explain()
-
-
-@pytest.mark.parametrize("busy", [1.5, -0.1])
-def test_bad_input_is_refused(busy):
-    assert message(InputError, Host, busy=busy).startswith("Host.busy must be")

@@ -2,9 +2,8 @@
 
 import pytest
 
-from starvelab import Accelerator, Handover, InputError, Pipeline, Samples, Workers
+from starvelab import Accelerator, Handover, Pipeline, Samples, Workers
 from starvelab.model.scaling import loader_kinds
-from tests.rejected import message
 
 # 32 samples of 150 KB: 6.25 ms of eight workers, and 20 ms of the accelerator.
 FED = Pipeline(
@@ -141,24 +140,6 @@ def test_workers_that_keep_up_do_not_make_the_loop_faster():
         "The training loop's own thread takes longer than the accelerator, with any workers.",
     )
     assert FED.workers_needed().feasible
-
-
-def test_a_measured_run_spends_the_time_of_the_loop_too():
-    from starvelab.measure.setup import setup_of
-
-    assert setup_of(PACKER, needs_samples=False).loop_time == pytest.approx(0.03)
-
-
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        ({"objects": 0}, "Handover.objects must be finite and positive, got 0."),
-        ({"objects": 2.5}, "Handover.objects must be a whole number, got 2.5."),
-        ({"loop": "-1 ms"}, "Handover.loop must be finite and not negative, got -1 ms"),
-    ],
-)
-def test_bad_input_is_refused(fields, expected):
-    assert message(InputError, Handover, **fields).startswith(expected)
 
 
 def test_work_that_moves_into_the_workers_costs_them():

@@ -21,6 +21,11 @@ VIT = Pipeline(
 WALL = VIT.replace(hardware="1e6 img/s")
 
 
+def connections(number):
+    """An object store that serves so many requests at a time."""
+    return Storage.S3_connection.replace(parallel_requests=number)
+
+
 def images(pipeline, changes=None, **fields):
     return pipeline.solve(changes, **fields).throughput.m_as("img/s")
 
@@ -29,7 +34,7 @@ def test_a_pipeline_on_an_object_store_as_a_user_writes_it_gives_what_was_measur
     written = Pipeline(hardware="138 img/s", storage=Storage.S3_connection, workers=16, assumptions=PUBLISHED)
     assert images(written) == pytest.approx(134, rel=0.05)
     # One request at a time would be 9.9 img/s, and is what a host with one connection has.
-    assert images(written, {"storage.requests.at_most": 1}) == pytest.approx(9.9, abs=0.05)
+    assert images(written, storage=connections(1)) == pytest.approx(9.9, abs=0.05)
 
 
 def test_one_worker_and_a_warm_cache_give_what_sixteen_workers_reach():
@@ -54,7 +59,7 @@ def test_workers_divide_what_they_wait_for_and_cores_do_not():
         ({"storage.requests.samples": 36}, LATENCY / 36 + BYTES),
         ({"storage.cache.share": 0.75}, (LATENCY + BYTES) / 4),
         # What the store serves at a time limits what a worker can have open.
-        ({"storage.requests.open": 4, "storage.requests.at_most": 2}, (LATENCY + BYTES) / 2),
+        ({"storage.requests.open": 4, "storage.of": connections(2)}, (LATENCY + BYTES) / 2),
     ],
 )
 def test_a_worker_waits_for_the_latency_and_the_bytes_of_its_requests(changes, wait):
@@ -63,7 +68,7 @@ def test_a_worker_waits_for_the_latency_and_the_bytes_of_its_requests(changes, w
 
 
 def test_there_are_as_many_requests_under_way_as_workers_have_open_or_as_the_store_serves():
-    few = WALL.replace({"storage.requests.at_most": 8}, workers=64)
+    few = WALL.replace(storage=connections(8), workers=64)
     assert few.solve().bottleneck == "storage"
     assert images(few) == pytest.approx(8 / (LATENCY + BYTES).m_as("s"))
     assert few.solve(workers=4).bottleneck == "CPU"
