@@ -6,16 +6,8 @@ import os
 from collections.abc import Collection
 
 from nbconvert.preprocessors import ClearMetadataPreprocessor, TagRemovePreprocessor
+from nbgrader import preprocessors as steps
 from nbgrader.converters import GenerateAssignment
-from nbgrader.preprocessors import (
-    AssignLatePenalties,
-    ClearHiddenTests,
-    GetGrades,
-    IgnorePattern,
-    LimitOutput,
-    OverwriteKernelspec,
-    SaveAutoGrades,
-)
 from traitlets.config import Config
 
 from .autograde.execution import IsolatedExecute, RestoreStructure
@@ -58,11 +50,11 @@ def configure(c: Config, *, leave_out: Collection[str] = ()) -> None:
     # Student code runs in a sandbox, checks outside it. Without a sandbox: --IsolatedExecute.unsafe=True
     c.IsolatedExecute.runners = Runners()  # notebooks share them
     c.Autograde.autograde_preprocessors = [
-        IsolatedExecute, IgnorePattern, ClearMetadataPreprocessor, LimitOutput, SaveAutoGrades,
-        AssignLatePenalties,
+        IsolatedExecute, steps.IgnorePattern, ClearMetadataPreprocessor, steps.LimitOutput,
+        steps.SaveAutoGrades, steps.AssignLatePenalties,
     ]  # fmt: skip
     # The structure of a notebook is repaired before nbgrader's own steps, which would fail on a damaged one.
-    c.Autograde.sanitize_preprocessors = [RestoreStructure, OverwriteKernelspec]
+    c.Autograde.sanitize_preprocessors = [RestoreStructure, steps.OverwriteKernelspec]
     # nbgrader gives no points to a test cell that wrote to stderr, where a right answer may have caused a
     # warning.
     c.IgnorePattern.enabled = True
@@ -71,7 +63,9 @@ def configure(c: Config, *, leave_out: Collection[str] = ()) -> None:
     # --- feedback ---------------------------------------------------------------------------------
     # The default pages show the hidden checks, in the cell and in tracebacks, and run scripts that a student
     # wrote into a markdown cell.
-    c.GenerateFeedback.preprocessors = [GetGrades, ClearHiddenTracebacks, ClearHiddenTests, ReadableHeader]
+    c.GenerateFeedback.preprocessors = [
+        steps.GetGrades, ClearHiddenTracebacks, steps.ClearHiddenTests, ReadableHeader,
+    ]  # fmt: skip
     # These are used for formgrader's pages too.
     c.HTMLExporter.preprocessors = [HarmlessHTML]
     c.HTMLExporter.filters = {"markdown2html": harmless_html(c)}

@@ -7,3 +7,11 @@ class GraderError(Exception):
 
 class InputError(GraderError, ValueError):
     """A file, an option or a setting that cannot be meant."""
+
+
+class NotFoundError(GraderError, LookupError):
+    """What was asked for is not there, or not yet."""
+
+
+class UnavailableError(GraderError, RuntimeError):
+    """What was asked for cannot be done here, or not now."""

@@ -67,11 +67,6 @@ def functions(name: str) -> Iterator[Callable[..., Any]]:
     yield from (getattr(each, name) for each in plugins() if hasattr(each, name))
 
 
-def student_files() -> dict[str, tuple[int, Callable[[bytes], str | None]]]:
-    """Return the files that a lab writes beside a notebook: the greatest size, and what is wrong with one."""
-    return declared("student_files")
-
-
 @cache
 def packages() -> dict[str, tuple[Path, tuple[str, ...]]]:
     """Return the folder of each package that extends the grader, and what in it is only shown."""

@@ -28,10 +28,7 @@ def shown(name: str) -> str:
 
 def printed(text: str) -> str:
     """Lines for a terminal or a log: what is no character to be seen, such as a control code, is a `?`."""
-    return "\n".join(
-        "".join(character if character.isprintable() else "?" for character in line)
-        for line in text.splitlines()
-    )
+    return "\n".join("".join(one if one.isprintable() else "?" for one in line) for line in text.splitlines())
 
 
 def one_line(text: str, most: int) -> str:

@@ -10,8 +10,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from starvelab_grader.batch.gradebook import Mark, Marks
 from starvelab_grader.report import class_report
 from starvelab_grader.report.findings import Distribution
-from starvelab_grader.report.pages import GradedNotebook, PageJob, make_pages
-from starvelab_grader.submissions.reference import ReferenceCell
+from starvelab_grader.report.pages import PageJob, make_pages
+from starvelab_grader.submissions.reference import GradedNotebook, ReferenceCell
 
 ANSWERED = dict.fromkeys(("locked", "grade"), False) | {"solution": True}
 TESTED = dict.fromkeys(("locked", "grade"), True) | {"solution": False}

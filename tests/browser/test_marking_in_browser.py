@@ -198,4 +198,4 @@ def test_a_rubric_is_clicked_and_changed_and_answers_that_are_alike_get_one_mark
         assert serious(page) == []
         page.keyboard.press("Enter")
         expect(status).to_contain_text("saved. Answer")
-        assert marking.requests.open() == []
+        assert marking.classroom.requests.open() == []

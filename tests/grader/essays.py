@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from copy import copy
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 from nbformat import NotebookNode
@@ -60,12 +61,14 @@ def _reference() -> list[ReferenceCell]:
 
 
 class EssayClass:
-    """The class: students, and what they wrote to the first of the three essays."""
+    """The classroom: students, and what they wrote to the first of the three essays."""
+
+    assignment = LAB
 
     def __init__(self, folder: Path, answers: Mapping[str, str]) -> None:
         self.folder, self.config = folder, Config()
         make_gradebook(folder / "gradebook.db", "none")
-        with closing(self.open()) as book:
+        with closing(self.gradebook()) as book:
             book.add_assignment(LAB)
             book.add_notebook("one", LAB)
             for cell in _reference():
@@ -91,7 +94,7 @@ class EssayClass:
         made.folder, made.config = Path(shutil.copytree(self.folder, folder)), Config()
         return made
 
-    def open(self) -> Gradebook:
+    def gradebook(self) -> Gradebook:
         # Where another program holds the gradebook, SQLite waits for this many seconds.
         return Gradebook(f"sqlite:///{self.folder / 'gradebook.db'}?timeout=0.05")
 
@@ -110,12 +113,17 @@ class EssayClass:
         nbformat.write(nb, self.notebooks(student) / "one.ipynb")
 
     @property
+    def records(self) -> SimpleNamespace:
+        students = sorted(path.name for path in self.folder.iterdir() if path.is_dir())
+        return SimpleNamespace(notebooks=self.notebooks, students=students)
+
+    @property
     def definition(self) -> Definition:
         source = {"one.ipynb": nbformat.writes(_source()).encode()}
         return Definition(LAB, {"one": _reference()}, source, Config(), b"")
 
     def marking(self, is_mine: Callable[[str], bool] = lambda _: True) -> Marking:
-        return Marking(self.definition, self.open, self.notebooks, self.config, self.requests, is_mine)
+        return Marking(self, is_mine)
 
     @property
     def requests(self) -> Requests:
@@ -125,7 +133,7 @@ class EssayClass:
         self, student: str, cell: str = "why", answered: str = ""
     ) -> tuple[float | None, float | None, bool, str | None]:
         """Points by test and by hand, whether a person has to read it, and the comment."""
-        with closing(self.open()) as book:
+        with closing(self.gradebook()) as book:
             place = ("one", LAB, student)
             grade, comment = book.find_grade(cell, *place), book.find_comment(answered or cell, *place)
             return grade.auto_score, grade.manual_score, grade.needs_manual_grade, comment.manual_comment

@@ -89,7 +89,7 @@ def test_a_package_that_cannot_be_imported_is_named_with_what_to_do(monkeypatch)
 def test_the_lab_declares_what_the_grader_reads():
     declared = [each.__name__ for each in plugins.plugins()]
     assert declared == ["starvelab.grader_plugin"]
-    assert plugins.student_files()["predictions.json"][0] == 1_000_000
+    assert plugins.declared("student_files")["predictions.json"][0] == 1_000_000
     assert plugins.declared("environment")["STARVELAB_CLOCK"] == "simulated"
     assert sys.modules["starvelab.grader_plugin"].preload in plugins.functions("preload")
 

@@ -171,7 +171,7 @@ FOUND = """
 import gc
 book = next(thing for thing in gc.get_objects() if type(thing).__name__ == "NotebookProcess")
 runner = type(book).serve.__globals__
-assert runner["__name__"] == "starvelab_grader.sandbox.notebook_process"
+assert runner["__name__"] == "starvelab_grader.sandbox.runner"
 """
 RUNNER = {
     "answers-with-nonsense": """

@@ -353,7 +353,7 @@ def test_outputs_have_a_limit_in_all_and_that_is_said(tmp_path):
     said = "Outputs are left out: a notebook may put out 1 MB in all."
     assert said in printed(nb, "cell-9")
     assert nb.metadata[WARNINGS] == [[said, False]]
-    assert not nb.metadata["starvelab_graded"]["limited"], "that costs no other notebook anything"
+    assert not nb.metadata["starvelab_graded"]["is_limited"], "that costs no other notebook anything"
 
 
 def test_a_submission_has_a_limit_for_all_its_notebooks(tmp_path):
@@ -361,6 +361,6 @@ def test_a_submission_has_a_limit_for_all_its_notebooks(tmp_path):
     nb = execute(notebook(loud), tmp_path, max_output_in_all=100_000)
     assert points(nb) == MOST, "what a function prints is cut as well, and costs nothing"
     assert "a submission may put out 0.1 MB in all." in printed(nb, "whole")
-    assert nb.metadata["starvelab_graded"]["limited"]
+    assert nb.metadata["starvelab_graded"]["is_limited"]
     wrong = execute(notebook(loud.replace("2 * x", "x")), tmp_path, max_output_in_all=10_000)
     assert points(wrong) == {"whole": 0, "in-parts": 0, "value": 1}

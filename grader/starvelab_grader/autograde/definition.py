@@ -22,10 +22,11 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import find_all_files
 from traitlets.config import Config
 
-from ..errors import GraderError
+from ..errors import NotFoundError
 from ..files import write_whole
 from ..fingerprints import VERSION, fingerprint, package_fingerprint
 from ..submissions.reference import (
+    GradedNotebook,
     ReferenceCell,
     name_of,
     names_in_order,
@@ -41,10 +42,6 @@ NOT_FOR_GRADING = {
     "GenerateAssignment", "FeedbackApp", "GenerateFeedback", "GradeApp", "HTMLExporter", "JupyterApp",
     "MarkApp", "Moodle", "NbGrader", "ReleaseApp", "ReturnApp",
 }  # fmt: skip
-
-
-class NotReleasedError(GraderError, LookupError):
-    """The gradebook does not know the assignment."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,7 @@ class Definition:
                 names = sorted(one.name for one in book.find_assignment(assignment).notebooks)
             except MissingEntry:
                 known = ", ".join(sorted(one.name for one in book.assignments)) or "none"
-                raise NotReleasedError(
+                raise NotFoundError(
                     f"The gradebook has no assignment {assignment!r}; it has: {known}. "
                     f"Release it first: starvelab-grader release {assignment}"
                 ) from None
@@ -103,6 +100,12 @@ class Definition:
         }
 
     @property
+    def notebooks(self) -> list[GradedNotebook]:
+        """Read all notebooks as students have them, in their order."""
+        source = self.source
+        return [GradedNotebook.of(name, each, source[f"{name}.ipynb"]) for name, each in self.cells.items()]
+
+    @property
     def fingerprint(self) -> str:
         """Return another one where anything is different that could change a grade."""
         return fingerprint({}, self.inputs)
@@ -131,12 +134,8 @@ def reference_cells(gradebook: Gradebook, notebook: str, assignment: str) -> lis
     tasks = {cell.name for cell in entry.task_cells}
     return [
         ReferenceCell(
-            name=cell.name,
-            cell_type=cell.cell_type,
-            source=cell.source,
+            **{name: getattr(cell, name) for name in ("name", "cell_type", "source", "checksum", "locked")},
             released=without_hidden_tests(cell.source),
-            checksum=cell.checksum,
-            locked=cell.locked,
             grade=cell.name in points and cell.name not in tasks,
             solution=cell.name in answers,
             task=cell.name in tasks,
@@ -207,7 +206,6 @@ MARKS = ("manual_score", "extra_credit", "manual_comment")
 class Replaced:
     """Changes of a gradebook: cells that give points, as `notebook/cell`, and marks."""
 
-    added: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
     # Before and after, where they changed.
     points: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -268,7 +266,6 @@ def _replace_cells(book: Gradebook, notebook: Notebook, model: Notebook | None, 
                 # As nbgrader does when a submission is made.
                 for submission in notebook.submissions:
                     book.db.add_all([entry(cell_id=new.id, notebook=submission) for entry in entries])
-                replaced.added += [f"{notebook.name}/{name}"] if Grade in entries else []
             elif Grade in entries and before != new.max_score:
                 replaced.points[f"{notebook.name}/{name}"] = (float(before or 0), new.max_score)
                 _change_points(new.grades, new.max_score, replaced)

@@ -24,19 +24,11 @@ from traitlets import Bool, Dict, Enum, Float, Instance, Integer, List, Unicode,
 
 from ..errors import GraderError
 from ..fingerprints import VERSION
-from ..plugins import student_files
+from ..plugins import declared
 from ..sandbox import bubblewrap
 from ..sandbox.process import IMPORTS, Place, Runners, scratch_folder
-from ..submissions import SubmissionWarning
+from ..submissions import SubmissionWarning, reference
 from ..submissions.reading import read_notebook, restore
-from ..submissions.reference import (
-    ReferenceNotebook,
-    is_check_side,
-    is_test,
-    name_of,
-    read_reference,
-    released_source,
-)
 from ..submissions.submission import OWN_NUMBER
 from ..text import enumerated, shown
 from .definition import in_order, reference_cells
@@ -48,6 +40,7 @@ MODES = ["not run", "sandboxed", "sandboxed, checks inside", "unsafe", "unsafe, 
 # Where a graded notebook says how it was run, what is to be said of it, and why it was not looked at.
 RESULT, WARNINGS, REJECTED = "starvelab_graded", "starvelab_warnings", "starvelab_rejected"
 NOTE_ID = "about-your-submission"
+SAID = ("notes", "unreadable", "is_out_of_time", "is_starved", "is_limited")  # of a run, in its notebook
 LIMITS = ("timeout", "deadline", "max_output", "max_output_in_all")
 
 
@@ -58,27 +51,23 @@ class NoSandboxError(GraderError, RuntimeError):
 class RestoreStructure(NbGraderPreprocessor):
     """Puts the instructor's cells back, keeps the answers, and lists on top of the page what it changed."""
 
-    known_warnings = Dict(
-        help="Known warnings, by notebook: pairs of a text and of whether a person should look."
-    ).tag(config=True)
-    rejected = Dict(
-        help="Notebooks that earn nothing: the reason in words, and whether a person should look."
-    ).tag(config=True)
+    known_warnings = Dict(help="Lists of the warnings that are known, by notebook.").tag(config=True)
+    rejected = Dict(help="Warnings that say why a notebook earns nothing, by notebook.").tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         """Make the notebook anew from its sources and from the instructor's cells."""
         names = resources["nbgrader"]
         notebook, assignment = names["notebook"], names["assignment"]
-        warnings = [SubmissionWarning(*each) for each in self.known_warnings.get(notebook, [])]
+        warnings = self.known_warnings.get(notebook, [])
         nb, more = read_notebook(nbformat.writes(nb).encode())
         with Gradebook(names["db_url"]) as gradebook:
             cells = reference_cells(gradebook, notebook, assignment)
         locked = {cell.name for cell in cells if cell.is_check_side}
-        written = read_reference(CourseDirectory(parent=self), assignment, notebook, locked=locked)
-        outline = [name_of(cell) or cell.source for cell in written]
+        written = reference.read_reference(CourseDirectory(parent=self), assignment, notebook, locked=locked)
+        outline = [reference.name_of(cell) or cell.source for cell in written]
         more += restore(nb, in_order(cells, written), outline)
         if notebook in self.rejected:
-            more = [SubmissionWarning(*self.rejected[notebook])]
+            more = [self.rejected[notebook]]
             nb.metadata[REJECTED] = more[0].text
         nb.metadata[WARNINGS] = []
         add_warnings(nb, [*warnings, *more])
@@ -137,7 +126,7 @@ class IsolatedExecute(NbGraderPreprocessor):
         """Run all cells, and put their outputs where nbgrader looks for them; may raise NoSandboxError."""
         result = {"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "version": VERSION}
         if reason := nb.metadata.get(REJECTED):
-            for cell in filter(is_test, nb.cells):
+            for cell in filter(reference.is_test, nb.cells):
                 reply = {"failed": False, "outputs": [printed(reason)], "value": 0.0}
                 cell.outputs = as_nodes(scored(reply, max_points=0.0))
             nb.metadata[RESULT] = result | {"mode": "not run"}
@@ -147,11 +136,7 @@ class IsolatedExecute(NbGraderPreprocessor):
         nb.metadata[RESULT] = result | {
             "mode": ("sandboxed" if is_sandboxed else "unsafe")
             + (", checks inside" if self.checks == "inside" else ""),
-            "notes": run.notes,
-            "unreadable": run.unreadable,
-            "out_of_time": run.is_out_of_time,
-            "starved": run.is_starved,
-            "limited": run.is_limited,
+            **{name: getattr(run, name) for name in SAID},
         }
         return nb, resources
 
@@ -161,19 +146,19 @@ class IsolatedExecute(NbGraderPreprocessor):
         files, checks_files, modules, warnings = read_attachments(
             course, assignment, student, Path(resources["metadata"]["path"]), self.max_bytes
         )
-        restored = {str(name_of(cell)) for cell in nb.cells if is_check_side(cell)}
-        written = read_reference(course, assignment, names["notebook"], locked=restored)
+        restored = {str(reference.name_of(cell)) for cell in nb.cells if reference.is_check_side(cell)}
+        written = reference.read_reference(course, assignment, names["notebook"], locked=restored)
         self.runners.begin(
             (names.get("db_url"), assignment, student),
+            self.shown_warnings,
             sandboxed=is_sandboxed,
             imports=self.imports,
             readable=self.readable,
-            shown_warnings=self.shown_warnings,
         )
         with scratch_folder(is_sandboxed) as students_folder, scratch_folder(False) as checks_folder:
             run = (NotebookRunInside if self.checks == "inside" else NotebookRun)(
                 nb,
-                ReferenceNotebook(written, nb.cells),
+                reference.ReferenceNotebook(written, nb.cells),
                 self.runners,
                 Place(checks_folder, checks_files, modules),
                 Place(students_folder, files, modules),
@@ -244,7 +229,7 @@ def read_attachments(
             sizes[inner.as_posix()] = path.stat().st_size
     modules = {name: content for name, content in beside.items() if name.endswith(".py")}
     files, left, left_out = dict(modules), max_bytes, []
-    own_limits = {name: most for name, (most, _) in student_files().items()}
+    own_limits = {name: most for name, (most, _) in declared("student_files").items()}
     # What the lab wrote comes first, and no other file takes its place; then small files, so that most fit.
     for name, size in sorted(sizes.items(), key=lambda item: (item[0] not in own_limits, item[1], item[0])):
         if size > own_limits.get(name, left):
@@ -264,7 +249,7 @@ def read_attachments(
 
 def _files_of_the_instructor(course: CourseDirectory, assignment: str) -> dict[str, bytes]:
     """The instructor's files beside the notebooks, by their paths: modules and data."""
-    folder = released_source(course, assignment)
+    folder = reference.released_source(course, assignment)
     if not folder.is_dir():
         folder = Path(course.format_path(course.source_directory, ".", assignment))
     paths = sorted(map(Path, find_all_files(str(folder), course.ignore)))

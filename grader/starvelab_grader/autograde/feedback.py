@@ -142,9 +142,7 @@ def _in_words(figure: re.Match[str]) -> str:
 class ReadableHeader(CSSHTMLHeaderPreprocessor):
     """Adds styles with which wide tables and long messages fit."""
 
-    def __init__(self, **more: object) -> None:
-        super().__init__(**more)
-        self.enabled = True
+    enabled = Bool(True, help="Whether to use it.").tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> Changed:
         """Add them to the page's styles."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from nbformat import NotebookNode
 
-from ..errors import GraderError
-from ..plugins import student_files
+from ..errors import GraderError, InputError
+from ..plugins import declared
 from ..sandbox.channel import ChannelError, Message, MessageTooLongError
 from ..sandbox.process import CLOSE_TIMEOUT, START_TIMEOUT, Place, Runners
 from ..submissions.reference import ReferenceNotebook, defined, is_test, loaded, name_of
@@ -25,10 +25,6 @@ ENDED_PYTHON = "Your cell ended Python. Take out what does that, such as exit() 
 # What the grader writes below a cell once the code of a student runs no longer.
 ENDED = "The submitted code "
 ENDED_EARLY = "SubmissionEnded"  # the error of a check that needed more of that code
-
-
-class ChecksEndedError(GraderError, RuntimeError):
-    """A check of the instructor ended its own process."""
 
 
 class _EndedError(GraderError):
@@ -131,8 +127,6 @@ class NotebookRun:
     def _end(self, reason: str) -> None:
         self._end_reason = reason
         self.student.end()
-
-    # --- cells ----------------------------------------------------------------------------------------
 
     def run_cells(self) -> None:
         """Run the cells in the student's order; the checks run locked cells in the instructor's order."""
@@ -237,14 +231,12 @@ class NotebookRun:
 
     def _copy_student_files(self) -> None:
         """Give the checks the files that the lab wrote for the student, as they are now."""
-        for name, (most, _) in student_files().items():
+        for name, (most, _) in declared("student_files").items():
             content = self._ask_student({"do": "read", "file": name, "most": most}).get("content")
             # The student's side was asked to limit what it reads, and may have been changed by the student.
             # Where the file is gone the checks keep what they have: nobody loses what was written before.
             if isinstance(content, str) and len(content) <= len(base64.b64encode(bytes(most))):
                 self._ask_checks({"do": "write", "file": name, "content": content})
-
-    # --- questions and answers ------------------------------------------------------------------------
 
     def _ask_checks(self, message: Message) -> Message:
         """Ask the side of the checks, and pass on what it asks of the student meanwhile."""
@@ -268,7 +260,7 @@ class NotebookRun:
                 self._end_apart(by_force=True)
                 reply = self.checks.ask({"strange": TOO_LARGE}, no_limit)
         if "ended" in reply:
-            raise ChecksEndedError(
+            raise InputError(
                 "The process that runs the checks ended in the middle of one. Run the test cells of this "
                 "notebook by themselves: one of them ends Python, or needs more memory than there is."
             )

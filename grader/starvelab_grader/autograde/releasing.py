@@ -48,12 +48,8 @@ CANNOT_LEAVE = "cannot leave the sandbox"
 MAX_REASON = 300  # characters
 
 
-class SolutionError(GraderError, ValueError):
-    """The reference solution does not earn every point that tests give."""
-
-
-class ReleaseError(GraderError, RuntimeError):
-    """An assignment cannot be released as it is."""
+class ReleaseError(GraderError, ValueError):
+    """An assignment cannot be released as it is, or its solution does not earn every point of the tests."""
 
 
 def release(course: CourseDirectory, config: Config, assignment: str) -> Replaced:
@@ -196,12 +192,12 @@ def is_remembered(course: CourseDirectory, definition: Definition) -> bool:
 
 
 def require_full_points(definition: Definition, grade: Callable[[Submission], GradingResult]) -> None:
-    """Grade the reference solution as students' are graded; a `SolutionError` says what it loses."""
+    """Grade the reference solution as students' are graded; a `ReleaseError` says what it loses."""
     submission = as_submission(definition)
     graded = grade(submission)
     solution = f"The reference solution of {definition.assignment}"
     if graded.failed:
-        raise SolutionError(f"{solution} could not be graded: {graded.failed.splitlines()[-1]}")
+        raise ReleaseError(f"{solution} could not be graded: {graded.failed.splitlines()[-1]}")
     # A notebook without a source, such as one that was renamed since, is not looked at.
     losses = [line for name in submission.notebooks for line in _losses(name, definition.cells[name], graded)]
     if losses:
@@ -211,7 +207,7 @@ def require_full_points(definition: Definition, grade: Callable[[Submission], Gr
                 f"{bubblewrap.PACKAGES_MISSING} A module of your own stands beside the notebook. {remedy}"
             )
         lines = "\n".join(f"  {line}" for line in losses)
-        raise SolutionError(f"{solution} does not earn every point, and no student could:\n{lines}\n{remedy}")
+        raise ReleaseError(f"{solution} does not earn every point, and no student could:\n{lines}\n{remedy}")
 
 
 def _losses(notebook: str, cells: list[ReferenceCell], graded: GradingResult) -> Iterator[str]:

@@ -133,12 +133,7 @@ def _course(
             assignment_id=definition.assignment,
             student_id=STUDENT,
         )
-        config.RestoreStructure = Config(
-            known_warnings={
-                name: [[one.text, one.person] for one in each] for name, each in warnings.items()
-            },
-            rejected={name: [one.text, one.person] for name, one in rejected.items()},
-        )
+        config.RestoreStructure = Config(known_warnings=warnings, rejected=rejected)
         own = {"shown_warnings": sorted(submission.shown_warnings), "runners": runners}
         config.IsolatedExecute = Config({**definition.settings.get("IsolatedExecute", {}), **own})
         yield folder, config
@@ -184,8 +179,8 @@ def _read_result(folder: Path, submission: Submission, definition: Definition) -
         warnings = [SubmissionWarning(*each) for each in nb.metadata.get(WARNINGS, [])]
         result.warnings[name] = warnings + cost_of_running(nb)
         result.notes[name] = dict(run.get("notes", {}))
-        result.out_of_time |= bool(run.get("out_of_time"))
-        result.limited |= bool(run.get("limited"))
+        result.out_of_time |= bool(run.get("is_out_of_time"))
+        result.limited |= bool(run.get("is_limited"))
         result.rejected += [name] if REJECTED in nb.metadata else []
         modes.append(run["mode"])
     # Notebooks that were not run say nothing about the others.
@@ -240,7 +235,9 @@ def cost_of_running(nb: NotebookNode) -> list[SubmissionWarning]:
     run = nb.metadata.get(RESULT, {})
     scores = [(cell, *determine_grade(cell)) for cell in filter(is_test, nb.cells)]
     lost = [cell for cell, earned, most in scores if earned is not None and earned < most]
-    if run.get("starved") and (timed := [str(name_of(cell)) for cell in lost if CLOCKS.search(cell.source)]):
+    if run.get("is_starved") and (
+        timed := [str(name_of(cell)) for cell in lost if CLOCKS.search(cell.source)]
+    ):
         warnings.append(f"Checks measured time while the machine was busy, and failed: {', '.join(timed)}.")
     for name, why in run.get("unreadable", {}).items():
         if any(re.search(rf"\b{re.escape(name)}\b", cell.source) for cell in lost):

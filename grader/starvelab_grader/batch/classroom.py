@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -16,7 +16,7 @@ from traitlets.config import Config
 from ..autograde.definition import Definition
 from ..autograde.nbgrader_private import apply_late_penalty, one_transaction
 from ..autograde.task import GradingResult
-from ..errors import GraderError, InputError
+from ..errors import InputError, NotFoundError, UnavailableError
 from ..fingerprints import changed
 from ..submissions.submission import OWN_NUMBER, Submission, read_submission
 from .gradebook import entries_of, is_in_book, merge, retry
@@ -28,14 +28,6 @@ MAX_NAME = 128  # characters, in nbgrader's gradebook
 MAX_NAME_BYTES = 200  # a file is called like the student, with an ending; file systems take 255
 MAX_LISTED = 5  # students in a message
 UNREADABLE = "The submission could not be read"
-
-
-class NoSubmissionError(GraderError, LookupError):
-    """Nobody has submitted anything, or nobody of those who were asked for."""
-
-
-class BusyError(GraderError, RuntimeError):
-    """Another process is grading the same assignment."""
 
 
 @dataclass
@@ -65,8 +57,6 @@ class Classroom:
         self.records = GradedSubmissions(autograded.parent / "graded", autograded, assignment)
         self.requests = Requests(autograded.parent / "requests", assignment)
 
-    # --- who ------------------------------------------------------------------------------------------
-
     def students(self, only: str = "") -> list[str]:
         """Return those who have submitted, or of them whom `only` names: `*` and `?` stand for characters."""
         folder = self._submitted("*")
@@ -74,14 +64,14 @@ class Classroom:
             path.parent.name for path in folder.parent.parent.glob(f"*/{self.assignment}") if path.is_dir()
         )
         if not students:
-            raise NoSubmissionError(
+            raise NotFoundError(
                 f"Nobody has submitted {self.assignment}: there is no folder {folder}. "
                 "Make one for each student, and put the student's files into it."
             )
         for name in only.split(","):
             if not chosen(students, name):
                 some = ", ".join(students[:MAX_LISTED]) + (", …" if len(students) > MAX_LISTED else "")
-                raise NoSubmissionError(
+                raise NotFoundError(
                     f"No student who has submitted is called {name.strip()!r}. There are: {some}"
                 )
         return chosen(students, only)
@@ -103,20 +93,18 @@ class Classroom:
             submission.files[OWN_NUMBER] = f"{self.own_numbers[student]}\n".encode()
         return submission
 
-    # --- grading --------------------------------------------------------------------------------------
-
     @contextmanager
     def exclusive_lock(self) -> Iterator[None]:
         """Let no other process grade the same assignment in this block."""
         self.records.folder.mkdir(parents=True, exist_ok=True)
-        with ExitStack() as stack:
-            try:
-                stack.enter_context(FileLock(self.records.folder / ".lock", timeout=0))
-            except Timeout:
-                raise BusyError(
-                    f"Another process is grading {self.assignment} in this course. "
-                    "Wait until it is done, or end it."
-                ) from None
+        try:
+            lock = FileLock(self.records.folder / ".lock").acquire(timeout=0)
+        except Timeout:
+            raise UnavailableError(
+                f"Another process is grading {self.assignment} in this course. "
+                "Wait until it is done, or end it."
+            ) from None
+        with lock:
             self.records.clean_up()
             yield
 

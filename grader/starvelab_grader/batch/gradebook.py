@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 from operator import itemgetter
 from typing import Any, TypeAlias, TypeVar
@@ -17,7 +17,6 @@ from sqlalchemy.exc import InterfaceError, OperationalError
 from traitlets.config import Config
 
 from ..autograde.nbgrader_private import apply_late_penalty, one_transaction
-from ..fingerprints import fingerprint
 from .one_student import CannotWriteError
 from .records import GradedSubmission
 
@@ -109,18 +108,10 @@ class Marks:
     comments: dict[str, dict[str, str]] = field(default_factory=dict)
     penalties: dict[str, float] = field(default_factory=dict)
 
-    def of(self, notebook: str) -> dict[str, Mark]:
-        """The marks of a notebook."""
-        return self.notebooks.get(notebook, {})
-
     @property
     def waits(self) -> bool:
         """True if something is not marked yet."""
         return any(mark.points is None for each in self.notebooks.values() for mark in each.values())
-
-    def fingerprint(self, files: Mapping[str, bytes], *values: object) -> str:
-        """Another one where anything is different that a page shows."""
-        return fingerprint(files, asdict(self), *values)
 
 
 def submitted_notebooks(book: Gradebook, assignment: str) -> Select[tuple[str, str]]:

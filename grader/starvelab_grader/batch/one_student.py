@@ -28,10 +28,6 @@ class _TimeIsUp(BaseException):
     """Not an Exception: the code that reads archives takes every Exception for a damaged file."""
 
 
-class StepTimeoutError(GraderError, TimeoutError):
-    """A step for one student took too long."""
-
-
 @contextmanager
 def one_student(
     student: str, failed: MutableMapping[str, str], what: str, seconds: float | None = None
@@ -51,7 +47,7 @@ def one_student(
             yield
     except CannotWriteError:
         raise
-    except StepTimeoutError as error:
+    except TimeoutError as error:
         failed[student] = f"{what}: {error}"
     # SystemExit as well: nbgrader ends Python at times. An interruption by a person goes through.
     except (Exception, SystemExit) as error:
@@ -77,4 +73,4 @@ def time_limit(seconds: float | None) -> Iterator[None]:
         with clock.time_limit(seconds if can else None, _TimeIsUp):
             yield
     except _TimeIsUp:
-        raise StepTimeoutError(f"it took longer than {seconds:g} s.") from None
+        raise TimeoutError(f"it took longer than {seconds:g} s.") from None

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..autograde.execution import MODES
 from ..autograde.task import Graded, GradingResult
@@ -23,6 +23,7 @@ from ..submissions import SubmissionWarning
 from ..submissions.submission import TIMESTAMP, Submission
 
 T = TypeVar("T")
+BY_NOTEBOOK = ("grades", "comments", "warnings", "notes")  # of what a submission earns
 
 
 @dataclass(kw_only=True)
@@ -104,12 +105,12 @@ class GradedSubmissions:
         files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
         left_out = (_notebooks_of(files).keys() - {f"{name}.ipynb" for name in unchanged}) | {TIMESTAMP}
         kept = {name: path.read_bytes() for name, path in files.items() if name not in left_out}
+        parts: dict[str, Any] = {
+            name: joined(getattr(before, name), getattr(result, name)) for name in BY_NOTEBOOK
+        }
         return replace(
             result,
-            grades=joined(before.grades, result.grades),
-            comments=joined(before.comments, result.comments),
-            warnings=joined(before.warnings, result.warnings),
-            notes=joined(before.notes, result.notes),
+            **parts,
             files=kept | result.files,
             rejected=[*(name for name in before.rejected if name in unchanged), *result.rejected],
             mode=max(filter(None, (before.mode, result.mode)), key=MODES.index),
@@ -131,10 +132,6 @@ class GradedSubmissions:
             path.unlink(missing_ok=True)
         for path in self.autograded.glob("*/.part-*"):
             shutil.rmtree(path, ignore_errors=True)
-
-    def __iter__(self) -> Iterator[GradedSubmission]:
-        """All records, by student."""
-        yield from filter(None, map(self.load, self.students))
 
     @property
     def students(self) -> list[str]:

@@ -25,9 +25,9 @@ from sqlalchemy.exc import SAWarning
 
 from ..autograde.definition import Definition
 from ..autograde.execution import IsolatedExecute
-from ..autograde.releasing import SolutionError, as_submission, require_full_points
+from ..autograde.releasing import ReleaseError, as_submission, require_full_points
 from ..autograde.task import GradingResult, grade
-from ..errors import GraderError
+from ..errors import UnavailableError
 from ..fingerprints import VERSION, package_fingerprint
 from ..sandbox import bubblewrap
 from ..sandbox.process import Runners
@@ -51,24 +51,21 @@ WORKER_MEMORY = 600_000_000  # bytes of a worker, with the two runners that it s
 IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\w+)", re.MULTILINE)
 CHECK_TIMEOUT = 120.0  # seconds that a solution may wait for a worker, beside what grading it may take
 NOT_FOUND = "import importlib.util as u, sys; print(*(one for one in sys.argv[1:] if not u.find_spec(one)))"
-
-
-class NoWorkersError(GraderError, RuntimeError):
-    """There are no workers, or they cannot grade."""
+_unpacked = lru_cache(maxsize=1)(cloudpickle.loads)  # once for all submissions that follow each other
 
 
 @contextmanager
 def open_pool(
     *,
-    workers: int | None = None,
-    scheduler: str | None = None,
+    workers: int = 0,
+    scheduler: str = "",
     without_tls: bool = False,
     unsafe: bool = False,
     ready: bool = True,
 ) -> Iterator[Client]:
     """Open a pool of workers: those of a running scheduler, or some that are started here and ended again.
 
-    They are `ready`, or a NoWorkersError says what one of them lacks.
+    They are `ready`, or an UnavailableError says what one of them lacks.
     """
     with ExitStack() as stack:
         if scheduler:
@@ -76,12 +73,12 @@ def open_pool(
             try:
                 client = stack.enter_context(Client(scheduler, timeout=START_TIMEOUT, set_as_default=False))
             except (OSError, ValueError) as error:
-                raise NoWorkersError(
+                raise UnavailableError(
                     f"No Dask scheduler answers at {scheduler}: {error}. "
                     "Start one (dask scheduler), or leave --scheduler out to grade on this machine."
                 ) from error
             if not client.scheduler_info()["workers"]:
-                raise NoWorkersError(
+                raise UnavailableError(
                     f"The scheduler at {scheduler} has no workers. Start some: dask worker {scheduler}"
                 )
         else:
@@ -127,14 +124,14 @@ def _require_encryption(scheduler: str, without_tls: bool) -> None:
     if not scheduler.startswith(ENCRYPTED):
         if without_tls:
             return
-        raise NoWorkersError(
+        raise UnavailableError(
             f"A scheduler must use TLS, and {scheduler} does not: whoever reaches its port can run code as "
             "its workers do. Give it, its workers and this machine certificates "
             "(https://distributed.dask.org/en/stable/tls.html) and an address that begins with tls://, or "
             "accept the risk in a network that nobody else reaches: --without-tls."
         )
     if Security().get_connection_args("client").get("ssl_context") is None:
-        raise NoWorkersError(
+        raise UnavailableError(
             f"To reach {scheduler} this machine needs a certificate, and Dask's configuration names none. "
             "Name the files there, under distributed.comm.tls: ca-file, client.cert and client.key."
         )
@@ -155,13 +152,13 @@ def _require_ready(client: Client, unsafe: bool) -> None:
         answers: dict[str, tuple[str, str]] = client.run(_ready)
     # A worker without starvelab cannot even read the question.
     except Exception as error:
-        raise NoWorkersError(_cannot_run(error)) from error
+        raise UnavailableError(_cannot_run(error)) from error
     for worker, (one, _) in answers.items():
         for other in _other_code(worker, one):
-            raise NoWorkersError(other)
+            raise UnavailableError(other)
     reasons = {reason for _, reason in answers.values() if reason}
     if reasons and not unsafe:
-        raise NoWorkersError("\n".join(sorted(reasons)))
+        raise UnavailableError("\n".join(sorted(reasons)))
 
 
 def _cannot_run(error: BaseException) -> str:
@@ -206,7 +203,7 @@ def missing_on(client: Client, definition: Definition, unsafe: bool) -> Iterator
 def _lost_points(definition: Definition, result: GradingResult) -> str:
     try:
         require_full_points(definition, lambda _: result)
-    except SolutionError as error:
+    except ReleaseError as error:
         return str(error)
     return ""
 
@@ -275,10 +272,3 @@ def _grade(submission: Submission, packed: bytes) -> GradingResult:
     # A worker keeps its runners between submissions.
     runners: Runners = vars(get_worker()).setdefault(RUNNERS, Runners())
     return grade(submission, _unpacked(packed), runners)
-
-
-@lru_cache(maxsize=1)
-def _unpacked(packed: bytes) -> Definition:
-    """An assignment, unpacked once for all submissions that follow each other."""
-    definition: Definition = cloudpickle.loads(packed)
-    return definition

@@ -26,7 +26,7 @@ class CollectApp(Command):
     arguments = 2
     roster = Unicode(
         help="The table of the class that the platform exports: names for the gradebook, and who is missing."
-    ).tag(config=True)
+    )
     kept = "What was sorted is kept: the same command goes on from there."
 
     def run(self, assignment: str, download: str) -> None:

@@ -1,36 +1,37 @@
-"""What the commands have in common: nbgrader's configuration, options, and errors as one paragraph."""
+"""What the commands have in common: nbgrader's configuration, options, errors as one paragraph, a bar."""
 
 from __future__ import annotations
 
 import logging
 import sys
+import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from textwrap import dedent
+from threading import Event, Thread
 from typing import Any, NoReturn
 
 from nbgrader.apps.baseapp import NbGrader
 from sqlalchemy.exc import SAWarning, SQLAlchemyError
+from tqdm import tqdm
 from traitlets import Bool, TraitError, TraitType, default
 from traitlets.config.loader import KVArgParseConfigLoader
 
 from ..batch.private import restrict_new_files, warning_if_open
-from ..errors import GraderError
+from ..errors import GraderError, NotFoundError
 from ..fingerprints import VERSION
-from ..text import printed
+from ..text import printed, shown
 from . import COMMANDS
 
 CONFIG = "nbgrader_config.py"
 ONLY = "Students, with commas between them; * and ? stand for characters."
 MAX_LISTED = 20  # names in a list on the screen
-
-
-class NoCourseError(GraderError, LookupError):
-    """The folder is no course, or the course has no such assignment."""
+DELAY = 1.0  # seconds before there is a bar
+STILL_AFTER = 5.0  # seconds in which nothing has finished
 
 
 class _Loader(KVArgParseConfigLoader):
@@ -65,12 +66,13 @@ class Command(NbGrader):
         cls.name, cls.description = f"starvelab-grader {word}", COMMANDS.get(word, "")
         cls.examples = dedent(cls.examples).strip()
         cls.aliases, cls.flags = dict(cls.aliases), dict(cls.flags)
-        for name, trait in vars(cls).items():
+        for name, trait in [each for each in vars(cls).items() if isinstance(each[1], TraitType)]:
+            trait.tag(config=True)
             option = name.replace("_", "-")
             if isinstance(trait, Bool):
                 before = bool(trait.default_value)
                 cls.flags["no-" * before + option] = ({owner: {name: not before}}, trait.help)
-            elif isinstance(trait, TraitType):
+            else:
                 cls.aliases[option] = f"{owner}.{name}"
 
     def _create_loader(self, argv: Any, aliases: Any, flags: Any, classes: Any) -> KVArgParseConfigLoader:
@@ -114,14 +116,14 @@ class Command(NbGrader):
     def _check_course(self, assignment: str) -> None:
         """Require that this is a course, and that it has the assignment."""
         if not any(Path(path).name == CONFIG for path in self.loaded_config_files):
-            raise NoCourseError(
+            raise NotFoundError(
                 f"This folder, {Path.cwd()}, is no course: it has no {CONFIG}. Go to the folder that has one."
             )
         source = Path(self.coursedir.format_path(self.coursedir.source_directory, ".", "."))
         known = sorted(path.name for path in source.glob("*") if path.is_dir() and any(path.glob("*.ipynb")))
         if assignment not in known:
             some = ", ".join(known) or "none"
-            raise NoCourseError(f"This course has no assignment {assignment!r} in {source}; it has: {some}.")
+            raise NotFoundError(f"This course has no assignment {assignment!r} in {source}; it has: {some}.")
 
 
 def _why_not_read(error: Exception) -> str:
@@ -178,3 +180,36 @@ def print_list(title: str, lines: Iterable[str], most: int | None = MAX_LISTED) 
         print(title, *(f"  {printed(line)}" for line in lines[:most]), sep="\n")
         if most and len(lines) > most:
             print(f"  and {len(lines) - most} more")
+
+
+@contextmanager
+def progress(what: str, total: int, unit: str, busy: Collection[str] = ()) -> Iterator[Callable[[], None]]:
+    """Show a bar, and give what counts one as done; `busy` holds who is worked on, in their order."""
+    last, ended = time.monotonic(), Event()
+
+    def tick() -> None:
+        while not ended.wait(1):
+            seconds = time.monotonic() - last
+            if seconds >= STILL_AFTER:
+                names = list(busy)
+                more = f" and {len(names) - 1} more" if names[1:] else ""
+                who = f" {shown(names[0])[:20]}{more}" if names else ""
+                bar.set_postfix_str(f"still {what}{who}, {seconds:.0f} s")
+                bar.last_print_t = time.time()  # or tqdm leaves the line as if it had shown none
+
+    def count() -> None:
+        nonlocal last
+        last = time.monotonic()
+        bar.set_postfix_str("", refresh=False)
+        bar.update()
+
+    # What fails at once is said alone, where it is all there is to do.
+    delay = DELAY if total == 1 else 0.0
+    with tqdm(total=total, desc=what, unit=unit, smoothing=0.05, disable=not total, delay=delay) as bar:
+        ticking = Thread(target=tick, daemon=True)
+        ticking.start()
+        try:
+            yield count
+        finally:
+            ended.set()
+            ticking.join()

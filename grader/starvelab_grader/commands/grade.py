@@ -11,27 +11,20 @@ from nbgrader.converters import Autograde
 from tqdm import tqdm
 from traitlets import Bool, Dict, Float, Integer, Unicode
 
+from ..autograde import releasing
 from ..autograde.definition import Definition
 from ..autograde.execution import IsolatedExecute, RestoreStructure
-from ..autograde.releasing import (
-    is_remembered,
-    release,
-    remember_solution,
-    require_full_points,
-    warnings_since_release,
-)
 from ..batch.classroom import Classroom, Outcome, chosen
 from ..batch.gradebook import names_of
 from ..errors import InputError
 from ..fingerprints import REASONS
 from ..lms.rosters import read_sections
 from ..report import class_report
-from ..report.remarks import load_looked_at, save_looked_at, to_look_at
+from ..report.findings import load_looked_at, save_looked_at, to_look_at
 from ..sandbox import bubblewrap
 from ..submissions.submission import Submission
 from ..text import printed, shown
-from .command import ONLY, Command, print_list
-from .progress import progress
+from .command import ONLY, Command, print_list, progress
 
 OWN_SOLUTION = "grading your own solution"
 
@@ -47,7 +40,7 @@ class ReleaseApp(Command):
         """Release, and print what has changed."""
         IsolatedExecute(parent=self)  # a setting that cannot be is better said before than by a worker
         with progress(OWN_SOLUTION, 1, "solution") as count:
-            replaced = release(self.coursedir, self.config, assignment)
+            replaced = releasing.release(self.coursedir, self.config, assignment)
             count()
         folder = Path(self.coursedir.format_path(self.coursedir.release_directory, ".", assignment))
         print(f"{assignment} is released: give out {folder}")
@@ -83,32 +76,28 @@ class GradeApp(Command):
             "Where there is no sandbox, run student code with your own rights: it can do all that you can.",
         ),
     }
-    workers = Integer(0, min=0, help="How many submissions to grade at once; 0: one for each core.").tag(
-        config=True
-    )
-    scheduler = Unicode(help="Address of a Dask scheduler whose workers are to grade.").tag(config=True)
+    workers = Integer(0, min=0, help="How many submissions to grade at once; 0: one for each core.")
+    scheduler = Unicode(help="Address of a Dask scheduler whose workers are to grade.")
     without_tls = Bool(
         help="Accept a scheduler without TLS: whoever reaches its port can run code as its workers do."
-    ).tag(config=True)
-    check_workers = Bool(help="Say what each worker lacks, and grade nothing.").tag(config=True)
-    only = Unicode(help=ONLY).tag(config=True)
-    report = Bool(help="Write the report of the class.").tag(config=True)
-    names = Bool(help="Call students in the report by the names that the gradebook has for them.").tag(
-        config=True
     )
+    check_workers = Bool(help="Say what each worker lacks, and grade nothing.")
+    only = Unicode(help=ONLY)
+    report = Bool(help="Write the report of the class.")
+    names = Bool(help="Call students in the report by the names that the gradebook has for them.")
     extend = Float(
         None, allow_none=True, help="Days after the due date that those in --only have; 0 takes them back."
-    ).tag(config=True)
-    again = Bool(help="Grade also what has not changed.").tag(config=True)
+    )
+    again = Bool(help="Grade also what has not changed.")
     looked_at = Unicode(
         help="Students, with commas between them, whom you have looked at: listed again if something changes."
-    ).tag(config=True)
-    roster = Unicode(help="The platform's table of the class, with sections for the report.").tag(config=True)
+    )
+    roster = Unicode(help="The platform's table of the class, with sections for the report.")
     own_numbers = Dict(
         value_trait=Integer(min=0), key_trait=Unicode(),
         help="The own number of each student, by the student's name in the course: checks read it in the "
         "file own_number.txt.",
-    ).tag(config=True)  # fmt: skip
+    )  # fmt: skip
 
     def run(self, assignment: str) -> None:
         """Grade an assignment, and print what came of it."""
@@ -120,7 +109,7 @@ class GradeApp(Command):
             self.log.warning("UNSAFE: where there is no sandbox, student code runs with all your rights.")
         elif weakness := bubblewrap.weakness():
             self.log.warning(weakness)
-        for warning in warnings_since_release(self.coursedir, assignment):
+        for warning in releasing.warnings_since_release(self.coursedir, assignment):
             self.log.warning(warning)
         if self.check_workers:
             self._check_workers(classroom.definition, unsafe)
@@ -168,11 +157,13 @@ class GradeApp(Command):
 
         with open_pool(**self._pool_options(unsafe)) as client:
             definition = classroom.definition
-            if not is_remembered(self.coursedir, definition):
+            if not releasing.is_remembered(self.coursedir, definition):
                 with progress(OWN_SOLUTION, 1, "solution") as count:
-                    require_full_points(definition, lambda one: next(graded_by(client, definition, [one])))
+                    releasing.require_full_points(
+                        definition, lambda one: next(graded_by(client, definition, [one]))
+                    )
                     count()
-                remember_solution(self.coursedir, definition)
+                releasing.remember_solution(self.coursedir, definition)
             results = graded_by(client, definition, submissions())
             with progress("grading", len(pending), "submission", in_progress) as count:
                 for _ in classroom.save(results, in_progress, outcome):
@@ -201,9 +192,7 @@ class GradeApp(Command):
             with closing(classroom.gradebook()) as book:
                 names = {student: f"{name} ({student})" for student, name in names_of(book).items()}
         section_of = read_sections(self.roster, classroom.records.students) if self.roster else {}
-        sections = class_report.sections(
-            classroom.records, classroom.definition, names, outcome.failed, section_of
-        )
+        sections = class_report.sections(classroom, names, outcome.failed, section_of)
         folder = classroom.records.folder.parent.parent / "report" / classroom.assignment
         page = class_report.write(folder, f"{classroom.assignment}: the report of the class", sections)
         print(f"The report: {page}, and its tables as CSV beside it.")

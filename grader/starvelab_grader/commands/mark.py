@@ -22,8 +22,7 @@ from ..marking.marks import Marking
 from ..marking.server import MarkingServer, make_redirect
 from ..report.pages import FeedbackPages
 from ..text import shown
-from .command import ONLY, Command, print_list
-from .progress import progress
+from .command import ONLY, Command, print_list, progress
 
 
 def _has_display() -> bool:
@@ -42,26 +41,19 @@ class MarkApp(Command):
         starvelab-grader mark starving-the-gpu --port=8765 --no-browser
             the same on a server, which you reach by: ssh -L 8765:127.0.0.1:8765 SERVER
         """
-    port = Integer(
-        0, min=0, max=65535, help="The port of the page on this machine; 0: one that is free."
-    ).tag(config=True)
-    only = Unicode(help=ONLY).tag(config=True)
-    share = Unicode("1/1", help="The share of the class that you mark, such as 2/3: nobody is in two.").tag(
-        config=True
-    )
-    section = Unicode(help="The section of the class that you mark, as the roster calls it.").tag(config=True)
-    roster = Unicode(help="The platform's table of the class, which names sections.").tag(config=True)
-    names = Bool(help="Begin with the names of the students.").tag(config=True)
-    browser = Bool(True, help="Open the page in a browser; without, its address is printed.").tag(config=True)
+    port = Integer(0, min=0, max=65535, help="The port of the page on this machine; 0: one that is free.")
+    only = Unicode(help=ONLY)
+    share = Unicode("1/1", help="The share of the class that you mark, such as 2/3: nobody is in two.")
+    section = Unicode(help="The section of the class that you mark, as the roster calls it.")
+    roster = Unicode(help="The platform's table of the class, which names sections.")
+    names = Bool(help="Begin with the names of the students.")
+    browser = Bool(True, help="Open the page in a browser; without, its address is printed.")
     kept = "Your marks are in the gradebook."
 
     def run(self, assignment: str) -> None:
         """Serve the page until somebody ends it, and print what is still to be marked."""
         classroom = Classroom(self.coursedir, self.config, assignment)
-        marking = Marking(
-            classroom.definition, classroom.gradebook, classroom.records.notebooks, self.config,
-            classroom.requests, self._share_of(classroom.records.students),
-        )  # fmt: skip
+        marking = Marking(classroom, self._share_of(classroom.records.students))
         print_list("These requests name no exercise, or nobody who is graded:", marking.unknown_requests())
         try:
             asyncio.run(self._serve(marking))
@@ -118,12 +110,10 @@ class FeedbackApp(Command):
         starvelab-grader feedback starving-the-gpu --only=ada,'b*'    some students
         starvelab-grader feedback starving-the-gpu --again            also those that are up to date
         """
-    workers = Integer(0, min=0, help="How many pages to make at once; 0: one for each core.").tag(config=True)
-    only = Unicode(help=ONLY).tag(config=True)
-    contact = Unicode(help="The address to which students mail a regrade request; else they copy it.").tag(
-        config=True
-    )
-    again = Bool(help="Write also the pages that are up to date.").tag(config=True)
+    workers = Integer(0, min=0, help="How many pages to make at once; 0: one for each core.")
+    only = Unicode(help=ONLY)
+    contact = Unicode(help="The address to which students mail a regrade request; else they copy it.")
+    again = Bool(help="Write also the pages that are up to date.")
     kept = "The pages that were made are kept: the same command goes on from there."
 
     def run(self, assignment: str) -> None:

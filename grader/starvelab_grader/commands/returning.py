@@ -42,14 +42,14 @@ class ReturnApp(Command):
         starvelab-grader return starving-the-gpu --canvas-api=https://canvas.example.edu/courses/12/assignments/34
         """
     configured = (Canvas, Moodle)
-    roster = Unicode(help="The platform's table: a copy of it gets the points.").tag(config=True)
-    column = Unicode(help="Its column for the points, by name, number or beginning.").tag(config=True)
-    scale = Bool(help="Scale points to what the platform has as points possible.").tag(config=True)
-    only = Unicode(help=ONLY).tag(config=True)
-    again = Bool(help="Return also what was returned before.").tag(config=True)
-    unmarked = Bool(help="Return also pages on which something is not marked yet.").tag(config=True)
-    dry_run = Bool(help="Show who would get what, and write nothing.").tag(config=True)
-    canvas_api = Unicode(help="The assignment's address in Canvas, to return by its API.").tag(config=True)
+    roster = Unicode(help="The platform's table: a copy of it gets the points.")
+    column = Unicode(help="Its column for the points, by name, number or beginning.")
+    scale = Bool(help="Scale points to what the platform has as points possible.")
+    only = Unicode(help=ONLY)
+    again = Bool(help="Return also what was returned before.")
+    unmarked = Bool(help="Return also pages on which something is not marked yet.")
+    dry_run = Bool(help="Show who would get what, and write nothing.")
+    canvas_api = Unicode(help="The assignment's address in Canvas, to return by its API.")
     kept = "What was returned is written down. Start the same command again."
 
     def run(self, assignment: str) -> None:

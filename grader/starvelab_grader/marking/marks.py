@@ -12,33 +12,28 @@ from contextlib import closing
 from dataclasses import dataclass
 from html import escape
 from itertools import combinations, dropwhile, takewhile
-from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 from nbgrader.api import BaseCell, Comment, Grade, Gradebook, MissingEntry, SubmittedNotebook
-from traitlets.config import Config
 
 from ..autograde.definition import Definition
 from ..autograde.nbgrader_private import apply_late_penalty, one_transaction
+from ..batch.classroom import Classroom
 from ..batch.gradebook import names_of, retry, submitted_notebooks
 from ..batch.one_student import reason
-from ..batch.requests import Request, Requests, subject
-from ..errors import GraderError, InputError
+from ..batch.requests import Request, subject
+from ..errors import GraderError, InputError, NotFoundError
 from ..fingerprints import fingerprint
 from ..report.findings import CODE, PROSE, pairs, taken_from
-from ..report.pages import cells_as_html
+from ..report.rendering import cells_as_html
 from ..submissions.reference import HEADING, ModelAnswer, graded_by, name_of, parse_cells, titles_of
 
 SAVE_TIMEOUT = 5.0  # seconds that the gradebook may be locked before the page shows an error
 MAX_COMMENT = 20_000  # characters
 # A line of a marking scheme, which may be wrapped, or of a comment: what it says, and what it is worth.
 RUBRIC = re.compile(r"^- (-?\d+(?:\.\d+)?) points?: .+(?:\n {2,}.+)*$", re.MULTILINE)
-
-
-class NothingToMarkError(GraderError, LookupError):
-    """No person has to read anything, or there is nobody yet whose answers could be read."""
 
 
 @dataclass(frozen=True)
@@ -134,48 +129,38 @@ class ChangedError(GraderError, RuntimeError):
 
 
 class Marking:
-    """The essays of an assignment, read and marked. Raises NothingToMarkError."""
+    """The essays of an assignment, read and marked. Raises NotFoundError."""
 
-    def __init__(
-        self,
-        definition: Definition,
-        gradebook: Callable[[], Gradebook],
-        notebooks: Callable[[str], Path],
-        config: Config,
-        requests: Requests,
-        is_mine: Callable[[str], bool] = lambda _: True,
-    ) -> None:
-        self.assignment, self.requests, self._is_mine = definition.assignment, requests, is_mine
-        self._definition = definition
+    def __init__(self, classroom: Classroom, is_mine: Callable[[str], bool] = lambda _: True) -> None:
+        self.classroom, self.assignment, self._is_mine = classroom, classroom.assignment, is_mine
         self.essays = self._with_requests()
-        self._gradebook, self._notebooks, self._config = gradebook, notebooks, config
-        self._cells = {name: {cell.name: cell for cell in each} for name, each in definition.cells.items()}
+        cells = classroom.definition.cells
+        self._cells = {name: {cell.name: cell for cell in each} for name, each in cells.items()}
         if not self.essays:
-            raise NothingToMarkError(
+            raise NotFoundError(
                 f"No exercise of {self.assignment} is marked by a person: tests give all its points."
             )
         if not any(map(self.all_answers, self.essays)):
-            raise NothingToMarkError(
+            raise NotFoundError(
                 f"Nobody's submission of {self.assignment} has been graded. "
                 f"Grade first: starvelab-grader grade {self.assignment}"
             )
         if not any(map(self.answers, self.essays)):
-            raise NothingToMarkError(
-                "Nobody who is graded is in this share of the class. Choose another one."
-            )
+            raise NotFoundError("Nobody who is graded is in this share of the class. Choose another one.")
 
     def _with_requests(self) -> list[Essay]:
-        return list(essays_of(self._definition, {one.line for one in self.requests.all()}))
+        asked = {one.line for one in self.classroom.requests.all()}
+        return list(essays_of(self.classroom.definition, asked))
 
     def unknown_requests(self) -> list[str]:
         """Return the open requests that name no exercise or nobody who is graded."""
         lines = {(self._line(one), answer.student) for one in self.essays for answer in self.all_answers(one)}
-        asked = self.requests.open()
+        asked = self.classroom.requests.open()
         return [f"{one.line} of {one.student}" for one in asked if (one.line, one.student) not in lines]
 
     def add_request(self, text: str) -> int:
         """Keep a request that was pasted, and return the place of its exercise, or 0. Raises InputError."""
-        line = self.requests.add(text).line
+        line = self.classroom.requests.add(text).line
         self.essays = self._with_requests()
         return next((at for at, essay in enumerate(self.essays) if self._line(essay) == line), 0)
 
@@ -184,7 +169,7 @@ class Marking:
 
     def _about(self, essay: Essay) -> list[Request]:
         """Return the requests about an exercise, the latest last."""
-        return [one for one in self.requests.all() if one.line == self._line(essay)]
+        return [one for one in self.classroom.requests.all() if one.line == self._line(essay)]
 
     def answers(self, essay: Essay) -> list[Answer]:
         """Return the answers in this person's share, in the order of `all_answers`."""
@@ -192,7 +177,7 @@ class Marking:
 
     def all_answers(self, essay: Essay) -> list[Answer]:
         """Return everybody's answers: requests first, then those that wait; else the order is random."""
-        with closing(self._gradebook()) as book:
+        with closing(self.classroom.gradebook()) as book:
             notebook = book.find_notebook(essay.notebook, self.assignment)
             # The gradebook keeps a comment with the answer cell, and points with the graded cell of the same
             # name.
@@ -217,7 +202,7 @@ class Marking:
         requests = self._about(essay)
         asked = {one.student for one in requests}
         requested: dict[str, str] = {}
-        for one in filter(self.requests.is_open, requests):
+        for one in filter(self.classroom.requests.is_open, requests):
             requested[one.student] = "\n\n".join(filter(None, (requested.get(one.student), one.reason)))
         answers = []
         for number, row in enumerate(sorted(rows, key=random_key), start=1):
@@ -233,9 +218,9 @@ class Marking:
         return sorted(answers, key=lambda answer: (not answer.request, not answer.waits, answer.is_blank))
 
     def read(self, essay: Essay, student: str) -> tuple[str, str]:
-        """Return an answer as safe HTML, and the version of what is shown. Raises NothingToMarkError."""
+        """Return an answer as safe HTML, and the version of what is shown. Raises NotFoundError."""
         cells = self._answer_cells(essay, student)
-        with closing(self._gradebook()) as book:
+        with closing(self.classroom.gradebook()) as book:
             return cells_as_html(cells), _version_of(cells, *self._entry(book, essay, student))
 
     def save(
@@ -246,13 +231,12 @@ class Marking:
         *,
         points: str | None = None,
         comment: str | None = None,
-        timeout: float = SAVE_TIMEOUT,
     ) -> str:
         """Write a mark, a comment or both into the gradebook, and return the new version; None stays as is.
 
         `version` is what `read` returned, or the last `save`. Points are as a person types them; with no
-        text, the mark is taken back. Raises InputError, ChangedError, NothingToMarkError or CannotWriteError,
-        the last after `timeout` seconds in which the gradebook was locked.
+        text, the mark is taken back. Raises InputError, ChangedError, NotFoundError or CannotWriteError,
+        the last where the gradebook was locked for some seconds.
         """
         if comment is not None and len(comment) > MAX_COMMENT:
             raise InputError(
@@ -262,7 +246,7 @@ class Marking:
         cells = self._answer_cells(essay, student)
 
         def write() -> str:
-            with closing(self._gradebook()) as book, one_transaction(book):
+            with closing(self.classroom.gradebook()) as book, one_transaction(book):
                 grade, comment_entry = self._entry(book, essay, student)
                 if version != _version_of(cells, grade, comment_entry):
                     raise ChangedError(
@@ -279,15 +263,15 @@ class Marking:
                 book.db.flush()
                 book.db.expire_all()  # scores are sums, which the database makes
                 # What being late costs may depend on what was earned.
-                apply_late_penalty(grade.notebook.assignment, student, self._config)
+                apply_late_penalty(grade.notebook.assignment, student, self.classroom.config)
                 return _version_of(cells, grade, comment_entry)
 
-        new_version = retry(write, timeout)
+        new_version = retry(write, SAVE_TIMEOUT)
         # Points that are given, be it the same, are the answer; a comment may still be written on.
         if points is not None:
             for request in self._about(essay):
-                if request.student == student and self.requests.is_open(request):
-                    self.requests.answer(request)
+                if request.student == student and self.classroom.requests.is_open(request):
+                    self.classroom.requests.answer(request)
         return new_version
 
     def change_rubric(self, essay: Essay, old: str, new: str) -> int:
@@ -331,12 +315,12 @@ class Marking:
         return dict(similar)
 
     def _entry(self, book: Gradebook, essay: Essay, student: str) -> tuple[Grade, Comment]:
-        """Return the points of an answer, and the comment on it. Raises NothingToMarkError."""
+        """Return the points of an answer, and the comment on it. Raises NotFoundError."""
         place = (essay.notebook, self.assignment, student)
         try:
             return book.find_grade(essay.cell, *place), book.find_comment(essay.answered, *place)
         except MissingEntry:
-            raise NothingToMarkError(
+            raise NotFoundError(
                 f"The gradebook has no answer of {student} to {essay.title} any more. Load this page again."
             ) from None
 
@@ -356,7 +340,8 @@ class Marking:
         return cells or [new_markdown_cell("*There is no answer.*", id="none")]
 
     def _written(self, essay: Essay, student: str) -> list[NotebookNode]:
-        cells = nbformat.read(self._notebooks(student) / f"{essay.notebook}.ipynb", as_version=4).cells
+        folder = self.classroom.records.notebooks(student)
+        cells = nbformat.read(folder / f"{essay.notebook}.ipynb", as_version=4).cells
         known = self._cells[essay.notebook]
         if not essay.by_hand:
             return [cell for cell in cells if name_of(cell) in (essay.answered, essay.cell)]

@@ -22,9 +22,9 @@ from tornado.httpserver import HTTPServer
 from tornado.web import Application, HTTPError, RequestHandler
 
 from ..batch.one_student import CannotWriteError
-from ..errors import GraderError, InputError
-from ..report.pages import page_style
-from .marks import Answer, ChangedError, Essay, Marking, NothingToMarkError
+from ..errors import InputError, NotFoundError
+from ..report.rendering import page_style
+from .marks import Answer, ChangedError, Essay, Marking
 
 TEMPLATES = Path(__file__).parent / "templates"
 LOOPBACK = "127.0.0.1"
@@ -42,19 +42,15 @@ HEADERS = {
 }
 STATUS: dict[type[Exception], HTTPStatus] = {
     InputError: HTTPStatus.BAD_REQUEST,
-    NothingToMarkError: HTTPStatus.NOT_FOUND,
+    NotFoundError: HTTPStatus.NOT_FOUND,
     ChangedError: HTTPStatus.CONFLICT,
     CannotWriteError: HTTPStatus.SERVICE_UNAVAILABLE,
     SQLAlchemyError: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 
 
-class PortError(GraderError, OSError):
-    """The port is not free."""
-
-
 class MarkingServer:
-    """A server of one marking, on loopback, in the event loop in which it was made. Raises PortError."""
+    """A server of one marking, on loopback, in the event loop in which it was made. Raises InputError."""
 
     def __init__(self, marking: Marking, port: int = 0, *, show_names: bool = False) -> None:
         self.token = secrets.token_urlsafe(32)
@@ -62,7 +58,7 @@ class MarkingServer:
         try:
             listener = socket.create_server((LOOPBACK, port))
         except OSError as error:
-            raise PortError(
+            raise InputError(
                 f"The page needs a port that is free, and {port} is not: {error}. "
                 "Choose another one, or leave --port out."
             ) from error
@@ -153,7 +149,7 @@ class _Private(_Handler):
         """Return the essay of that number, which stands in the list of `/api/essays`."""
         essays = self.marking.essays
         if not str(number).isdecimal() or int(str(number)) >= len(essays):
-            raise NothingToMarkError(f"There are {len(essays)} essays, counted from 0, and no {number!r}.")
+            raise NotFoundError(f"There are {len(essays)} essays, counted from 0, and no {number!r}.")
         return essays[int(str(number))]
 
     async def get(self, what: str) -> None:

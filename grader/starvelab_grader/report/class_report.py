@@ -14,34 +14,19 @@ from typing import Any
 
 import nbformat
 
-from ..autograde.definition import Definition
+from ..batch.classroom import Classroom
 from ..batch.one_student import READ_TIMEOUT, one_student
-from ..batch.records import GradedSubmission, GradedSubmissions
+from ..batch.records import GradedSubmission
 from ..plugins import functions
 from ..text import escape_csv_formulas
-from .findings import (
-    MAX_TEXT,
-    Distribution,
-    Group,
-    Item,
-    distribution,
-    groups,
-    items,
-    mistakes,
-    same_files,
-    should_come,
-    similar,
-    texts_by_exercise,
-    too_long,
-)
-from .pages import TEMPLATES, GradedNotebook, templates
-from .remarks import load_looked_at, to_look_at
+from . import findings
+from .rendering import TEMPLATES, templates
 
 MAX_EXCERPT = 120  # characters
 LOST = (
     "This report leaves the submission out: the graded notebooks are not those of its record. Grade it again."
 )
-LONG = f"only the first {MAX_TEXT} characters are compared with what others wrote."
+LONG = f"only the first {findings.MAX_TEXT} characters are compared with what others wrote."
 # By section: its title, what it is about, and the columns of its table.
 TEXTS = tomllib.loads((TEMPLATES / "sections.toml").read_text(encoding="utf-8"))
 
@@ -74,21 +59,18 @@ class Member:
 
 
 def sections(
-    records: GradedSubmissions,
-    definition: Definition,
-    names: Mapping[str, str] | None = None,
-    not_graded: Mapping[str, str] | None = None,
-    groups_of_class: Mapping[str, str] | None = None,
+    classroom: Classroom,
+    names: Mapping[str, str],
+    not_graded: Mapping[str, str],
+    section_of: Mapping[str, str],
 ) -> list[Section]:
-    """Return the sections of the report of a class.
-
-    `names` call students, `not_graded` says why, and `groups_of_class` tells the section of a student.
-    """
+    """Return the sections of the report of a class; `not_graded` says why, and `names` call students."""
+    records, definition = classroom.records, classroom.definition
     loaded = {student: records.load(student) for student in records.students}
     submissions, cells = list(filter(None, loaded.values())), definition.cells
     left_out = {student: LOST for student, record in loaded.items() if record is None}
-    called = {student: (names or {}).get(student, student) for student in [*loaded, *(not_graded or {})]}
-    notebooks = GradedNotebook.all_of(definition)
+    called = {student: names.get(student, student) for student in [*loaded, *not_graded]}
+    notebooks = definition.notebooks
     titles = {(one.name, cell): title for one in notebooks for cell, title in one.titles.items()}
     title_of_cell = {cell: title for (_, cell), title in titles.items()}
     published = {
@@ -105,38 +87,40 @@ def sections(
             folder, written, changed = records.notebooks(record.student), dict[str, str](), dict[str, str]()
             for name in (one for one in cells if one not in record.rejected):
                 nb = nbformat.read(folder / f"{name}.ipynb", as_version=4)
-                if own := texts_by_exercise(nb, cells[name], released, f"{name}, own cells"):
+                if own := findings.texts_by_exercise(nb, cells[name], released, f"{name}, own cells"):
                     written |= own
                     changed[name] = record.submitted.get(name, "")
             texts[record.student], files[record.student] = written, changed
             members.append(Member(called[record.student], folder, record.notes))
-    left_out |= not_graded or {}
+    left_out |= not_graded
     to_check = [
         *((one.student, one.to_do, " ".join(one.remarks))
-          for one in to_look_at(submissions, load_looked_at(records))),
+          for one in findings.to_look_at(submissions, findings.load_looked_at(records))),
         *((student, "compare it", f"{what}: {LONG}")
-          for student, each in texts.items() for what in too_long(each)),
+          for student, each in texts.items() for what in findings.too_long(each)),
         *((student, "grade it again", why) for student, why in left_out.items()),
     ]  # fmt: skip
-    found = [groups(same_files(files)), groups(similar(texts, published, released))]
-    exercises = [replace(one, cell=titles[one.notebook, one.cell]) for one in items(submissions, cells)]
-    section_of = groups_of_class or {}
+    pairs = (findings.same_files(files), findings.similar(texts, published, released))
+    items = findings.items(submissions, cells)
+    exercises = [replace(one, cell=titles[one.notebook, one.cell]) for one in items]
     return [
         Section.of("look_at", [[called[one], *more] for one, *more in to_check], "", definition.assignment),
-        _points(distribution(submissions, cells)),
+        _points(findings.distribution(submissions, cells)),
         _exercises(exercises, len(submissions)),
         Section.of("mistakes", [
             [len(students), notebook, titles.get((notebook, cell), cell), message,
              _by_section(students, section_of)]
-            for notebook, cell, message, students in mistakes(submissions)
+            for notebook, cell, message, students in findings.mistakes(submissions)
         ]),
         Section.of("should_come", [
             [called[student], section_of.get(student, ""), points,
              "; ".join(titles[each] for each in nothing)]
-            for student, points, nothing in should_come(submissions, cells)
+            for student, points, nothing in findings.should_come(submissions, cells)
         ]),
         *(Section(**each) for function in functions("sections") for each in function(members)),
-        Section.of("similar", [_similar(group, called, title_of_cell) for each in found for group in each]),
+        Section.of("similar", [
+            _similar(group, called, title_of_cell) for each in pairs for group in findings.groups(each)
+        ]),
         Section.of("graded", [[called[one.student], *_graded(one)] for one in submissions]),
     ]  # fmt: skip
 
@@ -147,7 +131,7 @@ def _by_section(students: Sequence[str], section_of: Mapping[str, str]) -> str:
     return ", ".join(f"{name}: {number}" for name, number in sorted(counted.items())) if section_of else ""
 
 
-def _similar(group: Group, called: Mapping[str, str], titles: Mapping[str, str]) -> list[object]:
+def _similar(group: findings.Group, called: Mapping[str, str], titles: Mapping[str, str]) -> list[object]:
     most = max(group.pairs, key=attrgetter("characters"))
     return [
         ", ".join(called.get(student, student) for student in group.students),
@@ -180,7 +164,7 @@ def _graded(record: GradedSubmission) -> list[object]:
     return [by_test, by_hand, record.at, record.grader, record.mode, record.seconds]
 
 
-def _points(points: Distribution | None) -> Section:
+def _points(points: findings.Distribution | None) -> Section:
     if points is None:
         texts = TEXTS["distribution"]
         return Section("distribution", texts["title"], "Nobody has points by test.", texts["columns"], [])
@@ -191,7 +175,7 @@ def _points(points: Distribution | None) -> Section:
     return Section.of("distribution", rows, _charts().histogram(points, alt, caption, _ticks), points)
 
 
-def _exercises(items: Sequence[Item], students: int) -> Section:
+def _exercises(items: Sequence[findings.Item], students: int) -> Section:
     rows = [
         [*astuple(one)[:-2], round(one.difficulty, 3), one.discrimination and round(one.discrimination, 3)]
         for one in items

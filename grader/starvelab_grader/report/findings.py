@@ -1,4 +1,4 @@
-"""Findings in a class: statistics of exercises, points and mistakes, and answers that are nearly the same.
+"""Findings in a class: statistics, whom a person should look at, and answers that are nearly the same.
 
 Answers that are nearly the same are for a person to look at, and prove nothing. Most right answers of an
 exercise look alike. So only passages count that few students share and that were not given to them; which
@@ -9,6 +9,7 @@ compared by itself: in a whole submission one copied essay is a small share.
 from __future__ import annotations
 
 import io
+import json
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +21,9 @@ from nbformat import NotebookNode
 
 from ..autograde.execution import NOTE_ID
 from ..autograde.nbgrader_private import NO_RESPONSE
-from ..batch.records import GradedSubmission
+from ..batch.records import GradedSubmission, GradedSubmissions
+from ..files import write_whole
+from ..fingerprints import fingerprint
 from ..submissions.reference import ReferenceCell, graded_by, name_of
 
 Cells = Mapping[str, Sequence[ReferenceCell]]  # by notebook
@@ -59,18 +62,10 @@ def items(records: Sequence[GradedSubmission], cells: Cells) -> list[Item]:
             discrimination = correlation(share, rest)
         except StatisticsError:  # one of the two is constant, or there is one student only
             discrimination = None
-        results.append(
-            Item(
-                notebook=notebook,
-                cell=cell.name,
-                points=cell.points,
-                tried=sum(tried),
-                full=sum(one >= 1 for one in share),
-                none=sum(one <= 0 and did for one, did in zip(share, tried, strict=True)),
-                difficulty=fmean(share) if share else 0.0,
-                discrimination=discrimination,
-            )
-        )
+        full = sum(one >= 1 for one in share)
+        none = sum(one <= 0 and did for one, did in zip(share, tried, strict=True))
+        mean, place = fmean(share) if share else 0.0, (notebook, cell.name, cell.points)
+        results.append(Item(*place, sum(tried), full, none, mean, discrimination))
     return results
 
 
@@ -134,6 +129,67 @@ def should_come(
         if total < possible / 2:
             found.append((one.student, total, nothing))
     return sorted(found, key=lambda each: each[1])
+
+
+# --- whom a person should look at -------------------------------------------------------------------------
+
+
+LOOKED_AT = "looked-at"  # the file beside the records: of each student the remarks that a person has read
+
+
+@dataclass(frozen=True)
+class ToLookAt:
+    """A student whose submission a person should look at."""
+
+    student: str
+    to_do: str
+    remarks: tuple[str, ...]
+
+    @property
+    def fingerprint(self) -> str:
+        """Another one where the remarks are others."""
+        return fingerprint({}, self.remarks)
+
+    def __str__(self) -> str:
+        first, more = self.remarks[0], len(self.remarks) - 1
+        return f"{self.student}: {self.to_do}. {first}{f' And {more} more.' if more else ''}"
+
+
+def to_look_at(
+    records: Iterable[GradedSubmission], looked_at: Mapping[str, str] | None = None
+) -> list[ToLookAt]:
+    """Return whom a person should look at, the worst first; not those who were `looked_at` as they are."""
+    found = []
+    for one in records:
+        remarks = [
+            (notebook, warning.text)
+            for notebook, warnings in one.warnings.items()
+            for warning in warnings
+            if warning.person
+        ]
+        others = dict.fromkeys(notebook for notebook, _ in remarks if notebook not in one.rejected)
+        to_do = [f"ask again for {', '.join(one.rejected)}"] * bool(one.rejected)
+        to_do += [f"look into {', '.join(others)}"] * bool(others)
+        lines = tuple(f"{notebook}: {text}" for notebook, text in remarks)
+        made = ToLookAt(one.student, " and ".join(to_do), lines)
+        if remarks and (looked_at or {}).get(one.student) != made.fingerprint:
+            found.append((-len(one.rejected), -len(remarks), made))
+    return [one for *_, one in sorted(found, key=lambda each: (*each[:2], each[2].student))]
+
+
+def load_looked_at(records: GradedSubmissions) -> dict[str, str]:
+    """Return the fingerprints of the remarks that a person has looked at, by student."""
+    try:
+        text = (records.folder / LOOKED_AT).read_text(encoding="utf-8")
+        return {str(student): str(value) for student, value in json.loads(text).items()}
+    except (OSError, ValueError, AttributeError):  # then everybody is listed once more
+        return {}
+
+
+def save_looked_at(records: GradedSubmissions, found: Iterable[ToLookAt]) -> None:
+    """Remember that a person has looked at these."""
+    looked_at = load_looked_at(records) | {one.student: one.fingerprint for one in found}
+    write_whole(records.folder / LOOKED_AT, json.dumps(looked_at, indent=1))
 
 
 # --- answers that are nearly the same ---------------------------------------------------------------------
@@ -263,25 +319,26 @@ def _fingerprint(text: str) -> Any:
     return CodeFingerprint("", MIN_PASSAGE, WINDOW, filter=False, fp=io.StringIO(text[:MAX_TEXT]))
 
 
-def _pair(one: str, other: str, share: float, text: str, prints: Sequence[Any]) -> Pair:
-    """Return what two share; the longest passage is one of the first's `text`."""
+def _pair(one: str, other: str, text: str, marks: int, counts: Sequence[int], prints: Any) -> list[Pair]:
+    """Return what two share, if that is enough; the longest passage is one of the first's `text`."""
     from copydetect import compare_files
 
+    if marks < MIN_SHARED or (share := marks / min(counts)) < MIN_SHARE:
+        return []
     characters, _, (slices, _) = compare_files(*prints)
     begin, end = max(zip(*slices, strict=True), key=lambda ends: ends[1] - ends[0])
-    return Pair(one, other, int(characters), share, " ".join(text[int(begin) : int(end)].split()))
+    return [Pair(one, other, int(characters), share, " ".join(text[int(begin) : int(end)].split()))]
 
 
 def taken_from(published: str, texts: Mapping[str, str]) -> list[Pair]:
     """Return a pair with `PUBLISHED` for each student whose text shares passages with a published one."""
-    results = []
-    texts = texts if len(published) > MIN_PASSAGE else {}
+    results: list[Pair] = []
     for student, text in sorted(texts.items()):
-        prints = [_fingerprint(text), _fingerprint(published)] if len(text) > MIN_PASSAGE else []
-        counts = [len(each.hashes) for each in prints]
-        marks = len(set.intersection(*(set(each.hashes) for each in prints))) if prints else 0
-        if marks >= MIN_SHARED and (share := marks / min(counts)) >= MIN_SHARE:
-            results.append(_pair(student, PUBLISHED, share, text, prints))
+        if min(len(text), len(published)) > MIN_PASSAGE:
+            prints = [_fingerprint(text), _fingerprint(published)]
+            hashes = [set(each.hashes) for each in prints]
+            marks, sizes = len(set.intersection(*hashes)), [len(each.hashes) for each in prints]
+            results += _pair(student, PUBLISHED, text, marks, sizes, prints)
     return results
 
 
@@ -302,9 +359,8 @@ def pairs(texts: Mapping[str, str], known: Iterable[str] = (), rare: tuple[int, 
         for mark in each.hashes:
             having[mark].append(student)
     shared = Counter(pair for students in having.values() for pair in combinations(students, 2))
-    results = []
+    results: list[Pair] = []
     for (one, other), marks in shared.items():
-        share = marks / min(count[one], count[other])
-        if marks >= MIN_SHARED and share >= MIN_SHARE:
-            results.append(_pair(one, other, share, texts[one], [prints[one], prints[other]]))
+        sizes, both = (count[one], count[other]), (prints[one], prints[other])
+        results += _pair(one, other, texts[one], marks, sizes, both)
     return sorted(results, key=lambda pair: (-pair.characters, pair.one, pair.other))

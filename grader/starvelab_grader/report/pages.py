@@ -8,81 +8,35 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing, contextmanager
-from copy import deepcopy
-from dataclasses import dataclass, field
-from functools import cache
-from html import escape
-from itertools import islice
+from dataclasses import asdict, dataclass, field
 from math import floor, isclose
 from operator import attrgetter
 from pathlib import Path
-from typing import TypeAlias, cast
 
 import nbformat
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
-from nbconvert.exporters import HTMLExporter
 from nbconvert.exporters.exporter import ResourcesDict
 from nbconvert.filters import strip_ansi
 from nbformat import NotebookNode
-from nbformat.v4 import new_notebook
-from pygments.formatters import HtmlFormatter
-from traitlets.config import Config
 
-from ..autograde.definition import Definition
 from ..autograde.execution import NOTE_ID
-from ..autograde.feedback import ClearHiddenTracebacks, HarmlessHTML, ReadableOutputs, harmless_html
+from ..autograde.feedback import ClearHiddenTracebacks
 from ..batch.classroom import Classroom, chosen
 from ..batch.gradebook import Mark, Marks, marks_of, names_of
-from ..batch.one_student import READ_TIMEOUT, one_student, time_limit
+from ..batch.one_student import READ_TIMEOUT, one_student
 from ..batch.requests import subject
-from ..errors import GraderError
+from ..errors import NotFoundError
 from ..files import write_whole
-from ..fingerprints import VERSION
-from ..submissions.reference import (
-    ReferenceCell,
-    graded_by,
-    model_answers,
-    name_of,
-    parse_cells,
-    title_of,
-    titles_of,
-)
-from .formulas import draw_formulas, mark_formula, markdown_to_html
+from ..fingerprints import VERSION, fingerprint
+from ..submissions.reference import GradedNotebook, graded_by, name_of
+from .rendering import in_time, page_style, rendered, templates
 
 INDEX = "index.html"
-NOTEBOOK_TIMEOUT = 60.0  # seconds; an honest notebook is shown in less than one
-TEMPLATES = Path(__file__).parent / "templates"
 ARROW = re.compile(r"^-+> *\d+ (.*)$", re.MULTILINE)  # in a traceback, before the line that failed
-
-
-@dataclass(frozen=True)
-class GradedNotebook:
-    """A notebook as all students have it: its titles and model answers, in Markdown, by graded cell."""
-
-    name: str
-    title: str
-    reference: list[ReferenceCell]
-    titles: Mapping[str, str]
-    model_answers: Mapping[str, str] = field(default_factory=dict)
-    given_out: Collection[str] = ()  # the texts of all cells, and the solution
-
-    @classmethod
-    def of(cls, name: str, cells: list[ReferenceCell], content: bytes) -> GradedNotebook:
-        """Read it from an instructor's notebook."""
-        answers = {cell: answer.markdown for cell, answer in model_answers(content).items()}
-        given_out = {cell.source.strip() for cell in parse_cells(content)}
-        given_out |= {text.strip() for cell in cells for text in (cell.released, cell.source)}
-        return cls(name, title_of(content, name), cells, titles_of(content, cells), answers, given_out)
-
-    @classmethod
-    def all_of(cls, definition: Definition) -> list[GradedNotebook]:
-        """Read all notebooks of an assignment."""
-        source = definition.source
-        return [cls.of(name, cells, source[f"{name}.ipynb"]) for name, cells in definition.cells.items()]
 
 
 @dataclass(frozen=True)
@@ -148,7 +102,8 @@ def fingerprint_in(path: Path) -> str:
 
 def _page(job: PageJob, parts: Sequence[_Part]) -> str:
     notebooks = [part.notebook for part in parts]
-    marks = [(one, cell, mark) for one in notebooks for cell, mark in job.marks.of(one.name).items()]
+    by_notebook = job.marks.notebooks
+    marks = [(one, cell, mark) for one in notebooks for cell, mark in by_notebook.get(one.name, {}).items()]
     total = sum(mark.points or 0.0 for _, _, mark in marks)
     penalty = sum(job.marks.penalties.get(one.name, 0.0) for one in notebooks)
     possible = sum(each.points for one, cell, _ in marks for each in one.reference if each.name == cell)
@@ -163,8 +118,9 @@ def _page(job: PageJob, parts: Sequence[_Part]) -> str:
 
 
 def _part(one: GradedNotebook, job: PageJob) -> _Part:
-    marks, comments = job.marks.of(one.name), job.marks.comments.get(one.name, {})
-    commented = {graded_by(one.reference).get(name, name) for name in comments}
+    marks, comments = job.marks.notebooks.get(one.name, {}), job.marks.comments.get(one.name, {})
+    graded = graded_by(one.reference)
+    commented = {graded.get(name, name) for name in comments}
     exercises = {
         cell.name: _Exercise(
             anchor=f"{one.name}-{cell.name}",
@@ -180,26 +136,7 @@ def _part(one: GradedNotebook, job: PageJob) -> _Part:
         if (mark := marks.get(cell.name)) and cell.name in one.titles
     }
     nb = nbformat.read(job.folder / f"{one.name}.ipynb", as_version=4)
-    return _Part(one, list(exercises.values()), _in_time(nb, lambda: _cells(nb, one, exercises, comments)))
-
-
-def _in_time(nb: NotebookNode, show: Callable[[], str]) -> str:
-    """Return what `show` makes of a notebook, or its text where that takes too long."""
-    try:
-        with time_limit(NOTEBOOK_TIMEOUT):
-            return show()
-    except TimeoutError:
-        message = f"This notebook took longer than {NOTEBOOK_TIMEOUT:g} s to show. This is its text."
-        text = "\n\n".join(cell.source for cell in nb.cells)[: ReadableOutputs.max_characters]
-        return f"<p>{message}</p><pre>{escape(text)}</pre>"
-
-
-def cells_as_html(cells: Sequence[NotebookNode]) -> str:
-    """Return cells as HTML in which nothing is alive, whoever wrote them."""
-    nb = new_notebook(cells=[deepcopy(cell) for cell in cells])
-    for cell in nb.cells:
-        cell.metadata.pop("starvelab_page", None)
-    return _in_time(nb, lambda: _drawn(nb))
+    return _Part(one, list(exercises.values()), in_time(nb, lambda: _cells(nb, one, exercises, comments)))
 
 
 def shown_points(number: float) -> str:
@@ -232,7 +169,7 @@ def _cells(
         if name in known and not known[name].answered:
             cell.source = known[name].released
         # Students have the check, with its table of values: what it says of the answer is new.
-        page = {"comment": comments.get(name, "")}
+        page = NotebookNode(comment=comments.get(name, ""))
         cell.metadata = NotebookNode(transient={"remove_source": is_check}, starvelab_page=page)
         if exercise := exercises.get(graded.get(name, name or task)):
             exercise.cells.append(cell)
@@ -242,12 +179,13 @@ def _cells(
             rest.append(cell)
     there = [exercise for exercise in exercises.values() if exercise.cells]
     for exercise in there:
-        _page_of(exercise.cells[0])["begins"] = _page_of(exercise.cells[-1])["ends"] = exercise
+        exercise.cells[0].metadata.starvelab_page.begins = exercise
+        exercise.cells[-1].metadata.starvelab_page.ends = exercise
     wrong, right = ([one for one in there if one.is_right == so] for so in (False, True))
     summary = f"{len(right)} exercise{'s' * (len(right) > 1)} with nothing to correct"
     nb.cells = [*note, *_cells_of(wrong), *_folded(_cells_of(right), summary)]
     nb.cells += _folded(rest, "What else you wrote or changed")
-    return _drawn(nb)
+    return rendered(nb)
 
 
 def _said_by_check(outputs: Iterable[NotebookNode], source: str) -> Iterator[NotebookNode]:
@@ -260,90 +198,25 @@ def _said_by_check(outputs: Iterable[NotebookNode], source: str) -> Iterator[Not
             yield output
 
 
-def _frames(error: NotebookNode) -> list[str]:
-    """Return what a traceback says besides its heading and the message."""
-    texts = ((frame, strip_ansi(frame)) for frame in error.traceback)
-    heading = ("-----", f"{error.ename} ")
-    return [
-        frame for frame, text in texts
-        if not error.evalue or not (text.startswith(heading) or error.evalue in text)
-    ]  # fmt: skip
-
-
-def _page_of(cell: NotebookNode) -> dict[str, object]:
-    """Return what a template writes around a cell."""
-    return cast("dict[str, object]", cell.metadata["starvelab_page"])
-
-
 def _cells_of(exercises: Iterable[_Exercise]) -> list[NotebookNode]:
     return [cell for one in exercises for cell in one.cells]
 
 
 def _folded(cells: list[NotebookNode], summary: str) -> list[NotebookNode]:
     if cells:
-        _page_of(cells[0])["opens"], _page_of(cells[-1])["closes"] = summary, True
+        cells[0].metadata.starvelab_page.opens = summary
+        cells[-1].metadata.starvelab_page.closes = True
     return cells
-
-
-def _drawn(nb: NotebookNode) -> str:
-    return draw_formulas(str(_exporter().from_notebook_node(nb)[0]))
-
-
-@cache
-def _exporter() -> HTMLExporter:
-    config = Config()
-    config.HTMLExporter.preprocessors = [ReadableOutputs, HarmlessHTML]
-    config.HTMLExporter.filters = {
-        "markdown2html": harmless_html(config, markdown_to_html),
-        "formula": mark_formula,
-        "frames": _frames,
-    }
-    config.HTMLExporter.extra_template_basedirs = [str(TEMPLATES)]
-    config.HTMLExporter.template_name = "cells"
-    return HTMLExporter(config=config)
-
-
-@cache
-def templates() -> Environment:
-    """Return the templates of this room's pages."""
-    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
-    environment.filters["cell"] = _table_cell
-    return environment
-
-
-def _table_cell(value: object) -> str:
-    """Return a value in a table: a number to four digits, and None as nothing."""
-    if isinstance(value, float):
-        return f"{float(f'{value:.4g}'):.15g}"
-    return "" if value is None else str(value)
-
-
-@cache
-def page_style() -> str:
-    """Return the styles of a page: ours, and the colors of code in light and in dark."""
-    light, dark = (HtmlFormatter(style=name).get_style_defs(".highlight") for name in ("default", "monokai"))
-    return (
-        f"{(TEMPLATES / 'page.css').read_text(encoding='utf-8')}{light}\n"
-        f"@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n"
-        ".highlight, .highlight .err { background: none; border: none; }"
-    )
 
 
 # --- the pages of a class ---------------------------------------------------------------------------------
 
 
 IDLE_TIMEOUT = 30  # seconds after which a worker ends by itself, should this process be gone
-
-
-PageFuture: TypeAlias = Future[dict[str, str]]
-
-
-class NothingGradedError(GraderError, LookupError):
-    """Nothing has been graded on which feedback could be written."""
-
-
-class WorkerEndedError(GraderError, RuntimeError):
-    """The process that made a page was ended from outside, or had too little memory."""
+ENDED = (
+    "The page cannot be written: the process that made it was ended, and again when nothing else was made "
+    "beside it. It may need more memory than there is: close other programs, and start again."
+)
 
 
 class FeedbackPages:
@@ -357,7 +230,7 @@ class FeedbackPages:
         self.unchanged: list[str] = []
         self.failed: dict[str, str] = {}
         self.unmarked = 0  # students for whom something is not marked yet
-        self._notebooks = GradedNotebook.all_of(classroom.definition)
+        self._notebooks = classroom.definition.notebooks
 
     def out_of_date(self, only: str = "", again: bool = False) -> list[PageJob]:
         """Return the pages to make, of the students in `only` if it names some; `unchanged` gets others."""
@@ -366,7 +239,7 @@ class FeedbackPages:
         students = chosen(sorted(marks), only)
         if not students:
             who = f"who is called {only!r} " if marks else ""
-            raise NothingGradedError(
+            raise NotFoundError(
                 f"There is nobody {who}with grades in {self.classroom.assignment}. "
                 f"Grade first: starvelab-grader grade {self.classroom.assignment}"
             )
@@ -386,12 +259,10 @@ class FeedbackPages:
         for job, future in _results(jobs, max(1, min(workers, len(jobs)))):
             with one_student(job.student, self.failed, "The page cannot be written"):
                 if isinstance(future.exception(), BrokenProcessPool):
-                    raise WorkerEndedError(
-                        "the process that made it was ended, and again when nothing else was made beside it. "
-                        "It may need more memory than there is: close other programs, and start again."
-                    )
-                _write(self._page_folder(job.student), future.result())
-                self.written.append(job.student)
+                    self.failed[job.student] = ENDED
+                else:
+                    _write(self._page_folder(job.student), future.result())
+                    self.written.append(job.student)
             yield job.student
 
     def _page_folder(self, student: str) -> Path:
@@ -402,7 +273,8 @@ class FeedbackPages:
         files = {one.name: (folder / f"{one.name}.ipynb").read_bytes() for one in self._notebooks}
         called = f"{name} ({student})" if name else student
         shown = [(one.title, one.titles, one.model_answers) for one in self._notebooks]
-        now = marks.fingerprint(files, called, shown, definition.fingerprint, VERSION, self.contact)
+        beside = (called, shown, definition.fingerprint, VERSION, self.contact)
+        now = fingerprint(files, asdict(marks), *beside)
         assignment = self.classroom.assignment
         return PageJob(student, called, assignment, folder, self._notebooks, marks, now, self.contact)
 
@@ -410,35 +282,29 @@ class FeedbackPages:
 # --- workers ----------------------------------------------------------------------------------------------
 
 
-def _results(jobs: Sequence[PageJob], workers: int) -> Iterator[tuple[PageJob, PageFuture]]:
+def _results(
+    jobs: Iterable[PageJob], workers: int, again: bool = True
+) -> Iterator[tuple[PageJob, Future[dict[str, str]]]]:
     """Yield each job and what came of it, as soon as it is there."""
     # A worker that ends, for example because memory is short, breaks its whole pool. Each job that was in the
     # pool is tried again by itself, so that one student's notebook costs no other student a page.
-    coming, suspects, broken = iter(jobs), list[PageJob](), True
-    while broken:
-        broken = False
-        for job, future in _in_pool(coming, workers):
-            if isinstance(future.exception(), BrokenProcessPool):
-                suspects.append(job)
-                broken = True
-            else:
-                yield job, future
+    coming, suspects = deque(jobs), list[PageJob]()
+    while coming:
+        broken, running = False, dict[Future[dict[str, str]], PageJob]()
+        with _pool(workers) as pool:
+            while running or (coming and not broken):
+                while coming and not broken and len(running) < 2 * workers:
+                    job = coming.popleft()
+                    running[pool.submit(make_pages, job)] = job
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    job = running.pop(future)
+                    if again and isinstance(future.exception(), BrokenProcessPool):
+                        suspects.append(job)
+                        broken = True
+                    else:
+                        yield job, future
     for job in suspects:
-        yield from _in_pool(iter([job]), 1)
-
-
-def _in_pool(coming: Iterator[PageJob], workers: int) -> Iterator[tuple[PageJob, PageFuture]]:
-    """Yield jobs of which each was done or was in the pool when it broke; the others are still to come."""
-    broken = False
-    with _pool(workers) as pool:
-        running = {pool.submit(make_pages, job): job for job in islice(coming, 2 * workers)}
-        while running:
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                broken |= isinstance(future.exception(), BrokenProcessPool)
-                yield running.pop(future), future
-            if not broken:
-                running |= {pool.submit(make_pages, job): job for job in islice(coming, len(done))}
+        yield from _results([job], 1, again=False)
 
 
 @contextmanager
@@ -459,6 +325,5 @@ def _ignore_interruptions() -> None:
 
 def _write(folder: Path, pages: dict[str, str]) -> None:
     """Write the pages, each whole or not; the one that says that all are up to date comes last."""
-    folder.mkdir(parents=True, exist_ok=True)
     for name, content in pages.items():
         write_whole(folder / name, content, mode=0o644)

@@ -7,7 +7,6 @@ import itertools
 import mmap
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -19,7 +18,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
+from typing import Any, TypeAlias
 
 import psutil
 from dask.system import CPU_COUNT
@@ -67,7 +67,7 @@ ENVIRONMENT = {
 # Processes are counted by user: each sandbox is one of its own.
 _users = itertools.count(os.getpid() % 1000 * 30)
 FIRST_USER = 1_000_000
-Process: TypeAlias = "subprocess.Popen[bytes]"
+Process: TypeAlias = Popen[bytes]
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ class Runner:
             with suppress(psutil.Error):
                 process.kill()
         given_up = time.monotonic() + cgroup.END_TIMEOUT
-        with suppress(subprocess.TimeoutExpired):
+        with suppress(TimeoutExpired):
             self.process.wait(cgroup.END_TIMEOUT)
         while any(map(_runs, below)) and time.monotonic() < given_up:
             time.sleep(0.002)
@@ -238,7 +238,7 @@ class Runners:
         self._submission: Hashable = None
         self._new = partial(Runner, sandboxed=True)
         self._running: list[Runner] = []
-        # Also where nobody calls `close`: when this object is deleted, or when Python ends.
+        # They end when this object is deleted, or when Python ends.
         self._finalizer = weakref.finalize(self, _end_all, self._running)
 
     @classmethod
@@ -252,23 +252,17 @@ class Runners:
         return self
 
     def begin(
-        self,
-        submission: tuple[str | None, ...],
-        *,
-        sandboxed: bool,
-        imports: Sequence[str],
-        readable: Sequence[str],
-        shown_warnings: Iterable[str] = (),
+        self, submission: tuple[str | None, ...], shown: Iterable[str], *, sandboxed: bool, **more: Any
     ) -> None:
         """Begin a notebook of a submission, which is told from every other one by this tuple."""
         key = (os.getpid(), *submission, sandboxed)
         if self._submission != key:
             self.end_student()
             self._submission = key
-            self.shown_warnings |= set(shown_warnings)
-        self._new = partial(Runner, sandboxed=sandboxed, imports=imports, readable=readable)
+            self.shown_warnings |= set(shown)
+        self._new = partial(Runner, sandboxed=sandboxed, **more)
         if self.checks is None or not self.checks.alive:
-            self.checks = self._kept(Runner(sandboxed=False, trusted=True, imports=imports))
+            self.checks = self._kept(Runner(sandboxed=False, trusted=True, **more))
 
     def student_again(self) -> Runner:
         """Return the runner of the student; a new one in the place of one that was ended."""
@@ -287,13 +281,6 @@ class Runners:
         self.student, self._submission, self.seconds_used, self.output_bytes = None, None, 0.0, 0
         self.shown_warnings.clear()
 
-    def close(self) -> None:
-        """End both runners."""
-        self.end_student()
-        if self.checks is not None:
-            self.checks.end()
-            self.checks = None
-
     @contextmanager
     def counted(self, student: Runner) -> Iterator[None]:
         """Count what this block takes as time of the student."""
@@ -311,16 +298,8 @@ def _end_all(runners: list[Runner]) -> None:
             runner.end()
 
 
-def _started(argv: Sequence[str], env: Mapping[str, str], pass_fds: Sequence[int] = ()) -> Process:
-    return subprocess.Popen(
-        argv,
-        env=env,
-        pass_fds=pass_fds,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+def _started(argv: Sequence[str], **more: Any) -> Process:
+    return Popen(argv, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, start_new_session=True, **more)
 
 
 def _tree(root: int) -> list[int]:

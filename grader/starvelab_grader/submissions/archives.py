@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Self, TypeAlias
 
-from ..plugins import student_files
+from ..plugins import declared
 from ..text import shown
 from . import Warnings
 
@@ -93,7 +93,7 @@ class SubmissionReader:
             for name in [each for each in folders if os.path.islink(os.path.join(place, each))]:
                 self._warn_link(inner / name)
             # Notebooks and what the lab wrote come first: no other file, however large, takes their place.
-            first = (".ipynb", *student_files())
+            first = (".ipynb", *declared("student_files"))
             for name in sorted(names, key=lambda name: (not name.endswith(first), name)):
                 if not self._is_ignored(name) and self._counted(inner / name):
                     yield from self._file(Path(place) / name, inner / name)
@@ -200,7 +200,7 @@ class SubmissionReader:
     def _is_ignored(self, name: str) -> bool:
         ignored = name.startswith(".") or name in LEFT_BEHIND or name.endswith(".pyc")
         # The lock of such a file stays beside the notebooks.
-        if ignored and name.removeprefix(".").removesuffix(".lock") not in student_files():
+        if ignored and name.removeprefix(".").removesuffix(".lock") not in declared("student_files"):
             self.tools[name] = None
         return ignored
 

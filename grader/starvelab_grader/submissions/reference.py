@@ -11,8 +11,8 @@ import builtins
 import re
 import symtable
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -306,6 +306,26 @@ class ModelAnswer:
     def markdown(self) -> str:
         """The answer as Markdown."""
         return f"```python\n{self.text}\n```" if self.in_code else self.text
+
+
+@dataclass(frozen=True)
+class GradedNotebook:
+    """A notebook as all students have it: its titles and model answers, in Markdown, by graded cell."""
+
+    name: str
+    title: str
+    reference: list[ReferenceCell]
+    titles: Mapping[str, str]
+    model_answers: Mapping[str, str] = field(default_factory=dict)
+    given_out: Collection[str] = ()  # the texts of all cells, and the solution
+
+    @classmethod
+    def of(cls, name: str, cells: list[ReferenceCell], content: bytes) -> GradedNotebook:
+        """Read it from an instructor's notebook."""
+        answers = {cell: answer.markdown for cell, answer in model_answers(content).items()}
+        given_out = {cell.source.strip() for cell in parse_cells(content)}
+        given_out |= {text.strip() for cell in cells for text in (cell.released, cell.source)}
+        return cls(name, title_of(content, name), cells, titles_of(content, cells), answers, given_out)
 
 
 def model_answers(content: bytes) -> dict[str, ModelAnswer]:

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from nbgrader.utils import parse_utc
 
 from ..fingerprints import fingerprint
-from ..plugins import student_files
+from ..plugins import declared
 from ..text import enumerated, printable, shown
 from . import SubmissionWarning, Warnings
 from .archives import FoundFile, SubmissionReader
@@ -92,7 +92,7 @@ def read_submission(
     if reader.tools:
         names = enumerated(list(reader.tools))
         general.add(f"Hidden files and folders, and those that tools make, were left out: {names}.")
-    for name, (_, problem_of) in student_files().items():
+    for name, (_, problem_of) in declared("student_files").items():
         if name in submission.files and (problem := problem_of(submission.files[name])):
             general.add(f"`{name}` cannot be read, or not all of it: {shown(problem)}", person=True)
     submission.timestamp = _parse_timestamp(submission.files.pop(TIMESTAMP, b""), general)
@@ -138,7 +138,7 @@ def files_by_notebook(
     }
     for file in files:
         lower = file.path.name.lower()
-        is_own = any(PurePosixPath(one).stem in lower for one in student_files())
+        is_own = any(PurePosixPath(one).stem in lower for one in declared("student_files"))
         if ".ipynb" not in lower and (is_own or not lower.endswith(".json")):
             continue
         stem = re.split(r"\.ipynb", file.path.name, flags=re.IGNORECASE)[0]
@@ -222,7 +222,7 @@ def files_beside(
 
 def _rename_copies(beside: dict[str, bytes], warnings: Warnings) -> None:
     """Give the likeliest copy of each file that the lab wrote its name, in place, and warn of others."""
-    for right in student_files():
+    for right in declared("student_files"):
         stem, dot, ending = right.rpartition(".")
         pattern = re.compile(rf"{re.escape(stem)}\b.*{re.escape(dot + ending)}")
         alike = sorted(filter(pattern.search, beside), key=len)

@@ -11,8 +11,9 @@ from traitlets.config import Config
 
 from starvelab_grader import IsolatedExecute, NoSandboxError
 from starvelab_grader.autograde.execution import WARNINGS
-from starvelab_grader.autograde.notebook_run import ENDED_PYTHON, ChecksEndedError
+from starvelab_grader.autograde.notebook_run import ENDED_PYTHON
 from starvelab_grader.autograde.task import cost_of_running
+from starvelab_grader.errors import InputError
 from starvelab_grader.sandbox import bubblewrap
 from starvelab_grader.sandbox.process import Runner
 from tests.grader.shared_runners import RUNNERS
@@ -246,7 +247,7 @@ def test_predictions_larger_than_any_are_left_out_and_said(tmp_path):
 
 
 def test_a_check_that_ends_python_is_the_instructors_to_mend(tmp_path):
-    with pytest.raises(ChecksEndedError, match=r"ended in the middle of one\. Run the test cells"):
+    with pytest.raises(InputError, match=r"ended in the middle of one\. Run the test cells"):
         execute(notebook(RIGHT, broken=(1, "import os\nos._exit(3)")), tmp_path)
     assert graded(RIGHT, tmp_path) == MOST
 

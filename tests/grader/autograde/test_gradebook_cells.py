@@ -69,7 +69,7 @@ def test_what_stays_keeps_its_marks(marked, gradebook, tmp_path):
     assert score(marked) == (12, 16)
     replaced = replace_assignment(gradebook("new.db", BEFORE), marked, "lab", tmp_path / "dropped")
     assert score(marked) == (12, 16)
-    assert (replaced.added, replaced.dropped, replaced.points, replaced.marks_file) == ([], [], {}, None)
+    assert (replaced.dropped, replaced.points, replaced.marks_file) == ([], {}, None)
 
 
 def test_an_exercise_that_is_dropped_takes_its_marks_along_into_a_file(marked, gradebook, tmp_path):
@@ -87,7 +87,7 @@ def test_a_notebook_can_be_dropped_and_another_added(marked, gradebook, tmp_path
     new = gradebook("new.db", {"one": BEFORE["one"], "three": {"new": 4}})
     replaced = replace_assignment(new, marked, "lab", tmp_path / "dropped")
     assert score(marked) == (10, 17)
-    assert (replaced.added, replaced.dropped, replaced.marks_file) == (["three/new"], ["two/last"], None)
+    assert (replaced.dropped, replaced.marks_file) == (["two/last"], None)
     added = marked.find_grade("new", "three", "lab", "ada")
     assert (added.auto_score, added.needs_manual_grade) == (None, True)
     assert marked.find_comment("new", "three", "lab", "ada").manual_comment is None

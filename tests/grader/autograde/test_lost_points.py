@@ -86,7 +86,7 @@ def test_a_check_that_measures_time_on_a_busy_machine_leaves_a_remark(starved, s
     marked = {"grade_id": "quick", "grade": True, "solution": False, "points": 1, "locked": True}
     outputs = [] if value else [error("AssertionError")]
     check = new_code_cell(source, id="c", outputs=outputs, metadata={"nbgrader": marked})
-    nb = new_notebook(cells=[check], metadata={RESULT: {"starved": starved}})
+    nb = new_notebook(cells=[check], metadata={RESULT: {"is_starved": starved}})
     said = "Checks measured time while the machine was busy, and failed: quick."
     expected = [said] if starved and "perf_counter" in source and not value else []
     assert [one.text for one in cost_of_running(nb)] == expected

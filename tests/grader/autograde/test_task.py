@@ -16,7 +16,6 @@ from starvelab_grader.autograde.definition import Definition
 from starvelab_grader.autograde.nbgrader_private import make_gradebook, schema_of
 from starvelab_grader.autograde.releasing import (
     ReleaseError,
-    SolutionError,
     as_submission,
     is_remembered,
     release,
@@ -94,7 +93,7 @@ def configured(folder: Path, **settings: object) -> tuple[CourseDirectory, Confi
 
 
 def test_checks_that_need_more_than_plain_data_are_refused_with_the_cell_and_the_kind_of_value(quiz):
-    with pytest.raises(SolutionError) as refused:
+    with pytest.raises(ReleaseError) as refused:
         release(*configured(quiz), QUIZ)
     message = str(refused.value)
     assert message.startswith("The reference solution of ps1 does not earn every point, and no student")
@@ -127,7 +126,7 @@ def test_with_checks_inside_the_solution_earns_all_and_it_is_recorded(quiz, monk
     submission.notebooks["problem1"] = text.replace("self.n += 1", "import os; os._exit(0)").encode()
     wrong = grade(submission, definition, RUNNERS)
     assert points(wrong) == ALL | {"square-test": 0, "class-test": 0}
-    with pytest.raises(SolutionError, match=r"test \(0 of 3\): NameError: name 'y'.* not de") as refused:
+    with pytest.raises(ReleaseError, match=r"test \(0 of 3\): NameError: name 'y'.* not de") as refused:
         require_full_points(definition, lambda _: wrong)
     assert str(refused.value).endswith("\nCorrect the answer or the check.")
 
@@ -155,7 +154,7 @@ def test_the_cell_that_failed_first_is_named_where_a_test_only_shows_what_follow
         ("area", ANSWER.format("return df['a'][0] * x"), 0),
         ("area-test", "assert area(2) == 2", 2),
     )
-    with pytest.raises(SolutionError) as refused:
+    with pytest.raises(ReleaseError) as refused:
         release(*configured(quiz), QUIZ)
     message = str(refused.value)
     assert (
@@ -166,7 +165,7 @@ def test_the_cell_that_failed_first_is_named_where_a_test_only_shows_what_follow
     assert "install there what is missing" in message
     assert "inside" not in message, "which would not help"
     notebook_with(quiz, ("area", ANSWER.format("return 3 * x"), 0), ("area-test", "assert area(2) == 2", 2))
-    with pytest.raises(SolutionError, match=r"AssertionError:\nCorrect the answer or the check\.$"):
+    with pytest.raises(ReleaseError, match=r"AssertionError:\nCorrect the answer or the check\.$"):
         release(*configured(quiz), QUIZ)
     notebook_with(
         quiz,
@@ -174,7 +173,7 @@ def test_the_cell_that_failed_first_is_named_where_a_test_only_shows_what_follow
         ("leaves", "### BEGIN SOLUTION\nimport os\nos._exit(1)\n### END SOLUTION", 0),
         ("area-test", "assert area(2) == 3", 2),
     )
-    with pytest.raises(SolutionError, match=r"Before it, cell leaves failed: Your cell ended Python\."):
+    with pytest.raises(ReleaseError, match=r"Before it, cell leaves failed: Your cell ended Python\."):
         release(*configured(quiz), QUIZ)
 
 

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from starvelab_grader.commands import progress as module
-from starvelab_grader.commands.progress import progress
+from starvelab_grader.commands import command as module
+from starvelab_grader.commands.command import progress
 
 
 def test_who_is_still_worked_on_is_said_and_for_how_long(monkeypatch, capsys):

@@ -27,9 +27,9 @@ from starvelab_grader.batch.records import GradedSubmission
 from starvelab_grader.batch.requests import subject
 from starvelab_grader.commands import mark as mark_command
 from starvelab_grader.commands.mark import MarkApp
-from starvelab_grader.errors import InputError
-from starvelab_grader.marking.marks import MAX_COMMENT, ChangedError, Marking, NothingToMarkError, points_from
-from starvelab_grader.marking.server import TOKEN_HEADER, MarkingServer, PortError, make_redirect
+from starvelab_grader.errors import InputError, NotFoundError
+from starvelab_grader.marking.marks import MAX_COMMENT, ChangedError, Marking, points_from
+from starvelab_grader.marking.server import TOKEN_HEADER, MarkingServer, make_redirect
 from starvelab_grader.report.findings import PUBLISHED
 from tests.grader.essays import GIVEN_OUT, LAB, EssayClass
 from tests.grader.in_process import in_a_thread
@@ -61,7 +61,7 @@ def marking_of_untouched(untouched):
 def marking(marking_of_untouched, essays):
     """The marking of the test's own class; the assignment is read once."""
     made = copy(marking_of_untouched)
-    made._gradebook, made._notebooks, made.requests = essays.open, essays.notebooks, essays.requests
+    made.classroom = essays
     return made
 
 
@@ -147,12 +147,13 @@ def test_there_must_be_something_to_mark(essays):
     definition = essays.definition
     only_tests = {"one": [cell for cell in definition.cells["one"] if cell.name == "sum-test"]}
     nothing = SimpleNamespace(assignment=LAB, cells=only_tests, source=definition.source)
-    with pytest.raises(NothingToMarkError, match=r"No exercise of lab is marked by a person: tests give all"):
-        Marking(nothing, essays.open, essays.notebooks, Config(), essays.requests)
-    with closing(essays.open()) as book:
+    room = SimpleNamespace(assignment=LAB, definition=nothing, requests=essays.requests)
+    with pytest.raises(NotFoundError, match=r"No exercise of lab is marked by a person: tests give all"):
+        Marking(room)
+    with closing(essays.gradebook()) as book:
         for student in ANSWERS:
             book.remove_student(student)
-    with pytest.raises(NothingToMarkError, match=r"been graded\. Grade first: starvelab-grader grade lab"):
+    with pytest.raises(NotFoundError, match=r"been graded\. Grade first: starvelab-grader grade lab"):
         essays.marking()
 
 
@@ -189,7 +190,7 @@ def test_of_a_mark_that_cannot_be_given_nothing_is_written(essays, why):
         why.save(points="9", comment="x")
     with pytest.raises(InputError, match=r"at most 20000 characters, and this one has 20001\. Shorten it"):
         why.save(points="1", comment="x" * (MAX_COMMENT + 1))
-    with closing(essays.open()) as book:
+    with closing(essays.gradebook()) as book:
         book.update_or_create_grade_cell("why", "one", LAB, max_score=3, cell_type="markdown")
     with pytest.raises(InputError, match="from 0 to 3"):  # the most is what the gradebook says now
         why.save(points="4")
@@ -210,20 +211,21 @@ def test_what_changed_since_it_was_shown_is_not_overwritten(essays, why):
         assert essays.grade("bob") == before
     why.save(points="4")
     assert essays.grade("bob")[1] == 4
-    with closing(essays.open()) as book:
+    with closing(essays.gradebook()) as book:
         book.remove_student("bob")
-    with pytest.raises(NothingToMarkError, match=r"no answer of bob to Exercise 1\.2: why any more\. Load"):
+    with pytest.raises(NotFoundError, match=r"no answer of bob to Exercise 1\.2: why any more\. Load"):
         why.version()
 
 
-def test_a_gradebook_that_another_program_holds_takes_the_mark_later(essays, why):
+def test_a_gradebook_that_another_program_holds_takes_the_mark_later(essays, why, monkeypatch):
+    monkeypatch.setattr("starvelab_grader.marking.marks.SAVE_TIMEOUT", 0)
     seen = why.version()
     with closing(sqlite3.connect(essays.folder / "gradebook.db")) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(
             CannotWriteError, match=r"cannot be written: database is locked\. Nothing is lost"
         ):
-            why.save(seen=seen, points="4", timeout=0)
+            why.save(seen=seen, points="4")
     why.save(seen=seen, points="4")
     assert essays.grade("bob")[1] == 4
 
@@ -234,7 +236,7 @@ def test_grading_again_keeps_the_mark_and_another_submission_waits_with_it(essay
     for resubmitted in ([], ["one"]):
         grades = {"one": {"why": (None, True)}}
         record = GradedSubmission("bob", assignment=LAB, resubmitted=resubmitted, grades=grades, **usual)
-        with closing(essays.open()) as book:
+        with closing(essays.gradebook()) as book:
             merge(book, record, Config())
         assert essays.grade("bob") == (None, 4, bool(resubmitted), "Well said.")
     assert why.states()["bob"] == (4, True, False)
@@ -244,13 +246,13 @@ def test_grading_again_keeps_the_mark_and_another_submission_waits_with_it(essay
 
 def test_being_late_costs_points_that_a_person_gives_as_well(essays):
     essays.config = Config({"LateSubmissionPlugin": {"penalty_method": "zero"}})
-    with closing(essays.open()) as book:
+    with closing(essays.gradebook()) as book:
         book.find_assignment(LAB).duedate = datetime(2026, 11, 1)
         book.find_submission(LAB, "bob").timestamp = datetime(2026, 11, 2)
         book.db.commit()
     marking = essays.marking()
     marking.save(marking.essays[0], "bob", marking.read(marking.essays[0], "bob")[1], points="3")
-    with closing(essays.open()) as book:
+    with closing(essays.gradebook()) as book:
         assert book.find_submission_notebook("one", LAB, "bob").late_submission_penalty == 3
 
 
@@ -349,7 +351,7 @@ def test_a_gradebook_that_cannot_be_read_and_a_port_that_is_not_free_are_named(e
     assert found == [(503, {"message": "The gradebook cannot be read: database is locked"})]
     taken, port = bind_unused_port()
     message = rf"a port that is free, and {port} is not: .*leave --port out"
-    with closing(taken), pytest.raises(PortError, match=message):
+    with closing(taken), pytest.raises(InputError, match=message):
         exchange(marking, port=port)
 
 
@@ -369,11 +371,7 @@ def test_the_command_opens_the_page_and_says_in_the_end_what_still_waits(essays,
         opened.append((address, Path(urlsplit(address).path).read_text()))
         raise KeyboardInterrupt
 
-    records = SimpleNamespace(notebooks=essays.notebooks, students=list(ANSWERS))
-    room = SimpleNamespace(
-        definition=essays.definition, gradebook=essays.open, records=records, requests=essays.requests
-    )
-    monkeypatch.setattr(mark_command, "Classroom", lambda *_: room)
+    monkeypatch.setattr(mark_command, "Classroom", lambda *_: essays)
     monkeypatch.setattr(mark_command, "asyncio", SimpleNamespace(run=in_a_thread, Event=asyncio.Event))
     monkeypatch.setattr(mark_command.webbrowser, "open", open_and_interrupt)
     monkeypatch.setenv("DISPLAY", ":0")
@@ -390,7 +388,7 @@ def test_the_command_opens_the_page_and_says_in_the_end_what_still_waits(essays,
         "Exercise 1.3: a sketch: task: 5 still to be marked.\n"
         "Marks are in the gradebook. Students read them after: starvelab-grader feedback lab\n"
     )
-    with closing(essays.open()) as book:
+    with closing(essays.gradebook()) as book:
         for submission in book.assignment_submissions(LAB):
             for grade in submission.notebooks[0].grades:
                 grade.needs_manual_grade = False
@@ -427,7 +425,7 @@ def test_lines_of_the_scheme_are_a_rubric_and_change_later_for_all_who_have_them
     marking.add_request(f"{subject(LAB, 'one', why.essay.title, 'eve')} Please.")
     assert marking.change_rubric(why.essay, SLOW, "- 3 points: says it.") == 2
     assert essays.grade("eve")[1:] == (1, False, "- 3 points: says it."), "a person is to read it first"
-    assert [one.student for one in marking.requests.open()] == ["eve"]
+    assert [one.student for one in essays.requests.open()] == ["eve"]
     with pytest.raises(InputError, match=r"such as '- 2 points: names the cause', and not 'two points'"):
         marking.change_rubric(why.essay, SLOW, "two points")
 
@@ -460,7 +458,7 @@ def test_every_answer_is_in_one_share_and_likeness_is_seen_across_shares(essays,
     ):
         with pytest.raises(InputError, match=said):
             names(**options)
-    with pytest.raises(NothingToMarkError, match="Nobody who is graded is in this share of the class"):
+    with pytest.raises(NotFoundError, match="Nobody who is graded is in this share of the class"):
         names(only="nobody")
     marking = essays.marking(lambda student: student == "bob")
     assert marking.alike(marking.essays[0]) == {"bob": ["dan"], "dan": ["bob"]}

@@ -23,8 +23,9 @@ from starvelab_grader.batch.gradebook import Marks
 from starvelab_grader.commands.grade import GradeApp
 from starvelab_grader.lms.collecting import collect_download
 from starvelab_grader.report import class_report, findings
-from starvelab_grader.report.pages import GradedNotebook, PageJob, make_pages
+from starvelab_grader.report.pages import PageJob, make_pages
 from starvelab_grader.submissions.reading import UnreadableNotebookError, read_notebook, restore
+from starvelab_grader.submissions.reference import GradedNotebook
 from tests.grader.a_course import TINY, Course
 from tests.grader.in_process import run_here
 
@@ -159,7 +160,7 @@ def saved(course: Course, student: str) -> None:
 
 def report_of(course: Course, not_graded: dict[str, str] | None = None) -> dict[str, class_report.Section]:
     """The sections of a report that was also written."""
-    parts = class_report.sections(course.classroom().records, course.definition, None, not_graded)
+    parts = class_report.sections(course.classroom(), {}, not_graded or {}, {})
     class_report.write(course.folder / "report", "A report", parts)
     return {part.name: part for part in parts}
 

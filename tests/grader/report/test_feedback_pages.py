@@ -17,16 +17,15 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from starvelab_grader.autograde.feedback import ReadableOutputs
 from starvelab_grader.autograde.notebook_run import ENDED_PYTHON
 from starvelab_grader.batch.gradebook import Mark, Marks
-from starvelab_grader.report import pages
+from starvelab_grader.errors import NotFoundError
+from starvelab_grader.report import pages, rendering
 from starvelab_grader.report.pages import (
     FeedbackPages,
-    GradedNotebook,
-    NothingGradedError,
     PageJob,
     fingerprint_in,
     make_pages,
 )
-from starvelab_grader.submissions.reference import ReferenceCell, title_of, titles_of
+from starvelab_grader.submissions.reference import GradedNotebook, ReferenceCell, title_of, titles_of
 from tests.grader.a_course import TINY
 
 HIDDEN = "check(double(2), 4)\n### BEGIN HIDDEN TESTS\ncheck(double(7), 14)\n### END HIDDEN TESTS"
@@ -197,7 +196,7 @@ def test_no_hidden_test_no_script_and_no_path_of_this_machine_is_on_the_page(mak
 
 
 def test_what_makes_pages_accepts_all_that_nbconvert_configures(logged):
-    pages._exporter.__wrapped__()
+    rendering._exporter.__wrapped__()
     assert not logged.text
 
 
@@ -232,7 +231,7 @@ def test_a_notebook_that_takes_too_long_is_shown_as_text(make, monkeypatch):
             pass
 
     monkeypatch.setattr(pages, "_cells", forever)
-    monkeypatch.setattr(pages, "NOTEBOOK_TIMEOUT", 0.05)
+    monkeypatch.setattr(rendering, "NOTEBOOK_TIMEOUT", 0.05)
     page = make(essay="<b>mine</b>")
     assert "This notebook took longer than 0.05 s to show. This is its text." in page.get_text()
     assert "<b>mine</b>" in page.find("section").pre.text
@@ -334,7 +333,7 @@ def test_what_is_out_of_date_is_written_and_nothing_else(graded, monkeypatch):
     assert it.written == ["ada"]
     assert it.failed["cem"].startswith("The graded notebooks cannot be read: FileNotFoundError")
     assert it.failed["bob"].startswith("The page cannot be written: ")
-    with pytest.raises(NothingGradedError, match=r"There is nobody who is called 'z' with grades in tiny"):
+    with pytest.raises(NotFoundError, match=r"There is nobody who is called 'z' with grades in tiny"):
         it.out_of_date("z")
 
 
@@ -382,7 +381,7 @@ def test_a_worker_that_ends_costs_nobody_else_a_page(workers, one, monkeypatch, 
     tried = list(it.write([SimpleNamespace(student=student) for student in students], workers))
     assert sorted(tried) == sorted(students)
     ended = (
-        "The page cannot be written: WorkerEndedError: the process that made it was ended, and again when "
+        "The page cannot be written: the process that made it was ended, and again when "
         "nothing else was made beside it. It may need more memory than there is: close other programs, and "
         "start again."
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from starvelab_grader.batch.records import GradedSubmission
+from starvelab_grader.batch.records import GradedSubmission, GradedSubmissions
 from starvelab_grader.report.findings import (
+    LOOKED_AT,
     PUBLISHED,
     SAME_FILE,
     WHOLE,
@@ -14,13 +15,17 @@ from starvelab_grader.report.findings import (
     distribution,
     groups,
     items,
+    load_looked_at,
     mistakes,
     pairs,
     same_files,
+    save_looked_at,
     should_come,
     similar,
     texts_by_exercise,
+    to_look_at,
 )
+from starvelab_grader.submissions import SubmissionWarning
 from starvelab_grader.submissions.reference import ReferenceCell, graded_by
 
 
@@ -30,6 +35,7 @@ def cell(name: str, points: float = 0.0, *, essay: bool = False) -> ReferenceCel
     return ReferenceCell(name, "code", "", "", "", not answer, graded, answer, points=points)
 
 
+USUAL = dict.fromkeys(("assignment", "written", "at", "grader", "nbgrader", "mode"), "x")
 CELLS = {
     "one": [cell("a"), cell("a-test", 4), cell("b"), cell("helper"), cell("b-test", 2)],
     "two": [cell("c"), cell("c-test", 1)],
@@ -38,8 +44,7 @@ CELLS = {
 
 def record(student: str, a: float = 0, b: float = 0, c: float = 0, **more) -> GradedSubmission:
     grades = {"one": {"a-test": (a, False), "b-test": (b, False)}, "two": {"c-test": (c, False)}}
-    usual = {"assignment": "x", "written": "", "at": "", "grader": "", "nbgrader": "", "mode": ""}
-    return GradedSubmission(student=student, seconds=1.0, grades=grades, **usual, **more)
+    return GradedSubmission(student=student, seconds=1.0, grades=grades, **USUAL, **more)
 
 
 CLASS = [
@@ -212,3 +217,42 @@ def test_what_was_given_out_and_the_solution_are_no_finding():
     texts = {"ada": COPIED + OWN[0], "bob": COPIED + OWN[1]}
     assert pairs(texts, known=[COPIED]) == []
     assert len(pairs(texts)) == 1
+
+
+# --- whom a person should look at -------------------------------------------------------------------------
+
+
+def remarked(student: str, *remarks: str, rejected=(), notebook="one") -> GradedSubmission:
+    warnings = [SubmissionWarning("Nothing to do."), *(SubmissionWarning(text, True) for text in remarks)]
+    more = {"warnings": {notebook: warnings}, "rejected": list(rejected)}
+    return GradedSubmission(student, **more, **USUAL)
+
+
+REMARKED = [
+    remarked("ada"),
+    remarked("bob", "Its text was not in UTF-8."),
+    remarked("cem", "`one.ipynb` is empty.", rejected=["one"]),
+    remarked("dee", "It is damaged.", "There are several files.", "It took long.", notebook="two"),
+]
+
+
+def test_each_student_has_one_line_the_worst_first():
+    assert list(map(str, to_look_at(REMARKED))) == [
+        "cem: ask again for one. one: `one.ipynb` is empty.",
+        "dee: look into two. two: It is damaged. And 2 more.",
+        "bob: look into one. one: Its text was not in UTF-8.",
+    ]
+
+
+def test_who_was_looked_at_is_listed_again_once_a_remark_is_new(tmp_path):
+    records = GradedSubmissions(tmp_path, tmp_path, "lab")
+    assert load_looked_at(records) == {}
+    save_looked_at(records, to_look_at(REMARKED[1:3]))
+    save_looked_at(records, to_look_at(REMARKED[3:]))
+    assert records.students == []
+    looked_at = load_looked_at(records)
+    assert to_look_at(REMARKED, looked_at) == []
+    changed = remarked("bob", "Its text was not in UTF-8.", "It took long.")
+    assert [one.student for one in to_look_at([changed, *REMARKED[2:]], looked_at)] == ["bob"]
+    (records.folder / LOOKED_AT).write_text("[")
+    assert load_looked_at(records) == {}

@@ -1,0 +1,152 @@
+"""Cells and pages as HTML: templates, styles, and formulas that every browser draws without a network."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from functools import cache
+from html import escape, unescape
+from pathlib import Path
+from xml.etree.ElementTree import tostring
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from latex2mathml.converter import convert_to_element
+from nbconvert.exporters import HTMLExporter
+from nbconvert.filters import strip_ansi
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+from nbformat import NotebookNode
+from nbformat.v4 import new_notebook
+from pygments.formatters import HtmlFormatter
+from traitlets.config import Config
+
+from ..autograde.feedback import HarmlessHTML, ReadableOutputs, harmless_html
+from ..batch.one_student import time_limit
+
+NOTEBOOK_TIMEOUT = 60.0  # seconds; an honest notebook is shown in less than one
+TEMPLATES = Path(__file__).parent / "templates"
+# What passes the cleaning of HTML, and is drawn after it.
+_FORMULA = re.compile(r'<code class="(inline|block)-formula">([^<]*)</code>')
+# No address, no style, no event.
+ATTRIBUTES = {"accent", "columnalign", "columnspacing", "depth", "display", "displaystyle", "fence", "form",
+              "height", "linethickness", "lspace", "mathsize", "mathvariant", "maxsize", "minsize",
+              "movablelimits", "rowspacing", "rspace", "scriptlevel", "separator", "stretchy", "voffset",
+              "width"}  # fmt: skip
+
+
+def in_time(nb: NotebookNode, show: Callable[[], str]) -> str:
+    """Return what `show` makes of a notebook, or its text where that takes too long."""
+    try:
+        with time_limit(NOTEBOOK_TIMEOUT):
+            return show()
+    except TimeoutError:
+        message = f"This notebook took longer than {NOTEBOOK_TIMEOUT:g} s to show. This is its text."
+        text = "\n\n".join(cell.source for cell in nb.cells)[: ReadableOutputs.max_characters]
+        return f"<p>{message}</p><pre>{escape(text)}</pre>"
+
+
+def cells_as_html(cells: Sequence[NotebookNode]) -> str:
+    """Return cells as HTML in which nothing is alive, whoever wrote them."""
+    nb = new_notebook(cells=[deepcopy(cell) for cell in cells])
+    for cell in nb.cells:
+        cell.metadata.pop("starvelab_page", None)
+    return in_time(nb, lambda: rendered(nb))
+
+
+def rendered(nb: NotebookNode) -> str:
+    """Return the cells of a notebook as HTML, whatever a template writes around them."""
+    return draw_formulas(str(_exporter().from_notebook_node(nb)[0]))
+
+
+@cache
+def _exporter() -> HTMLExporter:
+    config = Config()
+    config.HTMLExporter.preprocessors = [ReadableOutputs, HarmlessHTML]
+    config.HTMLExporter.filters = {
+        "markdown2html": harmless_html(config, markdown_to_html),
+        "formula": mark_formula,
+        "frames": _frames,
+    }
+    config.HTMLExporter.extra_template_basedirs = [str(TEMPLATES)]
+    config.HTMLExporter.template_name = "cells"
+    return HTMLExporter(config=config)
+
+
+@cache
+def templates() -> Environment:
+    """Return the templates of this room's pages."""
+    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
+    environment.filters["cell"] = _table_cell
+    return environment
+
+
+def _table_cell(value: object) -> str:
+    """Return a value in a table: a number to four digits, and None as nothing."""
+    if isinstance(value, float):
+        return f"{float(f'{value:.4g}'):.15g}"
+    return "" if value is None else str(value)
+
+
+@cache
+def page_style() -> str:
+    """Return the styles of a page: ours, and the colors of code in light and in dark."""
+    light, dark = (HtmlFormatter(style=name).get_style_defs(".highlight") for name in ("default", "monokai"))
+    return (
+        f"{(TEMPLATES / 'page.css').read_text(encoding='utf-8')}{light}\n"
+        f"@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n"
+        ".highlight, .highlight .err { background: none; border: none; }"
+    )
+
+
+def _frames(error: NotebookNode) -> list[str]:
+    """Return what a traceback says besides its heading and the message."""
+    texts = ((frame, strip_ansi(frame)) for frame in error.traceback)
+    heading = ("-----", f"{error.ename} ")
+    return [
+        frame for frame, text in texts
+        if not error.evalue or not (text.startswith(heading) or error.evalue in text)
+    ]  # fmt: skip
+
+
+def markdown_to_html(source: str) -> str:
+    """Return Markdown as HTML, in which formulas are marked, see `draw_formulas`."""
+    renderer = _Renderer(escape=False, exclude_anchor_links=True)
+    return str(MarkdownWithMath(renderer=renderer).render(source))
+
+
+def mark_formula(formula: str, kind: str = "block") -> str:
+    """Return a formula in LaTeX, `inline` or a `block`, as `draw_formulas` finds it."""
+    formula = formula.strip("$ \n")
+    return f'<code class="{kind}-formula">{escape(formula, quote=False)}</code>'
+
+
+def draw_formulas(html: str) -> str:
+    """Return clean HTML with the marked formulas as MathML; what is no formula stays as it was written."""
+    return _FORMULA.sub(lambda found: _drawn(unescape(found[2]), found[1]) or found[0], html)
+
+
+def _drawn(formula: str, kind: str) -> str:
+    try:
+        drawn = convert_to_element(formula, display=kind)
+    # A student may write anything between two dollar signs, and the library raises whatever it meets.
+    except Exception:
+        return ""
+    for element in drawn.iter():
+        # The library writes text as HTML, and can write addresses and styles: here it is text only.
+        element.text = unescape(element.text or "")
+        for name in element.attrib.keys() - ATTRIBUTES:
+            del element.attrib[name]
+    return str(tostring(drawn, encoding="unicode"))
+
+
+class _Renderer(IPythonRenderer):
+    """Marks formulas, which MathJax would have to find in the page."""
+
+    def inline_math(self, body: str) -> str:
+        return mark_formula(body, "inline")
+
+    def block_math(self, body: str) -> str:
+        return mark_formula(body)
+
+    def latex_environment(self, name: str, body: str) -> str:
+        return mark_formula(rf"\begin{{{name}}}{body}\end{{{name}}}")
