@@ -31,6 +31,7 @@ PINS, OTHER_PINS = (REPOSITORY / "binder" / name for name in ("requirements.txt"
 SERVER = "https://cdn.jsdelivr.net/pyodide/v{version}/full/"
 # What is loaded when Python starts, all at once: what the kernel would load one after the other, and the lab.
 AT_START = ("ipython", "comm", "ipykernel", "jedi", "micropip", "piplite", "pyodide-kernel", "starvelab")
+EXTRAS = {"starvelab": "notebooks"}
 EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "@jupyterlite/pyodide-kernel-extension", "anywidget")
 KERNEL = f"{EXTENSIONS[1]}/static/pypi"
 # Of the wheels that come with the kernel, those of ipywidgets 7 are not for us.
@@ -61,7 +62,7 @@ def main() -> None:
 
 def lock_pyodide(pyodide: Path) -> None:
     """Put every pure wheel that the lab needs beside Pyodide's core, and write its lock file anew."""
-    lock = Lock(pyodide, SERVER.format(version=_kernel_constant("PYODIDE_VERSION")))
+    lock = Lock(pyodide, SERVER.format(version=_kernel_constant("PYODIDE_VERSION")), EXTRAS)
     _build_wheel(pyodide)
     for wheel in sorted(_labextension(KERNEL).glob("*.whl")):
         if not wheel.match(NOT_OURS):

@@ -31,10 +31,12 @@ class Lock:
         Where the file stands, and the wheels that belong to it.
     server : str
         The address of everything else, with a slash at its end.
+    extras : mapping, optional
+        The extra of a package that comes along with it.
     """
 
-    def __init__(self, folder: Path, server: str) -> None:
-        self.path, self.server = folder / NAME, server
+    def __init__(self, folder: Path, server: str, extras: Mapping[str, str] | None = None) -> None:
+        self.path, self.server, self.extras = folder / NAME, server, extras or {}
         self.content = json.loads(self.path.read_text(encoding="utf-8"))
         self.packages = self.content["packages"]
         self.local: set[str] = set()
@@ -66,7 +68,9 @@ class Lock:
             "package_type": "package",
             "unvendored_tests": False,
             "imports": known.get("imports") or modules_in(names),
-            "depends": depends_on(said.get_all("Requires-Dist", []), self.content["info"]["python"]),
+            "depends": depends_on(
+                said.get_all("Requires-Dist", []), self.content["info"]["python"], self.extras.get(name, "")
+            ),
         }
         self.local.add(name)
 
@@ -117,8 +121,8 @@ def modules_in(names: Iterable[str]) -> list[str]:
     return sorted(top.removesuffix(".py") for top in tops if not top.endswith((".dist-info", ".data")))
 
 
-def depends_on(requirements: Iterable[str], python: str) -> list[str]:
-    """The names of what a package requires in a browser."""
+def depends_on(requirements: Iterable[str], python: str, extra: str = "") -> list[str]:
+    """The names of what a package requires in a browser, with one of its extras."""
     environment = default_environment() | {
         "sys_platform": "emscripten",
         "platform_system": "Emscripten",
@@ -126,7 +130,7 @@ def depends_on(requirements: Iterable[str], python: str) -> list[str]:
         "platform_machine": "wasm32",
         "python_version": ".".join(python.split(".")[:2]),
         "python_full_version": python,
-        "extra": "",
+        "extra": extra,
     }
     asked = [Requirement(text) for text in requirements]
     return sorted(

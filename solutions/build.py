@@ -50,7 +50,8 @@ MINUTES = "MINUTES"
 INSTALL_IN_COLAB = """\
 import os
 if "COLAB_RELEASE_TAG" in os.environ:  # Google Colab has to install the lab first.
-    get_ipython().system("pip install -q git+https://github.com/starvelab/starvelab")
+    get_ipython().system("pip install -q 'starvelab[notebooks] @ "
+                         "git+https://github.com/starvelab/starvelab'")
 
 """
 

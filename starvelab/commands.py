@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
 
-from .errors import UnknownNameError, check_names, install_hint
+from .errors import MissingPackageError, UnknownNameError, check_names, install_hint, requiring
 
 COMMANDS = {
     "lab": "Copy the lab's notebooks into a folder, and open them in JupyterLab.",
@@ -60,9 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _run_grader(command: str, arguments: list[str]) -> None:
     """Forward to `starvelab-grader`, a distribution of its own, which no module of this one imports."""
     try:
-        grader = import_module("starvelab_grader.commands")
-    except ModuleNotFoundError as error:
-        package = str(error.name).partition(".")[0]
-        missing = f"starvelab {command} needs {package.replace('_', '-')}, which is not installed."
-        raise SystemExit(f"{missing} {install_hint('grade')}") from None
+        with requiring(f"starvelab {command}", install_hint("grade")):
+            grader = import_module("starvelab_grader.commands")
+    except MissingPackageError as error:
+        raise SystemExit(str(error)) from None
     grader.main([command, *arguments])

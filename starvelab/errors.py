@@ -5,7 +5,8 @@ They share one base class, and each is also the built-in error a Python programm
 
 import platform
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 
@@ -23,6 +24,10 @@ class MissingValueError(StarvelabError, LookupError):
 
 class UnknownNameError(StarvelabError, LookupError, AttributeError):
     """A name that no catalogue entry, field or resource has."""
+
+
+class MissingPackageError(StarvelabError, ImportError):
+    """A package that is imported is not installed."""
 
 
 class WorkerError(StarvelabError, RuntimeError):
@@ -45,6 +50,20 @@ def unknown_name(
     near = get_close_matches(name.lower(), lower, n=1)
     hint = f"Did you mean {lower[near[0]]}?" if near else f"There is: {', '.join(known)}."
     return UnknownNameError(f"{said} {hint}")
+
+
+@contextmanager
+def requiring(user: str, remedy: str) -> Iterator[None]:
+    """Say what to do about a package that is imported meanwhile for `user`, and is not there."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0]
+        if package == __package__:
+            raise
+        name = {"PIL": "Pillow"}.get(package, package.replace("_", "-"))
+        said = f"{user} needs {name}, which is not installed. {remedy}"
+        raise MissingPackageError(said, name=error.name) from None
 
 
 def install_hint(extra: str) -> str:

@@ -90,8 +90,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--folder", type=Path, default="starvelab-lab", help="for the notebooks (default: starvelab-lab)"
     )
     asked, others = parser.parse_known_args(arguments)
-    if find_spec("jupyterlab") is None:
-        raise SystemExit(f"starvelab lab needs JupyterLab, which is not installed. {install_hint('lab')}")
+    for name in ("JupyterLab", "ipywidgets"):
+        if find_spec(name.lower()) is None:
+            raise SystemExit(f"starvelab lab needs {name}, which is not installed. {install_hint('lab')}")
     folder = asked.folder.expanduser().resolve()
     try:
         # `make lab` opens the notebooks of the checkout where they are.

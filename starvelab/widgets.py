@@ -3,16 +3,19 @@
 Where this is imported in a notebook, answers that are open and errors of units are shown in one line.
 """
 
-from .lesson.widgets._explore import Drawing, explore
-from .lesson.widgets._finish import finish
-from .lesson.widgets._loader import beside_real, load_loader, save_loader
-from .lesson.widgets._moving import play
-from .lesson.widgets._predict import lock_predictions, predict
-from .lesson.widgets._progress import progress, scorecard
-from .lesson.widgets._report import pack, report, save_measurement
-from .lesson.widgets._reveal import reveal
-from .lesson.widgets.cells import install
-from .lesson.widgets.store import predictions
+from .errors import install_hint, requiring
+
+with requiring("starvelab.widgets", install_hint("notebooks")):
+    from .lesson.widgets._explore import Drawing, explore
+    from .lesson.widgets._finish import finish
+    from .lesson.widgets._loader import beside_real, load_loader, save_loader
+    from .lesson.widgets._moving import play
+    from .lesson.widgets._predict import lock_predictions, predict
+    from .lesson.widgets._progress import progress, scorecard
+    from .lesson.widgets._report import pack, report, save_measurement
+    from .lesson.widgets._reveal import reveal
+    from .lesson.widgets.cells import install
+    from .lesson.widgets.store import predictions
 
 __all__ = [
     "Drawing",

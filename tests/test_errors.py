@@ -1,9 +1,12 @@
 """Every error is the lab's own and also the built-in one a Python programmer would expect."""
 
+import importlib
+import sys
+
 import pytest
 
 from starvelab import Q_, Hardware, InputError, MissingValueError, Pipeline, StarvelabError, UnknownNameError
-from starvelab.errors import WorkerError, install_hint
+from starvelab.errors import MissingPackageError, WorkerError, install_hint, requiring
 
 
 @pytest.mark.parametrize(
@@ -13,6 +16,7 @@ from starvelab.errors import WorkerError, install_hint
         (MissingValueError, [LookupError]),
         (UnknownNameError, [LookupError, AttributeError]),
         (WorkerError, [RuntimeError]),
+        (MissingPackageError, [ImportError]),
     ],
 )
 def test_an_error_is_the_labs_own_and_the_builtin_one(error, builtins):
@@ -46,6 +50,7 @@ def test_a_missing_figure_is_not_taken_for_a_missing_attribute():
     ("extra", "system", "machine", "hint"),
     [
         ("lab", "darwin", "x86_64", "pip install 'starvelab[lab]', or in a checkout: pip install '.[lab]'"),
+        ("notebooks", "linux", "x86_64", "pip install 'starvelab[notebooks]', or in a checkout: pip"),
         ("torch", "darwin", "arm64", "'starvelab[torch]', or in a checkout: pip install '.[torch]'"),
         ("torch", "darwin", "x86_64", "For a Mac with an Intel processor there is no PyTorch after 2.2"),
     ],
@@ -54,3 +59,13 @@ def test_what_is_missing_is_named_with_its_remedy(monkeypatch, extra, system, ma
     monkeypatch.setattr("sys.platform", system)
     monkeypatch.setattr("platform.machine", lambda: machine)
     assert hint in install_hint(extra)
+
+
+def test_a_package_that_is_missing_is_named_and_a_module_of_the_lab_itself_is_not_taken_for_one(monkeypatch):
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(MissingPackageError) as raised, requiring("A photo", "Draw it."):
+        import PIL  # noqa: F401
+    assert str(raised.value) == "A photo needs Pillow, which is not installed. Draw it."
+    assert raised.value.name == "PIL"
+    with pytest.raises(ModuleNotFoundError, match=r"starvelab\.nothing"), requiring("It", ""):
+        importlib.import_module("starvelab.nothing")

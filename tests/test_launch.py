@@ -319,8 +319,9 @@ def test_what_binder_and_make_install_has_a_version_that_the_packages_allow(
 ):
     grader = tomllib.loads((repository / "grader" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = chain(*(each for one in (project, grader) for each in one["optional-dependencies"].values()))
+    on_notebooks = project["optional-dependencies"]["notebooks"]
     for pinned, texts in (
-        (on_binder, project["dependencies"]),
+        (on_binder, [*project["dependencies"], *on_notebooks]),
         (on_make, chain(grader["dependencies"], extras)),
     ):
         for requirement in map(Requirement, texts):

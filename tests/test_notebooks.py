@@ -179,7 +179,8 @@ def test_it_installs_the_lab_in_colab_and_nowhere_else(notebook, monkeypatch):
     assert commands == []
     monkeypatch.setenv("COLAB_RELEASE_TAG", "release-colab")
     exec(install, dict(names))
-    assert commands == ["pip install -q git+https://github.com/starvelab/starvelab"]
+    repository = "git+https://github.com/starvelab/starvelab"
+    assert commands == [f"pip install -q 'starvelab[notebooks] @ {repository}'"]
 
 
 @each_notebook

@@ -20,6 +20,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
+from starvelab.errors import install_hint
 from tests.documents import anchors, install_lines, published
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -76,15 +77,31 @@ def wheel_of_grader(wheel: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def installed(uv, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of an environment into which uv has installed the wheel and what it needs, from an index."""
-    folder = tmp_path_factory.mktemp("environment")
-    venv.create(folder, with_pip=False, symlinks=os.name != "nt")
-    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
-    exactly = ("--constraint", PINS, "--find-links", wheel.parent)
-    done = uv("install", "--python", python, *exactly, f"starvelab=={wheel.name.split('-')[1]}")
-    assert done.returncode == 0, done.stderr
-    return python
+def install(uv, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Let uv install the wheel and what it needs, from an index; the Python of that environment."""
+
+    def make(extra: str) -> Path:
+        folder = tmp_path_factory.mktemp("environment")
+        venv.create(folder, with_pip=False, symlinks=os.name != "nt")
+        python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+        exactly = ("--constraint", PINS, "--find-links", wheel.parent)
+        done = uv("install", "--python", python, *exactly, f"starvelab{extra}=={wheel.name.split('-')[1]}")
+        assert done.returncode == 0, done.stderr
+        return python
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def small(install) -> Path:
+    """Of an environment without any extra."""
+    return install("")
+
+
+@pytest.fixture(scope="module")
+def installed(install) -> Path:
+    """Of an environment for notebooks."""
+    return install("[notebooks]")
 
 
 # What may be missing: the code that imports it is for those who have it, or says what to install.
@@ -92,18 +109,69 @@ OPTIONAL = {"jupyterlab", "lightning", "pytorch_lightning", "torch", "transforme
 BROUGHT_BY_IPYWIDGETS = {"IPython", "traitlets"}
 
 
-def test_what_a_learner_imports_is_a_dependency(repository, project):
-    """JupyterLab brings much of it along; Python in a browser has nothing that nobody asks for."""
+def imported(path: Path) -> set[str]:
+    """The packages that a module imports, by the names of the index."""
     modules = set()
-    for path in (repository / "starvelab").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                modules |= {alias.name.partition(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and not node.level:
-                modules.add(node.module.partition(".")[0])
-    wanted = modules - sys.stdlib_module_names - OPTIONAL - BROUGHT_BY_IPYWIDGETS - {"starvelab"}
-    required = {Requirement(text).name for text in project["dependencies"]}
-    assert {"pillow" if name == "PIL" else name for name in wanted} == required
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            modules |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            modules.add(node.module.partition(".")[0])
+    wanted = modules - sys.stdlib_module_names - OPTIONAL - {"starvelab"}
+    return {"pillow" if name == "PIL" else name for name in wanted}
+
+
+def test_what_a_learner_imports_is_a_dependency_or_of_the_extra_for_notebooks(repository, project):
+    """JupyterLab brings much of it along; Python in a browser has nothing that nobody asks for."""
+    own, notebooks = (
+        {Requirement(text).name for text in texts}
+        for texts in (project["dependencies"], project["optional-dependencies"]["notebooks"])
+    )
+    by_path = {path: imported(path) for path in (repository / "starvelab").rglob("*.py")}
+    assert set().union(*by_path.values()) - BROUGHT_BY_IPYWIDGETS == own | notebooks
+    assert not own & notebooks
+    # What measures has photos of its own, and says what to install where it makes one.
+    by_room: dict[str, set[str]] = {}
+    for path, names in by_path.items():
+        room = path.relative_to(repository / "starvelab").parts[0]
+        by_room[room] = by_room.get(room, set()) | names & (notebooks | BROUGHT_BY_IPYWIDGETS)
+    assert {room for room, names in by_room.items() if names} == {"lesson", "measure"}
+    assert by_room["measure"] == {"pillow"}
+
+
+def test_without_an_extra_few_packages_are_installed_and_a_job_can_be_watched(small, tmp_path):
+    code = """
+import starvelab, starvelab.show, starvelab.checks, starvelab.measure
+from importlib.metadata import distributions
+from starvelab.jobs import watch, advise
+watched = watch([1] * 100, batch_size=2, workers=1, progress=False)
+list(watched)
+print(advise(watched.result).now.workers, *sorted(one.metadata["Name"].lower() for one in distributions()))
+"""
+    workers, *names = run(small, code, tmp_path).split()
+    brought = {"flexcache", "flexparser", "typing_extensions"}  # by pint
+    asked = {"cloudpickle", "loky", "numpy", "pint", "platformdirs", "psutil", "tabulate", "tqdm"}
+    assert (workers, {*names}) == ("1", {"starvelab"} | asked | brought)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("from starvelab import widgets", "starvelab.widgets needs {}, which is not installed. {}"),
+        ("import starvelab.widgets", "starvelab.widgets needs {}, which is not installed. {}"),
+        (
+            "from starvelab.measure.transforms import decode; decode(b'')",
+            "To decode an image needs {}, which is not installed. {}",
+        ),
+        ("from starvelab.lab import main; main([])", "starvelab lab needs {}, which is not installed. {}"),
+    ],
+)
+def test_without_an_extra_one_sentence_says_what_to_install(small, tmp_path, line, said):
+    done = subprocess.run([small, "-I", "-c", line], cwd=tmp_path, capture_output=True, text=True)
+    last = done.stderr.strip().splitlines()[-1].removeprefix("starvelab.errors.MissingPackageError: ")
+    lab = "main" in line
+    package = "JupyterLab" if lab else "Pillow" if "decode" in line else "ipywidgets"
+    assert (done.returncode, last) == (1, said.format(package, install_hint("lab" if lab else "notebooks")))
 
 
 def run(python: Path, code: str, folder: Path) -> str:
@@ -147,7 +215,7 @@ def test_a_wheel_holds_nothing_but_its_package(wheel, wheel_of_grader, project):
         }  # fmt: skip
 
 
-def test_an_empty_environment_with_the_wheel_has_the_model_its_facts_the_figures_and_the_widgets(
+def test_an_environment_for_notebooks_has_the_model_its_facts_the_figures_and_the_widgets(
     installed, tmp_path
 ):
     code = """

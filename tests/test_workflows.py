@@ -52,8 +52,9 @@ def test_the_tests_of_the_learners_path_import_nothing_that_a_learner_does_not_i
         for folder in published()
     )
     extras = (project["optional-dependencies"][name] for name in ("grade", "postgres", "test", "torch"))
+    learners = chain(project["dependencies"], project["optional-dependencies"]["notebooks"])
     others = {Requirement(text).name for text in chain(grader["dependencies"], *extras)} - {
-        "starvelab", *install, *(Requirement(text).name for text in project["dependencies"])
+        "starvelab", *install, *(Requirement(text).name for text in learners)
     }  # fmt: skip
     missing = ["yaml" if name == "pyyaml" else name.replace("-", "_") for name in (*others, "dask")]
     folders = [word for word in test if word.startswith("tests/")]

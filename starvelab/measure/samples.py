@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from tqdm.auto import tqdm
 
-from ..errors import InputError, UnknownNameError
+from ..errors import InputError, UnknownNameError, install_hint, requiring
 from ..host import cache_folder, has_processes, whole_file
 from ..model.parts import Samples
 from ..units import Q_, Quantity, positive_int
@@ -233,7 +233,8 @@ def _temporary_folder() -> Path:
 
 def _photo(kind: Kind, *, seed: int) -> Image:
     """Soft shapes at several scales, as photographs have them, with noise on top."""
-    from PIL import Image  # loaded here: images of your own need no generator
+    with requiring("A photo", install_hint("notebooks")):
+        from PIL import Image  # loaded here: images of your own need no generator
 
     rng = np.random.default_rng(seed)
     shape = (kind.height, kind.width)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, install_hint, requiring
 from ..units import Q_, Quantity
 from .batches import PARTS, Sample
 
@@ -59,7 +59,8 @@ class Transform:
 
 def decode(raw: bytes) -> Image:
     """The pixels of a stored image."""
-    from PIL import Image
+    with requiring("To decode an image", install_hint("notebooks")):
+        from PIL import Image
 
     return Image.open(io.BytesIO(raw)).convert("RGB")
 

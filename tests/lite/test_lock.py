@@ -39,6 +39,7 @@ Requires-Dist: tabulate
 Requires-Dist: psutil; sys_platform != 'emscripten'
 Requires-Dist: tzdata; sys_platform == 'emscripten' and python_version >= '3.14'
 Requires-Dist: jupyterlab; extra == 'lab'
+Requires-Dist: ipywidgets>=8; extra == 'notebooks'
 """
     with zipfile.ZipFile(tmp_path / "our_lab-0.1.0-py3-none-any.whl", "w") as wheel:
         wheel.writestr("our_lab/__init__.py", "")
@@ -54,6 +55,12 @@ def test_a_wheel_becomes_an_entry_with_what_it_needs_in_a_browser(lock, folder):
     assert found["depends"] == ["dateutil", "numpy", "tabulate", "tzdata"]
     assert (found["file_name"], found["imports"], found["version"]) == (wheel.name, ["our_lab"], "0.1.0")
     assert found["sha256"] == hashlib.sha256(wheel.read_bytes()).hexdigest()
+
+
+def test_a_wheel_comes_with_the_extra_that_is_named_for_it(lock, folder):
+    known = lock.Lock(folder, SERVER, {"our-lab": "notebooks"})
+    known.add_wheels()
+    assert known.packages["our-lab"]["depends"] == ["dateutil", "ipywidgets", "numpy", "tabulate", "tzdata"]
 
 
 def test_pure_wheels_are_asked_for_in_our_version_or_in_that_of_pyodide(lock, folder):

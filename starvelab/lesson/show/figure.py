@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import io
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from ... import runtime
-from ...errors import InputError
+from ...errors import InputError, install_hint
 from ...model.resources import ACCELERATOR, CPU, LINK, RESOURCES, STORAGE
 from ...tables import cell, paragraph, to_html, to_text
 from ...units import Number, format_number
@@ -43,6 +44,8 @@ GRAY = "#595959"
 _PIXELS_PER_INCH = 90
 _IMAGE = "display:block;max-width:100%;border-radius:6px;margin-bottom:0.4em"
 NO_IMAGE = "The picture needs matplotlib, which is not installed here. Its values stand in the table."
+if sys.platform != "emscripten":  # where nobody installs anything
+    NO_IMAGE = f"{NO_IMAGE} {install_hint('notebooks')}"
 
 
 class Blank:
