@@ -14,12 +14,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from .jobs.memory_jobs import HONEST, LEAKS
-from .report import REPOSITORY, Record, days, line, listed, machine, number, options
+from .report import REPOSITORY, Record, days, listed, number, options
 
 SCRIPT = Path(__file__).with_name("jobs") / "memory_jobs.py"
 RESULTS = Path(__file__).with_name("jobs") / "memory.json"
@@ -50,8 +49,9 @@ def said(memory: dict[str, Any]) -> str:
     return f"the {' and the '.join(grows)} {'leaks' if grows == ['loop'] else 'leak'}" if grows else "no leak"
 
 
-def row(job: str, memory: dict[str, Any]) -> list[str]:
+def row(job: str, seen: dict[str, Any]) -> list[str]:
     """The line of the table."""
+    memory = seen["memory"]
     growth = memory["growth"] or memory["loop_growth"]
     bytes_of = f"{number(growth[1], 2)} ({number(growth[0], 2)} to {number(growth[2], 2)})" if growth else ""
     copied = memory["copied"]
@@ -64,29 +64,20 @@ def table(results: dict[str, Any]) -> str:
     """The table, and what it comes to."""
     seen = {job: results[job] for job in (*LEAKS, *HONEST) if job in results}
     right = sum(said(one["memory"]) == truth(job) for job, one in seen.items())
-    rows = (row(job, one["memory"]) for job, one in seen.items())
+    rows = (row(job, one) for job, one in seen.items())
     return f"{right} of {len(seen)} jobs are right ({days(seen.values())}).\n\n{listed(HEADS, rows)}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = options(
-        __doc__ or "", seconds=(16.0, 1.0), jobs=([*LEAKS, *HONEST], ["nothing kept"]), saved=(True, False)
+    jobs = [*LEAKS, *HONEST]
+    Record(RESULTS, PAGE, "memory of jobs").run(
+        options(__doc__ or "", seconds=(16.0, 1.0), jobs=(jobs, ["nothing kept"])),
+        arguments,
+        jobs,
+        measure=lambda job, asked: {"memory": under_doctor(job, asked.seconds)},
+        row=row,
+        table=table,
     )
-    record = Record(RESULTS, PAGE, "memory of jobs")
-    record.options(parser, (*LEAKS, *HONEST))
-    asked = parser.parse_args(arguments)
-    if asked.write:
-        record.write(table(record.known))
-        return
-    print(machine())
-    for job in asked.jobs:
-        if job in record.known and asked.saved and not asked.again:
-            continue
-        memory = under_doctor(job, asked.seconds)
-        print(line(row(job, memory)), flush=True)
-        if asked.saved:
-            record.known[job] = {"memory": memory, "date": f"{datetime.now(UTC):%Y-%m-%d}"}
-            record.keep()
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ known stays in a file, so that a run that was ended goes on; `--again` begins an
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -17,18 +18,18 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from .report import REPOSITORY, Record, days, line, listed, machine, options
+from .report import REPOSITORY, Record, days, listed, options
 
 SCRIPT = Path(__file__).with_name("jobs") / "planted.py"
 RESULTS = SCRIPT.with_suffix(".json")
 PAGE = REPOSITORY / "docs" / "your-own-job.md"
 RIGHT, MISSED = 0.15, 0.10  # what a gain may be off, and what an interval may miss it by
 BOUND, FED = ("highly input-bound", "moderately input-bound"), ("not input-bound",)
+KINDS = ("quiet", "busy")  # of machines
 SETTINGS = {"workers", "prefetch", "persistent"}  # the others are applied by hand
 
 
@@ -162,6 +163,15 @@ HEADS = [
 ]
 
 
+def measure(job: str, asked: argparse.Namespace) -> dict[str, Any]:
+    """What doctor says of a job, and what its first remedy brings."""
+    with others(2 if asked.machine == "busy" else 0):
+        said = under_doctor(job, asked.seconds)
+        first = next(iter(said["remedies"]), None)
+        measured = first and by_turns(job, first, asked.seconds, asked.turns)
+    return said | {"first": first, "measured": measured}
+
+
 def table(results: dict[str, Any], kind: str) -> str:
     """The table of one kind of machine, and what it comes to."""
     seen = {job: results[kind][job] for job in TRUTH if job in results.get(kind, {})}
@@ -183,31 +193,19 @@ def table(results: dict[str, Any], kind: str) -> str:
     return f"{summary}\n\n{listed(HEADS, map(row, seen, seen.values()))}"
 
 
+def tables(results: dict[str, Any]) -> str:
+    """The tables of all kinds of machines."""
+    return "\n".join(filter(None, (table(results, kind) for kind in KINDS)))
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = options(
         __doc__ or "", seconds=(6.0, 0.6), turns=(3, 1), jobs=([*TRUTH], ["decoding, no workers"])
     )
-    record = Record(RESULTS, PAGE, "planted jobs")
-    record.options(parser, TRUTH)
-    parser.add_argument("--machine", choices=("quiet", "busy"), default="quiet")
-    asked = parser.parse_args(arguments)
-    if asked.write:
-        record.write("\n".join(filter(None, (table(record.known, kind) for kind in ("quiet", "busy")))))
-        return
-    print(machine())
-    known = record.known.setdefault(asked.machine, {})
-    with others(2 if asked.machine == "busy" else 0):
-        for job in asked.jobs:
-            if job in known and asked.turns > 1 and not asked.again:
-                continue
-            said = under_doctor(job, asked.seconds)
-            first = next(iter(said["remedies"]), None)
-            measured = first and by_turns(job, first, asked.seconds, asked.turns)
-            seen = said | {"first": first, "measured": measured, "date": f"{datetime.now(UTC):%Y-%m-%d}"}
-            print(line(row(job, seen)), flush=True)
-            if asked.turns > 1:
-                known[job] = seen
-                record.keep()
+    parser.add_argument("--machine", choices=KINDS, default="quiet")
+    Record(RESULTS, PAGE, "planted jobs").run(
+        parser, arguments, TRUTH, measure=measure, row=row, table=tables
+    )
 
 
 if __name__ == "__main__":

@@ -15,12 +15,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from .jobs.rank_jobs import JOBS
-from .report import REPOSITORY, Record, days, line, listed, machine, options
+from .report import REPOSITORY, Record, days, listed, options
 
 SCRIPT = Path(__file__).with_name("jobs") / "rank_jobs.py"
 RESULTS = SCRIPT.with_suffix(".json")
@@ -87,22 +86,14 @@ def table(results: dict[str, Any]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     smallest = ["slow reads, rank 1 of 2, forked"]
-    parser = options(__doc__ or "", steps=(60, 12), jobs=([*JOBS], smallest), saved=(True, False))
-    record = Record(RESULTS, PAGE, "jobs of several ranks")
-    record.options(parser, JOBS)
-    asked = parser.parse_args(arguments)
-    if asked.write:
-        record.write(table(record.known))
-        return
-    print(machine())
-    for job in asked.jobs:
-        if job in record.known and asked.saved and not asked.again:
-            continue
-        seen = under_doctor(job, asked.steps)
-        print(line(row(job, seen)), flush=True)
-        if asked.saved:
-            record.known[job] = seen | {"date": f"{datetime.now(UTC):%Y-%m-%d}"}
-            record.keep()
+    Record(RESULTS, PAGE, "jobs of several ranks").run(
+        options(__doc__ or "", steps=(60, 12), jobs=([*JOBS], smallest)),
+        arguments,
+        JOBS,
+        measure=lambda job, asked: under_doctor(job, asked.steps),
+        row=row,
+        table=table,
+    )
 
 
 if __name__ == "__main__":

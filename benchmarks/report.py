@@ -10,7 +10,8 @@ import json
 import os
 import platform
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +79,8 @@ def options(
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.set_defaults(**{name: usual for name, (usual, _) in sizes.items()})
-    smallest = {name: least for name, (_, least) in sizes.items()}
+    parser.set_defaults(saved=True, **{name: usual for name, (usual, _) in sizes.items()})
+    smallest = {name: least for name, (_, least) in sizes.items()} | {"saved": False}
     parser.add_argument("--smallest", action=_Smallest, sizes=smallest, help="run only the smallest case")
     if "rounds" in sizes:
         parser.add_argument("--rounds", type=int, help="turns of each side (default %(default)s)")
@@ -101,17 +102,39 @@ class Record:
         self.begin, self.end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
         self.known: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
 
-    def options(self, parser: argparse.ArgumentParser, jobs: Iterable[str]) -> None:
-        """Add the options of such a benchmark."""
+    def run(
+        self,
+        parser: argparse.ArgumentParser,
+        arguments: Sequence[str] | None,
+        jobs: Iterable[str],
+        *,
+        measure: Callable[[str, argparse.Namespace], dict[str, Any]],
+        row: Callable[[str, dict[str, Any]], Sequence[str]],
+        table: Callable[[dict[str, Any]], str],
+    ) -> None:
+        """Measure the jobs that are not known, and keep each with its day; or write the table.
+
+        Where the parser has a `--machine`, what is known is kept for each kind of it.
+        """
         parser.add_argument("--jobs", nargs="+", choices=tuple(jobs), metavar="JOB")
         parser.add_argument("--again", action="store_true", help="also those that are known")
         parser.add_argument(
             "--write", action="store_true", help="write the table into the documents, and run nothing"
         )
-
-    def keep(self) -> None:
-        """Write what is known into the file."""
-        self.file.write_text(json.dumps(self.known, indent=1) + "\n", encoding="utf-8")
+        asked = parser.parse_args(arguments)
+        if asked.write:
+            self.write(table(self.known))
+            return
+        print(machine())
+        known = self.known.setdefault(asked.machine, {}) if "machine" in asked else self.known
+        for job in asked.jobs:
+            if job in known and asked.saved and not asked.again:
+                continue
+            seen = measure(job, asked) | {"date": f"{datetime.now(UTC):%Y-%m-%d}"}
+            print(line(row(job, seen)), flush=True)
+            if asked.saved:
+                known[job] = seen
+                self.file.write_text(json.dumps(self.known, indent=1) + "\n", encoding="utf-8")
 
     def write(self, text: str) -> None:
         """Write a table into the page, between its two markers."""

@@ -1,7 +1,8 @@
 """What `starvelab doctor --try` finds, held against a sweep: the planted jobs that settings cure.
 
 Doctor tries at most six settings. The sweep runs each job with every number of workers, queue and kind of
-worker. Then the job runs by turns as it is, with what doctor kept, and with the best of the sweep.
+worker, and one of many tensors with one buffer for all of them. Then the job runs by turns as it is, with
+what doctor kept, and with the best of the sweep.
 
     python -m benchmarks.tried                            what is known stays in a file; `--again` begins anew
     python -m benchmarks.tried --write                    the table in docs/your-own-job.md
@@ -11,42 +12,52 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from itertools import product
 from statistics import median
 from typing import Any
 
+from starvelab.jobs import packed
+from starvelab.trials.ascent import PACKED
 from starvelab.trials.command import try_settings
 
 from .jobs.planted import JOBS as PLANTED
 from .jobs.planted import Job
 from .planted import PAGE, SCRIPT
-from .report import Record, days, line, listed, machine, options
+from .report import Record, days, listed, options
 
 RESULTS = SCRIPT.with_name("tried.json")
 JOBS = (
     "storage, one worker", "storage, no workers", "storage, two workers",
     "one request at a time, two workers", "one request at a time, no workers", "decoding, no workers",
     "decoding, one worker", "storage and decoding", "late batches", "a thread between, slow",
-    "threads under one lock", "short passes",
+    "threads under one lock", "short passes", "many small tensors",
 )  # fmt: skip
 WORKERS, AHEAD = (0, 1, 2, 3, 4, 6, 8, 12), (2, 4, 8)
-NAMES = {"num_workers": "workers", "prefetch_factor": "prefetch", "persistent_workers": "persistent"}
+NAMES = {
+    "num_workers": "workers", "prefetch_factor": "prefetch", "persistent_workers": "persistent",
+    PACKED: PACKED,
+}  # fmt: skip
 ENOUGH = 0.9  # of the best of the sweep
 
 
 def rate(job: str, change: dict[str, Any], seconds: float) -> float:  # Any: of each setting its own
     """The batches a second of a job with these settings."""
-    return float(Job(**PLANTED[job] | change).train(seconds))
+    settings = PLANTED[job] | change
+    into_one = settings.pop(PACKED, False)
+    known = Job(**settings)
+    if into_one:
+        known.loader = packed(known.loader)
+    return float(known.train(seconds))
 
 
 def sweep(job: str, seconds: float, workers: Sequence[int]) -> dict[str, Any]:
     """The settings that bring most batches a second, of all of them."""
     kinds = (False, True) if PLANTED[job].get("passes") else (False,)
+    boxes = (False, True) if job == "many small tensors" else (False,)
     each = [
-        {"workers": count, "prefetch": ahead, "persistent": kind}
-        for count, ahead, kind in product(workers, AHEAD, kinds)
-        if count or (ahead, kind) == (AHEAD[0], False)
+        {"workers": count, "prefetch": ahead, "persistent": kind, PACKED: box}
+        for count, ahead, kind, box in product(workers, AHEAD, kinds, boxes)
+        if count or (ahead, kind, box) == (AHEAD[0], False, False)
     ]
     rates = [rate(job, one, seconds) for one in each]
     return each[rates.index(max(rates))]
@@ -67,7 +78,6 @@ def held(job: str, seconds: float, turns: int, workers: Sequence[int], *, trials
         "best": best,
         "gains": [median(one[place] / one[0] for one in rates) for place in (1, 2)],
         "load": os.getloadavg()[0],
-        "date": f"{datetime.now(UTC):%Y-%m-%d}",
     }
 
 
@@ -106,25 +116,12 @@ def table(results: dict[str, Any]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = options(
-        __doc__ or "", seconds=(4.0, 0.2), turns=(3, 1), jobs=(JOBS, JOBS[:1]), workers=(WORKERS, (0, 1)),
-        trials=(True, False),
+    sizes = {"seconds": (4.0, 0.2), "turns": (3, 1), "workers": (WORKERS, (0, 1))}
+    Record(RESULTS, PAGE, "tried jobs").run(
+        options(__doc__ or "", jobs=(JOBS, JOBS[:1]), **sizes), arguments, JOBS,
+        measure=lambda job, asked: held(job, asked.seconds, asked.turns, asked.workers, trials=asked.saved),
+        row=row, table=table,
     )  # fmt: skip
-    record = Record(RESULTS, PAGE, "tried jobs")
-    record.options(parser, JOBS)
-    asked = parser.parse_args(arguments)
-    if asked.write:
-        record.write(table(record.known))
-        return
-    print(machine())
-    for job in asked.jobs:
-        if job in record.known and asked.trials and not asked.again:
-            continue
-        seen = held(job, asked.seconds, asked.turns, asked.workers, trials=asked.trials)
-        print(line(row(job, seen)), flush=True)
-        if asked.trials:
-            record.known[job] = seen
-            record.keep()
 
 
 if __name__ == "__main__":
