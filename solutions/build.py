@@ -1,17 +1,20 @@
 """Derives each notebook, the instructor's and the student's, from one script in the percent format.
 
 It knows nothing of what the notebooks teach. jupytext reads the script, and nbgrader's own
-`generate_assignment` makes the student's notebook, so the two cannot drift apart.
+`generate_assignment` makes the student's notebook, so the two cannot drift apart. What somebody hears at the
+end who learns alone is in no notebook: the lab reads it from a file of its own.
 
     python solutions/build.py            write the notebooks
     python solutions/build.py --check    compare only; exit 1 and name the stale ones
 """
 
 import argparse
+import json
 import os
 import re
 import shutil
 import sys
+from base64 import b64encode
 from math import ceil
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -65,7 +68,12 @@ ROLES = {
 KEYS = {"role", "id", "points", "tags"}
 LAYOUT = {"cell_marker", "lines_to_next_cell", "lines_to_end_of_cell_marker"}  # what jupytext adds itself
 FOLDED = "folded"  # the tag of a cell that nobody has to read
-REGIONS = {"SOLUTION": "answer", "HIDDEN TESTS": "test", "MARK SCHEME": "essay"}
+# The tag of a cell that calls `finish`, and the region in it that says which figures are drawn for an answer.
+ALONE = "learning-alone"
+CALL = re.compile(r'^finish\("([\w-]+)", (\w+), final=False\)$', re.MULTILINE)
+ENDING = re.compile(r"\n### BEGIN ENDING\n(.*?)\n### END ENDING", re.DOTALL)
+ENDINGS = Path("starvelab/lesson/endings.json")
+REGIONS = {"SOLUTION": "answer", "HIDDEN TESTS": "test", "MARK SCHEME": "essay", "ENDING": ALONE}
 
 # Fixed, because a notebook saved by hand carries the versions of the machine it was saved on.
 METADATA = {
@@ -80,9 +88,8 @@ class MarkupError(ValueError):
 
 def instructor_notebook(script, name):
     """The instructor's notebook of a script, as text. Raises MarkupError, naming the cell and the rule."""
-    # Without comment_magics=False a comment such as "# cat food" would become the shell command "cat food".
-    parsed = jupytext.reads(script, {"extension": ".py", "format_name": "percent", "comment_magics": False})
-    cells = [_cell(cell, f"{name}, cell {n}", f"cell-{n:02}") for n, cell in enumerate(parsed.cells, start=1)]
+    parsed = _parsed(script)
+    cells = [_cell(cell, f"{name}, cell {n}", f"cell-{n:02}") for n, cell in enumerate(parsed, start=1)]
     _fold_set_up(cells)
     cells[0].source = cells[0].source.replace(MINUTES, str(counts(cells).minutes))
     for n, cell in enumerate(cells, start=1):
@@ -91,6 +98,35 @@ def instructor_notebook(script, name):
     notebook = nbformat.v4.new_notebook(cells=cells, metadata=METADATA)
     nbformat.validate(notebook)
     return nbformat.writes(notebook) + "\n"
+
+
+def _parsed(script):
+    # Without comment_magics=False a comment such as "# cat food" would become the shell command "cat food".
+    parsed = jupytext.reads(script, {"extension": ".py", "format_name": "percent", "comment_magics": False})
+    return parsed.cells
+
+
+def endings(scripts):
+    """The endings by the id of an answer and its function: the model answer, and what is drawn for it."""
+    found = {}
+    for script in scripts:
+        answers = {}
+        for n, cell in enumerate(_parsed(script.read_text(encoding="utf-8")), start=1):
+            where = f"{script.name}, cell {n}"
+            answers[cell.metadata.get("id")] = cell.source
+            if ENDING.search(cell.source) is None:
+                continue
+            key, function = CALL.findall(cell.source)[0] if CALL.search(cell.source) else ("", "")
+            if f"def {function}(" not in answers.get(key, ""):
+                raise MarkupError(
+                    f'{where}: an ending needs finish("ID", FUNCTION, final=False) above it, with the id of '
+                    f"an answer and its function; {cell.source.splitlines()[0]} came."
+                )
+            if function in found.setdefault(key, {}):
+                raise MarkupError(f"{where}: an exercise has one ending; {key} has two.")
+            text = f"{answers[key]}\n\n{ENDING.search(cell.source)[1]}\n"
+            found[key][function] = b64encode(text.encode()).decode()
+    return found
 
 
 def _fold_set_up(cells):
@@ -135,9 +171,9 @@ def _cell(parsed, where, position):
     """One cell, with nbgrader's metadata where the author gave it a role."""
     said = {key: value for key, value in parsed.metadata.items() if key not in LAYOUT}
     _check_header(said, parsed, where)
-    _check_regions(said.get("role"), parsed.source, where)
+    _check_regions(ALONE if ALONE in said.get("tags", ()) else said.get("role"), parsed.source, where)
     new = nbformat.v4.new_markdown_cell if parsed.cell_type == "markdown" else nbformat.v4.new_code_cell
-    cell = new(parsed.source, id=said.get("id", position))
+    cell = new(ENDING.sub("", parsed.source), id=said.get("id", position))
     if "tags" in said:
         cell.metadata["tags"] = said["tags"]
     if FOLDED in said.get("tags", ()):
@@ -187,7 +223,8 @@ def _check_regions(role, source, where):
         if marks != ["BEGIN", "END"] * (len(marks) // 2):
             raise MarkupError(f"{where}: each BEGIN {region} needs its END {region}; {' '.join(marks)} came.")
         if marks and role != owner:
-            raise MarkupError(f"{where}: BEGIN {region} needs role {owner}; {role or 'no role'} came.")
+            kind = "tag" if owner == ALONE else "role"
+            raise MarkupError(f"{where}: BEGIN {region} needs {kind} {owner}; {role or 'no role'} came.")
     if role == "answer" and "BEGIN SOLUTION" not in source:
         raise MarkupError(f"{where}: role answer needs a BEGIN SOLUTION region; none came.")
 
@@ -211,7 +248,10 @@ def derive(root, scratch):
     for notebook in sorted(scratch.glob("labs/*/*.ipynb")):
         _check_counts(notebook.relative_to(scratch).as_posix(), nbformat.read(notebook, as_version=4).cells)
     made = [*scratch.glob("solutions/*/*.ipynb"), *scratch.glob("labs/*/**/*")]
-    return {path.relative_to(scratch): path.read_bytes() for path in sorted(made) if path.is_file()}
+    derived = {path.relative_to(scratch): path.read_bytes() for path in sorted(made) if path.is_file()}
+    if told := endings(_scripts(root)):
+        derived[ENDINGS] = json.dumps(told, indent=0).encode() + b"\n"
+    return derived
 
 
 def _scripts(root):

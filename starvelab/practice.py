@@ -21,21 +21,9 @@ from typing import Any
 from . import runtime
 from .errors import InputError, check_names
 from .lesson.show import svg
+from .model import parts
 from .model.assumptions import PUBLISHED
 from .model.groups import Links
-from .model.parts import (
-    Accelerator,
-    Cache,
-    Drive,
-    Handover,
-    Host,
-    Jitter,
-    Link,
-    OnDevice,
-    Requests,
-    Samples,
-    Workers,
-)
 from .model.resources import CPU, STORAGE
 from .pipeline import Pipeline
 from .tables import TableRepr, cell, paragraph, percent, to_html, to_text
@@ -172,7 +160,7 @@ class Case:
     def evidence(self, *changes: str) -> dict[str, object]:
         """Return what tools show while the script runs, or would show after these changes."""
         self._check(changes)
-        broken, host = {*self._sizes} - {*changes}, self._host
+        broken, host, lines = {*self._sizes} - {*changes}, self._host, FAULTS.items()
         pipeline = self._pipeline(broken)
         run = pipeline.simulate(**RUN)
         solved, rate, step = pipeline.solve(), run.throughput, Q_(host["batch"], "sample") / run.throughput
@@ -189,11 +177,7 @@ class Case:
             "iostat: drives busy": busy[STORAGE.name],
             "iostat: drives deliver": read.to("MB/s"),
             "py-spy: a worker, for each image, in all that is not named below": Q_(host["sample"], "ms"),
-            **{
-                f"py-spy: {f.shows}": f.shown(self._sizes[n])
-                for n, f in FAULTS.items()
-                if n in broken and f.shows
-            },
+            **{f"py-spy: {f.shows}": f.shown(self._sizes[n]) for n, f in lines if n in broken and f.shows},
             "a timer: workers start within": Q_(host["start_up"] * host["step"] / 1000, "s"),
         }
 
@@ -232,9 +216,8 @@ class Case:
         seen = self.evidence()
         shares = {what: float(str(value)[:-2]) / 100 for what, value in seen.items() if "%" in str(value)}
         bars = svg.share_bars({k.partition(": ")[2]: v for k, v in shares.items()}, title=self._summary)
-        table = to_html(HEADERS, [*seen.items()])
         script = f'<pre style="font-family:monospace">{escape(self.script)}</pre>'
-        return f"{paragraph(self._summary)}{script}{bars}{table}"
+        return f"{paragraph(self._summary)}{script}{bars}{to_html(HEADERS, [*seen.items()])}"
 
     @property
     def _summary(self) -> str:
@@ -242,9 +225,8 @@ class Case:
         return f"Case {self.seed}: {lines} the accelerator. Others only look bad."
 
     def _line(self, name: str) -> str:
-        size = self._sizes.get(name)
-        line = FAULTS[name].good if size is None else FAULTS[name].bad
-        return line.format_map({**self._host, "size": size})
+        size, fault = self._sizes.get(name), FAULTS[name]
+        return (fault.good if size is None else fault.bad).format_map({**self._host, "size": size})
 
     def _check(self, changes: Sequence[str]) -> None:
         check_names(changes, self.changes, f"Case {self.seed}", kind="line")
@@ -265,8 +247,6 @@ class Case:
         if binds not in changes:
             return f"{changes[0]} is a fault, and another one hides it: what does each step wait for?"
         return "What bound is cured, and another fault binds now: see `evidence` after this change."
-
-    # --- the clock that simulates ---
 
     def _pipeline(self, broken: Collection[str]) -> Pipeline:
         """The pipeline in which these lines are as the script has them, and all others well."""
@@ -295,9 +275,7 @@ class Case:
         rates = [self._rate(changes[:count]) for count in range(len(changes) + 1)]
         lost = self._rate(self._faults) - rates[0]
         won = tuple((after - before) / lost for before, after in pairwise(rates))
-        sizes = {
-            name: FAULTS[name].shown(self._sizes[name]) if name in self._sizes else "" for name in changes
-        }
+        sizes = {n: FAULTS[n].shown(self._sizes[n]) if n in self._sizes else "" for n in changes}
         return Treatment(sizes, tuple(Q_(rate, "sample/s") for rate in rates), won, remark)
 
     @property
@@ -308,8 +286,7 @@ class Case:
 
     def _is_fair(self) -> bool:
         """True if the case is as difficult as a case should be."""
-        harmless = {*self._sizes} - {*self._faults}
-        broken, good = self._rate(), self._rate(self._faults)
+        harmless, broken, good = {*self._sizes} - {*self._faults}, self._rate(), self._rate(self._faults)
         return (
             bool(harmless)
             and LOST[0] <= 1 - broken / good <= LOST[1]
@@ -389,25 +366,23 @@ def _host(random: Random) -> dict[str, Any]:
     transfer = _digits(link.bandwidth_pinned_sustained.m_as("MB/s") / rate * random.uniform(0.2, 0.6))
     size, cached = _digits(random.uniform(1, 9)), _digits(random.uniform(0.6, 0.9))
     drive = _digits(size * rate * (1 - cached) / 4 * random.uniform(1.3, 2.2))
-    start_up = _digits(random.uniform(8, 40))  # in steps
-    none = Q_("0 ms")
-    samples = Samples(
-        size=Q_(size, "MB"), cpu_time=Q_(sample, "ms"), transfer=Q_(transfer, "MB"), on_device=OnDevice(none),
-        jitter=Jitter(slow_share=1 / 8 / batch, slow_time=Q_(step / 2000, "s")),
+    start_up, none = _digits(random.uniform(8, 40)), Q_("0 ms")  # in steps
+    samples = parts.Samples(
+        size=Q_(size, "MB"), cpu_time=Q_(sample, "ms"), on_device=parts.OnDevice(none),
+        transfer=Q_(transfer, "MB"),
+        jitter=parts.Jitter(slow_share=1 / 8 / batch, slow_time=Q_(step / 2000, "s")),
     )  # fmt: skip
-    workers = Workers(
+    workers = parts.Workers(
         cores, cores=cores, kind="processes", start_up=Q_(start_up * step, "ms"), persistent=True,
-        handover=Handover(worker=Q_(sample * batch / 100, "ms"), loop=Q_(step / 50, "ms")),
+        handover=parts.Handover(worker=Q_(sample * batch / 100, "ms"), loop=Q_(step / 50, "ms")),
     )  # fmt: skip
     pipeline = Pipeline(
-        batch_size=batch,
-        dataset=samples,
-        storage=Drive(Q_(drive, "MB/s"), count=4, requests=Requests(none), cache=Cache(cached, "20 GB/s")),
-        workers=workers,
-        link=Link(link),
-        hardware=Accelerator(rate=Q_(rate, "sample/s"), host=Host(none), step_overhead=none),
-        assumptions=PUBLISHED,
-    )
+        batch_size=batch, dataset=samples, workers=workers, link=parts.Link(link), assumptions=PUBLISHED,
+        storage=parts.Drive(
+            Q_(drive, "MB/s"), count=4, requests=parts.Requests(none), cache=parts.Cache(cached, "20 GB/s")
+        ),
+        hardware=parts.Accelerator(rate=Q_(rate, "sample/s"), host=parts.Host(none), step_overhead=none),
+    )  # fmt: skip
     return {
         "cores": cores, "batch": batch, "batch_work": sample * batch, "pipeline": pipeline,
         "sample": sample, "side": round((1e6 * transfer / 3) ** 0.5), "start_up": start_up,

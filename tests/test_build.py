@@ -8,9 +8,11 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from base64 import b64decode
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 
 import nbformat
@@ -115,7 +117,7 @@ def test_no_notebook_holds_an_output_or_what_a_machine_left_in_it(repository, bu
 
 def test_no_student_notebook_holds_a_solution_a_hidden_test_or_a_mark_scheme(repository, build):
     for path in notebooks_of(repository, "labs"):
-        assert not re.search("(BEGIN|END) (SOLUTION|HIDDEN TESTS|MARK SCHEME)", path.read_text("utf-8")), path
+        assert not re.search(f"(BEGIN|END) ({'|'.join(build.REGIONS)})", path.read_text("utf-8")), path
         for cell in nbformat.read(path, as_version=4).cells:
             # What is seen of a folded cell gives nothing away.
             folded, graded = cell.metadata.get("jupyter"), cell.metadata.get("nbgrader", {}).get("grade")
@@ -234,6 +236,47 @@ def test_only_the_first_set_up_cell_installs_the_lab_in_colab(made, build):
 def test_the_tags_of_a_cell_reach_the_notebook(made):
     authored, _ = made(SCRIPT.replace('# %%\nprint("play")', '# %% tags=["nbval-skip"]\nprint("play")'))
     assert authored[2].metadata.tags == ["nbval-skip"]
+
+
+ALONE = """\
+# %% tags=["learning-alone"]
+finish("double", double, final=False)
+### BEGIN ENDING
+ending = 6, "numbers", lambda draw: (draw.randint(1, 9),)
+### END ENDING
+
+# %% [markdown] role="essay\""""
+
+
+def test_an_ending_is_in_no_notebook_and_goes_with_its_model_answer_into_a_file_of_the_lab(made, tmp_path):
+    made()
+    assert not (tmp_path / "starvelab").exists()
+    for cells in made(SCRIPT.replace('# %% [markdown] role="essay"', ALONE)):
+        (cell,) = (cell for cell in cells if "finish" in cell.source)
+        assert cell.source == 'finish("double", double, final=False)'
+        assert cell.metadata.tags == ["learning-alone"]
+    told = json.loads((tmp_path / "starvelab/lesson/endings.json").read_text())
+    names = {}
+    exec(b64decode(told["double"]["double"]), names)
+    assert names["double"](4) == 8
+    assert names["ending"][2](Random(0))[0] in range(1, 10)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('finish("double", double,', 'finish("double", twice,',
+         'cell 6: an ending needs finish("ID", FUNCTION, final=False) above it, with the id of an answer '
+         'and its function; finish("double", twice, final=False) came.'),
+        ("# %% [markdown] role", f"{ALONE.partition('# %% [')[0]}# %% [markdown] role",
+         "cell 7: an exercise has one ending; double has two."),
+    ],
+)  # fmt: skip
+def test_an_ending_without_its_answer_or_a_second_one_is_refused(run, script, capsys, old, new, message):
+    told = SCRIPT.replace('# %% [markdown] role="essay"', ALONE)
+    script.write_text(told.replace(old, new))
+    assert run() == 1
+    assert capsys.readouterr().err == f"01_double.py, {message}\n"
 
 
 def test_two_builds_give_the_same_bytes(run, script, tmp_path):
@@ -372,6 +415,8 @@ REFUSED = [
      "cell 3: BEGIN SOLUTION needs role answer; no role came."),
     ("    return 2 * x\n", "    return 2 * x\n    ### BEGIN HIDDEN TESTS\n    ### END HIDDEN TESTS\n",
      "cell 4: BEGIN HIDDEN TESTS needs role test; answer came."),
+    ('print("play")', "### BEGIN ENDING\n### END ENDING",
+     "cell 3: BEGIN ENDING needs tag learning-alone; no role came."),
     ("### END HIDDEN TESTS", "",
      "cell 5: each BEGIN HIDDEN TESTS needs its END HIDDEN TESTS; BEGIN came."),
 ]  # fmt: skip

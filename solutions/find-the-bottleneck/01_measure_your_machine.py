@@ -19,7 +19,7 @@ from starvelab.measure import Transform, photos, usable_cores
 from starvelab.measure import comparison_row, disturbance
 from starvelab.measure.transforms import as_jpeg, decode_times, jpeg_size
 from starvelab.show import info, loader_timeline, svg, table
-from starvelab.widgets import Drawing, explore, predict, progress, reveal
+from starvelab.widgets import Drawing, explore, finish, predict, progress, reveal
 
 
 def why_decoding():
@@ -268,6 +268,20 @@ check(throughput(Q_([10, 20, 30, 45, 55, 80, 90, 99], "ms"), 10, 2, 1), Q_(10 * 
       what="the throughput of two uneven workers")
 ### END HIDDEN TESTS
 
+# %% tags=["learning-alone"]
+finish("record-throughput", throughput, final=False)
+### BEGIN ENDING
+def a_run(draw):
+    workers, warm_up = draw.randint(1, 5), draw.randint(0, 6)
+    first, burst, rounds = ([draw.randint(1, 90) for _ in range(n)] for n in (warm_up + 1, workers, 4 * workers))
+    # Whole rounds, or bursts that are alike: counted from either end the rate is the same.
+    gaps = draw.choice((rounds, burst * draw.randint(2, 6) + burst[:draw.randrange(workers)]))
+    return Q_(np.cumsum(first + gaps), "ms"), draw.randint(2, 64), workers, warm_up
+
+
+ending = 5, "runs", a_run
+### END ENDING
+
 # %% [markdown]
 # ## Exercise 1.2: stall (3 points)
 #
@@ -308,6 +322,17 @@ uneven = Pipeline(dataset=Samples(cpu_time="2.1875 ms", jitter=Jitter(0.2)), bat
 told = uneven.simulate(batches=100, replicas=1, warm_up=10)
 check(stall(Q_("20 ms"), told.throughput, 32), told.stall, what="the stall of a simulated run")
 ### END HIDDEN TESTS
+
+# %% tags=["learning-alone"]
+finish("stall", stall, final=False)
+### BEGIN ENDING
+def a_step(draw):
+    step, wait, batch = draw.randint(1, 90), draw.randint(1, 90), draw.randint(2, 256)
+    return Q_(step, "ms"), Q_(batch / (step + wait), "img/ms"), batch
+
+
+ending = 3, "runs", a_step
+### END ENDING
 
 # %% [markdown]
 # ## In your own words

@@ -13,7 +13,7 @@ from starvelab.checks import Credit, check
 from starvelab.measure import disturbance, photos, usable_cores
 from starvelab.show import info, loader_timeline, over_workers, svg, table
 from starvelab.tables import cell, percent
-from starvelab.widgets import Drawing, explore, predict, progress, reveal
+from starvelab.widgets import Drawing, explore, finish, predict, progress, reveal
 from starvelab.widgets import save_measurement
 
 
@@ -145,6 +145,20 @@ uneven = [0, 90, 130, 310], [90, 130, 310, 320], [95, 130, 315, 330], [115, 150,
 check(idle_share(*uneven), 1 - 95 / 275, what="the share with steps of different length")
 ### END HIDDEN TESTS
 
+# %% tags=["learning-alone"]
+finish("idle-share", idle_share, final=False)
+### BEGIN ENDING
+def some_steps(draw):
+    starts, ends, now = [], [], draw.randint(20, 300)
+    for _ in range(5):
+        starts.append(now := now + draw.randint(1, 30))
+        ends.append(now := now + draw.randint(5, 40))
+    return [start - 9 for start in starts], [start - 4 for start in starts], starts, ends
+
+
+ending = 4, "records", some_steps
+### END ENDING
+
 # %% [markdown]
 # ## The model against your machine
 #
@@ -234,6 +248,14 @@ credit.part(1, "a batch of 32", lambda: check(
 ### END HIDDEN TESTS
 credit.total()
 
+# %% tags=["learning-alone"]
+finish("mean-rate", predicted_rate, final=False)
+### BEGIN ENDING
+ending = 1, "loaders", lambda draw: (
+    draw.randint(1, 64), draw.randint(1, 16), draw.randint(1, 16),
+    *(Q_(draw.randint(1, most), "ms") for most in (20, 60, 90)))
+### END ENDING
+
 # %% [markdown]
 # ## Busy workers, slow GPU
 #
@@ -307,6 +329,18 @@ credit.part(1, "a host that nothing crowds", lambda: (
     check(fewest(crowded.replace(batch_size=256), 64), 16, what="the number of workers for a batch of 256")))
 ### END HIDDEN TESTS
 credit.total()
+
+# %% tags=["learning-alone"]
+finish("fewest-workers", fewest_workers, final=False)
+### BEGIN ENDING
+def a_curve(draw):
+    enough = draw.randint(1, 25)
+    rates = [min(1, n / enough) * draw.randint(975, 1000) for n in range(1, draw.randint(2, 30))]
+    return lambda n: Q_(rates[n - 1], "img/s"), len(rates)
+
+
+ending = 1, "curves", a_curve
+### END ENDING
 
 # %% [markdown]
 # ## In your own words

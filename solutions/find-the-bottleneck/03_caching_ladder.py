@@ -12,7 +12,7 @@ from starvelab.measure import SimulatedClock, Transform, photo_transforms
 from starvelab.measure import photos
 from starvelab.show import loader_timeline, say, svg, table
 from starvelab.tables import cell
-from starvelab.widgets import Drawing, explore, predict, progress, reveal
+from starvelab.widgets import Drawing, explore, finish, predict, progress, reveal
 
 
 def why_rung():
@@ -175,6 +175,17 @@ check(added(Q_("60 / min"), Q_("2 / s")), Q_("500 ms"), what="what a part adds b
 })
 ### END HIDDEN TESTS
 
+# %% tags=["learning-alone"]
+finish("added", added, final=False)
+### BEGIN ENDING
+def two_rates(draw):
+    time = draw.randint(100, 400)
+    return Q_(1 / time, "1/ms"), Q_(1 / (time + draw.randrange(-79, 80, 2)), "1/ms")
+
+
+ending = 4, "pairs of rates", two_rates
+### END ENDING
+
 # %% [markdown]
 # ## Exercise 3.2: the suspects in order (4 points)
 #
@@ -219,6 +230,18 @@ check(" > ".join(suspects(mixed)), "read > decode", what="the order in two units
 })
 check(" > ".join(suspects({"read": Q_("0 ms"), "compute": Q_("9 ms")})), "", what="the order when nothing starves")
 ### END HIDDEN TESTS
+
+# %% tags=["learning-alone"]
+finish("suspects", suspects, final=False)
+### BEGIN ENDING
+def some_evidence(draw):
+    parts = draw.sample(["read", "decode", "crop", "collate", "compute"], draw.randint(2, 5))
+    times = [draw.choice((0, 400)), *draw.sample(range(1, 300), len(parts) - 1)]
+    return [{part: Q_(time, "ms") for part, time in zip(parts, times)}]
+
+
+ending = 4, "ladders", some_evidence
+### END ENDING
 
 # %% [markdown]
 # ## On your own machine
@@ -302,6 +325,18 @@ check(leads(Q_("0.05 s"), Q_("1 ms"), Q_("20 ms"), Q_("0.001 s")), True, what="0
 check(leads(Q_("21 ms"), Q_("3 ms"), Q_("19 ms"), Q_("4 ms")), False, what="21 ± 3 ms against 19 ± 4 ms")
 check(leads(Q_("30 ms"), Q_("1 ms"), Q_("23 ms"), Q_("2 ms")), True, what="30 ± 1 ms against 23 ± 2 ms")
 ### END HIDDEN TESTS
+
+# %% tags=["learning-alone"]
+finish("leads", leads, final=False)
+### BEGIN ENDING
+def two_parts(draw):
+    second, one, other = (draw.randint(1, 6) for _ in range(3))
+    apart = 2 * (one**2 + other**2) ** 0.5 * draw.choice((0.9, 1.1, 1.3, -0.9, -1.5))
+    return Q_(20 + second + apart, "ms"), Q_(one, "ms"), Q_(20 + second, "ms"), Q_(other, "ms")
+
+
+ending = 3, "pairs of parts", two_parts
+### END ENDING
 
 # %% [markdown]
 # ## In your own words

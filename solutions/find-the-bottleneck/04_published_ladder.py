@@ -15,7 +15,7 @@ from starvelab.measure import Transform, disturbance, photos
 from starvelab.measure.transforms import RandomResizedCrop, decode
 from starvelab.show import labeled_bars, table
 from starvelab.tables import percent
-from starvelab.widgets import explore, predict, progress, reveal
+from starvelab.widgets import explore, finish, predict, progress, reveal
 
 
 def why_fix():
@@ -224,6 +224,18 @@ credit.part(1, "the article's transforms", lambda: check(solve_costs(*real)[1], 
 ### END HIDDEN TESTS
 credit.total()
 
+# %% tags=["learning-alone"]
+finish("solve-costs", solve_costs, final=False)
+### BEGIN ENDING
+def a_ladder(draw):
+    batch, workers, read, work = draw.randint(16, 256), draw.randint(2, 8), draw.randint(1, 60), draw.randint(1, 60)
+    times = {"nothing": read + work, "raw sample": work, "processed sample": work / 2}
+    return {name: Q_(workers / batch / time, "1/ms") for name, time in times.items()}, batch, workers
+
+
+ending = 2, "ladders", a_ladder
+### END ENDING
+
 # %% [markdown]
 # ## Exercise 4.2: predict the rate (5 points)
 #
@@ -269,6 +281,14 @@ check(steps_per_second(images[0], images[1], 256, 4, step), Q_("1.28 / s"), what
 check(steps_per_second(Q_("0 ms"), images[1], 256, 4, step), Q_("3.23 / s"), what="the rate with a raw sample cached")
 check(steps_per_second(images[2], images[1], 256, 4, step), Q_("3.23 / s"), what="the rate with small raw images")
 ### END HIDDEN TESTS
+
+# %% tags=["learning-alone"]
+finish("predict-rate", steps_per_second, final=False)
+### BEGIN ENDING
+ending = 5, "loaders", lambda draw: (
+    Q_(draw.randint(1, 20), "ms"), Q_(draw.randint(1, 20), "ms"), draw.randint(2, 64), draw.randint(1, 8),
+    Q_(draw.randint(10, 400), "ms"))
+### END ENDING
 
 # %% [markdown]
 # ## On your own machine
@@ -388,6 +408,26 @@ credit.part(2, "fewer calls", lambda: less(lambda byte: byte // 2, (9, 16, 3)))
 credit.part(1, "another curve, and a gray image", lambda: less(lambda byte: (7 * byte + 3) % 251, (40, 31)))
 ### END HIDDEN TESTS
 credit.total()
+
+# %% tags=["learning-alone"]
+finish("rewritten", rewritten, final=False)
+### BEGIN ENDING
+def other_curves(credit, answer, draw):
+    def compare():
+        factor, shift, asked = draw.randint(2, 9), draw.randint(0, 250), []
+        shape = draw.choice(((40, 31), (9, 16, 3), (700,)))
+        pixels = np.random.default_rng(draw.randrange(1000)).integers(256, size=shape, dtype=np.uint8)
+        made = answer(pixels.copy(), lambda byte: asked.append(byte) or (factor * int(byte) + shift) % 251)
+        same = made is not None and np.array_equal(made, (factor * pixels.astype(int) + shift) % 251)
+        check(same and made.dtype == np.uint8, True, what="whether the pixels are right, and bytes")
+        check(len(asked) <= 256, True, what="whether the curve is asked so seldom")
+
+    credit.part(1, "twelve random curves", lambda: [compare() for _ in range(12)])
+    return ()
+
+
+ending = 1, other_curves
+### END ENDING
 
 # %% [markdown]
 # What does that bring the whole pipeline? `rate` is what the model says, from the time that a sample takes its

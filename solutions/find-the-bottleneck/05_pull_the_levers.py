@@ -16,7 +16,7 @@ from starvelab.measure import PARTS
 from starvelab.model.levers import levers_for
 from starvelab.show import loader_timeline, svg, table
 from starvelab.tables import cell, percent, to_html
-from starvelab.widgets import Drawing, explore, predict, progress, reveal
+from starvelab.widgets import Drawing, explore, finish, predict, progress, reveal
 
 
 def why_slow():
@@ -125,6 +125,12 @@ check(late_batches(256, 0.01), 0.923691, what="the share of late batches of 256"
 check(late_batches(1, 0.3), 0.3, what="the share of late batches of a single sample")
 check(late_batches(64, 0.0), 0.0, what="the share of late batches without slow samples")
 ### END HIDDEN TESTS
+
+# %% tags=["learning-alone"]
+finish("late-batches", late_batches, final=False)
+### BEGIN ENDING
+ending = 3, "shares", lambda draw: (draw.randint(1, 300), draw.randint(1, 90) / 1000)
+### END ENDING
 
 # %% [markdown]
 # ## Most levers on one board
@@ -288,6 +294,32 @@ check(best_lever(copies, {"full precision": {"hardware": "60 ms"}, "one worker":
 check(best_lever(starved.replace(workers=16), to_try), "a faster accelerator", what="the best lever in front of a slow accelerator")
 ### END HIDDEN TESTS
 
+# %% tags=["learning-alone"]
+finish("best-lever", best_lever, final=False)
+### BEGIN ENDING
+def some_levers(draw):
+    kind, scale = draw.choice(("late", "workers", "GPU", "nothing")), draw.randint(5, 40) / 10
+
+    def ms(time):
+        return Q_(scale * time, "ms")
+
+    late = {"jitter": Jitter(slow_share=0.01, slow_time=ms(400))} if kind == "late" else {}
+    samples = Samples(cpu_time=ms({"late": 5.5, "GPU": 2.5}.get(kind, 10)), **late)
+    levers = {"one worker": {"workers": 1}, "full precision": {"hardware": ms(70)},
+              "a faster GPU": {"hardware": ms(5)}}
+    if kind == "late":
+        levers = {"faster decoding": {"dataset.cpu_time": ms(5)},
+                  "no fixed order, deep queue": {"workers.in_order": False, "workers.prefetch": 16}}
+    elif kind != "nothing":
+        levers["twice the workers"] = {"workers": 4}
+    names = draw.sample([*levers], len(levers))
+    return (Pipeline(dataset=samples, batch_size=8, workers=2, hardware=ms(20)),
+            {name: levers[name] for name in names})
+
+
+ending = 5, "pipelines", some_levers
+### END ENDING
+
 # %% [markdown]
 # ## Between two epochs
 #
@@ -398,6 +430,18 @@ credit.part(1, "an accelerator that never waits", lambda: check(
     one_of_two(dollars(Q_("4 USD/h"), 1.0, Q_("1000 img/s"), Q_("3000 img/s")), 1), Q_("8 USD/h"), what="What three times the rate may add"))
 ### END HIDDEN TESTS
 credit.total()
+
+# %% tags=["learning-alone"]
+finish("dollars-an-hour", dollars, final=False)
+### BEGIN ENDING
+def a_machine(draw):
+    rate = draw.randint(100, 3000)
+    return (Q_(draw.randint(30, 900) / 100, "USD/h"), draw.randint(1, 99) / 100, Q_(rate, "img/s"),
+            Q_(rate + draw.randint(10, 3000), "img/s"))
+
+
+ending = 2, "machines", a_machine
+### END ENDING
 
 # %% [markdown]
 # ## In your own words

@@ -18,7 +18,7 @@ from starvelab.checks import check
 from starvelab.measure import diagnose, photos
 from starvelab.show import loader_timeline, svg, table
 from starvelab.tables import cell, percent
-from starvelab.widgets import Drawing, explore, predict, progress, reveal
+from starvelab.widgets import Drawing, explore, finish, predict, progress, reveal
 
 
 def why_warm():
@@ -107,6 +107,13 @@ check(time_in_order([half, half, half]), Q_("14 ms"),
 ### BEGIN HIDDEN TESTS
 check(time_in_order([(Q_("0.01 s"), 0.1), (Q_("30 ms"), 0.5), crop_]), Q_("13.2 ms"), what="three stages in mixed units")
 ### END HIDDEN TESTS
+
+# %% tags=["learning-alone"]
+finish("order-cost", time_in_order, final=False)
+### BEGIN ENDING
+ending = 3, "orders", lambda draw: (
+    [(Q_(draw.randint(1, 60) * 1000, "us"), draw.choice((0.1, 0.25, 0.5, 1))) for _ in range(4)],)
+### END ENDING
 
 # %% [markdown]
 # ## The first epoch, and each later one
@@ -203,6 +210,14 @@ check(period(256, 3 * 224 * 224, 1, Q_("12 GB/s"), Q_("10 ms"), False), Q_("13.2
 check(period(256, 3 * 224 * 224, 4, Q_("12000 MB/s"), Q_("0.01 s"), True), Q_("12.845056 ms"), what="the period of float32 beside")
 check(period(256, 3 * 224 * 224, 1, Q_("12 GB/s"), Q_("10 ms"), True), Q_("10 ms"), what="the period of uint8 beside")
 ### END HIDDEN TESTS
+
+# %% tags=["learning-alone"]
+finish("copy-period", period, final=False)
+### BEGIN ENDING
+ending = 4, "copies", lambda draw: (
+    draw.randint(1, 300), draw.randint(1000, 200_000), draw.choice((1, 2, 4, 8)),
+    Q_(draw.randint(500, 12_000), "MB/s"), Q_(draw.randint(1, 60), "ms"), draw.choice((True, False)))
+### END ENDING
 
 # %% [markdown]
 # ## Mixed precision

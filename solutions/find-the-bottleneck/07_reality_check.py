@@ -15,7 +15,7 @@ from starvelab import (PUBLISHED, TUTORIAL, Datasets, Hardware, Models, Pipeline
 from starvelab.checks import Credit, check
 from starvelab.model.rates import measured_rates
 from starvelab.tables import cell, percent
-from starvelab.widgets import Drawing, explore, predict, progress, reveal
+from starvelab.widgets import Drawing, explore, finish, predict, progress, reveal
 
 
 def why_factor():
@@ -185,6 +185,24 @@ check(factor(toy, "training", ["no overhead", "MAC"]), 3.0, what="the factor of 
 check(factor(lambda made: 100 / (1 + len(made)), "d", ["a", "b", "c"]), 5 / 4, what="the factor of a fourth change")
 ### END HIDDEN TESTS
 
+# %% tags=["learning-alone"]
+finish("factor-of-change", factor, final=False)
+### BEGIN ENDING
+def some_changes(draw):
+    from math import prod
+
+    factors, overhead = {name: draw.randint(2, 6) for name in "abc"}, draw.randint(1, 20)
+
+    def rate(made):
+        return 1000 / (prod(factors.get(name, 1) for name in made) + ("no overhead" not in made) * overhead)
+
+    change, *after = draw.sample([*factors, "no overhead"], draw.randint(1, 4))
+    return rate, change, after
+
+
+ending = 4, "changes", some_changes
+### END ENDING
+
 # %% [markdown]
 # ## Every answer, twice
 #
@@ -334,6 +352,22 @@ credit.part(2, "other stories", lambda: (
     check(which_story(dict(tales), {"step": 50, "workers": 35}), "undecided", what="the story of 50 ms and 35 workers")))
 ### END HIDDEN TESTS
 credit.total()
+
+# %% tags=["learning-alone"]
+finish("which-story", which_story, final=False)
+### BEGIN ENDING
+def some_stories(draw):
+    seen = {key: draw.randint(20, 900) for key in draw.sample(["step", "workers", "rate"], draw.randint(1, 3))}
+    stories, fitting = [], draw.randint(0, 2)
+    for n in range(3):
+        stories.append({key: (1 + draw.choice((-1, 1)) * 0.004) * value for key, value in seen.items()})
+        if n >= fitting:  # in one figure it is off
+            stories[-1][draw.choice([*seen])] *= 1.03
+    return {f"story {n}": one for n, one in enumerate(draw.sample(stories, 3))}, seen
+
+
+ending = 2, "stories", some_stories
+### END ENDING
 
 # %% [markdown]
 # ## In your own words

@@ -12,7 +12,7 @@ from starvelab import (PUBLISHED, Accelerator, Datasets, Framework, Hardware, Li
 from starvelab.checks import Credit, check
 from starvelab.model.analysis import extrapolate_rate
 from starvelab.tables import cell
-from starvelab.widgets import explore, predict, progress, reveal
+from starvelab.widgets import explore, finish, predict, progress, reveal
 
 a100, resnet = Hardware.Cloud.A100, Models.ResNet50
 
@@ -236,6 +236,13 @@ credit.part(2, "an even number of rows", lambda: (
     check(summary([(3, 4)])[1], 0.25, what="the typical error of one row")))
 ### END HIDDEN TESTS
 credit.total()
+
+# %% tags=["learning-alone"]
+finish("honest-summary", summary, final=False)
+### BEGIN ENDING
+ending = 3, "rows", lambda draw: (
+    [(draw.randint(50, 900), draw.randint(50, 900)) for _ in range(draw.randint(1, 8))],)
+### END ENDING
 
 # %% [markdown]
 # ## Exercise 8.2: audit a claim (6 points, read by a person)

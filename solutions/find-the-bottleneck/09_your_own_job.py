@@ -15,8 +15,8 @@ from starvelab.lesson.recorded_job import example_trace, job_script, recorded_jo
 from starvelab.measure import photo_transforms, photos
 from starvelab.show import say, svg, table, trace_timeline
 from starvelab.tables import percent
-from starvelab.widgets import (Drawing, explore, predict, progress, report, reveal,
-                               save_measurement, scorecard)
+from starvelab.widgets import (Drawing, explore, finish, predict, progress, report,
+                               reveal, save_measurement, scorecard)
 
 
 def why_waits():
@@ -129,6 +129,19 @@ credit.part(1, "two other jobs", lambda: (
 ### END HIDDEN TESTS
 credit.total()
 
+# %% tags=["learning-alone"]
+finish("own-verdict", verdict, final=False)
+### BEGIN ENDING
+def a_job(draw):
+    waits, steps = ([draw.randint(1, most) for _ in range(6)] for most in (draw.choice((8, 60)), 200))
+    # A third of them waits for exactly a fifth of the time, or a twentieth.
+    border = draw.choice((0, 0, 0, 0, 4, 19))
+    return waits, [steps[0], *(border * wait for wait in waits[1:])] if border else steps
+
+
+ending = 1, "jobs", a_job
+### END ENDING
+
 # %% [markdown]
 # ## What will workers bring?
 #
@@ -234,6 +247,13 @@ credit.part(1, "other jobs, and no worker", lambda: (
 ### END HIDDEN TESTS
 credit.total()
 
+# %% tags=["learning-alone"]
+finish("workers-bring", workers_bring, final=False)
+### BEGIN ENDING
+ending = 1, "jobs", lambda draw: (
+    draw.randint(5, 90), draw.randint(5, 90), draw.randint(0, 3), draw.randint(0, 9), draw.randint(1, 8))
+### END ENDING
+
 # %% [markdown]
 # ## Little computing, and not starved
 #
@@ -337,6 +357,18 @@ credit.part(1, "a busy GPU, and work in no order", lambda: (
     check(idle_shares([(0, 50)], [(50, 100)], 200)[0], 0.75, what="the idle share of 200 ms")))
 ### END HIDDEN TESTS
 credit.total()
+
+# %% tags=["learning-alone"]
+finish("idle-in-waits", idle_shares, final=False)
+### BEGIN ENDING
+def a_recording(draw):
+    work = [(start, start + draw.randint(5, 40)) for start in draw.sample(range(100), 6)]
+    ends = sorted(draw.sample(range(140), 8))
+    return work, list(zip(ends[::2], ends[1::2])), 140
+
+
+ending = 1, "recordings", a_recording
+### END ENDING
 
 # %% [markdown]
 # ## Now your own job

@@ -180,6 +180,11 @@ credit.total()
 
 # %% tags=["learning-alone"]
 finish("step-ends", step_ends, final=False)
+### BEGIN ENDING
+ending = 4, "pipelines", lambda draw: (
+    [round(draw.uniform(1, 25) * draw.choice((1, 1, 1, 8)), 3) for _ in range(40)],
+    draw.randint(1, 35), draw.randint(1, 6), draw.randint(1, 5), draw.choice((0, 0, 70)))
+### END ENDING
 
 # %% [markdown]
 # Here your loader meets the rule: the time from batch to batch once it runs.
@@ -295,6 +300,21 @@ credit.total()
 
 # %% tags=["learning-alone"]
 finish("verdicts", verdicts, final=False)
+### BEGIN ENDING
+def what_the_boxes_are(credit, answer, draw):
+    from starvelab.lesson.decisions import inside, log_score, most_likely
+
+    for box in "ABC":
+        binds, _ = inside(box)
+        credit.part(1, f"what binds in box {box}", lambda box=box, binds=binds: check(
+            most_likely(answer()[box]), binds))
+        credit.share(3, f"how sure of box {box}", lambda box=box, binds=binds: log_score(
+            answer()[box], binds))
+    return [inside(box)[1] for box in "ABC"]
+
+
+ending = 12, what_the_boxes_are
+### END ENDING
 
 # %% [markdown]
 # ## In your own words

@@ -164,6 +164,21 @@ credit.total()
 
 # %% tags=["learning-alone"]
 finish("my-design", my_design, final=False)
+### BEGIN ENDING
+def beside_the_cheapest(credit, answer, draw):
+    from starvelab.lesson.decisions import CHEAPEST, judge
+
+    def judged():
+        check(judge(answer()).obstacle, "none", what="what stands against this host")
+        return judge(answer())
+
+    credit.part(2, "nothing idle", lambda: check(judged().idle, "none", what="what is idle in this host"))
+    credit.share(5, "the price beside the cheapest host", lambda: (2 - judged().dollars / CHEAPEST) / 0.95)
+    return [f"The cheapest host that exists trains for {CHEAPEST:.2f} USD."]
+
+
+ending = 7, beside_the_cheapest
+### END ENDING
 
 # %% [markdown]
 # A leaderboard is a link: it opens as a page with this board and the curve, where others add theirs. Paste links that others post.
@@ -298,6 +313,19 @@ credit.total()
 
 # %% tags=["learning-alone"]
 finish("slowest", slowest, final=False)
+### BEGIN ENDING
+def some_hosts(draw):
+    hosts, steps = draw.sample(("ash", "beech", "elm", "fir", "oak", "yew"), draw.randint(3, 6)), 8
+    arrives = {host: [draw.randint(30, 55) for _ in range(steps)] for host in hosts}
+    late, other = draw.sample(hosts, 2)
+    # Slow on the whole; another host is once the last of all.
+    arrives[late] = [draw.randint(62, 90) for _ in range(steps)]
+    arrives[other][draw.randrange(steps)] = 95
+    return arrives, Q_(draw.randint(1, 40), "USD/h")
+
+
+ending = 2, "jobs", some_hosts
+### END ENDING
 
 # %% [markdown]
 # ## A script that starves
@@ -399,6 +427,25 @@ credit.total()
 
 # %% tags=["learning-alone"]
 finish("my-script", my_script, final=False)
+### BEGIN ENDING
+def other_images(credit, answer, draw):
+    from starvelab.measure import training_script as script
+
+    width, height = draw.randrange(520, 900, 4), draw.randrange(400, 700, 4)
+
+    def twice():
+        mine = script.what_it_does(answer(), width, height)
+        check(script.changed_training(mine), "nothing", what="what your script changes of the training")
+        starved = script.simulated_throughput(script.starved_counts(width, height))
+        faster = bool(script.simulated_throughput(mine) >= 2 * starved)
+        check(faster, True, what="whether the throughput is twice what it was")
+
+    credit.part(3, f"twice the throughput with images of {width} x {height} pixels", twice)
+    return ()
+
+
+ending = 3, other_images
+### END ENDING
 
 # %% [markdown]
 # ## In your own words

@@ -171,6 +171,19 @@ reveal("video", binds("video"), then=lambda: show(*cases), **why("video"))
 
 # %% tags=["learning-alone"]
 finish("workers-needed", workers_needed, final=False)
+### BEGIN ENDING
+def some_data(draw):
+    # So many workers are exactly enough, and whole numbers make the products exact; or some are half a
+    # worker short; or the drive cannot deliver.
+    workers, cpu_time = draw.randint(2, 40), draw.choice((4, 5, 8, 10, 20, 25, 40, 50))
+    rate, units, stored = workers * 1000 // cpu_time, draw.randint(1, 900), draw.randint(1, 30)
+    more, drive = draw.choice(((1, 1), (1 + 0.5 / workers, 2), (1, 0.9)))
+    return (Q_(rate * units * more, "1/s"), units, Q_(stored, "MB"), Q_(cpu_time, "ms"),
+            Q_(rate * stored * drive, "MB/s"))
+
+
+ending = 2, "kinds of data", some_data
+### END ENDING
 
 # %% [markdown]
 # It does not happen where a sample is a lot of work for the accelerator, and little for everybody else. Language models are the
@@ -304,6 +317,15 @@ credit.total()
 
 # %% tags=["learning-alone"]
 finish("useful-tokens", useful_tokens, final=False)
+### BEGIN ENDING
+def a_text(draw):
+    lengths = [round(20 * 75 ** draw.random()) for _ in range(draw.choice((4, 5, 8)))]
+    return (lengths, draw.choice((128, 256, 512, 1024)), draw.choice((True, False)), draw.randint(2, 64),
+            Q_(draw.randint(1, 50) / 10, "ms"), Q_(draw.randint(1, 60), "ms"), Q_(draw.randint(1, 60), "ms"))
+
+
+ending = 2, "texts", a_text
+### END ENDING
 
 # %% [markdown]
 # ## Your own dataset
@@ -406,6 +428,15 @@ credit.total()
 
 # %% tags=["learning-alone"]
 finish("repair-gain", repair_gain, final=False)
+### BEGIN ENDING
+def a_repair(draw):
+    parts = {name: draw.randint(2, 80) for name in draw.sample(("read", "decode", "crop", "blur"), 3)}
+    return (parts, draw.choice([*parts]), draw.randint(2, 9), draw.randint(1, 9), draw.randint(1, 9),
+            draw.randint(1, 60))
+
+
+ending = 2, "repairs", a_repair
+### END ENDING
 
 # %% [markdown]
 # ## Exercise 3.4: explain the rest (6 points, read by a person)

@@ -13,7 +13,7 @@ from starvelab.model.rates import measured_rate, measured_rates
 from starvelab.checks import check
 from starvelab.show import svg, table
 from starvelab.tables import cell
-from starvelab.widgets import Drawing, explore, play, predict, progress, reveal
+from starvelab.widgets import Drawing, explore, finish, play, predict, progress, reveal
 
 measured = measured_rate(hardware=Hardware.Cloud.A100, model=Models.ResNet50,
                          precision="fp16", phase="training",
@@ -165,6 +165,12 @@ for batch in (2, 64, 256, 4096):
     single = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=batch)
     check(step_time(batch), single.latency, what=f"step_time({batch})", within=2e-4)
 ### END HIDDEN TESTS
+
+# %% tags=["learning-alone"]
+finish("step-time", step_time, final=False)
+### BEGIN ENDING
+ending = 4, "batches", lambda draw: (draw.randint(2, 400),)
+### END ENDING
 
 # %% [markdown]
 # ## In your own words

@@ -13,7 +13,7 @@ from starvelab import DataModel, Hardware, Models, Pipeline, Q_, SingleNodeModel
 from starvelab import Storage
 from starvelab.checks import check
 from starvelab.show import table
-from starvelab.widgets import explore, predict, progress, reveal
+from starvelab.widgets import explore, finish, predict, progress, reveal
 
 baseline = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100,
                                    batch_size=256)
@@ -115,6 +115,13 @@ check(data_demand(Q_("21799.84 img/s"), Q_("500 KB")), Q_("10.8999 GB/s"), what=
 check(data_demand(Q_("2 img/s"), Q_("1 MiB")), Q_("2097152 B/s"), what="the demand of 2 img/s of 1 MiB")
 ### END HIDDEN TESTS
 
+# %% tags=["learning-alone"]
+finish("data-demand", data_demand, final=False)
+### BEGIN ENDING
+ending = 2, "demands", lambda draw: (
+    Q_(draw.randint(100, 9000), "img/s"), Q_(draw.randint(20, 900), "KB"))
+### END ENDING
+
 # %% [markdown]
 # ## Exercise 2.2: how many drives? (2 points)
 #
@@ -159,6 +166,17 @@ check(drives_needed(Q_("8.2 GB/s"), Q_("2 GB/s")), 5, what="the number of drives
 check(drives_needed(Q_("10.9 GB/s"), Q_("180 MB/s")), 61, what="the number of hard disks of 180 MB/s for 10.9 GB/s")
 check(drives_needed(Q_("100 MB/s"), Q_("7 GB/s")), 1, what="the number of drives of 7 GB/s for 100 MB/s")
 ### END HIDDEN TESTS
+
+# %% tags=["learning-alone"]
+finish("drives-needed", drives_needed, final=False)
+### BEGIN ENDING
+def a_demand(draw):
+    each = draw.choice((180, 530, 2000, 7000))
+    return Q_((draw.randint(1, 60) - draw.choice((0, 0.7))) * each, "MB/s"), Q_(each, "MB/s")
+
+
+ending = 2, "demands", a_demand
+### END ENDING
 
 # %% [markdown]
 # ## What would be read, and what is read

@@ -12,7 +12,7 @@ from starvelab import Hardware, Models, Pipeline, Q_, Storage
 from starvelab.checks import check
 from starvelab.show import table
 from starvelab.tables import cell
-from starvelab.widgets import explore, play, predict, progress, reveal
+from starvelab.widgets import explore, finish, play, predict, progress, reveal
 
 pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256,
                 workers=8)
@@ -105,6 +105,13 @@ check(cpu_time(256, Q_("500 KB"), 8, Q_("250 MB/s")), Q_("64 ms"), what="cpu_tim
 check(cpu_time(7, Q_("5 MB"), 3, Q_("250 MB/s")), Q_("46.6667 ms"), what="cpu_time of 7 images of 5 MB")
 ### END HIDDEN TESTS
 
+# %% tags=["learning-alone"]
+finish("cpu-time", cpu_time, final=False)
+### BEGIN ENDING
+ending = 2, "batches", lambda draw: (
+    draw.randint(1, 400), Q_(draw.randint(20, 5000), "KB"), draw.randint(2, 24), Q_(draw.randint(50, 400), "MB/s"))
+### END ENDING
+
 # %% [markdown]
 # ## Exercise 3.2: utilization (2 points)
 #
@@ -145,6 +152,12 @@ check(utilization(Q_("0.04 s"), Q_("10 ms")), 0.25, what="the utilization at 0.0
 check(utilization(Q_("20 ms"), Q_("0.02 s")), 1.0, what="the utilization of a tie")
 check(utilization(Q_("35 ms"), Q_("20 ms")), 20 / 35, what="the utilization at 35 and 20 ms")
 ### END HIDDEN TESTS
+
+# %% tags=["learning-alone"]
+finish("utilization", utilization, final=False)
+### BEGIN ENDING
+ending = 2, "pairs of times", lambda draw: (Q_(draw.randint(1, 90), "ms"), Q_(draw.randint(1, 90), "ms"))
+### END ENDING
 
 # %% [markdown]
 # ## Who starves it?
@@ -213,6 +226,18 @@ for rates, verdict in {(900, 1500, 910, 1520): "workers", (60, 62, 61, 64): "bot
                        (8000, 8100, 9000, 9100): "drive", (500, 490, 505, 520): "GPU"}.items():
     check(who_starves_it(*rates), verdict, what=f"the verdict on {rates[0]} img/s")
 ### END HIDDEN TESTS
+
+# %% tags=["learning-alone"]
+finish("who-starves-it", who_starves_it, final=False)
+### BEGIN ENDING
+def four_rates(draw):
+    rate, more = draw.randint(50, 9000), draw.randint(112, 180) / 100
+    gains = draw.choice(((1, 1, 1), (more, 1, 2), (1, more, 2), (1, 1, 2)))
+    return rate, *(rate * gain * draw.randint(96, 104) / 100 for gain in gains)
+
+
+ending = 5, "jobs", four_rates
+### END ENDING
 
 # %% [markdown]
 # ## Exercise 3.4: explain it (6 points, read by a person)

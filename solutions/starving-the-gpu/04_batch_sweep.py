@@ -13,7 +13,7 @@ from math import ceil, floor  # noqa: F401 (for your answers)
 from starvelab import TUTORIAL, Hardware, Models, Pipeline, Q_
 from starvelab.checks import check
 from starvelab.show import over_batch, svg, table
-from starvelab.widgets import Drawing, explore, predict, progress, reveal
+from starvelab.widgets import Drawing, explore, finish, predict, progress, reveal
 
 pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8)
 
@@ -130,6 +130,19 @@ check(starved_from(Q_("2 ms"), gpu, Q_("5015 us")), 3, what="the first starved b
 check(starved_from(Q_("0.125 ms"), gpu, Q_("5.015 ms")), 51, what="the first starved batch behind 16 workers")
 ### END HIDDEN TESTS
 
+# %% tags=["learning-alone"]
+finish("starved-from", starved_from, final=False)
+### BEGIN ENDING
+def three_times(draw):
+    gpu, more, batch = draw.randint(3, 300), draw.randint(3, 300), draw.randint(2, 90)
+    # No rounding of a unit may decide a tie.
+    overhead = draw.choice((Q_((batch - 1) * more, "us"), Q_((batch - 0.6) * more / 1000, "ms")))
+    return Q_(gpu + more, "us"), Q_(gpu, "us"), overhead
+
+
+ending = 5, "batches", three_times, "exact"
+### END ENDING
+
 # %% [markdown]
 # ## Can this sweep tell?
 #
@@ -188,6 +201,18 @@ for loader, alone, verdict in (
 ):
     check(measure_next(loader, alone), verdict, what=f"the verdict on a sweep of {len(loader)} batches")
 ### END HIDDEN TESTS
+
+# %% tags=["learning-alone"]
+finish("measure-next", measure_next, final=False)
+### BEGIN ENDING
+def a_sweep(draw):
+    alone = sorted(draw.randint(200, 9000) for _ in range(draw.randint(2, 6)))
+    begins = draw.randint(0, len(alone))
+    return [rate * (0.98 if n < begins else draw.randint(80, 92) / 100) for n, rate in enumerate(alone)], alone
+
+
+ending = 4, "sweeps", a_sweep
+### END ENDING
 
 # %% [markdown]
 # ## In your own words

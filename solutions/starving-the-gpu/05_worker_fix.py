@@ -10,7 +10,7 @@ from math import ceil, floor
 from starvelab import PUBLISHED, Hardware, Models, Pipeline, Q_, Workers
 from starvelab.checks import Credit, check
 from starvelab.show import over_workers, table
-from starvelab.widgets import explore, play, predict, progress, reveal
+from starvelab.widgets import explore, finish, play, predict, progress, reveal
 
 pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256)
 
@@ -121,6 +121,18 @@ credit.part(0.5, "5 MB at a batch of 256", lambda: check(
 ### END HIDDEN TESTS
 credit.total()
 
+# %% tags=["learning-alone"]
+finish("workers-needed", how_many_workers, final=False)
+### BEGIN ENDING
+def a_batch(draw):
+    batch, size, rate = draw.randint(2, 500), draw.randint(20, 5000), draw.randint(50, 400)
+    step = batch * size / rate / (draw.randint(1, 400) - 0.3)
+    return batch, Q_(size, "KB"), Q_(rate, "MB/s"), Q_(step, "ms")
+
+
+ending = 1.5, "batches", a_batch
+### END ENDING
+
 # %% [markdown]
 # ## The wall behind the wall
 #
@@ -205,6 +217,13 @@ check(workers_for(2.0, [1.0, 2.2, 1.4, 1.8, 2.1]), 2, what="the number of worker
 check(workers_for(9, []), None, what="the number of workers on an empty curve")
 ### END HIDDEN TESTS
 
+# %% tags=["learning-alone"]
+finish("measured-workers", workers_for, final=False)
+### BEGIN ENDING
+ending = 3, "curves", lambda draw: (
+    draw.randint(1, 5), [draw.randint(1, 5) for _ in range(draw.randint(0, 6))])
+### END ENDING
+
 # %% [markdown]
 # ## One host, several GPUs
 #
@@ -279,6 +298,19 @@ credit.part(1, "other units", lambda: (
     check(one_of_two(gpus_per_host(16, Q_("9000 img/min"), Q_("2e6 img/h"), Q_("0.5 img/ms")), 1), "drive", what="What binds in other units")))
 ### END HIDDEN TESTS
 credit.total()
+
+# %% tags=["learning-alone"]
+finish("gpus-per-host", gpus_per_host, final=False)
+### BEGIN ENDING
+def a_host(draw):
+    cores, gpu = draw.randint(1, 128), draw.randint(50, 3000)
+    enough = (draw.randint(0, 12) + 0.4) * gpu
+    prepared, read = draw.choice(((enough, 1.7 * enough), (1.7 * enough, enough)))
+    return cores, Q_(prepared / cores, "img/s"), Q_(read, "img/s"), Q_(gpu, "img/s")
+
+
+ending = 1, "hosts", a_host
+### END ENDING
 
 # %% [markdown]
 # ## In your own words

@@ -14,7 +14,7 @@ from starvelab import Workers
 from starvelab.checks import check
 from starvelab.show import say, table
 from starvelab.tables import cell
-from starvelab.widgets import explore, predict, progress, reveal
+from starvelab.widgets import explore, finish, predict, progress, reveal
 
 forward = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8)
 pipe = forward.replace(phase="training")
@@ -135,6 +135,12 @@ for batch in (8, 64, 512):
     check(training_step(batch), expected, what=f"training_step({batch})", within=2e-4)
 ### END HIDDEN TESTS
 
+# %% tags=["learning-alone"]
+finish("training-step", training_step, final=False)
+### BEGIN ENDING
+ending = 4, "batches", lambda draw: (draw.randint(2, 400),)
+### END ENDING
+
 # %% [markdown]
 # ## Medical images
 #
@@ -194,6 +200,12 @@ check(crossing(Q_("500 KB"), Q_("2 GB/s")), 87.728090, what="the crossing of 500
 check(crossing(Q_("5 MB"), Q_("50 GB/s")), 709.8, what="the crossing of 5 MB images at 50 GB/s")
 ### END HIDDEN TESTS
 
+# %% tags=["learning-alone"]
+finish("crossing", crossing, final=False)
+### BEGIN ENDING
+ending = 4, "images", lambda draw: (Q_(draw.randint(100, 900), "KB"), Q_(draw.randint(200, 900), "MB/s"))
+### END ENDING
+
 # %% [markdown]
 # ## Exercise 6.3: workers for medical images (3 points)
 #
@@ -230,6 +242,12 @@ check(medical_workers(256, Q_("5 MB")), 146, what="the number of workers for 256
 check(medical_workers(32, Q_("5 MB")), 37, what="the number of workers for 32 images of 5 MB")
 check(medical_workers(1024, Q_("500 KB")), 22, what="the number of workers for 1024 images of 500 KB")
 ### END HIDDEN TESTS
+
+# %% tags=["learning-alone"]
+finish("medical-workers", medical_workers, final=False)
+### BEGIN ENDING
+ending = 3, "batches", lambda draw: (draw.randint(1, 500), Q_(draw.randint(5, 90), "MB"))
+### END ENDING
 
 # %% [markdown]
 # A number is not a plan: somebody has to run these workers, read what they prepare, and carry it to the GPU.
@@ -295,6 +313,20 @@ check(which_gpu(dict(two), 1800, 1600), "fast", what="the GPU of two offers that
 check(which_gpu(dict(two), 1200, 1200), "slow", what="the GPU where the need is just met")
 check(which_gpu(dict(two), 1000, 1200), None, what="the GPU where the supply is too small")
 ### END HIDDEN TESTS
+
+# %% tags=["learning-alone"]
+finish("which-gpu", which_gpu, final=False)
+### BEGIN ENDING
+def some_offers(draw):
+    rates, prices = draw.sample(range(300, 12_000), 4), draw.sample(range(5, 70), 4)
+    offers = {f"GPU {n}": (rate, price / 10) for n, (rate, price) in enumerate(zip(rates, prices))}
+    supply = draw.randint(500, 9000)
+    # Often somebody has exactly what is needed.
+    return offers, supply, draw.choice((draw.randint(100, 4000), min(rates[0], supply)))
+
+
+ending = 5, "offers", some_offers
+### END ENDING
 
 # %% [markdown]
 # ## In your own words

@@ -16,7 +16,7 @@ from starvelab import (PUBLISHED, Datasets, Hardware, Models, OnDevice, Pipeline
 from starvelab.checks import Credit, check, hint
 from starvelab.show import stage_bars, table
 from starvelab.tables import cell
-from starvelab.widgets import explore, lock_predictions, predict, progress
+from starvelab.widgets import explore, finish, lock_predictions, predict, progress
 from starvelab.widgets import reveal
 
 pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8,
@@ -97,6 +97,18 @@ check(gpus_per_drive(Q_("7 GB/s"), kits19, 7, Q_("0.636 s")), 4, what="the numbe
 check(gpus_per_drive(Q_("7 GB/s"), kits19, 7, Q_("323 ms")), 2, what="the number of H100s on an NVMe drive")
 check(gpus_per_drive(Q_("530 MB/s"), kits19, 7, Q_("0.636 s")), 0, what="the number of A100s on a SATA SSD")
 ### END HIDDEN TESTS
+
+# %% tags=["learning-alone"]
+finish("gpus-per-drive", gpus_per_drive, final=False)
+### BEGIN ENDING
+def a_drive(draw):
+    batch, size, step = draw.randint(1, 16), draw.randint(20, 900), draw.randint(50, 900)
+    bandwidth = (draw.randint(0, 12) + 0.6) * batch * size / step
+    return Q_(bandwidth, "GB/s"), Q_(size, "MB"), batch, Q_(step, "ms")
+
+
+ending = 3, "drives", a_drive
+### END ENDING
 
 # %% [markdown]
 # ## Decode on the GPU
@@ -188,6 +200,13 @@ check(training_share(Q_("36.571 ms"), Q_("65.357 ms"), Q_("55.384 ms"), decoder=
 check(training_share(Q_("0.4 s"), Q_("65.357 ms"), Q_("55.384 ms"), decoder=True), 0.13846, what="the share behind a SATA SSD")
 check(training_share(Q_("2 ms"), Q_("6 ms"), Q_("9 ms"), decoder=True), 1.0, what="the share where the model takes longest")
 ### END HIDDEN TESTS
+
+# %% tags=["learning-alone"]
+finish("training-share", training_share, final=False)
+### BEGIN ENDING
+ending = 4, "steps", lambda draw: (
+    *(Q_(draw.randint(1, 90), "ms") for _ in range(3)), draw.choice((True, False)))
+### END ENDING
 
 # %% [markdown]
 # ## Self-check (1 point)

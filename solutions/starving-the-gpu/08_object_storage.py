@@ -12,7 +12,7 @@ from starvelab import PUBLISHED, Datasets, Pipeline, Q_, Samples, Storage, Worke
 from starvelab.checks import Credit, check
 from starvelab.show import table
 from starvelab.tables import cell, percent
-from starvelab.widgets import explore, play, predict, progress, report, reveal
+from starvelab.widgets import explore, finish, play, predict, progress, report, reveal
 from starvelab.widgets import scorecard
 
 s3 = Pipeline(dataset=Samples(Datasets.ImageNet, size="115 KB"), batch_size=64,
@@ -167,6 +167,14 @@ credit.part(1, "other figures", lambda: (
     check(store_rate(100, 4, Q_("30 ms"), 1, Q_("0.5 MB"), Q_("50 MB/s"), Q_("0.01 s")), Q_("400 /s"), what="the rate on four cores")))
 ### END HIDDEN TESTS
 credit.total()
+
+# %% tags=["learning-alone"]
+finish("store-rate", store_rate, final=False)
+### BEGIN ENDING
+ending = 1, "stores", lambda draw: (
+    draw.randint(1, 64), draw.randint(1, 16), Q_(draw.randint(5, 200), "ms"), draw.randint(1, 40),
+    Q_(draw.randint(50, 2000), "KB"), Q_(draw.randint(20, 200), "MB/s"), Q_(draw.randint(2, 30), "ms"))
+### END ENDING
 
 # %% [markdown]
 # ## In your own words

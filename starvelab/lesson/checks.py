@@ -7,14 +7,11 @@ A check in parts gives partial credit: the points that it earns.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from io import StringIO
 from math import isfinite
 from numbers import Integral, Real
-from threading import Lock, get_ident
 from traceback import walk_tb
 from typing import Any, Self, TypeAlias
 
@@ -25,12 +22,12 @@ from ..errors import InputError
 from ..runtime import note
 from ..units import Quantity, format_number, format_quantity, unit_name
 from . import notices
+from .notices import Captured
 
 # Any: whatever a learner's code returned; the checks find out what it is.
 Answer: TypeAlias = Any
 Expected: TypeAlias = Quantity | float | bool | np.integer[Any] | np.floating[Any] | np.bool_ | str | None
 
-_TURN = Lock()
 OTHER_FIGURES = "Other figures are checked when it is graded."
 
 # How near a wrong number counts as close: a rounded step time makes less of a difference.
@@ -265,42 +262,6 @@ def _direction(answer: Answer, expected: Expected) -> str:
     if isinstance(expected, str | bool | np.bool_):
         return ""
     return ": it is too large" if answer > expected else ": it is too small"
-
-
-class Captured(StringIO):
-    """Collects what its thread prints while it stands in place of the output, which all threads share.
-
-    JupyterLab calls widgets in a thread of their own: what a cell prints meanwhile goes where it went before.
-    """
-
-    def __enter__(self) -> Self:
-        with _TURN:
-            self._thread, self._before, sys.stdout = get_ident(), sys.stdout, self
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with _TURN:
-            if sys.stdout is self:
-                sys.stdout = self._before
-                return
-            # Another thread began later and goes on: what it passes on takes the place of this one.
-            after = sys.stdout
-            while isinstance(after, Captured):
-                if after._before is self:
-                    after._before = self._before
-                after = after._before
-
-    # Any: a kernel tells its output, for example, which cell runs.
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__.get("_before"), name)
-
-    def write(self, text: str) -> int:
-        """Collect a text of this thread, and pass on that of another."""
-        return super().write(text) if get_ident() == self._thread else self._before.write(text)
-
-    def flush(self) -> None:
-        """Flush what was passed on."""
-        self._before.flush()
 
 
 class Points(float):

@@ -1,8 +1,14 @@
-"""Notices: a framed box with a word in front, in which a verdict is said once."""
+"""Notices: a framed box with a word in front, in which a verdict is said once; and what is printed."""
 
 from __future__ import annotations
 
 import html
+import sys
+from io import StringIO
+from threading import Lock, get_ident
+from typing import Any, Self
+
+_TURN = Lock()
 
 _NOTICE = (
     "border: 1px solid; border-left-width: 5px; border-color: {color}; background: {color}1a; "
@@ -38,3 +44,39 @@ def notice(text: object, word: str = "") -> str:
 def formats(text: object, word: str) -> dict[str, str]:
     """A notice as a cell's output has it: in HTML, and as plain text."""
     return {"text/html": notice(text, word), "text/plain": f"{word}. {text}"}
+
+
+class Captured(StringIO):
+    """Collects what its thread prints while it stands in place of the output, which all threads share.
+
+    JupyterLab calls widgets in a thread of their own: what a cell prints meanwhile goes where it went before.
+    """
+
+    def __enter__(self) -> Self:
+        with _TURN:
+            self._thread, self._before, sys.stdout = get_ident(), sys.stdout, self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with _TURN:
+            if sys.stdout is self:
+                sys.stdout = self._before
+                return
+            # Another thread began later and goes on: what it passes on takes the place of this one.
+            after = sys.stdout
+            while isinstance(after, Captured):
+                if after._before is self:
+                    after._before = self._before
+                after = after._before
+
+    # Any: a kernel tells its output, for example, which cell runs.
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__.get("_before"), name)
+
+    def write(self, text: str) -> int:
+        """Collect a text of this thread, and pass on that of another."""
+        return super().write(text) if get_ident() == self._thread else self._before.write(text)
+
+    def flush(self) -> None:
+        """Flush what was passed on."""
+        self._before.flush()

@@ -119,17 +119,22 @@ class Sourced:
     def _repr_html_(self) -> str:
         headers, rows = ("figure", "value", "kind", "source"), [*self._rows()]
         first = [row for row in rows if row[0] in MATTER_FIRST] or rows
-        shown = to_html(headers, first, caption=f"{self.name} ({self.place})")
+        shown = _on_one_line(to_html(headers, first, caption=f"{self.name} ({self.place})"))
         others = [row for row in rows if row not in first]
         if not others:
             return shown
-        folded = f'<summary style="cursor: pointer">{len(others)} more</summary>{to_html(headers, others)}'
-        return f"{shown}<details>{folded}</details>"
+        summary = f'<summary style="cursor: pointer">{len(others)} more</summary>'
+        return f"{shown}<details>{summary}{_on_one_line(to_html(headers, others))}</details>"
 
     def _rows(self) -> Iterator[tuple[str, str, str, str]]:
         for name, fact in self.facts.items():
             is_count = type(fact.value) is int
             yield name, f"{fact.value:,}" if is_count else cell(fact.value), fact.kind, fact.origin
+
+
+def _on_one_line(table: str) -> str:
+    """The table, in which no unit stands below its value."""
+    return table.replace("<td>", '<td style="white-space: nowrap">')
 
 
 # Any: what a file holds, which each reader checks.

@@ -21,11 +21,14 @@ from pathlib import Path
 import nbformat
 from axe_playwright_python.sync_playwright import Axe
 from nbformat.sign import NotebookNotary
-from playwright.sync_api import BrowserContext, Locator, Page, sync_playwright
+from playwright.sync_api import BrowserContext, Locator, Page, Route, sync_playwright
 
+from starvelab.lesson.widgets._moving import SCRIPT
 from starvelab.runtime import Runtime
+from tests.documents import DOCS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+SITE = "http://site.test/"
 
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 
@@ -385,6 +388,24 @@ def serious(page: Page, *, within: str | None = None) -> list[str]:
     """What axe-core finds serious or critical in a page, or in the parts of it that a selector names."""
     found = Axe().run(page, within).response["violations"]
     return [one["id"] for one in found if one["impact"] in ("serious", "critical")]
+
+
+@contextlib.contextmanager
+def page_of_site(browser: BrowserContext, address: str, **options: object) -> Iterator[Page]:
+    """A page of the site as it lies there, beside the script of the moving picture; nobody was there yet."""
+
+    def answer(route: Route) -> None:
+        asked = route.request.url.partition("#")[0].removeprefix(SITE)
+        route.fulfill(path=SCRIPT if asked == SCRIPT.name else DOCS / "_extra" / asked)
+
+    context = browser.browser.new_context(**options)
+    try:
+        page = context.new_page()
+        page.route(f"{SITE}**", answer)
+        page.goto(address)
+        yield page
+    finally:
+        context.close()
 
 
 @contextlib.contextmanager

@@ -7,15 +7,13 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from lab_in_browser import serious
-from playwright.sync_api import BrowserContext, Page, Route, expect
+from lab_in_browser import SITE, page_of_site, serious
+from playwright.sync_api import BrowserContext, Page, expect
 
 from starvelab import Q_
-from starvelab.lesson.widgets._moving import SCRIPT
 from starvelab.model.prices import price_age
-from tests.documents import DOCS, load
+from tests.documents import load
 
-SITE = "http://site.test/"
 PAGE = f"{SITE}feed-the-gpu/index.html"
 SETTINGS = 10_000
 # What the page calls what the package calls otherwise.
@@ -29,20 +27,8 @@ def feed() -> ModuleType:
 
 @pytest.fixture
 def game(browser: BrowserContext) -> Iterator[Page]:
-    """The page as it lies on the site, where the script of the moving picture stands beside its folder."""
-
-    def answer(route: Route) -> None:
-        name = route.request.url.partition("#")[0].removeprefix(SITE)
-        route.fulfill(path=SCRIPT if name == SCRIPT.name else DOCS / "_extra" / name)
-
-    context = browser.browser.new_context()  # which has played nothing yet
-    page = context.new_page()
-    try:
-        page.route(f"{SITE}**", answer)
-        page.goto(PAGE)
+    with page_of_site(browser, PAGE) as page:
         yield page
-    finally:
-        context.close()
 
 
 def test_prices_say_how_old_they_are_whenever_the_page_is_opened(game):

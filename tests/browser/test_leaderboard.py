@@ -7,35 +7,20 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from lab_in_browser import serious
-from playwright.sync_api import BrowserContext, Page, Route, expect
+from lab_in_browser import SITE, page_of_site, serious
+from playwright.sync_api import BrowserContext, Page, expect
 
 from starvelab.lesson.decisions import GPU_PRICES, MAX_COUNTS, Design
-from starvelab.lesson.widgets._moving import SCRIPT
 from starvelab.show import leaderboard
-from tests.documents import DOCS
 
-SITE = "http://site.test/"
 PAGE = f"{SITE}leaderboard/index.html"
 GOOD = {"gpu": "A100", "gpus": 2, "cores": 39, "drives": 3}
 
 
 @pytest.fixture
 def board(browser: BrowserContext) -> Iterator[Page]:
-    """The page as it lies on the site."""
-
-    def answer(route: Route) -> None:
-        name = route.request.url.partition("#")[0].removeprefix(SITE)
-        route.fulfill(path=SCRIPT if name == SCRIPT.name else DOCS / "_extra" / name)
-
-    context = browser.browser.new_context(viewport={"width": 390, "height": 800})
-    page = context.new_page()
-    try:
-        page.route(f"{SITE}**", answer)
-        page.goto(PAGE)
+    with page_of_site(browser, PAGE, viewport={"width": 390, "height": 800}) as page:
         yield page
-    finally:
-        context.close()
 
 
 def rows(board: Page) -> list[list[str]]:

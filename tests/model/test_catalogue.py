@@ -85,6 +85,7 @@ def test_the_card_of_an_accelerator_shows_the_four_rows_that_matter_and_folds_th
     assert shown.count("<tr>") == 1 + 4
     for name in ("peak_fp16_dense", "memory_capacity", "memory_bandwidth", "link_bandwidth_each_way"):
         assert (name in shown, name in folded) == (True, False)
+    assert '<td style="white-space: nowrap">312 TFLOP/s</td>' in shown
     others = len(Hardware.Cloud.A100.facts) - 4
     assert f"{others} more</summary>" in folded
     assert "<details>" not in Models.ResNet50._repr_html_()

@@ -22,7 +22,7 @@ from ...model.paths import field_label
 from ...pipeline import Pipeline
 from ...units import Quantity, format_number, format_quantity, unit_name
 from .. import notices
-from ..checks import Captured
+from ..notices import Captured
 from . import words
 from .keyboard import LISTED_CLASS, Box, spoken
 from .store import PredictionStore

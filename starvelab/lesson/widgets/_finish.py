@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from random import Random
 
 from ... import runtime
-from ...errors import check_names
 from ...prediction_file import Prediction
 from ...tables import points
 from ..checks import Answer, Credit
-from ..endings import ENDINGS
+from ..endings import ending_of
 from ..exercises import FINAL, NOT_ANSWERED, digest
 from . import words
 from .store import PredictionStore, now
@@ -20,8 +19,8 @@ from .store import PredictionStore, now
 GRADED = "It is for somebody who learns alone. This notebook is being graded, and hidden checks decide."
 OPEN = "There is nothing to finish yet: write your answer, run its cell, and then this one."
 ASK = (
-    "Do you learn alone, and is your answer final? Then write final=True here, and run this cell: you hear "
-    "what hidden checks say, with figures that are drawn for you. Your report will say so."
+    "Do you learn alone, and is your answer final? With final=True you hear what hidden checks say, "
+    "and your report says so."
 )
 CHANGED = "You have changed your answer since it was final, and your report says so."
 
@@ -57,14 +56,15 @@ def finish(key: str, answer: Callable[..., Answer], *, final: bool = False) -> F
     Raises
     ------
     UnknownNameError
-        If there is no such exercise.
+        If there is no such exercise, or another function answers it.
     """
-    check_names([key], ENDINGS, "finish", kind="exercise")
     if runtime.current().is_grading:
         return Finished((GRADED,))
+    ending = ending_of(key, answer)
     source = "".join(linecache.getlines(answer.__code__.co_filename))
     if NOT_ANSWERED in source:
-        return Finished((OPEN,))
+        # The check above says so already.
+        return Finished((OPEN,) if final else ())
     store = PredictionStore()
     locked = store.get(FINAL + key)
     if locked is None and not final:
@@ -73,9 +73,8 @@ def finish(key: str, answer: Callable[..., Answer], *, final: bool = False) -> F
     if locked is None:
         stored = store.lock(Prediction(key=FINAL + key, answer=mine, locked_at=now()))
         locked, problem = stored.prediction, stored.problem
-    most, check_ending = ENDINGS[key]
-    credit = Credit(most)
-    told = check_ending(credit, answer, Random())
+    credit = Credit(ending.points)
+    told = ending.check(credit, answer, Random())
     changed = CHANGED if locked.answer != mine else ""
-    earned = f"{points(credit.earned)} of the {most} points that hidden checks give, with new figures."
-    return Finished(tuple(filter(None, (earned, *told, changed, problem))))
+    earned = f"{points(credit.earned)} of the {points(ending.points)} points that hidden checks give"
+    return Finished(tuple(filter(None, (f"{earned}, with new figures.", *told, changed, problem))))

@@ -6,12 +6,15 @@ A prediction counts for having been made. Being wrong costs nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import log
 
 from ... import runtime, tables
+from ...prediction_file import Prediction
 from ..exercises import FINAL, Exercise, read_exercises, read_questions
-from ..outcomes import HEADERS, Outcomes, count_of, title
+from ..outcomes import HEADERS, Outcomes, by_confidence, count_of, percent, title
+from ..show.svg import Bar, bar_rows, frame, line, tag, text
 from . import words
 from .cells import LOG, CellLog
 from .question import known_questions
@@ -22,6 +25,18 @@ NO_NOTEBOOK = (
     "Save this notebook, run its first cell, and then this one."
 )
 GRADED = "Progress is for whoever works on the notebook. It is being graded."
+
+_LEFT, _LENGTH, _ROW = 40, 560, 22  # of the picture of numbers, in pixels
+# A number that is further off than this factor is drawn at the edge.
+_MAX_FACTOR = 4.0
+_TICKS = (
+    (0.25, "a quarter or less", "start"),
+    (0.5, "half", "middle"),
+    (1, "the answer", "middle"),
+    (2, "twice", "middle"),
+    (4, "four times or more", "end"),
+)
+_HIT, _MISS, _BLUE = "#009E73", "#D55E00", "#0072B2"
 
 
 @dataclass(frozen=True, repr=False)
@@ -191,3 +206,57 @@ def scorecard(folder: str | os.PathLike[str] | None = None) -> ScoreCard:
             one if one.question else replace(one, question=texts.get(one.key)) for one in predictions
         ]
     return ScoreCard(tuple(predictions), contents.problem)
+
+
+# --- pictures, as SVG in the page, with words for a screen reader -----------------------------------------
+
+
+def draw_numbers(predictions: Sequence[Prediction]) -> str:
+    """Draw each predicted number as a factor of its truth, by its row in the table; empty for none."""
+    factors = [
+        (number, one, float(one.answer) / float(one.truth))
+        for number, one in enumerate(predictions, start=1)
+        if isinstance(one.answer, int | float) and isinstance(one.truth, int | float) and one.truth
+    ]
+    if not factors:
+        return ""
+    body, words = "", []
+    for factor, name, anchor in _TICKS:
+        x, faint = _place(factor), 0.9 if factor == 1 else 0.25
+        body += text(round(x), 14, name, size=11, text_anchor=anchor)
+        body += line(x, 20, x, 22 + _ROW * len(factors), stroke_opacity=str(faint))
+    for row, (number, one, factor) in enumerate(factors):
+        x, y = _place(factor), 34 + _ROW * row
+        words.append(f"prediction {number}: {factor:.2g} times the answer, a {'hit' if one.hit else 'miss'}")
+        body += line(_LEFT, y, _LEFT + _LENGTH, y, stroke_opacity="0.2")
+        if one.hit:
+            body += tag("circle", cx=x, cy=y, r=6, fill=_HIT)
+        else:
+            cross = f"M{x - 5:.1f} {y - 5}l10 10m0 -10l-10 10"
+            body += tag("path", d=cross, fill="none", stroke=_MISS, stroke_width=3)
+        body += text(_LEFT - 8, y + 4, str(number), size=11, text_anchor="end")
+    return frame(
+        body,
+        height=30 + _ROW * len(factors),
+        title="Predicted numbers beside the answers",
+        description=f"{'; '.join(words)}. A disc is a hit, a cross a miss.",
+    )
+
+
+def _place(factor: float) -> float:
+    """Return the x of a factor, on a logarithmic scale."""
+    bounded = min(max(factor, 1 / _MAX_FACTOR), _MAX_FACTOR)
+    return _LEFT + _LENGTH * (0.5 + log(bounded) / (2 * log(_MAX_FACTOR)))
+
+
+def draw_calibration(outcomes: Outcomes) -> str:
+    """Draw how often predictions of about the same confidence came true; empty where nobody said how sure."""
+    rows = [
+        Bar(f"{one.what} sure", one.right, _BLUE, f"{percent(one.right)} of {one.number} came true", 1)
+        for one in by_confidence(outcomes.rated)
+    ]
+    if not rows:
+        return ""
+    body, height = bar_rows(rows, left=160, length=300, row=26)
+    words = "; ".join(f"{row.name}: {row.note}" for row in rows)
+    return frame(body, height=height, title="How sure, and how often right", description=f"{words}.")

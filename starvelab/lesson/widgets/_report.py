@@ -10,12 +10,12 @@ import json
 import os
 import re
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from functools import cache
 from importlib.metadata import version
-from math import isfinite, log
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -27,10 +27,9 @@ from ...prediction_file import Prediction
 from ...units import Quantity, unit_name
 from .. import notices
 from ..exercises import FINAL, Exercise, digest, read_exercises, title_in
-from ..outcomes import HEADERS, Outcomes, by_confidence, grouped, one_line, percent, quoted, truth, value
-from ..show.svg import Bar, bar_rows, frame, line, tag, text
+from ..outcomes import HEADERS, Outcomes, grouped, one_line, quoted, truth, value
 from . import words
-from ._progress import scorecard
+from ._progress import draw_calibration, draw_numbers, scorecard
 from .cells import LOG, CellLog
 from .store import PredictionStore
 
@@ -48,18 +47,6 @@ UNWRITTEN = (
 )
 UNPACKED = "A submission is packed by whoever works on the notebooks. This one is being graded."
 SAVED = "A notebook is packed as it was last saved. If it has changed since then, save it and pack again."
-
-_LEFT, _LENGTH, _ROW = 40, 560, 22  # of the picture of numbers, in pixels
-# A number that is further off than this factor is drawn at the edge.
-_MAX_FACTOR = 4.0
-_TICKS = (
-    (0.25, "a quarter or less", "start"),
-    (0.5, "half", "middle"),
-    (1, "the answer", "middle"),
-    (2, "twice", "middle"),
-    (4, "four times or more", "end"),
-)
-_HIT, _MISS, _BLUE = "#009E73", "#D55E00", "#0072B2"
 
 
 # --- what it says -----------------------------------------------------------------------------------------
@@ -188,8 +175,8 @@ def render(report: LabReport) -> str:
         report=report,
         outcomes=outcomes,
         headers=HEADERS,
-        numbers=_numbers_beside_truths(report.predictions),
-        calibration=_calibration(outcomes),
+        numbers=draw_numbers(report.predictions),
+        calibration=draw_calibration(outcomes),
         explained=sum(miss.key in report.learned for miss in report.misses),
         done=sum(one.is_done for one in report.exercises),
         earned=f"{tables.points(earned)} of {most:g}",
@@ -199,60 +186,6 @@ def render(report: LabReport) -> str:
     )
     # Half a character, which JSON can hold, is shown by its number.
     return page.encode("utf-8", "backslashreplace").decode() + "\n"
-
-
-# --- pictures, as SVG in the page, with words for a screen reader -----------------------------------------
-
-
-def _numbers_beside_truths(predictions: Sequence[Prediction]) -> str:
-    """Draw each predicted number as a factor of its truth, by its row in the table; empty for none."""
-    factors = [
-        (number, one, float(one.answer) / float(one.truth))
-        for number, one in enumerate(predictions, start=1)
-        if isinstance(one.answer, int | float) and isinstance(one.truth, int | float) and one.truth
-    ]
-    if not factors:
-        return ""
-    body, words = "", []
-    for factor, name, anchor in _TICKS:
-        x, faint = _place(factor), 0.9 if factor == 1 else 0.25
-        body += text(round(x), 14, name, size=11, text_anchor=anchor)
-        body += line(x, 20, x, 22 + _ROW * len(factors), stroke_opacity=str(faint))
-    for row, (number, one, factor) in enumerate(factors):
-        x, y = _place(factor), 34 + _ROW * row
-        words.append(f"prediction {number}: {factor:.2g} times the answer, a {'hit' if one.hit else 'miss'}")
-        body += line(_LEFT, y, _LEFT + _LENGTH, y, stroke_opacity="0.2")
-        if one.hit:
-            body += tag("circle", cx=x, cy=y, r=6, fill=_HIT)
-        else:
-            cross = f"M{x - 5:.1f} {y - 5}l10 10m0 -10l-10 10"
-            body += tag("path", d=cross, fill="none", stroke=_MISS, stroke_width=3)
-        body += text(_LEFT - 8, y + 4, str(number), size=11, text_anchor="end")
-    return frame(
-        body,
-        height=30 + _ROW * len(factors),
-        title="Predicted numbers beside the answers",
-        description=f"{'; '.join(words)}. A disc is a hit, a cross a miss.",
-    )
-
-
-def _place(factor: float) -> float:
-    """Return the x of a factor, on a logarithmic scale."""
-    bounded = min(max(factor, 1 / _MAX_FACTOR), _MAX_FACTOR)
-    return _LEFT + _LENGTH * (0.5 + log(bounded) / (2 * log(_MAX_FACTOR)))
-
-
-def _calibration(outcomes: Outcomes) -> str:
-    """Draw how often predictions of about the same confidence came true; empty where nobody said how sure."""
-    rows = [
-        Bar(f"{one.what} sure", one.right, _BLUE, f"{percent(one.right)} of {one.number} came true", 1)
-        for one in by_confidence(outcomes.rated)
-    ]
-    if not rows:
-        return ""
-    body, height = bar_rows(rows, left=160, length=300, row=26)
-    words = "; ".join(f"{row.name}: {row.note}" for row in rows)
-    return frame(body, height=height, title="How sure, and how often right", description=f"{words}.")
 
 
 # --- what its owner wrote and measured --------------------------------------------------------------------
@@ -310,9 +243,6 @@ def read_measurements(folder: Path) -> tuple[OwnMeasurement, ...]:
         return tuple(OwnMeasurement(**one) for one in found)[:MAX_MEASUREMENTS]
     except (OSError, ValueError, TypeError, RecursionError):
         return ()
-
-
-# --- the report -------------------------------------------------------------------------------------------
 
 
 def report(
@@ -415,11 +345,9 @@ class PackedSubmission(words.Sentences):
 
     def sentences(self) -> list[str]:
         """Say what was done."""
-        return (
-            [f"{self.path.name} is written, with {', '.join(self.files)}. {SAVED}"]
-            if self.files
-            else [UNPACKED]
-        )
+        if not self.files:
+            return [UNPACKED]
+        return [f"{self.path.name} is written, with {', '.join(self.files)}. {SAVED}"]
 
     def _repr_html_(self) -> str:
         if not self.files:

@@ -1,6 +1,7 @@
 """A final answer is checked with figures drawn anew; that it was, and that it changed later, stays."""
 
 import linecache
+import re
 
 import pytest
 
@@ -9,6 +10,7 @@ from starvelab.lesson.exercises import FINAL, NOT_ANSWERED
 from starvelab.lesson.widgets._finish import ASK, CHANGED, GRADED, OPEN
 from starvelab.lesson.widgets.cells import CellLog
 from starvelab.runtime import GRADING, use
+from starvelab.units import Q_
 from starvelab.widgets import finish, predict, predictions, progress, report, scorecard
 from tests.lesson.test_exercises import cell, write
 
@@ -23,9 +25,9 @@ def answer(source):
     """The function of an answer's cell, as a kernel has it."""
     name = f"<cell {hash(source)}>"
     linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name
-    names = {}
+    names = {"Q_": Q_}
     exec(compile(source, name, "exec"), names)
-    return names["repair_gain"]
+    return [*names.values()][-1]
 
 
 def notebook(folder, source):
@@ -42,6 +44,7 @@ def test_nothing_is_checked_before_the_answer_is_written_and_final(folder, capsy
     assert finish("repair-gain", answer(RIGHT)).sentences() == [ASK]
     stub = f'def repair_gain():\n    raise NotImplementedError("{NOT_ANSWERED}")'
     assert finish("repair-gain", answer(stub), final=True).sentences() == [OPEN]
+    assert finish("repair-gain", answer(stub)).sentences() == []
     with use(GRADING):
         assert finish("repair-gain", answer(RIGHT), final=True).sentences() == [GRADED]
     assert capsys.readouterr().out == ""
@@ -53,14 +56,26 @@ def test_a_final_answer_is_checked_with_other_figures_each_time_and_may_be_heard
     assert finish("repair-gain", answer(RIGHT), final=True).sentences() == [
         "2 of the 2 points that hidden checks give, with new figures."
     ]
-    assert capsys.readouterr().out == "2 of 2: twelve random repairs\n"
+    assert capsys.readouterr().out == "2 of 2: twenty random repairs\n"
     assert finish("repair-gain", wrong).sentences()[-1] == CHANGED
     first = capsys.readouterr().out
     assert first.startswith(
-        "0 of 2: twelve random repairs. The gain of a random repair is 1, and that is not"
+        "0 of 2: twenty random repairs. The answer to random figures is 1, and that is not"
     )
     with pytest.raises(UnknownNameError, match=r"finish has no exercise 'repair-gian'\. .*repair-gain"):
         finish("repair-gian", wrong)
+    with pytest.raises(UnknownNameError, match=r'finish\("repair-gain"\) has no answer .repair_gian.\.'):
+        finish("repair-gain", answer("def repair_gian():\n    return 1"))
+
+
+def test_whoever_misses_hears_with_which_figures_and_a_rounded_answer_is_a_miss(folder, capsys):
+    share = "def utilization(cpu_time, gpu_time):\n    return {} * min(1, (gpu_time / cpu_time).m_as(''))"
+    finish("utilization", answer(share.format(1.0005)), final=True)
+    assert re.search(
+        r"0 of 2: twenty random pairs of times\. The answer .* is 0?[01][.\d]*: close, but not right\. "
+        r"Was something rounded on the way\? It was given [\d.]+ m?s, [\d.]+ m?s\.$",
+        capsys.readouterr().out.strip(),
+    )
 
 
 def test_the_report_says_that_the_end_was_heard_and_if_the_answer_changed_afterwards(folder):
