@@ -303,8 +303,8 @@ def some_levers(draw):
     def ms(time):
         return Q_(scale * time, "ms")
 
-    late = {"jitter": Jitter(slow_share=0.01, slow_time=ms(400))} if kind == "late" else {}
-    samples = Samples(cpu_time=ms({"late": 5.5, "GPU": 2.5}.get(kind, 10)), **late)
+    late = Jitter(slow_share=0.01, slow_time=ms(400)) if kind == "late" else Jitter()
+    samples = Samples(cpu_time=ms({"late": 5.5, "GPU": 2.5}.get(kind, 10)), jitter=late)
     levers = {"one worker": {"workers": 1}, "full precision": {"hardware": ms(70)},
               "a faster GPU": {"hardware": ms(5)}}
     if kind == "late":
