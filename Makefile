@@ -10,8 +10,10 @@ PYTHON ?= python3
 LAB_ARGS ?=
 FUZZ_ARGS ?= tests
 WITHOUT ?=
-# What a test waits for takes no core: three share two of them. Without such tests two are faster.
-PROCESSES ?= 3
+# What a test waits for takes no core: three share two of them, and where there are more cores more do. Without such
+# tests one fewer is faster.
+CORES := $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
+PROCESSES ?= $(shell echo $$(($(CORES) < 8 ? $(CORES) + 1 : 8)))
 
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -67,7 +69,7 @@ test:
 	@STARVELAB_TESTS_WITHOUT="$(WITHOUT)" $(MAKE) --no-print-directory --jobs 2 lint types pytest
 
 check: $(VENV)/test.installed
-	@STARVELAB_TESTS_WITHOUT=programs $(MAKE) --no-print-directory --jobs 3 PROCESSES=2 lint types pytest
+	@STARVELAB_TESTS_WITHOUT=programs $(MAKE) --no-print-directory --jobs 3 PROCESSES=$$(($(PROCESSES) - 1)) lint types pytest
 
 lint:
 	$(RUN) -m ruff check .

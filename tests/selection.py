@@ -43,13 +43,16 @@ PROGRAMS = (
     "tests/browser",
     *SANDBOXED,
     "tests/grader/batch/test_private.py",
+    "tests/grader/batch/test_worker_pool.py",
     "tests/grader/lms/test_collecting.py",
     "tests/grader/sandbox/test_cgroup.py",
+    "tests/grader/sandbox/test_clock.py",
     "tests/grader/submissions/test_repairing.py",
     *(
         f"tests/measure/test_{name}.py"
         for name in (
             "cuda",
+            "dataset_times",
             "datasets",
             "diagnosis",
             "notebook",
@@ -80,11 +83,14 @@ PROGRAMS = (
         )
     ),
     "tests/jobs/test_doctor.py",
+    "tests/jobs/test_memory.py",
+    "tests/jobs/test_probe.py",
     "tests/jobs/test_ranks.py",
     "tests/jobs/test_start_up.py",
     "tests/jobs/test_torch_traces.py",
     "tests/simulate/test_against_pytorch.py",
     "tests/lesson/widgets/test_store.py",
+    "tests/lite/test_byte_code.py",
     "tests/trials/test_command.py",
 )
 # What the tests of a file or a folder need, of what can be left out.

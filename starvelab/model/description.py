@@ -20,7 +20,7 @@ from .assumptions import PHASES, TUTORIAL, Assumptions, check_assumptions
 from .catalogue import Entry, check_entry, dataset_of, described
 from .cost import Cost, Inputs
 from .packing import Rows, lengths_of, rows_of
-from .part import Part, first_field, short
+from .part import Part, differs, first_field, short
 from .parts import DTYPE_BYTES, Accelerator, Amount, Drive, Framework, Link, Samples, Workers
 from .paths import NESTED, PARTS, PATHS, PLAIN, changed, part_of
 from .scaling import loader_kinds
@@ -234,8 +234,12 @@ class Description:
 
     def _given(self) -> dict[str, Unchecked]:
         """The fields that differ from their defaults, and the batch size."""
+
+        def is_given(name: str, value: Unchecked) -> bool:
+            return bool(value.given) if isinstance(value, Part) else differs(value, _DEFAULTS[name])
+
         own = {name: getattr(self, name) for name in FIELDS}
-        return {n: v for n, v in own.items() if n == "batch_size" or not _is_default(n, v)}
+        return {n: v for n, v in own.items() if n == "batch_size" or is_given(n, v)}
 
     @property
     def swept(self) -> tuple[str, ...]:
@@ -384,12 +388,6 @@ def _check_samples(model: Entry | None, dataset: Entry | None) -> None:
             f"a sample, and {dataset.name}, which gives {given}. Pass one that fits, or your own "
             "with .replace(decoded_elements=...)."
         )
-
-
-def _is_default(name: str, value: Unchecked) -> bool:
-    if isinstance(value, Part):
-        return not value.given
-    return value is _DEFAULTS[name] or (not shape_of(value) and bool(value == _DEFAULTS[name]))
 
 
 def _short(value: Unchecked) -> str:

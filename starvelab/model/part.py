@@ -67,7 +67,7 @@ class Part:
     @property
     def given(self) -> dict[str, Unchecked]:
         """The fields that differ from their defaults, by name."""
-        return {n: v for n, default, _ in _fields(type(self)) if _differs(v := getattr(self, n), default)}
+        return {n: v for n, default, _ in _fields(type(self)) if differs(v := getattr(self, n), default)}
 
     def __repr__(self) -> str:
         first = first_field(type(self))
@@ -75,7 +75,7 @@ class Part:
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def _differs(value: Unchecked, default: Unchecked) -> bool:
+def differs(value: Unchecked, default: Unchecked) -> bool:
     """True if a field is not what it is unless given."""
     if value is default or type(value) is not type(default):
         return value is not default

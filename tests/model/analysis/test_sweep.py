@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from itertools import product
 
 import numpy as np
 import pytest
@@ -20,19 +21,15 @@ from tests.strategies import batch_sizes, pipelines, worker_counts
     st.lists(batch_sizes, min_size=1, max_size=4),
     st.lists(worker_counts, min_size=1, max_size=3),
 )
-def test_a_sweep_equals_solving_point_by_point(pipe, batches, workers):
+def test_a_sweep_is_every_combination_solved_at_once(pipe, batches, workers):
     table = pipe.sweep(batch_size=batches, workers=workers)
-    assert len(table) == len(batches) * len(workers)
-    for i in range(len(table)):
-        batch, count = int(table["batch_size"][i]), int(table["workers"][i])
-        assert (batch, count) == (batches[i // len(workers)], workers[i % len(workers)])
-        one = pipe.solve(batch_size=batch, workers=count)
-        assert table["step_time"][i] == one.step_time
-        assert table["throughput"][i] == one.throughput
-        assert table["utilization"][i] == one.utilization
-        assert table["bottleneck"][i] == one.bottleneck
-        for resource, time in one.resource_times.items():
-            assert table[f"{resource}_time"][i] == time
+    assert [*zip(table["batch_size"], table["workers"], strict=True)] == [*product(batches, workers)]
+    # That an array is solved like each of its points is another test's.
+    step = pipe.solve(batch_size=table["batch_size"], workers=table["workers"])
+    for name in ("step_time", "throughput", "utilization", "bottleneck"):
+        assert np.all(table[name] == getattr(step, name)), name
+    for resource, time in step.resource_times.items():
+        assert np.all(table[f"{resource}_time"] == time), resource
 
 
 def test_the_columns_are_what_was_swept_then_what_came_out():
