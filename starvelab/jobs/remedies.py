@@ -67,6 +67,8 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
     if advice is not None:
         found += [_workers(advice), *_of_levers(advice), work]
     known = sorted(filter(None, found), key=lambda one: -(one.gain or (0.0, 0.0, 0.0))[1])
+    if advice is not None:
+        known = [_deciding(one, advice) if one.name == "workers" else one for one in known]
     return (*known, *filter(None, [_of_stage(finding, {one.name for one in known})]))
 
 
@@ -109,6 +111,21 @@ def _workers(advice: WorkerAdvice) -> Remedy | None:
         )
         return Remedy("processes", text)
     return Remedy("workers", advice.summary, _gain(advice, best), bool(best.condition), best.workers)
+
+
+def _deciding(whole: Remedy, advice: WorkerAdvice) -> Remedy:
+    """Return the step that decides, where as many workers as are advised may bring nothing at all."""
+    best, now = advice.best, advice.now
+    number = 2 * now.workers
+    if not best.condition or _gain(advice, best)[0] >= 1 + SLIGHT or not 0 < number < best.workers:
+        return whole
+    step = advice.options[number]
+    most, before, more = map(format_quantity, (step.throughput, now.throughput, best.throughput))
+    text = (
+        f"{number} workers instead of {now.workers}: at most {most} instead of {before}, and nothing at "
+        f"worst. Where they bring that, {best.workers} bring at most {more}. {step.condition}"
+    )
+    return Remedy("workers", text.rstrip(), _gain(advice, step), True, number)
 
 
 def _gain(advice: WorkerAdvice, option: object) -> tuple[float, float, float]:

@@ -157,8 +157,9 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
     # One at a time, at worst: then what is waited for holds up one worker by all of its time, and several of
     # them by no more than the time from batch to batch.
     serial = prepare if known is None else slow.wait
-    slow = replace(slow, serial=serial if workers <= 1 else min(serial, period))
     slow, fast = slow.scaled(1 + ERROR, receives[1]), fast.scaled(1 - ERROR, receives[0])
+    serial *= 1 + ERROR
+    slow = replace(slow, serial=min(serial, period) if workers else serial)
     if finding.busy:
         loop = likely.step + likely.receive
         alike = period / (late.factor(workers, loop) if late is not None else 1.0)

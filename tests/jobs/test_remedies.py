@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from starvelab.jobs import BatchContents, remedies
+from starvelab.jobs import BatchContents, advise, remedies
 from starvelab.jobs.finding import MANY_OBJECTS
 from starvelab.jobs.loop_work import LoopWork
 from starvelab.jobs.remedies import remedies_of
@@ -212,3 +212,29 @@ def test_the_report_as_json_has_its_version_and_each_remedy():
     assert loop["waits"] == pytest.approx(0.6)
     assert [one["name"] for one in loop["remedies"]] == names(job)
     assert len(loop["remedies"][0]["gain"]) == 3
+
+
+def test_where_more_workers_may_bring_nothing_twice_as_many_decide():
+    # Two workers wait for storage, which may serve one of them at a time.
+    stages = {"items": 0.1, "collate": 0.0, "unpacking": 0.0}
+    job = found(workers=2, wait=0.045, step=0.005, cpu=0.0, batch_size=8, **stages)
+    advice = advise(job, cores=64)
+    assert advice.best.workers > 8
+    first, *_ = remedies_of(job, cores=64)
+    assert (first.name, first.value, first.at_most) == ("workers", 4, True)
+    low, likely, high = first.gain
+    assert 0.95 < low < 1  # what was measured holds at worst
+    assert likely == pytest.approx(2)
+    assert high < 2.2
+    assert first.text.startswith(
+        "4 workers instead of 2: at most 320 img/s instead of 160 img/s, and nothing at worst. Where they "
+        f"bring that, {advice.best.workers} bring at most "
+    )
+    decides = "serves 4 at once: a short run with 4 workers decides, or starvelab doctor --try."
+    assert first.text.endswith(decides)
+
+
+def test_where_workers_bring_something_in_any_case_all_of_them_are_advised():
+    job = found(workers=0, wait=0.03, step=0.03, cpu=0.0)
+    first, *_ = remedies_of(job, cores=8)
+    assert first.value == advise(job, cores=8).best.workers
