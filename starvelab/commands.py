@@ -15,6 +15,7 @@ from .errors import MissingPackageError, UnknownNameError, check_names, install_
 COMMANDS = {
     "lab": "Copy the lab's notebooks into a folder, and open them in JupyterLab.",
     "doctor": "Run a training script, and say how long it waited for its data.",
+    "compare": "Say whether a change made a job faster, by what doctor wrote before and after it.",
     "release": "Make what students are given, if the reference solution earns every point.",
     "collect": "Sort a download from Canvas or Moodle into one folder for each student.",
     "grade": "Grade the submissions of a class: safely, in parallel, and nothing twice.",
@@ -53,6 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             from .trials.command import main as trials
 
             raise SystemExit(doctor(asked.arguments, trials=trials))
+        case "compare":
+            from .trials.compare import main as compare
+
+            raise SystemExit(compare(asked.arguments))
         case instructors:
             _run_grader(instructors, asked.arguments)
 

@@ -10,11 +10,12 @@ from starvelab import commands
 from starvelab.errors import install_hint
 
 # What a command needs, and the extra that brings it.
-NEEDS = dict.fromkeys(commands.COMMANDS, ("starvelab_grader", "grade")) | {
+WITHOUT = {"compare"}  # needs nothing
+NEEDS = dict.fromkeys(commands.COMMANDS.keys() - WITHOUT, ("starvelab_grader", "grade")) | {
     "lab": ("jupyterlab", "lab"),
     "doctor": ("torch", "torch"),
 }
-each_command = pytest.mark.parametrize("command", NEEDS)
+each_command = pytest.mark.parametrize("command", sorted(NEEDS))
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +65,7 @@ def test_the_version_is_that_of_the_package(capsys):
     [
         ("graed", "starvelab has no command 'graed'. Did you mean grade?"),
         ("Lab", "starvelab has no command 'Lab'. Did you mean lab?"),
-        ("verify", "starvelab has no command 'verify'. There is: lab, doctor, release, collect, grade, mark"),
+        ("verify", "starvelab has no command 'verify'. There is: lab, doctor, compare, release, collect"),
     ],
 )
 def test_a_misspelt_command_is_an_error_that_names_the_nearest(capsys, typed, said):
@@ -88,7 +89,7 @@ def test_a_command_of_the_lab_has_its_help_without_what_it_needs(capsys, without
 def test_the_commands_of_the_grader_are_those_that_it_has(capsys):
     grader = pytest.importorskip("starvelab_grader.commands")
     assert commands.COMMANDS.items() - grader.COMMANDS.items() == {
-        (name, commands.COMMANDS[name]) for name in ("lab", "doctor")
+        (name, commands.COMMANDS[name]) for name in ("lab", "doctor", "compare")
     }
     grader.main([])
     printed = capsys.readouterr().out

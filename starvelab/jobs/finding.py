@@ -57,6 +57,8 @@ class JobFinding(TableRepr):
     prepare_queued : float or None
         Share of it in which they have work and wait for a core, 0 to 1; a part of `prepare_cpu`. None where
         the system does not tell.
+    core_waits : float or None
+        Share of the time in which the loop, or those who prepare, have work and no core: the larger of them.
     prefetch : int or None
         Batches that each worker has ahead; None where that is not known.
     ending : quantity [time] or None
@@ -77,6 +79,8 @@ class JobFinding(TableRepr):
         Cores that the process of the loop uses, on average, without what it prepares; None where not known.
     throughput : quantity [sample/time] or None
         None where the batch size is not known.
+    blocks : tuple of float
+        Seconds that a batch took in each of at most 50 blocks of equally many neighbors, in their order.
     first_waits : tuple of quantity [time]
         For the first batch of each pass over the data, with the start of the workers.
     pass_waits : tuple of float
@@ -134,6 +138,7 @@ class JobFinding(TableRepr):
     batch_size: int | None = None
     prepare_cpu: float | None = None
     prepare_queued: float | None = None
+    core_waits: float | None = None
     prefetch: int | None = None
     ending: Quantity | None = None
     persists: bool | None = None
@@ -145,6 +150,7 @@ class JobFinding(TableRepr):
     loop_cpu: float | None = None
     stall: float | None = None
     stall_interval: tuple[float, float] | None = None
+    blocks: tuple[float, ...] = ()
     first_waits: tuple[Quantity, ...] = ()
     pass_waits: tuple[float, ...] = ()
     left_out: int = 0

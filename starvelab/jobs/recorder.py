@@ -19,7 +19,7 @@ import numpy as np
 
 from ..measure.batches import BatchContents, contents_of
 from ..measure.devices import Cuda, DeviceTimes, cuda_in_use
-from ..measure.verdict import MIN_BATCHES, Share, share_of, without_interruptions
+from ..measure.verdict import MIN_BATCHES, Share, blocks_of, share_of, without_interruptions
 from ..units import Q_
 from .finding import BUSY, MANY_OBJECTS, JobFinding, finding_of
 from .memory import MemoryMeter
@@ -179,6 +179,7 @@ class Recorder:
             counts=gpu or host,
             first_waits=[each.first_wait for each in self.passes if each.first_wait is not None],
             batch_size=self.batch_size,
+            blocks=tuple(blocks_of((waits + steps)[ordinary]).tolist()),
             batches=sum(each.batches for each in self.passes),
             pass_waits=passes,
             left_out=left_out,
@@ -188,6 +189,7 @@ class Recorder:
             contents=self.contents,
             prepare_cpu=use.share,
             prepare_queued=use.queued_share,
+            core_waits=self.use.core_waits,
             others_cpu=self.use.others_share,
             processes=self.use.processes,
             loop_cpu=self._loop_cpu(host.value),
@@ -295,8 +297,9 @@ class Pass:
             recorder.device.ask()
         if self.probe is not None:
             self.probe.ask()
-        crowded = self.long and (recorder.workers == 0 or (recorder.use.others_share or 0.0) >= BUSY)
-        self.queued = queued_seconds() if crowded else None
+        # Ranks wake up together, and wait for a core then, however little they use of it on average.
+        beside = recorder.rank is not None or (recorder.use.others_share or 0.0) >= BUSY
+        self.queued = queued_seconds() if self.long and (recorder.workers == 0 or beside) else None
         if recorder.workers == 0:
             asks = self.long or self.batches * GOLDEN % 1.0 < ASKED
             self.spent = time.process_time() if asks else None

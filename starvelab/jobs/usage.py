@@ -21,10 +21,10 @@ class ProcessUse:
         self.queued: float | None = None  # seconds in which they had work and no core; None: nobody tells
         self.processes: bool | None = None  # whether workers are processes; None: there is no iterator to ask
         self.others = self.offered = 0.0  # core seconds that others used, of those that there are
-        self._loop_busy = self._loop_passed = 0.0
+        self._loop_busy = self._loop_passed = self._loop_queued = 0.0
         self._last_cores: tuple[float, float, float] | None = None
         self._last: tuple[tuple[int, ...], float, float | None, float] | None = None
-        self._last_loop: tuple[object, float, float] | None = None
+        self._last_loop: tuple[object, float, float, float | None] | None = None
 
     def add(self, busy: float, passed: float, queued: float | None = None) -> None:
         """Count seconds of the CPU, seconds that passed meanwhile, and those without a core."""
@@ -42,13 +42,14 @@ class ProcessUse:
 
     def poll(self, source: object) -> None:
         """Ask the system for the loop's process and the workers of PyTorch's iterator."""
-        now, busy = time.perf_counter(), time.process_time()
+        now, busy, queued = time.perf_counter(), time.process_time(), queued_seconds()
         if source is not None:
             self.processes = is_iterator(source)
         if self._last_loop is not None and self._last_loop[0] == id(source):
             self._loop_busy += busy - self._last_loop[1]
             self._loop_passed += now - self._last_loop[2]
-        self._last_loop = (id(source), busy, now)
+            self._loop_queued += (queued or 0.0) - (self._last_loop[3] or 0.0)
+        self._last_loop = (id(source), busy, now, queued)
         own = self._poll_workers(numbers, now) if (numbers := worker_numbers(source)) else 0.0
         if own is not None and (used := busy_cores()) is not None:
             if self._last_cores is not None and now > self._last_cores[0]:
@@ -90,6 +91,12 @@ class ProcessUse:
     def queued_share(self) -> float | None:
         """Share of the time in which they have work and no core, 0 to 1; None where it is not known."""
         return min(self.queued / self.passed, 1.0) if self.queued is not None and self.passed else None
+
+    @property
+    def core_waits(self) -> float | None:
+        """Share of the time in which the loop or those who prepare have no core; None where not known."""
+        loop = self._loop_queued / self._loop_passed if self._loop_passed else 0.0
+        return max(loop, self.queued_share) if self.queued_share is not None else loop or None
 
     @property
     def others_share(self) -> float | None:

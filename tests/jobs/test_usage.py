@@ -21,7 +21,8 @@ def source(*numbers):
 
 def test_each_look_counts_since_the_one_before(monkeypatch):
     spent, queued = iter([10.0, 10.75, 11.5]), iter([1.0, 1.0, 1.5])
-    monkeypatch.setattr(usage, "queued_seconds", lambda *numbers: next(queued))
+    of_loop = iter([7.0, 7.125, 7.25])
+    monkeypatch.setattr(usage, "queued_seconds", lambda *numbers: next(queued if numbers else of_loop))
     clocks = types.SimpleNamespace(
         perf_counter=iter([100.0, 101.0, 102.0]).__next__, process_time=iter([5.0, 5.25, 5.5]).__next__
     )
@@ -36,6 +37,9 @@ def test_each_look_counts_since_the_one_before(monkeypatch):
     found.poll(workers)
     # Waiting for a core counts as work, and apart.
     assert (found.share, found.loop_share, found.queued_share) == (1.0, 0.25, 0.25)
+    assert found.core_waits == 0.25  # the loop has no core in half as much
+    found.queued = None
+    assert found.core_waits == 0.125
 
 
 def test_what_a_loop_without_workers_prepares_is_not_its_own_work(monkeypatch):
@@ -65,9 +69,13 @@ def test_without_workers_waiting_for_a_core_is_no_waiting_for_storage(clock, mon
     assert watched.result.prepare_queued == pytest.approx(2 / 3)
 
 
-@pytest.mark.parametrize(("others", "waits", "verdict"), [(0.8, 0.03, "not"), (0.05, 0.08, "moderately")])
-def test_a_wait_for_a_core_is_no_wait_for_data(clock, monkeypatch, others, waits, verdict):
+@pytest.mark.parametrize(
+    ("others", "rank", "waits", "verdict"),
+    [(0.8, "", 0.03, "not"), (0.05, "", 0.08, "moderately"), (0.05, "1", 0.03, "not")],
+)
+def test_a_wait_for_a_core_is_no_wait_for_data(clock, monkeypatch, others, rank, waits, verdict):
     queued = [0.0]
+    monkeypatch.setenv("RANK", rank)  # the other ranks are there, however little they use
     monkeypatch.setattr(recorder, "queued_seconds", lambda: queued[0])
     monkeypatch.setattr(ProcessUse, "others_share", others)
 
