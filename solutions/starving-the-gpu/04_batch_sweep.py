@@ -67,8 +67,8 @@ reveal("crossover", pipe.crossover().starves_from, then=lambda: over_batch(pipe)
 
 # %% [markdown]
 # The time to prepare a batch grows with every image in it. The time to use it does, too, but it starts from a fixed cost, so
-# the two lines cross. Left of the crossing no data are missing, and yet the GPU is hardly used: at a batch of 22 about
-# 90 % of the step is overhead, in which the CPU launches one kernel after the other. No number of workers helps there.
+# the two lines cross. Left of the crossing no data are missing, and yet the GPU is hardly used: at a batch of 10 about
+# 95 % of the step is overhead, in which the CPU launches one kernel after the other. No number of workers helps there.
 #
 # Move the workers: where do the lines cross for 2, 8 and 32 of them? Then move the batch to the right.
 

@@ -64,9 +64,10 @@ function curve(host) {
   for (const [key, value] of Object.entries({ viewBox: "0 0 620 246", role: "img" })) svg.setAttribute(key, value);
   svg.setAttribute("aria-label", `What the training costs, over the cores, with ${host.gpus} x ${host.gpu} and drives: ${host.drives}. The lowest bill is ${lowest}. With ${here + 1} cores it is ${bills[here].toFixed(0)} USD.`);
   put(svg, "polyline", { points, fill: "none", stroke: "#0072B2", "stroke-width": 2.5 });
-  for (const [i, fill] of [[best, "none"], [here, "#D55E00"]]) {
+  // The ring stands around the disc where both are one.
+  for (const [i, r, fill] of [[best, 10, "none"], [here, 6, "#D55E00"]]) {
     const [cx, cy] = place(i);
-    put(svg, "circle", { cx, cy, r: 6, fill, stroke: "#D55E00", "stroke-width": 2 });
+    put(svg, "circle", { cx, cy, r, fill, stroke: "#D55E00", "stroke-width": 2 });
   }
   for (const dollar of [0, top / 2, top]) put(svg, "text", { x: 54, y: 204 - (180 * dollar) / top, "font-size": 12, "text-anchor": "end" }, `${dollar} USD`);
   for (let n = 8; n <= 64; n += 8) put(svg, "text", { x: 62 + 8.4 * n, y: 218, "font-size": 12, "text-anchor": "middle" }, n);

@@ -41,9 +41,10 @@ def bill_curve(host: Design) -> str:
     places = [(60 + 8.5 * n, 200 - 180 * each / top) for n, each in zip(cores, dollars, strict=True)]
     curve = " ".join(f"{x:.1f},{y:.1f}" for x, y in places if y >= 20)
     body = tag("polyline", points=curve, fill="none", stroke="#0072B2", stroke_width=2.5)
-    for place, fill in ((best, "none"), (here, "#D55E00")):
+    # The ring stands around the disc where both are one.
+    for place, r, fill in ((best, 10, "none"), (here, 6, "#D55E00")):
         x, y = places[place]
-        body += tag("circle", cx=x, cy=y, r=6, fill=fill, stroke="#D55E00", stroke_width=2)
+        body += tag("circle", cx=x, cy=y, r=r, fill=fill, stroke="#D55E00", stroke_width=2)
     for dollar in (0, top // 2, top):
         body += text(52, 204 - 180 * dollar / top, f"{dollar} USD", size=11, text_anchor="end")
     for n in range(8, MAX_CORES + 1, 8):

@@ -44,7 +44,7 @@ MIN_STEPS = 100
 MAX_ROWS = 6
 SWITCH = {"round numbers": TUTORIAL, "measured": PUBLISHED}
 
-_STYLE = {"description_width": "13em"}
+_STYLE = {"description_width": "15em"}
 _LAYOUT = {"width": "36em", "max_width": "100%"}
 _FORMS = (
     "Write (low, high) or (low, high, step), a list of values, a dict of names to values, or True or False."

@@ -36,7 +36,7 @@ class Finished(words.Sentences):
         return list(self.said)
 
 
-def finish(key: str, answer: Callable[..., Answer], *, final: bool = False) -> Finished:
+def finish(key: str, answer: Callable[..., Answer], *, final: bool = False) -> Finished | None:
     """Finish an exercise: lock the answer as final, check it with new figures, and tell what was hidden.
 
     Parameters
@@ -50,8 +50,8 @@ def finish(key: str, answer: Callable[..., Answer], *, final: bool = False) -> F
 
     Returns
     -------
-    Finished
-        Shows itself when it ends a cell.
+    Finished or None
+        Shows itself when it ends a cell. None before the answer is written.
 
     Raises
     ------
@@ -63,8 +63,8 @@ def finish(key: str, answer: Callable[..., Answer], *, final: bool = False) -> F
     ending = ending_of(key, answer)
     source = "".join(linecache.getlines(answer.__code__.co_filename))
     if NOT_ANSWERED in source:
-        # The check above says so already.
-        return Finished((OPEN,) if final else ())
+        # Else the check above says so already.
+        return Finished((OPEN,)) if final else None
     store = PredictionStore()
     locked = store.get(FINAL + key)
     if locked is None and not final:
