@@ -46,6 +46,7 @@ def _source() -> NotebookNode:
             new_markdown_cell("## Exercise 1.3: a sketch", id="draw-it"),
             graded_cell(new_code_cell(sketch), "sketch", points=2, **essay),
             graded_cell(new_markdown_cell("Add cells."), "task", points=3, task=True, locked=True),
+            graded_cell(new_code_cell("plot(1)"), "task-code", solution=True),
         ]
     )
 
@@ -108,6 +109,7 @@ class EssayClass:
         cells["why"].source = text
         cells["sketch"].source = "print('drawn')"
         cells["sketch"].outputs = [nbformat.v4.new_output("stream", text="drawn\n")]
+        cells["task-code"].source = "plot(2)"
         nb.cells.append(new_markdown_cell(f"My own cell, {student}.", id="own"))
         self.notebooks(student).mkdir(exist_ok=True)
         nbformat.write(nb, self.notebooks(student) / "one.ipynb")

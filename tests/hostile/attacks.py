@@ -250,6 +250,17 @@ answer = double(0)
 import numpy as np
 def double(x): return np.array([print], dtype=object)
 """,
+    "memory-as-an-array": """
+from types import SimpleNamespace
+memory = {"data": (0x41414141, False), "shape": (3,), "typestr": "<f8", "version": 3}
+def double(x): return SimpleNamespace(__array_interface__=memory)
+answer = double(0)
+""",
+    "a-decimal-without-end": """
+from decimal import Decimal
+def double(x): return Decimal("1e999999999")
+answer = double(0)
+""",
     "pickle": """
 import pickle
 class Open:

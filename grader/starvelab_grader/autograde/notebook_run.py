@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from nbformat import NotebookNode
 
-from ..errors import GraderError, InputError
+from ..errors import GraderError
 from ..plugins import declared
 from ..sandbox.channel import ChannelError, Message, MessageTooLongError
 from ..sandbox.process import CLOSE_TIMEOUT, START_TIMEOUT, Place, Runners
@@ -24,6 +24,11 @@ MAX_NOTES, MAX_NOTE = 50, 4000  # of a check inside the sandbox; characters of o
 ENDED_PYTHON = "Your cell ended Python. Take out what does that, such as exit() or sys.exit()."
 # What the grader writes below a cell once the code of a student runs no longer.
 ENDED = "The submitted code "
+UNFINISHED = "CheckUnfinished"  # the error of a check that did not end with an answer
+NO_END = (
+    "This check did not end: it took too long, needed more memory than there is, or ended Python. "
+    "Is your answer of a size that nobody expects?"
+)
 ENDED_EARLY = "SubmissionEnded"  # the error of a check that needed more of that code
 
 
@@ -66,6 +71,8 @@ class NotebookRun:
         self._lost: dict[str, str] = {}  # names that a cell would have defined, and why it did not
         self._fatal: set[str] = set()  # names that end Python where they are looked at
         self._missing: set[str] = set()  # names that the last locked cell asked for in vain
+        self._unfinished: dict[str, Message] = {}  # replies in the place of those of cells that never ended
+        self._is_called_back = False  # whether code of the student waits for a function of the checks
 
     def open(self) -> None:
         """Begin the notebook in the sandbox, where processes of an earlier notebook may slow it down."""
@@ -184,8 +191,8 @@ class NotebookRun:
             # Cells have run that come later in the instructor's order: the checks begin anew.
             self.checks.close()
             self._open_checks()
-        for earlier in before[len(self._locked_done) :]:
-            self._run_locked(earlier)
+        while len(self._locked_done) < len(before):
+            self._run_locked(before[len(self._locked_done)])
         reply = self._run_locked(name)
         if reply.get("notes"):
             self.notes[name] = reply["notes"]
@@ -199,7 +206,27 @@ class NotebookRun:
         cell.outputs = as_nodes(scored(reply, float(cell.metadata.nbgrader.points)))
 
     def _run_locked(self, name: str) -> Message:
-        """Run a cell of the instructor's on the side of the checks."""
+        """Run a cell of the instructor's on the side of the checks; one that never ended is not run again."""
+        if name in self._unfinished:
+            self._locked_done.append(name)
+            return self._unfinished[name]
+        start = self.checks.clock()
+        try:
+            return self._run_there(name)
+        except ChannelError:
+            # With the instructor's own answer each check ends: this costs its points, and the student's time.
+            self._unfinished[name] = {"failed": True, "outputs": [failed(UNFINISHED, NO_END)], "value": None}
+            self.runners.seconds_used += self.checks.clock() - start
+            self.is_out_of_time = True  # on an idle machine it may end
+            self._end_apart(by_force=True)
+            if self._is_called_back:
+                self.student.end()
+                self._begin_again()
+            self.checks = self.runners.checks_again()
+            self._open_checks()
+            return self._unfinished[name]
+
+    def _run_there(self, name: str) -> Message:
         cell = self.reference.cells[name]
         answers, others = self.reference.asked_for(name)
         if others:
@@ -240,30 +267,28 @@ class NotebookRun:
 
     def _ask_checks(self, message: Message) -> Message:
         """Ask the side of the checks, and pass on what it asks of the student meanwhile."""
-        no_limit = self.deadline + 2 * self.timeout
-        reply = self.checks.ask(message, no_limit)
+        limit = 2 * self.timeout + EXTRA_TIMEOUT
+        reply = self.checks.ask(message, limit)
         while "ask" in reply:
             if reply.get("apart"):
                 self._begin_apart()
             answer = self._ask_student({**reply, "do": reply["ask"]})
+            self._is_called_back = "callback" in answer
             try:
-                if "callback" not in answer:
+                if not self._is_called_back:
                     self._end_apart()
-                    reply = self.checks.ask(answer, no_limit)
+                    reply = self.checks.ask(answer, limit)
                     continue
                 # A function of the checks that code of the student calls takes of the student's time.
                 with self.runners.counted(self.student):
                     left = min(self.timeout, self.time_left())
                     answer["seconds"] = max(MIN_CALLBACK_TIMEOUT, left)
-                    reply = self.checks.ask(answer, no_limit)
+                    reply = self.checks.ask(answer, limit)
             except MessageTooLongError:
                 self._end_apart(by_force=True)
-                reply = self.checks.ask({"strange": TOO_LARGE}, no_limit)
+                reply = self.checks.ask({"strange": TOO_LARGE}, limit)
         if "ended" in reply:
-            raise InputError(
-                "The process that runs the checks ended in the middle of one. Run the test cells of this "
-                "notebook by themselves: one of them ends Python, or needs more memory than there is."
-            )
+            raise ChannelError("The process that runs the checks has ended.")
         return reply
 
     def _begin_apart(self) -> None:

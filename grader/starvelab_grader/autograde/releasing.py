@@ -45,7 +45,13 @@ REMEDY = (
     'and change them: c.IsolatedExecute.checks = "inside" in nbgrader_config.py.'
 )
 CANNOT_LEAVE = "cannot leave the sandbox"
+NO_NETWORK = re.compile(r"URLError|ConnectionError|gaierror|name resolution|Name or service not known")
+BESIDE = (
+    "The sandbox has no network: put the data beside the notebook, or name their folder in "
+    "c.IsolatedExecute.readable."
+)
 MAX_REASON = 300  # characters
+OTHER_GRADERS = re.compile(r"\b(?:import otter|client\.api\.notebook|grader\.check\(|ASSIGNMENT CONFIG)")
 
 
 class ReleaseError(GraderError, ValueError):
@@ -65,6 +71,7 @@ def release(course: CourseDirectory, config: Config, assignment: str) -> Replace
         raise ReleaseError(
             f"These notebooks are not what their scripts say: {', '.join(stale)}. Derive them: make build"
         )
+    _require_gradable(folder)
     target = Path(course.format_path(course.release_directory, ".", assignment))
     snapshot = released_source(course, assignment)
     dropped = snapshot.parent.parent / "dropped"
@@ -97,6 +104,30 @@ def release(course: CourseDirectory, config: Config, assignment: str) -> Replace
     return replaced
 
 
+def _require_gradable(folder: Path) -> None:
+    """Raise a `ReleaseError` for a notebook in another language, and where nbgrader knows no cell at all."""
+    cells = []
+    for path in sorted(folder.glob("*.ipynb")):
+        nb = nbformat.read(path, as_version=4)
+        kernel, info = nb.metadata.get("kernelspec", {}), nb.metadata.get("language_info", {})
+        language = str(kernel.get("language") or info.get("name") or "python")
+        if not language.lower().startswith("python"):
+            raise ReleaseError(
+                f"{path.name} is written in {language}, and this grader runs Python only. Nothing was "
+                "released. nbgrader itself runs other languages, in a course that does not call "
+                "configure(c), and without a sandbox."
+            )
+        cells += nb.cells
+    if cells and not any(map(name_of, cells)):
+        others = OTHER_GRADERS.search("\n".join(cell.source for cell in cells))
+        raise ReleaseError(
+            f"No cell of {folder.name} is marked for nbgrader: nothing would be graded, and answers would be "
+            "given out. Nothing was released. "
+            + ("Its tests are those of Otter or OK. Write them into test cells: m" if others else "M")
+            + "ark answers and tests with nbgrader's Create Assignment in JupyterLab."
+        )
+
+
 def _generate(folder: Path, config: Config, assignment: str) -> CourseDirectory:
     """Let nbgrader make the assignment, in a folder and a gradebook of its own."""
     draft = Config(config)
@@ -116,8 +147,9 @@ def _generate(folder: Path, config: Config, assignment: str) -> CourseDirectory:
     except (NbGraderException, SystemExit) as error:
         lines = [line for line in log.getvalue().splitlines() if re.match(r"[\w.]+(Error|Exception)\b", line)]
         # The first error is the cause of those that follow.
-        reason = (lines or [str(error)])[0].rstrip(".")
-        raise ReleaseError(f"nbgrader cannot make {assignment}: {reason}. Nothing was released.") from error
+        reason = " ".join((lines or [str(error)])[0].split())
+        reason += "" if reason.endswith(".") else "."
+        raise ReleaseError(f"nbgrader cannot make {assignment}: {reason} Nothing was released.") from error
     return course
 
 
@@ -201,12 +233,14 @@ def require_full_points(definition: Definition, grade: Callable[[Submission], Gr
     # A notebook without a source, such as one that was renamed since, is not looked at.
     losses = [line for name in submission.notebooks for line in _losses(name, definition.cells[name], graded)]
     if losses:
-        remedy = REMEDY if any(CANNOT_LEAVE in line for line in losses) else CORRECT
-        if any("ModuleNotFoundError" in line for line in losses):
+        lines = "\n".join(f"  {line}" for line in losses)
+        remedy = REMEDY if re.search(f"{CANNOT_LEAVE}|SerializationError", lines) else CORRECT
+        if "ModuleNotFoundError" in lines:
             remedy = (
                 f"{bubblewrap.PACKAGES_MISSING} A module of your own stands beside the notebook. {remedy}"
             )
-        lines = "\n".join(f"  {line}" for line in losses)
+        if NO_NETWORK.search(lines):
+            remedy = f"{BESIDE} {remedy}"
         raise ReleaseError(f"{solution} does not earn every point, and no student could:\n{lines}\n{remedy}")
 
 

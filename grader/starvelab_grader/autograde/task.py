@@ -31,7 +31,7 @@ from ..submissions.submission import Submission
 from ..text import enumerated
 from .definition import Definition
 from .execution import MODES, REJECTED, RESULT, WARNINGS
-from .notebook_run import ENDED, ENDED_PYTHON
+from .notebook_run import ENDED, ENDED_PYTHON, UNFINISHED
 
 # In its own course every student has the same name: no character of it can mislead a path.
 STUDENT = "student"
@@ -216,19 +216,23 @@ def outputs_only(content: bytes, cells: Iterable[ReferenceCell]) -> list[Submiss
 
 def cost_of_running(nb: NotebookNode) -> list[SubmissionWarning]:
     """Warn of a notebook whose cells took too long, or ended Python, or whose answers no check could read."""
-    late, ended, stopped = list[str](), list[str](), dict[str, None]()  # the last in their order
+    late, ended, endless = list[str](), list[str](), list[str]()
+    stopped = dict[str, None]()  # in their order
     for cell in nb.cells:
         name = str(_at(cell, "metadata", "nbgrader", "grade_id") or cell.id)
         for output in cell.get("outputs", []):
             text = f"{output.get('text', '')}"
             if output.get("ename") == "CellTimeoutError":
                 late.append(name)
+            elif output.get("ename") == UNFINISHED:
+                endless.append(name)
             elif output.get("ename") == "SystemExit" or text.startswith(ENDED_PYTHON):
                 ended.append(name)
             elif text.startswith(ENDED):
                 stopped[text.splitlines()[0]] = None
     warnings = [f"Cells took longer than they may: {', '.join(late)}."] if late else []
     warnings += [f"Cells ended Python: {', '.join(ended)}."] if ended else []
+    warnings += [f"Checks did not end with these answers: {', '.join(endless)}."] if endless else []
     for line in stopped:
         runs_on = line.startswith(f"{ENDED}had to be ended")
         warnings.append(line if runs_on else f"{line} The cells after it were not run.")

@@ -67,7 +67,7 @@ def essays_of(definition: Definition, requested: Collection[str] = ()) -> Iterat
             line = subject(definition.assignment, notebook, titles.get(cell.name, ""), "")
             if not (by_hand or (line in requested and cell.name in answers)) or cell.points <= 0:
                 continue
-            answered = by_name[answers.get(cell.name, cell.name)]
+            answered = cell if by_hand else by_name[answers[cell.name]]
             at = position.get(answered.name)
             model = ModelAnswer.of(answered.source if at is None else written[at].source, answered.cell_type)
             question = _question(written[: at or 0])
@@ -348,8 +348,13 @@ class Marking:
         from_it_on = list(dropwhile(lambda cell: name_of(cell) != essay.cell, cells))
         if not known[essay.cell].task:
             return from_it_on[:1]
-        # The answer to a task stands in cells of the student's own, behind the one that asks.
-        return list(takewhile(lambda cell: name_of(cell) not in known, from_it_on[1:]))
+        # The answer to a task stands behind it: in cells for answers, and in cells of the student's own.
+        graded = graded_by(known.values())
+        behind = [(graded.get(str(name_of(cell))) == essay.cell, cell) for cell in from_it_on[1:]]
+        last = max((at for at, (is_answer, _) in enumerate(behind, 1) if is_answer), default=0)
+        own = takewhile(lambda one: name_of(one[1]) not in known, behind[last:])
+        among = [one for one in behind[:last] if one[0] or name_of(one[1]) not in known]
+        return [cell for _, cell in (*among, *own)]
 
 
 def _version_of(cells: Sequence[NotebookNode], grade: Grade, comment: Comment) -> str:

@@ -161,7 +161,8 @@ def _cells(
     for at, cell in enumerate(nb.cells):
         name = name_of(cell) or ""
         if name in known:
-            task = name if known[name].task else ""
+            owner = name if known[name].task else graded.get(name, "")
+            task = owner if owner and known[owner].task else ""
         is_check = name in known and known[name].is_check_side and cell.cell_type == "code"
         if is_check:
             ClearHiddenTracebacks().preprocess_cell(cell, ResourcesDict(), at)

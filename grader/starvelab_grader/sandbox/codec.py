@@ -88,7 +88,9 @@ def _checked_text(text: str) -> str:
 
 
 def _checked_decimal(text: str) -> str:
-    _require(len(text) <= MAX_DIGITS, "it is a decimal of too many digits")
+    # Of 1e999999999 a check that asks for the whole number would compute for ever.
+    fits = len(text) <= MAX_DIGITS and abs(Decimal(text).adjusted()) <= MAX_DIGITS
+    _require(fits, "it is a decimal of too many digits")
     return text
 
 
@@ -115,6 +117,13 @@ def _unique(make: Callable[[Any], Any], parts: Iterable[object], keys: tuple[obj
 def _dict(*parts: object) -> dict[Any, Any]:
     """Make a dict of its keys and values in turn, as `_flat` gives them."""
     return cast(dict[Any, Any], _unique(dict, zip(parts[::2], parts[1::2], strict=True), parts[::2]))
+
+
+def _public(fields: dict[str, Any]) -> dict[str, Any]:
+    # NumPy reads the memory that an attribute `__array_interface__` names.
+    is_special = any(str(name).startswith("__") for name in fields)
+    _require(not is_special, "an attribute of it begins with two underscores")
+    return fields
 
 
 def _flat(mapping: Mapping[Any, object]) -> Iterable[object]:
@@ -157,7 +166,11 @@ KINDS: dict[str, tuple[type, Callable[[Any], Iterable[object]], Callable[..., ob
     "keys": (KeysView, iter, lambda *keys: _unique(dict.fromkeys, keys, keys).keys()),
     "items": (ItemsView, chain.from_iterable, lambda *parts: _dict(*parts).items()),
     "values": (ValuesView, iter, lambda *values: dict(enumerate(values)).values()),
-    "namespace": (SimpleNamespace, lambda v: _flat(vars(v)), lambda *parts: SimpleNamespace(**_dict(*parts))),
+    "namespace": (
+        SimpleNamespace,
+        lambda v: _flat(_public(vars(v))),
+        lambda *parts: SimpleNamespace(**_public(_dict(*parts))),
+    ),
     "tuple": (tuple, iter, lambda *members: members),
     "set": (set, iter, lambda *members: _unique(set, members, members)),
     "frozenset": (frozenset, iter, lambda *members: _unique(frozenset, members, members)),

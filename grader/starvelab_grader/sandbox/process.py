@@ -80,7 +80,7 @@ class Place:
 
 
 class Runner:
-    """A process that runs cells, and the channel to it; a trusted one is the instructor's, without limits."""
+    """A process that runs cells, and the channel to it; a trusted one has all rights but more memory."""
 
     def __init__(
         self,
@@ -109,8 +109,9 @@ class Runner:
         self.channel = Channel(*ends) if trusted else Channel(*ends, clock=self.clock)
         stdin.close()
         stdout.close()
-        # Without a sandbox processes would be counted together with all others of this user.
-        limits = {} if trusted else LIMITS if sandboxed else {"RLIMIT_AS": LIMITS["RLIMIT_AS"]}
+        # Without a sandbox processes would be counted together with all others of this user. An answer may be
+        # such that a check needs all memory there is.
+        limits = LIMITS if sandboxed else {"RLIMIT_AS": LIMITS["RLIMIT_AS"]}
         self.ask({"imports": list(imports), "limits": limits}, START_TIMEOUT)
 
     def _start(self) -> Process:
@@ -237,6 +238,7 @@ class Runners:
         self.lock = threading.Lock()
         self._submission: Hashable = None
         self._new = partial(Runner, sandboxed=True)
+        self._new_checks = partial(Runner, sandboxed=False, trusted=True)
         self._running: list[Runner] = []
         # They end when this object is deleted, or when Python ends.
         self._finalizer = weakref.finalize(self, _end_all, self._running)
@@ -261,8 +263,14 @@ class Runners:
             self._submission = key
             self.shown_warnings |= set(shown)
         self._new = partial(Runner, sandboxed=sandboxed, **more)
+        self._new_checks = partial(Runner, sandboxed=False, trusted=True, **more)
+        self.checks_again()
+
+    def checks_again(self) -> Runner:
+        """Return the runner of the checks; a new one in the place of one that was ended."""
         if self.checks is None or not self.checks.alive:
-            self.checks = self._kept(Runner(sandboxed=False, trusted=True, **more))
+            self.checks = self._kept(self._new_checks())
+        return self.checks
 
     def student_again(self) -> Runner:
         """Return the runner of the student; a new one in the place of one that was ended."""

@@ -118,15 +118,22 @@ class ReferenceCell:
 
 
 def graded_by(cells: Iterable[ReferenceCell]) -> dict[str, str]:
-    """Return by answer the cell that is graded for it: the test that follows, or the essay itself."""
+    """Return by answer what is graded for it: the test that follows, the task before, or the essay itself."""
     results: dict[str, str] = {}
     waiting: list[str] = []
+    task = ""
     for cell in cells:
         if cell.answered:
             waiting.append(cell.name)
-        if cell.grade:
-            results |= dict.fromkeys(waiting, cell.name)
-            waiting = []
+            if task:
+                results[cell.name] = task  # unless a test follows
+        if cell.task:
+            waiting, task = [] if task else waiting, cell.name
+        # Behind a task, an essay without points is a place for the answer.
+        elif cell.is_test or (cell.grade and (cell.points > 0 or not task)):
+            answers = waiting if cell.is_test or not task else [cell.name]
+            results |= dict.fromkeys(answers, cell.name)
+            waiting, task = [], ""
     return results
 
 
@@ -257,9 +264,12 @@ class _Generators(ast.NodeTransformer):
 
 HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
 _POINTS = re.compile(r"\s*\([^()]*\bpoints?\b[^()]*\)$")
-# What nbgrader takes out of a cell stands between such lines, which look like headings.
-_REGION = re.compile(r"^### (BEGIN|END) [A-Z ]+$", re.MULTILINE)
-_SCHEME = re.compile(r"^### BEGIN MARK SCHEME$(.*?)^### END MARK SCHEME$", re.MULTILINE | re.DOTALL)
+# What nbgrader takes out of a cell stands between such lines, with any signs around, which may look like
+# headings.
+_REGION = re.compile(r"^[^\w\n]*(?:BEGIN|END) (?:[A-Z]+ )*(?:SOLUTION|TESTS|SCHEME)\b[^\w\n]*$", re.MULTILINE)
+_SCHEME = re.compile(
+    r"^[^\w\n]*BEGIN MARK SCHEME[^\w\n]*$(.*?)^[^\w\n]*END MARK SCHEME[^\w\n]*$", re.MULTILINE | re.DOTALL
+)
 
 
 def title_of(content: bytes, name: str) -> str:

@@ -13,7 +13,6 @@ from starvelab_grader import IsolatedExecute, NoSandboxError
 from starvelab_grader.autograde.execution import WARNINGS
 from starvelab_grader.autograde.notebook_run import ENDED_PYTHON
 from starvelab_grader.autograde.task import cost_of_running
-from starvelab_grader.errors import InputError
 from starvelab_grader.sandbox import bubblewrap
 from starvelab_grader.sandbox.process import Runner
 from tests.grader.shared_runners import RUNNERS
@@ -246,10 +245,27 @@ def test_predictions_larger_than_any_are_left_out_and_said(tmp_path):
     assert points(nb) == MOST
 
 
-def test_a_check_that_ends_python_is_the_instructors_to_mend(tmp_path):
-    with pytest.raises(InputError, match=r"ended in the middle of one\. Run the test cells"):
-        execute(notebook(RIGHT, broken=(1, "import os\nos._exit(3)")), tmp_path)
-    assert graded(RIGHT, tmp_path) == MOST
+@pytest.mark.parametrize(
+    ("answer", "check"),
+    [
+        ("answer = 10**3000", "for _ in range(answer): pass"),
+        ("def answer(read): return read(10**18)", "assert answer(lambda n: sum(range(n))) == 4"),
+        ("answer = 3", "import os\nos._exit(answer)"),
+    ],
+    ids=["endless", "endless-in-a-function-that-it-hands-over", "ended"],
+)
+def test_a_check_that_does_not_end_with_an_answer_costs_its_points_and_no_others(tmp_path, answer, check):
+    tests = {"before": (1, "assert double(2) == 4"), "odd": (1, check), "after": (1, "assert double(3) == 6")}
+    nb = execute(notebook(f"{RIGHT}\n{answer}", **tests), tmp_path, timeout=1.0, deadline=60.0)
+    assert points(nb) == {"before": 1, "odd": 0, "after": 1}
+    assert "This check did not end: it took too long" in printed(nb, "odd")
+    said = "Checks did not end with these answers: odd."
+    assert [(one.text, one.person) for one in cost_of_running(nb)] == [(said, True)]
+
+
+def test_checks_have_no_more_memory_than_the_code_that_they_check(tmp_path):
+    test = "import resource\nassert resource.getrlimit(resource.RLIMIT_AS)[0] == 4_000_000_000"
+    assert points(execute(notebook(RIGHT, memory=(1, test)), tmp_path)) == {"memory": 1}
 
 
 def test_a_prediction_that_the_students_code_locks_is_seen_by_the_checks_to_the_end(tmp_path):

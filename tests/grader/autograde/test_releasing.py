@@ -151,6 +151,48 @@ def test_the_order_of_cells_is_that_of_the_release_unless_nbgrader_has_given_out
     assert order("new") == ["new"], "what the gradebook knows is what was given out last"
 
 
+@pytest.mark.parametrize(
+    "metadata",
+    [{"kernelspec": {"name": "ir", "language": "R", "display_name": "R"}}, {"language_info": {"name": "R"}}],
+)
+def test_a_notebook_in_another_language_is_not_released(course, metadata):
+    before = given_out(course)
+    path = course.folder / "source" / TINY / "two.ipynb"
+    nbformat.write(nbformat.read(path, as_version=4) | {"metadata": metadata}, path)
+    with pytest.raises(ReleaseError) as error:
+        release(*parts(course))
+    assert str(error.value) == (
+        "two.ipynb is written in R, and this grader runs Python only. Nothing was released. nbgrader itself "
+        "runs other languages, in a course that does not call configure(c), and without a sandbox."
+    )
+    assert given_out(course) == before
+
+
+OTHERS_TESTS = "Its tests are those of Otter or OK. Write them into test cells:"
+
+
+@pytest.mark.parametrize(
+    ("source", "what_to_do"),
+    [
+        ("import otter\ngrader = otter.Notebook()", f"{OTHERS_TESTS} mark answers"),
+        ("from client.api.notebook import Notebook", f"{OTHERS_TESTS} mark answers"),
+        ("def double(x): return 2 * x", "Mark answers"),
+    ],
+)
+def test_notebooks_that_are_not_nbgraders_are_not_given_out_with_their_answers(course, source, what_to_do):
+    before = given_out(course)
+    (course.folder / "source" / TINY / "one.ipynb").unlink()
+    nb = new_notebook(cells=[new_code_cell(source)])
+    nbformat.write(nb, course.folder / "source" / TINY / "two.ipynb")
+    with pytest.raises(ReleaseError) as error:
+        release(*parts(course))
+    assert str(error.value) == (
+        "No cell of tiny is marked for nbgrader: nothing would be graded, and answers would be given out. "
+        f"Nothing was released. {what_to_do} and tests with nbgrader's Create Assignment in JupyterLab."
+    )
+    assert given_out(course) == before
+
+
 def test_a_forgotten_make_build_is_noticed(tmp_path):
     folder = tmp_path / "solutions" / "starving-the-gpu"
     folder.mkdir(parents=True)

@@ -147,6 +147,34 @@ def notebook_with(quiz: Path, *cells: tuple[str, str, float]) -> None:
 ANSWER = "def area(x):\n    ### BEGIN SOLUTION\n    {}\n    ### END SOLUTION"
 
 
+def test_an_argument_that_cannot_cross_and_a_missing_network_are_said_with_what_to_do(quiz):
+    test = ("area-test", "assert area(object()) == 2", 2)
+    notebook_with(quiz, ("area", ANSWER.format("return 2"), 0), test)
+    with pytest.raises(ReleaseError, match=r"of the type object\nBetween student code and .* = \"inside\""):
+        release(*configured(quiz), QUIZ)
+    notebook_with(
+        quiz,
+        ("set-up", "from urllib.request import urlopen\ndf = urlopen('http://example.org/a.csv').read()", 0),
+        ("area", ANSWER.format("return len(df) * x"), 0),
+        ("area-test", "assert area(0) == 0", 2),
+    )
+    with pytest.raises(ReleaseError) as refused:
+        release(*configured(quiz), QUIZ)
+    assert "Before it, cell set-up failed: URLError: " in str(refused.value)
+    assert str(refused.value).endswith(
+        "\nThe sandbox has no network: put the data beside the notebook, or name their folder in "
+        "c.IsolatedExecute.readable. Correct the answer or the check."
+    )
+
+
+def test_what_nbgrader_says_is_one_sentence(quiz):
+    notebook_with(quiz, ("area", ANSWER.format("return x"), 0), ("area-test", "assert area(2) == 2", 2))
+    path = quiz / "source" / QUIZ / "problem1.ipynb"
+    path.write_text(path.read_text().replace('"schema_version": 3', '"schema_version": 1'))
+    with pytest.raises(ReleaseError, match=r"the metadata using: nbgrader update \. Nothing was released\.$"):
+        release(*configured(quiz), QUIZ)
+
+
 def test_the_cell_that_failed_first_is_named_where_a_test_only_shows_what_followed(quiz):
     notebook_with(
         quiz,

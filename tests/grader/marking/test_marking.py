@@ -125,7 +125,8 @@ def test_an_answer_is_shown_with_nothing_alive_and_with_what_belongs_to_it(marki
     assert "Figure: cat" in hostile
     assert not [alive for alive in ("<script", "javascript:", "onerror", "<img") if alive in hostile]
     assert "drawn" in code.split("print", 1)[1].split("output", 1)[1], "code comes with its output"
-    assert "My own cell, bob." in task, "and a task with the cells that were added"
+    assert "plot" in task, "and a task with the answer behind it"
+    assert "My own cell, bob." in task, "and with the cells that were added"
     assert "Add cells." not in task
 
 

@@ -77,6 +77,33 @@ def test_answers_belong_to_the_test_that_follows():
     assert graded_by(CELLS["one"]) == {"a": "a-test", "b": "b-test", "helper": "b-test"}
 
 
+def test_answers_behind_a_task_belong_to_it_unless_a_test_follows():
+    def cell(name, points=0.0, **flags):
+        usual = {"locked": False, "grade": False, "solution": False, "points": points}
+        return ReferenceCell(name, "code", "", "", "", **usual | flags)
+
+    def answer(name, **flags):
+        return cell(name, solution=True, **flags)
+
+    cells = [
+        answer("before"),
+        cell("plot", 2, task=True, locked=True),
+        answer("draw"),
+        answer("words", grade=True),
+        answer("more"),
+        answer("essay", points=1, grade=True),
+        cell("fit", 3, task=True, locked=True),
+        answer("fitted"),
+        cell("fitted-test", 1, grade=True, locked=True),
+        cell("last", 1, task=True, locked=True),
+        answer("end"),
+    ]
+    assert graded_by(cells) == {
+        "draw": "plot", "words": "plot", "more": "plot", "essay": "essay",
+        "fitted": "fitted-test", "end": "last",
+    }  # fmt: skip
+
+
 def test_mistakes_are_counted_the_commonest_first():
     made = [
         record(student, notes={"one": {"a-test": {"mistake": messages}}})

@@ -90,6 +90,16 @@ def test_only_essays_have_model_answers_and_what_earns_points_is_told_apart():
     assert [one.markdown for one in answers.values()] == ["The CPU.", "```python\nprint(1)\n```"]
 
 
+@pytest.mark.parametrize("line", ["=== {} ===", "{}", "# {}", "<!-- {} -->", "  // {}"])
+def test_the_lines_around_a_scheme_may_have_any_signs_as_for_nbgrader_itself(line):
+    begin, end, solution, over = (
+        line.format(words)
+        for words in ("BEGIN MARK SCHEME", "END MARK SCHEME", "BEGIN MY SOLUTION", "END MY SOLUTION")
+    )
+    source = f"{solution}\nThe CPU.\nBEGIN again, and END there.\n{over}\n\n{begin}\n- 1 point: why.\n{end}"
+    assert ModelAnswer.of(source) == ModelAnswer("The CPU.\nBEGIN again, and END there.", "- 1 point: why.")
+
+
 def test_no_sentence_of_a_model_answer_stands_in_what_learners_get():
     texts = " ".join(
         " ".join(cell.source for cell in nbformat.read(path, as_version=4).cells)
