@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from ..autograde.definition import Definition
 from ..autograde.nbgrader_private import apply_late_penalty, one_transaction
 from ..autograde.task import GradingResult
 from ..errors import InputError, NotFoundError, UnavailableError
+from ..files import write_whole
 from ..fingerprints import changed
 from ..submissions.submission import OWN_NUMBER, Submission, read_submission
 from .gradebook import entries_of, is_in_book, merge, retry
@@ -27,6 +30,7 @@ from .requests import Requests
 MAX_NAME = 128  # characters, in nbgrader's gradebook
 MAX_NAME_BYTES = 200  # a file is called like the student, with an ending; file systems take 255
 MAX_LISTED = 5  # students in a message
+EXTENSIONS = "extensions"  # the file beside the records: days after the due date, by student
 UNREADABLE = "The submission could not be read"
 
 
@@ -59,13 +63,10 @@ class Classroom:
 
     def students(self, only: str = "") -> list[str]:
         """Return those who have submitted, or of them whom `only` names: `*` and `?` stand for characters."""
-        folder = self._submitted("*")
-        students = sorted(
-            path.parent.name for path in folder.parent.parent.glob(f"*/{self.assignment}") if path.is_dir()
-        )
+        students = self._submitters()
         if not students:
             raise NotFoundError(
-                f"Nobody has submitted {self.assignment}: there is no folder {folder}. "
+                f"Nobody has submitted {self.assignment}: there is no folder {self._submitted('*')}. "
                 "Make one for each student, and put the student's files into it."
             )
         for name in only.split(","):
@@ -75,6 +76,10 @@ class Classroom:
                     f"No student who has submitted is called {name.strip()!r}. There are: {some}"
                 )
         return chosen(students, only)
+
+    def _submitters(self) -> list[str]:
+        folders = self._submitted("*").parent.parent.glob(f"*/{self.assignment}")
+        return sorted(path.parent.name for path in folders if path.is_dir())
 
     def _submitted(self, student: str) -> Path:
         return Path(self.course.format_path(self.course.submitted_directory, student, self.assignment))
@@ -192,28 +197,49 @@ class Classroom:
         """Open the instructor's gradebook; whoever opens it closes it."""
         return Gradebook(self.course.db_url, self.course.course_id)
 
-    def extend(self, students: Iterable[str], days: float) -> None:
-        """Let students who were graded submit so many days after the due date; points for lateness follow."""
+    def _extensions(self) -> dict[str, float]:
+        path = self.records.folder / EXTENSIONS
+        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
 
-        def write() -> None:
+    def extend(self, only: str, days: float) -> dict[str, datetime]:
+        """Let students submit so many days after the due date, and return until when; 0 takes it back.
+
+        They need not have submitted: what comes later is graded by it. Of what is graded points for lateness
+        follow.
+        """
+
+        def write() -> dict[str, datetime]:
             with closing(self.gradebook()) as book, one_transaction(book):
-                if book.find_assignment(self.assignment).duedate is None:
+                due = book.find_assignment(self.assignment).duedate
+                if due is None:
                     raise InputError(
                         f"An extension needs a due date, and {self.assignment} has none in the gradebook. "
                         f"Set it: nbgrader db assignment add {self.assignment} --duedate='2026-11-30 23:59'"
                     )
-                for student in students:
-                    book.grant_extension(self.assignment, student, days=days)
-                    book.db.flush()
-                    submission = book.find_submission(self.assignment, student)
-                    apply_late_penalty(submission, student, self.config)
+                known = sorted({*(str(one.id) for one in book.students), *self._submitters()})
+                for name in filter(None, map(str.strip, only.split(","))):
+                    if not chosen(known, name):
+                        raise InputError(
+                            f"Nobody in the gradebook, and nobody who has submitted, is called {name!r}. Add "
+                            f"who is to submit later: nbgrader db student add {name}"
+                        )
+                students = chosen(known, only)
+                for submission in book.assignment_submissions(self.assignment):
+                    if submission.student_id in students:
+                        book.grant_extension(self.assignment, submission.student_id, days=days)
+                        book.db.flush()
+                        apply_late_penalty(submission, submission.student_id, self.config)
+                extensions = json.dumps(self._extensions() | dict.fromkeys(students, days), indent=1)
+                write_whole(self.records.folder / EXTENSIONS, extensions)
+                return dict.fromkeys(students, due + timedelta(days=days))
 
-        retry(write)
+        return retry(write)
 
     def _merged(self, book: Gradebook, record: GradedSubmission, outcome: Outcome) -> bool:
         """Return True if a record went into the gradebook; if not, those of other students still can."""
         with one_student(record.student, outcome.failed, "The gradebook does not take it"):
-            retry(lambda: merge(book, record, self.config))
+            days = self._extensions().get(record.student)
+            retry(lambda: merge(book, record, self.config, days))
         return record.student not in outcome.failed
 
 

@@ -66,7 +66,7 @@ class GradeApp(Command):
         starvelab-grader grade starving-the-gpu --workers=4
         starvelab-grader grade starving-the-gpu --only=ada,'b*'    some students
         starvelab-grader grade starving-the-gpu --scheduler=tls://10.0.0.5:8786
-        starvelab-grader grade starving-the-gpu --only=ada --extend=2      who may be two days late
+        starvelab-grader grade starving-the-gpu --only=ada --extend=2      who may be two days late, now or later
         starvelab-grader grade starving-the-gpu --report           and write the report of the class
         """
     configured = (Autograde, IsolatedExecute, RestoreStructure)
@@ -86,7 +86,8 @@ class GradeApp(Command):
     report = Bool(help="Write the report of the class.")
     names = Bool(help="Call students in the report by the names that the gradebook has for them.")
     extend = Float(
-        None, allow_none=True, help="Days after the due date that those in --only have; 0 takes them back."
+        None, allow_none=True, help="Days after the due date that those in --only have; 0 takes them back. "
+        "They need not have submitted, and nothing is graded.",
     )
     again = Bool(help="Grade also what has not changed.")
     looked_at = Unicode(
@@ -104,6 +105,11 @@ class GradeApp(Command):
         classroom = Classroom(self.coursedir, self.config, assignment, self.own_numbers)
         if self.extend is not None and not self.only:
             raise InputError("An extension is for some students: name them with --only.")
+        if self.extend is not None:
+            with classroom.exclusive_lock():
+                for student, until in classroom.extend(self.only, self.extend).items():
+                    print(f"{shown(student)} may submit {assignment} until {until:%Y-%m-%d %H:%M} UTC.")
+            return
         unsafe = IsolatedExecute(parent=self).unsafe
         if unsafe:
             self.log.warning("UNSAFE: where there is no sandbox, student code runs with all your rights.")
@@ -122,8 +128,6 @@ class GradeApp(Command):
             )
             if pending:
                 self._grade(classroom, pending, outcome, unsafe)
-            if self.extend is not None:
-                classroom.extend([*outcome.graded, *outcome.unchanged], self.extend)
             self._print_outcome(classroom, outcome)
             if self.report:
                 self._write_report(classroom, outcome)

@@ -340,6 +340,23 @@ def test_being_late_costs_what_the_instructors_rule_says(done):
     for days, expected in (("0.001", [None, None]), ("0", [1.5, 1])):
         grade(done, "--only=77", f"--extend={days}")
         assert penalties("77") == expected, "a student has an extension, until it is taken back"
+    # One who has submitted nothing yet is known by the gradebook, and is late by the first second after it.
+    with done.gradebook() as book:
+        book.add_student("79")
+    printed = grade(done, "--only=79", "--extend=1.5").stdout
+    assert printed == "79 may submit tiny until 2026-11-02 12:00 UTC.\n"
+    with done.gradebook() as book:
+        assert {one.student_id for one in book.assignment_submissions(TINY)} == {"77", "78", "ada", "bob"}
+    download.write_bytes(zipped({f"eveadams_LATE_79_1_{name}.ipynb": one for name, one in solved.items()}))
+    run_here(done, CollectApp(), TINY, str(download))
+    assert "1 graded" in grade(done, "--only=79").stdout
+    assert penalties("79") == [None, None]
+    (done.folder / "course" / "gradebook.db").unlink()
+    run_here(done, ReleaseApp(), TINY)
+    with done.gradebook() as book:
+        book.update_or_create_assignment(TINY, duedate="2026-11-01 00:00:00 UTC")
+    assert "1 unchanged" in grade(done, "--only=79").stdout
+    assert penalties("79") == [None, None], "a gradebook that was lost gets the extension back"
 
 
 def test_an_extension_is_for_some_students_and_needs_a_due_date(done):
@@ -347,6 +364,12 @@ def test_an_extension_is_for_some_students_and_needs_a_due_date(done):
     assert "An extension is for some students: name them with --only." in said
     said = grade(done, "--only=ada", "--extend=2", fine=False).stderr
     assert "An extension needs a due date, and tiny has none in the gradebook. Set it: nbgrader db" in said
+    with done.gradebook() as book:
+        book.update_or_create_assignment(TINY, duedate="2026-11-01 00:00:00 UTC")
+    said = grade(done, "--only=ada,zoe", "--extend=2", fine=False).stderr
+    assert "Nobody in the gradebook, and nobody who has submitted, is called 'zoe'. Add who is to" in said
+    assert "nbgrader db student add zoe" in said
+    assert not (done.folder / "course" / "graded" / TINY / "extensions").exists()
 
 
 def test_one_who_cannot_be_graded_stops_nobody(done, monkeypatch):
