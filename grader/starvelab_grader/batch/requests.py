@@ -54,6 +54,15 @@ class Requests:
         """Return those that nobody has answered."""
         return [one for one in self.all() if self.is_open(one)]
 
+    def answered(self) -> dict[tuple[str, str], str]:
+        """Return what each student asked, by the line and the student, and a person has answered."""
+        reasons: dict[tuple[str, str], str] = {}
+        for one in self.all():
+            if not self.is_open(one):
+                earlier = reasons.get((one.line, one.student), "")
+                reasons[one.line, one.student] = f"{earlier}\n\n{one.reason}".strip()
+        return reasons
+
     def is_open(self, request: Request) -> bool:
         """True if nobody has answered a request."""
         return not (self.folder / ANSWERED / request.key).exists()

@@ -62,6 +62,7 @@ class _Exercise:
     points: str
     is_right: bool  # or waits for a person
     model_answer: str = ""
+    asked: str = ""  # by the student, who wanted another look, and got it
     request: str = ""  # the line with which to ask for another look at it
     contact: str = ""
     cells: list[NotebookNode] = field(default_factory=list)
@@ -119,8 +120,8 @@ def _page(job: PageJob, parts: Sequence[_Part]) -> str:
 
 def _part(one: GradedNotebook, job: PageJob) -> _Part:
     marks, comments = job.marks.notebooks.get(one.name, {}), job.marks.comments.get(one.name, {})
-    graded = graded_by(one.reference)
-    commented = {graded.get(name, name) for name in comments}
+    graded, asked = graded_by(one.reference), job.marks.asked.get(one.name, {})
+    commented = {graded.get(name, name) for name in comments} | asked.keys()
     exercises = {
         cell.name: _Exercise(
             anchor=f"{one.name}-{cell.name}",
@@ -129,6 +130,7 @@ def _part(one: GradedNotebook, job: PageJob) -> _Part:
             is_right=mark.points is None or (mark.points >= cell.points and cell.name not in commented),
             # Whose essay nobody has marked may still be asked for another one.
             model_answer="" if mark.points is None else one.model_answers.get(cell.name, ""),
+            asked=asked.get(cell.name, ""),
             request=subject(job.assignment, one.name, one.titles[cell.name], job.student),
             contact=job.contact,
         )
@@ -232,6 +234,7 @@ class FeedbackPages:
         self.failed: dict[str, str] = {}
         self.unmarked = 0  # students for whom something is not marked yet
         self._notebooks = classroom.definition.notebooks
+        self._asked = classroom.requests.answered()
 
     def out_of_date(self, only: str = "", again: bool = False) -> list[PageJob]:
         """Return the pages to make, of the students in `only` if it names some; `unchanged` gets others."""
@@ -271,6 +274,12 @@ class FeedbackPages:
 
     def _job(self, student: str, name: str, marks: Marks) -> PageJob:
         folder, definition = self.classroom.records.notebooks(student), self.classroom.definition
+        for one in self._notebooks:
+            asked = {
+                cell: self._asked.get((subject(definition.assignment, one.name, title, ""), student), "")
+                for cell, title in one.titles.items()
+            }
+            marks.asked[one.name] = {cell: reason for cell, reason in asked.items() if reason}
         files = {one.name: (folder / f"{one.name}.ipynb").read_bytes() for one in self._notebooks}
         called = f"{name} ({student})" if name else student
         shown = [(one.title, one.titles, one.model_answers) for one in self._notebooks]

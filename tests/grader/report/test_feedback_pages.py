@@ -18,6 +18,7 @@ from starvelab_grader.autograde.feedback import ReadableOutputs
 from starvelab_grader.autograde.notebook_run import ENDED_PYTHON
 from starvelab_grader.batch.gradebook import Mark, Marks
 from starvelab_grader.errors import NotFoundError
+from starvelab_grader.marking.marks import Marking
 from starvelab_grader.report import pages, rendering
 from starvelab_grader.report.pages import (
     FeedbackPages,
@@ -335,6 +336,40 @@ def test_what_is_out_of_date_is_written_and_nothing_else(graded, monkeypatch):
     assert it.failed["bob"].startswith("The page cannot be written: ")
     with pytest.raises(NotFoundError, match=r"There is nobody who is called 'z' with grades in tiny"):
         it.out_of_date("z")
+
+
+@pytest.mark.grading
+@pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
+@pytest.mark.parametrize(
+    ("cell", "word", "shown"), [("one-double-test", "me", "1 of 2"), ("two-value-test", "", "1 of 1")]
+)
+def test_the_answer_to_a_request_is_on_the_next_page(graded, monkeypatch, cell, word, shown):
+    """From the line on a page to the answer on the next, also where the points are the same as before."""
+    monkeypatch.setattr(pages, "_pool", ThreadPoolExecutor)
+    write(graded)
+
+    def heading():
+        path = graded.folder / "course" / "feedback" / "ada" / TINY / "index.html"
+        return BeautifulSoup(path.read_text(), "html.parser").find(id=cell)
+
+    room = graded.classroom()
+    marking = Marking(
+        room.definition, room.gradebook, room.records.notebooks, room.config, room.requests
+    )
+    line = heading().find_next(class_="ask").pre.text
+    essay = marking.essays[marking.add_request(f"{line}\n\nI meant <b>twice</b>.")]
+    assert write(graded).written == [], "nobody has answered yet"
+    version = marking.read(essay, "ada")[1]
+    marking.save(essay, "ada", version, points="1", comment=word and f"See *{word}*.")
+    assert write(graded).written == ["ada"]
+    assert shown in heading().text
+    assert not heading().find_parent("details"), "the answer is to be read"
+    asked = heading().find_next(class_="comment")
+    assert asked.blockquote.text == "I meant <b>twice</b>."
+    assert "The points above are the answer." in asked.text
+    answer = asked.find_next(class_="comment")
+    assert (answer.em.text if answer else "") == word
+    assert write(graded).written == [], "it is said once"
 
 
 @pytest.mark.grading
