@@ -66,7 +66,7 @@ class GradeApp(Command):
         starvelab-grader grade starving-the-gpu --workers=4
         starvelab-grader grade starving-the-gpu --only=ada,'b*'    some students
         starvelab-grader grade starving-the-gpu --scheduler=tls://10.0.0.5:8786
-        starvelab-grader grade starving-the-gpu --only=ada --extend=2      who may be two days late, now or later
+        starvelab-grader grade starving-the-gpu --only=ada --extend=2      who may be two days late
         starvelab-grader grade starving-the-gpu --report           and write the report of the class
         """
     configured = (Autograde, IsolatedExecute, RestoreStructure)
@@ -94,6 +94,7 @@ class GradeApp(Command):
         help="Students, with commas between them, whom you have looked at: listed again if something changes."
     )
     roster = Unicode(help="The platform's table of the class, with sections for the report.")
+    last_year = Unicode(help="The course folder of last year, whose mistakes the report names beside.")
     own_numbers = Dict(
         value_trait=Integer(min=0), key_trait=Unicode(),
         help="The own number of each student, by the student's name in the course: checks read it in the "
@@ -195,10 +196,13 @@ class GradeApp(Command):
         if self.names:
             with closing(classroom.gradebook()) as book:
                 names = {student: f"{name} ({student})" for student, name in names_of(book).items()}
+        name, last_year = classroom.assignment, None
+        if self.last_year:
+            last_year = class_report.read_mistakes(self.last_year, name)
         section_of = read_sections(self.roster, classroom.records.students) if self.roster else {}
-        sections = class_report.sections(classroom, names, outcome.failed, section_of)
-        folder = classroom.records.folder.parent.parent / "report" / classroom.assignment
-        page = class_report.write(folder, f"{classroom.assignment}: the report of the class", sections)
+        sections = class_report.sections(classroom, names, outcome.failed, section_of, last_year)
+        folder = classroom.records.folder.parent.parent / "report" / name
+        page = class_report.write(folder, f"{name}: the report of the class", sections)
         print(f"The report: {page}, and its tables as CSV beside it.")
 
 

@@ -10,18 +10,20 @@ from dataclasses import astuple, dataclass, replace
 from itertools import count
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import nbformat
 
 from ..batch.classroom import Classroom
 from ..batch.one_student import READ_TIMEOUT, one_student
 from ..batch.records import GradedSubmission
+from ..errors import InputError
 from ..plugins import functions
 from ..text import escape_csv_formulas
 from . import findings
 from .rendering import TEMPLATES, templates
 
+LastYear: TypeAlias = Mapping[tuple[str, ...], str]  # shares, by notebook, exercise and mistake
 MAX_EXCERPT = 120  # characters
 LOST = (
     "This report leaves the submission out: the graded notebooks are not those of its record. Grade it again."
@@ -63,8 +65,12 @@ def sections(
     names: Mapping[str, str],
     not_graded: Mapping[str, str],
     section_of: Mapping[str, str],
+    last_year: LastYear | None = None,
 ) -> list[Section]:
-    """Return the sections of the report of a class; `not_graded` says why, and `names` call students."""
+    """Return the sections of the report of a class; `not_graded` says why, and `names` call students.
+
+    `last_year` has which share of another class made which mistake.
+    """
     records, definition = classroom.records, classroom.definition
     loaded = {student: records.load(student) for student in records.students}
     submissions, cells = list(filter(None, loaded.values())), definition.cells
@@ -107,11 +113,7 @@ def sections(
         Section.of("look_at", [[called[one], *more] for one, *more in to_check], "", definition.assignment),
         _points(findings.distribution(submissions, cells)),
         _exercises(exercises, len(submissions)),
-        Section.of("mistakes", [
-            [len(students), notebook, titles.get((notebook, cell), cell), message,
-             _by_section(students, section_of)]
-            for notebook, cell, message, students in findings.mistakes(submissions)
-        ]),
+        _mistakes(submissions, titles, section_of, last_year),
         Section.of("should_come", [
             [called[student], section_of.get(student, ""), points,
              "; ".join(titles[each] for each in nothing)]
@@ -123,6 +125,47 @@ def sections(
         ]),
         Section.of("graded", [[called[one.student], *_graded(one)] for one in submissions]),
     ]  # fmt: skip
+
+
+def _mistakes(
+    submissions: Sequence[GradedSubmission],
+    titles: Mapping[tuple[str, str], str],
+    section_of: Mapping[str, str],
+    last_year: LastYear | None,
+) -> Section:
+    rows, before = list[Sequence[object]](), dict(last_year or {})
+    for notebook, cell, message, students in findings.mistakes(submissions):
+        what = (notebook, titles.get((notebook, cell), cell), message)
+        then = before.pop(tuple(str(escape_csv_formulas(each)) for each in what), _share(0, 1))
+        share = _share(len(students), len(submissions))
+        row = [len(students), share, "" if last_year is None else then, *what]
+        rows.append([*row, _by_section(students, section_of)])
+    rows += [[0, _share(0, 1), then, *what, ""] for what, then in before.items()]
+    return Section.of("mistakes", rows)
+
+
+def _share(number: int, of: int) -> str:
+    return f"{100 * number / of:.0f} %"
+
+
+def read_mistakes(course: str, assignment: str) -> LastYear:
+    """Return which share of a class made each mistake, by the report in a course folder; or InputError."""
+    folder, tables = Path(course).expanduser() / "report" / assignment, list[list[dict[str, str]]]()
+    try:
+        for name in ("mistakes", "graded"):
+            with (folder / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+                tables.append(list(csv.DictReader(file)))
+    except OSError:
+        raise InputError(
+            f"There is no report of {assignment} to compare with: {folder} lacks mistakes.csv or graded.csv. "
+            "Pass the course folder of last year, in which a report was written."
+        ) from None
+    made, graded = tables
+    return {
+        (row["notebook"], row["exercise"], row["mistake"]): _share(int(row["students"]), len(graded))
+        for row in made
+        if row["students"] != "0"
+    }
 
 
 def _by_section(students: Sequence[str], section_of: Mapping[str, str]) -> str:

@@ -553,7 +553,7 @@ def test_a_folder_that_cannot_be_a_students_stops_nobody(course):
 
 
 def test_a_gradebook_that_refuses_one_takes_the_others(done, monkeypatch):
-    def refuse(book, record, config):
+    def refuse(book, record, *_):
         if record.student == "bob":
             raise InvalidEntry("no such thing")
 

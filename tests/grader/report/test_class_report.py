@@ -90,6 +90,8 @@ def test_each_table_counts_what_the_class_did(reported):
     assert table(reported, "mistakes") == [
         {
             "students": "2",
+            "share": "50 %",
+            "last year": "",
             "notebook": "one",
             "exercise": "One: double",
             "mistake": "That is the square.",
@@ -103,6 +105,25 @@ def test_each_table_counts_what_the_class_did(reported):
     graded = table(reported, "graded")
     assert [row["points by test"] for row in graded] == ["4.0", "6.0", "4.0", "0"]
     assert {row["mode"] for row in graded} == {"sandboxed", "not run"}
+
+
+def test_mistakes_stand_beside_those_of_last_year(reported, tmp_path):
+    """Last year's report has a message that looks like a formula, and ten students."""
+    last = tmp_path / "report" / TINY
+    last.mkdir(parents=True)
+    (last / "graded.csv").write_text("student\n" + "s\n" * 10)
+    (last / "mistakes.csv").write_text(
+        "students,notebook,exercise,mistake\n3,one,One: double,That is the square.\n1,two,Two: value,'=gone\n"
+        "0,two,Two: value,Gone before.\n"
+    )
+    run_here(reported[0], GradeApp(), TINY, "--report", "--roster=canvas.csv", f"--last-year={tmp_path}")
+    rows = [[*row.values()][:6] for row in table(reported, "mistakes")]
+    assert rows == [
+        ["2", "50 %", "30 %", "one", "One: double", "That is the square."],
+        ["0", "0 %", "10 %", "two", "Two: value", "'=gone"],
+    ]
+    printed = run_here(reported[0], GradeApp(), TINY, "--report", "--last-year=nowhere", fine=False).stderr
+    assert "There is no report of tiny to compare with: nowhere/report/tiny lacks mistakes.csv or" in printed
 
 
 def test_who_needs_a_person_and_who_wrote_the_same_is_listed(reported):

@@ -353,14 +353,12 @@ def test_the_answer_to_a_request_is_on_the_next_page(graded, monkeypatch, cell, 
         return BeautifulSoup(path.read_text(), "html.parser").find(id=cell)
 
     room = graded.classroom()
-    marking = Marking(
-        room.definition, room.gradebook, room.records.notebooks, room.config, room.requests
-    )
+    marking = Marking(room.definition, room.gradebook, room.records.notebooks, room.config, room.requests)
     line = heading().find_next(class_="ask").pre.text
-    essay = marking.essays[marking.add_request(f"{line}\n\nI meant <b>twice</b>.")]
+    at = marking.add_request(f"{line}\n\nI meant <b>twice</b>.")
     assert write(graded).written == [], "nobody has answered yet"
-    version = marking.read(essay, "ada")[1]
-    marking.save(essay, "ada", version, points="1", comment=word and f"See *{word}*.")
+    version = marking.read(marking.essays[at], "ada")[1]
+    marking.save(marking.essays[at], "ada", version, points="1", comment=word and f"See *{word}*.")
     assert write(graded).written == ["ada"]
     assert shown in heading().text
     assert not heading().find_parent("details"), "the answer is to be read"
