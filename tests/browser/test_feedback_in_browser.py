@@ -9,7 +9,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from starvelab_grader.batch.gradebook import Mark, Marks
 from starvelab_grader.report import class_report
-from starvelab_grader.report.findings import Distribution
+from starvelab_grader.report.findings import Distribution, Item
 from starvelab_grader.report.pages import PageJob, make_pages
 from starvelab_grader.submissions.reference import GradedNotebook, ReferenceCell
 
@@ -53,7 +53,11 @@ def pages(tmp_path):
     )
     (tmp_path / "index.html").write_text(make_pages(job)["index.html"])
     points = Distribution(6, 3.0, 3.0, [(0, 3, 1), (3, 6, 2)])
-    parts = [class_report._points(points), class_report.Section.of("mistakes", [[2, "one", "a", "b", "c"]])]
+    item = Item("01_one_step", "Exercise 3.1: time to prepare a batch", 2.0, 3, 1, 1, 0.5, -0.2)
+    message = "You added the times of the two. " * 3
+    made = [2, "5 %", "12 %", "01_one_step", "Exercise 3.1: time", message, "A: 1"]
+    parts = [class_report._points(points), class_report._exercises([item], 3)]
+    parts.append(class_report.Section.of("mistakes", [made]))
     return [tmp_path / "index.html", class_report.write(tmp_path / "report", "The report", parts)]
 
 
@@ -73,4 +77,14 @@ def test_pages_pass_axe_on_a_phone_in_both_themes_without_a_network(browser, pag
     page.goto(pages[0].as_uri())
     above, below = (one.bounding_box() for one in page.locator("mfrac > *").all()[:2])
     assert above["y"] + above["height"] <= below["y"] + 1, "the browser draws formulas"
+    page.goto(pages[1].as_uri())
+    message = page.locator("td", has_text="You added the times")
+    assert message.bounding_box()["height"] < 200, "not a word in each line"
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 718, "height": 1000})  # A4
+    for part in page.locator(".wide").all():
+        assert part.evaluate("one => one.scrollWidth <= one.clientWidth"), "nothing is cut on paper"
+    for part in page.locator("svg").all():
+        left = part.bounding_box()["x"]
+        assert all(text.bounding_box()["x"] >= left for text in part.locator("text").all())
     page.close()

@@ -116,7 +116,8 @@ def sections(
         _mistakes(submissions, titles, section_of, last_year),
         Section.of("should_come", [
             [called[student], section_of.get(student, ""), points,
-             "; ".join(titles[each] for each in nothing)]
+             "; ".join(" ".join([titles[notebook, cell], *(f"({each})" for each in made)])
+                       for notebook, cell, made in nothing)]
             for student, points, nothing in findings.should_come(submissions, cells)
         ]),
         *(Section(**each) for function in functions("sections") for each in function(members)),

@@ -109,22 +109,32 @@ def mistakes(records: Iterable[GradedSubmission]) -> list[tuple[str, str, str, l
     """Return what checks named, by notebook and exercise, and who made each mistake; the commonest first."""
     made = defaultdict(list)
     for one in records:
-        for notebook, cells in one.notes.items():
-            for cell, notes in cells.items():
-                for message in notes.get("mistake", ()):
-                    made[notebook, cell, str(message)].append(one.student)
+        for notebook, cell in ((notebook, cell) for notebook, cells in one.notes.items() for cell in cells):
+            for message in _mistakes(one, notebook, cell):
+                made[notebook, cell, message].append(one.student)
     return [(*what, students) for what, students in sorted(made.items(), key=lambda each: -len(each[1]))]
+
+
+def _mistakes(record: GradedSubmission, notebook: str, cell: str) -> list[str]:
+    return [str(one) for one in record.notes.get(notebook, {}).get(cell, {}).get("mistake", ())]
 
 
 def should_come(
     records: Iterable[GradedSubmission], cells: Cells
-) -> list[tuple[str, float, list[tuple[str, str]]]]:
-    """Return who has less than half of the points by test, the fewest first, and the tests that gave none."""
+) -> list[tuple[str, float, list[tuple[str, str, list[str]]]]]:
+    """Return who has less than half of the points by test, the fewest first.
+
+    With each come the tests that gave none, and the mistakes that these named.
+    """
     records = list(records)
     points = _points(records, cells)
     possible, found = sum(cell.points for _, cell in points), []
     for at, one in enumerate(records):
-        nothing = [(notebook, cell.name) for (notebook, cell), earned in points.items() if earned[at] <= 0]
+        nothing = [
+            (notebook, cell.name, _mistakes(one, notebook, cell.name))
+            for (notebook, cell), earned in points.items()
+            if earned[at] <= 0
+        ]
         total = sum(earned[at] for earned in points.values())
         if total < possible / 2:
             found.append((one.student, total, nothing))

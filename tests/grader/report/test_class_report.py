@@ -136,7 +136,7 @@ def test_who_needs_a_person_and_who_wrote_the_same_is_listed(reported):
     assert "my neighbour and me needed an hour" in pair["the longest passage"]
     (lost,) = table(reported, "should_come")
     assert (lost["student"], lost["points by test"]) == ("dee", "0.0")
-    assert lost["nothing in"].startswith("One: double; One: halve; ")
+    assert lost["what to talk about"].startswith("One: double; One: halve; ")
 
 
 def test_the_page_can_be_read_by_anybody_and_runs_nothing(reported):

@@ -114,12 +114,14 @@ def test_mistakes_are_counted_the_commonest_first():
 
 
 def test_who_should_come_has_less_than_half_the_fewest_first():
-    nothing = [("one", "a-test"), ("one", "b-test")]
+    nothing = [("one", "a-test", []), ("one", "b-test", [])]
     assert should_come(CLASS, CELLS) == [
         ("cem", 1, nothing),
         ("dee", 2, nothing[:1]),
         ("bob", 3, nothing[1:]),
     ]
+    eve = record("eve", c=1, notes={"one": {"b-test": {"mistake": ["That is the square."]}}})
+    assert should_come([eve], CELLS)[0][2] == [nothing[0], ("one", "b-test", ["That is the square."])]
 
 
 def test_the_distribution_counts_each_student_once():
