@@ -15,6 +15,7 @@ from ..text import storable
 # Mail breaks lines, and quotes them.
 _REQUEST = re.compile(r"Regrade[\s>]+request[\s>]+\[([^\[\]]+)\]")
 MAX_REASON = 4000  # characters that are shown
+CONTACT = ".contact"  # the file with the address to which students mail them
 ANSWERED = ".answered"  # the folder of what a person has answered, by the request
 
 
@@ -43,6 +44,16 @@ class Requests:
 
     def __init__(self, folder: Path, assignment: str) -> None:
         self.folder, self.assignment = folder / assignment, assignment
+
+    @property
+    def contact(self) -> str:
+        """The address to which students mail requests; empty where they give them otherwise."""
+        path = self.folder / CONTACT
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+
+    @contact.setter
+    def contact(self, address: str) -> None:
+        write_whole(self.folder / CONTACT, address)
 
     def all(self) -> Iterator[Request]:
         """Yield them, the latest of a student last."""

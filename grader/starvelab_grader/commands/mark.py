@@ -112,7 +112,9 @@ class FeedbackApp(Command):
         """
     workers = Integer(0, min=0, help="How many pages to make at once; 0: one for each core.")
     only = Unicode(help=ONLY)
-    contact = Unicode(help="The address to which students mail a regrade request; else they copy it.")
+    contact = Unicode(
+        help="The address to which students mail a regrade request, which is remembered; else they copy it."
+    )
     again = Bool(help="Write also the pages that are up to date.")
     kept = "The pages that were made are kept: the same command goes on from there."
 
@@ -120,7 +122,9 @@ class FeedbackApp(Command):
         """Write the pages that are out of date, and print what came of it."""
         classroom = Classroom(self.coursedir, self.config, assignment)
         with classroom.exclusive_lock():
-            pages = FeedbackPages(classroom, self.contact)
+            if self.contact:
+                classroom.requests.contact = self.contact
+            pages = FeedbackPages(classroom)
             jobs = pages.out_of_date(self.only, self.again)
             busy = dict.fromkeys(job.student for job in jobs)
             with progress("feedback", len(jobs), "page", busy) as count:

@@ -225,8 +225,8 @@ ENDED = (
 class FeedbackPages:
     """The feedback pages of an assignment, in the folder where nbgrader looks for them."""
 
-    def __init__(self, classroom: Classroom, contact: str = "") -> None:
-        self.classroom, self.contact = classroom, contact
+    def __init__(self, classroom: Classroom) -> None:
+        self.classroom, self.contact = classroom, classroom.requests.contact
         self.folder: Path = Path(classroom.course.root) / classroom.course.feedback_directory
         # Students, and of those whose pages could not be written the reason.
         self.written: list[str] = []

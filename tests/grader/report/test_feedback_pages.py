@@ -17,6 +17,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from starvelab_grader.autograde.feedback import ReadableOutputs
 from starvelab_grader.autograde.notebook_run import ENDED_PYTHON
 from starvelab_grader.batch.gradebook import Mark, Marks
+from starvelab_grader.commands.mark import FeedbackApp
 from starvelab_grader.errors import NotFoundError
 from starvelab_grader.marking.marks import Marking
 from starvelab_grader.report import pages, rendering
@@ -28,6 +29,7 @@ from starvelab_grader.report.pages import (
 )
 from starvelab_grader.submissions.reference import GradedNotebook, ReferenceCell, title_of, titles_of
 from tests.grader.a_course import TINY
+from tests.grader.in_process import run_here
 
 HIDDEN = "check(double(2), 4)\n### BEGIN HIDDEN TESTS\ncheck(double(7), 14)\n### END HIDDEN TESTS"
 REFERENCE = [
@@ -353,7 +355,7 @@ def test_the_answer_to_a_request_is_on_the_next_page(graded, monkeypatch, cell, 
         return BeautifulSoup(path.read_text(), "html.parser").find(id=cell)
 
     room = graded.classroom()
-    marking = Marking(room.definition, room.gradebook, room.records.notebooks, room.config, room.requests)
+    marking = Marking(room)
     line = heading().find_next(class_="ask").pre.text
     at = marking.add_request(f"{line}\n\nI meant <b>twice</b>.")
     assert write(graded).written == [], "nobody has answered yet"
@@ -368,6 +370,20 @@ def test_the_answer_to_a_request_is_on_the_next_page(graded, monkeypatch, cell, 
     answer = asked.find_next(class_="comment")
     assert (answer.em.text if answer else "") == word
     assert write(graded).written == [], "it is said once"
+
+
+@pytest.mark.grading
+@pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
+def test_the_address_for_requests_is_remembered(graded, monkeypatch):
+    """Or `return`, which is told no address, takes every page for one that is out of date."""
+    monkeypatch.setattr(pages, "_pool", ThreadPoolExecutor)
+    run_here(graded, FeedbackApp(), TINY, "--contact=marks@uni.example")
+    index = graded.folder / "course" / "feedback" / "ada" / TINY / "index.html"
+    assert "mailto:marks@uni.example?" in index.read_text()
+    assert FeedbackPages(graded.classroom()).out_of_date() == []
+    assert "0 pages written, 3 up to date" in run_here(graded, FeedbackApp(), TINY).stdout
+    run_here(graded, FeedbackApp(), TINY, "--contact=other@uni.example", "--only=ada")
+    assert "mailto:other@uni.example?" in index.read_text()
 
 
 @pytest.mark.grading
