@@ -80,12 +80,14 @@ class Requests:
 
     def _in(self, text: str) -> Iterator[Request]:
         before, *parts = _REQUEST.split(text)
+        reasons: dict[tuple[str, str], str] = {}  # a mail has the line as its subject, and once more
         for place, reason in zip(parts[::2], parts[1::2], strict=True):
             names = re.sub(r"\s*\n[>\s]*", " ", place).split("/")
             if len(names) >= 4 and names[0] == self.assignment:
-                reason = (reason.strip() or before.strip())[:MAX_REASON]
-                line = subject(self.assignment, names[1], "/".join(names[2:-1]), "")
-                yield Request(line, names[-1], reason)
+                about = (subject(self.assignment, names[1], "/".join(names[2:-1]), ""), names[-1])
+                reasons[about] = f"{reasons.get(about, '')}\n\n{reason.strip()}".strip()
+        for (line, student), reason in reasons.items():
+            yield Request(line, student, (reason or before.strip())[:MAX_REASON])
 
     def add(self, text: str) -> Request:
         """Keep a text that somebody pasted, and return its request. Raises InputError where it holds none."""
