@@ -173,16 +173,15 @@ reveal("video", binds("video"), then=lambda: show(*cases), **why("video"))
 finish("workers-needed", workers_needed, final=False)
 ### BEGIN ENDING
 def some_data(draw):
-    # So many workers are exactly enough, and whole numbers make the products exact; or some are half a
-    # worker short; or the drive cannot deliver.
-    workers, cpu_time = draw.randint(2, 40), draw.choice((4, 5, 8, 10, 20, 25, 40, 50))
-    rate, units, stored = workers * 1000 // cpu_time, draw.randint(1, 900), draw.randint(1, 30)
-    more, drive = draw.choice(((1, 1), (1 + 0.5 / workers, 2), (1, 0.9)))
-    return (Q_(rate * units * more, "1/s"), units, Q_(stored, "MB"), Q_(cpu_time, "ms"),
-            Q_(rate * stored * drive, "MB/s"))
+    # Some workers and half a worker are needed, so no rounding decides. The drive delivers what is asked for,
+    # twice as much, or too little.
+    workers, cpu_time = draw.randint(2, 40), draw.choice((4, 5, 10, 20, 25, 50))
+    rate, units, stored = (2 * workers + 1) * 500 // cpu_time, draw.randint(1, 900), draw.randint(1, 30)
+    return (Q_(rate * units, "1/s"), units, Q_(stored, "MB"), Q_(cpu_time, "ms"),
+            Q_(rate * stored * draw.choice((1, 2, 0.9)), "MB/s"))
 
 
-ending = 2, "kinds of data", some_data
+ending = 2, "kinds of data", some_data, "exact"
 ### END ENDING
 
 # %% [markdown]
