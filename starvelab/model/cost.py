@@ -34,6 +34,13 @@ def _exactly(value: Number, name: str) -> Number:
 
 
 @dataclass(frozen=True)
+class StepTime(Inputs):
+    """How long a step takes, whatever its batch [s]."""
+
+    seconds: Number
+
+
+@dataclass(frozen=True)
 class Line:
     """``fixed + per_sample * batch`` in seconds."""
 

@@ -12,8 +12,11 @@ from statistics import NormalDist
 
 import numpy as np
 
-from ..units import Number, Unchecked
+from .. import fields
+from ..errors import InputError
+from ..units import Number, Unchecked, positive_int
 from .catalogue import Entry
+from .part import Part
 
 STRATEGIES = ("padded", "sorted", "split", "first-fit")
 _PARTS = 1000
@@ -137,3 +140,54 @@ def _first_fit(lengths: np.ndarray, length: int) -> int:
     for one in lengths[::-1]:
         room[np.argmax(room >= one)] -= one
     return int(np.count_nonzero(room < length))
+
+
+@dataclass(frozen=True, repr=False)
+class Packing(Part):
+    """How documents of unequal length become the rows of a batch.
+
+    A row is then what the accelerator counts as a sample, and its rate is that of rows of full length; size
+    and CPU time stay those of one document.
+
+    Parameters
+    ----------
+    strategy : {"padded", "sorted", "split", "first-fit"}
+        Each document in a row of its own; the same, sorted by length, so that a batch is as long as its
+        longest document; all of them joined, and cut into rows; or each in the first row with room for it,
+        the longest first.
+    length : int, optional
+        Tokens of a row; as many as the model takes unless given.
+    lengths : array of int, optional
+        Tokens of your documents, or of some of them. Unless given, those of the data set.
+    mean, sd : int, optional
+        In their place: mean and standard deviation of lengths that are lognormal.
+    pool : int
+        How many documents are sorted or packed at a time; fewer leave more padding.
+    """
+
+    strategy: str = fields.choice(*STRATEGIES)
+    length: Number | None = fields.count(None, shown="tokens of a row")
+    lengths: Unchecked = None
+    mean: Number | None = fields.count(None, shown="mean length")
+    sd: Number | None = fields.count(None, shown="spread of lengths")
+    pool: Number = fields.count(1000, shown="documents packed at a time")
+
+    def __post_init__(self) -> None:
+        ways = [self.lengths is not None, self.mean is not None, self.sd is not None]
+        if ways not in ([False] * 3, [True, False, False], [False, True, True]):
+            came = ", ".join(
+                name for name, given in zip(("lengths", "mean", "sd"), ways, strict=True) if given
+            )
+            raise InputError(
+                f"Lengths of documents are an array, or a mean and an sd, got {came}. Pass one or the other."
+            )
+        if self.lengths is not None and not isinstance(self.lengths, Lengths):
+            object.__setattr__(self, "lengths", given_lengths(positive_int(self.lengths, "Packing.lengths")))
+        super().__post_init__()
+        object.__setattr__(self, "named", {})
+
+    @property
+    def given_lengths(self) -> Lengths | None:
+        """The distribution that is given; None where that of the data set is meant."""
+        own: Lengths | None = self.lengths
+        return own if self.mean is None else lognormal_lengths(self.mean, self.sd)

@@ -13,12 +13,13 @@ from typing import Any, TypeAlias
 from .. import fields
 from ..errors import InputError
 from ..fields import Meaning
-from ..units import Q_, Number, Quantity, Unchecked, has_dimension, positive, positive_int
+from ..units import Q_, Number, Quantity, Unchecked, has_dimension, positive
 from .catalogue import Entry
-from .cost import Inputs
-from .packing import STRATEGIES, Lengths, given_lengths, lognormal_lengths
+from .cost import StepTime
+from .packing import Packing as Packing
 from .part import Part
 from .rates import ELEMENT_BYTES
+from .rates import Framework as Framework
 from .scaling import KINDS
 
 # Bytes of one number as it crosses the link.
@@ -66,57 +67,6 @@ class OnDevice(Part):
         "s", None, zero=True, sweepable=True, stage="device_time", shown="accelerator time of a sample"
     )
     decoder_time: Amount | None = fields.quantity("s", None, sweepable=True, shown="decoder time of a sample")
-
-
-@dataclass(frozen=True, repr=False)
-class Packing(Part):
-    """How documents of unequal length become the rows of a batch.
-
-    A row is then what the accelerator counts as a sample, and its rate is that of rows of full length; size
-    and CPU time stay those of one document.
-
-    Parameters
-    ----------
-    strategy : {"padded", "sorted", "split", "first-fit"}
-        Each document in a row of its own; the same, sorted by length, so that a batch is as long as its
-        longest document; all of them joined, and cut into rows; or each in the first row with room for it,
-        the longest first.
-    length : int, optional
-        Tokens of a row; as many as the model takes unless given.
-    lengths : array of int, optional
-        Tokens of your documents, or of some of them. Unless given, those of the data set.
-    mean, sd : int, optional
-        In their place: mean and standard deviation of lengths that are lognormal.
-    pool : int
-        How many documents are sorted or packed at a time; fewer leave more padding.
-    """
-
-    strategy: str = fields.choice(*STRATEGIES)
-    length: Count | None = fields.count(None, shown="tokens of a row")
-    lengths: Unchecked = None
-    mean: Count | None = fields.count(None, shown="mean length")
-    sd: Count | None = fields.count(None, shown="spread of lengths")
-    pool: Count = fields.count(1000, shown="documents packed at a time")
-
-    def __post_init__(self) -> None:
-        ways = [self.lengths is not None, self.mean is not None, self.sd is not None]
-        if ways not in ([False] * 3, [True, False, False], [False, True, True]):
-            came = ", ".join(
-                name for name, given in zip(("lengths", "mean", "sd"), ways, strict=True) if given
-            )
-            raise InputError(
-                f"Lengths of documents are an array, or a mean and an sd, got {came}. Pass one or the other."
-            )
-        if self.lengths is not None and not isinstance(self.lengths, Lengths):
-            object.__setattr__(self, "lengths", given_lengths(positive_int(self.lengths, "Packing.lengths")))
-        super().__post_init__()
-        object.__setattr__(self, "named", {})
-
-    @property
-    def given_lengths(self) -> Lengths | None:
-        """The distribution that is given; None where that of the data set is meant."""
-        own: Lengths | None = self.lengths
-        return own if self.mean is None else lognormal_lengths(self.mean, self.sd)
 
 
 @dataclass(frozen=True, repr=False)
@@ -341,24 +291,6 @@ class Link(Part):
 
 
 @dataclass(frozen=True, repr=False)
-class Framework(Part):
-    """The software whose published rate an accelerator is taken to reach.
-
-    Parameters
-    ----------
-    name : str, optional
-        Whose measured rate to take from the catalogue or to extrapolate from, for example "MXNet"; its
-        default, where the assumptions believe in measured rates, unless given.
-    compiled : bool
-        Whether the host launches a step as a whole, as CUDA graphs and ``torch.compile(mode=
-        "reduce-overhead")`` do, and not one kernel after the other. A TPU's step always is.
-    """
-
-    name: str | None = None
-    compiled: bool = fields.switch(False, shown="compiled step")
-
-
-@dataclass(frozen=True, repr=False)
 class Host(Part):
     """What the host of an accelerator takes beside its workers.
 
@@ -461,10 +393,3 @@ class Accelerator(Part):
     def framework(self) -> Framework:
         """Whose published rate is meant, where no measured one is given."""
         return self.rate if isinstance(self.rate, Framework) else Framework()
-
-
-@dataclass(frozen=True)
-class StepTime(Inputs):
-    """How long a step takes, whatever its batch [s]."""
-
-    seconds: Number

@@ -13,6 +13,7 @@ from functools import cache, lru_cache
 
 import numpy as np
 
+from .. import fields
 from ..errors import InputError
 from ..fields import Kind, Meaning
 from ..units import Q_, Number, Quantity, Unchecked, format_quantity, positive
@@ -20,6 +21,7 @@ from .assumptions import PUBLISHED
 from .catalogue import Entry, check_entry, entry_at
 from .cost import Inputs
 from .facts import FIELDS, Fact, read_data
+from .part import Part
 
 # Where a model or an accelerator has no measured rate of its own, these stand in: of each family of models,
 # and of accelerators, the one that was measured most often.
@@ -154,6 +156,24 @@ class BusyHost(Inputs):
     def full(self) -> Number:
         """How many times as long launching takes while all workers are busy."""
         return slowdown(np.minimum(self.others + self.workers, 1.0))
+
+
+@dataclass(frozen=True, repr=False)
+class Framework(Part):
+    """The software whose published rate an accelerator is taken to reach.
+
+    Parameters
+    ----------
+    name : str, optional
+        Whose measured rate to take from the catalogue or to extrapolate from, for example "MXNet"; its
+        default, where the assumptions believe in measured rates, unless given.
+    compiled : bool
+        Whether the host launches a step as a whole, as CUDA graphs and ``torch.compile(mode=
+        "reduce-overhead")`` do, and not one kernel after the other. A TPU's step always is.
+    """
+
+    name: str | None = None
+    compiled: bool = fields.switch(False, shown="compiled step")
 
 
 @dataclass(frozen=True)

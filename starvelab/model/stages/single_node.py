@@ -13,8 +13,7 @@ from ...fields import Kind, Meaning
 from ...units import Q_, Number, Quantity, format_quantity, positive_int
 from ..assumptions import PHASES
 from ..catalogue import Entry, check_entry
-from ..cost import Cost, Inputs, Line, name_of_largest
-from ..parts import StepTime
+from ..cost import Cost, Inputs, Line, StepTime, name_of_largest
 from ..rates import ELEMENT_BYTES, BusyHost, SampleTime, Work, frameworks_of, launch_time, sample_time
 from ..resources import ACCELERATOR, Resource
 from .stage import StageModel
