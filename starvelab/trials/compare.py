@@ -113,8 +113,9 @@ def _seconds(run: Loop, *, passes: bool) -> float:
     period = float(np.mean(run["block_seconds"])) if run["block_seconds"] else 0.0
     if not passes:
         return period
-    batches, later = run["batches"] / len(run["first_waits"]), run["first_waits"][1:]
-    return ((batches - 1) * period + float(np.mean(later)) + (run["ending"] or 0.0)) / batches
+    batches: float = run["batches"] / len(run["first_waits"])
+    later = run["first_waits"][1:]
+    return ((batches - 1) * period + float(np.mean(later)) + float(run["ending"] or 0.0)) / batches
 
 
 def _uncertainty(*runs: Loop) -> float:
@@ -131,7 +132,8 @@ def _uncertainty(*runs: Loop) -> float:
 def _means(run: Loop, count: int) -> np.ndarray:
     """Return what a batch took in each of so many parts of a run, over its mean."""
     seconds = np.array(run["block_seconds"])
-    return np.array([part.mean() for part in np.array_split(seconds, count)]) / seconds.mean()
+    means: np.ndarray = np.array([part.mean() for part in np.array_split(seconds, count)]) / seconds.mean()
+    return means
 
 
 def _by_parts(run: Loop) -> tuple[float, float]:
