@@ -31,7 +31,10 @@ UPLOADS = {
     CANVAS: f"In Canvas upload {POINTS} (Grades, Import; of --roster), once {PAGES} (Upload Submissions).",
     MOODLE: f"In Moodle upload {POINTS} (grading worksheet), and then {PAGES} (multiple feedback files).",
 }
-NO_FILE = "no notebook, archive or page was submitted, in whose place Canvas would take this page"
+NO_FILE = (
+    "no notebook, archive or page was submitted, in whose place Canvas would take this page: give "
+    "page and points by hand"
+)
 
 
 class ReturnApp(Command):
@@ -80,7 +83,10 @@ class ReturnApp(Command):
                     _write(folder / f"{last + 1:03}", new, points)
                 else:
                     self._send(folder / f"{last + 1:03}", new, results, left_out)
-        print_list("Not returned:", (f"{one}: {why}" for one, why in sorted(left_out.items())))
+        by_reason: dict[str, list[str]] = {}
+        for one, why in sorted(left_out.items()):
+            by_reason.setdefault(why, []).append(one)
+        print_list("Not returned:", sorted(f"{', '.join(each)}: {why}" for why, each in by_reason.items()))
 
     def _pages(self, classroom: Classroom, results: Results, left_out: dict[str, str]) -> dict[str, Path]:
         """Return the pages that are ready, by who submitted, and write down why others are not."""

@@ -217,6 +217,10 @@ def test_whom_nothing_can_be_returned_to_is_said_with_what_to_do(class_of_three,
         "  104: its name on the platform is not known",
     ]
     assert "2 pages to return" in run_here(course, ReturnApp(), TINY, "--dry-run", "--unmarked").stdout
+    monkeypatch.setattr(Pages, "stale", ("101", "102"))
+    shown = run_here(course, ReturnApp(), TINY, "--dry-run").stdout
+    assert "\n  101, 102: the page is not up to date: starvelab-grader feedback tiny\n" in shown
+    monkeypatch.setattr(Pages, "stale", ("101",))
     record = course.folder / "course" / "collected" / f"{TINY}.json"
     record.write_text(record.read_text().replace(".ipynb", ".pdf"))
     assert "  102: no notebook, archive or page was submitted" in run_here(course, ReturnApp(), TINY).stdout
