@@ -196,9 +196,8 @@ class GradeApp(Command):
         if self.names:
             with closing(classroom.gradebook()) as book:
                 names = {student: f"{name} ({student})" for student, name in names_of(book).items()}
-        name, last_year = classroom.assignment, None
-        if self.last_year:
-            last_year = class_report.read_mistakes(self.last_year, name)
+        name = classroom.assignment
+        last_year = class_report.read_mistakes(self.last_year, name) if self.last_year else None
         section_of = read_sections(self.roster, classroom.records.students) if self.roster else {}
         sections = class_report.sections(classroom, names, outcome.failed, section_of, last_year)
         folder = classroom.records.folder.parent.parent / "report" / name
