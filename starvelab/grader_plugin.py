@@ -31,12 +31,14 @@ student_files = {
 
 
 def preload() -> None:
-    """Import what nearly every notebook imports, and read the catalogue."""
-    from . import checks, show, simulate, widgets  # noqa: F401
-    from .model.groups import Hardware, Links, Models, Storage
+    """Import what nearly every notebook imports, read the catalogue, and solve and show one pipeline."""
+    from . import Pipeline, checks, show, simulate, widgets  # noqa: F401
+    from .model.groups import Datasets, Hardware, Links, Models, Storage
 
-    for part in (Hardware, Links, Models, Storage):
+    for part in (Datasets, Hardware, Links, Models, Storage):
         dir(part)  # reads its file
+    pipeline = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8)
+    repr(pipeline.solve())  # with the library of tables
 
 
 def sections(members: Any) -> Iterator[dict[str, object]]:

@@ -68,6 +68,17 @@ for _ in range(10):
     "files without content": """
 for number in range(6000): open(f"/dev/shm/{number}", "w").close()
 """,
+    "a process without its parent, beside others that end all the time": """
+import os
+if os.fork() == 0:
+    while True:
+        if os.fork() == 0: os.fork() or os._exit(0); os._exit(0)
+        os.wait()
+if os.fork() == 0:
+    if os.fork(): os._exit(0)
+    hoard = bytearray(b"x") * (5 * 10**8)
+    time.sleep(60)
+""",
     "threads that go on when their process seems to have ended": """
 import ctypes, os, platform, threading
 if os.fork() == 0:
@@ -219,6 +230,28 @@ def test_a_sandbox_has_namespaces_room_and_limits_of_its_own(tmp_path):
     assert found["writable"] == []
     assert all(0 < room <= 64_000_000 for room in found["room"].values()), found["room"]
     assert found["limits"] == {name: [most, most] for name, most in process.LIMITS.items()}
+
+
+BOMB = """
+import os, time
+for _ in range(15):
+    if os.fork() == 0:
+        try: os.setsid()
+        except OSError: pass
+        if os.fork(): os._exit(0)
+        while True:
+            if os.fork() == 0: os._exit(0)
+            os.wait()
+time.sleep(5)
+answer = 42
+"""
+
+
+def test_too_many_processes_end_the_sandbox_also_where_each_has_lost_its_parent(tmp_path, monkeypatch):
+    monkeypatch.setattr(process, "MAX_PROCESSES", 20)
+    nb = execute(notebook(BOMB, value=(1, "check(answer, 42)")), tmp_path, timeout=20.0)
+    assert points(nb) == {"value": 0}, printed(nb, "answer")
+    assert "had to be ended (The other end is gone.)" in printed(nb, "answer")
 
 
 def test_without_a_sandbox_too_many_processes_end_as_well(monkeypatch):

@@ -7,6 +7,7 @@ reads.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from typing import SupportsFloat
@@ -21,6 +22,7 @@ from ..sandbox.codec import Decoder, SerializationError
 MAX_OUTPUTS = 1000
 MAX_DEPTH = 100  # of what an output holds; nbconvert copies it with Python's own stack
 NOT_SHOWN = "The outputs of this cell cannot be shown."
+EMPTY = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell()])
 UNKNOWN_ERROR = "The check failed, and its error was lost."
 
 
@@ -45,10 +47,11 @@ def checked(outputs: object) -> list[NotebookNode] | None:
         if not isinstance(outputs, list) or len(outputs) > MAX_OUTPUTS:
             return None
         nodes = as_nodes(outputs)
-        _require_shallow(outputs)
-        nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=nodes)])
-        nbformat.validate(nb)
-        nbformat.writes(nb).encode()  # this fails for text that JSON can hold and a file cannot
+        if nodes:
+            _require_shallow(outputs)
+            nbformat.validate(NotebookNode(EMPTY, cells=[NotebookNode(EMPTY.cells[0], outputs=nodes)]))
+            # This fails for text that JSON can hold and a file cannot.
+            json.dumps(nodes, ensure_ascii=False).encode()
     # A forged output can fail in any of these steps, in any way.
     except Exception:
         return None

@@ -56,11 +56,11 @@ _unpacked = lru_cache(maxsize=1)(cloudpickle.loads)  # once for all submissions 
 
 @contextmanager
 def open_pool(
-    *,
     workers: int = 0,
     scheduler: str = "",
     without_tls: bool = False,
     unsafe: bool = False,
+    *,
     ready: bool = True,
 ) -> Iterator[Client]:
     """Open a pool of workers: those of a running scheduler, or some that are started here and ended again.

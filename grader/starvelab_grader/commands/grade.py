@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from nbgrader.converters import Autograde
 from tqdm import tqdm
@@ -135,15 +134,11 @@ class GradeApp(Command):
         if outcome.failed:
             raise SystemExit(1)
 
-    def _pool_options(self, unsafe: bool) -> dict[str, Any]:
-        named = {"workers": self.workers or None, "scheduler": self.scheduler or None}
-        return named | {"without_tls": self.without_tls, "unsafe": unsafe}
-
     def _check_workers(self, definition: Definition, unsafe: bool) -> None:
         # Loaded here: nothing else needs Dask's workers.
         from ..batch.worker_pool import missing_on, open_pool
 
-        with open_pool(**self._pool_options(unsafe), ready=False) as client:
+        with open_pool(self.workers, self.scheduler, self.without_tls, unsafe, ready=False) as client:
             missing = dict(missing_on(client, definition, unsafe))
         for worker, why in missing.items():
             print(f"{worker} {'cannot' if why else 'can'} grade {definition.assignment}. {why}".strip())
@@ -160,7 +155,7 @@ class GradeApp(Command):
                 in_progress[submission.student] = submission
                 yield submission
 
-        with open_pool(**self._pool_options(unsafe)) as client:
+        with open_pool(self.workers, self.scheduler, self.without_tls, unsafe) as client:
             definition = classroom.definition
             if not releasing.is_remembered(self.coursedir, definition):
                 with progress(OWN_SOLUTION, 1, "solution") as count:

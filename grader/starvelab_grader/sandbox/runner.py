@@ -21,8 +21,6 @@ from importlib.util import spec_from_file_location
 from itertools import tee
 from pathlib import Path
 
-from IPython.core.ultratb import VerboseTB
-
 from ..plugins import NOTE, functions
 from ..text import storable
 from .channel import Channel, ChannelError, Message
@@ -65,16 +63,11 @@ def main() -> None:
 
 
 def _preload() -> None:
-    """Read what packages of the course need, and show an error, once for all notebooks."""
+    """Read what packages of the course need, make the shell, and show an error, once for all notebooks."""
     with suppress(ImportError):
         for preload in functions("preload"):
             preload()
-    # If a library has changed, notebooks become slower, and nothing else happens.
-    with suppress(Exception):
-        try:
-            raise RuntimeError("an error to show")
-        except RuntimeError:
-            VerboseTB().structured_traceback(*sys.exc_info())
+    Shell.instance().warm_up()
 
 
 def _run_notebook(channel: Channel, opened: Message) -> int:

@@ -118,6 +118,13 @@ class Shell(InteractiveShell):
             self.outputs.entries.append({"output_type": "error", **shown})
         return self.outputs, error
 
+    def warm_up(self) -> None:
+        """Run a cell that shows a value and one that fails: what that takes the first time is taken here."""
+        for source in ("0", "raise RuntimeError"):
+            with self.captured():
+                self.run_cell(source)
+        self.outputs, self.result = Outputs(), None
+
     def ask_exit(self) -> None:
         """End the cell for `exit` and `quit`; a terminal of IPython would ask first."""
         raise SystemExit("exit")

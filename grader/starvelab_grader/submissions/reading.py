@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 
 import nbformat
-from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
+from nbformat import NotebookNode, from_dict
+from nbformat.v4 import new_notebook
 
 from ..errors import GraderError
 from ..text import enumerated, shown, storable
@@ -23,7 +23,10 @@ from .reference import ReferenceCell, name_of, names_in_order
 
 MAX_CELLS = 2000
 CELL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-NEW_CELL = {"code": new_code_cell, "markdown": new_markdown_cell, "raw": new_raw_cell}
+# What a new cell of each type has besides what all have.
+CELL_TYPES: dict[str, dict[str, object]] = {
+    "code": {"execution_count": None, "outputs": []}, "markdown": {}, "raw": {}
+}  # fmt: skip
 
 
 class UnreadableNotebookError(GraderError, ValueError):
@@ -103,7 +106,7 @@ def _json(content: bytes, warnings: Warnings) -> object:
 
 def _clean(cell: object, left_out: list[str]) -> NotebookNode | None:
     """Return a new cell with what counts of this one; `left_out` gets attachments that are no pictures."""
-    if not isinstance(cell, dict) or str(cell.get("cell_type")) not in NEW_CELL:
+    if not isinstance(cell, dict) or str(cell.get("cell_type")) not in CELL_TYPES:
         return None
     source = cell.get("source", "")
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
@@ -111,9 +114,9 @@ def _clean(cell: object, left_out: list[str]) -> NotebookNode | None:
     if not isinstance(source, str):
         return None
     # Lines end as in Python itself, whatever system the notebook was saved on.
-    new: NotebookNode = NEW_CELL[cell["cell_type"]](re.sub(r"\r\n?", "\n", storable(source)))
     given = cell.get("id")
-    new.id = given if isinstance(given, str) and CELL_ID.fullmatch(given) else ""
+    cell_id = given if isinstance(given, str) and CELL_ID.fullmatch(given) else ""
+    new = _new_cell(cell["cell_type"], re.sub(r"\r\n?", "\n", storable(source)), cell_id)
     metadata = cell.get("metadata")
     flags = metadata.get("nbgrader") if isinstance(metadata, dict) else None
     if isinstance(flags, dict) and isinstance(flags.get("grade_id"), str):
@@ -124,6 +127,14 @@ def _clean(cell: object, left_out: list[str]) -> NotebookNode | None:
         left_out += [name for name in attached if name not in pictures]
         if pictures:
             new.attachments = {storable(name): each for name, each in pictures.items()}
+    return new
+
+
+def _new_cell(cell_type: str, source: str, cell_id: str = "") -> NotebookNode:
+    """Return a cell; without an id it gets one by `with_ids`."""
+    # nbformat's own functions validate each cell; the notebook as a whole is validated where it is written.
+    values = {"cell_type": cell_type, "id": cell_id, "metadata": {}, "source": source}
+    new: NotebookNode = from_dict(CELL_TYPES[cell_type] | values)
     return new
 
 
@@ -197,7 +208,7 @@ def _words(text: str) -> str:
 
 
 def _restored_cell(original: ReferenceCell, source: str, cell: NotebookNode | None = None) -> NotebookNode:
-    new: NotebookNode = NEW_CELL[original.cell_type](source, id=cell.id if cell else original.name)
+    new = _new_cell(original.cell_type, source, cell.id if cell else original.name)
     new.metadata["nbgrader"] = original.metadata()
     if original.locked:
         new.metadata |= {"deletable": False, "editable": False}
@@ -303,9 +314,7 @@ def _take_apart(nb: NotebookNode, by_name: Mapping[str | None, ReferenceCell]) -
         if any(parts):
             merged.append(original.name)
             cell.source = original.released
-            before, behind = ([NEW_CELL[cell.cell_type](part)] if part else [] for part in parts)
-            for new in (*before, *behind):
-                new.id = ""  # which `with_ids` gives it
+            before, behind = ([_new_cell(cell.cell_type, part)] if part else [] for part in parts)
             cells[-1:] = [*before, cell, *behind]
     nb.cells = cells
     return _about(merged, "Cells were merged into locked ones, and have been taken apart: {}.")

@@ -113,6 +113,18 @@ def test_what_an_answer_earns_and_what_its_student_reads(tmp_path, answer, tests
         assert text in printed(nb, name)
 
 
+def test_what_most_notebooks_need_is_there_before_the_first_cell_and_leaves_no_trace_in_it(tmp_path):
+    look = """import os, sys
+from starvelab.model import groups
+names = ("Datasets", "Hardware", "Links", "Models", "Storage")
+print("tabulate" in sys.modules, *(vars(getattr(groups, name))["_members"] is not None for name in names))
+shell = get_ipython()
+print(shell.execution_count, [name for name in ("_", "__") if shell.user_ns.get(name)], len(In), Out)
+print(os.path.samefile(_dh[0], os.getcwd()))"""
+    nb = execute(notebook(look), tmp_path)
+    assert printed(nb, "answer") == "True True True True True True\n3 [] 3 {}\nTrue\n"
+
+
 def test_a_check_can_hand_over_functions_and_objects_of_the_lab(tmp_path):
     source = (
         "calls = []\n"

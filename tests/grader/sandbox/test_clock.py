@@ -23,7 +23,7 @@ from starvelab_grader.sandbox.clock import (
     time_limit,
     waited,
 )
-from starvelab_grader.sandbox.process import Runners, _runs
+from starvelab_grader.sandbox.process import Runners, _runs, _tree
 
 
 @pytest.mark.parametrize(
@@ -62,6 +62,14 @@ def test_a_sandbox_is_counted_by_all_its_processes(kernel):
     kernel |= {"now": 4.0, 8: (2.2, 0.5), 9: (1.0, 0.9)}
     watch.look([8, 9])
     assert (watch(), watch.busy) == (pytest.approx(4.2), 2), "work on three cores counts three times"
+
+
+def test_a_process_that_one_look_missed_is_not_counted_twice(kernel):
+    watch = SandboxClock(lambda: kernel["now"])
+    for now, used, processes in ((1.0, 1.0, [7]), (1.2, 1.2, []), (1.4, 1.4, [7])):
+        kernel |= {"now": now, 7: (used, 0.0)}
+        watch.look(processes)
+    assert watch() == pytest.approx(1.4)
 
 
 def test_processes_that_wait_for_one_another_wait_for_nobody_else(kernel):
@@ -111,6 +119,49 @@ def test_threads_count_as_busy_one_by_one_and_are_slowed_down(monkeypatch, last)
         finally:
             process.kill()
     assert not _runs(process)
+
+
+FAMILY = """
+import os, threading, time
+def born_in_a_thread():
+    os.fork()  # and the grandchildren
+    time.sleep(60)
+threading.Thread(target=born_in_a_thread).start()
+time.sleep(0.2)
+if os.fork() == 0:
+    os.setsid()
+    os.fork()
+    time.sleep(60)
+while True:  # a sibling that ends may hide the next one
+    if os.fork() == 0: os._exit(0)
+    if os.fork() == 0: os._exit(0)
+    os.wait()
+    os.wait()
+"""
+
+
+@pytest.mark.parametrize("kernel_lists_children", [True, False])
+def test_all_below_a_process_are_found_while_others_end(monkeypatch, kernel_lists_children):
+    if not kernel_lists_children:
+        monkeypatch.setattr(os.path, "isfile", lambda _: False)
+    elif not os.path.isfile("/proc/thread-self/children"):
+        pytest.skip("this kernel does not list them")
+    with psutil.Popen([sys.executable, "-c", FAMILY]) as process:
+        stays: set[int] = set()
+        try:
+            given_up = time.monotonic() + 20
+            while len(stays) < 3 and time.monotonic() < given_up:
+                time.sleep(0.05)
+                below = [*process.children(recursive=True)]
+                stays = {one.pid for one in below if one.is_running() and one.status() == "sleeping"}
+            assert len(stays) == 3
+            missed = [stays - set(_tree(process.pid)) for _ in range(300)]
+            assert sum(map(bool, missed)) < 100, "a look may miss one, and seldom does"
+            assert _tree(process.pid)[0] == process.pid
+        finally:
+            for one in [*process.children(recursive=True), process]:
+                one.kill()
+    assert _tree(process.pid) == []
 
 
 def test_the_kernel_says_how_long_a_process_waited():
