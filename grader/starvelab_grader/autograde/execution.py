@@ -40,8 +40,9 @@ MODES = ["not run", "sandboxed", "sandboxed, checks inside", "unsafe", "unsafe, 
 # Where a graded notebook says how it was run, what is to be said of it, and why it was not looked at.
 RESULT, WARNINGS, REJECTED = "starvelab_graded", "starvelab_warnings", "starvelab_rejected"
 NOTE_ID = "about-your-submission"
-SAID = ("notes", "unreadable", "is_out_of_time", "is_starved", "is_limited")  # of a run, in its notebook
-LIMITS = ("timeout", "deadline", "max_output", "max_output_in_all")
+# What a notebook says of its run.
+SAID = ("notes", "unreadable", "is_out_of_time", "is_starved", "is_limited", "hide_prints")
+SETTINGS = ("timeout", "deadline", "max_output", "max_output_in_all", "hide_prints")
 
 
 class NoSandboxError(GraderError, RuntimeError):
@@ -114,6 +115,11 @@ class IsolatedExecute(NbGraderPreprocessor):
         help="Where test cells run: outside of the sandbox, where student code can neither read nor change "
         "them, or inside, in one process with it, for checks whose values cannot leave that process.",
     ).tag(config=True)
+    hide_prints = Bool(
+        False,
+        help="Leave out what functions of a student print while checks call them, which may be the inputs of "
+        "hidden checks, and on pages what cells of the student put out after those.",
+    ).tag(config=True)
     runners = Instance(Runners, help="The runners that notebooks share; `configure` sets them.").tag(
         config=True
     )
@@ -162,7 +168,7 @@ class IsolatedExecute(NbGraderPreprocessor):
                 self.runners,
                 Place(checks_folder, checks_files, modules),
                 Place(students_folder, files, modules),
-                **{name: getattr(self, name) for name in LIMITS},
+                **{name: getattr(self, name) for name in SETTINGS},
             )
             run.open()
             try:

@@ -49,6 +49,7 @@ class NotebookRun:
     deadline: float  # of all code of the submission [s]
     max_output: int  # that is kept of the notebook [B]
     max_output_in_all: int  # that is kept of the submission [B]
+    hide_prints: bool  # of functions of the student that a check calls
     # By test cell, what its checks noted: plain values by the names of the notes.
     notes: dict[str, dict[str, list[object]]] = field(default_factory=dict)
     # By name, why a value of the student could not be sent to the checks.
@@ -242,7 +243,7 @@ class NotebookRun:
         if is_test(cell):
             self._copy_student_files()
         self._locked_done.append(name)
-        return self._ask_checks({"do": "run", "source": cell.source})
+        return self._ask_checks({"do": "run", "source": cell.source, "hide_prints": self.hide_prints})
 
     def _look(self, name: str) -> Message:
         """Ask a sandbox for a name, and answer in the form that `bind` takes."""
@@ -368,7 +369,9 @@ class NotebookRunInside(NotebookRun):
     def _score(self, cell: NotebookNode, reply: Message) -> None:
         # A forged reply may lack anything, and hold anything.
         has_failed = reply.get("failed") is not False
-        safe = {"outputs": cell.outputs, "failed": has_failed, "value": reply.get("value")}
+        # Here nothing tells what a check prints from what a function of the student prints.
+        kept = [one for one in cell.outputs if not self.hide_prints or one["output_type"] == "error"]
+        safe = {"outputs": kept, "failed": has_failed, "value": reply.get("value")}
         cell.outputs = as_nodes(scored(safe, float(cell.metadata.nbgrader.points)))
         notes = reply.get("notes")
         if isinstance(notes, dict) and notes:

@@ -160,14 +160,14 @@ def _cells(
     """Return what a student wrote as HTML: first what is wrong, then folded what is right, and the rest."""
     known, graded = {cell.name: cell for cell in one.reference}, graded_by(one.reference)
     note, rest, task = list[NotebookNode](), list[NotebookNode](), ""
-    for at, cell in enumerate(nb.cells):
+    ClearHiddenTracebacks().preprocess(nb, ResourcesDict())
+    for cell in nb.cells:
         name = name_of(cell) or ""
         if name in known:
             owner = name if known[name].task else graded.get(name, "")
             task = owner if owner and known[owner].task else ""
         is_check = name in known and known[name].is_check_side and cell.cell_type == "code"
         if is_check:
-            ClearHiddenTracebacks().preprocess_cell(cell, ResourcesDict(), at)
             cell.outputs = list(_said_by_check(cell.outputs, known[name].released))
         if name in known and not known[name].answered:
             cell.source = known[name].released

@@ -119,6 +119,7 @@ class NotebookProcess:
         self.shell = Shell.instance()
         if runs_apart:
             self.shell.run_apart = Remote(self, "a text", apart=True)
+        self.hides_prints = False  # of the student's functions, in the cell that runs
         self._callbacks: list[Callable[..., object]] = []
         self._bound: dict[str, object] = {}  # names of the student that the checks have, and their values
         self._notes: dict[str, list[object]] = {}
@@ -151,7 +152,7 @@ class NotebookProcess:
 
     def run(self, message: Message) -> Message:
         """Run a cell: its outputs, whether it failed, its value if a number, and what its checks noted."""
-        self._notes = {}
+        self._notes, self.hides_prints = {}, bool(message.get("hide_prints"))
         outputs, error = self.shell.run(message["source"], message.get("seconds"))
         for entry in outputs.entries:
             if entry["output_type"] == "error":
@@ -290,7 +291,8 @@ class Remote:
         process.channel.send({"ask": "call", "apart": self._apart, **call})
         while "callback" in (reply := process.channel.receive()):
             process.channel.send({"ask": "called", **process.called_back(reply)})
-        print(str(reply.get("printed", "")), end="")
+        if not process.hides_prints:
+            print(str(reply.get("printed", "")), end="")
         return _value_of(reply)
 
     def __repr__(self) -> str:

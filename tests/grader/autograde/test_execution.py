@@ -125,6 +125,22 @@ print(os.path.samefile(_dh[0], os.getcwd()))"""
     assert printed(nb, "answer") == "True True True True True True\n3 [] 3 {}\nTrue\n"
 
 
+@pytest.mark.parametrize("checks", ["outside", "inside"])
+@pytest.mark.parametrize("hide", [False, True])
+def test_what_a_function_prints_while_checks_call_it_is_left_out_if_the_course_says_so(
+    tmp_path, hide, checks
+):
+    loud = "def double(x):\n    print('called with', x)\n    return 0 * x\nprint('mine')\nanswer = 42"
+    nb = execute(notebook(loud), tmp_path, hide_prints=hide, checks=checks)
+    assert points(nb) == NOTHING | {"value": 1}
+    assert ("called with" not in printed(nb, "whole")) == hide
+    assert "and that is not right" in printed(nb, "whole")
+    told = "0 of 1: a number. The answer is 0"
+    assert (told in printed(nb, "in-parts")) == (not hide or checks == "outside"), "which the check prints"
+    assert printed(nb, "answer") == "mine\n"
+    assert nb.metadata["starvelab_graded"]["hide_prints"] == hide
+
+
 def test_a_check_can_hand_over_functions_and_objects_of_the_lab(tmp_path):
     source = (
         "calls = []\n"

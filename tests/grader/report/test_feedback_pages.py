@@ -14,7 +14,8 @@ import pytest
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from starvelab_grader.autograde.feedback import ReadableOutputs
+from starvelab_grader.autograde.execution import RESULT
+from starvelab_grader.autograde.feedback import AFTER_HIDDEN, ReadableOutputs
 from starvelab_grader.autograde.notebook_run import ENDED_PYTHON
 from starvelab_grader.batch.gradebook import Mark, Marks
 from starvelab_grader.commands.mark import FeedbackApp
@@ -46,7 +47,7 @@ MODEL = {"why": "The *slower* one. <script>alert(9)</script>"}
 
 
 def named(cell, name):
-    cell.metadata["nbgrader"] = {"grade_id": name}
+    cell.metadata["nbgrader"] = cell.metadata.get("nbgrader", {}) | {"grade_id": name}
     return cell
 
 
@@ -54,11 +55,13 @@ def named(cell, name):
 def make(tmp_path):
     """The page of a notebook with the given outputs, essay and marks."""
 
-    def made(outputs=(), marks=MARKS, essay="Because.", tested=(), more=(), contact=""):
+    def made(outputs=(), marks=MARKS, essay="Because.", tested=(), more=(), contact="", **run):
         double = new_code_cell("def double(x): pass", outputs=list(outputs))
         test = new_code_cell(HIDDEN, outputs=list(tested))
         cells = {"double": double, "double-test": test, "why": new_markdown_cell(essay)}
-        nb = new_notebook(cells=[*(named(one, name) for name, one in cells.items()), *more])
+        test.metadata |= {"nbgrader": {"grade": True}}
+        cells = [*(named(one, name) for name, one in cells.items()), *more]
+        nb = new_notebook(cells=cells, metadata={RESULT: run})
         nbformat.write(nb, tmp_path / "one.ipynb")
         one = GradedNotebook("one", "1. One", REFERENCE, TITLES, MODEL, {"Read this."})
         written = make_pages(PageJob("s1", "Ada (s1)", "tiny", tmp_path, [one], marks, "f" * 64, contact))
@@ -196,6 +199,16 @@ def test_no_hidden_test_no_script_and_no_path_of_this_machine_is_on_the_page(mak
         assert never not in text, never
     for kept in ("decoder.py:353", "a.csv) at 5 img/s", "y.py"):
         assert kept in page.get_text(), kept
+
+
+@pytest.mark.parametrize("hide", [False, True])
+def test_what_a_cell_shows_after_hidden_checks_is_left_out_if_the_course_says_so(make, hide):
+    put_out = [new_output("stream", text="I saw 7.\n"), new_output("error", **WRONG)]
+    more = [new_code_cell("print(seen)", outputs=put_out), new_code_cell("quiet = 1")]
+    page = make(outputs=[new_output("stream", text="before")], more=more, hide_prints=hide)
+    assert ("I saw 7" in page.text, page.text.count(AFTER_HIDDEN)) == (not hide, int(hide))
+    for kept in ("before", "3 is too small.", "print(seen)"):
+        assert kept in page.text
 
 
 def test_what_makes_pages_accepts_all_that_nbconvert_configures(logged):
