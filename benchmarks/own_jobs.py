@@ -20,9 +20,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from starvelab.jobs.doctor import Doctor, run_script
+from starvelab.jobs.doctor import Doctor
 from starvelab.jobs.recorder import Recorder
 from starvelab.lesson.recorded_job import RECORD, SCRIPT
+from starvelab.script import run_script
 
 from .report import line, machine, options
 

@@ -2,7 +2,7 @@
 
 Rooms, imports point downward only (a contract in pyproject.toml fails the build otherwise)::
 
-    commands                 what `starvelab` on the command line runs
+    commands | magics        what `starvelab` on the command line runs | `%%watch` in a notebook
     grader_plugin | lab      what starvelab-grader is told of the lab | `starvelab lab`
     practice                 the clinic: scripts that starve, to find out why
     checks | decisions | show | widgets  what a notebook imports of the lesson
@@ -15,6 +15,7 @@ Rooms, imports point downward only (a contract in pyproject.toml fails the build
     tables | fields          quantities as text and HTML | what a field of a description may hold
     units | runtime          one registry with its own vocabulary | "are we grading?"
     host | prediction_file   cores and the cache folder | predictions.json, read
+    script | trackers        a program run in this process | W&B, MLflow, TensorBoard where they are in use
     errors                   the rule, what came, what to do
 
 `import starvelab` loads pint and numpy and nothing heavier; lesson, jobs, measure and simulate load on first
@@ -23,7 +24,7 @@ use. A class is graded by starvelab-grader, a distribution of its own.
 
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .errors import InputError, MissingValueError, StarvelabError, UnknownNameError
 from .model.assumptions import PUBLISHED, TUTORIAL, Assumptions
@@ -102,6 +103,11 @@ __all__ = [
     "UnknownNameError",
     "Workers",
 ]
+
+
+def load_ipython_extension(shell: Any) -> None:  # Any: IPython brings no types
+    """Give a notebook the magic `%%watch`: it runs `%load_ext starvelab`."""
+    import_module(f"{__name__}.magics").register(shell)
 
 
 def __dir__() -> list[str]:

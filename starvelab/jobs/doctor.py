@@ -6,14 +6,10 @@ PyTorch's iterators are timed while the script runs. It gets the same batches in
 from __future__ import annotations
 
 import argparse
-import os
-import runpy
+import re
 import shutil
-import signal
 import sys
-import threading
 import time
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -24,6 +20,7 @@ from weakref import WeakKeyDictionary, finalize
 
 from ..errors import InputError, install_hint
 from ..measure.batches import Batch
+from ..script import run_script, terminable
 from . import torch_internals
 from .finding import JobFinding
 from .loop_work import LoopSampler, loop_of
@@ -36,7 +33,7 @@ from .start_up import Pickled
 from .torch_internals import TorchIterator, TorchLoader
 from .usage import this_thread
 
-INTERRUPTED, TERMINATED = 130, 143  # the statuses of a program that Ctrl+C ended, and SIGTERM
+CELL = re.compile(r"<ipython-input|ipykernel_\d")
 STARVED = 3  # the status where a loop waits more than --fail-above allows
 
 
@@ -112,7 +109,7 @@ class Doctor:
         if record is not None:
             record.end()  # that was left early
         kind, items, size, workers = torch_internals.description_of(iterator)
-        name = f"{kind} at {Path(caller.f_code.co_filename).name}:{caller.f_lineno}"
+        name = f"{kind} at {_place(caller)}"
         recorder = self.loops.setdefault(
             (name, items, size, workers), Recorder(batch_size=size, workers=workers, home=self.home)
         )
@@ -146,6 +143,12 @@ class Doctor:
         return replace(found, loop_work=self.sampler.work(self.codes[recorder][0], passed))
 
 
+def _place(frame: FrameType) -> str:
+    file = frame.f_code.co_filename
+    # IPython compiles a cell under a name that says nothing to whoever wrote it.
+    return f"line {frame.f_lineno} of a cell" if CELL.search(file) else f"{Path(file).name}:{frame.f_lineno}"
+
+
 def _seconds(finding: JobFinding) -> float:
     rate = float(finding.batch_rate.m_as("1/s"))
     return finding.counted / rate if rate else 0.0
@@ -157,59 +160,6 @@ def watched_by_doctor(*, probe: bool) -> Iterator[Doctor]:
     doctor = Doctor(probe=probe)
     with doctor.watching():
         yield doctor
-
-
-def run_script(script: str | Path, arguments: Sequence[str], *, module: bool = False) -> int:
-    """Run a script as `python SCRIPT ARGUMENTS` would, or a module as `python -m` would; its exit status."""
-    before = sys.argv, sys.path[0]
-    folder = Path.cwd() if module else Path(script).resolve().parent
-    sys.argv, sys.path[0] = [str(script), *arguments], str(folder)
-    try:
-        if module:
-            runpy.run_module(str(script), run_name="__main__", alter_sys=True)
-        else:
-            runpy.run_path(str(script), run_name="__main__")
-    except SystemExit as ended:
-        if isinstance(ended.code, str):
-            print(ended.code, file=sys.stderr)
-        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-    except KeyboardInterrupt:
-        print("Interrupted. This is what is known so far.", file=sys.stderr)
-        return INTERRUPTED
-    except Terminated:
-        print("Terminated. This is what is known so far.", file=sys.stderr)
-        return TERMINATED
-    except Exception:
-        traceback.print_exc()
-        return 1
-    finally:
-        sys.argv, sys.path[0] = before
-    return 0
-
-
-class Terminated(BaseException):
-    """A scheduler or `kill` ends the program, which has a moment left."""
-
-
-@contextmanager
-def terminable() -> Iterator[None]:
-    """Let SIGTERM end the script and not the report, for as long as this lasts."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    own = os.getpid()
-
-    def end(number: int, _: object) -> None:
-        if os.getpid() == own:
-            raise Terminated
-        signal.signal(number, signal.SIG_DFL)  # a worker that was forked ends as it would
-        os.kill(os.getpid(), number)
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def share(text: str) -> float:

@@ -6,31 +6,20 @@ It needs the package `lightning` or `pytorch_lightning`.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError
-from .loop import LoopCallback
+from ..errors import requiring
+from .loop import OWN_LOOP, LoopCallback
 
 if TYPE_CHECKING:
     from lightning.pytorch.callbacks import Callback
 else:
-    try:
+    with requiring(__name__, OWN_LOOP):
         # Each of the two packages accepts only callbacks of its own: that one counts which the program uses.
         if "pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modules:
             from pytorch_lightning.callbacks import Callback
         else:
             from lightning.pytorch.callbacks import Callback
-    except ImportError as error:
-        raise InputError(
-            "starvelab.jobs.lightning needs Lightning, and it is not installed. Install lightning, or put "
-            "watch(loader) around the loader of your own loop."
-        ) from error
-
-
-class WithLoader(Protocol):
-    """The part that is read of a `Trainer`."""
-
-    train_dataloader: object
 
 
 class StarvelabCallback(LoopCallback, Callback):
@@ -44,10 +33,16 @@ class StarvelabCallback(LoopCallback, Callback):
     Notes
     -----
     The wait is the time between the end of a step and the start of the next. Evaluations in between do not
-    count, and neither does a wait in which a checkpoint was written.
+    count, and neither does a wait in which a checkpoint was written. The share of waiting goes to the loggers
+    of the trainer, as often as its own metrics; where it has none, to an active run of W&B or MLflow and to
+    open writers of TensorBoard.
     """
 
-    def on_train_epoch_start(self, trainer: WithLoader, *_: object) -> None:
+    _logs_next = 0  # step at which the share of waiting is logged again
+
+    # Any: the trainer.
+
+    def on_train_epoch_start(self, trainer: Any, *_: object) -> None:
         """Read what the loader is; the next batch is a first one."""
         self._recorder.describe(trainer.train_dataloader)
         self._begin()
@@ -56,16 +51,22 @@ class StarvelabCallback(LoopCallback, Callback):
         """Record that the loop has its batch."""
         self._pass.receive(batch)
 
-    def on_train_batch_end(self, *_: object) -> None:
-        """Begin the wait for the next batch: the step is over, or an evaluation after it."""
+    def on_train_batch_end(self, trainer: Any, *_: object) -> None:
+        """Begin the wait for the next batch: the step is over."""
         self._pass.ask()
+        if trainer.log_every_n_steps and trainer.global_step >= self._logs_next:
+            self._logs_next = trainer.global_step + trainer.log_every_n_steps
+            self._log(trainer.global_step, trainer.loggers)
 
-    on_validation_end = on_train_batch_end
+    def on_validation_end(self, *_: object) -> None:
+        """Begin it anew after an evaluation."""
+        self._pass.ask()
 
     def on_save_checkpoint(self, *_: object) -> None:
         """Leave the next wait out: a checkpoint is written, and no hook says when that is done."""
         self._pass.interrupt()
 
-    def on_train_end(self, *_: object) -> None:
+    def on_train_end(self, trainer: Any, *_: object) -> None:
         """Say what was found."""
+        self._log(trainer.global_step, trainer.loggers)
         self._end()

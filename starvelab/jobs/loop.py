@@ -9,14 +9,16 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from operator import length_hint
 from typing import Any, Generic, TypeVar
 
+import numpy as np
 from tqdm.auto import tqdm
 
 from ..errors import InputError
 from ..measure.devices import Cuda
+from ..trackers import Trackers
 from .finding import JobFinding
 from .probe import Probe
 from .progress import progress_of
@@ -25,6 +27,8 @@ from .torch_internals import unprepared_processes
 from .usage import this_thread
 
 Batch = TypeVar("Batch")
+WAITING, GPU_WAITING = "starvelab/waiting", "starvelab/gpu_waiting"  # as trackers call the shares
+OWN_LOOP = "Install it, or put watch(loader) around the loader of your own loop."  # without a framework
 
 
 def watch(
@@ -109,11 +113,50 @@ def watch(
     return Watch(loader, recorder, progress=progress)
 
 
-class Watch(Generic[Batch]):
+class Shares:
+    """The shares of waiting since they were last taken, by the names that trackers get."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder, self.batches, self.timed = recorder, 0, 0
+
+    def take(self) -> dict[str, float]:
+        """Return them; none where no batch was used since."""
+        recorder, found = self.recorder, dict[str, float]()
+        waits, steps, _ = recorder.pairs(max(len(recorder.numbers) - self.batches, 0))
+        columns = [(WAITING, waits, waits + steps)]
+        self.batches = len(recorder.numbers)
+        if recorder.device is not None:
+            idle, apart = recorder.device.times()
+            columns.append((GPU_WAITING, idle[self.timed :], apart[self.timed :]))
+            self.timed = len(idle)
+        for name, waited, whole in columns:
+            if total := float(np.sum(whole)):
+                found[name] = float(np.sum(waited)) / total
+        return found
+
+
+class Watched:
+    """What is watched, and what was found of it."""
+
+    _recorder: Recorder
+    _shares: Shares
+
+    @property
+    def result(self) -> JobFinding:
+        """What was found so far, also while the loop runs."""
+        return self._recorder.finding()
+
+    def metrics(self) -> dict[str, float]:
+        """Return the share of waiting since the last call, to be logged: `{"starvelab/waiting": 0.31}`."""
+        return self._shares.take()
+
+
+class Watch(Watched, Generic[Batch]):
     """A loader that is watched; it has the length and the attributes of its loader."""
 
     def __init__(self, loader: Iterable[Batch], recorder: Recorder, *, progress: bool) -> None:
         self.loader, self._recorder, self._progress = loader, recorder, progress
+        self._shares = Shares(recorder)
 
     def __iter__(self) -> Iterator[Batch]:
         if count := unprepared_processes(self.loader):
@@ -132,11 +175,6 @@ class Watch(Generic[Batch]):
         if name == "loader":  # not set yet, as in a copy that is being made
             raise AttributeError(name)
         return getattr(self.loader, name)
-
-    @property
-    def result(self) -> JobFinding:
-        """What was found so far, also while the loop runs."""
-        return self._recorder.finding()
 
 
 class _Batches(Iterator[Batch]):
@@ -191,7 +229,7 @@ class _Batches(Iterator[Batch]):
             self.close()
 
 
-class LoopCallback:
+class LoopCallback(Watched):
     """The loop of a framework; the framework's own class of callbacks stands behind it as the second base.
 
     A framework fetches a batch before it says that a step begins. So the wait for it lies between the end of
@@ -201,7 +239,8 @@ class LoopCallback:
     def __init__(self, *, progress: bool = True) -> None:
         super().__init__()
         self._recorder, self._progress = Recorder(), progress
-        self._pass = self._recorder.begin()
+        self._pass, self._shares = self._recorder.begin(), Shares(self._recorder)
+        self._trackers: Trackers | None = None  # of this training
 
     def _begin(self) -> None:
         """Begin a pass: the loop waits for the first batch of it."""
@@ -209,13 +248,15 @@ class LoopCallback:
         self._pass = self._recorder.begin()
         self._pass.ask()
 
+    def _log(self, step: int, loggers: Sequence[Any] = ()) -> None:
+        """Log what the loop waited since the last time, which takes time in which it waits for no data."""
+        self._trackers = self._trackers or Trackers()
+        self._trackers.log(self.metrics(), step, loggers)
+        self._pass.ask()
+
     def _end(self) -> None:
         """End the training, and say what was found."""
         self._pass.end()
+        self._trackers = None
         if self._progress:
             tqdm.write(self.result.summary, file=sys.stderr)
-
-    @property
-    def result(self) -> JobFinding:
-        """What was found so far."""
-        return self._recorder.finding()

@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from ..measure.batches import Batch, Items, items_of
 from ..measure.datasets import is_stream
-from ..measure.devices import cuda_in_use
+from ..measure.devices import wait_for_device
 from . import torch_internals
 from .stages import StageCosts, StageSamples
 from .torch_internals import Fetcher, TorchIterator, TorchLoader
@@ -292,12 +292,12 @@ class Probe:
 
     def _copy(self, batch: Batch) -> None:
         """Copy a batch to the device once more."""
-        _wait_for_device()  # what the loop ordered before is no part of the copy
+        wait_for_device()  # what the loop ordered before is no part of the copy
         begun = time.perf_counter()
         if not _copied(batch, self.device):
             self.device = None
             return
-        _wait_for_device()
+        wait_for_device()
         taken = time.perf_counter() - begun
         self.samples.copies.append(taken)
         self.copies.spend(taken)
@@ -314,12 +314,6 @@ def _reason(loader: TorchLoader) -> str:
     return (
         "" if torch_internals.has_fetchers() else "this version of PyTorch has no fetcher that could be timed"
     )
-
-
-def _wait_for_device() -> None:
-    cuda = cuda_in_use()
-    if cuda is not None:
-        cuda.synchronize()
 
 
 def _copied(batch: Batch, device: object) -> bool:

@@ -27,8 +27,8 @@ def text_report(results: Results) -> str:
     """Return what was found, as text."""
     if not results:
         return (
-            "starvelab doctor: the script used no DataLoader of PyTorch. Put watch(loader) around the loader "
-            "of its loop instead."
+            "starvelab doctor: no loop went over a DataLoader of PyTorch. Put watch(loader) around the "
+            "loader of the loop instead."
         )
     lines = []
     for name, finding in results:

@@ -5,26 +5,13 @@ It needs the package `transformers`.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any
 
-from ..errors import InputError
-from .loop import LoopCallback
+from ..errors import requiring
+from .loop import OWN_LOOP, LoopCallback
 
-try:
+with requiring(__name__, OWN_LOOP):
     from transformers import TrainerCallback
-except ImportError as error:
-    raise InputError(
-        "starvelab.jobs.transformers needs the package transformers, and it is not installed. Install it, "
-        "or put watch(loader) around the loader of your own loop."
-    ) from error
-
-
-class Arguments(Protocol):
-    """The part that is read of `TrainingArguments`."""
-
-    train_batch_size: int
-    gradient_accumulation_steps: int
-    dataloader_num_workers: int
 
 
 class StarvelabCallback(LoopCallback, TrainerCallback):
@@ -40,10 +27,13 @@ class StarvelabCallback(LoopCallback, TrainerCallback):
     The wait is the time between the end of an optimizer step and the start of the next; logging, evaluations
     and checkpoints in between do not count. With gradient accumulation the batches of a step are fetched
     together before it begins, and count as one batch. Before transformers 4.46 they were fetched one by one
-    within the step, where no hook tells of them: put `watch` around the loader there.
+    within the step, where no hook tells of them: put `watch` around the loader there. Whenever the trainer
+    logs, the share of waiting goes to an active run of W&B or MLflow and to open writers of TensorBoard.
     """
 
-    def on_epoch_begin(self, args: Arguments, *_: object, **__: object) -> None:
+    # Any: arguments, state and control of the trainer.
+
+    def on_epoch_begin(self, args: Any, *_: object, **__: object) -> None:
         """Read what the loader is; the next batch is a first one."""
         self._recorder.batch_size = args.train_batch_size * args.gradient_accumulation_steps
         self._recorder.workers = args.dataloader_num_workers
@@ -53,14 +43,16 @@ class StarvelabCallback(LoopCallback, TrainerCallback):
         """Record that the loop has the batches of this step."""
         self._pass.receive()
 
-    def on_step_end(self, *_: object, **__: object) -> None:
+    def on_step_end(self, _: object, state: Any, control: Any, **__: object) -> None:
         """Begin the wait for data: the step is over, or what came after it.
 
         To log the loss, the loop waited for the GPU: that, an evaluation and a checkpoint are none.
         """
         self._pass.ask()
+        if control.should_log:  # it is about to
+            self._log(state.global_step)
 
-    on_log = on_evaluate = on_save = on_step_end
+    on_log = on_evaluate = on_save = on_epoch_end = on_step_end
 
     def on_train_end(self, *_: object, **__: object) -> None:
         """Say what was found."""

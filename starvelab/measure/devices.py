@@ -336,6 +336,13 @@ class DeviceTimes:
         return np.array(self.idle), np.array(self.lengths)
 
 
+def wait_for_device() -> None:
+    """Wait until a GPU that this program works with has done all that was ordered."""
+    cuda = cuda_in_use()
+    if cuda is not None:
+        cuda.synchronize()
+
+
 @dataclass(frozen=True)
 class StepDevice:
     """A function that trains on one batch, in place of a simulated accelerator: it is called, and trains.
@@ -384,9 +391,7 @@ class StepRun(DeviceRun):
 
     def now(self) -> float:
         """When everything ordered so far is done, on the monotonic clock [s]."""
-        cuda = cuda_in_use()
-        if cuda is not None:
-            cuda.synchronize()
+        wait_for_device()
         return time.monotonic()
 
     def finish(self) -> list[Passage]:

@@ -22,11 +22,11 @@ from typing import Any
 
 from ..errors import InputError
 from ..host import free_memory, usable_cores
-from ..jobs.doctor import INTERRUPTED, TERMINATED, Terminated, terminable
 from ..jobs.finding import JobFinding
 from ..jobs.ranks import merge, read
 from ..jobs.remedies import remedies_of
 from ..jobs.report import Results, json_report, text_report
+from ..script import INTERRUPTED, TERMINATED, Terminated, terminable
 from .ascent import CLEAR, MAX_TRIALS, MOST, PACKED, Ascent, Settings, Setup, Turns
 from .scratch import SILENT, link_entries
 

@@ -24,13 +24,14 @@ from weakref import WeakKeyDictionary
 
 from ..host import whole_file
 from ..jobs import torch_internals
-from ..jobs.doctor import Doctor, run_script
+from ..jobs.doctor import Doctor
 from ..jobs.ranks import write
 from ..jobs.torch_internals import TorchIterator, TorchLoader
 from ..measure.batches import Batch
 from ..measure.datasets import is_stream
 from ..measure.one_buffer import packed, unpacked
 from ..measure.verdict import MIN_BATCHES
+from ..script import run_script
 from .ascent import PACKED, Pace, Setup
 from .scratch import Scratch, announced
 

@@ -1,6 +1,7 @@
-"""The callbacks, with loops that call the hooks in the order in which Lightning and Transformers call them.
+"""The callbacks, with loops that call the hooks in the order in which the frameworks call them.
 
-The frameworks are not installed here. What stands in their place has their names of hooks and nothing else.
+The frameworks are not installed everywhere. What stands in their place has their names of hooks and nothing
+else; below, Keras and accelerate themselves train where they are installed.
 """
 
 import importlib
@@ -10,7 +11,7 @@ import types
 import numpy as np
 import pytest
 
-from starvelab.errors import InputError
+from starvelab.errors import InputError, MissingPackageError
 from tests.jobs.loops import Loader
 
 HOOKS = {
@@ -22,23 +23,30 @@ HOOKS = {
         "on_train_begin on_epoch_begin on_step_begin on_substep_end on_step_end on_log on_evaluate on_save "
         "on_epoch_end on_train_end"
     ),
+    "keras": (
+        "on_train_begin on_epoch_begin on_train_batch_begin on_train_batch_end on_test_begin on_test_end "
+        "on_epoch_end on_train_end"
+    ),
 }
 MODULES = {
     "lightning": ("lightning", "lightning.pytorch", "lightning.pytorch.callbacks"),
     "transformers": ("transformers",),
+    "keras": ("keras", "keras.backend", "keras.callbacks"),
 }
-BASES = {"lightning": "Callback", "transformers": "TrainerCallback"}
+BASES = {"lightning": "Callback", "transformers": "TrainerCallback", "keras": "Callback"}
 
 
 @pytest.fixture
 def callback(monkeypatch):
     """Make a `StarvelabCallback` for a framework that has nothing but a base class with its hooks."""
 
-    def make(framework, modules=None, **options):
+    def make(framework, modules=None, backend="torch", **options):
         nothing = dict.fromkeys(HOOKS[framework].split(), lambda self, *args, **kwargs: None)
         for name in modules or MODULES[framework]:
             monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
         setattr(sys.modules[name], BASES[framework], type(BASES[framework], (), nothing))
+        if framework == "keras":
+            sys.modules["keras.backend"].backend = lambda: backend
         name = f"starvelab.jobs.{framework}"
         monkeypatch.delitem(sys.modules, name, raising=False)
         made = importlib.import_module(name).StarvelabCallback
@@ -48,14 +56,27 @@ def callback(monkeypatch):
     return make
 
 
-def fit(clock, callback, loader, *, epochs=1, validate_every=0, save_every=0):
+class Logger:
+    """A logger of Lightning: of each of its calls the step and the metrics."""
+
+    def __init__(self):
+        self.rows = []
+
+    def log_metrics(self, metrics, step=None):
+        self.rows.append((step, metrics))
+
+
+def fit(clock, callback, loader, *, epochs=1, validate_every=0, save_every=0, loggers=(), every=50):
     """A training by the hooks of Lightning 2.6, whose steps take 30 ms."""
-    trainer = types.SimpleNamespace(train_dataloader=loader)
+    trainer = types.SimpleNamespace(
+        train_dataloader=loader, loggers=list(loggers), global_step=0, log_every_n_steps=every
+    )
     for _ in range(epochs):
         callback.on_train_epoch_start(trainer, None)
         for index, _ in enumerate(loader):
             callback.on_train_batch_start(trainer, None, np.zeros(250, np.float32), index)
             clock.sleep(0.03)
+            trainer.global_step += 1
             callback.on_train_batch_end(trainer, None, {}, None, index)
             if validate_every and index % validate_every == 0:
                 callback.on_validation_start(trainer, None)
@@ -68,12 +89,13 @@ def fit(clock, callback, loader, *, epochs=1, validate_every=0, save_every=0):
     callback.on_train_end(trainer, None)
 
 
-def train(clock, callback, loader, **every):
+def train(clock, callback, loader, *, logging_steps=0, **every):
     """A training by the hooks of Transformers 5.23, whose steps take 30 ms."""
     args = types.SimpleNamespace(train_batch_size=8, gradient_accumulation_steps=2, dataloader_num_workers=4)
+    state, control = (types.SimpleNamespace(global_step=0), types.SimpleNamespace(should_log=False))
 
     def call(hook):
-        getattr(callback, hook)(args, None, None, model=None, train_dataloader=loader)
+        getattr(callback, hook)(args, state, control, model=None, train_dataloader=loader)
 
     call("on_train_begin")
     call("on_epoch_begin")
@@ -82,13 +104,98 @@ def train(clock, callback, loader, **every):
         clock.sleep(0.015)
         call("on_substep_end")
         clock.sleep(0.015)
+        state.global_step += 1
+        control.should_log = bool(logging_steps) and state.global_step % logging_steps == 0
         call("on_step_end")
+        control.should_log = False
         for hook, count in every.items():
             if index % count == 0:
                 clock.sleep(1)
                 call(hook)
     call("on_epoch_end")
     call("on_train_end")
+
+
+def fit_keras(clock, callback, loader, *, epochs=1):
+    """A training by the hooks of Keras 3.13 on PyTorch, whose steps take 30 ms; the logs of its epochs."""
+    found = []
+    callback.on_train_begin(None)
+    for epoch in range(epochs):
+        callback.on_epoch_begin(epoch, None)
+        for index, _ in enumerate(loader):
+            callback.on_train_batch_begin(index, logs=None)
+            clock.sleep(0.03)
+            callback.on_train_batch_end(index, logs={"loss": 1.0})
+        callback.on_test_begin()
+        clock.sleep(1)
+        callback.on_test_end({})
+        found.append({"loss": 1.0})
+        callback.on_epoch_end(epoch, found[-1])
+    callback.on_train_end({})
+    return found
+
+
+@pytest.mark.parametrize("epochs", [1, 3])
+def test_keras(clock, callback, epochs):
+    loader = Loader(clock, 0.01)
+    loader.batch_size, loader.num_workers = 16, 2
+    watching = callback("keras", loader=loader, progress=False)
+    logs = fit_keras(clock, watching, loader, epochs=epochs)
+    assert watching.result.host_wait == pytest.approx(0.25)
+    assert watching.result.throughput.m_as("img/s") == pytest.approx(400)
+    assert (watching.result.batches, watching.result.workers) == (40 * epochs, 2)
+    assert logs == [{"loss": 1.0, "starvelab/waiting": pytest.approx(0.25)}] * epochs
+
+
+@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+def test_where_the_step_fetches_its_batch_keras_is_not_watched(callback, backend):
+    with pytest.raises(InputError, match=rf"times Keras on PyTorch, got {backend}, .* Put watch\(\.\.\.\)"):
+        callback("keras", backend=backend)
+
+
+def test_lightning_logs_what_was_waited_since_the_last_time_to_its_loggers(clock, callback):
+    logger, watching = Logger(), callback("lightning", progress=False)
+    fit(clock, watching, Loader(clock, 0.01), loggers=[logger], every=10)
+    waited = {"starvelab/waiting": pytest.approx(0.25)}
+    assert logger.rows == [(11, waited), (21, waited), (31, waited), (40, waited)]
+    assert watching.result.host_wait == pytest.approx(0.25)
+
+
+def test_a_trainer_that_logs_no_steps_gets_only_the_last(clock, callback):
+    logger = Logger()
+    fit(clock, callback("lightning", progress=False), Loader(clock, 0.01), loggers=[logger], every=0)
+    assert logger.rows == [(40, {"starvelab/waiting": pytest.approx(0.25)})]
+
+
+def test_a_logger_that_fails_is_left_out_and_the_training_goes_on(clock, callback):
+    class Broken(Logger):
+        def log_metrics(self, metrics, step=None):
+            self.rows.append(step)
+            raise OSError("no space left")
+
+    broken, logger, watching = Broken(), Logger(), callback("lightning", progress=False)
+    with pytest.warns(UserWarning, match=r"Broken did not take it: no space left\. It gets no more") as told:
+        fit(clock, watching, Loader(clock, 0.01), loggers=[broken, logger], every=10)
+    assert (len(told), broken.rows) == (1, [11])
+    assert [step for step, _ in logger.rows] == [11, 21, 31, 40]
+    assert watching.result.batches == 40
+
+
+def test_transformers_writes_whenever_the_trainer_logs(clock, callback, monkeypatch):
+    rows = []
+    monkeypatch.setitem(sys.modules, "wandb", types.SimpleNamespace(run=None))
+    monkeypatch.setitem(
+        sys.modules,
+        "mlflow",
+        types.SimpleNamespace(
+            active_run=lambda: "a run", log_metrics=lambda shares, step: rows.append((step, shares))
+        ),
+    )
+    watching = callback("transformers", progress=False)
+    train(clock, watching, Loader(clock, 0.01), logging_steps=20)
+    waited = {"starvelab/waiting": pytest.approx(0.25)}
+    assert rows == [(20, waited), (40, waited)]
+    assert watching.result.host_wait == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize("options", [{}, {"validate_every": 3}, {"save_every": 3}, {"epochs": 3}])
@@ -133,14 +240,15 @@ def test_the_older_package_of_lightning_has_its_own_base_class(clock, callback):
     [
         (
             "lightning",
-            r"needs Lightning, and it is not installed\. Install lightning, or put watch\(loader\)",
+            r"needs lightning, which is not installed\. Install it, or put watch\(loader\) around the loader",
         ),
-        ("transformers", r"package transformers, and it is not installed\. Install it, or put watch"),
+        ("transformers", r"needs transformers, which is not installed\. Install it, or put watch"),
+        ("keras", r"starvelab.jobs.keras needs keras, which is not installed\. Install it, or put watch"),
     ],
 )
 def test_without_the_framework_the_error_says_what_to_do(monkeypatch, framework, message):
     for name in MODULES[framework]:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.delitem(sys.modules, f"starvelab.jobs.{framework}", raising=False)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(MissingPackageError, match=message):
         importlib.import_module(f"starvelab.jobs.{framework}")

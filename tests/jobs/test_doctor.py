@@ -12,6 +12,7 @@ import pytest
 from starvelab.errors import InputError
 from starvelab.jobs import doctor, probe, report
 from starvelab.jobs.remedies import remedies_of
+from starvelab.script import run_script
 
 torch = pytest.importorskip("torch")
 
@@ -195,7 +196,7 @@ def test_a_thread_between_loader_and_loop_is_not_the_loop(tmp_path, item, carrie
     path.write_text(dedent(BETWEEN).format(item=item, **carrier), encoding="utf-8")
     watched = doctor.Doctor()
     with watched.watching():
-        assert doctor.run_script(path, []) == 0
+        assert run_script(path, []) == 0
     ((_, found),) = watched.results()
     assert found.verdict == verdict
     assert found.between == (carrier is QUEUE)
@@ -211,7 +212,7 @@ def test_a_script_without_a_dataloader(tmp_path, capsys):
     told = capsys.readouterr()
     assert told.out == "done\n"
     assert told.err.startswith(
-        "starvelab doctor: the script used no DataLoader of PyTorch. Put watch(loader)"
+        "starvelab doctor: no loop went over a DataLoader of PyTorch. Put watch(loader)"
     )
 
 

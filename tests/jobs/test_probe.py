@@ -9,6 +9,7 @@ import pytest
 
 from starvelab.jobs import probe, watch
 from starvelab.jobs.probe import Budget, Probe, TimedBatch, TimingStart
+from starvelab.measure import devices
 from tests.jobs.loops import Clock
 
 torch = pytest.importorskip("torch")
@@ -258,7 +259,7 @@ def test_what_cannot_be_copied_is_not_timed():
 def test_copying_waits_for_the_device_before_and_after(monkeypatch):
     order = []
     cuda = type("Cuda", (), {"synchronize": lambda self: order.append("wait")})()
-    monkeypatch.setattr(probe, "cuda_in_use", lambda: cuda)
+    monkeypatch.setattr(devices, "cuda_in_use", lambda: cuda)
     monkeypatch.setattr(Sent, "to", lambda self, device: order.append(device))
     wants = Probe("a GPU")
     wants.ask()

@@ -15,6 +15,7 @@ pytest.importorskip("torch")
 from starvelab.errors import InputError
 from starvelab.jobs import doctor
 from starvelab.jobs.memory import MemoryUse
+from starvelab.script import Terminated
 from starvelab.trials import command
 from starvelab.trials.ascent import Turns
 from starvelab.trials.command import Runs
@@ -204,7 +205,7 @@ def test_persistent_workers_would_not_see_what_a_script_changes(monkeypatch, cap
     )
 
 
-@pytest.mark.parametrize(("ended", "status"), [(KeyboardInterrupt, 130), (doctor.Terminated, 143)])
+@pytest.mark.parametrize(("ended", "status"), [(KeyboardInterrupt, 130), (Terminated, 143)])
 def test_a_trial_that_is_ended_says_so(monkeypatch, capsys, script, ended, status):
     def run(self, settings):
         raise ended
