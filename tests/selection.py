@@ -84,9 +84,9 @@ PROGRAMS = (
         )
     ),
     "tests/jobs/test_doctor.py",
+    "tests/jobs/test_frameworks.py",
     "tests/jobs/test_memory.py",
     "tests/jobs/test_probe.py",
-    "tests/jobs/test_frameworks.py",
     "tests/jobs/test_ranks.py",
     "tests/jobs/test_start_up.py",
     "tests/jobs/test_torch_traces.py",

@@ -145,10 +145,7 @@ class WorkerAdvice(TableRepr):
             sorted((one for one, gain in gains.items() if gain >= SLIGHT), key=lambda one: -gains[one])
         )
 
-    @property
-    def headers(self) -> tuple[str, ...]:
-        """Of the table that shows it."""
-        return ("workers", "throughput", "at least", "at most", "what binds")
+    headers = ("workers", "throughput", "at least", "at most", "what binds")
 
     @property
     def rows(self) -> list[list[object]]:

@@ -315,10 +315,7 @@ class JobFinding(TableRepr):
             "speed up that one."
         )
 
-    @property
-    def headers(self) -> tuple[str, str]:
-        """Of the table that shows it."""
-        return ("quantity", "value")
+    headers = ("quantity", "value")
 
     @property
     def rows(self) -> list[list[object]]:

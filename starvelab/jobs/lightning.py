@@ -40,9 +40,7 @@ class StarvelabCallback(LoopCallback, Callback):
 
     _logs_next = 0  # step at which the share of waiting is logged again
 
-    # Any: the trainer.
-
-    def on_train_epoch_start(self, trainer: Any, *_: object) -> None:
+    def on_train_epoch_start(self, trainer: Any, *_: object) -> None:  # Any: of Lightning
         """Read what the loader is; the next batch is a first one."""
         self._recorder.describe(trainer.train_dataloader)
         self._begin()

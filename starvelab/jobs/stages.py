@@ -131,10 +131,7 @@ class StageCosts(TableRepr):
             return f"the dataset ({self.call})"
         return NAMES[stage]
 
-    @property
-    def headers(self) -> tuple[str, ...]:
-        """Of the table that shows it."""
-        return ("stage", "costs of a batch", "share", "95 % interval")
+    headers = ("stage", "costs of a batch", "share", "95 % interval")
 
     @property
     def rows(self) -> Sequence[Sequence[object]]:

@@ -31,9 +31,7 @@ class StarvelabCallback(LoopCallback, TrainerCallback):
     logs, the share of waiting goes to an active run of W&B or MLflow and to open writers of TensorBoard.
     """
 
-    # Any: arguments, state and control of the trainer.
-
-    def on_epoch_begin(self, args: Any, *_: object, **__: object) -> None:
+    def on_epoch_begin(self, args: Any, *_: object, **__: object) -> None:  # Any: of transformers
         """Read what the loader is; the next batch is a first one."""
         self._recorder.batch_size = args.train_batch_size * args.gradient_accumulation_steps
         self._recorder.workers = args.dataloader_num_workers

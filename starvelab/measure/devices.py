@@ -336,13 +336,6 @@ class DeviceTimes:
         return np.array(self.idle), np.array(self.lengths)
 
 
-def wait_for_device() -> None:
-    """Wait until a GPU that this program works with has done all that was ordered."""
-    cuda = cuda_in_use()
-    if cuda is not None:
-        cuda.synchronize()
-
-
 @dataclass(frozen=True)
 class StepDevice:
     """A function that trains on one batch, in place of a simulated accelerator: it is called, and trains.
@@ -368,6 +361,13 @@ class StepDevice:
     def open(self, *, link: VirtualLink | None, batch_size: int, pinned: bool) -> StepRun:  # noqa: ARG002
         """The step at work."""
         return StepRun(self.step)
+
+
+def wait_for_device() -> None:
+    """Wait until a GPU that this program works with has done all that was ordered."""
+    cuda = cuda_in_use()
+    if cuda is not None:
+        cuda.synchronize()
 
 
 class StepRun(DeviceRun):
