@@ -84,8 +84,8 @@ class ReturnApp(Command):
                 else:
                     self._send(folder / f"{last + 1:03}", new, results, left_out)
         by_reason: dict[str, list[str]] = {}
-        for one, why in sorted(left_out.items()):
-            by_reason.setdefault(why, []).append(one)
+        for student, why in sorted(left_out.items()):
+            by_reason.setdefault(why, []).append(student)
         print_list("Not returned:", sorted(f"{', '.join(each)}: {why}" for why, each in by_reason.items()))
 
     def _pages(self, classroom: Classroom, results: Results, left_out: dict[str, str]) -> dict[str, Path]:
