@@ -109,7 +109,10 @@ class Doctor:
         if record is not None:
             record.end()  # that was left early
         kind, items, size, workers = torch_internals.description_of(iterator)
-        name = f"{kind} at {_place(caller)}"
+        line, file = caller.f_lineno, caller.f_code.co_filename
+        # IPython compiles a cell under a name that says nothing to whoever wrote it.
+        place = f"line {line} of a cell" if CELL.search(file) else f"{Path(file).name}:{line}"
+        name = f"{kind} at {place}"
         recorder = self.loops.setdefault(
             (name, items, size, workers), Recorder(batch_size=size, workers=workers, home=self.home)
         )
@@ -141,12 +144,6 @@ class Doctor:
             return replace(found, between=True)
         passed = float(sum(sum(column) for column in recorder.pairs()[:2]))
         return replace(found, loop_work=self.sampler.work(self.codes[recorder][0], passed))
-
-
-def _place(frame: FrameType) -> str:
-    file = frame.f_code.co_filename
-    # IPython compiles a cell under a name that says nothing to whoever wrote it.
-    return f"line {frame.f_lineno} of a cell" if CELL.search(file) else f"{Path(file).name}:{frame.f_lineno}"
 
 
 def _seconds(finding: JobFinding) -> float:
