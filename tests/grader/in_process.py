@@ -47,7 +47,7 @@ def run_here(
         stack.callback(lambda: type(getattr(command, "subapp", None) or command).clear_instance())
         patch.setattr("starvelab_grader.configuration.Runners", lambda: RUNNERS)
         patch.setattr(mark_command, "asyncio", SimpleNamespace(run=in_a_thread, Event=asyncio.Event))
-        patch.setattr(worker_pool, "open_pool", lambda **options: nullcontext())
+        patch.setattr(worker_pool, "open_pool", lambda *options, **named: nullcontext())
         patch.setattr(worker_pool, "graded_by", lambda client, *what: grade_here(*what))
         output, errors = (stack.enter_context(to(io.StringIO())) for to in (redirect_stdout, redirect_stderr))
         status = 0

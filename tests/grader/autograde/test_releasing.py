@@ -158,7 +158,9 @@ def test_the_order_of_cells_is_that_of_the_release_unless_nbgrader_has_given_out
 def test_a_notebook_in_another_language_is_not_released(course, metadata):
     before = given_out(course)
     path = course.folder / "source" / TINY / "two.ipynb"
-    nbformat.write(nbformat.read(path, as_version=4) | {"metadata": metadata}, path)
+    notebook = nbformat.read(path, as_version=4)
+    notebook.metadata = nbformat.from_dict(metadata)
+    nbformat.write(notebook, path)
     with pytest.raises(ReleaseError) as error:
         release(*parts(course))
     assert str(error.value) == (
