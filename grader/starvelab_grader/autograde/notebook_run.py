@@ -235,6 +235,12 @@ class NotebookRun:
             others -= set(self._ask_checks({"do": "names"})["names"])
         names = {each: self._look(each) for each in sorted(answers | others)}
         self._missing = {each for each, binding in names.items() if binding["kind"] == "missing"}
+        for each in names.keys() & self.reference.imports.keys() - self._missing:
+            verb, module, *_ = self.reference.imports[each].split()
+            # What a module of the course remembers is where the answers have called it.
+            if verb == "import" or module.partition(".")[0] not in self.checks_place.modules:
+                names[each] = {"kind": "import", "statement": self.reference.imports[each]}
+                self.unreadable.pop(each, None)
         try:
             self._ask_checks({"do": "bind", "names": names})
         except MessageTooLongError:

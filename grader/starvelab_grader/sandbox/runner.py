@@ -176,7 +176,7 @@ class NotebookProcess:
             if self.shell.user_ns.get(name) is value:
                 self.shell.user_ns.pop(name, None)
         self._bound = {
-            name: Remote(self, name) if binding["kind"] == "function" else _value_of(binding)
+            name: Remote(self, name) if binding["kind"] == "function" else _bound_value(name, binding)
             for name, binding in message["names"].items()
             if binding["kind"] != "missing"
         }
@@ -307,6 +307,18 @@ class Unreadable:
 
     def __repr__(self) -> str:
         return f"<something that no check can read: {self.reason}>"
+
+
+def _bound_value(name: str, binding: Message) -> object:
+    """What a name is to mean for the checks: they import themselves what the instructor's cells import."""
+    if binding["kind"] != "import":
+        return _value_of(binding)
+    names: dict[str, object] = {}
+    try:
+        exec(binding["statement"], names)
+    except ImportError as error:
+        return Unreadable(error)
+    return names[name]
 
 
 def _value_of(reply: Message) -> object:

@@ -12,6 +12,7 @@ import re
 import symtable
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -156,6 +157,10 @@ class ReferenceNotebook:
             if is_solution(cell)
         }
         self.definitions = {name: defined([self.cells[name].source]) for name in self.locked}
+        # Tools that a check uses and no locked cell imports.
+        self.imports = imported(
+            cell.source for cell in written if cell.cell_type == "code" and not is_check_side(cell)
+        )
 
     def is_locked(self, cell: NotebookNode) -> bool:
         """True if a cell is one of the locked ones."""
@@ -212,6 +217,32 @@ def defined(sources: Iterable[str], *, imports: bool = True) -> set[str]:
     }
 
 
+def imported(sources: Iterable[str]) -> dict[str, str]:
+    """Return by name the statement with which cells import it at their top level, if nothing else defines it.
+
+    Examples
+    --------
+    >>> imported(["import numpy as np, os.path", "from math import pi as tau, sqrt", "sqrt = 3"])
+    {'np': 'import numpy as np', 'os': 'import os.path', 'tau': 'from math import pi as tau'}
+    """
+    sources, found = list(sources), dict[str, str]()
+    for tree in map(_tree, sources):
+        for node in tree.body if tree else ():
+            if isinstance(node, ast.Import):
+                found |= {_bound_by(one): ast.unparse(ast.Import([one])) for one in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                one_each = {
+                    _bound_by(one): ast.ImportFrom(node.module, [one], node.level) for one in node.names
+                }
+                found |= {name: ast.unparse(one) for name, one in one_each.items() if name != "*"}
+    otherwise = defined(sources, imports=False)
+    return {name: statement for name, statement in found.items() if name not in otherwise}
+
+
+def _bound_by(alias: ast.alias) -> str:
+    return alias.asname or alias.name.partition(".")[0]
+
+
 def loaded(source: str) -> set[str]:
     """Return the names that a cell uses and does not define, without Python's own and such as `__file__`."""
     used = {
@@ -234,17 +265,22 @@ def _scopes(source: str) -> tuple[symtable.SymbolTable, ...]:
 
 
 def _top(source: str) -> Iterator[symtable.SymbolTable]:
+    if (tree := _tree(source)) is not None:
+        with suppress(*NOT_PYTHON):
+            tree = _Generators().visit(tree)
+            yield symtable.symtable(ast.unparse(ast.fix_missing_locations(tree)), "cell", "exec")
+
+
+def _tree(source: str) -> ast.Module | None:
+    """A cell as Python reads it; None of what is no Python."""
     magic, _, body = source.lstrip().partition("\n")
     # What a cell magic such as %%time runs is a cell too, and may begin with another one.
     if magic.startswith("%%"):
-        yield from _top(body)
-        return
-    try:
+        return _tree(body)
+    with suppress(*NOT_PYTHON):
         # IPython's own reading of lines such as `%matplotlib inline` and `files = !ls`.
-        tree = _Generators().visit(ast.parse(TransformerManager().transform_cell(source)))
-        yield symtable.symtable(ast.unparse(ast.fix_missing_locations(tree)), "cell", "exec")
-    except NOT_PYTHON:
-        return
+        return ast.parse(TransformerManager().transform_cell(source))
+    return None
 
 
 class _Generators(ast.NodeTransformer):

@@ -291,6 +291,40 @@ def test_a_check_that_does_not_end_with_an_answer_costs_its_points_and_no_others
     assert [(one.text, one.person) for one in cost_of_running(nb)] == [(said, True)]
 
 
+PLAIN = "from math import isclose\nimport math as m, utils\nfrom utils import told, tell"
+BY_IMPORTS = {
+    "module": "assert m.isclose(double(2), 4)",
+    "function": "assert isclose(double(2), 4)",
+    "of-the-course": "tell(double(1))\nassert told() == [7, 2] and utils.told() == []",
+}
+
+
+@pytest.mark.parametrize(
+    ("plain", "answer", "earned"),
+    [
+        (PLAIN, "def double(x): return 2 * x\ntell(7)", (1, 1, 1)),
+        ("isclose = lambda *args: True\nclass m: isclose = isclose", "def double(x): return 0", (0, 0, 0)),
+        ("", "def double(x): return 2 * x", (0, 0, 0)),
+    ],
+    ids=["as-given-out", "forged", "deleted"],
+)
+def test_checks_import_themselves_what_a_plain_cell_of_the_instructors_imports(
+    tmp_path, plain, answer, earned
+):
+    def written(plain, answer):
+        nb = notebook(answer, **{name: (1, test) for name, test in BY_IMPORTS.items()})
+        nb.cells.insert(1, nbformat.v4.new_code_cell(plain))
+        return nb
+
+    source, submitted = tmp_path / "source" / "tiny", tmp_path / "submitted"
+    source.mkdir(parents=True)
+    submitted.mkdir()
+    (source / "utils.py").write_text("said = []\ntell = said.append\ndef told(): return said")
+    nbformat.write(written(PLAIN, "def double(x): return 2 * x\ntell(7)"), source / "one.ipynb")
+    nb = execute(written(plain, answer), submitted, course=tmp_path, student=f"plain-{earned}")
+    assert tuple(points(nb).values()) == earned
+
+
 def test_checks_have_no_more_memory_than_the_code_that_they_check(tmp_path):
     test = "import resource\nassert resource.getrlimit(resource.RLIMIT_AS)[0] == 4_000_000_000"
     assert points(execute(notebook(RIGHT, memory=(1, test)), tmp_path)) == {"memory": 1}
