@@ -267,8 +267,8 @@ def _scopes(source: str) -> tuple[symtable.SymbolTable, ...]:
 def _top(source: str) -> Iterator[symtable.SymbolTable]:
     if (tree := _tree(source)) is not None:
         with suppress(*NOT_PYTHON):
-            tree = _Generators().visit(tree)
-            yield symtable.symtable(ast.unparse(ast.fix_missing_locations(tree)), "cell", "exec")
+            text = ast.unparse(ast.fix_missing_locations(_Generators().visit(tree)))
+            yield symtable.symtable(text, "cell", "exec")
 
 
 def _tree(source: str) -> ast.Module | None:
