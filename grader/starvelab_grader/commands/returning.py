@@ -101,7 +101,7 @@ class ReturnApp(Command):
 
     def _members(self, origins: Mapping[str, Origin], pages: Mapping[str, Path]) -> dict[str, str]:
         """Return by recipient who submitted, of the platform from which the first of the pages came."""
-        platforms = [origins[one].platform for one in pages if one in origins]
+        platforms = [origins[one].platform for one in (*pages, *origins) if one in origins]
         if pages and not platforms:
             raise InputError(
                 "It is not known what Canvas or Moodle call these students: an earlier version has collected "

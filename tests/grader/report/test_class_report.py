@@ -109,6 +109,8 @@ def test_each_table_counts_what_the_class_did(reported):
 
 def test_mistakes_stand_beside_those_of_last_year(reported, tmp_path):
     """Last year's report has a message that looks like a formula, and ten students."""
+    course = reported[0].copy(tmp_path / "this-year")  # the other tests read the first report
+    mine = course, course.folder / "course" / "report" / TINY
     last = tmp_path / "report" / TINY
     last.mkdir(parents=True)
     (last / "graded.csv").write_text("student\n" + "s\n" * 10)
@@ -116,13 +118,13 @@ def test_mistakes_stand_beside_those_of_last_year(reported, tmp_path):
         "students,notebook,exercise,mistake\n3,one,One: double,That is the square.\n1,two,Two: value,'=gone\n"
         "0,two,Two: value,Gone before.\n"
     )
-    run_here(reported[0], GradeApp(), TINY, "--report", "--roster=canvas.csv", f"--last-year={tmp_path}")
-    rows = [[*row.values()][:6] for row in table(reported, "mistakes")]
+    run_here(course, GradeApp(), TINY, "--report", "--roster=canvas.csv", f"--last-year={tmp_path}")
+    rows = [[*row.values()][:6] for row in table(mine, "mistakes")]
     assert rows == [
         ["2", "50 %", "30 %", "one", "One: double", "That is the square."],
         ["0", "0 %", "10 %", "two", "Two: value", "'=gone"],
     ]
-    printed = run_here(reported[0], GradeApp(), TINY, "--report", "--last-year=nowhere", fine=False).stderr
+    printed = run_here(course, GradeApp(), TINY, "--report", "--last-year=nowhere", fine=False).stderr
     assert "There is no report of tiny to compare with: nowhere/report/tiny lacks mistakes.csv or" in printed
 
 
