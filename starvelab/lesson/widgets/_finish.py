@@ -22,6 +22,7 @@ ASK = (
     "Do you learn alone, and is your answer final? With final=True you hear what hidden checks say, "
     "and your report says so."
 )
+ASKED = "__finish_asked_at__"  # a name of the notebook's, so that another notebook asks again
 CHANGED = "You have changed your answer since it was final, and your report says so."
 
 
@@ -51,7 +52,8 @@ def finish(key: str, answer: Callable[..., Answer], *, final: bool = False) -> F
     Returns
     -------
     Finished or None
-        Shows itself when it ends a cell. None before the answer is written.
+        Shows itself when it ends a cell. None before the answer is written, and where the notebook has asked
+        already whether it is final.
 
     Raises
     ------
@@ -68,7 +70,7 @@ def finish(key: str, answer: Callable[..., Answer], *, final: bool = False) -> F
     store = PredictionStore()
     locked = store.get(FINAL + key)
     if locked is None and not final:
-        return Finished((ASK,))
+        return Finished((ASK,)) if answer.__globals__.setdefault(ASKED, key) == key else None
     mine, problem = digest(source, store.folder), None
     if locked is None:
         stored = store.lock(Prediction(key=FINAL + key, answer=mine, locked_at=now()))

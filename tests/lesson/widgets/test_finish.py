@@ -51,6 +51,15 @@ def test_nothing_is_checked_before_the_answer_is_written_and_final(folder, capsy
     assert predictions() == {}
 
 
+def test_a_notebook_asks_once_whether_an_answer_is_final(folder):
+    names = {"Q_": Q_}
+    exec(f"{RIGHT}\ndef idle_share(asked, received, step_start, step_end): return 0.5", names)
+    first, second = (names[one] for one in ("repair_gain", "idle_share"))
+    assert finish("repair-gain", first).sentences() == [ASK]
+    assert finish("idle-share", second) is None
+    assert finish("repair-gain", first).sentences() == [ASK], "whoever runs the cell again reads it again"
+
+
 def test_a_final_answer_is_checked_with_other_figures_each_time_and_may_be_heard_again(folder, capsys):
     wrong = answer(RIGHT.replace("parts[repaired] / factor", "parts[repaired]"))
     assert finish("repair-gain", answer(RIGHT), final=True).sentences() == [
