@@ -33,6 +33,7 @@ from ...errors import StarvelabError
 from ...units import Quantity, unit_name
 from .. import notices
 from ..checks import NotAnsweredError, Points, WrongAnswer, as_sentence
+from ..endings import model_answers
 from ..exercises import NOT_ANSWERED, OPEN_WORD, Exercise, find_notebook, read_exercises
 
 # The most characters of an error's own message that are shown.
@@ -217,13 +218,10 @@ def constants_in_question(check: str, answers: Mapping[str, str]) -> list[str]:
         answer = ast.parse(source).body[0]
         if not isinstance(answer, ast.FunctionDef):
             continue
-        used = {node.id for node in ast.walk(answer) if isinstance(node, ast.Name)}
-        given = answer.args
-        arguments = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
-        unused = [one for one in arguments if one not in used]
+        arguments, unused = _arguments(answer)
         if unused == arguments != []:
             found.append(f"{name} uses none of its arguments: a constant would not survive.")
-        elif unused:
+        elif unused := [one for one in unused if one not in _needless(name)]:
             left_out = " and ".join(unused)
             found.append(f"{name} does not use {left_out}: if that makes a difference, it would not survive.")
         own = dict.fromkeys(value for statement in answer.body for value in _constants(statement))
@@ -233,6 +231,21 @@ def constants_in_question(check: str, answers: Mapping[str, str]) -> list[str]:
             if _key(value) in figures
         ]
     return found
+
+
+def _arguments(function: ast.FunctionDef) -> tuple[list[str], list[str]]:
+    """Return the arguments of a function, and those that it does not use."""
+    used = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+    given = function.args
+    arguments = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    return arguments, [one for one in arguments if one not in used]
+
+
+def _needless(name: str) -> set[str]:
+    """Return the arguments that the model answer leaves out, too."""
+    right = (ast.parse(source).body for source in model_answers(name))
+    every = (one for body in right for one in body if isinstance(one, ast.FunctionDef) and one.name == name)
+    return {argument for one in every for argument in _arguments(one)[1]}
 
 
 def answers_of(check: str, names: Mapping[str, object]) -> dict[str, str]:
