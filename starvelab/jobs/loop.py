@@ -126,9 +126,9 @@ class Shares:
         columns = [(WAITING, waits, waits + steps)]
         self.batches = len(recorder.numbers)
         if recorder.device is not None:
-            idle, apart = recorder.device.times()
-            columns.append((GPU_WAITING, idle[self.timed :], apart[self.timed :]))
-            self.timed = len(idle)
+            idle, apart = recorder.device.times(self.timed)
+            columns.append((GPU_WAITING, idle, apart))
+            self.timed += len(idle)
         for name, waited, whole in columns:
             if total := float(np.sum(whole)):
                 found[name] = float(np.sum(waited)) / total

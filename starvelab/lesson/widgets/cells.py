@@ -17,6 +17,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import filterfalse
 from math import inf
 from numbers import Real
 from pathlib import Path
@@ -221,7 +222,7 @@ def constants_in_question(check: str, answers: Mapping[str, str]) -> list[str]:
         arguments, unused = _arguments(answer)
         if unused == arguments != []:
             found.append(f"{name} uses none of its arguments: a constant would not survive.")
-        elif unused := [one for one in unused if one not in _needless(name)]:
+        elif unused := unused and [*filterfalse(_needless(name).__contains__, unused)]:
             left_out = " and ".join(unused)
             found.append(f"{name} does not use {left_out}: if that makes a difference, it would not survive.")
         own = dict.fromkeys(value for statement in answer.body for value in _constants(statement))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import nbformat
@@ -144,24 +145,29 @@ def notebook_with(quiz: Path, *cells: tuple[str, str, float]) -> None:
     nbformat.write(new_notebook(cells=made), quiz / "source" / QUIZ / "problem1.ipynb")
 
 
+def refusal(quiz: Path, *cells: tuple[str, str, float]) -> str:
+    """What the release of a notebook of these cells says against it."""
+    notebook_with(quiz, *cells)
+    with pytest.raises(ReleaseError) as refused:
+        release(*configured(quiz), QUIZ)
+    return str(refused.value)
+
+
 ANSWER = "def area(x):\n    ### BEGIN SOLUTION\n    {}\n    ### END SOLUTION"
 
 
 def test_an_argument_that_cannot_cross_and_a_missing_network_are_said_with_what_to_do(quiz):
     test = ("area-test", "assert area(object()) == 2", 2)
-    notebook_with(quiz, ("area", ANSWER.format("return 2"), 0), test)
-    with pytest.raises(ReleaseError, match=r"of the type object\nBetween student code and .* = \"inside\""):
-        release(*configured(quiz), QUIZ)
-    notebook_with(
+    message = refusal(quiz, ("area", ANSWER.format("return 2"), 0), test)
+    assert re.search(r"of the type object\nBetween student code and .* = \"inside\"", message)
+    message = refusal(
         quiz,
         ("set-up", "from urllib.request import urlopen\ndf = urlopen('http://example.org/a.csv').read()", 0),
         ("area", ANSWER.format("return len(df) * x"), 0),
         ("area-test", "assert area(0) == 0", 2),
     )
-    with pytest.raises(ReleaseError) as refused:
-        release(*configured(quiz), QUIZ)
-    assert "Before it, cell set-up failed: URLError: " in str(refused.value)
-    assert str(refused.value).endswith(
+    assert "Before it, cell set-up failed: URLError: " in message
+    assert message.endswith(
         "\nThe sandbox has no network: put the data beside the notebook, or name their folder in "
         "c.IsolatedExecute.readable. Correct the answer or the check."
     )
@@ -176,15 +182,12 @@ def test_what_nbgrader_says_is_one_sentence(quiz):
 
 
 def test_the_cell_that_failed_first_is_named_where_a_test_only_shows_what_followed(quiz):
-    notebook_with(
+    message = refusal(
         quiz,
         ("set-up", "import pandas_of_nobody as pd\ndf = pd.DataFrame({'a': [1]})", 0),
         ("area", ANSWER.format("return df['a'][0] * x"), 0),
         ("area-test", "assert area(2) == 2", 2),
     )
-    with pytest.raises(ReleaseError) as refused:
-        release(*configured(quiz), QUIZ)
-    message = str(refused.value)
     assert (
         "cell area-test (0 of 2): NameError: name 'df' is not defined. Before it, cell set-up failed: "
         in message
@@ -192,17 +195,17 @@ def test_the_cell_that_failed_first_is_named_where_a_test_only_shows_what_follow
     assert "failed: ModuleNotFoundError: No module named 'pandas_of_nobody'\n" in message
     assert "install there what is missing" in message
     assert "inside" not in message, "which would not help"
-    notebook_with(quiz, ("area", ANSWER.format("return 3 * x"), 0), ("area-test", "assert area(2) == 2", 2))
-    with pytest.raises(ReleaseError, match=r"AssertionError:\nCorrect the answer or the check\.$"):
-        release(*configured(quiz), QUIZ)
-    notebook_with(
+    message = refusal(
+        quiz, ("area", ANSWER.format("return 3 * x"), 0), ("area-test", "assert area(2) == 2", 2)
+    )
+    assert re.search(r"AssertionError:\nCorrect the answer or the check\.$", message)
+    message = refusal(
         quiz,
         ("area", ANSWER.format("return x"), 0),
         ("leaves", "### BEGIN SOLUTION\nimport os\nos._exit(1)\n### END SOLUTION", 0),
         ("area-test", "assert area(2) == 3", 2),
     )
-    with pytest.raises(ReleaseError, match=r"Before it, cell leaves failed: Your cell ended Python\."):
-        release(*configured(quiz), QUIZ)
+    assert "Before it, cell leaves failed: Your cell ended Python." in message
 
 
 UTILS = """from pathlib import Path
