@@ -34,8 +34,8 @@ Batch = TypeVar("Batch")
 MAX_KEPT = 400_000
 POLL_INTERVAL = 0.5  # seconds between two looks at what need not be known of each batch
 LONG = 2e-3  # seconds of a wait, beside which two questions to the system are nothing
-# After a shorter one it is asked for a third of the batches, which no period of a loader can always miss.
-ASKED, GOLDEN = 1 / 3, 0.6180339887
+# After a shorter one it is asked for the first batches, and then for a part that no period can always miss.
+FIRST, ASKED, GOLDEN = 300, 1 / 16, 0.6180339887
 RECENT = 1000  # batches that the line speaks of
 LARGE = 1e6  # bytes of a batch from which on its release is timed
 ROOM = 16  # batches that have to find room beside one that is held a step longer
@@ -297,11 +297,10 @@ class Pass:
             recorder.device.ask()
         if self.probe is not None:
             self.probe.ask()
-        # Ranks wake up together, and wait for a core then, however little they use of it on average.
-        beside = recorder.rank is not None or (recorder.use.others_share or 0.0) >= BUSY
-        self.queued = queued_seconds() if self.long and (recorder.workers == 0 or beside) else None
-        if recorder.workers == 0:
-            asks = self.long or self.batches * GOLDEN % 1.0 < ASKED
+        alone = recorder.workers == 0
+        self.queued = queued_seconds() if self.long and (alone or self._crowded()) else None
+        if alone:
+            asks = self.long or self.batches < FIRST or self.batches * GOLDEN % 1.0 < ASKED
             self.spent = time.process_time() if asks else None
 
     def receive(self, batch: object = None, source: object = None) -> None:
@@ -315,18 +314,10 @@ class Pass:
         elif self.known:
             self.wait = now - self.asked
             self.long = self.wait > LONG
-            queued = queued_seconds() if self.queued is not None else None
-            waited = None if queued is None or self.queued is None else queued - self.queued
-            if self.spent is not None:
-                spent = time.process_time() - self.spent
-                # It stands for the waits of its kind, long or short, for which nobody asked.
-                times = 1 + self.unasked[self.long] / self.wait if self.wait else 1.0
-                self.unasked[self.long] = 0.0
-                recorder.use.add(times * spent, times * self.wait, waited)
-            elif recorder.workers == 0:
+            if self.spent is None and self.queued is None:
                 self.unasked[self.long] += self.wait
-            elif waited is not None:  # its batch may be ready meanwhile: that is no wait for data
-                crowded = min(waited, self.wait)
+            else:
+                crowded = self._ask_system(self.wait)
                 self.wait -= crowded
         self.batches += 1
         self.elsewhere, self.known = 0.0, True
@@ -341,6 +332,22 @@ class Pass:
             self.probe.receive(batch)
             self.received = time.perf_counter()
         self.received -= crowded
+
+    def _ask_system(self, wait: float) -> float:
+        """Count what the system says of a wait [s]; return the seconds of it that were no wait for data."""
+        queued = queued_seconds() if self.queued is not None else None
+        waited = None if queued is None or self.queued is None else queued - self.queued
+        if self.spent is not None:
+            # It stands for the waits of its kind, long or short, for which nobody asked.
+            times = 1 + self.unasked[self.long] / wait if wait else 1.0
+            self.unasked[self.long] = 0.0
+            self.recorder.use.add(times * (time.process_time() - self.spent), times * wait, waited)
+            return 0.0
+        return min(waited or 0.0, wait)  # its batch may be ready meanwhile: that is no wait for data
+
+    def _crowded(self) -> bool:
+        """True if the loop may wait for a core: ranks wake up together, however little each uses of it."""
+        return self.recorder.rank is not None or (self.recorder.use.others_share or 0.0) >= BUSY
 
     def _release(self) -> None:
         """Release the batch that is held, as the loop did in the step that ended, which lacks that time."""
