@@ -26,6 +26,7 @@ AHEAD = 4  # batches of each worker, where nothing tells how many hide those tha
 SPREAD = 4.0  # bytes of what an item is a view of, over its own, from which on it is read for nothing
 SAMPLED = 0.2  # what the share of a line may be off
 LONG = 2e3  # milliseconds that are written as seconds
+VAGUE = 4.0  # times what is likely a gain may be at best, before it is not said: steps may lack a core, too
 BUSY_THREAD = 0.8  # of a core: threads that share Python's lock have no more
 
 
@@ -68,7 +69,7 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
         found += [_workers(advice), *_of_levers(advice), work]
     known = sorted(filter(None, found), key=lambda one: -(one.gain or (0.0, 0.0, 0.0))[1])
     if advice is not None:
-        known = [_deciding(one, advice) if one.name == "workers" else one for one in known]
+        known = [_deciding(one, advice) if one.name == "workers" else _certain(one) for one in known]
     return (*known, *filter(None, [_of_stage(finding, {one.name for one in known})]))
 
 
@@ -126,6 +127,14 @@ def _deciding(whole: Remedy, advice: WorkerAdvice) -> Remedy:
         f"worst. Where they bring that, {best.workers} bring at most {more}. {step.condition}"
     )
     return Remedy("workers", text.rstrip(), _gain(advice, step), True, number)
+
+
+def _certain(remedy: Remedy) -> Remedy:
+    """Return the remedy without its gain, where that may be many times what is likely."""
+    if remedy.gain is None or remedy.gain[2] <= VAGUE * remedy.gain[1]:
+        return remedy
+    change = remedy.text.partition(". ")[0].rstrip(".")
+    return Remedy(remedy.name, f"{change}. Only a trial can tell what that brings.", value=remedy.value)
 
 
 def _gain(advice: WorkerAdvice, option: object) -> tuple[float, float, float]:
@@ -194,7 +203,8 @@ def _quicker(advice: WorkerAdvice | None, rest: float) -> tuple[float, float, fl
     model, period = advice.model, 1e3 / advice.finding.batch_rate.m_as("1/s")
     cut = 1 - (model.dataset_share or 0.0) * (1 - rest)
     times = replace(model.likely, wait=model.likely.wait * cut, compute=model.likely.compute * cut)
-    best = max(period / max(times.step * (1 - SAMPLED), 1e-3), 1.0)
+    step = min(times.step * (1 - SAMPLED), model.fast.step)
+    best = max(period / max(step, 1e-3), 1.0)
     return 1.0, min(max(period / times.period(model.workers), 1.0), best), best
 
 

@@ -25,7 +25,7 @@ RECEIVE, RECEIVE_RANGE, PACK = 2.0, (0.3, 4.0), 0.5
 QUICKER = 0.5  # of what receiving took: it takes longer where the loop has to wake up for each batch
 ROUNDS = 12  # until the stretched times and the rate agree
 LATE = 0.15  # share of their time that workers are idle, from which on the probe says what a batch takes
-CROWDED = 0.3  # share of a step that it may have waited for a core
+CROWDED = 0.3  # share of a step that it may have waited for a core at least, where others want it
 MOST_QUEUED = 0.98  # share of its time that one who prepares may wait for a core: the rest is work
 COMPUTES = 0.3  # share of a worker's time, below which its pace says little of who else computes
 MAX_OTHERS = 256.0  # processes of other programs
@@ -168,7 +168,8 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
         # what it has however many workers it starts.
         kept = (workers * period if workers else waits) * (1 + ERROR)
         slow = replace(slow, serial=kept if workers <= 1 else max(period, slow.serial))
-        fast = replace(fast, step=fast.step * (1 - CROWDED))
+        queue = max(CROWDED * step, min(finding.core_waits or 0.0, MOST_QUEUED) * period)
+        fast = replace(fast, step=max(step - queue, (1 - MOST_QUEUED) * step))
     return JobModel(likely, slow, fast, workers, _dataset_share(finding), late)
 
 
