@@ -30,6 +30,7 @@ PAGE = REPOSITORY / "docs" / "your-own-job.md"
 RIGHT, MISSED = 0.15, 0.10  # what a gain may be off, and what an interval may miss it by
 BOUND, FED = ("highly input-bound", "moderately input-bound"), ("not input-bound",)
 KINDS = ("quiet", "busy")  # of machines
+UNUSED = {"block_seconds", "first_waits"}  # of what doctor says: long, and for `starvelab compare`
 SETTINGS = {"workers", "prefetch", "persistent"}  # the others are applied by hand
 
 
@@ -169,6 +170,7 @@ def measure(job: str, asked: argparse.Namespace) -> dict[str, Any]:
         said = under_doctor(job, asked.seconds)
         first = next(iter(said["remedies"]), None)
         measured = first and by_turns(job, first, asked.seconds, asked.turns)
+    said = {name: value for name, value in said.items() if name not in UNUSED}
     return said | {"first": first, "measured": measured}
 
 
