@@ -155,7 +155,7 @@ def _folder_of_source(
         for path in released.glob("*.ipynb")
     }
     if there.keys() == cells.keys() and all(
-        there[name].get(cell.name) == cell.source
+        (written := there[name].get(cell.name, "")) == cell.source or "AUTOTEST" in written
         for name, each in cells.items()
         for cell in each
         if cell.grade and not cell.solution

@@ -9,6 +9,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import InstantiateTests
 from traitlets.config import Config
 
 from starvelab_grader import configure
@@ -131,6 +132,21 @@ def test_where_nbgrader_itself_has_released_since_that_counts(course):
     change(course, "two", "check(answer, 42)", "check(answer, 42.0)")
     course.run("nbgrader", "generate_assignment", TINY, "--force")
     assert b"check(answer, 42.0)" in Definition.of(*parts(course)).source["two.ipynb"]
+
+
+def test_a_class_is_graded_by_what_was_released_also_where_nbgrader_writes_the_tests(course, monkeypatch):
+    def write(_, nb, resources):  # as nbgrader does, which starts a kernel to find the value
+        for cell in nb.cells:
+            cell.source = cell.source.replace("### AUTOTEST answer", "assert str(answer) == '42'")
+        return nb, resources
+
+    monkeypatch.setattr(bubblewrap, "why_not", lambda: "none")
+    monkeypatch.setattr(InstantiateTests, "preprocess", write)
+    change(course, "two", "check(answer, 42)", "### AUTOTEST answer")
+    release(*parts(course))
+    before = Definition.of(*parts(course)).fingerprint
+    change(course, "two", "answer = 42", "answer = 43")
+    assert Definition.of(*parts(course)).fingerprint == before
 
 
 def test_the_order_of_cells_is_that_of_the_release_unless_nbgrader_has_given_out_others_since(tmp_path):
