@@ -37,6 +37,7 @@ import numpy as np
 from .. import plugins
 from ..errors import GraderError
 from ..text import storable
+from . import frames
 from .channel import Message
 
 MAX_DEPTH = 20  # lists within lists
@@ -58,7 +59,8 @@ Array: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 # What a student's value may be, in words for whoever writes checks.
 CAN_CROSS = (
     "numbers, text, bytes, truth values, None, lists, tuples, named tuples, dataclasses, dicts, sets, "
-    "ranges, dates and times, paths, NumPy arrays of numbers, text or dates, quantities, functions of those"
+    "ranges, dates and times, paths, NumPy arrays of numbers, text or dates, data frames, quantities, "
+    "functions of those"
 )
 FACTORIES = {kind.__name__: kind for kind in (bool, dict, float, int, list, set, str)}  # of a defaultdict
 ARRAY_CODES = tuple("bBhHiIlLqQfd")
@@ -217,6 +219,8 @@ class Encoder:
     def _tagged(self, value: object, depth: int) -> Json:
         """A value that JSON has no type for."""
         kind = type(value)
+        if (parts_of_it := frames.parts_of(value)) is not None:
+            return self._sent("pandas", parts_of_it, depth)
         if isinstance(value, tuple) and (names := getattr(kind, "_fields", None)):
             fields = dict(zip(names, value, strict=True))
             return self._sent("namedtuple", [kind.__name__, *_flat(fields)], depth)
@@ -309,7 +313,7 @@ class Decoder:
         if self.call is not None and kind == "lab":
             module, name, *fields = cast(list[str], parts)
             return getattr(import_module(module), name)(**_dict(*fields))
-        return KINDS[kind][2](*parts)
+        return frames.made_of(*parts) if kind == "pandas" else KINDS[kind][2](*parts)
 
     def _record(self, kind: str, name: Any, *parts: Any) -> object:
         """A named tuple or a dataclass, of a type that is made of nothing but names."""
