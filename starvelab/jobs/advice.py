@@ -15,8 +15,7 @@ from ..tables import TableRepr
 from ..units import Quantity, format_quantity
 from .finding import MANY_OBJECTS, JobFinding
 from .stages import COPY
-from .start_up import start_up_of
-from .times import ERROR, JobModel, JobTimes, model_of, throughputs_of
+from .times import ERROR, JobModel, JobTimes, model_of, start_up_of, throughputs_of
 
 MAX_WORKERS = 64
 ENOUGH = 0.95  # of the best throughput
@@ -137,13 +136,11 @@ class WorkerAdvice(TableRepr):
     def worthwhile(self) -> tuple[LeverForecast, ...]:
         """The other changes that may bring 5 % or more, the one that may bring most first."""
         gains = {
-            lever: float((lever.throughput / self.now.throughput).m_as("")) - 1
-            for lever in self.levers
-            if lever.throughput is not None
+            one: float((one.throughput / self.now.throughput).m_as("")) - 1
+            for one in self.levers
+            if one.throughput is not None
         }
-        return tuple(
-            sorted((one for one, gain in gains.items() if gain >= SLIGHT), key=lambda one: -gains[one])
-        )
+        return tuple(sorted((one for one in gains if gains[one] >= SLIGHT), key=lambda one: -gains[one]))
 
     headers = ("workers", "throughput", "at least", "at most", "what binds")
 
@@ -298,22 +295,6 @@ def _option(
     return Option(workers, *throughputs_of(finding, period, at_most, at_least), bottleneck, condition)
 
 
-def _lighter(times: JobTimes, share: float, rest: float, received: float) -> JobTimes:
-    """Return the times with this share of the bytes, which `rest` of a worker's time follows.
-
-    Of what the loop computes, so many milliseconds are `received` in.
-    """
-    left = 1 - rest + rest * share
-    return replace(
-        times,
-        receive=times.receive * share,
-        loop_compute=max(times.loop_compute - received * (1 - share), 0.0),
-        pack=times.pack * share,
-        compute=times.compute * left,
-        wait=times.wait * left,
-    )
-
-
 def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> Iterator[LeverForecast]:
     """Give what each change would bring that applies to this job; `starved` if its workers are too slow.
 
@@ -381,17 +362,17 @@ def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> I
         yield lever(
             f"uint8 instead of {kind}",
             "if the dataset gives one as fast as the other, and the model can take it",
-            lambda times: _lighter(times, share, rest, likely.receive),
+            lambda times: times.lighter(share, rest, likely.receive),
             untimed,
-            lambda times: _lighter(times, share * (1 - 2 * ERROR), 1.0, likely.receive),
+            lambda times: times.lighter(share * (1 - 2 * ERROR), 1.0, likely.receive),
         )
     if contents is not None and contents.objects >= MANY_OBJECTS:
         yield lever(
             PACKING,
             f"at most: if {contents.objects} objects are received as fast as one of their size",
-            lambda times: _lighter(times, 1 / contents.objects, rest, likely.receive),
+            lambda times: times.lighter(1 / contents.objects, rest, likely.receive),
             untimed,
-            lambda times: _lighter(times, 1 / contents.objects, 1.0, likely.receive),
+            lambda times: times.lighter(1 / contents.objects, 1.0, likely.receive),
         )
     if finding.persists:
         yield LeverForecast(PERSISTENT, None, None, None, "the workers persist already")

@@ -6,9 +6,11 @@ PyTorch's iterators are timed while the script runs. It gets the same batches in
 from __future__ import annotations
 
 import argparse
+import queue
 import re
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +18,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary, finalize
 
 from ..errors import InputError, install_hint
@@ -25,16 +28,83 @@ from . import torch_internals
 from .finding import JobFinding
 from .loop_work import LoopSampler, loop_of
 from .probe import Probe
-from .queues import HandedOn
 from .ranks import RankLoop, local_ranks, merge, read, spawned, write
 from .recorder import Pass, Recorder
 from .report import html_report, json_report, text_report
-from .start_up import Pickled
 from .torch_internals import TorchIterator, TorchLoader
-from .usage import this_thread
+from .usage import Pickled, this_thread
 
 CELL = re.compile(r"<ipython-input|ipykernel_\d")
+Queue: TypeAlias = queue.Queue[Any]  # Any: whatever a program hands on
 STARVED = 3  # the status where a loop waits more than --fail-above allows
+
+
+class HandedOn:
+    """Queues by which a thread hands the batches of a `DataLoader` on to the training loop.
+
+    What such a thread waits is not what the loop waits. So where a thread puts something into a queue after
+    it fetched a batch, it is timed what the thread that takes it out waits there.
+    """
+
+    def __init__(self) -> None:
+        # By the recorder of the thread that fetches, the one of the loop that takes the batches.
+        self.loops: dict[Recorder, Recorder] = {}
+        self._fetching = threading.local()
+        # The thread that fills each, the recorder of the loop that empties it, and the pass of that one.
+        self._queues: WeakKeyDictionary[Queue, tuple[int, Recorder, list[Pass]]] = WeakKeyDictionary()
+
+    def fetched(self, recorder: Recorder) -> None:
+        """Note that this thread, which is none of a training loop, has a batch."""
+        self._fetching.recorder = recorder
+
+    def _put(self, carrier: Queue) -> None:
+        recorder: Recorder | None = getattr(self._fetching, "recorder", None)
+        if recorder is None or carrier in self._queues:
+            return
+        if recorder not in self.loops:
+            # A thread without workers prepares beside the loop, as no number of workers does.
+            self.loops[recorder] = Recorder(batch_size=recorder.batch_size, workers=recorder.workers or None)
+        self._queues[carrier] = (threading.get_ident(), self.loops[recorder], [])
+
+    def _get(self, carrier: Queue, get: Callable[..., object], *how: Any, **more: Any) -> object:
+        giver, recorder, passes = self._queues.get(carrier, (None, None, []))
+        if recorder is None or giver == threading.get_ident():
+            return get(carrier, *how, **more)
+        if not passes:
+            passes.append(recorder.begin())
+        record = passes[0]
+        if not record.asking:  # else it asked before, and nothing came in time
+            record.ask()
+        batch = get(carrier, *how, **more)
+        if batch is None:  # the usual mark for the end
+            record.end()
+        else:
+            record.receive(batch)
+        return batch
+
+    def judged(self, recorder: Recorder) -> Recorder:
+        """Return the recorder whose waits count: that of the loop behind a queue, if there is one."""
+        loop = self.loops.get(recorder, recorder)
+        if loop is not recorder:
+            loop.use, loop.probe = recorder.use, recorder.probe
+        return loop
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Look at every queue between threads for as long as this lasts."""
+        from unittest.mock import patch  # loaded here: only `starvelab doctor` replaces anything
+
+        put, get = queue.Queue.put, queue.Queue.get
+
+        def putting(carrier: Queue, *how: Any, **more: Any) -> None:
+            self._put(carrier)
+            put(carrier, *how, **more)
+
+        def getting(carrier: Queue, *how: Any, **more: Any) -> object:
+            return self._get(carrier, get, *how, **more)
+
+        with patch.object(queue.Queue, "put", putting), patch.object(queue.Queue, "get", getting):
+            yield
 
 
 class Doctor:

@@ -232,28 +232,22 @@ class JobFinding(TableRepr):
 
     @property
     def _share(self) -> str:
-        who = (
-            f"Rank {self.rank} of {len(self.ranks)} waits most. " if self.ranks and not self.together else ""
-        )
         if self._without_loader:
             return ""
-        low, high = self.stall_interval or self.interval
-        spread = f"(95 % interval {percent(low)} to {percent(high)})"
         if self.elsewhere:
             return f"A thread beside the training loop waits {percent(self.host_wait)} of its time for data."
-        if self.stall is None:
-            work = next((line for line in self.loop_work if line.certain and line.share >= SLIGHT), None)
-            packed = (
-                f", and prepares batches itself in {percent(self.packing)}, mostly at {work.place}"
-                if work
-                else ""
-            )
-            waits = f"The training loop waits {percent(self.host_wait)} of its time for data"
-            return f"{who}{waits} {spread}{packed}."
-        return (
-            f"{who}The GPU waits {percent(self.stall)} of the time for data {spread}, and the training loop "
-            f"{percent(self.host_wait)}."
-        )
+        who = ""
+        if self.ranks and not self.together:
+            who = f"Rank {self.rank} of {len(self.ranks)} waits most. "
+        low, high = self.stall_interval or self.interval
+        spread, waits = f"(95 % interval {percent(low)} to {percent(high)})", percent(self.host_wait)
+        if self.stall is not None:
+            gpu = f"The GPU waits {percent(self.stall)} of the time for data"
+            return f"{who}{gpu} {spread}, and the training loop {waits}."
+        packed = ""
+        if work := next((line for line in self.loop_work if line.certain and line.share >= SLIGHT), None):
+            packed = f", and prepares batches itself in {percent(self.packing)}, mostly at {work.place}"
+        return f"{who}The training loop waits {waits} of its time for data {spread}{packed}."
 
     @property
     def _judged(self) -> str:
@@ -302,18 +296,18 @@ class JobFinding(TableRepr):
             return f"The iterator is a {SINGLE}, which has no workers: give the DataLoader num_workers."
         if self.workers == 0:
             return "Without workers the loop prepares each batch itself: advise says what num_workers brings."
-        if self.stages is not None and self.stages.certain and self.stages.largest == HANDOVER:
-            if self.contents is not None and self.contents.objects >= MANY_OBJECTS:
-                return f"Pack the {self.contents.objects} objects of a batch: each is handed over on its own."
-            if self.contents is not None and not (self.contents.dtype or "").startswith("float"):
-                return f"Send only what the step uses: the batches are {self.contents.dtype} already."
-        if self.stages is not None and self.stages.certain:
-            lever = self.stages.lever(self.prepare_cpu)
-            return f"Try first {lever.name}: {lever.change[0].lower()}{lever.change[1:]}"
-        return (
-            "Find the stage that is slow with Pipeline.of_loader(loader, step=train_step).diagnose(), and "
-            "speed up that one."
-        )
+        if self.stages is None or not self.stages.certain:
+            return (
+                "Find the stage that is slow with Pipeline.of_loader(loader, step=train_step).diagnose(), "
+                "and speed up that one."
+            )
+        if self.stages.largest == HANDOVER and (contents := self.contents) is not None:
+            if contents.objects >= MANY_OBJECTS:
+                return f"Pack the {contents.objects} objects of a batch: each is handed over on its own."
+            if not (contents.dtype or "").startswith("float"):
+                return f"Send only what the step uses: the batches are {contents.dtype} already."
+        lever = self.stages.lever(self.prepare_cpu)
+        return f"Try first {lever.name}: {lever.change[0].lower()}{lever.change[1:]}"
 
     headers = ("quantity", "value")
 

@@ -171,27 +171,21 @@ class _Reader:
 
     def __init__(self, file: TextIO, path: Path) -> None:
         self.file, self.path = file, path
-        self.text, self.place, self.ended = "", 0, False
+        self.text, self.place, self.count = "", 0, 0
         # Traces hold paths of Windows and names of kernels with control characters in them.
         self.decoder = json.JSONDecoder(strict=False)
-        self.count = 0
 
     def events(self) -> Iterator[Event]:
         """Yield what stands beside the events, and then each of them."""
-        opening = self._next_character()
-        if opening == "{":
-            yield {"beside": self._to_events()}
-        elif opening == "[":  # a bare list, the other form of the format
+        if self._passes("["):  # a bare list, the other form of the format
             yield {"beside": {}}
+        elif self._passes("{"):
+            yield {"beside": self._to_events()}
         else:
             raise self._foreign("it does not begin like JSON")
-        while True:
-            character = self._next_character()
-            if character == "]":
-                return
-            if character == ",":
+        while not self._passes("]"):
+            if self._passes(","):
                 continue
-            self.place -= 1
             event = self._value()
             if not isinstance(event, dict):
                 raise self._foreign("its list holds something else than events")
@@ -201,34 +195,30 @@ class _Reader:
     def _to_events(self) -> Event:
         """Read on until the list of events begins; return what stands before it."""
         beside = {}
-        while True:
-            character = self._next_character()
-            if character == "}":
-                raise self._foreign("it has no traceEvents")
-            if character == ",":
+        while not self._passes("}"):
+            if self._passes(","):
                 continue
-            self.place -= 1
             name = self._value()
-            if not isinstance(name, str) or self._next_character() != ":":
+            if not isinstance(name, str) or not self._passes(":"):
                 raise self._foreign("it is no JSON")
             if name != "traceEvents":
                 beside[name] = self._value()
-            elif self._next_character() == "[":
+            elif self._passes("["):
                 return beside
             else:
                 raise self._foreign("its traceEvents are no list")
+        raise self._foreign("it has no traceEvents")
 
-    def _next_character(self) -> str:
-        """Return the next character that is no space."""
+    def _passes(self, character: str) -> bool:
+        """Go to the next character that is no space, and past it if it is this one."""
         while not (found := NOT_SPACE.search(self.text, self.place)):
             if not self._more():
                 raise self._cut_off()
-        self.place = found.end()
-        return found[0]
+        self.place = found.end() if found[0] == character else found.start()
+        return found[0] == character
 
     def _value(self) -> object:
-        self._next_character()
-        self.place -= 1
+        self._passes("")  # to where it begins
         while True:
             try:
                 value, end = self.decoder.raw_decode(self.text, self.place)

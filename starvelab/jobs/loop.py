@@ -18,10 +18,10 @@ from tqdm.auto import tqdm
 
 from ..errors import InputError
 from ..measure.devices import Cuda
+from ..runtime import shell
 from ..trackers import Trackers
 from .finding import JobFinding
 from .probe import Probe
-from .progress import progress_of
 from .recorder import Pass, Recorder
 from .torch_internals import unprepared_processes
 from .usage import this_thread
@@ -29,6 +29,7 @@ from .usage import this_thread
 Batch = TypeVar("Batch")
 WAITING, GPU_WAITING = "starvelab/waiting", "starvelab/gpu_waiting"  # as trackers call the shares
 OWN_LOOP = "Install it, or put watch(loader) around the loader of your own loop."  # without a framework
+LINE_INTERVAL = 60.0  # seconds between two lines in a log file
 
 
 def watch(
@@ -175,6 +176,35 @@ class Watch(Watched, Generic[Batch]):
         if name == "loader":  # not set yet, as in a copy that is being made
             raise AttributeError(name)
         return getattr(self.loader, name)
+
+
+class LogLines:
+    """A line each minute in place of a bar, with what is needed here of a bar's interface."""
+
+    def __init__(self, total: int | None) -> None:
+        self.of = "" if total is None else f" of {total}"
+        self.n, self.text, self.last = 0, "", time.monotonic()
+
+    def set_postfix_str(self, text: str, **_: bool) -> None:
+        """Set what the next line says."""
+        self.text = text
+
+    def update(self, batches: int) -> None:
+        """Count batches, and write a line if it is time."""
+        self.n += batches
+        if time.monotonic() - self.last >= LINE_INTERVAL:
+            self.last = time.monotonic()
+            print(f"watch: {self.n}{self.of} batches, {self.text}", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """End without a line: what was found follows."""
+
+
+def progress_of(total: int | None) -> Any:  # Any: tqdm brings no types
+    """Return a bar where one can be seen, and lines for a log file elsewhere."""
+    if sys.stderr.isatty() or shell() is not None:
+        return tqdm(total=total, desc="watch", unit="batch")
+    return LogLines(total)
 
 
 class _Batches(Iterator[Batch]):

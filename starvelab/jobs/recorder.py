@@ -24,9 +24,8 @@ from ..units import Q_
 from .finding import BUSY, MANY_OBJECTS, JobFinding, finding_of
 from .memory import MemoryMeter
 from .probe import Probe
-from .start_up import Pickled
 from .torch_internals import persists, prefetch_of, ready_batches
-from .usage import ProcessUse, queued_seconds, this_thread
+from .usage import Pickled, ProcessUse, queued_seconds, this_thread
 
 Batch = TypeVar("Batch")
 

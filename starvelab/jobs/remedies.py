@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..measure.batches import BatchContents
 from ..measure.verdict import MIN_BATCHES, NOT_BOUND, SLIGHT, UNKNOWN
 from ..simulate.rules import MIN_TIMED
 from ..tables import percent
@@ -17,8 +16,7 @@ from .advice import LARGE, PACKING, WorkerAdvice, advise
 from .finding import JobFinding
 from .loop_work import LoopWork
 from .stages import COLLATE, COPY, DATASET, HANDOVER
-from .start_up import NAMED, pickled_share, start_up_of
-from .times import ERROR, JobTimes, throughputs_of
+from .times import ERROR, NAMED, JobTimes, pickled_share, start_up_of, throughputs_of
 
 LARGE_PART = 0.3  # of what a batch costs: below that a stage needs no remedy of its own
 MANY_ITEMS, TINY = 64, 0.05  # items of a batch, and milliseconds for each, that are better fetched together
@@ -238,18 +236,12 @@ def _loop_work(advice: WorkerAdvice) -> Remedy | None:
         slow = min(slow, 1 - SAMPLED)
     # Where other programs compute, what is moved may lose them as well: the ends need not stand in order.
     slow, fast = min(slow, likely), max(fast, likely)
-    return _moved(finding, line, workers, (slow, likely, fast)) if likely >= 1 + SLIGHT else None
-
-
-def _moved(finding: JobFinding, line: LoopWork, workers: int, gain: tuple[float, float, float]) -> Remedy:
-    rate = throughputs_of(
-        finding, *(1e3 / finding.batch_rate.m_as("1/s") / each for each in (gain[1], *gain[::2]))
-    )
-    text = (
-        f"{_at(line)} with {workers} worker{'s' * (workers != 1)}, that is {format_quantity(rate[0])} "
-        f"({format_quantity(rate[1])} to {format_quantity(rate[2])})."
-    )
-    return Remedy("move", text, gain, not line.certain, workers)
+    if likely < 1 + SLIGHT:
+        return None
+    found = throughputs_of(finding, period / likely, period / slow, period / fast)
+    rate, low, high = map(format_quantity, found)
+    text = f"{_at(line)} with {workers} worker{'s' * (workers != 1)}, that is {rate} ({low} to {high})."
+    return Remedy("move", text, (slow, likely, fast), not line.certain, workers)
 
 
 def _at(line: LoopWork) -> str:
@@ -260,19 +252,16 @@ def _at(line: LoopWork) -> str:
     )
 
 
-def _sends_floats(contents: BatchContents | None) -> bool:
-    size = contents.size.m_as("B") if contents is not None and contents.size is not None else 0.0
-    return contents is not None and size >= LARGE and (contents.dtype or "").startswith("float")
-
-
 def _of_stage(finding: JobFinding, others: set[str]) -> Remedy | None:
     """Return what to do about the largest stage; None where another remedy is about it."""
     stages, contents = finding.stages, finding.contents
-    if stages is None or not stages.certain or (stages.largest == HANDOVER and others & {"packing", "bytes"}):
+    if stages is None or not stages.certain:
         return None
-    if stages.largest == HANDOVER and not _sends_floats(contents):
+    if others & {HANDOVER: {"packing", "bytes"}, DATASET: {"views", "together"}}.get(stages.largest, set()):
         return None
-    if stages.largest == DATASET and others & {"views", "together"}:
+    size = contents.size.m_as("B") if contents is not None and contents.size is not None else 0.0
+    floats = contents is not None and (contents.dtype or "").startswith("float")
+    if stages.largest == HANDOVER and (size < LARGE or not floats):
         return None
     name = {DATASET: "dataset", COLLATE: "collate", HANDOVER: "bytes", COPY: "copy"}[stages.largest]
     lever = stages.lever(finding.prepare_cpu)

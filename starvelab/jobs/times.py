@@ -29,6 +29,7 @@ CROWDED = 0.3  # share of a step that it may have waited for a core at least, wh
 MOST_QUEUED = 0.98  # share of its time that one who prepares may wait for a core: the rest is work
 COMPUTES = 0.3  # share of a worker's time, below which its pace says little of who else computes
 MAX_OTHERS = 256.0  # processes of other programs
+NAMED = 0.02  # share of the job in which workers start, that is worth a line
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,17 @@ class JobTimes:
         """Return these times if those of the workers are off by a factor, and receiving is as given."""
         wait, serial = self.wait * factor, self.serial * factor
         return replace(self, wait=wait, serial=serial, compute=self.compute * factor, receive=receive)
+
+    def lighter(self, share: float, rest: float, received: float) -> JobTimes:
+        """Return these times with this share of the bytes, which `rest` of a worker's time follows.
+
+        Of what the loop computes, so many milliseconds are `received` in.
+        """
+        left = 1 - rest + rest * share
+        loop_compute = max(self.loop_compute - received * (1 - share), 0.0)
+        less = {name: getattr(self, name) * share for name in ("receive", "pack")}
+        less |= {name: getattr(self, name) * left for name in ("wait", "compute")}
+        return replace(self, loop_compute=loop_compute, **less)
 
 
 @dataclass(frozen=True)
@@ -227,3 +239,54 @@ def _dataset_share(finding: JobFinding) -> float | None:
         return None
     dataset, collate = (stages.costs[name].m_as("ms") for name in (DATASET, COLLATE))
     return float(dataset / max(dataset + collate, 1e-9))
+
+
+@dataclass(frozen=True)
+class StartUp:
+    """What a later pass takes in which no batch is trained on [ms]."""
+
+    each: float  # from asking for its first batch until that comes, and from its last batch until its end
+    ready: float  # of that, what a batch takes in any case
+    others: float  # what its other batches take
+    batches: float  # of a pass
+
+    @property
+    def share(self) -> float:
+        """Of a later pass, 0 to 1."""
+        return self.each / (self.each + self.others)
+
+    @property
+    def now(self) -> float:
+        """Milliseconds from batch to batch, over whole passes."""
+        return (self.each + self.others) / self.batches
+
+    @property
+    def after(self) -> float:
+        """The same where workers run already and the data is known."""
+        return (self.ready + self.others) / self.batches
+
+    @property
+    def matters(self) -> bool:
+        """Whether what can be saved is worth a line."""
+        return self.now - self.after >= NAMED * self.now
+
+
+def start_up_of(finding: JobFinding, model: JobModel) -> StartUp | None:
+    """Return what later passes take to begin and to end; None where there was none."""
+    if not (later := [wait.m_as("ms") for wait in finding.first_waits[1:]]):
+        return None
+    period, batches = float(1e3 / finding.batch_rate.m_as("1/s")), finding.batches / len(finding.first_waits)
+    first, times = float(sum(later) / len(later)), model.likely
+    # The first batch of a pass is prepared while the loop waits, also by workers that run already.
+    ready = min(first, times.wait + times.compute + (times.receive if model.workers else 0.0))
+    ending = finding.ending.m_as("ms") if finding.ending is not None else 0.0
+    return StartUp(first + ending, ready, period * (batches - 1), batches)
+
+
+def pickled_share(finding: JobFinding) -> float:
+    """Return the share of the job in which its data was pickled for workers that started, 0 to 1."""
+    rate = float(finding.batch_rate.m_as("1/s"))
+    if finding.pickled is None or not rate:
+        return 0.0
+    whole = sum(wait.m_as("s") for wait in finding.first_waits) + finding.counted / rate
+    return float(finding.pickled[0].m_as("s") / max(whole, 1e-9))

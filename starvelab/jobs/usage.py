@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import reduction
+from typing import Any
 
 from ..host import busy_cores, core_times, usable_cores
+from ..units import Q_, Quantity, data_size
 from .torch_internals import is_iterator, worker_numbers
 
 
@@ -22,9 +27,7 @@ class ProcessUse:
         self.processes: bool | None = None  # whether workers are processes; None: there is no iterator to ask
         self.others = self.offered = 0.0  # core seconds that others used, of those that there are
         self._loop_busy = self._loop_passed = self._loop_queued = 0.0
-        self._last_cores: tuple[float, float, float] | None = None
-        self._last: tuple[tuple[int, ...], float, float | None, float] | None = None
-        self._last_loop: tuple[object, float, float, float | None] | None = None
+        self._looks: dict[str, tuple[object, tuple[float, ...]]] = {}  # the last ones, and what each was of
 
     def add(self, busy: float, passed: float, queued: float | None = None) -> None:
         """Count seconds of the CPU, seconds that passed meanwhile, and those without a core."""
@@ -45,40 +48,40 @@ class ProcessUse:
         now, busy, queued = time.perf_counter(), time.process_time(), queued_seconds()
         if source is not None:
             self.processes = is_iterator(source)
-        if self._last_loop is not None and self._last_loop[0] == id(source):
-            self._loop_busy += busy - self._last_loop[1]
-            self._loop_passed += now - self._last_loop[2]
-            self._loop_queued += (queued or 0.0) - (self._last_loop[3] or 0.0)
-        self._last_loop = (id(source), busy, now, queued)
+        if passed := self._since("loop", id(source), busy, now, queued or 0.0):
+            self._loop_busy += passed[0]
+            self._loop_passed += passed[1]
+            self._loop_queued += passed[2]
         own = self._poll_workers(numbers, now) if (numbers := worker_numbers(source)) else 0.0
-        if own is not None and (used := busy_cores()) is not None:
-            if self._last_cores is not None and now > self._last_cores[0]:
-                then, used_before, own_before = self._last_cores
-                offered = usable_cores() * (now - then)
-                self.others += min(max(used - used_before - (own + busy - own_before), 0.0), offered)
-                self.offered += offered
-            self._last_cores = (now, used, own + busy)
+        if own is None:
+            self._looks.pop("cores", None)
+        elif (used := busy_cores()) is not None and (
+            passed := self._since("cores", numbers, now, used, own + busy)
+        ):
+            offered = usable_cores() * passed[0]
+            self.others += min(max(passed[1] - passed[2], 0.0), offered)
+            self.offered += offered
+
+    def _since(self, what: str, of: object, *looked: float) -> tuple[float, ...]:
+        """Return by how much figures grew since the last look at the same; nothing at the first one."""
+        last, before = self._looks.get(what, (None, ()))
+        self._looks[what] = of, looked
+        return tuple(now - then for now, then in zip(looked, before, strict=True)) if last == of else ()
 
     def _poll_workers(self, numbers: tuple[int, ...], now: float) -> float | None:
-        """Ask for the workers; return their seconds of the CPU so far, None while they change."""
+        """Ask for the workers; return their seconds of the CPU so far, None where they end."""
         import psutil  # loaded here: it needs processes, which a browser's Python lacks
 
         try:
             processes = [psutil.Process(number) for number in numbers]
             spent = [process.cpu_times() for process in processes]
-        except psutil.Error:  # they end
-            self._last_cores = None
+        except psutil.Error:
             return None
         busy = float(sum(times.user + times.system for times in spent))
         queued = queued_seconds(*numbers)
-        if self._last is not None and self._last[0] == numbers:
-            _, busy_before, queued_before, then = self._last
-            known = queued is not None and queued_before is not None
-            waited = queued - queued_before if known else None  # type: ignore[operator]  # both are known
-            self.add(busy - busy_before, (now - then) * len(numbers), waited)
-        else:
-            self._last_cores = None
-        self._last = (numbers, busy, queued, now)
+        known = () if queued is None else (queued,)
+        if passed := self._since("workers", (numbers, len(known)), now, busy, *known):
+            self.add(passed[1], passed[0] * len(numbers), *passed[2:])
         return busy
 
     @property
@@ -107,6 +110,39 @@ class ProcessUse:
     def loop_share(self) -> float | None:
         """Cores that the process of the loop uses, on average; None where it is not known."""
         return self._loop_busy / self._loop_passed if self._loop_passed else None
+
+
+class Pickled:
+    """What is pickled for processes that start: no fork needs it, and each other process needs all of it."""
+
+    def __init__(self) -> None:
+        self.seconds, self.bytes = 0.0, 0  # in all, and for the process that got most
+
+    def add(self, more: Pickled) -> None:
+        """Count what another one counted."""
+        self.seconds, self.bytes = self.seconds + more.seconds, max(self.bytes, more.bytes)
+
+    @property
+    def found(self) -> tuple[Quantity, Quantity] | None:
+        """The two with their units; None where nothing was pickled."""
+        return (Q_(1e3 * self.seconds, "ms"), data_size(self.bytes)) if self.seconds else None
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Count what is pickled while this lasts."""
+        original = reduction.dump
+
+        def dump(obj: object, file: Any, protocol: int | None = None) -> None:  # Any: a file or a pipe
+            begun, before = time.perf_counter(), file.tell() if file.seekable() else 0
+            original(obj, file, protocol)
+            self.seconds += time.perf_counter() - begun
+            self.bytes = max(self.bytes, file.tell() - before if file.seekable() else 0)
+
+        reduction.dump = dump
+        try:
+            yield
+        finally:
+            reduction.dump = original
 
 
 def this_thread() -> int | None:
