@@ -57,6 +57,15 @@ def read(folder: Path, count: int = 0, patience: float = PATIENCE) -> dict[int, 
     return {int(file.stem): pickle.loads(file.read_bytes()) for file in files}
 
 
+def own_rank() -> int | None:
+    """Return the number of this process in a distributed training; None where there is none."""
+    distributed = getattr(sys.modules.get("torch"), "distributed", None)
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return int(distributed.get_rank())
+    text = os.environ.get("RANK", "")  # of torchrun and others
+    return int(text) if text.isdigit() else None
+
+
 def local_ranks() -> tuple[Path, int, int, int] | None:
     """Return the folder of the ranks that torchrun started here, this rank, its local one, and their number.
 

@@ -7,7 +7,6 @@ A pass over the data begins, the loop asks for a batch, has it, and asks for the
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from array import array
@@ -19,11 +18,12 @@ import numpy as np
 
 from ..measure.batches import BatchContents, contents_of
 from ..measure.devices import Cuda, DeviceTimes, cuda_in_use
-from ..measure.verdict import MIN_BATCHES, Share, blocks_of, share_of, without_interruptions
+from ..measure.verdict import blocks_of, share_of, unsettled, without_interruptions
 from ..units import Q_
 from .finding import BUSY, MANY_OBJECTS, JobFinding, finding_of
 from .memory import MemoryMeter
 from .probe import Probe
+from .ranks import own_rank
 from .torch_internals import persists, prefetch_of, ready_batches
 from .usage import Pickled, ProcessUse, queued_seconds, this_thread
 
@@ -38,7 +38,6 @@ FIRST, ASKED, GOLDEN = 300, 1 / 16, 0.6180339887
 RECENT = 1000  # batches that the line speaks of
 LARGE = 1e6  # bytes of a batch from which on its release is timed
 ROOM = 16  # batches that have to find room beside one that is held a step longer
-CHANGED = 0.1  # by so much of the time a pass waits more or less than the later ones before it is left out
 
 # The passes that are under way in each thread, the innermost last.
 _open = threading.local()
@@ -124,7 +123,7 @@ class Recorder:
         self.persists = persists(source)
         self.contents = contents_of(batch) or self.contents
         if self.rank is None:
-            self.rank = _rank()
+            self.rank = own_rank()
 
     def holds(self, batch: object) -> bool:
         """True where the release of a batch is worth a look, and one more finds room in shared memory."""
@@ -151,7 +150,7 @@ class Recorder:
         waits, steps, numbers = self.pairs()
         burst = max(self.workers or 1, 1)
         passes = _share_by_pass(numbers, waits, steps)
-        left_out = _unsettled(numbers, waits, steps, burst)
+        left_out = unsettled(numbers, waits, steps, burst)
         kept = numbers >= left_out
         waits, steps, use = waits[kept], steps[kept], self.use
         release = float(np.median(self.releases)) if self.releases else 0.0
@@ -385,30 +384,6 @@ class Pass:
             raise
         self.receive(batch, source)
         return batch
-
-
-def _rank() -> int | None:
-    """Return the number of this process in a distributed training; None where there is none."""
-    distributed = getattr(sys.modules.get("torch"), "distributed", None)
-    if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        return int(distributed.get_rank())
-    text = os.environ.get("RANK", "")  # of torchrun and others
-    return int(text) if text.isdigit() else None
-
-
-def _unsettled(numbers: np.ndarray, waits: np.ndarray, steps: np.ndarray, burst: int) -> int:
-    """Return the passes at the beginning that differ from the later ones, as while a cache fills."""
-
-    def share(those: np.ndarray) -> Share:
-        return share_of(waits[those], (waits + steps)[those], without_interruptions(steps[those]), burst)
-
-    for first in np.unique(numbers):
-        one, later = share(numbers == first), share(numbers > first)
-        if min(one.counted, later.counted) < MIN_BATCHES or abs(one.value - later.value) < CHANGED:
-            return int(first)
-        if one.interval[0] <= later.interval[1] and later.interval[0] <= one.interval[1]:
-            return int(first)
-    return 0
 
 
 def _share_by_pass(numbers: np.ndarray, waits: np.ndarray, steps: np.ndarray) -> tuple[float, ...]:

@@ -19,6 +19,7 @@ INTERRUPTION = 20
 # train on several at once, the long ones are the training.
 MAX_INTERRUPTIONS = 0.1
 MIN_STEP = 2e-4  # seconds
+CHANGED = 0.1  # by so much of the time a pass waits more or less than the later ones before it is left out
 
 BLOCKS, RESAMPLES, CONFIDENCE = 50, 1000, 0.95
 
@@ -76,6 +77,21 @@ def share_of(parts: np.ndarray, lengths: np.ndarray, ordinary: np.ndarray, burst
         int(np.sum(~ordinary)),
         float(lengths[~ordinary].sum()),
     )
+
+
+def unsettled(numbers: np.ndarray, waits: np.ndarray, steps: np.ndarray, burst: int) -> int:
+    """Return the passes at the beginning that differ from the later ones, as while a cache fills."""
+
+    def share(those: np.ndarray) -> Share:
+        return share_of(waits[those], (waits + steps)[those], without_interruptions(steps[those]), burst)
+
+    for first in np.unique(numbers):
+        one, later = share(numbers == first), share(numbers > first)
+        if min(one.counted, later.counted) < MIN_BATCHES or abs(one.value - later.value) < CHANGED:
+            return int(first)
+        if one.interval[0] <= later.interval[1] and later.interval[0] <= one.interval[1]:
+            return int(first)
+    return 0
 
 
 def _interval(used: np.ndarray, whole: np.ndarray, burst: int) -> tuple[float, float]:
