@@ -25,8 +25,8 @@ from .stages import (
     StepOverheadModel,
     TransformationModel,
 )
-from .stages.barrier import BarrierInputs
 from .stages.single_node import SingleNodeInputs, fits, launch_wait, parts
+from .stages.stage import BarrierInputs
 from .stages.transformation import TransformationInputs
 from .step import Step
 

@@ -4,6 +4,6 @@ The mean rates are solved; here a batch that is late delays the ones behind it.
 """
 
 from .simulation import Simulation
-from .trace import Trace
+from .timeline import Trace
 
 __all__ = ["Simulation", "Trace"]

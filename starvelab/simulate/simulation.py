@@ -15,8 +15,7 @@ from ..errors import InputError
 from ..tables import TableRepr, cell, percent
 from ..units import Q_, Quantity, Unchecked, nonnegative, positive_int
 from .rules import follow_events, follow_in_order, follow_out_of_order
-from .timeline import LoaderInputs, Start, Timeline
-from .trace import Trace, counted
+from .timeline import LoaderInputs, Start, Timeline, Trace, counted
 
 # Replicas that are followed together: their rows then fit into a processor's cache.
 _TOGETHER = 1024

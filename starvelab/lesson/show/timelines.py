@@ -13,7 +13,7 @@ import numpy as np
 from ...errors import InputError
 from ...model.resources import ACCELERATOR, CPU, LINK, RESOURCES, STORAGE
 from ...simulate import Simulation, Trace
-from ...simulate.trace import counted
+from ...simulate.timeline import counted
 from ...tables import percent
 from ...units import Q_, format_quantity, positive_int
 from .figure import (

@@ -12,7 +12,7 @@ from ..description import Description
 from ..resources import ACCELERATOR, CPU, DECODER, LABELS, LINK, LOOP, RESOURCES, STORAGE
 from ..stages import DataModel
 from ..stages.data import DataInputs
-from ..stages.loop import LoopInputs, LoopModel
+from ..stages.stage import LoopInputs, LoopModel
 from ..step import Step
 from ._supply import MAX_WORKERS, counted_workers, cpu_cost, spoken_bandwidths, workers_needed
 

@@ -4,11 +4,16 @@ Each is a frozen dataclass of assumptions. `STAGES` lists them in the order in w
 stage is a file here, an entry in this list, and its fields in `starvelab.model.parts`.
 """
 
-from .barrier import BarrierModel
 from .data import DataModel
-from .loop import LoopModel
 from .single_node import SingleNodeModel
-from .stage import DecoderModel, DeviceInputModel, HostLoopModel, StepOverheadModel
+from .stage import (
+    BarrierModel,
+    DecoderModel,
+    DeviceInputModel,
+    HostLoopModel,
+    LoopModel,
+    StepOverheadModel,
+)
 from .transfer import SerializedCopyModel, TransferModel
 from .transformation import TransformationModel
 

@@ -1,4 +1,4 @@
-"""What all stage models share, and the four stages whose seconds a pipeline gives.
+"""What all stage models share, and the short ones: seconds that a pipeline gives, the loop, and the barrier.
 
 A stage model resolves its fields once into plain numbers in base units (`resolve`), and its formula reads
 only these (`cost`).
@@ -9,15 +9,25 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
+from math import erfc, log1p, sqrt
 from typing import ClassVar, Generic, TypeVar
+
+import numpy as np
 
 from ...units import Number
 from ..assumptions import TUTORIAL, Assumptions, check_assumptions
 from ..cost import Cost, Inputs, Line
-from ..resources import ACCELERATOR, DECODER, Resource
+from ..resources import ACCELERATOR, DECODER, LOOP, Resource
+from ..scaling import loader_kinds
 
 InputsT = TypeVar("InputsT", bound=Inputs)
+# Whose hand-over is meant where a pipeline names no kind of workers.
+_KIND = "processes"
+# Where the standard normal distribution is integrated, and its distribution function there.
+_Z = np.linspace(-9, 14, 1151)
+_BELOW = np.array([erfc(-z / sqrt(2)) / 2 for z in _Z])
+_WEIGHT = np.exp(-(_Z**2) / 2) / sqrt(2 * np.pi) * (_Z[1] - _Z[0])
 
 
 @dataclass(frozen=True)
@@ -120,3 +130,89 @@ class HostLoopModel(GivenTimeModel):
     RESOURCE: ClassVar[Resource] = ACCELERATOR
     NEEDS: ClassVar[str] = "host_time"
     BUSY: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class LoopInputs(Inputs):
+    """Objects of a batch and bytes of a sample, with the seconds of each, and the loop's own seconds."""
+
+    objects: Number
+    size: Number
+    object_time: Number
+    byte_time: Number
+    own: Number
+
+
+@dataclass(frozen=True)
+class LoopModel(StageModel[LoopInputs]):
+    """A batch takes ``objects object_time + bytes byte_time + own`` of one thread.
+
+    That thread runs beside the accelerator, as far as steps may be in flight. No worker helps it: only work
+    that moves out of it does, to the workers, or into fewer objects. What the accelerator waits for whatever
+    is in flight is `HostLoopModel`. The two constants belong to the kind of workers (``data/loaders.toml``).
+    """
+
+    NAME: ClassVar[str] = "receive"
+    RESOURCE: ClassVar[Resource] = LOOP
+
+    def resolve(
+        self, *, loop_time: Number | None, objects: Number | None, transferred: Number, loader: str | None
+    ) -> LoopInputs | None:
+        """The formula's numbers from the fields of a pipeline."""
+        if loop_time is None and objects is None:
+            return None
+        own = 0.0 if loop_time is None else loop_time
+        if objects is None:
+            return LoopInputs(0, 0.0, 0.0, 0.0, own)
+        kind = loader_kinds()[loader or _KIND]
+        return LoopInputs(objects, transferred, kind.object_time, kind.byte_time, own)
+
+    @staticmethod
+    def cost(inputs: LoopInputs) -> Cost:
+        """``objects object_time + own + b size byte_time``."""
+        fixed = inputs.objects * inputs.object_time + inputs.own
+        return Cost((Line(fixed, inputs.size * inputs.byte_time),))
+
+
+@lru_cache(maxsize=4096)
+def mean_of_largest(count: int, spread: float) -> float:
+    """The mean of the largest of so many lognormal numbers of mean 1 and standard deviation `spread`.
+
+    The order statistic ``integral of n x(z) phi(z) Phi(z)^(n - 1) dz`` with ``x(z) = exp(s z - s^2 / 2)``.
+    """
+    sigma = sqrt(log1p(spread**2))
+    return float(np.exp(sigma * _Z - sigma**2 / 2) @ (count * _WEIGHT * _BELOW ** (count - 1)))
+
+
+@dataclass(frozen=True)
+class BarrierInputs(Inputs):
+    """How much longer the slowest of all ranks takes than their mean, as a share of it."""
+
+    lag: Number
+
+
+@dataclass(frozen=True)
+class BarrierModel(StageModel[BarrierInputs]):
+    """A step takes ``E[max over ranks]`` of what scatters in it: the mean of the largest of so many times.
+
+    Ranks are all accelerators of all hosts. The time of each in a step is lognormal and independent of the
+    others'. What one waits for is that mean less its own (David, Nagaraja: Order Statistics, 2003, ch. 3).
+    """
+
+    NAME: ClassVar[str] = "barrier"
+    RESOURCE: ClassVar[Resource] = ACCELERATOR
+    BUSY: ClassVar[bool] = False
+
+    def resolve(self, *, hosts: Number, accelerators: Number, rank_spread: float) -> BarrierInputs | None:
+        """The formula's numbers from the fields of a pipeline."""
+        if rank_spread == 0:
+            return None
+        ranks = hosts * accelerators
+        if np.ndim(ranks):
+            return BarrierInputs(np.vectorize(mean_of_largest)(ranks, rank_spread) - 1)
+        return BarrierInputs(mean_of_largest(int(ranks), rank_spread) - 1) if ranks > 1 else None
+
+    @staticmethod
+    def cost(inputs: BarrierInputs, own: Cost) -> Cost:  # type: ignore[override]
+        """``lag own``: a share of what the accelerator itself takes."""
+        return own.times(inputs.lag)
