@@ -95,14 +95,14 @@ class Treatment(TableRepr):
         Before the changes, and after each.
     won : tuple of float
         By each change, as a share of the lost throughput.
-    remark : str
+    note : str
         The likeliest mistake, or the cures of a key.
     """
 
     sizes: Mapping[str, str]
     throughputs: tuple[Quantity, ...]
     won: tuple[float, ...]
-    remark: str
+    note: str = ""
 
     headers = ("change", "size", "throughput", "won back")
 
@@ -122,11 +122,6 @@ class Treatment(TableRepr):
         won = ["", *(percent(share, 0) for share in self.won)]
         columns = (("none", *self.sizes), ("", *self.sizes.values()), self.throughputs, won)
         return [list(row) for row in zip(*columns, strict=True)]
-
-    @property
-    def note(self) -> str:
-        """The remark."""
-        return self.remark
 
 
 class Case:
@@ -270,13 +265,13 @@ class Case:
         """The faults in the order in which curing them wins the most at first."""
         return max(permutations(self._faults), key=lambda order: self._rate(order[:1]))
 
-    def _treated(self, changes: Sequence[str], remark: str = "") -> Treatment:
+    def _treated(self, changes: Sequence[str], note: str = "") -> Treatment:
         """What these changes win back, one after the other."""
         rates = [self._rate(changes[:count]) for count in range(len(changes) + 1)]
         lost = self._rate(self._faults) - rates[0]
         won = tuple((after - before) / lost for before, after in pairwise(rates))
         sizes = {n: FAULTS[n].shown(self._sizes[n]) if n in self._sizes else "" for n in changes}
-        return Treatment(sizes, tuple(Q_(rate, "sample/s") for rate in rates), won, remark)
+        return Treatment(sizes, tuple(Q_(rate, "sample/s") for rate in rates), won, note)
 
     @property
     def _key(self) -> tuple[object, ...]:

@@ -111,22 +111,20 @@ def read_file(folder: Path) -> Contents:
 
 def parse(content: bytes) -> Contents:
     """The predictions in a file with this content; those that are whole, if others are not."""
+    problem, predictions, faults = "", {}, []
     if len(content) > MAX_BYTES:
         return Contents({}, f"{FILE_NAME} may have {MAX_BYTES / 1e6:g} MB, and it has more.")
     try:
         # Editors of Windows save UTF-16, or a mark (BOM) before UTF-8.
-        text = content.decode(json.detect_encoding(content)).removeprefix("\ufeff")
+        data = json.loads(content.decode(json.detect_encoding(content)).removeprefix("\ufeff"))
+        if not isinstance(data, dict):
+            problem = f"hold one table of predictions, and it holds a {type(data).__name__}"
     except UnicodeDecodeError:
-        return Contents({}, f"{FILE_NAME} must be text in UTF-8 or UTF-16, and it is not.")
-    try:
-        data = json.loads(text)
+        problem = "be text in UTF-8 or UTF-16, and it is not"
     except (ValueError, RecursionError) as error:
-        return Contents({}, f"{FILE_NAME} must be JSON, and it is not ({error}).")
-    if not isinstance(data, dict):
-        return Contents(
-            {}, f"{FILE_NAME} must hold one table of predictions, and it holds a {type(data).__name__}."
-        )
-    predictions, faults = {}, []
+        problem = f"be JSON, and it is not ({error})"
+    if problem:
+        return Contents({}, f"{FILE_NAME} must {problem}.")
     for key, entry in data.items():
         try:
             predictions[key] = Prediction.from_json(key, entry)

@@ -17,64 +17,44 @@ from ..fields import Kind, Meaning
 from ..units import Number, Quantity, Unchecked, as_quantity, positive_int
 from .facts import Fact, Sourced, read_data
 
-# What an entry of each file may state, and in which unit; "count" is a whole number, "counts" several of
-# them, "word" a text.
-FIELDS: Mapping[str, Mapping[str, str]] = {
+# What an entry of each file may state, by its unit; "count" is a whole number, "counts" several of them,
+# "word" a text.
+_BY_UNIT = {
     "Hardware": {
-        "family": "word",
-        "peak_fp16_dense": "TFLOP/s",
-        "peak_bf16_dense": "TFLOP/s",
-        "peak_tf32_dense": "TFLOP/s",
-        "peak_fp32_dense": "TFLOP/s",
-        "matmul_bf16_sustained": "TFLOP/s",
-        "memory_capacity": "GB",
-        "memory_bandwidth": "GB/s",
-        "link_bandwidth_each_way": "GB/s",
-        "link_bandwidth_pinned_sustained": "GB/s",
-        "host_cores": "count",
-        "storage_bandwidth": "GB/s",
-        "image_decode_rate": "img/s",
-        "video_decoders": "count",
-        "board_power": "W",
-        "waiting_power": "W",
+        "word": "family",
+        "TFLOP/s": "peak_fp16_dense peak_bf16_dense peak_tf32_dense peak_fp32_dense matmul_bf16_sustained",
+        "GB": "memory_capacity",
+        "GB/s": "memory_bandwidth link_bandwidth_each_way link_bandwidth_pinned_sustained storage_bandwidth",
+        "count": "host_cores video_decoders",
+        "img/s": "image_decode_rate",
+        "W": "board_power waiting_power",
     },
     "Storage": {
-        "bandwidth_sustained": "GB/s",
-        "request_bandwidth": "MB/s",
-        "request_latency": "ms",
-        "queued_latency": "ms",
-        "parallel_requests": "count",
-        "request_rate": "Hz",
-        "requests_per_file": "count",
-        "million_requests_price": "USD",
+        "GB/s": "bandwidth_sustained",
+        "MB/s": "request_bandwidth",
+        "ms": "request_latency queued_latency",
+        "count": "parallel_requests requests_per_file",
+        "Hz": "request_rate",
+        "USD": "million_requests_price",
     },
-    "Links": {
-        "bandwidth_each_way": "GB/s",
-        "bandwidth_pinned_sustained": "GB/s",
-        "bandwidth_pageable_sustained": "GB/s",
-    },
+    "Links": {"GB/s": "bandwidth_each_way bandwidth_pinned_sustained bandwidth_pageable_sustained"},
     "Models": {
-        "family": "word",
-        "macs_forward": "GMAC",
-        "macs_forward_rounded": "GMAC",
-        "parameters": "count",
-        "layers": "count",
-        "activation_size": "MB",
-        "input_elements": "count",
+        "word": "family",
+        "GMAC": "macs_forward macs_forward_rounded",
+        "count": "parameters layers input_elements",
+        "MB": "activation_size",
     },
     "Datasets": {
-        "sample_size": "KB",
-        "sample_size_sd": "KB",
-        "samples": "count",
-        "decoded_elements": "count",
-        "decoded_size": "GB",
-        "preparation_time": "ms",
-        "decoding_time": "ms",
-        "collation_time": "ms",
-        "tokens": "count",
-        "tokens_sd": "count",
-        "token_quantiles": "counts",
+        "KB": "sample_size sample_size_sd",
+        "count": "samples decoded_elements tokens tokens_sd",
+        "GB": "decoded_size",
+        "ms": "preparation_time decoding_time collation_time",
+        "counts": "token_quantiles",
     },
+}
+FIELDS: Mapping[str, Mapping[str, str]] = {
+    kind: {name: unit for unit, names in units.items() for name in names.split()}
+    for kind, units in _BY_UNIT.items()
 }
 _EXAMPLE = {"Datasets": "Datasets.ImageNet", "Models": "Models.ResNet50", "Hardware": "Hardware.Cloud.A100"}
 # What may be zero: a drive that answers at once, samples all of one size.

@@ -214,7 +214,7 @@ def sample_time(
     Software may compute at a higher precision than it is asked for, so an extrapolated time is at most that
     of a higher precision which the accelerator lists.
     """
-    precision = _rate_precision(precision)
+    precision = "fp16" if precision == "bf16" else precision  # which share the tensor cores' rate
     times = []
     for listed in PRECISIONS[: PRECISIONS.index(precision) + 1]:
         if _peak(hardware, listed) is None:
@@ -328,11 +328,6 @@ def _peak(hardware: Entry, precision: str) -> Number | None:
     """Peak arithmetic [FLOP/s] at a precision of `PRECISIONS`; a TPU computes in bf16 and has no fp16."""
     peak = hardware.number(f"peak_{precision}_dense")
     return hardware.number("peak_bf16_dense") if peak is None and precision == "fp16" else peak
-
-
-def _rate_precision(precision: str) -> str:
-    """The precision under which a rate is listed: bf16 and fp16 share the tensor cores' rate."""
-    return "fp16" if precision == "bf16" else precision
 
 
 def extrapolate_rate(rate: Quantity, *, model: Entry, measured_on: Entry, to: Entry) -> Quantity:
