@@ -6,8 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from starvelab.lesson.checks import WrongAnswer
-from starvelab.lesson.decisions import (
+from starvelab.decisions import (
     CORE_PRICE,
     DRIVE_PRICE,
     ENOUGH_BUSY,
@@ -18,6 +17,7 @@ from starvelab.lesson.decisions import (
     Design,
     judge,
 )
+from starvelab.lesson.checks import WrongAnswer
 from starvelab.show import bill_curve, leaderboard
 from tests.assignments import REPOSITORY
 
