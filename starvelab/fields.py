@@ -59,10 +59,10 @@ class Meaning:
 
     kind: Kind
     unit: str = ""
-    zero: bool = False  # zero is allowed
+    zero: bool = False  # zero is allowed; of a count only as one value
     minimum: float = 0.0
     maximum: float | None = None
-    choices: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()  # words that it may be; in place of a quantity
     sweepable: bool = False  # the field may be an array
     group: str = ""  # of the catalogue
     label: str = ""  # what an error message calls it, where that is not the field of its part
@@ -71,14 +71,16 @@ class Meaning:
 
     def read(self, value: Unchecked, name: str) -> tuple[Unchecked, Number]:
         """The value as a description keeps it, and as a plain number in base units."""
-        if self.kind is Kind.QUANTITY:
+        if self.kind is Kind.QUANTITY and not (isinstance(value, str) and value in self.choices):
             quantity = as_quantity(value, self.unit, name)
             return quantity, positive(quantity, self.unit, name, zero=self.zero)
         if self.kind is Kind.SUPPLY:
             return read_supply(value, name)
         if self.kind is Kind.COUNT:
-            unlimited = self.maximum == inf and type(value) is float and value == inf
-            return value, inf if unlimited else positive_int(value, name)
+            special = (self.zero and type(value) is int and value == 0) or (
+                self.maximum == inf and type(value) is float and value == inf
+            )
+            return value, value if special else positive_int(value, name)
         if self.kind is Kind.NUMBER:
             return value, self._in_range(value, name)
         if self.kind is Kind.SWITCH and not isinstance(value, bool):

@@ -99,17 +99,14 @@ class Samples(Part):
     of: Entry | None = fields.entry(None, group="Datasets", label="dataset", stage="dataset")
     size: Amount | None = fields.quantity("B", None, sweepable=True, shown="sample size")
     cpu_time: Amount | None = fields.quantity("s", None, sweepable=True, shown="CPU time of a sample")
-    transfer: Amount | None = fields.quantity("B", None, sweepable=True, shown="size on the link")
+    transfer: Amount | None = fields.quantity(
+        "B", None, sweepable=True, choices=tuple(DTYPE_BYTES), shown="size on the link"
+    )
     on_device: OnDevice = OnDevice()
     packing: Packing | None = None
     jitter: Jitter = Jitter()
     source: Unchecked = None
     transforms: Unchecked = None
-
-    def _read(self, name: str, value: Unchecked, meaning: Meaning) -> tuple[Unchecked, Number]:
-        if name == "transfer" and isinstance(value, str) and value in DTYPE_BYTES:
-            return value, value
-        return super()._read(name, value, meaning)
 
 
 @dataclass(frozen=True, repr=False)
@@ -255,7 +252,7 @@ class Workers(Part):
         `Pipeline.simulate` and `Pipeline.epochs`.
     """
 
-    count: Count = fields.count(8, sweepable=True, label="workers", stage="workers")
+    count: Count = fields.count(8, zero=True, sweepable=True, label="workers", stage="workers")
     rate: Amount | None = fields.supply(None, sweepable=True, stage="worker_rate", shown="rate of a worker")
     cores: Count | None = fields.count(None, sweepable=True, shown="CPU cores")
     kind: str | None = fields.choice(*KINDS, default=None, stage="loader", shown="kind of workers")
@@ -264,11 +261,6 @@ class Workers(Part):
     handover: Handover = Handover()
     start_up: Amount | None = fields.quantity("s", None, zero=True, shown="start-up of a worker")
     persistent: bool = fields.switch(False, shown="persistent workers")
-
-    def _read(self, name: str, value: Unchecked, meaning: Meaning) -> tuple[Unchecked, Number]:
-        if name == "count" and type(value) is int and value == 0:
-            return 0, 0
-        return super()._read(name, value, meaning)
 
 
 @dataclass(frozen=True, repr=False)

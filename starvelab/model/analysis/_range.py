@@ -13,7 +13,6 @@ import numpy as np
 from ...tables import TableRepr, cell, percent
 from ...units import Q_, Quantity, Unchecked, format_number
 from ..description import Description
-from ..facts import Fact
 from ..rates import SampleTime, Work, frameworks_of, launch_time, sample_time
 from ..resources import LABELS
 from ..step import Ranges, Step
@@ -199,20 +198,18 @@ def _facts(pipeline: Description) -> Iterator[_Choice]:
     for field, owner in owners.items():
         for name, fact in getattr(owner, "facts", {}).items():
             if fact.low is not None:
-                ends = {
-                    cell(end): partial(_with_fact, field=field, owner=owner, name=name, fact=fact, value=end)
-                    for end in (fact.low, fact.high)
-                }
+                change = partial(_changed, field=field, owner=owner, name=name)
+                certain = partial(dataclasses.replace, fact, low=None, high=None)  # its source stays
+                ends = {cell(v): partial(change, value=certain(value=v)) for v in (fact.low, fact.high)}
                 yield _Choice(f"{name} of the {field}", fact.origin, ends)
 
 
-def _with_fact(
-    pipeline: Description, *, field: str, owner: Unchecked, name: str, fact: Fact, value: Unchecked
+def _changed(
+    pipeline: Description, *, field: str, owner: Unchecked, name: str, value: Unchecked
 ) -> Description:
     part = getattr(pipeline, field)
     now = getattr(part, "of", part)  # an earlier change may have made this owner another one
-    end = dataclasses.replace(fact, value=value, low=None, high=None)  # its source stays
-    return pipeline.replace(**{field: (owner if now is None else now).replace(**{name: end})})
+    return pipeline.replace(**{field: (owner if now is None else now).replace(**{name: value})})
 
 
 def _times(pipeline: Description, frameworks: list[str | None]) -> dict[str, SampleTime]:
@@ -255,12 +252,7 @@ def _launching(pipeline: Description) -> _Choice | None:
     if not known or hardware is None or not assumed.overhead_overlaps or fact is None or fact.given:
         return None
     fact = launch_time(known[0].framework, hardware.path)
-    ends = {
-        cell(end): partial(_launched, factor=(end / fact.value).m_as("")) for end in (fact.low, fact.high)
-    }
+    each = assumed.overhead_per_layer / fact.value
+    change = partial(_changed, field="assumptions", owner=assumed, name="overhead_per_layer")
+    ends = {cell(end): partial(change, value=(end * each).to("ms")) for end in (fact.low, fact.high)}
     return _Choice("launching a forward pass of ResNet-50", fact.origin, ends)
-
-
-def _launched(pipeline: Description, *, factor: float) -> Description:
-    each = factor * pipeline.assumptions.overhead_per_layer
-    return pipeline.replace(assumptions=pipeline.assumptions.replace(overhead_per_layer=each))
