@@ -32,6 +32,11 @@ def percent(share: Number, digits: int = 1) -> str:
     return cell(Q_(100 * share, "percent")) if np.ndim(share) else f"{100 * float(share):.{digits}f} %"
 
 
+def count_of(number: int, noun: str) -> str:
+    """So many things, in words that agree with the number: 1 worker, 2 batches."""
+    return f"{number} {noun}{'' if number == 1 else 'es' if noun.endswith('ch') else 's'}"
+
+
 def points(number: float) -> str:
     """Points as they are shown: exact with two decimals, or cut to one, so that 2.999 of 3 is never 3."""
     exact = round(float(number), 2)

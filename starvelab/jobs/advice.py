@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from ..errors import InputError
 from ..host import usable_cores
 from ..measure.verdict import SLIGHT
-from ..tables import TableRepr
+from ..tables import TableRepr, count_of
 from ..units import Quantity, format_quantity
 from .finding import MANY_OBJECTS, JobFinding
 from .stages import COPY
@@ -114,7 +114,7 @@ class WorkerAdvice(TableRepr):
         """Say what to change, and what it will bring."""
         if self.gain < SLIGHT:
             fewer = self._enough if self.enough.workers < self.now.workers else ""
-            return f"Keep the {_counted(self.now.workers)}: more would bring less than 5 %{fewer}."
+            return f"Keep the {count_of(self.now.workers, 'worker')}: more would bring less than 5 %{fewer}."
         best = self.best
         likely, low, high, now = map(
             format_quantity, (best.throughput, best.low, best.high, self.now.throughput)
@@ -124,7 +124,7 @@ class WorkerAdvice(TableRepr):
         reached = f" {best.condition}" if best.condition else ""
         binds = f"then {best.bottleneck} {'bind' if best.bottleneck.endswith('s') else 'binds'}"
         return (
-            f"{_counted(best.workers)} instead of {self.now.workers}: {promised} instead of {now}, "
+            f"{count_of(best.workers, 'worker')} instead of {self.now.workers}: {promised} instead of {now}, "
             f"{binds}{less}.{reached}"
         )
 
@@ -218,10 +218,6 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
     return WorkerAdvice(now, best, enough, options, levers, finding, model)
 
 
-def _counted(workers: int) -> str:
-    return f"{workers} worker{'s' * (workers != 1)}"
-
-
 def _fewest(model: JobModel) -> int:
     """Return the fewest workers that bring the most, with headroom."""
     likely = model.likely
@@ -270,7 +266,7 @@ def _condition(finding: JobFinding, model: JobModel, workers: int, likely: float
     decides = min(max(2 * model.workers, 2), workers)
     return (
         f"That depends on whether what they wait for, such as storage, serves {workers} at once: a short run "
-        f"with {_counted(decides)} decides, or starvelab doctor --try."
+        f"with {count_of(decides, 'worker')} decides, or starvelab doctor --try."
     )
 
 

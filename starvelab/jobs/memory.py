@@ -10,6 +10,7 @@ import numpy as np
 
 from ..host import free_memory, has_processes
 from ..measure.memory import Growth, Looks
+from ..tables import count_of
 from ..units import Quantity, data_size, format_quantity
 from .torch_internals import length_of, persists, prefetch_of, worker_numbers
 
@@ -47,7 +48,7 @@ class MemoryUse:
     large: bool = False
 
     def __str__(self) -> str:
-        return f"{self._each}, {self.workers} worker{'s' * (self.workers != 1)}"
+        return f"{self._each}, {count_of(self.workers, 'worker')}"
 
     @property
     def _each(self) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from ..measure.verdict import MIN_BATCHES, NOT_BOUND, SLIGHT, UNKNOWN
 from ..simulate.rules import MIN_TIMED
-from ..tables import percent
+from ..tables import count_of, percent
 from ..units import Q_, format_quantity
 from .advice import LARGE, PACKING, WorkerAdvice, advise
 from .finding import JobFinding
@@ -240,7 +240,7 @@ def _loop_work(advice: WorkerAdvice) -> Remedy | None:
         return None
     found = throughputs_of(finding, period / likely, period / slow, period / fast)
     rate, low, high = map(format_quantity, found)
-    text = f"{_at(line)} with {workers} worker{'s' * (workers != 1)}, that is {rate} ({low} to {high})."
+    text = f"{_at(line)} with {count_of(workers, 'worker')}, that is {rate} ({low} to {high})."
     return Remedy("move", text, (slow, likely, fast), not line.certain, workers)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import tables
 from ..prediction_file import Prediction
+from ..tables import count_of
 from ..units import format_number
 
 HEADERS = ["prediction", "yours", "how sure", "the answer", "result"]
@@ -206,8 +207,3 @@ def _brier_in_words(brier: float) -> str:
         f"Your Brier score is {brier:.2f}: the mean squared distance between how sure you were "
         "and what came true. 0 is perfect, 0.25 is what saying 50 % every time earns, lower is better."
     )
-
-
-def count_of(number: int, thing: str) -> str:
-    """A number with its noun, in the plural unless it is one."""
-    return f"{number} {thing}{'' if number == 1 else 's'}"

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ..errors import InputError
+from ..tables import count_of
 from ..units import Quantity, data_size, format_quantity
 
 # Any: stored bytes, an image, an array, or whatever else a transform or a dataset makes of a sample.
@@ -110,7 +111,7 @@ class BatchContents:
     dtype: str | None
 
     def __str__(self) -> str:
-        count = f"{self.objects} object{'s' * (self.objects != 1)}"
+        count = count_of(self.objects, "object")
         return count if self.size is None else f"{count}, {format_quantity(self.size)}, {self.dtype}"
 
 

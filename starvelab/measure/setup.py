@@ -21,6 +21,7 @@ from ..model.description import Description
 from ..model.part import Part
 from ..model.parts import Framework, Ranks, Samples, Workers
 from ..model.stages.transfer import link_bandwidth
+from ..tables import count_of
 from ..units import Quantity, Unchecked, format_quantity
 from .batches import PARTS, Batch, Preparer, Sample, memory_size
 from .datasets import DatasetPreparer, DatasetSource, has_items, is_loader
@@ -111,7 +112,7 @@ class Setup:
 
     def __str__(self) -> str:
         label = getattr(self.samples, "label", f"{self.samples.name} items")
-        workers = f"{self.workers} worker{'s' if self.workers > 1 else ''} ({self.kind})"
+        workers = f"{count_of(self.workers, 'worker')} ({self.kind})"
         return f"{label} {f'with {workers}' if self.workers else 'in the training loop itself'}"
 
 

@@ -12,10 +12,10 @@ from math import inf
 import numpy as np
 
 from ..errors import InputError
-from ..tables import TableRepr, cell, percent
+from ..tables import TableRepr, cell, count_of, percent
 from ..units import Q_, Quantity, Unchecked, nonnegative, positive_int
 from .rules import follow_events, follow_in_order, follow_out_of_order
-from .timeline import LoaderInputs, Start, Timeline, Trace, counted
+from .timeline import LoaderInputs, Start, Timeline, Trace
 
 # Replicas that are followed together: their rows then fit into a processor's cache.
 _TOGETHER = 1024
@@ -165,8 +165,8 @@ class Simulation(TableRepr):
         spread = f", give or take {percent(self.spread)}," if self.replicas > 1 else ""
         times = f", {self.replicas} times" if self.replicas > 1 else ""
         return (
-            f"{counted(self.batches)}{times}: the accelerator is busy {percent(self.utilization)}{spread} "
-            f"at {cell(self.throughput)}"
+            f"{count_of(self.batches, 'batch')}{times}: the accelerator is busy "
+            f"{percent(self.utilization)}{spread} at {cell(self.throughput)}"
         )
 
 

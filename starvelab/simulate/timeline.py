@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..tables import cell, percent
+from ..tables import cell, count_of, percent
 from ..units import Q_, Quantity, positive_int
 
 SOURCES = ("simulated", "measured")
@@ -289,11 +289,6 @@ class Trace:
 
     def __repr__(self) -> str:
         return (
-            f"{counted(len(self))} of {self.batch_size}, {self.source}: the accelerator is busy "
+            f"{count_of(len(self), 'batch')} of {self.batch_size}, {self.source}: the accelerator is busy "
             f"{percent(self.utilization)}, {cell(self.throughput)}"
         )
-
-
-def counted(batches: int) -> str:
-    """A number of batches, in words that agree with it."""
-    return "1 batch" if batches == 1 else f"{batches} batches"

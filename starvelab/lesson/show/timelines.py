@@ -13,8 +13,7 @@ import numpy as np
 from ...errors import InputError
 from ...model.resources import ACCELERATOR, CPU, LINK, RESOURCES, STORAGE
 from ...simulate import Simulation, Trace
-from ...simulate.timeline import counted
-from ...tables import percent
+from ...tables import count_of, percent
 from ...units import Q_, format_quantity, positive_int
 from .figure import (
     GRAY,
@@ -118,7 +117,7 @@ def loader_timeline(run: Trace | Simulation, *, batches: int = 24) -> StaticFigu
     return render_figure(
         figure,
         alt=f"Timeline with a lane for each of {', '.join(lanes + below)}{queue}.",
-        caption=f"{trace.source.capitalize()} run, {counted(len(trace))}.",
+        caption=f"{trace.source.capitalize()} run, {count_of(len(trace), 'batch')}.",
         found=(_loader_summary(trace, waits, held),),
         headers=["batch", "prepared by", *columns],
         rows=[
@@ -257,7 +256,7 @@ def trace_timeline(finding: JobFinding, *, batches: int = 10) -> StaticFigure:
     return render_figure(
         figure,
         alt=f"Timeline with a lane for each of {', '.join(lanes)}.",
-        caption=f"From a trace, {counted(len(steps))}.",
+        caption=f"From a trace, {count_of(len(steps), 'batch')}.",
         found=(_trace_summary(steps),),
         headers=["step", *columns],
         rows=[(i + 1, *(f"{times[i]:.1f}" for times in columns.values())) for i in range(len(steps))],

@@ -28,7 +28,7 @@ from ...model.stages.transformation import TransformationInputs
 from ...model.step import Step
 from ...pipeline import Pipeline
 from ...simulate import Trace
-from ...tables import percent
+from ...tables import count_of, percent
 from ...units import Unchecked
 from ..show.svg import WIDTH, frame, hatching, rect, text
 from . import words
@@ -155,7 +155,7 @@ def _still_picture(trace: Trace, end: float) -> str:
     for place, (name, (start, done, color)) in enumerate(seen.items()):
         here, x = int(((start <= moment) & (moment < done)).sum()), wide * place + 6
         waits = name == ACCELERATOR.name and not here
-        note = "waits" if waits else f"{here} batch{'' if here == 1 else 'es'}"
+        note = "waits" if waits else count_of(here, "batch")
         drawn += rect(x, 28, wide - 12, 116, stroke="currentColor", fill="url(#waits)" if waits else "none")
         drawn += "".join(
             rect(x + 8 + 18 * (one // 6), 122 - 18 * (one % 6), 14, 14, fill=color)

@@ -10,9 +10,10 @@ import ipywidgets
 from ... import runtime
 from ...errors import InputError
 from ...prediction_file import FILE_NAME, Prediction
+from ...tables import count_of
 from ...units import Quantity, unit_name
 from .. import notices
-from ..outcomes import count_of, one_line, percent, title, value
+from ..outcomes import one_line, percent, title, value
 from . import words
 from .keyboard import LISTED_CLASS, Box, spoken
 from .question import Answer, Question, Range, check_key, known_questions, near, no_such_question

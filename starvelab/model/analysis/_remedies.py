@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from ...tables import percent
+from ...tables import count_of, percent
 from ...units import Q_, Quantity, Unchecked, format_number, format_quantity, has_dimension
 from ..cost import exceeds
 from ..description import Description
@@ -14,7 +14,7 @@ from ..stages import DataModel
 from ..stages.data import DataInputs
 from ..stages.stage import LoopInputs, LoopModel
 from ..step import Step
-from ._supply import MAX_WORKERS, counted_workers, cpu_cost, spoken_bandwidths, workers_needed
+from ._supply import MAX_WORKERS, cpu_cost, spoken_bandwidths, workers_needed
 
 # What is said of a change of a pipeline's fields.
 Tries: TypeAlias = dict[str, Mapping[str, Unchecked]]
@@ -141,7 +141,7 @@ def _for_cpu(pipeline: Description, step: Step) -> tuple[str, ...]:
         elif pipeline.workers.kind == "threads":
             less = f"Use worker processes, which share no lock as threads do. {less}"
         return waits, f"No number of workers keeps up. {' '.join(needed.obstacles)}", more, less
-    enough = f"{counted_workers(needed.workers)} instead of {pipeline.workers.count} would keep up"
+    enough = f"{count_of(needed.workers, 'worker')} instead of {pipeline.workers.count} would keep up"
     if not needed.obstacles:
         return waits, f"{enough}.", "" if less == _LESS else less
     limits = "; ".join(obstacle[0].lower() + obstacle[1:].rstrip(".") for obstacle in needed.obstacles)

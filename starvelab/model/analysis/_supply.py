@@ -16,6 +16,7 @@ from math import floor
 import numpy as np
 
 from ...errors import InputError, MissingValueError
+from ...tables import count_of
 from ...units import (
     Q_,
     Number,
@@ -145,7 +146,7 @@ class WorkersNeeded:
 
     def __str__(self) -> str:
         where = "at any batch size" if self.batch_size is None else f"at batch {self.batch_size}"
-        number = "No number of workers" if self.workers is None else counted_workers(self.workers)
+        number = "No number of workers" if self.workers is None else count_of(self.workers, "worker")
         verdict = f"{number} {'is' if self.workers in (None, 1) else 'are'} enough {where}."
         if self.workers is not None and not self.feasible:
             verdict = f"{number} would be enough {where}, but that meets other limits."
@@ -283,11 +284,6 @@ def cpu_cost(pipeline: Description, workers: int) -> Cost:
     return costs({name: inputs}, pipeline.numbers["accelerators"], exact=True)[name]
 
 
-def counted_workers(workers: int) -> str:
-    """A number of workers, in words that agree with it."""
-    return "1 worker" if workers == 1 else f"{workers} workers"
-
-
 def fewer_workers(pipeline: Description) -> str:
     """With how many workers fewer a step would be shortest, as launching slows while they fill the CPU."""
     crew, model = pipeline.workers, pipeline.inputs[SingleNodeModel.NAME]
@@ -300,7 +296,7 @@ def fewer_workers(pipeline: Description) -> str:
     if not exceeds(steps[-1].m_as("ms"), 1.005 * steps[best].m_as("ms")):
         return ""
     return (
-        f"With {counted_workers(int(counts[best]))} instead of {crew.count} a step would take "
+        f"With {count_of(int(counts[best]), 'worker')} instead of {crew.count} a step would take "
         f"{format_quantity(steps[best])} instead of {format_quantity(steps[-1])}: launching slows as the CPU "
         "fills."
     )
