@@ -166,7 +166,7 @@ credit.total()
 finish("my-design", my_design, final=False)
 ### BEGIN ENDING
 def beside_the_cheapest(credit, answer, draw):
-    from starvelab.decisions import CHEAPEST, judge
+    from starvelab.lesson.decisions import CHEAPEST, judge
 
     def judged():
         check(judge(answer()).obstacle, "none", what="what stands against this host")

@@ -6,7 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from starvelab.decisions import (
+from starvelab.lesson.checks import WrongAnswer
+from starvelab.lesson.decisions import (
     CORE_PRICE,
     DRIVE_PRICE,
     ENOUGH_BUSY,
@@ -17,7 +18,6 @@ from starvelab.decisions import (
     Design,
     judge,
 )
-from starvelab.lesson.checks import WrongAnswer
 from starvelab.show import bill_curve, leaderboard
 from tests.assignments import REPOSITORY
 
