@@ -12,6 +12,7 @@ from math import log
 
 from ... import runtime, tables
 from ...prediction_file import Prediction
+from ...tables import count_of
 from ..exercises import FINAL, Exercise, read_exercises, read_questions
 from ..outcomes import HEADERS, Outcomes, by_confidence, percent, title
 from ..show.svg import Bar, bar_rows, frame, line, tag, text
@@ -95,7 +96,7 @@ class Progress(words.Sentences):
         by_person = sum(one.points for one in essays)
         more = f", and decide {tables.points(hidden)} more" if hidden else ""
         found = [
-            f"{done} of {tables.count_of(len(checked), 'exercise')} done, with {tables.points(earned)} of the "
+            f"{done} of {count_of(len(checked), 'exercise')} done, with {tables.points(earned)} of the "
             f"{tables.points(visible)} points that the checks you can see give. "
             f"Hidden checks look at each answer once more when it is graded{more}."
             f"{f' A person decides {tables.points(by_person)}.' if by_person else ''}"
@@ -103,12 +104,12 @@ class Progress(words.Sentences):
         unwritten = sum(not one.is_written for one in essays)
         if unwritten:
             found.append(
-                f"{tables.count_of(unwritten, 'explanation')} to be written, as the notebook was last saved."
+                f"{count_of(unwritten, 'explanation')} to be written, as the notebook was last saved."
             )
         if self.locked or self.open:
             still = f" Still open: {' '.join(self.open.values())}" if self.open else ""
             asked = len(self.locked) + len(self.open)
-            found.append(f"{len(self.locked)} of {tables.count_of(asked, 'prediction')} locked.{still}")
+            found.append(f"{len(self.locked)} of {count_of(asked, 'prediction')} locked.{still}")
         return [*found, self._next()]
 
     def _next(self) -> str:
