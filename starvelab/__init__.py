@@ -2,7 +2,7 @@
 
 Rooms, imports point downward only (a contract in pyproject.toml fails the build otherwise)::
 
-    commands | magics        what `starvelab` on the command line runs | `%%watch` in a notebook
+    commands                 what `starvelab` on the command line runs
     grader_plugin | lab      what starvelab-grader is told of the lab | `starvelab lab`
     practice                 the clinic: scripts that starve, to find out why
     checks | decisions | show | widgets  what a notebook imports of the lesson
@@ -107,7 +107,7 @@ __all__ = [
 
 def load_ipython_extension(shell: Any) -> None:  # Any: IPython brings no types
     """Give a notebook the magic `%%watch`: it runs `%load_ext starvelab`."""
-    import_module(f"{__name__}.magics").register(shell)
+    import_module(f"{__name__}.jobs.doctor").register_magic(shell)
 
 
 def __dir__() -> list[str]:

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from starvelab.errors import InputError
-from starvelab.jobs import progress, torch_internals, watch
+from starvelab.jobs import loop, torch_internals, watch
 from tests.jobs.loops import Loader, train
 
 
@@ -213,7 +213,7 @@ def test_the_line_says_what_happens_now(clock, capsys, monkeypatch):
 
 
 def test_a_log_file_gets_a_line_a_minute_and_no_bar(clock, capsys, monkeypatch):
-    monkeypatch.setattr(progress, "shell", lambda: None)
+    monkeypatch.setattr(loop, "shell", lambda: None)
     train(clock, watch(Loader(clock, 0.1, 700), batch_size=4), 0.1)
     *lines, found = capsys.readouterr().err.splitlines()
     # 300 batches of 0.2 s; the loop is asked how it stands about once a second.
