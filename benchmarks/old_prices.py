@@ -9,9 +9,15 @@ from __future__ import annotations
 
 import datetime
 
-from starvelab.model.prices import old_prices, price_age
+from starvelab.model.prices import Price, listed_prices, part_prices, price_age
 
 from .report import options
+
+
+def old_prices(today: datetime.date | None = None) -> list[Price]:
+    """The prices that are older than a year, on the day that is given or on the present one."""
+    before = (today or datetime.date.today()) - datetime.timedelta(days=366)
+    return [price for price in (*listed_prices(), *part_prices().values()) if price.date < before]
 
 
 def main(arguments: list[str] | None = None) -> None:

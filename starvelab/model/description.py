@@ -229,17 +229,9 @@ class Description:
         return {"stored": stored, "transferred": sent, "samples": samples, "images": images}
 
     def __repr__(self) -> str:
-        shown = (f"{name}={_short(value)}" for name, value in self._given().items())
-        return f"{type(self).__name__}({', '.join(shown)})"
-
-    def _given(self) -> dict[str, Unchecked]:
-        """The fields that differ from their defaults, and the batch size."""
-
-        def is_given(name: str, value: Unchecked) -> bool:
-            return bool(value.given) if isinstance(value, Part) else differs(value, _DEFAULTS[name])
-
         own = {name: getattr(self, name) for name in FIELDS}
-        return {n: v for n, v in own.items() if n == "batch_size" or is_given(n, v)}
+        given = (n for n, value in own.items() if n == "batch_size" or differs(value, _DEFAULTS[n]))
+        return f"{type(self).__name__}({', '.join(f'{n}={_short(own[n])}' for n in given)})"
 
     @property
     def swept(self) -> tuple[str, ...]:
@@ -354,6 +346,7 @@ _ABSENT = {"cpu_throughput": None, "documents": 1, "row_share": 1, "read_wait": 
     for path, meaning, default in PATHS
 }
 _DEFAULTS = {name: known.default for name, known in signature(Description).parameters.items()}
+_DEFAULTS |= {"dataset": _NO_SAMPLES, "workers": Workers(), "hardware": _NO_ACCELERATOR}
 
 
 def check_fields(paths: Iterable[str]) -> None:

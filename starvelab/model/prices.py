@@ -65,12 +65,6 @@ def price_age(stated: datetime.date, today: datetime.date | None = None) -> str:
     return f"{number} {unit}{'s' if number > 1 else ''} ago"
 
 
-def old_prices(today: datetime.date | None = None) -> tuple[Price, ...]:
-    """The prices that are older than a year, on the day that is given or on the present one."""
-    before = (today or datetime.date.today()) - datetime.timedelta(days=366)
-    return tuple(price for price in (*listed_prices(), *part_prices().values()) if price.date < before)
-
-
 @cache
 def grids() -> dict[str, Fact]:
     """The carbon intensity [mass/energy] of each country of ``data/grids.toml``."""

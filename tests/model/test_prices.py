@@ -4,13 +4,13 @@ import datetime
 
 import pytest
 
+from benchmarks.old_prices import old_prices
 from starvelab import Q_, Hardware, InputError, UnknownNameError
 from starvelab.model.catalogue import entry_at
 from starvelab.model.prices import (
     carbon_intensity,
     grids,
     listed_prices,
-    old_prices,
     part_prices,
     price_age,
     prices_of,
