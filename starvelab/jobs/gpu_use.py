@@ -129,36 +129,20 @@ class TraceSteps:
         )
 
     @property
-    def waited(self) -> np.ndarray:
-        """Time that the loop waited for each batch [ms]."""
-        waited: np.ndarray = self.received - self.asked
-        return waited
-
-    @property
-    def computed(self) -> np.ndarray:
-        """Time that the GPU ran kernels in each step [ms]; zeros without a GPU."""
-        return self._of(self.computing, self.asked, self.end)
-
-    @property
-    def copied(self) -> np.ndarray:
-        """Time that the GPU copied and computed nothing in each step [ms]."""
-        copied: np.ndarray = self._of(self.busy, self.asked, self.end) - self.computed
-        return copied
-
-    @property
-    def idle_in_wait(self) -> np.ndarray:
-        """Time that the GPU had nothing to do while the loop waited [ms]."""
-        idle: np.ndarray = self.waited - self._of(self.busy, self.asked, self.received)
-        return idle
-
-    @property
-    def idle_otherwise(self) -> np.ndarray:
-        """Time that the GPU was idle after the loop had its batch [ms]."""
-        idle: np.ndarray = self.end - self.received - self._of(self.busy, self.received, self.end)
-        return idle
-
-    def _of(self, spans: np.ndarray | None, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        return np.zeros(len(self)) if spans is None else covered(spans, starts, ends)
+    def amounts(self) -> dict[str, np.ndarray]:
+        """Milliseconds of each step by what they went to; without a GPU only those that the loop waits."""
+        waited = self.received - self.asked
+        if self.busy is None or self.computing is None:
+            return {"loop waits": waited}
+        computed = covered(self.computing, self.asked, self.end)
+        busy, meanwhile = (covered(self.busy, self.asked, until) for until in (self.end, self.received))
+        return {
+            "loop waits": waited,
+            "GPU computes": computed,
+            "only copies": busy - computed,
+            "idle in the wait": waited - meanwhile,
+            "idle otherwise": self.end - self.received - (busy - meanwhile),
+        }
 
 
 def steps_of(timeline: Timeline, waits: np.ndarray, stretches: np.ndarray) -> TraceSteps | None:

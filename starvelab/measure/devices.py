@@ -21,10 +21,11 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from ..errors import InputError, MissingValueError
+from ..fields import Kind, Meaning
 from ..units import check_magnitude
 from .batches import Batch, memory_size
 
-PRECISIONS = ("fp32", "tf32", "amp")
+_PRECISION = Meaning(Kind.CHOICE, choices=("fp32", "tf32", "amp"))
 WARM_UP = 2  # steps
 # Of the numbers that workers share, those of the connections to a storage.
 CONNECTIONS, MAX_CONNECTIONS = 2, 1024
@@ -197,11 +198,7 @@ class CudaDevice:
     device: int = 0
 
     def __post_init__(self) -> None:
-        if self.precision not in PRECISIONS:
-            raise InputError(
-                f"precision must be one of {', '.join(PRECISIONS)}, got {self.precision!r:.80}. "
-                "Pass one of these."
-            )
+        _PRECISION.read(self.precision, "precision")
         _check_in_flight(self.in_flight)
 
     def open(self, *, link: VirtualLink | None, batch_size: int, pinned: bool) -> DeviceRun:  # noqa: ARG002

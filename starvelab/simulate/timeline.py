@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..fields import Kind, Meaning
 from ..tables import cell, count_of, percent
 from ..units import Q_, Quantity, positive_int
 
-SOURCES = ("simulated", "measured")
+_SOURCE = Meaning(Kind.CHOICE, choices=("simulated", "measured"))
 _CLOCK = ("prepare_start", "prepared", "received", "copy_start", "copied", "step_start", "step_end")
 # Known where the storage is simulated; a measured run sees preparing as a whole.
 _READS = ("read_start", "read_done")
@@ -205,10 +206,7 @@ class Trace:
 
     def __post_init__(self) -> None:
         positive_int(self.batch_size, "batch_size")
-        if self.source not in SOURCES:
-            raise InputError(
-                f"source must be one of {', '.join(SOURCES)}, got {self.source!r}. Pass one of these."
-            )
+        _SOURCE.read(self.source, "source")
         for name in ("batch", "worker", *self._times):
             column = np.asarray(getattr(self, name), dtype=float if name in self._times else np.int64)
             if column.ndim != 1 or not len(column) or len(column) != np.size(self.batch):

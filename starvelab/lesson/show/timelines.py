@@ -235,7 +235,7 @@ def trace_timeline(finding: JobFinding, *, batches: int = 10) -> StaticFigure:
     lanes = ["training loop", "GPU"] if has_gpu else ["training loop"]
     figure = new_figure(9.6, 1.3 + 0.5 * len(lanes))
     axes = figure.add_subplot()
-    _spans(axes, 0, steps.asked, steps.waited, WAITS)
+    _spans(axes, 0, steps.asked, steps.received - steps.asked, WAITS)
     _spans(axes, 0, steps.received, steps.end - steps.received, _LOOP)
     for number, (start, end) in enumerate(zip(steps.received, steps.end, strict=True)):
         _number(axes, 0, start, end, number, CPU.ink, float(steps.end[-1]))
@@ -249,10 +249,8 @@ def trace_timeline(finding: JobFinding, *, batches: int = 10) -> StaticFigure:
     else:
         entries |= {"waiting for data": WAITS}
     legend(figure, entries)
-    columns = {"from (ms)": steps.asked, "loop waits (ms)": steps.waited, "to (ms)": steps.end}
-    if has_gpu:
-        columns |= {"GPU computes (ms)": steps.computed, "only copies (ms)": steps.copied}
-        columns |= {"idle in the wait (ms)": steps.idle_in_wait, "idle otherwise (ms)": steps.idle_otherwise}
+    waits, *others = ((f"{name} (ms)", times) for name, times in steps.amounts.items())
+    columns = dict([("from (ms)", steps.asked), waits, ("to (ms)", steps.end), *others])
     return render_figure(
         figure,
         alt=f"Timeline with a lane for each of {', '.join(lanes)}.",
@@ -272,7 +270,7 @@ def _draw_gpu(axes: Axes, steps: TraceSteps) -> None:
     if steps.busy is None or steps.computing is None:
         return
     # The ground of the lane is what shows where nothing runs: idle, in a wait or not.
-    _spans(axes, 1, steps.asked, steps.waited, WAITS)
+    _spans(axes, 1, steps.asked, steps.received - steps.asked, WAITS)
     _spans(axes, 1, steps.received, steps.end - steps.received, _IDLE)
     # White below, so that no hatch of the ground shines through that of a copy.
     for spans, style in ((steps.busy, _COPIES), (steps.computing, _COMPUTES)):
@@ -282,12 +280,9 @@ def _draw_gpu(axes: Axes, steps: TraceSteps) -> None:
 
 def _trace_summary(steps: TraceSteps) -> str:
     whole = float(np.sum(steps.end - steps.asked))
-    waited, *gpu = (
-        percent(float(np.sum(times)) / whole)
-        for times in (steps.waited, steps.computed, steps.copied, steps.idle_in_wait, steps.idle_otherwise)
-    )
+    waited, *gpu = (percent(float(np.sum(times)) / whole) for times in steps.amounts.values())
     loop = f"The training loop waits {waited} of the time for data"
-    if steps.busy is None:
+    if not gpu:
         return f"{loop}. The trace holds no GPU."
     return (
         f"{loop}. The GPU computes {gpu[0]} of the time, only copies {gpu[1]}, "

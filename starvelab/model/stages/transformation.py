@@ -165,10 +165,8 @@ class TransformationModel(StageModel[TransformationInputs]):
         stored = None if stored is None else stored / documents
         if cpu_time is not None:
             amount, rate = cpu_time, 1
-        elif cpu_throughput is not None:
-            amount, rate = _share(cpu_throughput, stored)
-        elif worker_rate is not None:
-            amount, rate = _share(worker_rate, stored)
+        elif supply := cpu_throughput or worker_rate:
+            amount, rate = _share(supply, stored)
         else:
             amount, rate, _ = worker_time(self.assumptions, stored, samples, images, kind)
         return TransformationInputs(
