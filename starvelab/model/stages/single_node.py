@@ -59,13 +59,13 @@ class StepInputs(Inputs):
     """What a step is made of: amounts, and at which rates they are done; of known times the rates are 1."""
 
     arithmetic: Number  # FLOP of each sample
-    speed: Number  # [FLOP/s]
     traffic: Number  # bytes that each sample moves through the memory
-    weights: Number  # bytes that a step moves, whatever its batch
-    bandwidth: Number  # [B/s]
     overhead: Number  # seconds of each step
     in_turn: bool  # memory traffic follows the arithmetic, and does not overlap it
     hidden: bool  # the accelerator works while the host launches, so that the longer of the two counts
+    speed: Number = 1.0  # [FLOP/s]
+    weights: Number = 0.0  # bytes that a step moves, whatever its batch
+    bandwidth: Number = 1.0  # [B/s]
 
     @property
     def lines(self) -> tuple[Line, Line, Line]:
@@ -255,10 +255,7 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
             off = row_share * (a["extrapolated_time"] if rate is None else 1.0)
             step = StepInputs(
                 arithmetic=off * time.arithmetic,
-                speed=1.0,
                 traffic=off * time.traffic,
-                weights=0.0,
-                bandwidth=1.0,
                 overhead=launch if a["overhead_overlaps"] else 0.0,
                 in_turn=True,
                 hidden=True,
