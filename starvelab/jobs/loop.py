@@ -18,6 +18,7 @@ from tqdm.auto import tqdm
 
 from ..errors import InputError
 from ..measure.devices import Cuda
+from ..measure.one_buffer import AroundLoader
 from ..runtime import shell
 from ..trackers import Trackers
 from .finding import JobFinding
@@ -152,12 +153,12 @@ class Watched:
         return self._shares.take()
 
 
-class Watch(Watched, Generic[Batch]):
+class Watch(AroundLoader, Watched, Generic[Batch]):
     """A loader that is watched; it has the length and the attributes of its loader."""
 
     def __init__(self, loader: Iterable[Batch], recorder: Recorder, *, progress: bool) -> None:
-        self.loader, self._recorder, self._progress = loader, recorder, progress
-        self._shares = Shares(recorder)
+        super().__init__(loader)
+        self._recorder, self._progress, self._shares = recorder, progress, Shares(recorder)
 
     def __iter__(self) -> Iterator[Batch]:
         if count := unprepared_processes(self.loader):
@@ -168,14 +169,6 @@ class Watch(Watched, Generic[Batch]):
                 stacklevel=2,
             )
         return _Batches(self)
-
-    def __len__(self) -> int:
-        return len(self.loader)  # type: ignore[arg-type]  # a loader without a length says so itself
-
-    def __getattr__(self, name: str) -> Any:  # Any: the attributes are those of whatever is watched
-        if name == "loader":  # not set yet, as in a copy that is being made
-            raise AttributeError(name)
-        return getattr(self.loader, name)
 
 
 class LogLines:

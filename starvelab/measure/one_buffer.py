@@ -89,15 +89,11 @@ def unpacked(batch: Any) -> Any:
     return batch.batch() if isinstance(batch, OneBuffer) else batch
 
 
-class PackedLoader:
-    """A loader whose batches come in one buffer each; it has the length and the attributes of its loader."""
+class AroundLoader:
+    """Stands in the place of a loader, with its length and its attributes."""
 
-    def __init__(self, loader: Any) -> None:
+    def __init__(self, loader: Any) -> None:  # Any: whatever a loop goes over
         self.loader = loader
-
-    def __iter__(self) -> Iterator[Any]:
-        for batch in self.loader:
-            yield unpacked(batch)
 
     def __len__(self) -> int:
         return len(self.loader)
@@ -106,6 +102,14 @@ class PackedLoader:
         if name == "loader":  # not set yet, as in a copy that is being made
             raise AttributeError(name)
         return getattr(self.loader, name)
+
+
+class PackedLoader(AroundLoader):
+    """A loader whose batches come in one buffer each."""
+
+    def __iter__(self) -> Iterator[Any]:
+        for batch in self.loader:
+            yield unpacked(batch)
 
 
 def packed(loader: Any) -> PackedLoader:  # Any: a DataLoader, which is recognized before it is used
