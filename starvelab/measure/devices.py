@@ -22,21 +22,13 @@ import numpy as np
 
 from ..errors import InputError, MissingValueError
 from ..fields import Kind, Meaning
-from ..units import check_magnitude
 from .batches import Batch, memory_size
 
 _PRECISION = Meaning(Kind.CHOICE, choices=("fp32", "tf32", "amp"))
+_IN_FLIGHT = Meaning(Kind.COUNT, maximum=inf)
 WARM_UP = 2  # steps
 # Of the numbers that workers share, those of the connections to a storage.
 CONNECTIONS, MAX_CONNECTIONS = 2, 1024
-
-
-def _check_in_flight(steps: float) -> None:
-    if steps != inf and (check_magnitude(steps, "in_flight") < 1 or steps != int(steps)):
-        raise InputError(
-            f"in_flight must be a whole number from 1, or math.inf, got {steps}. "
-            "Pass 1 for a loop that waits for each step."
-        )
 
 
 @dataclass(frozen=True)
@@ -131,7 +123,7 @@ class VirtualAccelerator:
     in_flight: float = 2
 
     def __post_init__(self) -> None:
-        _check_in_flight(self.in_flight)
+        _IN_FLIGHT.read(self.in_flight, "in_flight")
 
     def open(self, *, link: VirtualLink | None, batch_size: int, pinned: bool) -> VirtualRun:  # noqa: ARG002
         """The device at work."""
@@ -199,7 +191,7 @@ class CudaDevice:
 
     def __post_init__(self) -> None:
         _PRECISION.read(self.precision, "precision")
-        _check_in_flight(self.in_flight)
+        _IN_FLIGHT.read(self.in_flight, "in_flight")
 
     def open(self, *, link: VirtualLink | None, batch_size: int, pinned: bool) -> DeviceRun:  # noqa: ARG002
         """The GPU at work, where there is a PyTorch that sees it."""

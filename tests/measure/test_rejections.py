@@ -37,10 +37,7 @@ SETUP = described()
 TINY = Samples(source=[b"1"])
 STORED = given_samples("tables").source
 ENDS = {"nothing": "100 ms", "device batch": "30 ms"}
-IN_FLIGHT = (
-    "in_flight must be a whole number from 1, or math.inf, got {}. "
-    "Pass 1 for a loop that waits for each step."
-)
+IN_FLIGHT = "in_flight must be a whole number, got {}. Round it to the one you mean."
 NO_RATE = (
     "'nothing' must be steps in a second or the time of a step, got {}. "
     'Write for example "0.89 / s" or "1.12 s".'
