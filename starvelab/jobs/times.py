@@ -223,11 +223,9 @@ def _receiving(finding: JobFinding, workers: int, waits: float) -> tuple[float, 
     elif workers and (finding.queue_depth or 0.0) >= 1:
         known = waits  # batches are ready, so the loop waits for nothing else
     elif workers:
-        if finding.release is not None:
-            release = finding.release.m_as("ms")
-            low, high = (min(each + release, waits) for each in RECEIVE_RANGE)
-            return min(RECEIVE + release, waits), (low, high)
-        return min(RECEIVE, waits), (min(RECEIVE_RANGE[0], waits), min(RECEIVE_RANGE[1], waits))
+        release = finding.release.m_as("ms") if finding.release is not None else 0.0
+        likely, low, high = (min(each + release, waits) for each in (RECEIVE, *RECEIVE_RANGE))
+        return likely, (low, high)
     else:
         return RECEIVE, RECEIVE_RANGE
     return known, (known * QUICKER, known * (1 + 2 * ERROR))
