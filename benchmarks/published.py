@@ -133,7 +133,7 @@ def per_step(*, step: Any, batch_size: int) -> Any:
 def launched(*, batch_size: int, first: Any, rate: Any = None, step: Any = None, of: int = 1) -> Any:
     """The time of a step by the law of launching, from that of a batch of one and from a large batch."""
     sample = 1 / rate.m_as("img/s") if step is None else step.m_as("s") / of
-    made_of = StepInputs(sample, 1.0, 0.0, 0.0, 1.0, first.m_as("s"), in_turn=True, hidden=True)
+    made_of = StepInputs(sample, 0.0, first.m_as("s"), in_turn=True, hidden=True)
     return Q_(SingleNodeModel.cost(SingleNodeInputs("", None, made_of)).at(batch_size), "s")
 
 

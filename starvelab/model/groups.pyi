@@ -16,10 +16,10 @@ class _HardwareEntry(Entry):
     memory_bandwidth: Quantity
     link_bandwidth_each_way: Quantity
     link_bandwidth_pinned_sustained: Quantity
-    host_cores: int
     storage_bandwidth: Quantity
-    image_decode_rate: Quantity
+    host_cores: int
     video_decoders: int
+    image_decode_rate: Quantity
     board_power: Quantity
     waiting_power: Quantity
 
@@ -59,8 +59,8 @@ class _StorageEntry(Entry):
     request_latency: Quantity
     queued_latency: Quantity
     parallel_requests: int
-    request_rate: Quantity
     requests_per_file: int
+    request_rate: Quantity
     million_requests_price: Quantity
 
 class _Storage(Group):
@@ -94,8 +94,8 @@ class _ModelsEntry(Entry):
     macs_forward_rounded: Quantity
     parameters: int
     layers: int
-    activation_size: Quantity
     input_elements: int
+    activation_size: Quantity
 
 class _Models(Group):
     ResNet18: _ModelsEntry
@@ -111,12 +111,12 @@ class _DatasetsEntry(Entry):
     sample_size_sd: Quantity
     samples: int
     decoded_elements: int
+    tokens: int
+    tokens_sd: int
     decoded_size: Quantity
     preparation_time: Quantity
     decoding_time: Quantity
     collation_time: Quantity
-    tokens: int
-    tokens_sd: int
     token_quantiles: tuple[int, ...]
 
 class _Datasets(Group):
