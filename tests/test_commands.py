@@ -106,6 +106,7 @@ def test_the_commands_of_the_grader_are_those_that_it_has(capsys):
         ("release", "--log-level"),
         ("grade", "--only"),
         ("mark", "--no-browser"),
+        ("feedback", "--contact"),
         ("return", "--column"),
     ],
 )

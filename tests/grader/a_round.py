@@ -1,24 +1,19 @@
 """A round with stock nbgrader, as an instructor runs it, and the submissions that are handed in.
 
 It knows what each submission has to earn; whether it does is for the tests to say. Every assignment has a
-round, made of its notebooks and their wrong answers; that of the walkthrough has a submission of every kind.
+round, made of its notebooks and their wrong answers; that of the walkthrough has right ones beside them.
 """
 
 from __future__ import annotations
 
 import csv
-import io
-import os
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from unittest import mock
 
 import nbformat
-import pytest
 from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook
@@ -26,6 +21,8 @@ from nbgrader.apps import NbGraderApp
 from nbgrader.utils import is_solution
 
 from tests.assignments import ASSIGNMENTS, REPOSITORY, Notebook, notebooks_of
+from tests.grader.a_course import Course
+from tests.grader.in_process import run_here
 from tests.grader.shared_runners import RUNNERS
 from tests.wrong_answers.exercises import Answer, Exercise, exercises, graded_cells
 
@@ -34,13 +31,13 @@ WALKTHROUGH = "starving-the-gpu"
 MISTAKEN = "mistaken"
 # A wrong answer that only a hidden check makes fail, in the student's own function.
 FRAGILE = "if max(speedups) < target"
-STUDENTS = {name: [MISTAKEN] for name in ASSIGNMENTS}
-STUDENTS[WALKTHROUGH] += ["perfect", "half", "honest-noise"]
+NOISY = "honest-noise"
+STUDENTS = {name: [MISTAKEN] for name in ASSIGNMENTS} | {WALKTHROUGH: [MISTAKEN, NOISY]}
 # Who has locked every prediction at home.
-PREDICTED = dict.fromkeys(ASSIGNMENTS, MISTAKEN) | {WALKTHROUGH: "perfect"}
-# Whose feedback is generated: those whose answers fail, and who left most behind.
-READERS = {name: [MISTAKEN] for name in ASSIGNMENTS}
-READERS[WALKTHROUGH] += ["honest-noise"]
+PREDICTED = {name: students[-1] for name, students in STUDENTS.items()}
+# What the student with mistakes leaves open: an answer, with what its test earns nevertheless, and an essay.
+LEFT_OPEN = {"predictions-test": 1.5}
+BLANK = "explain-audit"
 
 # What is handed in for the walkthrough's manually graded cells: words, and what must not stay live.
 ESSAYS = {
@@ -113,26 +110,10 @@ class Round:
 
     def nbgrader(self, command: str, *arguments: str) -> None:
         """Run a command of nbgrader in this process, and keep what it prints: to start one takes seconds."""
-        with ExitStack() as stack:
-            patch = stack.enter_context(pytest.MonkeyPatch.context())
-            stack.enter_context(mock.patch.dict(os.environ))  # which the course's configuration changes
-            patch.setenv("STARVELAB_COURSE", str(self.course))
-            patch.chdir(self.repository)
-            output = io.StringIO()
-            stack.enter_context(redirect_stdout(output))
-            stack.enter_context(redirect_stderr(output))
-            application = NbGraderApp()
-            stack.callback(lambda: type(application.subapp).clear_instance())
-            patch.setattr("starvelab_grader.configuration.Runners", lambda: RUNNERS)
-            stack.callback(RUNNERS.end_student)
-            try:
-                application.initialize([command, *arguments])
-                application.subapp.start()
-                status = 0
-            except SystemExit as end:
-                status = end.code or 0
-        self.printed[command] = output.getvalue()
-        assert status == 0, self.printed[command]
+        course = Course(self.repository)
+        done = run_here(course, NbGraderApp(), command, *arguments, STARVELAB_COURSE=str(self.course))
+        RUNNERS.end_student()
+        self.printed[command] = done.stdout + done.stderr
 
     # --- handing in -----------------------------------------------------------------------------------
 
@@ -145,7 +126,12 @@ class Round:
         predicted: Sequence[Notebook] = (),
     ) -> Path:
         """Fill `cells` of the released notebooks and put them where an instructor collects them."""
-        folder = self._collect(student, "labs", expected, predicted)
+        self.expected[student] = expected
+        folder = self.course / "submitted" / student / self.assignment
+        given = self.repository / "labs" / self.assignment
+        shutil.copytree(given, folder, ignore=shutil.ignore_patterns("*.py"))
+        for notebook in predicted:
+            notebook.lock_predictions(folder)
         for path in folder.glob("*.ipynb"):
             notebook = nbformat.read(path, as_version=4)
             for cell in notebook.cells:
@@ -153,22 +139,9 @@ class Round:
             nbformat.write(notebook, path)
         return folder
 
-    def hand_in_the_solution(self, student: str, predicted: Sequence[Notebook] = ()) -> Path:
-        """Hand in the instructor's notebooks as they are."""
-        return self._collect(student, "solutions", self.full_marks(), predicted)
-
     def full_marks(self) -> dict[str, float]:
         """What whoever gets every exercise right earns."""
         return {one.test_id: one.points for one in self.exercises}
-
-    def _collect(self, student: str, origin: str, expected: dict, predicted: Sequence[Notebook]) -> Path:
-        self.expected[student] = expected
-        folder = self.course / "submitted" / student / self.assignment
-        given = self.repository / origin / self.assignment
-        shutil.copytree(given, folder, ignore=shutil.ignore_patterns("*.py"))
-        for notebook in predicted:
-            notebook.lock_predictions(folder)
-        return folder
 
     # --- what came of it ------------------------------------------------------------------------------
 
@@ -212,7 +185,7 @@ class Round:
                 (folder / student / self.assignment / f"{notebook.name}.html").read_text(encoding="utf-8"),
                 "html.parser",
             )
-            for student in READERS[self.assignment]
+            for student in STUDENTS[self.assignment]
             for notebook in self.notebooks
         }
 
@@ -221,45 +194,38 @@ def hand_everything_in(it: Round) -> None:
     """One submission of each kind."""
     hand_in_the_mistakes(it)
     if it.assignment == WALKTHROUGH:
-        it.hand_in_the_solution("perfect", predicted=it.notebooks)
-        hand_in_half(it)
         hand_in_honest_noise(it)
 
 
-def hand_in_half(it: Round) -> None:
-    """Every other exercise solved, and four of the eight predictions locked: one a notebook."""
-    half = {one.test_id: one for one in it.exercises[::2] if one.answer_id != "without-widgets"}
-    it.hand_in(
-        "half",
-        {name: points if name in half else 0.0 for name, points in it.full_marks().items()}
-        | {"predictions-test": 1.5},
-        cells={one.answer_id: one.solution for one in half.values()},
-        predicted=it.notebooks[:4],
-    )
-
-
 def hand_in_the_mistakes(it: Round) -> None:
-    """Hand in wrong answers; where an exercise has none, the answer is right in an odd way."""
+    """Hand in wrong answers; where an exercise has none, the answer is right in an odd way.
+
+    In the walkthrough half of the predictions are locked at home, and an answer and an essay are left open.
+    """
     it.mistakes = {
         one.test_id: min(one.wrong, key=lambda answer: FRAGILE not in answer.source)
         for one in it.exercises
-        if one.wrong
+        if one.wrong and one.test_id not in LEFT_OPEN
     }
-    given = {one: it.mistakes.get(one.test_id, one.right[0]) for one in it.exercises}
+    given = {
+        one: it.mistakes.get(one.test_id, one.right[0])
+        for one in it.exercises
+        if one.test_id not in LEFT_OPEN
+    }
     it.hand_in(
         MISTAKEN,
-        {one.test_id: answer.earns for one, answer in given.items()},
+        {one.test_id: answer.earns for one, answer in given.items()}
+        | (LEFT_OPEN if it.assignment == WALKTHROUGH else {}),
         cells={one.answer_id: answer.source for one, answer in given.items()}
-        | dict.fromkeys(it.essays, "In the learner's own words.")
-        | ESSAYS,
-        predicted=it.notebooks if PREDICTED[it.assignment] == MISTAKEN else (),
+        | {name: ESSAYS.get(name, "In the learner's own words.") for name in it.essays if name != BLANK},
+        predicted=it.notebooks if PREDICTED[it.assignment] == MISTAKEN else it.notebooks[:4],
     )
 
 
 def hand_in_honest_noise(it: Round) -> None:
     """Right answers in notebooks that look lived in: warnings, cells copied and deleted, other files."""
     folder = it.hand_in(
-        "honest-noise",
+        NOISY,
         it.full_marks(),
         cells={one.answer_id: noisy(one) for one in it.exercises} | ESSAYS,
         predicted=it.notebooks,
@@ -301,9 +267,8 @@ def noisy(exercise: Exercise) -> str:
 
 def mark_essays(it: Round) -> None:
     """What an instructor does in formgrader: points and a comment for each essay that waits for them."""
-    it.marks = {PREDICTED[it.assignment]: {name: points for name, (_, points) in it.essays.items()}}
-    if it.assignment == WALKTHROUGH:
-        it.marks["honest-noise"] = MARKS_FOR_NOISE
+    full = {name: points for name, (_, points) in it.essays.items()}
+    it.marks = {PREDICTED[it.assignment]: MARKS_FOR_NOISE if it.assignment == WALKTHROUGH else full}
     with it.gradebook() as book:
         for student, marks in it.marks.items():
             for cell, points in marks.items():

@@ -32,16 +32,17 @@ def in_a_thread(coroutine):
 
 
 def run_here(
-    course: Course, command: Application, *arguments: str, fine: bool = True
+    course: Course, command: Application, *arguments: str, fine: bool = True, **variables: str
 ) -> subprocess.CompletedProcess:
-    """Run a command in the course's folder, in this process, which also grades.
+    """Run a command in the course's folder, with these variables, in this process, which also grades.
 
     A program takes seconds to start, and so do the workers of `grade`. What only such a program shows is in
     tests/grader/commands/test_grade.py and tests/grader/test_instructors_page.py.
     """
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
-        stack.enter_context(mock.patch.dict(os.environ))  # which the course's configuration changes
+        # The course's configuration changes it.
+        stack.enter_context(mock.patch.dict(os.environ, variables))
         patch.chdir(course.folder)
         # An application of nbgrader's is one for the process, and so is each of its commands.
         stack.callback(lambda: type(getattr(command, "subapp", None) or command).clear_instance())

@@ -13,19 +13,24 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from nbgrader.apps import NbGraderApp
 
+from starvelab_grader.commands import mark
 from starvelab_grader.commands.collect import CollectApp
-from starvelab_grader.commands.grade import GradeApp
+from starvelab_grader.commands.grade import GradeApp, ReleaseApp
 from starvelab_grader.commands.mark import FeedbackApp, MarkApp
 from starvelab_grader.commands.returning import ReturnApp
 from tests.assignments import REPOSITORY, TOTAL
+from tests.grader.a_course import Course
 from tests.grader.a_round import Round
+from tests.grader.in_process import run_here
 from tests.wrong_answers.exercises import exercises
 
 pytestmark = [pytest.mark.grading, pytest.mark.timeout(900)]
 ASSIGNMENT = "starving-the-gpu"
 NOTEBOOK = "01_compute_baseline"
 PAGE = (REPOSITORY / "docs" / "instructors.md").read_text(encoding="utf-8")
+APPS = {"release": ReleaseApp, "collect": CollectApp, "feedback": FeedbackApp, "return": ReturnApp}
 # What brings the repository and its programs here: tests/test_launch.py tries the targets of make.
 BEFORE = ("git clone", "sudo apt-get", "make ")
 
@@ -62,29 +67,30 @@ def done(tmp_path_factory):
         "Identifier,Full name,Grade\nParticipant 11,Ada,\nParticipant 12,Bob,\n"
     )
     printed, exports = {}, ""
+    variables = {"HOME": str(home), "STARVELAB_COURSE": str(it.course)}
     for command in commands():
         if command.startswith(BEFORE):
             continue
         if command.startswith("export "):
             exports = command.replace("$PWD/.venv", str(Path(sys.executable).parents[1]))
             continue
-        if command.startswith("nbgrader "):  # in this process: each program takes seconds to start
-            with mock.patch.dict(os.environ, {"HOME": str(home), "STARVELAB_COURSE": str(it.course)}):
-                name, *words = shlex.split(os.path.expandvars(command))[1:]
-                words = [re.sub(r"(?<==)~", str(home), word) for word in words]
-                it.nbgrader(name, *words)
-            printed[command] = it.printed[name]
-            continue
-        run = subprocess.run(
-            ["bash", "-ec", f"{exports}\n{command}"],
-            cwd=it.repository,
-            # One worker for a class of two: to start another takes longer than it saves.
-            env=os.environ | {"HOME": str(home), "PYTHONPATH": str(REPOSITORY), "LOKY_MAX_CPU_COUNT": "1"},
-            capture_output=True,
-            text=True,
-        )
+        if command.startswith("starvelab grade "):
+            run = subprocess.run(
+                ["bash", "-ec", f"{exports}\n{command}"],
+                cwd=it.repository,
+                # One worker for a class of two: to start another takes longer than it saves.
+                env=os.environ | variables | {"PYTHONPATH": str(REPOSITORY), "LOKY_MAX_CPU_COUNT": "1"},
+                capture_output=True,
+                text=True,
+            )
+            assert run.returncode == 0, run.stdout + run.stderr
+        else:  # in this process: each program takes seconds to start
+            with mock.patch.dict(os.environ, variables), mock.patch.object(mark, "CPU_COUNT", 1):
+                program, *words = shlex.split(os.path.expandvars(command))
+                words = [re.sub(r"(?<==)~|^~", str(home), word) for word in words]
+                app = NbGraderApp if program == "nbgrader" else APPS[words.pop(0)]
+                run = run_here(Course(it.repository), app(), *words)
         printed[command] = run.stdout + run.stderr
-        assert run.returncode == 0, printed[command]
     return it.repository, it.course, printed
 
 
