@@ -27,14 +27,14 @@ JUPYTERLAB := $(RUN) -m jupyterlab $(AS_ROOT) $(NO_DISPLAY)
 # Programs start faster where Python may keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help lab test check lint types pytest fuzz build grader formgrader bench validation docs docs-links site
+.PHONY: help lab test check lint mypy types pytest fuzz build grader formgrader bench validation docs docs-links site
 .PHONY: lite dist clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make lab         open the lab in JupyterLab"
 	@echo "make test        install what is missing, and run every check and test"
-	@echo "make check       run what starts no other program than Python"
+	@echo "make check       run what takes a minute, and starts no other program than Python"
 	@echo "make fuzz        search for examples that break a property, until one is found or you stop it"
 	@echo "make build       derive the notebooks from solutions/*/*.py, and the tables of the documents"
 	@echo "make grader      install what grades a class: nbgrader and starvelab grade"
@@ -69,15 +69,17 @@ test:
 	@STARVELAB_TESTS_WITHOUT="$(WITHOUT)" $(MAKE) --no-print-directory --jobs 2 lint types pytest
 
 check: $(VENV)/test.installed
-	@STARVELAB_TESTS_WITHOUT=programs $(MAKE) --no-print-directory --jobs 3 PROCESSES=$$(($(PROCESSES) - 1)) lint types pytest
+	@STARVELAB_TESTS_WITHOUT=programs $(MAKE) --no-print-directory --jobs 3 PROCESSES=$$(($(PROCESSES) - 1)) lint mypy pytest
 
 lint:
 	$(RUN) -m ruff check .
 	$(VENV)/bin/lint-imports
 	$(RUN) solutions/build.py --check
 
-types:
+mypy:
 	$(RUN) -m mypy
+
+types: mypy
 	$(VENV)/bin/basedpyright --warnings
 
 # tests/selection.py says which tests share a process, and in what order they run.

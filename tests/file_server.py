@@ -19,7 +19,7 @@ class Quiet(SimpleHTTPRequestHandler):
 def serve(folder: Path) -> Iterator[str]:
     """The address, with a slash at its end, as long as the block lasts."""
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}/"

@@ -1,8 +1,8 @@
 """Which tests run, in what order, and which of them share a process.
 
-`make check` leaves out what starts another program than Python, and `make test WITHOUT="browser sandbox"`
-what this system can never run. Both say so in the variable STARVELAB_TESTS_WITHOUT, and the last line of the
-run says how many tests were left out, and why.
+`make check` leaves out what starts another program than Python or is marked as long, and
+`make test WITHOUT="browser sandbox"` what this system can never run. Both say so in the variable
+STARVELAB_TESTS_WITHOUT, and the last line of the run says how many tests were left out, and why.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ REASONS = {
     "index": "ask the package index",
     "sandbox": "need bubblewrap",
     "postgres": "need PostgreSQL",
-    "programs": "start other programs",
+    "programs": "start other programs or take long",
 }
 # These take longest, so they begin first: otherwise one process would wait at the end for the other.
 LONGEST_FIRST: tuple[str, ...] = (
@@ -136,8 +136,8 @@ LONGEST_FIRST: tuple[str, ...] = (
     "tests/grader/test_alone.py",
     "tests/grader/report/test_feedback_pages.py",
     # Of `make check` these take longest.
-    "tests/test_pipeline.py",
-    "tests/test_practice.py",
+    "tests/test_wrong_answers.py",
+    "tests/test_published.py",
 )
 # Files that share what is dear to start: a server and a browser, a class that was graded.
 TOGETHER = ("tests/browser",)
@@ -154,14 +154,14 @@ def _is_below(file: str, path: str) -> bool:
     return file == path or file.startswith(f"{path}/")
 
 
-def left_out_by(file: str, fixtures: Collection[str], without: set[str]) -> str:
+def left_out_by(file: str, fixtures: Collection[str], without: set[str], *, long: bool = False) -> str:
     """What of `without` a test needs, by its file and the fixtures that it asks for; empty if nothing."""
-    of_course = {"sandbox", "programs"} if COURSE in fixtures else set()
+    of_itself = {"sandbox", "programs"} if COURSE in fixtures else {"programs"} if long else set()
     return next(
         (
             word
             for word in sorted(without)
-            if word in of_course or any(_is_below(file, path) for path in NEEDS[word])
+            if word in of_itself or any(_is_below(file, path) for path in NEEDS[word])
         ),
         "",
     )
@@ -203,7 +203,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     leave_out, counts = without(), Counter()
     kept = []
     for item in items:
-        if word := left_out_by(_file(item), getattr(item, "fixturenames", ()), leave_out):
+        long = item.get_closest_marker("long") is not None
+        if word := left_out_by(_file(item), getattr(item, "fixturenames", ()), leave_out, long=long):
             counts[word] += 1
         else:
             kept.append(item)

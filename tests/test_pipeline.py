@@ -42,6 +42,7 @@ def in_the_long_run(pipeline, **options):
     return pipeline.simulate(**{"batches": batches, "warm_up": warm_up, "replicas": 1, **options})
 
 
+@pytest.mark.long
 @settings(max_examples=500)
 @given(
     pipelines(
@@ -150,7 +151,6 @@ def milliseconds(highest, lowest=0):
     return st.integers(lowest, highest).map(lambda ms: Q_(ms, "ms"))
 
 
-@settings(max_examples=20)
 @given(
     st.builds(
         Pipeline,

@@ -34,10 +34,12 @@ def test_there_are_enough_faults_each_of_a_line_of_its_own():
     assert max(Counter(lines).values()) == 1
 
 
+@pytest.mark.long
 def test_no_two_keys_are_equal_to_three_digits(found):
     assert alike(found["key"]) == 0
 
 
+@pytest.mark.long
 def test_the_difficulty_stays_within_its_bounds(found):
     assert min(found["lost"]) >= practice.LOST[0] - 0.005
     assert max(found["lost"]) <= practice.LOST[1] + 0.005
@@ -46,6 +48,7 @@ def test_the_difficulty_stays_within_its_bounds(found):
     assert max(found["mistake"]) <= 1 - practice.EACH_LOST
 
 
+@pytest.mark.long
 def test_each_fault_is_drawn_by_itself_or_with_another(found):
     drawn = {name for names in found["faults"] for name in names}
     assert drawn == FAULTS.keys()

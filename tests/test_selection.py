@@ -40,6 +40,11 @@ def test_a_test_is_left_out_for_what_it_needs(file, fixtures, without, word):
     assert left_out_by(file, fixtures, without) == word
 
 
+def test_what_takes_long_is_left_out_with_the_programs():
+    assert left_out_by("tests/test_pipeline.py", [], {"programs"}, long=True) == "programs"
+    assert left_out_by("tests/test_pipeline.py", [], {"browser"}, long=True) == ""
+
+
 def run(without: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run pytest with the plugins that it needs for this; all of them take seconds to load."""
     plugins = [f"-p{name}" for name in ("no:cacheprovider", "pytest_timeout", "xdist.plugin")]
@@ -70,6 +75,9 @@ def test_the_longest_files_come_first(monkeypatch):
     class Item:
         def __init__(self, file: str) -> None:
             self.path = REPOSITORY / file
+
+        def get_closest_marker(self, name: str) -> None:
+            """Nothing is marked."""
 
     class Config:
         stash = pytest.Stash()

@@ -47,7 +47,7 @@ loaders = st.builds(
 
 
 # Short ones end before each worker has had its first batches.
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(
     loaders,
     st.sampled_from([0.0, 0.5]),

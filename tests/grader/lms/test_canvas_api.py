@@ -77,6 +77,7 @@ class Killed(BaseException):
     """As the end of the process: nothing catches it."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_command_that_is_killed_at_any_point_gives_each_student_each_thing_once(
     pages, tmp_path, monkeypatch, after
