@@ -38,7 +38,7 @@ SANDBOXED = (
     ),
 )
 COURSE = "released_course"
-# Tests that start a kernel, a server, a worker, or another command: seconds each.
+# Tests that start a kernel, a server, a worker, or another command: seconds each. PyTorch takes two to load.
 PROGRAMS = (
     "tests/browser",
     *SANDBOXED,
@@ -94,6 +94,7 @@ PROGRAMS = (
     "tests/lesson/widgets/test_store.py",
     "tests/lite/test_byte_code.py",
     "tests/trials/test_command.py",
+    "tests/trials/test_run.py",
 )
 # What the tests of a file or a folder need, of what can be left out.
 NEEDS = {

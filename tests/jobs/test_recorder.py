@@ -76,6 +76,7 @@ def test_what_a_batch_holds(batch, found):
     assert text in (None, str(held))
 
 
+@pytest.mark.long
 def test_tensors_are_counted_like_arrays():
     torch = pytest.importorskip("torch")
     held = contents_of([torch.zeros(8, dtype=torch.bfloat16), torch.zeros(2)])

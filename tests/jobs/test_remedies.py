@@ -132,6 +132,7 @@ def test_what_the_items_are_is_named(items, first, said):
         assert remedy.gain[2] >= 5
 
 
+@pytest.mark.long
 def test_items_are_looked_at_for_what_they_are_views_of(tmp_path):
     torch = pytest.importorskip("torch")
     group = torch.ones(64, 256)

@@ -72,6 +72,7 @@ def test_a_time_without_unit_is_rejected(tmp_path):
         example_trace(tmp_path / "trace.json", wait=2)
 
 
+@pytest.mark.long
 def test_the_script_reads_its_photographs(monkeypatch):
     torch = pytest.importorskip("torch")
     monkeypatch.setattr("sys.argv", ["job.txt"])
