@@ -26,6 +26,9 @@ from tests.selection import (  # noqa: F401
 
 pytest_plugins = ["pytester"]
 
+# Hardly anything that tests import is garbage, and to look for some takes a seventh of the time.
+gc.disable()
+
 # What a shell runs in the background ignores Ctrl+C, and so does what that starts: tests that press it would
 # wait in vain.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -54,6 +57,7 @@ providers._get_local_constants = _constants
 
 def pytest_collection_finish() -> None:
     """What was imported stays: each collection of garbage would look at all of it again."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 
