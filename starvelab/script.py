@@ -57,6 +57,9 @@ def terminable() -> Iterator[None]:
 
     def end(number: int, _: object) -> None:
         if os.getpid() == own:
+            # A scheduler ends the workers, too, for each of which PyTorch would raise an error now.
+            if hasattr(signal, "SIGCHLD"):  # not on Windows
+                signal.signal(signal.SIGCHLD, lambda *_: None)
             raise Terminated
         signal.signal(number, signal.SIG_DFL)  # a worker that was forked ends as it would
         os.kill(os.getpid(), number)

@@ -182,10 +182,13 @@ class Doctor:
         line, file = caller.f_lineno, caller.f_code.co_filename
         # IPython compiles a cell under a name that says nothing to whoever wrote it.
         place = f"line {line} of a cell" if CELL.search(file) else f"{Path(file).name}:{line}"
-        name = f"{kind} at {place}"
-        recorder = self.loops.setdefault(
-            (name, items, size, workers), Recorder(batch_size=size, workers=workers, home=self.home)
-        )
+        name, number = f"{kind} at {place}", 1
+        while (recorder := self.loops.get((name, items, size, workers))) and self._beside(recorder, iterator):
+            number += 1
+            name = f"{kind} at {place}, loader {number}"
+        if recorder is None:
+            recorder = Recorder(batch_size=size, workers=workers, home=self.home)
+            self.loops[name, items, size, workers] = recorder
         record = recorder.begin(probe=self.probes.get(iterator) if self.probes is not None else None)
         taken, pickled = self.started.pop(iterator, (0.0, Pickled()))
         record.start_up += taken
@@ -194,6 +197,14 @@ class Doctor:
         self.codes[recorder] = loop_of(caller)
         finalize(iterator, record.end).atexit = False  # a loop that is left early drops its iterator
         return record
+
+    def _beside(self, recorder: Recorder, iterator: TorchIterator) -> bool:
+        """True if a pass over other data is under way there, as where one line goes over two loaders."""
+        return any(
+            record.recorder is recorder and record in record.under_way
+            for other, record in self.passes.items()
+            if torch_internals.dataset_of(other) is not torch_internals.dataset_of(iterator)
+        )
 
     def results(self) -> list[tuple[str, JobFinding]]:
         """Return what was found of each loader, the one that took longest first."""

@@ -48,6 +48,11 @@ def is_at_start(iterator: TorchIterator) -> bool:
     return bool(iterator._num_yielded == 0)
 
 
+def dataset_of(iterator: TorchIterator) -> object:
+    """Return what an iterator goes over."""
+    return iterator._dataset
+
+
 def description_of(iterator: TorchIterator) -> tuple[str, int, int | None, int]:
     """Return the kind of a loader's data, how many items it has, its batch size and its workers."""
     dataset, size = iterator._dataset, getattr(iterator._index_sampler, "batch_size", None)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from textwrap import dedent
 
 import pytest
@@ -58,6 +60,20 @@ def test_a_script_gives_the_same_and_is_told_what_it_waited(tmp_path, capsys):
     assert "loop waits for data" in page
 
 
+# A scheduler ends the workers as well, and PyTorch raises an error for each of them that is gone.
+ALL_TERMINATED = """
+import signal
+def gone(*_):
+    raise RuntimeError("DataLoader worker is killed by signal: Terminated.")
+signal.signal(signal.SIGCHLD, gone)
+both = {signal.SIGTERM, signal.SIGCHLD}
+signal.pthread_sigmask(signal.SIG_BLOCK, both)
+for each in both:
+    signal.raise_signal(each)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, both)
+"""
+
+
 @pytest.mark.parametrize(
     ("end", "status", "printed"),
     [
@@ -71,9 +87,11 @@ def test_a_script_gives_the_same_and_is_told_what_it_waited(tmp_path, capsys):
             143,
             "Terminated. This is what is known so far.",
         ),
+        (ALL_TERMINATED, 143, "Terminated. This is what is known so far."),
     ],
 )
-def test_however_a_script_ends_what_is_known_is_said(tmp_path, capsys, end, status, printed):
+def test_however_a_script_ends_what_is_known_is_said(tmp_path, capsys, request, end, status, printed):
+    request.addfinalizer(partial(signal.signal, signal.SIGCHLD, signal.getsignal(signal.SIGCHLD)))
     path = tmp_path / "train.py"
     path.write_text(
         f"from torch.utils.data import DataLoader\nfor _ in DataLoader(list(range(40)), 4): pass\n{end}\n",
@@ -143,6 +161,20 @@ def test_a_loop_that_is_left_early_and_begun_again(clock):
     assert not others
     assert found.host_wait == pytest.approx(0.25)
     assert found.batches == 33
+
+
+def test_loaders_that_one_line_goes_over_by_turns_are_told_apart(clock):
+    watched = doctor.Doctor()
+    with watched.watching():
+        for _ in range(2):
+            loaders = [torch.utils.data.DataLoader(Slow(clock, seconds), 1) for seconds in (0.03, 0.0)]
+            for _ in zip(*loaders, strict=True):
+                clock.sleep(0.01)
+    found = dict(watched.results())
+    (first, second), (slow, fast) = found, found.values()
+    assert second == f"{first}, loader 2"
+    assert (slow.host_wait, fast.host_wait) == (pytest.approx(0.75), 0)
+    assert (slow.batches, fast.batches) == (80, 80)
 
 
 BETWEEN = """
