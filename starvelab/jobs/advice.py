@@ -193,9 +193,9 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
         raise InputError(
             f"advise needs {finding.min_batches} watched batches, got {finding.counted}. Watch a longer run."
         )
-    model = model_of(
-        finding, workers, finding.step_time.m_as("ms"), float(cores if cores is not None else usable_cores())
-    )
+    # What the sampler takes the loop, no worker takes over: it is like a longer step.
+    step = finding.step_time.m_as("ms") + (finding.stages.sampling if finding.stages is not None else 0.0)
+    model = model_of(finding, workers, step, float(cores if cores is not None else usable_cores()))
     period = 1e3 / finding.batch_rate.m_as("1/s")
     options = tuple(
         _option(finding, model, number, *_bounded(finding, model, number, period))
@@ -206,14 +206,16 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
     # Where a batch is ready when the loop asks, the wait is for its way to the loop, not for workers.
     starved = waits_for_data and (finding.queue_depth or 0.0) < 1
     best = options[_fewest(model)] if starved else now
-    # What as many workers would bring with free cores is no change of the job.
-    if best.throughput < now.throughput or best.workers == workers:
+    # What as many workers would bring with free cores is no change, and fewer are not faster.
+    if best.throughput < now.throughput or (starved and best.workers <= workers):
         best = now
     # Workers that do not work all the time show what they could deliver only to a probe.
     known = starved or finding.stages is not None
     # Fewer workers for a job that waits would be read as a contradiction.
     known = known and (best is not now or not waits_for_data)
-    enough = next((one for one in options if one.throughput >= ENOUGH * best.throughput and known), best)
+    # As many as the job has are not enough where it waits for them, whatever the model says of them.
+    others = [one for one in options if known and (one.workers > workers or not starved)]
+    enough = next((one for one in others if one.throughput >= ENOUGH * best.throughput), best)
     levers = tuple(lever_forecasts(finding, model, starved=starved))
     return WorkerAdvice(now, best, enough, options, levers, finding, model)
 

@@ -216,7 +216,7 @@ class Probe:
         self.workers, self.stream = 0, False
         self.pinned = False
         self.fetch: TimedFetch | None = None  # of a loader without workers
-        self.asked = self.unpacked = 0.0
+        self.asked = self.unpacked = self.sampling = 0.0
 
     def source_of(self, loader: TorchLoader) -> TorchIterator:
         """Return the iterator of a loader, whose batches are timed where that is possible."""
@@ -253,6 +253,7 @@ class Probe:
         *_, self.workers = torch_internals.description_of(source)
         self.stream = is_stream(dataset)
         self.pinned = torch_internals.is_pinned(source)  # then a thread unpacks
+        torch_internals.time_indices(source, self._sampled)
         if source is older:
             PROBES[_numbers[source]] = self
         elif self.workers:
@@ -263,7 +264,10 @@ class Probe:
 
     def ask(self) -> None:
         """Note that the loop asks for a batch."""
-        self.asked = time.monotonic()
+        self.asked, self.sampling = time.monotonic(), 0.0
+
+    def _sampled(self, seconds: float) -> None:
+        self.sampling += seconds
 
     def _prepared(self, batch: Batch, items: float, collate: float) -> Batch:
         self.samples.add(items, collate)
@@ -286,7 +290,8 @@ class Probe:
         """Note that the loop has its batch."""
         if self.unpacked >= self.asked and not self.pinned:
             # What the loop does after unpacking, such as asking a worker for another batch.
-            self.samples.finish(time.monotonic() - self.unpacked)
+            self.samples.finish(max(time.monotonic() - self.unpacked - self.sampling, 0.0))
+        self.samples.draw(self.sampling)
         if self.device is not None and self.copies.allows():
             self._copy(batch)
 

@@ -15,7 +15,7 @@ from ..units import Q_, format_quantity
 from .advice import LARGE, PACKING, WorkerAdvice, advise
 from .finding import JobFinding
 from .loop_work import LoopWork
-from .stages import COLLATE, COPY, DATASET, HANDOVER
+from .stages import COLLATE, COPY, DATASET, HANDOVER, SAMPLER
 from .times import ERROR, NAMED, JobTimes, pickled_share, start_up_of, throughputs_of
 
 LARGE_PART = 0.3  # of what a batch costs: below that a stage needs no remedy of its own
@@ -64,7 +64,7 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
         return tuple(filter(None, [work, *start_up]))
     found = [*start_up, *_of_items(finding, advice)]
     if advice is not None:
-        found += [_workers(advice), *_of_levers(advice), work]
+        found += [_workers(advice), *_of_levers(advice), work, _sampler(advice)]
     known = sorted(filter(None, found), key=lambda one: -(one.gain or (0.0, 0.0, 0.0))[1])
     if advice is not None:
         known = [_deciding(one, advice) if one.name == "workers" else _certain(one) for one in known]
@@ -206,6 +206,21 @@ def _quicker(advice: WorkerAdvice | None, rest: float) -> tuple[float, float, fl
     return 1.0, min(max(period / times.period(model.workers), 1.0), best), best
 
 
+def _sampler(advice: WorkerAdvice) -> Remedy | None:
+    """Return what a sampler without cost brings at most."""
+    finding = advice.finding
+    if finding.stages is None or SAMPLER not in finding.stages.shares:
+        return None
+    period, taken = 1e3 / finding.batch_rate.m_as("1/s"), finding.stages.sampling
+    likely, best = (period / max(period - part * taken, ERROR * period) for part in (1, 1 + 2 * ERROR))
+    rate = format_quantity(throughputs_of(finding, *(period / likely,) * 3)[0])
+    text = (
+        f"The sampler takes {format_quantity(Q_(taken, 'ms'))} for each batch in the training loop, which no "
+        f"worker takes over: draw the indices of a pass at once, or before it. That brings {rate} at most."
+    )
+    return Remedy("sampler", text, (1.0, likely, best), True) if likely >= 1 + SLIGHT else None
+
+
 def _loop_work(advice: WorkerAdvice) -> Remedy | None:
     """Return what moving the work of the loop's own thread into workers brings."""
     finding, now = advice.finding, advice.model
@@ -257,7 +272,8 @@ def _of_stage(finding: JobFinding, others: set[str]) -> Remedy | None:
     stages, contents = finding.stages, finding.contents
     if stages is None or not stages.certain:
         return None
-    if others & {HANDOVER: {"packing", "bytes"}, DATASET: {"views", "together"}}.get(stages.largest, set()):
+    known = {HANDOVER: {"packing", "bytes"}, DATASET: {"views", "together"}}
+    if stages.largest == SAMPLER or others & known.get(stages.largest, set()):
         return None
     size = contents.size.m_as("B") if contents is not None and contents.size is not None else 0.0
     floats = contents is not None and (contents.dtype or "").startswith("float")

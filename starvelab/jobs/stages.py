@@ -12,13 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..measure.batches import Items
-from ..measure.verdict import CONFIDENCE, MIN_BATCHES, blocks_of, shares_of
+from ..measure.verdict import CONFIDENCE, MIN_BATCHES, SLIGHT, blocks_of, shares_of
 from ..model.levers import LEVERS, Advice
 from ..tables import TableRepr, percent
 from ..units import Q_, Quantity, format_quantity
 
-DATASET, COLLATE, HANDOVER, COPY = "dataset", "collate", "hand-over", "copy"
+SAMPLER, DATASET, COLLATE, HANDOVER, COPY = "sampler", "dataset", "collate", "hand-over", "copy"
 NAMES = {
+    SAMPLER: "the sampler, in the training loop",
     COLLATE: "collating (collate_fn)",
     HANDOVER: "the hand-over to the loop",
     COPY: "the copy to the device",
@@ -29,6 +30,7 @@ MOSTLY = 0.5  # share of the CPU from which on workers compute rather than wait
 
 # By stage the lever to try first, and the one where workers wait rather than compute.
 LEVER_OF = {
+    SAMPLER: "prepare offline",
     DATASET: "prepare offline",
     COLLATE: "compiled or vectorized stages",
     HANDOVER: "uint8 instead of float32",
@@ -45,7 +47,8 @@ class StageCosts(TableRepr):
     ----------
     costs : mapping of str to quantity [time]
         For each stage that was timed what it keeps the workers, for one batch and shared by all of them, and
-        what it keeps the loop itself: dataset (`__getitem__` of all samples), collate, hand-over, copy.
+        what it keeps the loop itself: sampler (where it takes 5 % of the others or more), dataset
+        (`__getitem__` of all samples), collate, hand-over, copy.
     shares : mapping of str to float
         Of all costs, 0 to 1.
     intervals : mapping of str to pair of float
@@ -91,6 +94,11 @@ class StageCosts(TableRepr):
         """The next; empty if nothing else costs anything."""
         others = {stage: share for stage, share in self.shares.items() if stage != self.largest and share}
         return max(others, key=others.__getitem__, default="")
+
+    @property
+    def sampling(self) -> float:
+        """Milliseconds in which the loop waits for the sampler, for each batch."""
+        return float(self.costs[SAMPLER].m_as("ms")) if SAMPLER in self.costs else 0.0
 
     def lever(self, prepare_cpu: float | None) -> Advice:
         """Return what to try about the largest stage.
@@ -153,7 +161,7 @@ class StageSamples:
     def __init__(self) -> None:
         # Of each batch what it takes in the dataset and to collate, to pack and to unpack.
         self.batches = tuple(array("d") for _ in range(4))
-        self.ways, self.copies = array("d"), array("d")
+        self.ways, self.copies, self.indices = array("d"), array("d"), array("d")
         self.items: Items | None = None
 
     def add(
@@ -178,6 +186,12 @@ class StageSamples:
         """Add what receiving the last batch took beyond unpacking it."""
         self.batches[3][-1] += seconds
 
+    def draw(self, seconds: float) -> None:
+        """Add what the sampler took for a batch."""
+        self.indices.append(seconds)
+        if len(self.indices) >= 2 * MAX_KEPT:
+            del self.indices[:MAX_KEPT]
+
     def costs(
         self, workers: int, *, stream: bool = False, reason: str = "", release: float = 0.0
     ) -> StageCosts:
@@ -192,6 +206,10 @@ class StageSamples:
             blocks[HANDOVER] = blocks_of(packing / each + unpacking)
         if timed and self.copies:
             blocks[COPY] = blocks_of(np.array(self.copies))
+        if timed and self.indices:
+            indices = blocks_of(np.array(self.indices))
+            if np.mean(indices) >= SLIGHT * sum(np.mean(block) for block in blocks.values()):
+                blocks[SAMPLER] = indices
         if not timed:
             blocks = {}
         shares, intervals, lead = shares_of(blocks)

@@ -6,11 +6,13 @@ Each function asks whether the part is there, so that a PyTorch without it is on
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from operator import length_hint
 from types import ModuleType
 from typing import Any, TypeAlias
+from weakref import ref
 
 # Any: a DataLoader, its iterator and its fetcher; they are recognized before they are used.
 TorchLoader: TypeAlias = Any
@@ -109,6 +111,22 @@ def has_fetchers() -> bool:
 def fetcher_of(iterator: TorchIterator) -> Fetcher:
     """Return what fetches the batches of an iterator without workers."""
     return iterator._dataset_fetcher
+
+
+def time_indices(iterator: TorchIterator, spent: Callable[[float], object]) -> None:
+    """Tell what each batch's indices take the loop [s], which asks the sampler for them."""
+    original, it = getattr(type(iterator), "_next_index", None), ref(iterator)
+    if original is None:
+        return
+
+    def timed() -> object:
+        begun = time.perf_counter()
+        try:
+            return original(it())
+        finally:
+            spent(time.perf_counter() - begun)
+
+    iterator._next_index = timed
 
 
 def change_fetchers(dataset: object, change: Callable[[Fetcher], None]) -> None:

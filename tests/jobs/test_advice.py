@@ -20,10 +20,11 @@ from starvelab.units import Q_
 class KnownStages:
     """A probe that found these times [s]."""
 
-    def __init__(self, workers, *, copy=None, **seconds):
+    def __init__(self, workers, *, copy=None, sampler=0.0, **seconds):
         self.workers, self.samples = workers, StageSamples()
         for _ in range(40):
             self.samples.add(**seconds)
+            self.samples.draw(sampler)
         self.samples.copies.extend([copy] if copy else [])
 
     def costs(self, release=0.0):
@@ -174,6 +175,22 @@ def test_a_machine_is_busy_where_others_use_cores_and_the_job_waits_for_one():
     assert replace(job, others_cpu=0.9).busy in replace(job, others_cpu=0.9).summary
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_no_worker_takes_the_sampler_over(workers):
+    # 60 ms of the 100 from batch to batch pass in the sampler, 20 in the step.
+    stages = {"items": 0.02, "collate": 0.0, "unpacking": 0.0, "sampler": 0.06}
+    job = found(workers=workers, wait=0.08, step=0.02, cpu=0.0, **stages)
+    assert job.stages.largest == "sampler"
+    first = remedies_of(job, cores=8)[0]
+    assert (first.name, first.at_most) == ("sampler", True)
+    assert first.gain == pytest.approx((1.0, 2.5, 1 / (1 - 0.6 * 1.16)))
+    assert first.text == (
+        "The sampler takes 60 ms for each batch in the training loop, which no worker takes over: draw the "
+        "indices of a pass at once, or before it. That brings 25 1/s at most."
+    )
+    assert all(one.high.m_as("1/s") < 13.5 for one in advise(job, cores=8).options)  # 80 ms are left
+
+
 def test_a_step_that_has_no_core_bounds_no_gain():
     # Beside two busy loops a batch of 113 tensors took 250 ms, half of it in a step that takes 2 ms alone.
     # One buffer for all of them then brought 12.7 times the throughput, and at most 4.2 had been said.
@@ -193,6 +210,10 @@ def test_two_lines_do_not_contradict_each_other():
     assert job.verdict == "highly input-bound"
     assert advise(job, cores=8).summary.startswith("Keep the 0 workers")
     assert "Give the DataLoader workers" not in job.summary
+    # By the probe a batch takes so little that one of both workers that the loop waits for is enough.
+    job = found(workers=2, wait=0.11, step=0.06, cpu=0.0, items=0.02, collate=0.0, unpacking=0.0)
+    advice = advise(job, cores=8)
+    assert (advice.best.workers, advice.enough.workers) == (2, 2)
     # A job that waits for what the loop receives is not told that fewer workers are enough.
     job = found(workers=2, wait=0.02, step=0.02, ready=3, items=0.002, collate=0.0, unpacking=0.019)
     assert (job.verdict, advise(job, cores=8).summary) == (

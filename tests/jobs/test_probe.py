@@ -7,7 +7,7 @@ import types
 import numpy as np
 import pytest
 
-from starvelab.jobs import probe, watch
+from starvelab.jobs import probe, torch_internals, watch
 from starvelab.jobs.probe import Budget, Probe, TimedBatch, TimingStart
 from starvelab.measure import devices
 from tests.jobs.loops import Clock
@@ -155,6 +155,30 @@ def test_the_dataset_and_the_collate_function_are_told_apart(monkeypatch):
     assert costs.costs["dataset"].m_as("ms") == pytest.approx(60)
     assert costs.costs["collate"].m_as("ms") == pytest.approx(10)
     assert costs.certain
+
+
+@pytest.mark.usefixtures("each_batch")
+def test_the_sampler_is_a_stage_of_its_own(monkeypatch):
+    clock = Clock()
+    for module in (probe, torch_internals):
+        monkeypatch.setattr(module, "time", clock)
+
+    def indices():
+        for first in range(0, 24, 2):
+            clock.sleep(0.02)
+            yield [first, first + 1]
+
+    class Drawn:  # anew for each pass
+        def __iter__(self):
+            return indices()
+
+    watched = watch(DataLoader(Slow(clock), batch_sampler=Drawn()), probe=True, progress=False)
+    for _ in range(2):
+        assert len(list(watched)) == 12
+    costs = watched.result.stages
+    assert costs.costs["sampler"].m_as("ms") == pytest.approx(20)
+    assert costs.shares["sampler"] == pytest.approx(0.25)
+    assert "next comes the sampler, in the training loop with 25.0 %" in costs.summary
 
 
 def test_the_budget_decides_which_batches_are_timed(monkeypatch):
