@@ -44,29 +44,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
         check_names([asked.command], COMMANDS, "starvelab", kind="command")
     except UnknownNameError as error:
         parser.error(str(error))
-    match asked.command:
+    try:
+        _run(asked.command, asked.arguments)
+    except MissingPackageError as error:
+        raise SystemExit(str(error)) from None
+
+
+def _run(command: str, arguments: list[str]) -> None:
+    match command:
         case "lab":
             from .lab import main as lab
 
-            lab(asked.arguments)
+            lab(arguments)
         case "doctor":
             from .jobs.doctor import main as doctor
             from .trials.command import main as trials
 
-            raise SystemExit(doctor(asked.arguments, trials=trials))
+            raise SystemExit(doctor(arguments, trials=trials))
         case "compare":
             from .trials.compare import main as compare
 
-            raise SystemExit(compare(asked.arguments))
-        case instructors:
-            _run_grader(instructors, asked.arguments)
-
-
-def _run_grader(command: str, arguments: list[str]) -> None:
-    """Forward to `starvelab-grader`, a distribution of its own, which no module of this one imports."""
-    try:
-        with requiring(f"starvelab {command}", install_hint("grade")):
-            grader = import_module("starvelab_grader.commands")
-    except MissingPackageError as error:
-        raise SystemExit(str(error)) from None
-    grader.main([command, *arguments])
+            raise SystemExit(compare(arguments))
+        case _:
+            # A distribution of its own, which no module of this one imports.
+            with requiring(f"starvelab {command}", install_hint("grade")):
+                grader = import_module("starvelab_grader.commands")
+            grader.main([command, *arguments])

@@ -61,7 +61,7 @@ def requiring(user: str, remedy: str) -> Iterator[None]:
         package = str(error.name).partition(".")[0]
         if package == __package__:
             raise
-        name = {"PIL": "Pillow"}.get(package, package.replace("_", "-"))
+        name = {"PIL": "Pillow", "jupyterlab": "JupyterLab"}.get(package, package.replace("_", "-"))
         said = f"{user} needs {name}, which is not installed. {remedy}"
         raise MissingPackageError(said, name=error.name) from None
 

@@ -9,12 +9,12 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
+from importlib import import_module
 from importlib.metadata import version
-from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 
-from .errors import install_hint
+from .errors import install_hint, requiring
 from .host import has_display
 
 # A wheel brings what a checkout has beside the package.
@@ -90,9 +90,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--folder", type=Path, default="starvelab-lab", help="for the notebooks (default: starvelab-lab)"
     )
     asked, others = parser.parse_known_args(arguments)
-    for name in ("JupyterLab", "ipywidgets"):
-        if find_spec(name.lower()) is None:
-            raise SystemExit(f"starvelab lab needs {name}, which is not installed. {install_hint('lab')}")
+    with requiring("starvelab lab", install_hint("lab")):
+        for name in ("jupyterlab", "ipywidgets"):
+            import_module(name)
     folder = asked.folder.expanduser().resolve()
     try:
         # `make lab` opens the notebooks of the checkout where they are.

@@ -23,7 +23,7 @@ from nbformat import NotebookNode
 
 from starvelab import Hardware, Models, Pipeline
 from starvelab.lesson.widgets._moving import data_of
-from starvelab.lesson.widgets._reveal import LOCK_FIRST
+from starvelab.lesson.widgets._reveal import LOCK_FIRST, SHOWN_TOO
 from starvelab.prediction_file import read_file
 from starvelab_grader.submissions.reference import defined, loaded
 from tests.assignments import EXPECTED, NOTEBOOKS, REPOSITORY, Notebook, given, notebooks_of, read
@@ -284,7 +284,7 @@ ANSWER = re.compile(r"(?:Hit|Miss)\..*? The answer is ")
 def test_with_predictions_every_truth_is_revealed(runs):
     run, _ = runs
     for cell in run.cells_with("reveal"):
-        assert LOCK_FIRST not in text_of(cell)
+        assert not {LOCK_FIRST, SHOWN_TOO} & {*text_of(cell).splitlines()}
         assert "Problem" not in text_of(cell)
         # What follows the truth is shown as well; a later reveal of the same prediction shows that alone.
         assert len(cell.outputs) >= (2 if ANSWER.search(text_of(cell)) else 1)
@@ -540,8 +540,11 @@ def lists_of_numbers(cells: list[NotebookNode]) -> Iterator[set[float]]:
 
 def test_without_predictions_no_truth_is_revealed_and_explorers_draw_only_for_whoever_has_predicted(runs):
     with_, without = runs
-    for cell in without.cells_with("reveal"):
-        assert text_of(cell).startswith(f"Please note. {LOCK_FIRST} It is the one that asks: ")
+    asks = f"Please note. {LOCK_FIRST} It is the one that asks: "
+    waits = [text_of(cell) for cell in without.cells_with("reveal")]
+    once = [text.partition("\n")[0] for text in waits if text.startswith(asks)]
+    assert len(once) == len({*once}), "said once of each prediction"
+    assert all(text.startswith((asks, SHOWN_TOO)) for text in waits)
     drawn = [html for html in with_.in_widgets if "<svg" in html]
     problems = [re.sub("<[^>]*>", "", html) for html in with_.in_widgets if "Problem" in html]
     assert len(drawn) == len(with_.source.calls("explore")), f"an explorer shows no drawing: {problems}"

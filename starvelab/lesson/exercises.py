@@ -28,7 +28,6 @@ _CHECK, _HINT = re.compile(r"\b(?:check|Credit)\("), re.compile(r"\bhint\(")
 _FINISH, _FILE = re.compile(r'\bfinish\(\s*"([\w-]+)"'), re.compile(r"""["'](\w+\.txt)["']""")
 _PARTS = re.compile(r"\bcredit\.(?:part|share)\(\s*(\d+(?:\.\d+)?)")
 
-
 # The arguments of `predict` that make a question.
 ARGUMENTS = frozenset(("question", "choices", "unit", "between", "whole", "unchanged"))
 

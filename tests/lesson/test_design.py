@@ -104,6 +104,8 @@ def test_the_bill_over_cores_falls_to_the_cheapest_host_of_its_kind():
     curve = bill_curve(Design("V100", 2, 4, 1))
     assert f"The bill falls to {dollars[cores]:.0f} USD with {cores} cores, and rises behind it." in curve
     assert f"Here it is {dollars[4]:.0f} USD." in curve
+    legend = f"Cores of the host. Disc: this one. Ring: the lowest bill, {dollars[cores]:.0f} USD with "
+    assert f">{legend}" in curve
     assert re.findall(r'<circle[^>]* r="(\d+)"', curve) == ["10", "6"]  # a ring, and the disc within
     # All of the curve that is drawn lies on the picture, and where it rises again can be seen.
     near = bill_curve(Design("V100", 2, cores, 1))

@@ -51,17 +51,18 @@ function put(parent, name, attributes, text) {
   return parent.appendChild(node);
 }
 
-// The bill over the cores of hosts like one, as the lab draws it.
-function curve(host) {
+// The bill over the cores of hosts like one, as the lab draws it, on a picture that is so many pixels wide.
+function curve(host, wide) {
   const bills = Array.from({ length: 64 }, (_, i) => answer({ ...host, cores: i + 1 }).dollars);
   const best = bills.indexOf(Math.min(...bills)), here = Math.min(host.cores, 64) - 1;
   // One core costs twenty times as much as the best number: the axis ends where the curve can still be read.
   const top = 20 * Math.ceil(Math.min(Math.max(...bills), Math.max(3 * bills[best], bills[here])) / 20);
-  const place = (i) => [62 + 8.4 * (i + 1), 200 - (180 * bills[i]) / top];
+  const apart = (wide - 80) / 64, at = (n) => 62 + apart * n;
+  const place = (i) => [at(i + 1), 200 - (180 * bills[i]) / top];
   const points = bills.map((bill, i) => bill <= top && place(i).map((x) => x.toFixed(1)).join()).filter(Boolean).join(" ");
   const lowest = `${bills[best].toFixed(0)} USD with ${best + 1} cores`;
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  for (const [key, value] of Object.entries({ viewBox: "0 0 620 246", role: "img" })) svg.setAttribute(key, value);
+  for (const [key, value] of Object.entries({ viewBox: `0 0 ${wide} 226`, role: "img" })) svg.setAttribute(key, value);
   svg.setAttribute("aria-label", `What the training costs, over the cores, with ${host.gpus} x ${host.gpu} and drives: ${host.drives}. The lowest bill is ${lowest}. With ${here + 1} cores it is ${bills[here].toFixed(0)} USD.`);
   put(svg, "polyline", { points, fill: "none", stroke: "#0072B2", "stroke-width": 2.5 });
   // The ring stands around the disc where both are one.
@@ -70,10 +71,16 @@ function curve(host) {
     put(svg, "circle", { cx, cy, r, fill, stroke: "#D55E00", "stroke-width": 2 });
   }
   for (const dollar of [0, top / 2, top]) put(svg, "text", { x: 54, y: 204 - (180 * dollar) / top, "font-size": 12, "text-anchor": "end" }, `${dollar} USD`);
-  for (let n = 8; n <= 64; n += 8) put(svg, "text", { x: 62 + 8.4 * n, y: 218, "font-size": 12, "text-anchor": "middle" }, n);
-  put(svg, "text", { x: 62, y: 239, "font-size": 13 }, `cores. Disc: ${host.gpus} x ${host.gpu} with ${here + 1}. Ring: the lowest bill, ${lowest}.`);
-  return svg;
+  for (let n = 8; n <= 64; n += 8) put(svg, "text", { x: at(n), y: 218, "font-size": 12, "text-anchor": "middle" }, n);
+  const legend = document.createElement("p");
+  legend.textContent = `Cores of the host. Disc: ${host.gpus} x ${host.gpu} with ${here + 1}. Ring: the lowest bill, ${lowest}.`;
+  return [svg, legend];
 }
+
+let drawn = BUDGET.first;
+
+// Letters keep their size on a phone: there the curve is drawn narrower.
+const draw = () => $("curve").replaceChildren(...curve(drawn, Math.min(620, $("curve").clientWidth)));
 
 function show() {
   const all = read(location.hash), designs = all.filter(isDesign).map((one) => ({ ...one, ...answer(one) }));
@@ -92,7 +99,8 @@ function show() {
   ];
   $("said").textContent = said.filter(Boolean).join(" ");
   $("copy").hidden = !designs.length;
-  $("curve").replaceChildren(curve(designs[0] ?? BUDGET.first));
+  drawn = designs[0] ?? BUDGET.first;
+  draw();
 }
 
 function start() {
@@ -115,6 +123,7 @@ function start() {
     }
   });
   addEventListener("hashchange", show);
+  addEventListener("resize", draw);
   show();
 }
 

@@ -51,7 +51,7 @@ def bill_curve(host: Design) -> str:
         body += text(60 + 8.5 * n, 218, str(n), size=11, text_anchor="middle")
     lowest = f"{dollars[best]:.0f} USD with {best + 1} cores"
     return frame(
-        body + text(60, 238, f"cores. Disc: this host. Ring: the lowest bill, {lowest}.", size=12),
+        body + text(60, 238, f"Cores of the host. Disc: this one. Ring: the lowest bill, {lowest}.", size=12),
         height=246,
         title="What the training costs, over the cores of the host",
         description=f"The bill falls to {lowest}, and rises behind it. Here it is {host.dollars:.0f} USD.",

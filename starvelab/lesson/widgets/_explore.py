@@ -210,15 +210,16 @@ class Explorer(Box):
         self.figure.add_class("starvelab-figure")
         if len(self.controls) > MAX_ROWS:
             self.add_class("starvelab-board")
-        for widget in self.controls.values():
-            widget.observe(lambda _change: self._redraw(), names="value")
         store = PredictionStore()
-        if after is None or store.get(after) is not None:
+        closed = after is not None and store.get(after) is None
+        for widget in self.controls.values():
+            widget.disabled = closed
+            widget.observe(lambda _change: self._redraw(), names="value")
+        if after is None or not closed:
             self._redraw()
             return
-        self._close(True)
         text = f"This explorer opens when you have locked your prediction above. {store.memory.which(after)}"
-        self.message.value = notices.notice(text.rstrip(), "Please note")
+        self.message.value = words.paragraphs(text)
         store.when_locked(after, self._open)
 
     def html(self) -> str:
@@ -236,12 +237,9 @@ class Explorer(Box):
         moved = f"This page moves no controls. Shown is {', '.join(values)}. In JupyterLab they can be moved."
         return words.paragraphs(moved) + super().html() + other
 
-    def _close(self, closed: bool) -> None:
-        for widget in self.controls.values():
-            widget.disabled = closed
-
     def _open(self) -> None:
-        self._close(False)
+        for widget in self.controls.values():
+            widget.disabled = False
         self._redraw()
 
     def _redraw(self) -> None:

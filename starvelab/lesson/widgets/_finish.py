@@ -52,8 +52,8 @@ def finish(key: str, answer: Callable[..., Answer], *, final: bool = False) -> F
     Returns
     -------
     Finished or None
-        Shows itself when it ends a cell. None before the answer is written, and where the notebook has asked
-        already whether it is final.
+        Shows itself when it ends a cell. None where the answer is not final, and is not written or is graded,
+        or the notebook has asked already.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def finish(key: str, answer: Callable[..., Answer], *, final: bool = False) -> F
         If there is no such exercise, or another function answers it.
     """
     if runtime.current().is_grading:
-        return Finished((GRADED,))
+        return Finished((GRADED,)) if final else None
     ending = ending_of(key, answer)
     source = "".join(linecache.getlines(answer.__code__.co_filename))
     if NOT_ANSWERED in source:

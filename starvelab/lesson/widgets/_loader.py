@@ -36,9 +36,8 @@ def step_ends(prepare: list[float], step: float, workers: int, prefetch: int, st
         workers=Workers(workers, prefetch=prefetch, start_up=Q_(start_up, "ms")),
         hardware=Accelerator(rate=Q_(step, "ms"), in_flight=1),
     )
-    ends: list[float] = (
-        pipeline.simulate(prepare_times=Q_(prepare, "ms"), warm_up=0).trace().step_end.tolist()
-    )
+    trace = pipeline.simulate(prepare_times=Q_(prepare, "ms"), warm_up=0).trace()
+    ends: list[float] = trace.step_end.tolist()
     return ends
 
 

@@ -14,6 +14,7 @@ from ...tables import count_of
 from ...units import Quantity, unit_name
 from .. import notices
 from ..outcomes import one_line, percent, title, value
+from ..show.said import say, table
 from . import words
 from .keyboard import LISTED_CLASS, Box, spoken
 from .question import Answer, Question, Range, check_key, known_questions, near, no_such_question
@@ -105,7 +106,7 @@ def predict(
 
 
 def lock_predictions(answers: Mapping[str, Answer], notebooks: Mapping[str, str]) -> float:
-    """Lock each answer alone, and say which were locked, which were refused and why, and what is missing.
+    """Lock each answer alone, and show which were rejected and why, and which are missing.
 
     Parameters
     ----------
@@ -121,38 +122,38 @@ def lock_predictions(answers: Mapping[str, Answer], notebooks: Mapping[str, str]
     """
     store = PredictionStore()
     known = known_questions(store.folder, store.memory.asked)
-
-    def name(key: str) -> str:
-        """A key, which whoever writes code needs, and the question that it stands for."""
-        text = known[key].text if key in known else None
-        return f'{key!r} ("{title(text)}")' if text else repr(key)
-
-    refused, new = [], 0
+    rejected: dict[str, str] = {}
+    said, new = [], 0
     if not isinstance(answers, Mapping):
-        refused.append(f"Answers are given by their keys, got {answers!r:.80}. Return a dict.")
+        said.append(f"Answers are given by their keys, got {answers!r:.80}. Return a dict.")
         answers = {}
     for key, answer in answers.items():
         try:
             if key not in notebooks:
-                refused.append(no_such_question(key, notebooks))
-                continue
+                raise InputError(no_such_question(key, notebooks))
             question = known.get(key) or Question(key, unit=_unit_of(answer))
             result, mine = _lock(store, question, answer, None)
         except InputError as error:
-            refused.append(f"{name(key)}: {error}")
+            rejected[key] = str(error)
             continue
         store.wake(key)
         new += result.is_new
         if _only_once(result, mine):
             before = value(result.prediction.answer, result.prediction.unit)
-            refused.append(f"{name(key)}: It was locked before, as {before}. That stays.")
+            rejected[key] = f"It was locked before, as {before}. That stays."
     locked = store.read().predictions
-    missing = [key for key in notebooks if key not in locked]
-    if answers or refused:
-        print(f"{count_of(new, 'prediction')} locked here, {len(refused)} refused.")
-    print(*(f"- {reason}\n" for reason in refused), sep="", end="")
-    print(f"{len(notebooks) - len(missing)} of {count_of(len(notebooks), 'prediction')} are locked.")
-    print(*(f"- Missing in notebook {notebooks[key]}: {name(key)}\n" for key in missing), sep="", end="")
+    missing = {key: "not locked yet" for key in notebooks if key not in locked}
+    if answers:
+        said.append(f"{count_of(new, 'prediction')} locked here, {len(rejected)} rejected.")
+    said.append(f"{len(notebooks) - len(missing)} of {count_of(len(notebooks), 'prediction')} are locked.")
+    texts = {key: title(one.text) for key, one in known.items() if one.text}
+    rows = [
+        [notebooks.get(key, ""), texts.get(key, ""), f"{key!s:.80}", why]
+        for key, why in (missing | rejected).items()
+    ]
+    say(" ".join(said))
+    if rows:
+        table(("notebook", "prediction", "key", "how it stands"), rows)
     return 1 - len(missing) / len(notebooks)
 
 

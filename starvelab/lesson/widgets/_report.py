@@ -138,13 +138,11 @@ class LabReport(words.Sentences):
         ]
         if self.misses:
             said.append("Your misses, in the order in which you locked them:")
-        left = []
+        left = [n for n, miss in enumerate(self.misses, start=1) if miss.key not in self.learned]
         for number, miss in enumerate(self.misses, start=1):
             explained = "Not explained yet."
-            if miss.key in self.learned:
+            if number not in left:
                 explained = f'You learned: "{self.learned[miss.key]}"'
-            else:
-                left.append(number)
             said.append(f"{number}. {self.sentence_of(miss)} {explained}")
         if left:
             box = "Write it in the box below the answer, or say" if runtime.current().has_widgets else "Say"

@@ -31,6 +31,7 @@ from .store import PredictionStore
 # What an answer means, and what mistakes would have predicted.
 _About: TypeAlias = tuple[str, Mapping[str, Answer]]
 LOCK_FIRST = "Lock your prediction above first. Then this cell shows the answer by itself."
+SHOWN_TOO = "This, too, is shown when you have locked your prediction above."
 RUN_AGAIN = "Lock your prediction above first, then run this cell again."
 NOT_COUNTED = (
     "This measurement was disturbed ({}), so it does not become the answer. Close what else runs on this "
@@ -136,6 +137,9 @@ def _hold_back(
 ) -> None:
     """Display a text, and in its place what `show` displays, once the prediction is locked."""
     notice = notices.formats(text, "Please note")
+    # Said once: others may wait for the same prediction.
+    if next(iter(store.memory.waiting.get((store.path, key), {})), place) != place:
+        notice = {"text/html": words.paragraphs(SHOWN_TOO), "text/plain": SHOWN_TOO}
     output = ipywidgets.Output(outputs=({"output_type": "display_data", "data": notice, "metadata": {}},))
 
     def wake() -> None:

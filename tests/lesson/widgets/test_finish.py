@@ -47,6 +47,7 @@ def test_nothing_is_checked_before_the_answer_is_written_and_final(folder, capsy
     assert finish("repair-gain", answer(stub)) is None
     with use(GRADING):
         assert finish("repair-gain", answer(RIGHT), final=True).sentences() == [GRADED]
+        assert finish("repair-gain", answer(RIGHT)) is None, "each exercise would say it again"
     assert capsys.readouterr().out == ""
     assert predictions() == {}
 

@@ -3,6 +3,7 @@
 import pytest
 
 from starvelab import Q_, InputError
+from starvelab.lesson.widgets import _predict
 from starvelab.runtime import GRADING, use
 from starvelab.widgets import lock_predictions, predict, predictions, scorecard
 from tests.lesson.test_exercises import cell, write
@@ -21,50 +22,65 @@ def notebooks(folder):
     )
 
 
-def test_each_entry_counts_alone_and_what_is_refused_says_why(capsys):
-    answers = {"rate": "nan", "foo": 3, "batch": 2.5, "drive": "Enough"}
+@pytest.fixture
+def told(monkeypatch):
+    """The sentences and the rows of tables that are shown, call by call."""
+    told = []
+    monkeypatch.setattr(_predict, "say", lambda text: told.append((text, [])))
+    monkeypatch.setattr(_predict, "table", lambda _headers, rows: told[-1][1].extend(rows))
+    return told
+
+
+def test_each_entry_counts_alone_and_a_table_says_why_one_was_rejected_and_which_is_missing(told, capsys):
+    answers = {"foo": 3, "batch": 2.5, "drive": "Enough"}
     assert lock_predictions(answers, NOTEBOOKS) == pytest.approx(1 / 3)
-    assert capsys.readouterr().out.splitlines() == [
-        "1 prediction locked here, 3 refused.",
-        "- 'rate' (\"How fast?\"): The prediction must be a number, got 'nan'. Type digits only. "
-        "The unit, img/s, is there already.",
-        "- No question has the key 'foo'. The keys are 'rate', 'batch', 'drive'. Correct the key.",
-        "- 'batch' (\"Which batch?\"): The prediction counts something and must be a whole number, got 2.5. "
-        "Nothing is locked: correct it.",
-        "1 of 3 predictions are locked.",
-        "- Missing in notebook 1: 'rate' (\"How fast?\")",
-        "- Missing in notebook 4: 'batch' (\"Which batch?\")",
-    ]
+    ((said, rows),) = told
+    assert said == "1 prediction locked here, 2 rejected. 1 of 3 predictions are locked."
+    assert rows == [
+        ["1", "How fast?", "rate", "not locked yet"],
+        [
+            "4", "Which batch?", "batch",
+            "The prediction counts something and must be a whole number, got 2.5. "
+            "Nothing is locked: correct it.",
+        ],
+        [
+            "", "", "foo",
+            "No question has the key 'foo'. The keys are 'rate', 'batch', 'drive'. Correct the key.",
+        ],
+    ]  # fmt: skip
+    assert capsys.readouterr().out == "", "nothing is printed, which a notebook shows as code"
     assert predictions()["drive"]["answer"] == "enough"
 
 
 @pytest.mark.parametrize("answer", ["banana", 3, None])
-def test_a_choice_that_is_not_offered_is_refused(answer, capsys):
+def test_a_choice_that_is_not_offered_is_rejected(answer, told):
     assert lock_predictions({"drive": answer}, NOTEBOOKS) == 0
-    assert (
-        '("Is it enough?"): The prediction must be one of enough, too slow, got ' in capsys.readouterr().out
-    )
+    (row,) = (row for row in told[0][1] if row[2] == "drive")
+    assert row[3].startswith("The prediction must be one of enough, too slow, got ")
 
 
-def test_what_was_locked_before_counts_and_stays(capsys):
+def test_what_was_locked_before_counts_and_stays(told):
     predict("batch", 22)
-    capsys.readouterr()
     answers = {"batch": 23, "rate": Q_("2 img/ms"), "drive": "too slow"}
     assert lock_predictions(answers, NOTEBOOKS) == 1
-    assert capsys.readouterr().out.splitlines() == [
-        "2 predictions locked here, 1 refused.",
-        "- 'batch' (\"Which batch?\"): It was locked before, as 22. That stays.",
-        "3 of 3 predictions are locked.",
-    ]
     assert lock_predictions({"batch": 22}, NOTEBOOKS) == 1
-    assert capsys.readouterr().out.startswith("0 predictions locked here, 0 refused.\n")
+    assert told == [
+        (
+            "2 predictions locked here, 1 rejected. 3 of 3 predictions are locked.",
+            [["4", "Which batch?", "batch", "It was locked before, as 22. That stays."]],
+        ),
+        ("0 predictions locked here, 0 rejected. 3 of 3 predictions are locked.", []),
+    ]
 
 
-def test_without_answers_it_says_only_what_is_missing(capsys):
+def test_without_answers_it_says_only_what_is_missing(told):
     assert lock_predictions({}, NOTEBOOKS) == 0
-    assert capsys.readouterr().out.startswith("0 of 3 predictions are locked.\n- Missing in notebook 1: ")
     assert lock_predictions(["CPU"], NOTEBOOKS) == 0
-    assert "- Answers are given by their keys, got ['CPU']. Return a dict.\n" in capsys.readouterr().out
+    assert [row[0] for row in told[0][1]] == ["1", "4", "4"]
+    assert [said for said, _ in told] == [
+        "0 of 3 predictions are locked.",
+        "Answers are given by their keys, got ['CPU']. Return a dict. 0 of 3 predictions are locked.",
+    ]
 
 
 def test_a_grader_who_has_no_notebooks_takes_what_is_an_answer(folder):

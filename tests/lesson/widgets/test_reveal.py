@@ -13,6 +13,7 @@ from starvelab.lesson.widgets._report import MAX_LESSON
 from starvelab.lesson.widgets._reveal import (
     LOCK_FIRST,
     RUN_AGAIN,
+    SHOWN_TOO,
     MissBox,
     QuietRun,
     QuietRunOffer,
@@ -73,6 +74,19 @@ def test_reveals_of_one_prediction_wake_up_in_the_order_in_which_they_ran(shown)
     shown.clear()
     predict("cpu-wall", "CPU")
     assert shown[1:] == ["the first", "the second"]
+
+
+def test_what_waits_for_one_prediction_says_once_which_it_is_and_says_it_again_where_its_cell_runs_again(shown):
+    predict("cpu-wall", question="How busy?", unit="%")
+
+    def first():
+        reveal("cpu-wall", 18.3)
+
+    first()
+    reveal("cpu-wall", then=never)
+    first()
+    whole = f'Please note. {LOCK_FIRST} It is the one that asks: "How busy?"'
+    assert shown == [whole, SHOWN_TOO, whole]
 
 
 def test_a_prediction_that_is_locked_while_a_reveal_runs_is_not_missed(shown, monkeypatch):
