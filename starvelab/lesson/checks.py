@@ -284,8 +284,8 @@ class Points(float):
     @property
     def sentence(self) -> str:
         """The points, and who decides the others, in one line."""
-        more = f"Hidden checks decide {tables.points(self.hidden)} more." if self.hidden else OTHER_FIGURES
-        return f"{tables.points(self)} of {tables.points(self.most)} points. {more}"
+        more = f" Hidden checks decide {tables.points(self.hidden)} more." if self.hidden else ""
+        return f"{tables.points(self)} of {tables.points(self.most)} points.{more}"
 
     def _repr_html_(self) -> str | None:
         # In a saved notebook the number stands beside the sentence, and whoever grades sees it alone.

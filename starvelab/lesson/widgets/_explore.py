@@ -211,12 +211,11 @@ class Explorer(Box):
         if len(self.controls) > MAX_ROWS:
             self.add_class("starvelab-board")
         store = PredictionStore()
-        closed = after is not None and store.get(after) is None
         for widget in self.controls.values():
-            widget.disabled = closed
+            widget.disabled = True
             widget.observe(lambda _change: self._redraw(), names="value")
-        if after is None or not closed:
-            self._redraw()
+        if after is None or store.get(after) is not None:
+            self._open()
             return
         text = f"This explorer opens when you have locked your prediction above. {store.memory.which(after)}"
         self.message.value = words.paragraphs(text)

@@ -151,7 +151,8 @@ def lock_predictions(answers: Mapping[str, Answer], notebooks: Mapping[str, str]
         [notebooks.get(key, ""), texts.get(key, ""), f"{key!s:.80}", why]
         for key, why in (missing | rejected).items()
     ]
-    say(" ".join(said))
+    if rows or len(said) > 1:
+        say(" ".join(said))
     if rows:
         table(("notebook", "prediction", "key", "how it stands"), rows)
     return 1 - len(missing) / len(notebooks)

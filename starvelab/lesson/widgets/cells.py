@@ -33,7 +33,7 @@ from ... import runtime
 from ...errors import StarvelabError
 from ...units import Quantity, unit_name
 from .. import notices
-from ..checks import NotAnsweredError, Points, WrongAnswer, as_sentence
+from ..checks import OTHER_FIGURES, NotAnsweredError, Points, WrongAnswer, as_sentence
 from ..endings import model_answers
 from ..exercises import NOT_ANSWERED, OPEN_WORD, Exercise, find_notebook, read_exercises
 
@@ -111,7 +111,7 @@ class CellLog:
             return
         if not isinstance(result.result, Points):  # these say it themselves
             points = Points(exercise.visible_points, exercise.visible_points)
-            shell.display_pub.publish(notices.formats(points.sentence, "Done"))
+            shell.display_pub.publish(notices.formats(f"{points.sentence} {OTHER_FIGURES}", "Done"))
         for sentence in constants_in_question(source, answers_of(source, shell.user_ns)):
             shell.display_pub.publish(notices.formats(sentence, "Please note"))
 

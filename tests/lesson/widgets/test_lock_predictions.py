@@ -64,6 +64,7 @@ def test_what_was_locked_before_counts_and_stays(told):
     answers = {"batch": 23, "rate": Q_("2 img/ms"), "drive": "too slow"}
     assert lock_predictions(answers, NOTEBOOKS) == 1
     assert lock_predictions({"batch": 22}, NOTEBOOKS) == 1
+    assert lock_predictions({}, NOTEBOOKS) == 1, "and says nothing where all are locked"
     assert told == [
         (
             "2 predictions locked here, 1 rejected. 3 of 3 predictions are locked.",
