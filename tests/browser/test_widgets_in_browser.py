@@ -18,6 +18,10 @@ EXPLORE = """explore(Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A10
         batch_size=(1, 1024), workers=(1, 64))"""
 
 
+# The number of the cell that has the focus itself.
+CELL_OF_FOCUS = "() => [...document.querySelectorAll('.jp-Cell')].indexOf(document.activeElement)"
+
+
 def stored(notebook) -> dict:
     path = notebook.path.with_name("predictions.json")
     return json.loads(path.read_text()) if path.exists() else {}
@@ -67,6 +71,8 @@ def test_a_choice_can_be_predicted_by_keyboard_alone(opened):
     notebook.page.wait_for_function("() => document.activeElement.matches('.starvelab-box')")
     press(notebook, "Tab", "Tab")
     assert focused(notebook) == "text: My answer"
+    press(notebook, "Escape", "ArrowUp")
+    assert active_cell(notebook) == notebook.page.evaluate(CELL_OF_FOCUS) == 1, "Escape leaves the box"
     record = stored(notebook)["cpu-wall"]
     assert (record["answer"], record["confidence"]) == ("CPU", 0.4)
     assert sources(notebook) == before

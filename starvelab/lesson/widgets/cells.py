@@ -176,7 +176,7 @@ def _is_open(error: BaseException | None) -> bool:
 
 def _in_words(error: BaseException) -> str:
     if isinstance(error, pint.DimensionalityError):
-        units = [str(unit) for unit in (error.units1, error.units2)]
+        units = [str(Quantity(1, str(unit)).to_reduced_units().units) for unit in (error.units1, error.units2)]
         bare = ""
         if "dimensionless" in units:
             # A number needs a unit of the kind that it meets.

@@ -25,6 +25,8 @@ function goOn(event) {
   if (event.key === "Enter" && !isForTheNotebook(event) && event.target.matches("input[type=text]")) {
     event.currentTarget.querySelector("[role=slider]")?.focus();
   }
+  // JupyterLab takes nobody out of a widget: arrows would go on to move a slider, and not to the next cell.
+  if (event.key === "Escape") event.currentTarget.closest(".jp-Cell")?.focus();
 }
 
 // ipywidgets gives each radio button a group of its own, so that arrows do nothing. One shared name mends that.

@@ -100,6 +100,9 @@ def test_units_that_do_not_fit_are_said_in_one_line_with_the_line_of_the_learner
     ]
     texts, _ = shown(shell, '15 + Q_("4.1 GFLOP/img") * Q_("2 img")')
     assert 'A bare number needs a unit, such as Q_(15, "GFLOP"). ' in texts[0]
+    # A time is called one, however it was computed.
+    texts, _ = shown(shell, 'Q_("4.1 GFLOP") / Q_("156 TFLOP/s") + 5.015')
+    assert "of one kind, got second and dimensionless. A bare number needs a unit, such as Q_(15, " in texts[0]
     texts, _ = shown(shell, 'Q_("5 ms") - Q_("3 MB")')
     assert texts == [
         f"{KINDS}megabyte. Follow the units through your formula. "

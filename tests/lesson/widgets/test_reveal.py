@@ -380,6 +380,7 @@ def test_a_question_is_known_to_the_memory_that_it_was_asked_in(shown, monkeypat
     predict("wall", question="What binds?", choices=["CPU", "link"])
     reveal("wall", "CPU")
     monkeypatch.setattr(KERNEL, "questions", {})
+    monkeypatch.setattr(KERNEL, "waiting", {})
     reveal("wall", "CPU")
     assert shown[0].endswith('It is the one that asks: "What binds?"')
     assert shown[1].endswith(LOCK_FIRST)
