@@ -150,8 +150,7 @@ class CellLog:
         shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
 
 
-# Of the notebook that runs in this process.
-LOG = CellLog()
+LOG = CellLog()  # of the notebook that runs in this process
 
 
 def install(log: CellLog = LOG, shell: InteractiveShell | None = None) -> None:
@@ -176,7 +175,8 @@ def _is_open(error: BaseException | None) -> bool:
 
 def _in_words(error: BaseException) -> str:
     if isinstance(error, pint.DimensionalityError):
-        units = [str(Quantity(1, str(unit)).to_reduced_units().units) for unit in (error.units1, error.units2)]
+        each = (Quantity(1, str(unit)) for unit in (error.units1, error.units2))
+        units = [str(one.to_reduced_units().units) for one in each]
         bare = ""
         if "dimensionless" in units:
             # A number needs a unit of the kind that it meets.

@@ -76,7 +76,7 @@ def test_reveals_of_one_prediction_wake_up_in_the_order_in_which_they_ran(shown)
     assert shown[1:] == ["the first", "the second"]
 
 
-def test_what_waits_for_one_prediction_says_once_which_it_is_and_says_it_again_where_its_cell_runs_again(shown):
+def test_what_waits_for_one_prediction_says_once_which_it_is_and_again_where_its_cell_runs_again(shown):
     predict("cpu-wall", question="How busy?", unit="%")
 
     def first():
