@@ -101,7 +101,7 @@ class Ascent:
         """Try one setting after the other; `named` are those of doctor's remedies, the first one first."""
         steps: dict[str, Callable[[], object]] = {
             "workers": lambda: self._workers(named.get("workers"), cores),
-            "packing": lambda: "packing" in named and self.workers and self._try(**{PACKED: True}),
+            "packing": lambda: "packing" in named and self._light(),
             "pinned": lambda: not self.setup.pinned and self._try(pin_memory=True),
             "prefetch": lambda: self._ahead(named.get("prefetch") or AHEAD),
             "persistent": self._persistent,
@@ -112,7 +112,9 @@ class Ascent:
 
     def _try(self, **change: int | bool) -> bool:
         """Try a change of the best settings, and keep it if it helps; not where nothing is left to gain."""
-        settings = self.best | change
+        return self._compare(self.best | change)
+
+    def _compare(self, settings: Settings) -> bool:
         if not self.left or any(settings == one.settings for one in self.trials):
             return False
         turns = self.compare(self.best, settings)
@@ -136,6 +138,13 @@ class Ascent:
         while kept and before < number < self.limit and self.waits >= SLIGHT and self.left > 2:
             number = min(2 * number, self.limit)
             kept = self._try(num_workers=number)
+
+    def _light(self) -> None:
+        """Try to hand batches over in one buffer, and then not at all, in a loop that prepares itself."""
+        if self.workers:
+            self._try(**{PACKED: True})
+            if not self.setup.stream:
+                self._compare({"num_workers": 0})
 
     def _ahead(self, batches: int) -> None:
         if self.workers and self.waits >= SLIGHT and batches > (self.setup.prefetch or 2):

@@ -213,6 +213,8 @@ def text_of(told: dict[str, Any]) -> str:
         lines.append(f"Change {file}, line {number}: {linecache.getline(file, int(number)).strip()}")
         if given := {name: value for name, value in told["settings"].items() if name != PACKED}:
             lines.append(f"Give that call {_listed(given)}.")
+        if told["settings"].get("num_workers") == 0:
+            lines.append("Leave out what needs workers, such as prefetch_factor and persistent_workers.")
         if PACKED in told["settings"]:
             lines.append("Write packed(...) around that call: from starvelab.jobs import packed.")
         lines.append(

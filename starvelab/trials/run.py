@@ -46,6 +46,8 @@ Times: TypeAlias = list[tuple[float, float]]
 MIN_PASSES = 4  # that are counted whole: the first may fill a cache, and the last is under way
 LONG = 3.0  # times as long as planned a run may last, where its batches come slowly
 LOOK = 0.1  # seconds between two looks whether it has enough
+# A loader without workers takes none of these arguments.
+OF_WORKERS = ("prefetch_factor", "persistent_workers", "timeout", "multiprocessing_context")
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
 # Events of Python that change files, and which of their arguments are the paths.
 EVENTS = {"open": (0,), "os.truncate": (0,), "sqlite3.connect": (0,), "shutil.rmtree": (0,)}
@@ -215,6 +217,9 @@ class Trial:
                 settings = dict(self.plan["settings"])
                 into_one = settings.pop(PACKED, False)
                 given.arguments.update(settings)
+                if settings.get("num_workers") == 0:
+                    for name in OF_WORKERS:
+                        given.arguments.pop(name, None)
             original(*given.args, **given.kwargs)
             if into_one:
                 packed(loader)

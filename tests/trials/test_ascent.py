@@ -60,6 +60,7 @@ JOBS = [
     (job(wait=4, step=6, start=1.0), of(2, short=True), {"persistent": None}),
     (job(wait=40, step=6, start=1.0), of(0, short=True), {"workers": 4}),
     (job(wait=60, step=4), of(0), {}),  # doctor names nothing
+    (job(compute=1, step=2, receive=4, objects=100), of(2), {"packing": None}),
     (job(wait=60, step=4, late=1.2), of(1), {"workers": 3}),
 ]
 

@@ -161,16 +161,24 @@ def test_the_lines_to_change_and_what_was_measured(monkeypatch, tmp_path, capsys
     assert known["loops"][0]["verdict"] == "highly input-bound"
 
 
-@pytest.mark.parametrize("settings", [{"packed": True}, {"num_workers": 4, "packed": True}])
-def test_a_batch_in_one_buffer_is_a_call_around_the_loader(settings):
-    told = {
+def told_of(settings):
+    return {
         "place": f"{__file__}:1",
         "trials": [],
         "gain": (6.0, 6.5, 7.0),
         "settings": settings,
         "untried": [],
     }
-    said = command.text_of(told)
+
+
+def test_without_workers_other_arguments_of_the_call_go():
+    said = command.text_of(told_of({"num_workers": 0}))
+    assert "call num_workers=0.\n  Leave out what needs workers, such as prefetch_factor and persist" in said
+
+
+@pytest.mark.parametrize("settings", [{"packed": True}, {"num_workers": 4, "packed": True}])
+def test_a_batch_in_one_buffer_is_a_call_around_the_loader(settings):
+    said = command.text_of(told_of(settings))
     assert "\n  Write packed(...) around that call: from starvelab.jobs import packed.\n" in said
     assert ("Give that call num_workers=4.\n" in said) == ("num_workers" in settings)
     assert "packed=True" not in said

@@ -70,6 +70,17 @@ def test_a_trial_packs_the_batches_of_the_loader_that_it_is_about():
         assert [[batch.tolist() for batch in each] for each in (one, other)] == [[[1, 2, 3]], [[4, 5]]]
 
 
+def test_a_trial_without_workers_leaves_out_what_needs_them():
+    def make():
+        return dataloader.DataLoader([1, 2], num_workers=2, prefetch_factor=4, persistent_workers=True)
+
+    place = f"{os.path.realpath(__file__)}:{make.__code__.co_firstlineno + 1}"
+    trial = Trial({"loop": f"{place} list 2", "settings": {"num_workers": 0}}, None)
+    with patch.object(dataloader.DataLoader, "__init__", trial.making(dataloader.DataLoader.__init__)):
+        loader = make()
+    assert (loader.num_workers, loader.prefetch_factor, loader.persistent_workers) == (0, None, False)
+
+
 @pytest.fixture
 def folders(tmp_path, monkeypatch):
     """Return a folder with files, and the scratch folder in its place."""
