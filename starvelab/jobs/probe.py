@@ -216,7 +216,8 @@ class Probe:
         self.workers, self.stream = 0, False
         self.pinned = False
         self.fetch: TimedFetch | None = None  # of a loader without workers
-        self.asked = self.unpacked = self.sampling = 0.0
+        self.asked = self.unpacked = 0.0
+        self.sampling: float | None = None  # seconds that the sampler took since then; None for a first batch
 
     def source_of(self, loader: TorchLoader) -> TorchIterator:
         """Return the iterator of a loader, whose batches are timed where that is possible."""
@@ -264,10 +265,10 @@ class Probe:
 
     def ask(self) -> None:
         """Note that the loop asks for a batch."""
-        self.asked, self.sampling = time.monotonic(), 0.0
+        self.asked, self.sampling = time.monotonic(), None
 
     def _sampled(self, seconds: float) -> None:
-        self.sampling += seconds
+        self.sampling = (self.sampling or 0.0) + seconds
 
     def _prepared(self, batch: Batch, items: float, collate: float) -> Batch:
         self.samples.add(items, collate)
@@ -290,8 +291,9 @@ class Probe:
         """Note that the loop has its batch."""
         if self.unpacked >= self.asked and not self.pinned:
             # What the loop does after unpacking, such as asking a worker for another batch.
-            self.samples.finish(max(time.monotonic() - self.unpacked - self.sampling, 0.0))
-        self.samples.draw(self.sampling)
+            self.samples.finish(max(time.monotonic() - self.unpacked - (self.sampling or 0.0), 0.0))
+        if self.sampling is not None:
+            self.samples.draw(self.sampling)
         if self.device is not None and self.copies.allows():
             self._copy(batch)
 

@@ -114,17 +114,18 @@ def fetcher_of(iterator: TorchIterator) -> Fetcher:
 
 
 def time_indices(iterator: TorchIterator, spent: Callable[[float], object]) -> None:
-    """Tell what each batch's indices take the loop [s], which asks the sampler for them."""
+    """Tell what each batch's indices take the loop [s]; a sampler may begin a pass by drawing all of them."""
     original, it = getattr(type(iterator), "_next_index", None), ref(iterator)
     if original is None:
         return
 
     def timed() -> object:
-        begun = time.perf_counter()
+        begun, source = time.perf_counter(), it()
         try:
-            return original(it())
+            return original(source)
         finally:
-            spent(time.perf_counter() - begun)
+            if not is_at_start(source):
+                spent(time.perf_counter() - begun)
 
     iterator._next_index = timed
 
