@@ -1,7 +1,5 @@
 """nbgrader configured for safe grading, in anybody's `nbgrader_config.py`."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection
 

@@ -1,10 +1,8 @@
 """Files and folders written whole or not at all: an error leaves what was there before."""
 
-from __future__ import annotations
-
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -23,6 +21,19 @@ def write_whole(path: Path, text: str, mode: int | None = None) -> None:
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def read_files(folder: Path, pattern: str = "*") -> dict[str, bytes]:
+    """Return the files in a folder and in those below it, by their paths from there."""
+    paths = (path for path in sorted(folder.rglob(pattern)) if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files into a folder, by their paths from there."""
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
 
 
 @contextmanager

@@ -1,7 +1,5 @@
 """Fingerprints: the same for the same content, and different for any other; and what a grade depends on."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping
@@ -21,7 +19,7 @@ REASONS = {
 }
 PACKAGE = Path(__file__).parent
 # What a submission is graded with; what collects, releases, reports or exports changes no grade.
-GRADING = ("autograde/", "sandbox/", "submissions/", "plugins.py", "text.py")
+GRADING = ("autograde/", "sandbox/", "submissions/", "files.py", "plugins.py", "text.py")
 NOT_GRADING = ("autograde/feedback.py", "autograde/releasing.py")
 
 

@@ -22,8 +22,6 @@ A check says more than its points by an audit event, which nobody else hears: ``
 with a number, numbers or a text. The grader itself reads the notes ``"mistake"``.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Iterator
 from functools import cache

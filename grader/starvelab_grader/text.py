@@ -1,13 +1,12 @@
 """Text that somebody else wrote, made safe: to be stored, to be shown, and to stand in a table."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import islice
 from typing import TypeVar
 
 T = TypeVar("T")
 MAX_SHOWN = 120  # characters of a name in a message
-MAX_LISTED = 10  # files that a message names
+MAX_LISTED = 10  # names in a message
 
 
 def storable(text: str) -> str:
@@ -40,6 +39,11 @@ def enumerated(names: Sequence[str]) -> str:
     """The names of files as a message lists them: the first ten, and how many more there are."""
     more = f" and {len(names) - MAX_LISTED} more" if names[MAX_LISTED:] else ""
     return ", ".join(f"`{shown(name)}`" for name in names[:MAX_LISTED]) + more
+
+
+def listed(names: Collection[str]) -> str:
+    """The names that there are, as a message lists them: the first ten."""
+    return ", ".join([*islice(names, MAX_LISTED), *["…"] * (len(names) > MAX_LISTED)]) or "none"
 
 
 def escape_csv_formulas(value: T) -> T | str:

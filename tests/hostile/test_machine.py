@@ -254,17 +254,16 @@ def test_too_many_processes_end_the_sandbox_also_where_each_has_lost_its_parent(
     assert "had to be ended (The other end is gone.)" in printed(nb, "answer")
 
 
-def test_without_a_sandbox_too_many_processes_end_as_well(monkeypatch):
+def test_without_a_sandbox_too_many_processes_end_as_well(monkeypatch, tmp_path):
     monkeypatch.setattr(process, "MAX_PROCESSES", 5)
     monkeypatch.setattr(process, "WATCH_INTERVAL", 0.05)
     slowed = []
     monkeypatch.setattr(process, "slow_down", lambda *processes: slowed.append(processes))
     runner = Runner(sandboxed=False, imports=[])
     source = "import os, time\nfor _ in range(8):\n    if os.fork() == 0: time.sleep(60)\ntime.sleep(60)"
-    with process.scratch_folder(False) as folder:
-        runner.open(Place(folder))
-        with pytest.raises(ChannelError, match=r"The other end is gone\."):
-            runner.ask({"do": "run", "source": source, "seconds": 30}, 40)
+    runner.open(Place(str(tmp_path)))
+    with pytest.raises(ChannelError, match=r"The other end is gone\."):
+        runner.ask({"do": "run", "source": source, "seconds": 30}, 40)
     assert runner.clock.looked > runner.clock.started, "until then its time was counted by what it used"
     assert slowed, "and it was slowed down by how much it worked"
 

@@ -4,8 +4,6 @@ It also puts an assignment's cells into a gradebook that students have marks in.
 cell once anybody has submitted. Here it is one transaction, and marks of a person are written to a file.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 import time
@@ -15,27 +13,22 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
+from typing import Self, TypeAlias
 
 from nbformat import NotebookNode
 from nbgrader.api import Comment, Grade, Gradebook, MissingEntry, Notebook, SubmittedNotebook
 from nbgrader.coursedir import CourseDirectory
-from nbgrader.utils import find_all_files
 from traitlets.config import Config
 
 from ..errors import NotFoundError
 from ..files import write_whole
 from ..fingerprints import VERSION, fingerprint, package_fingerprint
-from ..submissions.reference import (
-    GradedNotebook,
-    ReferenceCell,
-    name_of,
-    names_in_order,
-    parse_cells,
-    read_reference,
-    released_source,
-)
+from ..submissions import reference
+from ..submissions.reference import GradedNotebook, ReferenceCell, name_of, parse_cells
+from ..text import listed
 from .nbgrader_private import make_gradebook, one_transaction, schema_of, without_hidden_tests
 
+Cells: TypeAlias = Mapping[str, list[ReferenceCell]]  # by notebook
 # Parts of an instructor's configuration that change no grade; some hold functions, which cannot travel.
 NOT_FOR_GRADING = {
     "Application", "Canvas", "ClearSolutions", "CollectApp", "CourseDirectory", "Exchange", "ExportPlugin",
@@ -49,35 +42,39 @@ class Definition:
     """An assignment, without any student."""
 
     assignment: str
-    cells: Mapping[str, list[ReferenceCell]]  # the instructor's, of each notebook
+    cells: Cells  # the instructor's
     source: Mapping[str, bytes]  # the instructor's notebooks and files
     settings: Config
-    gradebook: bytes  # an SQLite gradebook that holds the assignment
+    gradebook: bytes  # an SQLite gradebook that holds the assignment, and no student
 
     @classmethod
-    def of(
-        cls, course: CourseDirectory, config: Config, assignment: str, folder: Path | None = None
-    ) -> Definition:
+    def of(cls, course: CourseDirectory, config: Config, assignment: str, folder: Path | None = None) -> Self:
         """Read it from a course and the instructor's notebooks in a folder, by default those released."""
         with closing(Gradebook(course.db_url, course.course_id)) as book:
             try:
                 names = sorted(one.name for one in book.find_assignment(assignment).notebooks)
             except MissingEntry:
-                known = ", ".join(sorted(one.name for one in book.assignments)) or "none"
+                known = sorted(one.name for one in book.assignments)
                 raise NotFoundError(
-                    f"The gradebook has no assignment {assignment!r}; it has: {known}. "
+                    f"The gradebook has no assignment {assignment!r}; it has: {listed(known)}. "
                     f"Release it first: starvelab-grader release {assignment}"
                 ) from None
             cells = {name: reference_cells(book, name, assignment) for name in names}
-            gradebook = _gradebook(book, assignment)
+            with tempfile.TemporaryDirectory(prefix="starvelab-") as name:
+                path = Path(name) / "gradebook.db"
+                make_gradebook(path, schema_of(book))
+                with closing(Gradebook(f"sqlite:///{path}")) as copy:
+                    replace_assignment(book, copy, assignment, path.parent)
+                gradebook = path.read_bytes()
         folder = folder or _folder_of_source(course, assignment, cells)
         for name in names:
-            cells[name] = in_order(cells[name], read_reference(course, assignment, name, folder))
-        source = {
-            str(Path(path).relative_to(folder)): Path(path).read_bytes()
-            for path in sorted(find_all_files(str(folder), course.ignore))
-        }
-        return cls(assignment, cells, source, _settings(config), gradebook)
+            cells[name] = in_order(cells[name], reference.read_reference(course, assignment, name, folder))
+        # Commands leave empty sections. Runners belong to one process, and cannot be sent.
+        settings = Config({key: each for key, each in config.items() if each and key not in NOT_FOR_GRADING})
+        own = settings.pop("IsolatedExecute", {})
+        if own := Config({key: each for key, each in own.items() if key != "runners"}):
+            settings.IsolatedExecute = own
+        return cls(assignment, cells, reference.read_source(course, folder), settings, gradebook)
 
     @property
     def asked(self) -> dict[str, set[str]]:
@@ -88,14 +85,16 @@ class Definition:
     def inputs(self) -> dict[str, dict[str, str]]:
         """Return, by notebook, fingerprints of what its grade depends on besides the submission."""
         beside = {path: content for path, content in self.source.items() if not path.endswith(".ipynb")}
-        settings = json.dumps(self.settings, sort_keys=True, default=_name_of_value)
+        # What JSON cannot hold has a name, which is the same in the next process.
+        settings = json.dumps(
+            self.settings, sort_keys=True, default=lambda one: getattr(one, "__qualname__", str(type(one)))
+        )
         shared = {
             "packages": fingerprint({}, package_fingerprint(), VERSION, version("nbgrader")),
             "settings": fingerprint({}, settings),
         }
         return {
-            name: {"assignment": fingerprint(beside, [asdict(one) for one in cells], self._written(name))}
-            | shared
+            name: {"assignment": fingerprint(beside, list(map(asdict, cells)), self._written(name))} | shared
             for name, cells in self.cells.items()
         }
 
@@ -113,16 +112,13 @@ class Definition:
     def _written(self, notebook: str) -> list[tuple[str, dict[str, object]]]:
         """The instructor's code in its order; without what changes no grade, such as text and figures."""
         cells = parse_cells(self.source[f"{notebook}.ipynb"]) if f"{notebook}.ipynb" in self.source else ()
-        return [
-            (one.source, one.metadata["nbgrader"])
-            for one in cells
-            if one.cell_type == "code" and name_of(one)
-        ]
+        code = [one for one in cells if one.cell_type == "code" and name_of(one)]
+        return [(one.source, one.metadata["nbgrader"]) for one in code]
 
 
 def in_order(cells: Iterable[ReferenceCell], written: Iterable[NotebookNode]) -> list[ReferenceCell]:
     """Return cells in the order in which the instructor wrote them, and any others last."""
-    rank = {name: number for number, name in enumerate(names_in_order(written))}
+    rank = {name: number for number, name in enumerate(reference.names_in_order(written))}
     return sorted(cells, key=lambda cell: rank.get(cell.name, len(rank)))
 
 
@@ -130,26 +126,22 @@ def reference_cells(gradebook: Gradebook, notebook: str, assignment: str) -> lis
     """Return the instructor's cells of a notebook, in no order."""
     entry = gradebook.find_notebook(notebook, assignment)
     points = {cell.name: cell.max_score for cell in (*entry.grade_cells, *entry.task_cells)}
-    answers = {cell.name for cell in entry.solution_cells}
-    tasks = {cell.name for cell in entry.task_cells}
+    kinds = (entry.grade_cells, entry.solution_cells, entry.task_cells)
+    grades, answers, tasks = ({cell.name for cell in each} for each in kinds)
     return [
         ReferenceCell(
-            **{name: getattr(cell, name) for name in ("name", "cell_type", "source", "checksum", "locked")},
-            released=without_hidden_tests(cell.source),
-            grade=cell.name in points and cell.name not in tasks,
-            solution=cell.name in answers,
-            task=cell.name in tasks,
-            points=points.get(cell.name, 0.0),
+            one.name, one.cell_type, one.source, without_hidden_tests(one.source), one.checksum, one.locked,
+            grade=one.name in grades and one.name not in tasks,
+            solution=one.name in answers, task=one.name in tasks,
+            points=points.get(one.name, 0.0),
         )
-        for cell in entry.source_cells
-    ]
+        for one in entry.source_cells
+    ]  # fmt: skip
 
 
-def _folder_of_source(
-    course: CourseDirectory, assignment: str, cells: Mapping[str, list[ReferenceCell]]
-) -> Path:
+def _folder_of_source(course: CourseDirectory, assignment: str, cells: Cells) -> Path:
     """The notebooks that were released, unless nbgrader itself has released others since."""
-    released = released_source(course, assignment)
+    released = reference.released_source(course, assignment)
     there = {
         path.stem: {name_of(cell): cell.source for cell in parse_cells(path.read_bytes())}
         for path in released.glob("*.ipynb")
@@ -164,40 +156,13 @@ def _folder_of_source(
     return Path(course.format_path(course.source_directory, ".", assignment))
 
 
-def _settings(config: Config) -> Config:
-    """The settings of a course that can change a grade; runners belong to one process, and cannot be sent."""
-    # Commands leave empty sections.
-    settings = Config({key: each for key, each in config.items() if each and key not in NOT_FOR_GRADING})
-    if own := {key: each for key, each in settings.pop("IsolatedExecute", {}).items() if key != "runners"}:
-        settings.IsolatedExecute = Config(own)
-    return settings
-
-
-def _name_of_value(value: object) -> str:
-    """A name for what JSON cannot hold, which is the same in the next process."""
-    return str(getattr(value, "__qualname__", type(value).__qualname__))
-
-
-def _gradebook(book: Gradebook, assignment: str) -> bytes:
-    """A gradebook that holds an assignment of this one, and no student."""
-    with tempfile.TemporaryDirectory(prefix="starvelab-") as folder:
-        path = Path(folder) / "gradebook.db"
-        make_gradebook(path, schema_of(book))
-        with closing(Gradebook(f"sqlite:///{path}")) as copy:
-            replace_assignment(book, copy, assignment, Path(folder))
-        return path.read_bytes()
-
-
 # --- an assignment's cells in a gradebook: added, changed and dropped -------------------------------------
 
 
 # The kinds of cells, each with the entries that every submission has for such a cell.
 KINDS: dict[str, tuple[type[Grade | Comment], ...]] = {
-    "grade_cells": (Grade,),
-    "solution_cells": (Comment,),
-    "task_cells": (Grade, Comment),
-    "source_cells": (),
-}
+    "grade_cells": (Grade,), "solution_cells": (Comment,), "task_cells": (Grade, Comment), "source_cells": (),
+}  # fmt: skip
 FIELDS = ("max_score", "cell_type", "locked", "source", "checksum")
 MARKS = ("manual_score", "extra_credit", "manual_comment")
 
@@ -221,16 +186,15 @@ def replace_assignment(new: Gradebook, book: Gradebook, assignment: str, marks_f
     wanted = {notebook.name: notebook for notebook in new.find_assignment(assignment).notebooks}
     with one_transaction(book):
         entry = book.update_or_create_assignment(assignment)
-        for notebook in [one for one in entry.notebooks if one.name not in wanted]:
+        there = {notebook.name: notebook for notebook in entry.notebooks}
+        for notebook in [one for name, one in there.items() if name not in wanted]:
             _replace_cells(book, notebook, None, replaced)
             book.db.flush()
             for one in (*notebook.submissions, notebook):
                 book.db.delete(one)
                 book.db.flush()
         for name, model in wanted.items():
-            try:
-                notebook = book.find_notebook(name, assignment)
-            except MissingEntry:
+            if (notebook := there.get(name)) is None:
                 notebook = book.add_notebook(name, assignment)
                 for submission in entry.submissions:
                     book.db.add(SubmittedNotebook(notebook=notebook, assignment=submission))
@@ -273,7 +237,7 @@ def _replace_cells(book: Gradebook, notebook: Notebook, model: Notebook | None, 
 
 def _change_points(grades: Sequence[Grade], max_score: float, replaced: Replaced) -> None:
     for grade in grades:
-        if grade.manual_score is None or grade.manual_score <= max_score:
+        if (grade.manual_score or 0) <= max_score:
             continue
         if max_score == 0:
             replaced.marks.append(_mark(grade))

@@ -5,12 +5,11 @@ sandbox. Modules are the instructor's only: one of a student, whatever its name,
 another.
 """
 
-from __future__ import annotations
-
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from importlib.machinery import all_suffixes
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import nbformat
 from nbconvert.exporters.exporter import ResourcesDict
@@ -19,14 +18,13 @@ from nbformat.v4 import new_markdown_cell
 from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
-from nbgrader.utils import find_all_files
-from traitlets import Bool, Dict, Enum, Float, Instance, Integer, List, Unicode, default
+from traitlets import Bool, Dict, Enum, Float, Instance, Integer, List, Unicode
 
 from ..errors import GraderError
 from ..fingerprints import VERSION
 from ..plugins import declared
 from ..sandbox import bubblewrap
-from ..sandbox.process import IMPORTS, Place, Runners, scratch_folder
+from ..sandbox.process import IMPORTS, Place, Runners
 from ..submissions import SubmissionWarning, reference
 from ..submissions.reading import read_notebook, restore
 from ..submissions.submission import OWN_NUMBER
@@ -43,6 +41,7 @@ NOTE_ID = "about-your-submission"
 # What a notebook says of its run.
 SAID = ("notes", "unreadable", "is_out_of_time", "is_starved", "is_limited", "hide_prints")
 SETTINGS = ("timeout", "deadline", "max_output", "max_output_in_all", "hide_prints")
+PREFIX = "starvelab-grading-"  # of temporary folders
 
 
 class NoSandboxError(GraderError, RuntimeError):
@@ -70,63 +69,44 @@ class RestoreStructure(NbGraderPreprocessor):
         if notebook in self.rejected:
             more = [self.rejected[notebook]]
             nb.metadata[REJECTED] = more[0].text
-        nb.metadata[WARNINGS] = []
         add_warnings(nb, [*warnings, *more])
         return nb, resources
 
 
 def add_warnings(nb: NotebookNode, warnings: Sequence[SubmissionWarning]) -> None:
     """Write warnings on top of a notebook's page, and into the metadata, which become its record."""
-    if not warnings:
-        return
     nb.metadata[WARNINGS] = [*nb.metadata.get(WARNINGS, []), *([one.text, one.person] for one in warnings)]
-    if not nb.cells or nb.cells[0].id != NOTE_ID:
+    if warnings and (not nb.cells or nb.cells[0].id != NOTE_ID):
         nb.cells.insert(0, new_markdown_cell("**About your submission**\n", id=NOTE_ID))
-    nb.cells[0].source += "".join(f"\n- {one.text}" for one in warnings)
+    for one in warnings:
+        nb.cells[0].source += f"\n- {one.text}"
 
 
 class IsolatedExecute(NbGraderPreprocessor):
     """Runs a notebook for grading, with student code in bubblewrap and test cells where none of it runs."""
 
     unsafe = Bool(
-        False,
         help="Run student code with your own rights where bubblewrap does not work. "
         "It can then read, change and send all that you can.",
-    ).tag(config=True)
-    timeout = Float(60.0, min=0, help="Seconds that a cell may take.").tag(config=True)
-    deadline = Float(300.0, min=0, help="Seconds that all student code of a submission may take.").tag(
-        config=True
     )
-    imports = List(Unicode(), list(IMPORTS), help="What a runner imports before the first cell.").tag(
-        config=True
-    )
-    readable = List(Unicode(), help="Folders that student code may read, such as those with data sets.").tag(
-        config=True
-    )
-    max_bytes = Integer(5_000_000, help="Bytes of files beside the notebooks.").tag(config=True)
-    max_output = Integer(8_000_000, help="Bytes of outputs that a notebook keeps.").tag(config=True)
-    max_output_in_all = Integer(24_000_000, help="Bytes of outputs that a submission keeps.").tag(config=True)
-    shown_warnings = List(
-        Unicode(), help="Warnings that stand in another notebook of the submission already."
-    ).tag(config=True)
+    timeout = Float(60.0, min=0, help="Seconds that a cell may take.")
+    deadline = Float(300.0, min=0, help="Seconds that all student code of a submission may take.")
+    imports = List(Unicode(), list(IMPORTS), help="What a runner imports before the first cell.")
+    readable = List(Unicode(), help="Folders that student code may read, such as those with data sets.")
+    max_bytes = Integer(5_000_000, help="Bytes of files beside the notebooks.")
+    max_output = Integer(8_000_000, help="Bytes of outputs that a notebook keeps.")
+    max_output_in_all = Integer(24_000_000, help="Bytes of outputs that a submission keeps.")
+    shown_warnings = List(Unicode(), help="Warnings that another notebook of the submission shows already.")
     checks = Enum(
-        ("outside", "inside"),
-        "outside",
+        ("outside", "inside"), "outside",
         help="Where test cells run: outside of the sandbox, where student code can neither read nor change "
         "them, or inside, in one process with it, for checks whose values cannot leave that process.",
-    ).tag(config=True)
+    )  # fmt: skip
     hide_prints = Bool(
-        False,
         help="Leave out what functions of a student print while checks call them, which may be the inputs of "
         "hidden checks, and on pages what cells of the student put out after those.",
-    ).tag(config=True)
-    runners = Instance(Runners, help="The runners that notebooks share; `configure` sets them.").tag(
-        config=True
     )
-
-    @default("runners")
-    def _runners_default(self) -> Runners:
-        return Runners()
+    runners = Instance(Runners, (), help="The runners that notebooks share; `configure` sets them.")
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         """Run all cells, and put their outputs where nbgrader looks for them; may raise NoSandboxError."""
@@ -139,11 +119,8 @@ class IsolatedExecute(NbGraderPreprocessor):
             return nb, resources
         is_sandboxed = self._is_sandboxed()
         run = self._run(nb, resources, is_sandboxed)
-        nb.metadata[RESULT] = result | {
-            "mode": ("sandboxed" if is_sandboxed else "unsafe")
-            + (", checks inside" if self.checks == "inside" else ""),
-            **{name: getattr(run, name) for name in SAID},
-        }
+        mode = ("sandboxed" if is_sandboxed else "unsafe") + ", checks inside" * (self.checks == "inside")
+        nb.metadata[RESULT] = result | {"mode": mode, **{name: getattr(run, name) for name in SAID}}
         return nb, resources
 
     def _run(self, nb: NotebookNode, resources: ResourcesDict, is_sandboxed: bool) -> NotebookRun:
@@ -154,22 +131,16 @@ class IsolatedExecute(NbGraderPreprocessor):
         )
         restored = {str(reference.name_of(cell)) for cell in nb.cells if reference.is_check_side(cell)}
         written = reference.read_reference(course, assignment, names["notebook"], locked=restored)
-        self.runners.begin(
-            (names.get("db_url"), assignment, student),
-            self.shown_warnings,
-            sandboxed=is_sandboxed,
-            imports=self.imports,
-            readable=self.readable,
-        )
-        with scratch_folder(is_sandboxed) as students_folder, scratch_folder(False) as checks_folder:
-            run = (NotebookRunInside if self.checks == "inside" else NotebookRun)(
-                nb,
-                reference.ReferenceNotebook(written, nb.cells),
-                self.runners,
-                Place(checks_folder, checks_files, modules),
-                Place(students_folder, files, modules),
-                **{name: getattr(self, name) for name in SETTINGS},
-            )
+        submission = (names.get("db_url"), assignment, student)
+        more = {"imports": self.imports, "readable": self.readable}
+        self.runners.begin(submission, self.shown_warnings, sandboxed=is_sandboxed, **more)
+        with TemporaryDirectory(prefix=PREFIX) as here, TemporaryDirectory(prefix=PREFIX) as unsafe:
+            checks_place = Place(here, checks_files, modules)
+            student_place = Place(bubblewrap.SCRATCH if is_sandboxed else unsafe, files, modules)
+            locked = reference.ReferenceNotebook(written, nb.cells)
+            settings = {name: getattr(self, name) for name in SETTINGS}
+            kind = NotebookRunInside if self.checks == "inside" else NotebookRun
+            run = kind(nb, locked, self.runners, checks_place, student_place, **settings)
             run.open()
             try:
                 new = [one for one in warnings if one.text not in self.runners.shown_warnings]
@@ -188,14 +159,14 @@ class IsolatedExecute(NbGraderPreprocessor):
                 raise NoSandboxError(reason)
             self.log.warning("UNSAFE: student code runs with all your rights. %s", reason)
             return False
-        weakness = bubblewrap.weakness()
-        if weakness and weakness not in self.runners.logged:
+        for weakness in {bubblewrap.weakness()} - self.runners.logged - {""}:
             self.log.warning(weakness)
             self.runners.logged.add(weakness)
         return True
 
 
-# --- the files beside the notebooks -----------------------------------------------------------------------
+for _setting in IsolatedExecute.class_own_traits().values():
+    _setting.tag(config=True)
 
 
 def modules_in(paths: Iterable[str]) -> dict[str, str]:
@@ -204,12 +175,10 @@ def modules_in(paths: Iterable[str]) -> dict[str, str]:
     Examples
     --------
     >>> modules_in(["utils.py", "plots/__init__.py", "plots/bars.py", "data/rates.csv"])
-    {'utils': 'utils.py', 'plots': 'plots/__init__.py'}
+    {'plots': 'plots/__init__.py', 'utils': 'utils.py'}
     """
-    modules = [PurePosixPath(path) for path in paths if path.endswith(".py")]
-    return {path.stem: str(path) for path in modules if len(path.parts) == 1} | {
-        path.parts[0]: str(path) for path in modules if path.parts[1:] == ("__init__.py",)
-    }
+    places = ((path, path.removesuffix(".py").removesuffix("/__init__")) for path in sorted(paths))
+    return {name: path for path, name in places if path.endswith(".py") and "/" not in name}
 
 
 def read_attachments(
@@ -220,8 +189,12 @@ def read_attachments(
     They are those that the student's side finds, those for the checks, the modules among both, and warnings
     about others.
     """
+    released = reference.released_source(course, assignment)
+    if not released.is_dir():
+        released = Path(course.format_path(course.source_directory, ".", assignment))
+    source = reference.read_source(course, released)
+    beside = {name: content for name, content in source.items() if not name.endswith(".ipynb")}
     # Where the student submitted a link, it has copied what that points to, be it the instructor's secret.
-    beside = _files_of_the_instructor(course, assignment)
     submitted = Path(course.format_path(course.submitted_directory, student, assignment))
     sizes, warnings = {}, []
     for path in sorted(folder.rglob("*")):
@@ -230,7 +203,13 @@ def read_attachments(
             text = f"`{shown(str(inner))}` is a link, and was left out."
             warnings.append(SubmissionWarning(text, person=True))
         elif path.is_file() and path.suffix in all_suffixes():
-            warnings += _left_out(inner.as_posix(), submitted, beside)
+            name, path = inner.as_posix(), submitted / inner
+            text = f"`{shown(name)}` was left out, since code beside the notebooks is not run."
+            if name in beside:
+                text = f"`{shown(name)}` was changed, and the one that was given out counts."
+            # nbgrader has put the instructor's file in the place of a student's, which may be the same.
+            if name not in beside or (path.is_file() and path.read_bytes() != beside[name]):
+                warnings.append(SubmissionWarning(text, person=name in beside))
         elif path.is_file() and path.suffix != ".ipynb" and inner.parts[0][0] != ".":
             sizes[inner.as_posix()] = path.stat().st_size
     modules = {name: content for name, content in beside.items() if name.endswith(".py")}
@@ -240,9 +219,9 @@ def read_attachments(
     for name, size in sorted(sizes.items(), key=lambda item: (item[0] not in own_limits, item[1], item[0])):
         if size > own_limits.get(name, left):
             left_out.append(name)
-            continue
-        left -= size
-        files[name] = (folder / name).read_bytes()
+        else:
+            left -= size
+            files[name] = (folder / name).read_bytes()
     if left_out:
         others = "".join(f", and `{name}` {most / 1e6:g} MB" for name, most in own_limits.items())
         rule = f"The files beside the notebooks may have {max_bytes / 1e6:g} MB in all{others}."
@@ -251,29 +230,6 @@ def read_attachments(
     checks = beside if sum(map(len, beside.values())) <= max_bytes else modules
     own = {name: content for name, content in files.items() if name in {*own_limits, OWN_NUMBER}}
     return files, checks | own, modules_in(modules), warnings
-
-
-def _files_of_the_instructor(course: CourseDirectory, assignment: str) -> dict[str, bytes]:
-    """The instructor's files beside the notebooks, by their paths: modules and data."""
-    folder = reference.released_source(course, assignment)
-    if not folder.is_dir():
-        folder = Path(course.format_path(course.source_directory, ".", assignment))
-    paths = sorted(map(Path, find_all_files(str(folder), course.ignore)))
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes() for path in paths if path.suffix != ".ipynb"
-    }
-
-
-def _left_out(name: str, submitted: Path, beside: Mapping[str, bytes]) -> list[SubmissionWarning]:
-    """A warning about code that was submitted beside the notebooks; none where it is as it was given out."""
-    path = submitted / name
-    # nbgrader has put the instructor's file in the place of a student's.
-    if name in beside and (not path.is_file() or path.read_bytes() == beside[name]):
-        return []
-    text = f"`{shown(name)}` was left out, since code beside the notebooks is not run."
-    if name in beside:
-        text = f"`{shown(name)}` was changed, and the one that was given out counts."
-    return [SubmissionWarning(text, person=name in beside)]
 
 
 def _is_linked(folder: Path, inner: Path) -> bool:

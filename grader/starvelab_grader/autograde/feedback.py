@@ -1,7 +1,5 @@
 """The steps that make a feedback page: no hidden checks, nothing that a browser runs, readable on a phone."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from html import escape
@@ -99,18 +97,14 @@ class ReadableOutputs(Preprocessor):
             output.traceback = [self._cut(without_paths(one)) for one in output.traceback[:MAX_OUTPUTS]]
         else:
             # Pictures are put into words, by their alternative text; scripts and widgets are not shown.
-            output.data = {
-                kind: self._cut(without_paths(text))
-                for kind, text in output.data.items()
-                if kind.startswith("text/") and isinstance(text, str)
-            }
+            texts = ((kind, text) for kind, text in output.data.items() if isinstance(text, str))
+            shown = ((kind, without_paths(text)) for kind, text in texts if kind.startswith("text/"))
+            output.data = {kind: self._cut(text) for kind, text in shown}
         return output
 
     def _cut(self, text: str) -> str:
-        if len(text) <= self.max_characters:
-            return text
-        more = len(text) - self.max_characters
-        return f"{text[: self.max_characters]}\n[{more} more characters are not shown]"
+        kept, more = text[: self.max_characters], len(text) - self.max_characters
+        return f"{kept}\n[{more} more characters are not shown]" if more > 0 else text
 
 
 def without_paths(text: str) -> str:

@@ -4,8 +4,6 @@ The rest of the package uses what nbgrader documents: its classes, its preproces
 gradebook.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sqlite3
@@ -70,9 +68,6 @@ def is_ignored(filename: str, ignore_globs: list[str] | None = None) -> bool:
 # nbgrader's own function lists the whole folder for each file and each pattern: a submission of 2,000 files
 # took 20 s. It also reads a folder's name as a pattern, so that in "hw [1]" nothing was ignored.
 nbgrader.utils.is_ignored = is_ignored
-
-
-# --- the gradebook ----------------------------------------------------------------------------------------
 
 
 def newest_schema() -> str:
@@ -140,9 +135,6 @@ def apply_late_penalty(submission: SubmittedAssignment, student: str, config: Co
             penalty = rule.plugin_inst.late_submission_penalty(student, notebook.score, late)
             if penalty is not None:
                 notebook.late_submission_penalty = rule._check_late_penalty(notebook, penalty)
-
-
-# --- formgrader's pages -----------------------------------------------------------------------------------
 
 
 class _Page(Template):

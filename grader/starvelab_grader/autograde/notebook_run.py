@@ -1,7 +1,5 @@
 """The cells of one notebook: code of the student runs in a sandbox, and the checks run outside it."""
 
-from __future__ import annotations
-
 import base64
 import json
 from dataclasses import dataclass, field, replace
@@ -198,8 +196,12 @@ class NotebookRun:
         if reply.get("notes"):
             self.notes[name] = reply["notes"]
         lost = self._missing & self._lost.keys() & loaded(self.reference.cells[name].source)
+        # A check may have failed only because code of the student ran no longer.
         if reason := self._end_reason or next((self._lost[each] for each in sorted(lost)), ""):
-            reply = _with_end_reason(reply, reason)
+            text = f"{ENDED}{reason}."
+            error = failed(ENDED_EARLY, text)
+            outputs = [error if each["output_type"] == "error" else each for each in reply["outputs"]]
+            reply = {**reply, "outputs": outputs if reply["failed"] else [printed(text), *outputs]}
         errors = [output for output in reply["outputs"] if output["output_type"] == "error"]
         # What the student's functions printed stands there too. The error of a failed check has to stay.
         if self._is_too_much([output for output in reply["outputs"] if output not in errors]):
@@ -255,13 +257,13 @@ class NotebookRun:
         """Ask a sandbox for a name, and answer in the form that `bind` takes."""
         if name in self._fatal:
             return {"kind": "missing"}
-        reply = self._ask_student({"do": "look", "name": name})
-        kind = reply.get("kind")
-        if kind in ("missing", "function"):
-            return {"kind": kind}
-        if kind == "value" and "value" in reply:
-            return {"kind": kind, "value": reply["value"]}
-        return {"kind": "other", "strange": str(reply.get("strange", "nothing came"))}
+        match self._ask_student({"do": "look", "name": name}):
+            case {"kind": "missing" | "function" as kind}:
+                return {"kind": kind}
+            case {"kind": "value", "value": value}:
+                return {"kind": "value", "value": value}
+            case reply:
+                return {"kind": "other", "strange": str(reply.get("strange", "nothing came"))}
 
     def _copy_student_files(self) -> None:
         """Give the checks the files that the lab wrote for the student, as they are now."""
@@ -369,23 +371,20 @@ class NotebookRunInside(NotebookRun):
             cell.outputs, cell.execution_count = [], None
             reply = self._run_in_sandbox(cell.source)
             cell.outputs = self._kept_outputs(reply)
-            if is_test(cell):
-                self._score(cell, reply)
-
-    def _score(self, cell: NotebookNode, reply: Message) -> None:
-        # A forged reply may lack anything, and hold anything.
-        has_failed = reply.get("failed") is not False
-        # Here nothing tells what a check prints from what a function of the student prints.
-        kept = [one for one in cell.outputs if not self.hide_prints or one["output_type"] == "error"]
-        safe = {"outputs": kept, "failed": has_failed, "value": reply.get("value")}
-        cell.outputs = as_nodes(scored(safe, float(cell.metadata.nbgrader.points)))
-        notes = reply.get("notes")
-        if isinstance(notes, dict) and notes:
-            self.notes[str(name_of(cell))] = {
-                _shortened(name): [_shortened(each) for each in values[:MAX_NOTES]]
-                for name, values in list(notes.items())[:MAX_NOTES]
-                if isinstance(values, list)
-            }
+            if not is_test(cell):
+                continue
+            # A forged reply may lack anything, and hold anything.
+            has_failed, notes = reply.get("failed") is not False, reply.get("notes")
+            # Here nothing tells what a check prints from what a function of the student prints.
+            kept = [one for one in cell.outputs if not self.hide_prints or one["output_type"] == "error"]
+            safe = {"outputs": kept, "failed": has_failed, "value": reply.get("value")}
+            cell.outputs = as_nodes(scored(safe, float(cell.metadata.nbgrader.points)))
+            if isinstance(notes, dict) and notes:
+                self.notes[str(name_of(cell))] = {
+                    _shortened(name): [_shortened(each) for each in values[:MAX_NOTES]]
+                    for name, values in list(notes.items())[:MAX_NOTES]
+                    if isinstance(values, list)
+                }
 
 
 def _shortened(text: object) -> str:
@@ -396,11 +395,3 @@ def _reply_after_end(reason: str, asked: str = "") -> Message:
     """Answer for the code of the student, which `asked` has ended."""
     text = ENDED_PYTHON if asked == "run" and reason == "ended Python" else f"{ENDED}{reason}."
     return {"kind": "missing", "error": {"type": ENDED_EARLY, "message": text}, "outputs": [printed(text)]}
-
-
-def _with_end_reason(reply: Message, reason: str) -> Message:
-    """The reply of a check that may have failed only because code of the student ran no longer."""
-    text = f"{ENDED}{reason}."
-    error = failed(ENDED_EARLY, text)
-    outputs = [error if output["output_type"] == "error" else output for output in reply["outputs"]]
-    return {**reply, "outputs": outputs if reply["failed"] else [printed(text), *outputs]}

@@ -5,8 +5,6 @@ as full marks, and a warning as none. Here the rule is our own, and is written i
 reads.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -112,7 +110,5 @@ def scored(reply: Mapping[str, object], max_points: float) -> list[Message]:
     except SerializationError:
         points = None
     if points is not None:
-        data = {"text/plain": repr(points)}
-        result = {"output_type": "execute_result", "data": data, "metadata": {}, "execution_count": None}
-        outputs.append(result)
+        outputs.append(nbformat.v4.new_output("execute_result", {"text/plain": repr(points)}))
     return outputs

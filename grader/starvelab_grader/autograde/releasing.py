@@ -3,8 +3,6 @@
 The reference solution is graded like any submission: what it does not earn, no student can.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import runpy
@@ -21,11 +19,10 @@ from nbgrader.api import Gradebook
 from nbgrader.converters import GenerateAssignment
 from nbgrader.converters.base import NbGraderException
 from nbgrader.coursedir import CourseDirectory
-from nbgrader.utils import find_all_files
 from traitlets.config import Config
 
 from ..errors import GraderError
-from ..files import whole_folder, write_whole
+from ..files import whole_folder, write_files, write_whole
 from ..sandbox import bubblewrap
 from ..sandbox.codec import CAN_CROSS
 from ..sandbox.process import Runners
@@ -61,16 +58,8 @@ class ReleaseError(GraderError, ValueError):
 def release(course: CourseDirectory, config: Config, assignment: str) -> Replaced:
     """Make the students' notebooks and the gradebook's assignment; after an error nothing has changed."""
     folder = Path(course.format_path(course.source_directory, ".", assignment))
-    if not folder.is_dir():
-        there = sorted(path.name for path in folder.parent.glob("*/") if any(path.glob("*.ipynb")))
-        raise ReleaseError(
-            f"There is no assignment {assignment!r} in {folder.parent}; "
-            f"there is: {', '.join(there) or 'none'}."
-        )
-    if stale := stale_notebooks(folder):
-        raise ReleaseError(
-            f"These notebooks are not what their scripts say: {', '.join(stale)}. Derive them: make build"
-        )
+    if old := ", ".join(stale_notebooks(folder)):
+        raise ReleaseError(f"These notebooks are not what their scripts say: {old}. Derive them: make build")
     _require_gradable(folder)
     target = Path(course.format_path(course.release_directory, ".", assignment))
     snapshot = released_source(course, assignment)
@@ -94,10 +83,7 @@ def release(course: CourseDirectory, config: Config, assignment: str) -> Replace
             whole_folder(target) as released,
         ):
             shutil.copytree(Path(draft.release_directory) / assignment, released, dirs_exist_ok=True)
-            for path in map(Path, find_all_files(str(folder), course.ignore)):
-                copy = saved / path.relative_to(folder)
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(path, copy)
+            write_files(saved, definition.source)
             replaced = replace_assignment(new, book, assignment, dropped)
     if can_grade:
         remember_solution(course, Definition.of(course, config, assignment))
@@ -131,14 +117,10 @@ def _require_gradable(folder: Path) -> None:
 def _generate(folder: Path, config: Config, assignment: str) -> CourseDirectory:
     """Let nbgrader make the assignment, in a folder and a gradebook of its own."""
     draft = Config(config)
-    draft.CourseDirectory = Config(config.get("CourseDirectory", {}))
-    draft.CourseDirectory.update(
-        release_directory=str(folder / "released"),
-        db_url=f"sqlite:///{folder / 'gradebook.db'}",
-        assignment_id=assignment,
-        student_id="*",
-        notebook_id="*",
-    )
+    draft.CourseDirectory = Config(config.get("CourseDirectory", {}) | {
+        "release_directory": str(folder / "released"), "db_url": f"sqlite:///{folder / 'gradebook.db'}",
+        "assignment_id": assignment, "student_id": "*", "notebook_id": "*",
+    })  # fmt: skip
     log = io.StringIO()
     logger = log_into(log)
     course = CourseDirectory(config=draft, log=logger)
@@ -195,9 +177,6 @@ def warnings_since_release(course: CourseDirectory, assignment: str) -> list[str
     return [f"{text}To let the change count: {remedy}"]
 
 
-# --- the reference solution -------------------------------------------------------------------------------
-
-
 def as_submission(definition: Definition) -> Submission:
     """Return the instructor's notebooks, as if a student had submitted them."""
     source = definition.source
@@ -225,23 +204,26 @@ def is_remembered(course: CourseDirectory, definition: Definition) -> bool:
 
 def require_full_points(definition: Definition, grade: Callable[[Submission], GradingResult]) -> None:
     """Grade the reference solution as students' are graded; a `ReleaseError` says what it loses."""
-    submission = as_submission(definition)
-    graded = grade(submission)
+    if loss := lost_points(definition, grade(as_submission(definition))):
+        raise ReleaseError(loss)
+
+
+def lost_points(definition: Definition, graded: GradingResult) -> str:
+    """Say in sentences what the reference solution has lost; nothing where it earned every point."""
     solution = f"The reference solution of {definition.assignment}"
     if graded.failed:
-        raise ReleaseError(f"{solution} could not be graded: {graded.failed.splitlines()[-1]}")
+        return f"{solution} could not be graded: {graded.failed.splitlines()[-1]}"
     # A notebook without a source, such as one that was renamed since, is not looked at.
-    losses = [line for name in submission.notebooks for line in _losses(name, definition.cells[name], graded)]
-    if losses:
-        lines = "\n".join(f"  {line}" for line in losses)
-        remedy = REMEDY if re.search(f"{CANNOT_LEAVE}|SerializationError", lines) else CORRECT
-        if "ModuleNotFoundError" in lines:
-            remedy = (
-                f"{bubblewrap.PACKAGES_MISSING} A module of your own stands beside the notebook. {remedy}"
-            )
-        if NO_NETWORK.search(lines):
-            remedy = f"{BESIDE} {remedy}"
-        raise ReleaseError(f"{solution} does not earn every point, and no student could:\n{lines}\n{remedy}")
+    there = [name for name in definition.cells if f"{name}.ipynb" in definition.source]
+    losses = (line for name in there for line in _losses(name, definition.cells[name], graded))
+    lines = "\n".join(f"  {line}" for line in losses)
+    remedy = REMEDY if re.search(f"{CANNOT_LEAVE}|SerializationError", lines) else CORRECT
+    if "ModuleNotFoundError" in lines:
+        remedy = f"{bubblewrap.PACKAGES_MISSING} A module of your own stands beside the notebook. {remedy}"
+    if NO_NETWORK.search(lines):
+        remedy = f"{BESIDE} {remedy}"
+    text = f"{solution} does not earn every point, and no student could:\n{lines}\n{remedy}"
+    return text if lines else ""
 
 
 def _losses(notebook: str, cells: list[ReferenceCell], graded: GradingResult) -> Iterator[str]:
@@ -253,13 +235,14 @@ def _losses(notebook: str, cells: list[ReferenceCell], graded: GradingResult) ->
         points = graded.grades[notebook].get(cell.name, (0.0, False))[0] or 0.0
         if points >= cell.points:
             continue
-        reasons = [
-            f"`{name}` {CANNOT_LEAVE}, since {why}"
-            for name, why in unreadable.items()
-            if re.search(rf"\b{re.escape(name)}\b", cell.source)
-        ]
-        reason = "; ".join(reasons) or _last_line(outputs.get(cell.name, []))
-        first = _first_failure(nb.cells, cell.name)
+        named = [each for each in unreadable if re.search(rf"\b{re.escape(each)}\b", cell.source)]
+        reasons = [f"`{each}` {CANNOT_LEAVE}, since {unreadable[each]}" for each in named]
+        # Or the last line that the test has put out.
+        put_out = outputs.get(cell.name, [])
+        texts = [output.get("text") or "\n".join(output.get("traceback", [])) for output in put_out]
+        said = map(str.strip, strip_ansi("\n".join(texts)).splitlines())
+        lines = ["it printed nothing", *filter(None, said)]
+        reason, first = "; ".join(reasons) or lines[-1], _first_failure(nb.cells, cell.name)
         place = f"{notebook}.ipynb, cell {cell.name} ({points:g} of {cell.points:g})"
         yield f"{place}: {reason[:MAX_REASON]}{first[:MAX_REASON]}"
 
@@ -276,9 +259,3 @@ def _first_failure(cells: list[NotebookNode], test: str) -> str:
                 line = (strip_ansi(error).strip().splitlines() or [""])[0]
                 return f". Before it, cell {name_of(cell) or number} failed: {kind}{line}"
     return ""
-
-
-def _last_line(outputs: list[NotebookNode]) -> str:
-    texts = [output.get("text") or "\n".join(output.get("traceback", [])) for output in outputs]
-    lines = [line.strip() for text in texts for line in strip_ansi(text).splitlines() if line.strip()]
-    return lines[-1] if lines else "it printed nothing"

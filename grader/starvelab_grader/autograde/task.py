@@ -1,7 +1,5 @@
 """One submission, graded by nbgrader in a course of its own, in whatever process runs this."""
 
-from __future__ import annotations
-
 import errno
 import io
 import json
@@ -23,6 +21,7 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import determine_grade
 from traitlets.config import Config
 
+from ..files import read_files, write_files
 from ..sandbox.process import Runners
 from ..submissions import SubmissionWarning
 from ..submissions.reading import UnreadableNotebookError, read_notebook
@@ -37,6 +36,12 @@ from .notebook_run import ENDED, ENDED_PYTHON, UNFINISHED
 STUDENT = "student"
 IMPOSSIBLE_NAME = {errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL}
 MAX_LOG = 4000  # characters
+# What costs the points of a cell, by the error of one of its outputs.
+COSTS = {
+    "CellTimeoutError": "Cells took longer than they may",
+    "SystemExit": "Cells ended Python",
+    UNFINISHED: "Checks did not end with these answers",
+}
 CLOCKS = re.compile(r"\b(?:perf_counter|monotonic|process_time|timeit|time\.time)")
 
 
@@ -103,8 +108,7 @@ def _course(
     with tempfile.TemporaryDirectory(prefix="starvelab-grading-") as name:
         folder = Path(name)
         _write(folder, "gradebook.db", definition.gradebook)
-        for inner, content in definition.source.items():
-            _write(folder / "source" / definition.assignment, inner, content)
+        write_files(folder / "source" / definition.assignment, definition.source)
         submitted = folder / "submitted" / STUDENT / definition.assignment
         rejected = dict(submission.rejected)
         warnings = {name: list(each) for name, each in submission.warnings.items()}
@@ -128,11 +132,9 @@ def _course(
             warnings.setdefault(to_grade[0], []).append(SubmissionWarning(text, person=True))
         config = Config(definition.settings)
         config.CourseDirectory = Config(
-            root=str(folder),
-            db_url=f"sqlite:///{folder / 'gradebook.db'}",
-            assignment_id=definition.assignment,
-            student_id=STUDENT,
-        )
+            root=str(folder), db_url=f"sqlite:///{folder / 'gradebook.db'}",
+            assignment_id=definition.assignment, student_id=STUDENT,
+        )  # fmt: skip
         config.RestoreStructure = Config(known_warnings=warnings, rejected=rejected)
         own = {"shown_warnings": sorted(submission.shown_warnings), "runners": runners}
         config.IsolatedExecute = Config({**definition.settings.get("IsolatedExecute", {}), **own})
@@ -164,14 +166,10 @@ def _read_result(folder: Path, submission: Submission, definition: Definition) -
     with closing(Gradebook(f"sqlite:///{folder / 'gradebook.db'}")) as book:
         entry = book.find_submission(definition.assignment, STUDENT)
         for notebook in [each for each in entry.notebooks if each.name in names]:
-            result.grades[notebook.name] = {
-                grade.name: (grade.auto_score, bool(grade.needs_manual_grade)) for grade in notebook.grades
-            }
+            grades = ((one.name, one.auto_score, bool(one.needs_manual_grade)) for one in notebook.grades)
+            result.grades[notebook.name] = {name: (points, waits) for name, points, waits in grades}
             result.comments[notebook.name] = {one.name: one.auto_comment for one in notebook.comments}
-    autograded = folder / "autograded" / STUDENT / definition.assignment
-    for path in sorted(autograded.rglob("*")):
-        if path.is_file():
-            result.files[path.relative_to(autograded).as_posix()] = path.read_bytes()
+    result.files |= read_files(folder / "autograded" / STUDENT / definition.assignment)
     modes = []
     for name in names:
         nb = nbformat.reads(result.files[f"{name}.ipynb"].decode(), as_version=4)
@@ -193,9 +191,8 @@ def _read_result(folder: Path, submission: Submission, definition: Definition) -
 
 def outputs_only(content: bytes, cells: Iterable[ReferenceCell]) -> list[SubmissionWarning]:
     """Warn where answers are empty, or as they were given out, and have outputs all the same."""
-    answers = {
-        cell.name: cell.released.strip() for cell in cells if cell.answered and cell.cell_type == "code"
-    }
+    code = [cell for cell in cells if cell.answered and cell.cell_type == "code"]
+    answers = {cell.name: cell.released.strip() for cell in code}
     try:
         notebook = json.loads(content)
     except (ValueError, RecursionError):  # text in an unusual encoding is not looked at
@@ -216,32 +213,24 @@ def outputs_only(content: bytes, cells: Iterable[ReferenceCell]) -> list[Submiss
 
 def cost_of_running(nb: NotebookNode) -> list[SubmissionWarning]:
     """Warn of a notebook whose cells took too long, or ended Python, or whose answers no check could read."""
-    late, ended, endless = list[str](), list[str](), list[str]()
+    cells: dict[str, list[str]] = {one: [] for one in (*COSTS.values(), "")}  # by what happened
     stopped = dict[str, None]()  # in their order
     for cell in nb.cells:
-        name = str(_at(cell, "metadata", "nbgrader", "grade_id") or cell.id)
         for output in cell.get("outputs", []):
             text = f"{output.get('text', '')}"
-            if output.get("ename") == "CellTimeoutError":
-                late.append(name)
-            elif output.get("ename") == UNFINISHED:
-                endless.append(name)
-            elif output.get("ename") == "SystemExit" or text.startswith(ENDED_PYTHON):
-                ended.append(name)
-            elif text.startswith(ENDED):
+            error = "SystemExit" if text.startswith(ENDED_PYTHON) else output.get("ename")
+            cells[COSTS.get(error, "")].append(name_of(cell) or cell.id)
+            if text.startswith(ENDED) and error != "SystemExit":
                 stopped[text.splitlines()[0]] = None
-    warnings = [f"Cells took longer than they may: {', '.join(late)}."] if late else []
-    warnings += [f"Cells ended Python: {', '.join(ended)}."] if ended else []
-    warnings += [f"Checks did not end with these answers: {', '.join(endless)}."] if endless else []
+    warnings = [f"{what}: {', '.join(each)}." for what, each in cells.items() if what and each]
     for line in stopped:
         runs_on = line.startswith(f"{ENDED}had to be ended")
         warnings.append(line if runs_on else f"{line} The cells after it were not run.")
     run = nb.metadata.get(RESULT, {})
     scores = [(cell, *determine_grade(cell)) for cell in filter(is_test, nb.cells)]
     lost = [cell for cell, earned, most in scores if earned is not None and earned < most]
-    if run.get("is_starved") and (
-        timed := [str(name_of(cell)) for cell in lost if CLOCKS.search(cell.source)]
-    ):
+    timed = [str(name_of(cell)) for cell in lost if CLOCKS.search(cell.source)]
+    if timed and run.get("is_starved"):
         warnings.append(f"Checks measured time while the machine was busy, and failed: {', '.join(timed)}.")
     for name, why in run.get("unreadable", {}).items():
         if any(re.search(rf"\b{re.escape(name)}\b", cell.source) for cell in lost):

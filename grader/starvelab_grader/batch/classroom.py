@@ -1,7 +1,5 @@
 """A class: who has submitted, what has to be graded, and where the grades go."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -22,6 +20,7 @@ from ..errors import InputError, NotFoundError, UnavailableError
 from ..files import write_whole
 from ..fingerprints import changed
 from ..submissions.submission import OWN_NUMBER, Submission, read_submission
+from ..text import listed, storable
 from .gradebook import entries_of, is_in_book, merge, retry
 from .one_student import READ_TIMEOUT, one_student
 from .records import GradedSubmission, GradedSubmissions
@@ -29,7 +28,6 @@ from .requests import Requests
 
 MAX_NAME = 128  # characters, in nbgrader's gradebook
 MAX_NAME_BYTES = 200  # a file is called like the student, with an ending; file systems take 255
-MAX_LISTED = 5  # students in a message
 EXTENSIONS = "extensions"  # the file beside the records: days after the due date, by student
 UNREADABLE = "The submission could not be read"
 
@@ -42,18 +40,16 @@ class Outcome:
     unchanged: list[str] = field(default_factory=list)  # since they were graded
     failed: dict[str, str] = field(default_factory=dict)  # and why
     again: dict[str, dict[str, str]] = field(default_factory=dict)  # by notebook, a key of `REASONS`
+    in_progress: dict[str, Submission] = field(default_factory=dict)  # in the order in which they began
 
 
 class Classroom:
     """The submissions of an assignment."""
 
     def __init__(
-        self,
-        course: CourseDirectory,
-        config: Config,
-        assignment: str,
+        self, course: CourseDirectory, config: Config, assignment: str,
         own_numbers: Mapping[str, int] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.course, self.config, self.assignment = course, config, assignment
         self.own_numbers = own_numbers
         self.definition = Definition.of(course, config, assignment)
@@ -71,10 +67,8 @@ class Classroom:
             )
         for name in only.split(","):
             if not chosen(students, name):
-                some = ", ".join(students[:MAX_LISTED]) + (", …" if len(students) > MAX_LISTED else "")
-                raise NotFoundError(
-                    f"No student who has submitted is called {name.strip()!r}. There are: {some}"
-                )
+                some = f"There are: {listed(students)}"
+                raise NotFoundError(f"No student who has submitted is called {name.strip()!r}. {some}")
         return chosen(students, only)
 
     def _submitters(self) -> list[str]:
@@ -127,18 +121,15 @@ class Classroom:
                     record = None if again else self._up_to_date(student)
                     if record is None:
                         pending.append(student)
-                if record is not None and (
-                    is_in_book(record, entries.get(student)) or self._merged(book, record, outcome)
-                ):
+                is_there = record is not None and is_in_book(record, entries.get(student))
+                if is_there or (record is not None and self._merged(book, record, outcome)):
                     outcome.unchanged.append(student)
         return pending
 
     def _inputs(self, submission: Submission) -> dict[str, dict[str, str]]:
         """Return what the grade of each notebook depends on."""
-        fingerprints = submission.fingerprints()
-        return {
-            name: parts | {"submission": fingerprints[name]} for name, parts in self.definition.inputs.items()
-        }
+        own = submission.fingerprints()
+        return {name: each | {"submission": own[name]} for name, each in self.definition.inputs.items()}
 
     def _to_grade(self, record: GradedSubmission, submission: Submission) -> dict[str, str]:
         """The notebooks that have to be graded again, of a submission that has a record, and why."""
@@ -171,19 +162,17 @@ class Classroom:
                     outcome.again[student] = reasons
                     unchanged = self.definition.cells.keys() - reasons.keys()
                     submission.to_grade = frozenset(reasons)
-                    submission.shown_warnings = frozenset(
-                        warning.text for name in unchanged for warning in record.warnings.get(name, [])
-                    )
+                    shown = (one for name in unchanged for one in record.warnings.get(name, []))
+                    submission.shown_warnings = frozenset(one.text for one in shown)
             if submission is not None and student not in outcome.failed:
+                outcome.in_progress[student] = submission
                 yield submission
 
-    def save(
-        self, results: Iterable[GradingResult], submissions: dict[str, Submission], outcome: Outcome
-    ) -> Iterator[str]:
-        """Write each result as soon as it is there, take its submission out, and yield the student's name."""
+    def save(self, results: Iterable[GradingResult], outcome: Outcome) -> Iterator[str]:
+        """Write each result as soon as it is there, and yield the name of the student."""
         with closing(self.gradebook()) as book:
             for result in results:
-                submission = submissions.pop(result.student)
+                submission = outcome.in_progress.pop(result.student)
                 if result.failed:
                     outcome.failed[result.student] = result.failed
                 else:
@@ -245,18 +234,15 @@ class Classroom:
 
 def chosen(students: Iterable[str], only: str) -> list[str]:
     """Return the students whom names or patterns with commas between them mean; all if there are none."""
-    wanted = [name.strip() for name in only.split(",") if name.strip()]
-    return [
-        one for one in students if not wanted or any(one == name or fnmatchcase(one, name) for name in wanted)
-    ]
+    names = [name.strip() for name in only.split(",") if name.strip()] or ["*"]
+    return [one for one in students if one in names or any(fnmatchcase(one, name) for name in names)]
 
 
 def _why_no_name(student: str) -> str:
     """Why a folder's name cannot be that of a student in a gradebook; empty if it can."""
-    try:
-        lengths = {"characters": (len(student), MAX_NAME), "bytes": (len(student.encode()), MAX_NAME_BYTES)}
-    except UnicodeEncodeError:
+    if storable(student) != student:
         return "The name of the folder is not in UTF-8. Rename it."
+    lengths = {"characters": (len(student), MAX_NAME), "bytes": (len(student.encode()), MAX_NAME_BYTES)}
     for unit, (length, limit) in lengths.items():
         if length > limit:
             return f"The name of the folder has {length} {unit}, and {limit} are allowed. Rename it."

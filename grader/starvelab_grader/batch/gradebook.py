@@ -1,7 +1,5 @@
 """The instructor's gradebook, which may be locked for a moment: grades are written, and marks are read."""
 
-from __future__ import annotations
-
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -61,7 +59,7 @@ BookEntry: TypeAlias = tuple[datetime | None, dict[tuple[str, str], float | None
 def entries_of(book: Gradebook, assignment: str) -> dict[str, BookEntry]:
     """Return what the gradebook holds of an assignment, by student."""
     entries: dict[str, BookEntry] = {}
-    query = _by_cell(book, assignment, Grade, SubmittedAssignment.timestamp, Grade.auto_score)
+    query = by_cell(book, assignment, Grade, SubmittedAssignment.timestamp, Grade.auto_score)
     for student, notebook, cell, timestamp, points in book.db.execute(query):
         entries.setdefault(student, (timestamp, {}))[1][notebook, cell] = points
     return entries
@@ -120,7 +118,7 @@ class Marks:
         return any(mark.points is None for each in self.notebooks.values() for mark in each.values())
 
 
-def submitted_notebooks(book: Gradebook, assignment: str) -> Select[tuple[str, str]]:
+def _submitted_notebooks(book: Gradebook, assignment: str) -> Select[tuple[str, str]]:
     """Select the student and the name of each notebook that was submitted."""
     return (
         select(SubmittedAssignment.student_id, Notebook.name)
@@ -130,11 +128,9 @@ def submitted_notebooks(book: Gradebook, assignment: str) -> Select[tuple[str, s
     )
 
 
-def _by_cell(
-    book: Gradebook, assignment: str, kind: type[Grade | Comment], *columns: Any
-) -> Select[tuple[Any, ...]]:
+def by_cell(book: Gradebook, assignment: str, kind: type[Grade | Comment], *columns: Any) -> Select[Any]:
     """Select the student, the notebook, the cell and these columns, of each grade or comment."""
-    query = submitted_notebooks(book, assignment).add_columns(BaseCell.name, *columns)
+    query = _submitted_notebooks(book, assignment).add_columns(BaseCell.name, *columns)
     query = query.join(kind, kind.notebook_id == SubmittedNotebook.id)
     return query.join(BaseCell, kind.cell_id == BaseCell.id)
 
@@ -142,12 +138,12 @@ def _by_cell(
 def marks_of(book: Gradebook, assignment: str) -> dict[str, Marks]:
     """The marks of all who were graded, by student. They are sorted: a fingerprint is made of them."""
     by_student: dict[str, Marks] = defaultdict(Marks)
-    submitted = submitted_notebooks(book, assignment).add_columns(SubmittedNotebook.late_submission_penalty)
+    submitted = _submitted_notebooks(book, assignment).add_columns(SubmittedNotebook.late_submission_penalty)
     for student, notebook, penalty in sorted(book.db.execute(submitted), key=itemgetter(0, 1)):
         by_student[student].penalties[notebook] = penalty or 0.0
 
     def rows(kind: type[Grade | Comment], *columns: Any) -> list[Any]:
-        return sorted(book.db.execute(_by_cell(book, assignment, kind, *columns)), key=itemgetter(0, 1, 2))
+        return sorted(book.db.execute(by_cell(book, assignment, kind, *columns)), key=itemgetter(0, 1, 2))
 
     columns = (Grade.auto_score, Grade.manual_score, Grade.score, Grade.needs_manual_grade)
     for student, notebook, cell, by_test, by_hand, points, waits in rows(Grade, *columns):

@@ -4,8 +4,6 @@ Every step that is done for each student stands in `with one_student(...)`. An e
 such as a full disk, still ends the command, and so does an interruption by a person.
 """
 
-from __future__ import annotations
-
 import errno
 import signal
 import threading

@@ -1,7 +1,5 @@
 """What a course holds is for its instructor: other users of the machine can neither read nor change it."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path
@@ -42,11 +40,8 @@ def make_private(folder: Path, gradebook: str = "gradebook.db") -> None:
 
 def parts_of(course: CourseDirectory) -> list[Path]:
     """The folders of a course with submissions, marks and answers, and the file of its gradebook."""
-    submitted, autograded, feedback = (
-        Path(course.root) / step
-        for step in (course.submitted_directory, course.autograded_directory, course.feedback_directory)
-    )
-    parts = [submitted, autograded, feedback]
+    steps = (course.submitted_directory, course.autograded_directory, course.feedback_directory)
+    submitted, autograded, _ = parts = [Path(course.root) / step for step in steps]
     parts += [autograded.parent / name for name in ("graded", "released", "dropped", "report")]
     parts += [submitted.parent / name for name in ("replaced", "collected", "returned", "requests")]
     kind, _, place = course.db_url.partition(":///")

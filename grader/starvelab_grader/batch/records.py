@@ -4,8 +4,6 @@ A record is written before the grades enter the gradebook. So grading that was i
 stopped, and a gradebook that was lost gets its points back without a notebook being run again.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import time
@@ -13,16 +11,17 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 from ..autograde.execution import MODES
 from ..autograde.task import Graded, GradingResult
-from ..files import whole_folder, write_whole
+from ..files import read_files, whole_folder, write_files, write_whole
 from ..fingerprints import VERSION, fingerprint
 from ..submissions import SubmissionWarning
 from ..submissions.submission import TIMESTAMP, Submission
 
 T = TypeVar("T")
+Inputs: TypeAlias = Mapping[str, dict[str, str]]  # what the grade of each notebook depends on
 BY_NOTEBOOK = ("grades", "comments", "warnings", "notes")  # of what a submission earns
 
 
@@ -41,13 +40,11 @@ class GradedSubmission(Graded):
     submitted: dict[str, str] = field(default_factory=dict)  # fingerprints that are the same for two students
 
     @classmethod
-    def from_json(cls, text: str) -> GradedSubmission:
+    def from_json(cls, text: str) -> Self:
         """Read a record; other versions may have written more or fewer fields."""
         data = json.loads(text)
-        data["warnings"] = {
-            name: [SubmissionWarning(**each) for each in warnings]
-            for name, warnings in data["warnings"].items()
-        }
+        for name, warnings in data["warnings"].items():
+            data["warnings"][name] = [SubmissionWarning(**each) for each in warnings]
         known = {each.name for each in fields(cls)}
         return cls(**{name: value for name, value in data.items() if name in known})
 
@@ -58,42 +55,36 @@ class GradedSubmissions:
     def __init__(self, folder: Path, autograded: Path, assignment: str) -> None:
         self.folder, self.autograded, self.assignment = folder / assignment, autograded, assignment
 
-    def save(
-        self, result: GradingResult, submission: Submission, inputs: Mapping[str, dict[str, str]]
-    ) -> GradedSubmission:
+    def save(self, result: GradingResult, submission: Submission, inputs: Inputs) -> GradedSubmission:
         """Write the graded notebooks, and then the record, each completely or not at all."""
         before = self.load(result.student)
         if before is not None:
-            result = self._with_earlier_notebooks(result, before, inputs)
+            result = self._joined(result, before, inputs)
         if submission.timestamp:
             result.files[TIMESTAMP] = f"{submission.timestamp} UTC".encode()
-        self._write_notebooks(result)
+        with whole_folder(self.notebooks(result.student)) as new:
+            write_files(new, result.files)
+            for path in map(new.joinpath, result.files):
+                # Nobody may write it, as with nbgrader; the umask says who may read it.
+                path.chmod(path.stat().st_mode & 0o444)
         submitted = {name: fingerprint({"": content}) for name, content in submission.notebooks.items()}
+        then = before.submitted if before else None
         record = GradedSubmission(
             **{each.name: getattr(result, each.name) for each in fields(Graded)},
-            assignment=self.assignment,
+            assignment=self.assignment, timestamp=submission.timestamp, submitted=submitted,
             inputs={name: each for name, each in inputs.items() if name in result.grades},
-            resubmitted=[
-                name for name in inputs if before is None or before.submitted.get(name) != submitted.get(name)
-            ],
-            timestamp=submission.timestamp,
-            submitted=submitted,
-            written=fingerprint(_notebooks_of(result.files)),
+            resubmitted=[name for name in inputs if then is None or then.get(name) != submitted.get(name)],
+            written=fingerprint(_notebooks_of(result.files)), grader=VERSION, nbgrader=version("nbgrader"),
             at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            grader=VERSION,
-            nbgrader=version("nbgrader"),
-        )
+        )  # fmt: skip
         # A group that shares the course can read it, and nobody else: its mode follows the umask.
         write_whole(self._path(result.student), json.dumps(asdict(record), indent=1))
         return record
 
-    def _with_earlier_notebooks(
-        self, result: GradingResult, before: GradedSubmission, inputs: Mapping[str, dict[str, str]]
-    ) -> GradingResult:
+    def _joined(self, result: GradingResult, before: GradedSubmission, inputs: Inputs) -> GradingResult:
         """The result for a submission of which some notebooks were graded now, and the others before."""
-        unchanged = {
-            name for name in inputs.keys() - result.grades.keys() if before.inputs.get(name) == inputs[name]
-        }
+        others = inputs.keys() - result.grades.keys()
+        unchanged = {name for name in others if before.inputs.get(name) == inputs[name]}
         if not unchanged:
             return result
 
@@ -101,21 +92,16 @@ class GradedSubmissions:
             both = {**now, **{name: each for name, each in then.items() if name in unchanged}}
             return {name: both[name] for name in inputs if name in both}
 
-        folder = self.notebooks(result.student)
-        files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+        files = read_files(self.notebooks(result.student))
         left_out = (_notebooks_of(files).keys() - {f"{name}.ipynb" for name in unchanged}) | {TIMESTAMP}
-        kept = {name: path.read_bytes() for name, path in files.items() if name not in left_out}
-        parts: dict[str, Any] = {
-            name: joined(getattr(before, name), getattr(result, name)) for name in BY_NOTEBOOK
-        }
+        kept = {name: content for name, content in files.items() if name not in left_out}
+        both = ((name, getattr(before, name), getattr(result, name)) for name in BY_NOTEBOOK)
+        parts: dict[str, Any] = {name: joined(then, now) for name, then, now in both}
         return replace(
-            result,
-            **parts,
-            files=kept | result.files,
+            result, **parts, files=kept | result.files, limited=before.limited or result.limited,
             rejected=[*(name for name in before.rejected if name in unchanged), *result.rejected],
             mode=max(filter(None, (before.mode, result.mode)), key=MODES.index),
-            limited=before.limited or result.limited,
-        )
+        )  # fmt: skip
 
     def load(self, student: str) -> GradedSubmission | None:
         """Return the record of a student; None where there is none, or where its notebooks have changed."""
@@ -124,7 +110,8 @@ class GradedSubmissions:
         # Where a record cannot be read, the submission is graded again.
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None
-        return record if record.written == fingerprint(_notebooks_in(self.notebooks(student))) else None
+        written = fingerprint(read_files(self.notebooks(student), "*.ipynb"))
+        return record if record.written == written else None
 
     def clean_up(self) -> None:
         """Remove files that an interrupted run did not finish."""
@@ -145,20 +132,6 @@ class GradedSubmissions:
         """The folder of a student's graded notebooks."""
         return self.autograded / student / self.assignment
 
-    def _write_notebooks(self, result: GradingResult) -> None:
-        with whole_folder(self.notebooks(result.student)) as new:
-            for name, content in result.files.items():
-                path = new / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
-                # Nobody may write it, as with nbgrader; the umask says who may read it.
-                path.chmod(path.stat().st_mode & 0o444)
-
 
 def _notebooks_of(files: Mapping[str, T]) -> dict[str, T]:
     return {name: content for name, content in files.items() if name.endswith(".ipynb")}
-
-
-def _notebooks_in(folder: Path) -> dict[str, bytes]:
-    paths = sorted(folder.rglob("*.ipynb"))
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths if path.is_file()}

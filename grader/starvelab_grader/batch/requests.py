@@ -1,7 +1,5 @@
 """Regrade requests: texts in a folder of the course, each of which names an exercise of a student."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The worker pool that grades: workers of Dask, on this machine or wherever a scheduler has some."""
 
-from __future__ import annotations
-
 import logging
 import os
 import re
@@ -25,7 +23,7 @@ from sqlalchemy.exc import SAWarning
 
 from ..autograde.definition import Definition
 from ..autograde.execution import IsolatedExecute
-from ..autograde.releasing import ReleaseError, as_submission, require_full_points
+from ..autograde.releasing import as_submission, lost_points
 from ..autograde.task import GradingResult, grade
 from ..errors import UnavailableError
 from ..fingerprints import VERSION, package_fingerprint
@@ -56,12 +54,7 @@ _unpacked = lru_cache(maxsize=1)(cloudpickle.loads)  # once for all submissions 
 
 @contextmanager
 def open_pool(
-    workers: int = 0,
-    scheduler: str = "",
-    without_tls: bool = False,
-    unsafe: bool = False,
-    *,
-    ready: bool = True,
+    workers: int = 0, scheduler: str = "", without_tls: bool = False, unsafe: bool = False, ready: bool = True
 ) -> Iterator[Client]:
     """Open a pool of workers: those of a running scheduler, or some that are started here and ended again.
 
@@ -78,9 +71,8 @@ def open_pool(
                     "Start one (dask scheduler), or leave --scheduler out to grade on this machine."
                 ) from error
             if not client.scheduler_info()["workers"]:
-                raise UnavailableError(
-                    f"The scheduler at {scheduler} has no workers. Start some: dask worker {scheduler}"
-                )
+                text = f"The scheduler at {scheduler} has no workers. Start some: dask worker {scheduler}"
+                raise UnavailableError(text)
         else:
             stack.enter_context(dask.config.set(QUIET | NO_PAGES))
             folder = tempfile.TemporaryDirectory(prefix="starvelab-workers-", ignore_cleanup_errors=True)
@@ -153,11 +145,10 @@ def _require_ready(client: Client, unsafe: bool) -> None:
     # A worker without starvelab cannot even read the question.
     except Exception as error:
         raise UnavailableError(_cannot_run(error)) from error
-    for worker, (one, _) in answers.items():
-        for other in _other_code(worker, one):
-            raise UnavailableError(other)
-    reasons = {reason for _, reason in answers.values() if reason}
-    if reasons and not unsafe:
+    reasons = {_other_code(worker, version) for worker, (version, _) in answers.items()} - {""}
+    if not unsafe:
+        reasons |= {reason for _, reason in answers.values() if reason}
+    if reasons:
         raise UnavailableError("\n".join(sorted(reasons)))
 
 
@@ -168,12 +159,11 @@ def _cannot_run(error: BaseException) -> str:
     )
 
 
-def _other_code(worker: str, version: str) -> Iterator[str]:
-    if version != code():
-        yield (
-            f"Workers need the starvelab that is installed here, {code()}, and {worker} has {version}. "
-            "Install the same there, and start it again."
-        )
+def _other_code(worker: str, version: str) -> str:
+    return "" if version == code() else (
+        f"Workers need the starvelab that is installed here, {code()}, and {worker} has {version}. "
+        "Install the same there, and start it again."
+    )  # fmt: skip
 
 
 def missing_on(client: Client, definition: Definition, unsafe: bool) -> Iterator[tuple[str, str]]:
@@ -185,27 +175,16 @@ def missing_on(client: Client, definition: Definition, unsafe: bool) -> Iterator
     settings = IsolatedExecute(config=definition.settings)
     answers = client.run(_missing, modules, list(settings.readable), unsafe, on_error="return")
     solution, packed = as_submission(definition), cloudpickle.dumps(definition)
-    graded = {
-        worker: client.submit(_grade, solution, packed, pure=False, workers=[worker])
-        for worker, answer in answers.items()
-        if answer == [code()]
-    }
+    able = [worker for worker, answer in answers.items() if answer == [code()]]
+    graded = {one: client.submit(_grade, solution, packed, pure=False, workers=[one]) for one in able}
     for worker, answer in sorted(answers.items()):
         if worker in graded:
             result = _result(graded[worker], solution.student, settings.deadline + CHECK_TIMEOUT)
-            yield worker, _lost_points(definition, result)
+            yield worker, lost_points(definition, result)
         elif isinstance(answer, BaseException):
             yield worker, _cannot_run(answer)
         else:
-            yield worker, " ".join([*_other_code(worker, answer[0]), *answer[1:]])
-
-
-def _lost_points(definition: Definition, result: GradingResult) -> str:
-    try:
-        require_full_points(definition, lambda _: result)
-    except ReleaseError as error:
-        return str(error)
-    return ""
+            yield worker, " ".join(filter(None, [_other_code(worker, answer[0]), *answer[1:]]))
 
 
 def _missing(modules: list[str], folders: list[str], unsafe: bool) -> list[str]:
@@ -223,11 +202,9 @@ def _missing(modules: list[str], folders: list[str], unsafe: bool) -> list[str]:
     return [code(), *lacks]
 
 
-def graded_by(
-    client: Client, definition: Definition, submissions: Iterable[Submission]
-) -> Iterator[GradingResult]:
+def graded_by(client: Client, definition: Definition, work: Iterable[Submission]) -> Iterator[GradingResult]:
     """Grade submissions, read as workers become free, and give each as soon as it is done."""
-    coming = iter(submissions)
+    coming = iter(work)
     # Sent with each submission: a worker that takes the place of a dead one would not have it otherwise.
     packed = cloudpickle.dumps(definition)
     sent: dict[str, Submission] = {}
@@ -238,10 +215,8 @@ def graded_by(
         return future
 
     threads = sum(client.nthreads().values())
-    running = as_completed(
-        [send(one) for one in islice(coming, max(1, threads) * (1 + QUEUE_LENGTH))], loop=client.loop
-    )
-    starved = []
+    begun = [send(one) for one in islice(coming, max(1, threads) * (1 + QUEUE_LENGTH))]
+    running, starved = as_completed(begun, loop=client.loop), []
     for future in running:
         submission = sent.pop(str(future.key))
         for following in islice(coming, 1):

@@ -1,7 +1,5 @@
 """The commands of `starvelab-grader`. Each loads what it needs, and nothing else."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What the commands have in common: nbgrader's configuration, options, errors as one paragraph, a bar."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import time
@@ -24,7 +22,7 @@ from traitlets.config.loader import KVArgParseConfigLoader
 from ..batch.private import restrict_new_files, warning_if_open
 from ..errors import GraderError, NotFoundError
 from ..fingerprints import VERSION
-from ..text import printed, shown
+from ..text import listed, printed, shown
 from . import COMMANDS
 
 CONFIG = "nbgrader_config.py"
@@ -39,8 +37,8 @@ class _Loader(KVArgParseConfigLoader):
 
     def _handle_unrecognized_alias(self, arg: str) -> None:
         known = [*self.aliases, *self.flags]
-        near = get_close_matches(arg, known, n=1)
-        hint = f"Did you mean {near[0]}?" if near else f"There is: {', '.join(known)}."
+        hints = [f"Did you mean {one}?" for one in get_close_matches(arg, known, n=1)]
+        hint = next(iter(hints), f"There is: {', '.join(known)}.")
         self.parser.error(f"this command has no option {arg!r}. {hint}")
 
 
@@ -51,6 +49,7 @@ class Command(NbGrader):
     """
 
     version = VERSION
+    raise_config_file_errors = Bool(True)
     question = "Which assignment? For example: {} starving-the-gpu"
     arguments = 1
     kept = ""  # what is printed for a person who interrupts
@@ -77,10 +76,6 @@ class Command(NbGrader):
 
     def _create_loader(self, argv: Any, aliases: Any, flags: Any, classes: Any) -> KVArgParseConfigLoader:
         return _Loader(argv, aliases, flags, classes=classes, log=self.log)
-
-    @default("raise_config_file_errors")
-    def _raise_config_file_errors_default(self) -> bool:
-        return True
 
     @default("classes")
     def _classes_default(self) -> list[type]:
@@ -116,14 +111,13 @@ class Command(NbGrader):
     def _check_course(self, assignment: str) -> None:
         """Require that this is a course, and that it has the assignment."""
         if not any(Path(path).name == CONFIG for path in self.loaded_config_files):
-            raise NotFoundError(
-                f"This folder, {Path.cwd()}, is no course: it has no {CONFIG}. Go to the folder that has one."
-            )
+            here = f"This folder, {Path.cwd()}, is no course: it has no {CONFIG}."
+            raise NotFoundError(f"{here} Go to the folder that has one.")
         source = Path(self.coursedir.format_path(self.coursedir.source_directory, ".", "."))
         known = sorted(path.name for path in source.glob("*") if path.is_dir() and any(path.glob("*.ipynb")))
         if assignment not in known:
-            some = ", ".join(known) or "none"
-            raise NotFoundError(f"This course has no assignment {assignment!r} in {source}; it has: {some}.")
+            there = f"it has: {listed(known)}."
+            raise NotFoundError(f"This course has no assignment {assignment!r} in {source}; {there}")
 
 
 def _why_not_read(error: Exception) -> str:

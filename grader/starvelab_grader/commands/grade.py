@@ -1,9 +1,8 @@
 """`starvelab-grader release` and `grade`: an assignment given out, and a class graded in parallel."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from nbgrader.converters import Autograde
@@ -21,7 +20,6 @@ from ..lms.rosters import read_sections
 from ..report import class_report
 from ..report.findings import load_looked_at, save_looked_at, to_look_at
 from ..sandbox import bubblewrap
-from ..submissions.submission import Submission
 from ..text import printed, shown
 from .command import ONLY, Command, print_list, progress
 
@@ -69,17 +67,13 @@ class GradeApp(Command):
         starvelab-grader grade starving-the-gpu --report           and write the report of the class
         """
     configured = (Autograde, IsolatedExecute, RestoreStructure)
-    flags = {
-        "unsafe": (
-            {"IsolatedExecute": {"unsafe": True}},
-            "Where there is no sandbox, run student code with your own rights: it can do all that you can.",
-        ),
-    }
+    flags = {"unsafe": (
+        {"IsolatedExecute": {"unsafe": True}},
+        "Where there is no sandbox, run student code with your own rights: it can do all that you can.",
+    )}  # fmt: skip
     workers = Integer(0, min=0, help="How many submissions to grade at once; 0: one for each core.")
     scheduler = Unicode(help="Address of a Dask scheduler whose workers are to grade.")
-    without_tls = Bool(
-        help="Accept a scheduler without TLS: whoever reaches its port can run code as its workers do."
-    )
+    without_tls = Bool(help="Accept a scheduler without TLS: who reaches its port runs code as workers do.")
     check_workers = Bool(help="Say what each worker lacks, and grade nothing.")
     only = Unicode(help=ONLY)
     report = Bool(help="Write the report of the class.")
@@ -89,23 +83,20 @@ class GradeApp(Command):
         "They need not have submitted, and nothing is graded.",
     )
     again = Bool(help="Grade also what has not changed.")
-    looked_at = Unicode(
-        help="Students, with commas between them, whom you have looked at: listed again if something changes."
-    )
+    looked_at = Unicode(help="Students, with commas, whom you have looked at: listed again if they change.")
     roster = Unicode(help="The platform's table of the class, with sections for the report.")
     last_year = Unicode(help="The course folder of last year, whose mistakes the report names beside.")
     own_numbers = Dict(
-        value_trait=Integer(min=0), key_trait=Unicode(),
-        help="The own number of each student, by the student's name in the course: checks read it in the "
-        "file own_number.txt.",
+        Integer(min=0), key_trait=Unicode(),
+        help="The own number of each student, by name: checks read it in the file own_number.txt.",
     )  # fmt: skip
 
     def run(self, assignment: str) -> None:
         """Grade an assignment, and print what came of it."""
         classroom = Classroom(self.coursedir, self.config, assignment, self.own_numbers)
-        if self.extend is not None and not self.only:
-            raise InputError("An extension is for some students: name them with --only.")
         if self.extend is not None:
+            if not self.only:
+                raise InputError("An extension is for some students: name them with --only.")
             with classroom.exclusive_lock():
                 for student, until in classroom.extend(self.only, self.extend).items():
                     print(f"{shown(student)} may submit {assignment} until {until:%Y-%m-%d %H:%M} UTC.")
@@ -122,11 +113,8 @@ class GradeApp(Command):
             return
         outcome = Outcome()
         with classroom.exclusive_lock():
-            students = classroom.students(self.only)
-            pending = classroom.pending(
-                tqdm(students, desc="reading", unit="submission", leave=False), outcome, self.again
-            )
-            if pending:
+            students = tqdm(classroom.students(self.only), "reading", unit="submission", leave=False)
+            if pending := classroom.pending(students, outcome, self.again):
                 self._grade(classroom, pending, outcome, unsafe)
             self._print_outcome(classroom, outcome)
             if self.report:
@@ -148,25 +136,17 @@ class GradeApp(Command):
     def _grade(self, classroom: Classroom, pending: list[str], outcome: Outcome, unsafe: bool) -> None:
         from ..batch.worker_pool import graded_by, open_pool
 
-        in_progress: dict[str, Submission] = {}
-
-        def submissions() -> Iterator[Submission]:
-            for submission in classroom.submissions(pending, outcome, self.again):
-                in_progress[submission.student] = submission
-                yield submission
-
         with open_pool(self.workers, self.scheduler, self.without_tls, unsafe) as client:
             definition = classroom.definition
             if not releasing.is_remembered(self.coursedir, definition):
                 with progress(OWN_SOLUTION, 1, "solution") as count:
-                    releasing.require_full_points(
-                        definition, lambda one: next(graded_by(client, definition, [one]))
-                    )
+                    grade = partial(graded_by, client, definition)
+                    releasing.require_full_points(definition, lambda one: next(grade([one])))
                     count()
                 releasing.remember_solution(self.coursedir, definition)
-            results = graded_by(client, definition, submissions())
-            with progress("grading", len(pending), "submission", in_progress) as count:
-                for _ in classroom.save(results, in_progress, outcome):
+            results = graded_by(client, definition, classroom.submissions(pending, outcome, self.again))
+            with progress("grading", len(pending), "submission", outcome.in_progress) as count:
+                for _ in classroom.save(results, outcome):
                     count()
 
     def _print_outcome(self, classroom: Classroom, outcome: Outcome) -> None:
@@ -187,10 +167,8 @@ class GradeApp(Command):
         print_list("A person should look at these, the worst first:", to_check, most=None)
 
     def _write_report(self, classroom: Classroom, outcome: Outcome) -> None:
-        names = {}
-        if self.names:
-            with closing(classroom.gradebook()) as book:
-                names = {student: f"{name} ({student})" for student, name in names_of(book).items()}
+        with closing(classroom.gradebook()) as book:
+            names = {one: f"{name} ({one})" for one, name in names_of(book).items() if self.names}
         name = classroom.assignment
         last_year = class_report.read_mistakes(self.last_year, name) if self.last_year else None
         section_of = read_sections(self.roster, classroom.records.students) if self.roster else {}

@@ -1,7 +1,5 @@
 """`starvelab-grader mark` and `feedback`: essays that a person marks, and pages that students read."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import os
@@ -112,9 +110,7 @@ class FeedbackApp(Command):
         """
     workers = Integer(0, min=0, help="How many pages to make at once; 0: one for each core.")
     only = Unicode(help=ONLY)
-    contact = Unicode(
-        help="The address to which students mail a regrade request, which is remembered; else they copy it."
-    )
+    contact = Unicode(help="Where students mail a regrade request, which is remembered; else they copy it.")
     again = Bool(help="Write also the pages that are up to date.")
     kept = "The pages that were made are kept: the same command goes on from there."
 

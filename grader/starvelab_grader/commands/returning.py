@@ -1,7 +1,5 @@
 """`starvelab-grader return`: feedback and points as Canvas and Moodle take them, and each page once."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -18,8 +16,8 @@ from ..batch.one_student import one_student
 from ..errors import InputError
 from ..files import whole_folder
 from ..lms.collecting import CANVAS, MOODLE, Origin, load_origins
-from ..lms.exports import Canvas, Moodle, PlatformTable, Result
-from ..lms.returning import Delivery, deliveries, members_of, returned, write_record
+from ..lms.exports import Canvas, Moodle, PlatformTable
+from ..lms.returning import Delivery, Result, deliveries, members_of, returned, write_record
 from ..lms.rosters import Sheet, open_sheet
 from ..report.pages import INDEX, FeedbackPages
 from .command import ONLY, Command, print_list
@@ -93,10 +91,9 @@ class ReturnApp(Command):
         pages, name = FeedbackPages(classroom), classroom.assignment
         stale = [job.student for job in pages.out_of_date(self.only)]
         left_out |= dict.fromkeys(stale, f"the page is not up to date: starvelab-grader feedback {name}")
+        left_out |= pages.failed
         waiting = [one for one in pages.unchanged if results[one].submission.needs_manual_grade]
-        left_out |= pages.failed | dict.fromkeys(
-            [] if self.unmarked else waiting, "not marked yet (--unmarked)"
-        )
+        left_out |= {} if self.unmarked else dict.fromkeys(waiting, "not marked yet (--unmarked)")
         return {one: pages.folder / one / name / INDEX for one in pages.unchanged if one not in left_out}
 
     def _members(self, origins: Mapping[str, Origin], pages: Mapping[str, Path]) -> dict[str, str]:

@@ -3,8 +3,6 @@
 What Canvas has is read before anything is written: a comment carries a part of its page's digest.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import tempfile
@@ -22,8 +20,7 @@ from requests.adapters import HTTPAdapter
 
 from ..batch.one_student import CannotWriteError
 from ..errors import InputError
-from .exports import Result
-from .returning import Delivery
+from .returning import Delivery, Result
 
 TOKEN, KEYRING = "CANVAS_API_TOKEN", "starvelab-grader"
 ADDRESS = re.compile(r"(https://[^/\s]+|http://127\.0\.0\.1:\d+)/courses/(\d+)/assignments/(\d+)(?:[/?#].*)?")
@@ -50,10 +47,8 @@ class CanvasAssignment:
     def __init__(self, address: str) -> None:
         match = ADDRESS.fullmatch(address)
         if match is None:
-            example = "https://canvas.example.edu/courses/12/assignments/34"
-            raise InputError(
-                f"`canvas-api` takes the assignment's address, as {example}, and not {address!r}."
-            )
+            such = "https://canvas.example.edu/courses/12/assignments/34"
+            raise InputError(f"`canvas-api` takes the assignment's address, as {such}, and not {address!r}.")
         self.host, course, number = match.groups()
         self._requester = Requester(self.host, _token(self.host))
         self._requester._session.adapters = {"http": _Adapter()}  # and https

@@ -5,8 +5,6 @@ Canvas puts the files of a class side by side: `lovelaceada_LATE_123_456_one.ipy
 file's name. Whatever else is packed as one folder for each student is taken as it is.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -21,11 +19,11 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from ..batch.one_student import READ_TIMEOUT, one_student
 from ..errors import InputError
-from ..files import whole_folder, write_whole
+from ..files import read_files, whole_folder, write_files, write_whole
 from ..submissions.archives import MAX_TOTAL, within
 from ..submissions.submission import TIMESTAMP
 from ..text import storable
@@ -56,13 +54,9 @@ class Collected:
 
 
 def collect_download(
-    download: Path,
-    submitted: Path,
-    assignment: str,
-    *,
-    notebooks: Iterable[str] = (),
-    due: datetime | None = None,
-) -> Collected:
+    download: Path, submitted: Path, assignment: str, *,
+    notebooks: Iterable[str] = (), due: datetime | None = None,
+) -> Collected:  # fmt: skip
     """Sort a download, a .zip or the folder that it was unpacked into, into `submitted/STUDENT/ASSIGNMENT`.
 
     What a student's folder held before, if it was something else, is kept in `replaced/` beside `submitted/`,
@@ -91,23 +85,25 @@ def collect_download(
         for student, files in sorted(by_student.items()):
             first = in_one_case.setdefault(student.casefold(), student)
             if first != student:  # on many disks their folders would be one
-                collected.failed[student] = (
-                    f"Its name differs from {first} in case alone: give one of them another name."
-                )
+                text = f"Its name differs from {first} in case alone: give one of them another name."
+                collected.failed[student] = text
                 continue
             with one_student(student, collected.failed, "The files could not be sorted", READ_TIMEOUT):
-                places, chosen = latest_uploads(files, notebooks)
+                places, chosen = last_uploads(files, notebooks)
                 content = _content(source, places, collected.left_out)
                 if chosen:
                     collected.chosen[student] = chosen
-                collected.names[student] = (origin := _origin(files)).name
+                name = storable(next((file.name for file in files if file.name), ""))
+                collected.names[student] = name
+                if platform := files[0].platform:
+                    endings = {str(file.upload): file.path.suffix.lower() for file in files if file.upload}
+                    origins[student] = Origin(platform, name, endings)
                 if any(file.late for file in files):
                     collected.late.append(student)
                     if due is not None:
                         late = f"{due + timedelta(seconds=1):%Y-%m-%d %H:%M:%S} UTC"
-                        content[PurePosixPath(TIMESTAMP)] = late.encode()
+                        content[TIMESTAMP] = late.encode()
                 before = _put(submitted / student / assignment, content)
-                origins |= {student: origin} if origin.platform else {}
                 same = collected.unchanged if before == content else collected.changed
                 (same if before else collected.new).append(student)
     if origins:
@@ -135,48 +131,34 @@ def load_origins(record: Path) -> dict[str, Origin]:
         return {}
 
 
-def _origin(files: list[SubmittedFile]) -> Origin:
-    endings = {str(file.upload): file.path.suffix.lower() for file in files if file.upload}
-    return Origin(files[0].platform, storable(next((file.name for file in files if file.name), "")), endings)
-
-
-def _content(
-    source: _Files, places: dict[SubmittedFile, PurePosixPath], left_out: dict[str, str]
-) -> dict[PurePosixPath, bytes]:
+def _content(source: "_Files", places: "Places", left_out: dict[str, str]) -> dict[str, bytes]:
     """Return a student's files that fit beside each other, without their own `timestamp.txt`."""
-    content: dict[PurePosixPath, bytes] = {}
-    left = MAX_TOTAL
+    content, left = dict[str, bytes](), MAX_TOTAL
     # Earlier uploads come last, so that they take no place from what counts.
     for file, inner in sorted(
         places.items(), key=lambda one: (one[1].parts[0] == EARLIER, one[1], one[0].source)
     ):
         left -= source[file.source].size
-        if inner == PurePosixPath(TIMESTAMP):
+        if str(inner) == TIMESTAMP:
             left_out[str(file.source)] = "only the platform says when something was submitted"
         elif left < 0:
             left_out[str(file.source)] = TOO_LARGE
-        elif inner in content:
+        elif str(inner) in content:
             left_out[str(file.source)] = OCCUPIED
-        elif any(parent in content for parent in inner.parents):  # `data` is a file, and there is data/a
+        elif any(str(parent) in content for parent in inner.parents):  # `data` is a file: there is data/a
             left_out[str(file.source)] = "a file has the name of its folder"
         else:
-            content[inner] = source[file.source].read()
+            content[str(inner)] = source[file.source].read()
     return content
 
 
-def _put(place: Path, files: dict[PurePosixPath, bytes]) -> dict[PurePosixPath, bytes]:
+def _put(place: Path, files: dict[str, bytes]) -> dict[str, bytes]:
     """Write the files of `submitted/STUDENT/ASSIGNMENT`, and return those that stood there before."""
-    before = {
-        PurePosixPath(path.relative_to(place).as_posix()): path.read_bytes()
-        for path in place.rglob("*")
-        if path.is_file()
-    }
+    before = read_files(place)
     if before == files:
         return before
     with whole_folder(place) as new:
-        for inner, content in files.items():
-            (new / inner).parent.mkdir(parents=True, exist_ok=True)
-            (new / inner).write_bytes(content)
+        write_files(new, files)
         if place.exists():
             stamp = time.strftime("%Y-%m-%dT%H-%M-%S", time.gmtime())
             student, assignment = place.parts[-2:]
@@ -184,9 +166,6 @@ def _put(place: Path, files: dict[PurePosixPath, bytes]) -> dict[PurePosixPath, 
             kept.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(place, kept)
     return before
-
-
-# --- the files of a download ------------------------------------------------------------------------------
 
 
 class _File(NamedTuple):
@@ -265,6 +244,7 @@ class SubmittedFile:
     platform: str = ""
 
 
+Places: TypeAlias = dict[SubmittedFile, PurePosixPath]  # in the student's folder
 _NAME = r"(?:(?P<name>.+?)_)??(?P<late>LATE_)?"
 _UPLOAD = r"_(?:(?P<upload>[0-9]+)_(?P<file>.+)|(?P<page>text\.html|link\.html))"
 _OF_MOODLE = r"_(?P<student>[0-9]+)_assignsubmission_(?:file|onlinetext)"
@@ -272,13 +252,10 @@ _NUMBERED = re.compile(f"{_OF_MOODLE}_")
 # How a platform names the outermost level of a download: folders, one for each student, or files.
 FOLDERS = re.compile(rf"(?P<name>.+?){_OF_MOODLE}_?", re.DOTALL)
 ANY_FOLDERS = re.compile(r"(?P<student>[^.].*)", re.DOTALL)
-FILES = tuple(
-    re.compile(pattern, re.DOTALL)
-    for pattern in (
-        rf"(?P<name>.+?){_OF_MOODLE}_(?P<file>.+)",
-        rf"{_NAME}(?P<student>anon_[A-Za-z0-9]+){_UPLOAD}",
-        rf"{_NAME}(?P<student>[0-9]+){_UPLOAD}",
-    )
+FILES = (
+    re.compile(rf"(?P<name>.+?){_OF_MOODLE}_(?P<file>.+)", re.DOTALL),
+    re.compile(rf"{_NAME}(?P<student>anon_[A-Za-z0-9]+){_UPLOAD}", re.DOTALL),
+    re.compile(rf"{_NAME}(?P<student>[0-9]+){_UPLOAD}", re.DOTALL),
 )
 
 
@@ -287,13 +264,11 @@ def files_of(paths: Iterable[PurePosixPath]) -> list[SubmittedFile]:
     paths = list(paths)
     pattern, files = _pattern_of(paths), list[SubmittedFile]()
     # The whole download may stand in one folder. Or that is the only student's, who chose all names in it.
-    if (
-        pattern is None
-        and len({path.parts[0] for path in paths}) == 1
-        and all(len(path.parts) > 1 for path in paths)
-    ):
-        inner = _pattern_of([PurePosixPath(*path.parts[1:]) for path in paths])
-        files = [_file(inner, path, PurePosixPath(*path.parts[1:])) for path in paths if inner]
+    outermost = {path.parts[0] for path in paths}
+    if pattern is None and len(outermost) == 1 and all(len(path.parts) > 1 for path in paths):
+        inside = [PurePosixPath(*path.parts[1:]) for path in paths]
+        inner = _pattern_of(inside)
+        files = [_file(inner, *both) for both in zip(paths, inside, strict=True) if inner]
         students = {file.student for file in files}
         files = files if len(students) > 1 and None not in students else []
     files = files or [_file(pattern or ANY_FOLDERS, path, path) for path in paths]
@@ -341,9 +316,7 @@ def _pattern_of(paths: Iterable[PurePosixPath]) -> re.Pattern[str] | None:
     return best if others < counts[best] else None
 
 
-def latest_uploads(
-    files: Iterable[SubmittedFile], notebooks: Iterable[str] = ()
-) -> tuple[dict[SubmittedFile, PurePosixPath], list[str]]:
+def last_uploads(files: Iterable[SubmittedFile], notebooks: Iterable[str] = ()) -> tuple[Places, list[str]]:
     """Return where each file of a student goes if the latest of several uploads counts, and which does."""
     # Canvas calls a second upload `one-1.ipynb`. Where a `lab-1` is expected, it is no second `lab`.
     expected, files = set(notebooks), list(files)

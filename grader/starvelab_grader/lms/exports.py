@@ -3,25 +3,23 @@
 Both fill in a table that the learning platform has given out. Every other cell of it keeps its characters.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html import escape
-from math import floor
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
-from nbgrader.api import Gradebook, Student, SubmittedAssignment
+from nbgrader.api import Gradebook, Student
 from nbgrader.plugins import ExportPlugin
 from traitlets import Bool, TraitError, Unicode
 
 from ..errors import InputError
-from ..text import printed
+from ..text import listed, printed
+from .returning import Result
 from .rosters import DECIMAL_COMMA, Sheet, identity_column, number_in, open_sheet, student_in
 
-MAX_LISTED = 20  # names in a message
 # What a spreadsheet of another language makes of points: 7.5 becomes `7. May` or `07.05.2026`.
 DATE = re.compile(r"\d+[./-] ?\d+[./-] ?\d+|\d+[.-] ?[^\W\d_]{3,}\.?|[^\W\d_]{3,}\.?[ -]\d+")
 # A cell of a column for points: nothing, a number, or what stands for one.
@@ -44,44 +42,10 @@ COMMENTS = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Result:
-    """A student's submission; `possible` is what the platform has, where points are scaled to that."""
-
-    submission: SubmittedAssignment
-    possible: float | None = None
-
-    @property
-    def counted(self) -> float:
-        """The points that count: less what being late costs."""
-        points: float = self.submission.score - self.submission.late_submission_penalty
-        return max(0.0, points)
-
-    @property
-    def filed(self) -> float:
-        """The points that are written. Platforms show two decimals, and so many a scaled number has."""
-        most = float(self.submission.max_score)
-        if self.possible is None or not most:
-            return self.counted
-        return floor(100 * self.counted * self.possible / most + 0.5 + 1e-9) / 100
-
-    @property
-    def summary(self) -> str:
-        """The points in words, for the student."""
-        work = self.submission
-        parts = [f"{self.counted:g} of {work.max_score:g} points"]
-        if late := work.late_submission_penalty:
-            parts[0] += f" ({work.score:g}, less {late:g} for being late)"
-        notebooks = sorted(work.notebooks, key=lambda one: one.name)
-        parts += [f"{one.name}: {one.score:g} of {one.max_score:g}" for one in notebooks]
-        if work.needs_manual_grade:
-            parts.append("an explanation is not marked yet, and counts as 0 until then")
-        share = "" if self.possible is None else f" As a share of {self.possible:g} that is {self.filed:g}."
-        return f"{'; '.join(parts)}.{share}"
-
-
 class _Table(ExportPlugin):
     """A table of grades."""
+
+    table: Callable[[Gradebook], Sheet]  # makes it; an InputError says what is wrong
 
     def __init__(self, **options: Any) -> None:
         try:
@@ -97,22 +61,16 @@ class _Table(ExportPlugin):
         except InputError as error:
             raise SystemExit(printed(str(error))) from None
         except OSError as error:
-            raise SystemExit(
-                f"{error.filename} cannot be used: {error.strerror}. Check its name, and your rights there."
-            ) from None
+            problem = f"{error.filename} cannot be used: {error.strerror}."
+            raise SystemExit(f"{problem} Check its name, and your rights there.") from None
         self.log.info("Written: %s", to)
-
-    def table(self, gradebook: Gradebook) -> Sheet:
-        """Return the table; an InputError says what is wrong."""
-        raise NotImplementedError
 
     def chosen(self, what: str, known: Iterable[object]) -> list[str]:
         """Return the students or assignments that the options name; all unless they name some."""
         names, chosen = list(map(str, known)), list(map(str, getattr(self, what)))
         for one in chosen:
             if one not in names:
-                there = ", ".join(names[:MAX_LISTED]) + (", …" if len(names) > MAX_LISTED else "")
-                raise InputError(f"The gradebook has no {what} {one!r}; it has: {there or 'none'}.")
+                raise InputError(f"The gradebook has no {what} {one!r}; it has: {listed(names)}.")
         return chosen or names
 
 
@@ -145,9 +103,7 @@ class PlatformTable(_Table):
     """A table of a platform, given out or new; a class says what its platform's has of its own."""
 
     roster = Unicode(help="The table that the learning platform exported: it is filled in.").tag(config=True)
-    column = Unicode(help="The column for the points, if it is not called as the assignment.").tag(
-        config=True
-    )
+    column = Unicode(help="The column for the points, if not called as the assignment.").tag(config=True)
     scale = Bool(help="Whether to scale points to what the platform has as points possible.").tag(config=True)
     what_is_needed = ""
     identities: ClassVar[Sequence[str]] = ()  # columns that may name the students; any where there are none
@@ -175,17 +131,13 @@ class PlatformTable(_Table):
         return None
 
     def table(self, gradebook: Gradebook) -> Sheet:
-        """Return the roster with the points in it, or a new table."""
+        """Return the roster with the points in it, or a new table; an InputError says what is wrong."""
         everybody = sorted(gradebook.students, key=lambda one: str(one.id))
         chosen = set(self.chosen("student", (one.id for one in everybody)))
-        results = {
-            name: {
-                one.student_id: Result(one)
-                for one in gradebook.assignment_submissions(name)
-                if one.student_id in chosen
-            }
-            for name in self.chosen("assignment", (one.name for one in gradebook.assignments))
-        }
+        results = {}
+        for name in self.chosen("assignment", (one.name for one in gradebook.assignments)):
+            submitted = gradebook.assignment_submissions(name)
+            results[name] = {one.student_id: Result(one) for one in submitted if one.student_id in chosen}
         if not self.assignment:
             # What was released and not yet submitted needs no column.
             results = {name: each for name, each in results.items() if each} or results
@@ -200,10 +152,8 @@ class PlatformTable(_Table):
         columns = [sheet.headers.index(name) for name in self.identities if name in sheet.headers]
         identity = identity_column(sheet, {one: one for one in known}, columns if self.identities else None)
         if identity is None:
-            raise InputError(
-                f"No student of the gradebook stands in the roster. {self.what_is_needed} "
-                f"It has: {sheet.columns}."
-            )
+            rule = "No student of the gradebook stands in the roster."
+            raise InputError(f"{rule} {self.what_is_needed} It has: {sheet.columns}.")
         places = {}
         for name, each in results.items():
             place = self._named_column(sheet, identity) if self.column else self.place(gradebook, sheet, name)
@@ -217,11 +167,8 @@ class PlatformTable(_Table):
             results[name] = {student: replace(one, possible=possible) for student, one in each.items()}
         # A column that is added may bring a line for its points, so the students' lines are found after that.
         rows = sheet.rows
-        lines = [
-            (number, student)
-            for number, row in enumerate(rows)
-            if (student := student_in(row[identity], known)) and student in chosen
-        ]
+        named = enumerate(student_in(row[identity], known) for row in rows)
+        lines = [(number, student) for number, student in named if student and student in chosen]
         comments = self.comments_column(sheet, results)
         for name, each in results.items():
             near = (cell for row in rows for cell in row[places[name] : places[name] + 2])
@@ -230,7 +177,8 @@ class PlatformTable(_Table):
                 excused = rows[number][places[name]].strip().upper() == EXCUSED
                 if (result := each.get(student)) is None or excused:
                     continue
-                sheet.put_number(number, places[name], result.filed, comma=comma)
+                points = f"{round(result.filed, 5):.10g}"
+                sheet.put(number, places[name], points.replace(".", ",") if comma else points)
                 before = "" if comments is None else rows[number][comments].strip()
                 # What a person wrote there stays.
                 if comments is not None and (not before or " points" in before.partition(";")[0]):
@@ -297,10 +245,10 @@ class Canvas(PlatformTable):
         titles = {at: _canvas_name(header)[0] for at, header in enumerate(sheet.headers)}
         matches = [at for at, title in titles.items() if _slug(title) == _slug(assignment)]
         if len(matches) > 1:
-            columns = " and ".join(repr(sheet.headers[at]) for at in matches)
+            columns = [repr(sheet.headers[at]) for at in matches]
             raise InputError(
-                f"The roster has {columns}, and both may be {assignment}. Name the one that is meant: "
-                f"--Canvas.column={sheet.headers[matches[0]]!r}"
+                f"The roster has {' and '.join(columns)}, and both may be {assignment}. Name the one that is "
+                f"meant: --Canvas.column={columns[0]}"
             )
         if matches:
             return matches[0]
@@ -364,11 +312,10 @@ class Moodle(PlatformTable):
         if _grade_column(sheet) is None and not self.comments:
             return None
         _require_one(results, "A grading worksheet belongs to one assignment")
-        is_it = self.comments.__eq__ if self.comments else COMMENTS.search
-        column = next((at for at, header in enumerate(sheet.headers) if is_it(header)), None)
-        if self.comments and column is None:
+        if self.comments and self.comments not in sheet.headers:
             raise InputError(f"The worksheet has no column {self.comments!r}. It has: {sheet.columns}.")
-        return column
+        is_it = self.comments.__eq__ if self.comments else COMMENTS.search
+        return next((at for at, header in enumerate(sheet.headers) if is_it(header)), None)
 
 
 def _require_one(results: Mapping[str, object], rule: str) -> None:
@@ -386,12 +333,10 @@ def _points_row(sheet: Sheet) -> int | None:
 
 def _grade_column(sheet: Sheet) -> int | None:
     """Return the column of a worksheet that holds the grade; None if it is no worksheet."""
-    for at, header in enumerate(sheet.headers):
-        if header.casefold() in GRADES:
-            return at
+    named = (at for at, header in enumerate(sheet.headers) if header.casefold() in GRADES)
     # In any language the most that can be earned stands behind it: the same number in each line.
-    columns = range(2, len(sheet.headers))
-    return next((at - 1 for at in columns if _same_number(sheet, at) is not None), None)
+    numbers = (at - 1 for at in range(2, len(sheet.headers)) if _same_number(sheet, at) is not None)
+    return next(chain(named, numbers), None)
 
 
 def _same_number(sheet: Sheet, column: int) -> float | None:

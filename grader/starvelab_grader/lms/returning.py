@@ -5,18 +5,18 @@ submission, under whose name the student gets it. So a page is packed as what th
 number of a participant of the assignment, and shows the name that stands behind it.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from math import floor
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import nbformat
+from nbgrader.api import SubmittedAssignment
 
 from ..errors import InputError
 from ..files import write_whole
@@ -28,6 +28,42 @@ RECORD = "returned.json"
 CARRIERS = (".zip", ".html", ".htm", ".ipynb")  # what a page can be packed as, the best first
 ESCAPED = str.maketrans({"\n": "&#10;", "$": "&#36;", "\\": "&#92;"})
 PICTURE = re.compile(rb'src="data:(image/[\w.+-]+);base64,([\w+/=]+)"')
+
+
+@dataclass(frozen=True)
+class Result:
+    """A student's submission; `possible` is what the platform has, where points are scaled to that."""
+
+    submission: SubmittedAssignment
+    possible: float | None = None
+
+    @property
+    def counted(self) -> float:
+        """The points that count: less what being late costs."""
+        points: float = self.submission.score - self.submission.late_submission_penalty
+        return max(0.0, points)
+
+    @property
+    def filed(self) -> float:
+        """The points that are written. Platforms show two decimals, and so many a scaled number has."""
+        most = float(self.submission.max_score)
+        if self.possible is None or not most:
+            return self.counted
+        return floor(100 * self.counted * self.possible / most + 0.5 + 1e-9) / 100
+
+    @property
+    def summary(self) -> str:
+        """The points in words, for the student."""
+        work = self.submission
+        parts = [f"{self.counted:g} of {work.max_score:g} points"]
+        if late := work.late_submission_penalty:
+            parts[0] += f" ({work.score:g}, less {late:g} for being late)"
+        notebooks = sorted(work.notebooks, key=lambda one: one.name)
+        parts += [f"{one.name}: {one.score:g} of {one.max_score:g}" for one in notebooks]
+        if work.needs_manual_grade:
+            parts.append("an explanation is not marked yet, and counts as 0 until then")
+        share = "" if self.possible is None else f" As a share of {self.possible:g} that is {self.filed:g}."
+        return f"{'; '.join(parts)}.{share}"
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,12 @@
 Cells are filled in, the rest is unchanged, and no text becomes a formula.
 """
 
-from __future__ import annotations
-
 import codecs
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from nbgrader.api import Gradebook
 
@@ -42,7 +41,7 @@ class Sheet:
         self._full = [line for line in self._lines if line[:-1] != [""]]
 
     @classmethod
-    def read(cls, path: Path) -> Sheet:
+    def read(cls, path: Path) -> Self:
         """Read a file in UTF-8, in UTF-16 if it says so, or in the encoding of western Windows."""
         content = path.read_bytes()
         encoding = next((name for mark, name in ENCODINGS.items() if content.startswith(mark)), "utf-8")
@@ -52,12 +51,11 @@ class Sheet:
             return cls(content.decode("latin-1"), "latin-1")
 
     @classmethod
-    def new(cls, headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Sheet:
+    def new(cls, headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Self:
         """Make a table that no program gave out. None is an empty cell."""
-        lines = [["" if value is None else str(escape_csv_formulas(value)) for value in row] for row in rows]
-        return cls(
-            "".join(",".join(_quoted(text, ",") for text in row) + "\r\n" for row in (headers, *lines))
-        )
+        cells = ([str(escape_csv_formulas("" if one is None else one)) for one in row] for row in rows)
+        lines = (",".join(_quoted(text, ",") for text in row) for row in (headers, *cells))
+        return cls("".join(f"{line}\r\n" for line in lines))
 
     @property
     def headers(self) -> list[str]:
@@ -80,11 +78,6 @@ class Sheet:
         line = self._full[1 + row]
         _lengthen(line, column)
         line[column] = _quoted(escape_csv_formulas(value), self.delimiter)
-
-    def put_number(self, row: int, column: int, value: float, *, comma: bool) -> None:
-        """Write a number, with a comma or with a point."""
-        text = f"{round(value, 5):.10g}"
-        self.put(row, column, text.replace(".", ",") if comma else text)
 
     def add_column(self, header: str) -> int:
         """Add an empty column behind the others, and return its number."""
@@ -169,7 +162,7 @@ class Person:
     email: str = ""
 
     @classmethod
-    def of(cls, name: str, email: str = "") -> Person:
+    def of(cls, name: str, email: str = "") -> Self:
         """Read a name such as "Lovelace, Ada" or "Ada Lovelace"."""
         last, comma, first = name.partition(",")
         if not comma:
@@ -188,12 +181,10 @@ def student_in(text: str, known: Mapping[str, str]) -> str | None:
     return known.get(text.strip()) or known.get(key(text))
 
 
-def identity_column(
-    sheet: Sheet, known: Mapping[str, str], columns: Iterable[int] | None = None
-) -> int | None:
+def identity_column(sheet: Sheet, known: Mapping[str, str], among: Iterable[int] | None = None) -> int | None:
     """Return the column that names the most of the known students, each once; None where none does."""
     counts, rows = {}, sheet.rows
-    for column in range(len(sheet.headers)) if columns is None else columns:
+    for column in range(len(sheet.headers)) if among is None else among:
         students = [student for row in rows if (student := student_in(row[column], known))]
         if students and len(students) == len(set(students)):
             counts[column] = len(students)
@@ -204,8 +195,12 @@ def read_roster(roster: str | Path, submitted: Iterable[str]) -> dict[str, Perso
     """Read the students of a platform's table, by their folders, which tell the column; or InputError."""
     sheet, submitted = open_sheet(roster), set(submitted)
     column = identity_column(sheet, {name: name for name in submitted})
-    if column is None:
-        column = _usual_identity(sheet)
+    if column is None and CANVAS_ID in sheet.headers:  # then nobody in it has submitted yet
+        column = sheet.headers.index(CANVAS_ID)
+    elif column is None:
+        matches = [PARTICIPANT.fullmatch(row[0].strip()) for row in sheet.rows]
+        words = {match and match["word"] for match in matches}
+        column = 0 if len(words) == 1 and None not in words else None
     if column is None:
         raise InputError(
             f"No column of the roster '{roster}' names a student who submitted. It needs the numbers that "
@@ -214,9 +209,8 @@ def read_roster(roster: str | Path, submitted: Iterable[str]) -> dict[str, Perso
         )
     rows = [row for row in sheet.rows if row[column].strip() and TEST_STUDENT not in row]
     as_written = not submitted.isdisjoint(row[column].strip() for row in rows)
-    return {
-        row[column].strip() if as_written else key(row[column]): _person(sheet, row, column) for row in rows
-    }
+    named = str.strip if as_written else key
+    return {named(row[column]): _person(sheet, row, column) for row in rows}
 
 
 def read_sections(roster: str | Path, students: Iterable[str]) -> dict[str, str]:
@@ -229,15 +223,6 @@ def read_sections(roster: str | Path, students: Iterable[str]) -> dict[str, str]
         raise InputError(f"The roster '{roster}' has no {lacks}. It has: {sheet.columns}.")
     rows = ((student_in(row[identity], known), row[at].strip()) for row in sheet.rows)
     return {student: section for student, section in rows if student and section}
-
-
-def _usual_identity(sheet: Sheet) -> int | None:
-    """Return the column of the numbers, in a table of which nobody has submitted yet."""
-    if CANVAS_ID in sheet.headers:
-        return sheet.headers.index(CANVAS_ID)
-    matches = [PARTICIPANT.fullmatch(row[0].strip()) for row in sheet.rows]
-    words = {match and match["word"] for match in matches}
-    return 0 if len(words) == 1 and None not in words else None
 
 
 def _person(sheet: Sheet, row: Sequence[str], identity: int) -> Person:
@@ -268,8 +253,5 @@ def named_by_download(book: Gradebook, names: Mapping[str, str]) -> dict[str, Pe
     """Return the students for whom the gradebook has no name, with their names from the download."""
     known = {str(one.id) for one in book.students if one.first_name or one.last_name}
     # Whom the gradebook cannot hold is left to grading, which says so.
-    return {
-        student: Person.of(name)
-        for student, name in names.items()
-        if student not in known and storable(student) == student
-    }
+    new = (one for one in names if one not in known and storable(one) == one)
+    return {student: Person.of(names[student]) for student in new}

@@ -1,14 +1,12 @@
 """Marking by hand: everybody's answers to an essay are read, and marks are written into the gradebook."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from html import escape
 from itertools import combinations, dropwhile, takewhile
@@ -21,7 +19,7 @@ from nbgrader.api import BaseCell, Comment, Grade, Gradebook, MissingEntry, Subm
 from ..autograde.definition import Definition
 from ..autograde.nbgrader_private import apply_late_penalty, one_transaction
 from ..batch.classroom import Classroom
-from ..batch.gradebook import names_of, retry, submitted_notebooks
+from ..batch.gradebook import by_cell, names_of, retry
 from ..batch.one_student import reason
 from ..batch.requests import Request, subject
 from ..errors import GraderError, InputError, NotFoundError
@@ -72,19 +70,14 @@ def essays_of(definition: Definition, requested: Collection[str] = ()) -> Iterat
             model = ModelAnswer.of(answered.source if at is None else written[at].source, answered.cell_type)
             question = _question(written[: at or 0])
             yield Essay(
-                notebook=notebook,
-                cell=cell.name,
-                title=titles[cell.name],
-                points=cell.points,
+                notebook=notebook, cell=cell.name, title=titles[cell.name], points=cell.points,
                 question=_html(f"{question}\n\n{model.text}" if cell.task else question),
-                scheme=_html(model.scheme),
+                scheme=_html(model.scheme), by_hand=by_hand, answered=answered.name,
                 solution="" if cell.task else _html(model.text, answered.cell_type),
                 published=model.text if cell.grade and cell.solution else "",
                 in_code=answered.cell_type == "code",
                 rubric=[" ".join(item[0].split()) for item in RUBRIC.finditer(model.scheme)],
-                by_hand=by_hand,
-                answered=answered.name,
-            )
+            )  # fmt: skip
 
 
 def _question(before: Sequence[NotebookNode]) -> str:
@@ -137,9 +130,8 @@ class Marking:
         cells = classroom.definition.cells
         self._cells = {name: {cell.name: cell for cell in each} for name, each in cells.items()}
         if not self.essays:
-            raise NotFoundError(
-                f"No exercise of {self.assignment} is marked by a person: tests give all its points."
-            )
+            text = f"No exercise of {self.assignment} is marked by a person: tests give all its points."
+            raise NotFoundError(text)
         if not any(map(self.all_answers, self.essays)):
             raise NotFoundError(
                 f"Nobody's submission of {self.assignment} has been graded. "
@@ -183,15 +175,11 @@ class Marking:
             # name.
             cells = [*notebook.solution_cells, *notebook.task_cells]
             commented = Comment.cell_id.in_([cell.id for cell in cells if cell.name == essay.answered])
+            columns = (Grade.manual_score, Grade.auto_score, Grade.needs_manual_grade, Comment.manual_comment)
             query = (
-                submitted_notebooks(book, self.assignment)
-                .join(Grade, Grade.notebook_id == SubmittedNotebook.id)
-                .join(BaseCell, Grade.cell_id == BaseCell.id)
+                by_cell(book, self.assignment, Grade, *columns)
                 .outerjoin(Comment, (Comment.notebook_id == SubmittedNotebook.id) & commented)
                 .where(SubmittedNotebook.notebook_id == notebook.id, BaseCell.name == essay.cell)
-                .add_columns(
-                    Grade.manual_score, Grade.auto_score, Grade.needs_manual_grade, Comment.manual_comment
-                )
             )
             rows, names = book.db.execute(query).all(), names_of(book)
 
@@ -206,15 +194,12 @@ class Marking:
             requested[one.student] = "\n\n".join(filter(None, (requested.get(one.student), one.reason)))
         answers = []
         for number, row in enumerate(sorted(rows, key=random_key), start=1):
-            student, _, points, by_test, waits, comment = row
+            student, _, _, points, by_test, waits, comment = row
             # Of what a test grades a person reads what somebody asked for.
             if essay.by_hand or student in asked or points is not None:
-                answers.append(
-                    Answer(
-                        student, names.get(student, ""), number, points, by_test,
-                        bool(waits) or student in requested, comment or "", requested.get(student, ""),
-                    )
-                )  # fmt: skip
+                request, name = requested.get(student, ""), names.get(student, "")
+                waits = bool(waits) or student in requested
+                answers.append(Answer(student, name, number, points, by_test, waits, comment or "", request))
         return sorted(answers, key=lambda answer: (not answer.request, not answer.waits, answer.is_blank))
 
     def read(self, essay: Essay, student: str) -> tuple[str, str]:
@@ -224,25 +209,18 @@ class Marking:
             return cells_as_html(cells), _version_of(cells, *self._entry(book, essay, student))
 
     def save(
-        self,
-        essay: Essay,
-        student: str,
-        version: str,
-        *,
-        points: str | None = None,
-        comment: str | None = None,
-    ) -> str:
+        self, essay: Essay, student: str, version: str, *,
+        points: str | None = None, comment: str | None = None,
+    ) -> str:  # fmt: skip
         """Write a mark, a comment or both into the gradebook, and return the new version; None stays as is.
 
         `version` is what `read` returned, or the last `save`. Points are as a person types them; with no
         text, the mark is taken back. Raises InputError, ChangedError, NotFoundError or CannotWriteError,
         the last where the gradebook was locked for some seconds.
         """
-        if comment is not None and len(comment) > MAX_COMMENT:
-            raise InputError(
-                f"A comment has at most {MAX_COMMENT} characters, and this one has {len(comment)}. "
-                "Shorten it."
-            )
+        if (length := len(comment or "")) > MAX_COMMENT:
+            text = f"A comment has at most {MAX_COMMENT} characters, and this one has {length}. Shorten it."
+            raise InputError(text)
         cells = self._answer_cells(essay, student)
 
         def write() -> str:
@@ -320,15 +298,13 @@ class Marking:
         try:
             return book.find_grade(essay.cell, *place), book.find_comment(essay.answered, *place)
         except MissingEntry:
-            raise NotFoundError(
-                f"The gradebook has no answer of {student} to {essay.title} any more. Load this page again."
-            ) from None
+            problem = f"The gradebook has no answer of {student} to {essay.title} any more."
+            raise NotFoundError(f"{problem} Load this page again.") from None
 
     def _text(self, essay: Essay, student: str) -> str:
-        try:
+        with suppress(OSError, ValueError):  # `read` says so where it is shown
             return "\n".join(cell.source for cell in self._written(essay, student))
-        except (OSError, ValueError):  # `read` says so where it is shown
-            return ""
+        return ""
 
     def _answer_cells(self, essay: Essay, student: str) -> list[NotebookNode]:
         """Read an answer; where it cannot be shown, a cell says why."""
@@ -379,7 +355,6 @@ def points_from(text: str, possible: float) -> float | None:
     except ValueError:
         points = math.nan
     if not 0 <= points <= possible:
-        raise InputError(
-            f"Points are a number from 0 to {possible:g}, such as {possible / 2:g}; you typed {text!r}."
-        )
+        rule = f"Points are a number from 0 to {possible:g}, such as {possible / 2:g}"
+        raise InputError(f"{rule}; you typed {text!r}.")
     return points

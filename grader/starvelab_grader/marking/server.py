@@ -5,8 +5,6 @@ request for data, and each change, needs a token in a header that no other page 
 after the # of the page's address, a part that a browser sends to no server.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import json
@@ -29,7 +27,8 @@ from .marks import Answer, ChangedError, Essay, Marking
 TEMPLATES = Path(__file__).parent / "templates"
 LOOPBACK = "127.0.0.1"
 TOKEN_HEADER = "X-Starvelab-Token"
-CONTENT_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
+# By address the files of the page, and their types.
+PARTS = {"/": ("index.html", "html"), "/mark.js": ("mark.js", "javascript"), "/mark.css": ("mark.css", "css")}
 MAX_BODY = 200_000  # bytes; a comment is shorter
 # Nothing is loaded from elsewhere, and only the page's own script runs, even if cleaning an answer failed.
 HEADERS = {
@@ -63,14 +62,8 @@ class MarkingServer:
                 "Choose another one, or leave --port out."
             ) from error
         listener.setblocking(False)
-        application = Application(
-            [
-                (r"/(|mark\.js|mark\.css)", _Part),
-                (r"/api/(essays|answers|answer|alike|mark|rubric|request)", _Private, settings),
-            ],
-            default_handler_class=_NotFound,
-            log_function=lambda _: None,
-        )
+        private = (r"/api/(essays|answers|answer|alike|mark|rubric|request)", _Private, settings)
+        application = Application([private, (r".*", _Part)], log_function=lambda _: None)
         self._server = HTTPServer(application, max_body_size=MAX_BODY, max_buffer_size=MAX_BODY)
         self._server.add_socket(listener)
         self.port: int = listener.getsockname()[1]
@@ -106,21 +99,18 @@ class _Handler(RequestHandler):
             super().log_exception(*info)
 
 
-class _NotFound(_Handler):
-    """Any other address."""
+class _Part(_Handler):
+    """The page without anything of the course in it, its script and its styles; at any other address none."""
 
     def prepare(self) -> None:
-        raise HTTPError(HTTPStatus.NOT_FOUND)
+        if self.request.path not in PARTS:
+            raise HTTPError(HTTPStatus.NOT_FOUND)
 
-
-class _Part(_Handler):
-    """The page without anything of the course in it, its script and its styles."""
-
-    def get(self, name: str) -> None:
-        path = TEMPLATES / (name or "index.html")
-        self.set_header("Content-Type", f"{CONTENT_TYPES[path.suffix]}; charset=utf-8")
-        self.write(page_style() if path.suffix == ".css" else "")
-        self.finish(path.read_bytes())
+    def get(self) -> None:
+        file, kind = PARTS[self.request.path]
+        self.set_header("Content-Type", f"text/{kind}; charset=utf-8")
+        self.write(page_style() if kind == "css" else "")
+        self.finish((TEMPLATES / file).read_bytes())
 
 
 class _Private(_Handler):
@@ -155,9 +145,8 @@ class _Private(_Handler):
     async def get(self, what: str) -> None:
         """Send the essays, the answers to one of them, what one answer says, or who wrote the same."""
         if what == "essays":
-            essays = [asdict(one) | self._progress(one) for one in self.marking.essays]
             about = {"assignment": self.marking.assignment, "show_names": self.show_names}
-            self.finish(about | {"essays": essays})
+            self.finish(about | {"essays": list(map(self._about, self.marking.essays))})
             return
         essay = self._essay(self.get_query_argument("essay"))
         if what == "answers":
@@ -168,9 +157,9 @@ class _Private(_Handler):
         else:  # in a large class this takes seconds, in which the page goes on
             self.finish({"alike": await asyncio.to_thread(self.marking.alike, essay)})
 
-    def _progress(self, essay: Essay) -> dict[str, int]:
-        answers = [one for one in self.marking.answers(essay) if not one.is_blank]
-        return {"marked": sum(not one.waits for one in answers), "answers": len(answers)}
+    def _about(self, essay: Essay) -> dict[str, object]:
+        waits = [one.waits for one in self.marking.answers(essay) if not one.is_blank]
+        return asdict(essay) | {"marked": waits.count(False), "answers": len(waits)}
 
     def put(self, what: str) -> None:
         """Write a mark, change a line of a rubric, or keep a request."""
@@ -181,22 +170,19 @@ class _Private(_Handler):
         if not isinstance(body, dict):
             raise InputError("A mark is sent as a JSON object.")
         for name, needed in self.FIELDS[what].items():
-            if not isinstance(body.get(name), str) and (needed or body.get(name) is not None):
-                raise InputError(
-                    f"The field {name!r} of a mark is a text, and {body.get(name)!r:.50} is none."
-                )
+            value = body.get(name)
+            if not isinstance(value, str) and (needed or value is not None):
+                raise InputError(f"The field {name!r} of a mark is a text, and {value!r:.50} is none.")
         if what == "request":
             self.finish({"essay": self.marking.add_request(body["text"])})
             return
-        essay = self._essay(body.get("essay"))
+        essay = self._essay(body.pop("essay", None))
         if what == "rubric":
             self.finish({"changed": self.marking.change_rubric(essay, body["old"], body["new"])})
             return
-        student = body["student"]
-        version = self.marking.save(
-            essay, student, body["version"], points=body.get("points"), comment=body.get("comment")
-        )
-        answer = next(one for one in self.marking.answers(essay) if one.student == student)
+        mark = {name: body.get(name) for name in ("points", "comment")}
+        version = self.marking.save(essay, body["student"], body["version"], **mark)
+        answer = next(one for one in self.marking.answers(essay) if one.student == body["student"])
         self.finish({"version": version, "answer": _as_json(answer)})
 
 
@@ -212,9 +198,6 @@ def make_redirect(folder: Path, address: str) -> Path:
     """Write a private file that leads a browser to the address: everybody can read a browser's arguments."""
     path = folder / "mark.html"
     path.touch(mode=0o600)
-    path.write_text(
-        f'<!DOCTYPE html><meta charset="utf-8"><title>Marking</title>'
-        f'<meta http-equiv="refresh" content="0; url={address}"><a href="{address}">Go on to the page</a>',
-        encoding="utf-8",
-    )
+    page = f'<meta http-equiv="refresh" content="0; url={address}"><a href="{address}">Go on to the page</a>'
+    path.write_text(f'<!DOCTYPE html><meta charset="utf-8"><title>Marking</title>{page}', encoding="utf-8")
     return path

@@ -1,7 +1,5 @@
 """The report of a class: a page with tables and pictures, and each table as CSV."""
 
-from __future__ import annotations
-
 import csv
 import tomllib
 from collections import Counter
@@ -10,7 +8,7 @@ from dataclasses import astuple, dataclass, replace
 from itertools import count
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import nbformat
 
@@ -45,7 +43,7 @@ class Section:
     figure: str = ""
 
     @classmethod
-    def of(cls, name: str, rows: Sequence[Sequence[object]], figure: str = "", *values: object) -> Section:
+    def of(cls, name: str, rows: Sequence[Sequence[object]], figure: str = "", *values: object) -> Self:
         """Make a section of our own, with values in its text."""
         texts = TEXTS[name]
         return cls(name, texts["title"], texts["about"].format(*values), texts["columns"], rows, figure)
@@ -61,12 +59,9 @@ class Member:
 
 
 def sections(
-    classroom: Classroom,
-    names: Mapping[str, str],
-    not_graded: Mapping[str, str],
-    section_of: Mapping[str, str],
-    last_year: LastYear | None = None,
-) -> list[Section]:
+    classroom: Classroom, names: Mapping[str, str], not_graded: Mapping[str, str],
+    section_of: Mapping[str, str], last_year: LastYear | None = None,
+) -> list[Section]:  # fmt: skip
     """Return the sections of the report of a class; `not_graded` says why, and `names` call students.
 
     `last_year` has which share of another class made which mistake.
@@ -129,18 +124,18 @@ def sections(
 
 
 def _mistakes(
-    submissions: Sequence[GradedSubmission],
-    titles: Mapping[tuple[str, str], str],
-    section_of: Mapping[str, str],
-    last_year: LastYear | None,
-) -> Section:
+    submissions: Sequence[GradedSubmission], titles: Mapping[tuple[str, str], str],
+    section_of: Mapping[str, str], last_year: LastYear | None,
+) -> Section:  # fmt: skip
     rows, before = list[Sequence[object]](), dict(last_year or {})
     for notebook, cell, message, students in findings.mistakes(submissions):
         what = (notebook, titles.get((notebook, cell), cell), message)
         then = before.pop(tuple(str(escape_csv_formulas(each)) for each in what), _share(0, 1))
         share = _share(len(students), len(submissions))
+        counted = Counter(section_of.get(student, "none") for student in students)
+        by_section = ", ".join(f"{name}: {number}" for name, number in sorted(counted.items()))
         row = [len(students), share, "" if last_year is None else then, *what]
-        rows.append([*row, _by_section(students, section_of)])
+        rows.append([*row, by_section if section_of else ""])
     rows += [[0, _share(0, 1), then, *what, ""] for what, then in before.items()]
     return Section.of("mistakes", rows)
 
@@ -162,17 +157,8 @@ def read_mistakes(course: str, assignment: str) -> LastYear:
             "Pass the course folder of last year, in which a report was written."
         ) from None
     made, graded = tables
-    return {
-        (row["notebook"], row["exercise"], row["mistake"]): _share(int(row["students"]), len(graded))
-        for row in made
-        if row["students"] != "0"
-    }
-
-
-def _by_section(students: Sequence[str], section_of: Mapping[str, str]) -> str:
-    """Return how many of each section of the class these are; empty where no section is known."""
-    counted = Counter(section_of.get(student, "none") for student in students)
-    return ", ".join(f"{name}: {number}" for name, number in sorted(counted.items())) if section_of else ""
+    shares = ((row, _share(int(row["students"]), len(graded))) for row in made if row["students"] != "0")
+    return {(row["notebook"], row["exercise"], row["mistake"]): share for row, share in shares}
 
 
 def _similar(group: findings.Group, called: Mapping[str, str], titles: Mapping[str, str]) -> list[object]:
@@ -220,10 +206,8 @@ def _points(points: findings.Distribution | None) -> Section:
 
 
 def _exercises(items: Sequence[findings.Item], students: int) -> Section:
-    rows = [
-        [*astuple(one)[:-2], round(one.difficulty, 3), one.discrimination and round(one.discrimination, 3)]
-        for one in items
-    ]
+    rounded = ((one, round(one.difficulty, 3), one.discrimination) for one in items)
+    rows = [[*astuple(one)[:-2], mean, other and round(other, 3)] for one, mean, other in rounded]
     if not items or not students:
         return Section.of("items", rows, "", students)
     hardest, easiest = (of(items, key=attrgetter("difficulty")) for of in (min, max))

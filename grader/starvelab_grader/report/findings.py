@@ -6,8 +6,6 @@ passages two texts share is found by winnowing, in the library copydetect. Each 
 compared by itself: in a whole submission one copied essay is a small share.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from collections import Counter, defaultdict
@@ -15,10 +13,11 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import StatisticsError, correlation, fmean, median
-from typing import Any
+from typing import Any, TypeAlias
 
 from nbformat import NotebookNode
 
+from ..autograde.definition import Cells
 from ..autograde.execution import NOTE_ID
 from ..autograde.nbgrader_private import NO_RESPONSE
 from ..batch.records import GradedSubmission, GradedSubmissions
@@ -26,7 +25,8 @@ from ..files import write_whole
 from ..fingerprints import fingerprint
 from ..submissions.reference import ReferenceCell, graded_by, name_of
 
-Cells = Mapping[str, Sequence[ReferenceCell]]  # by notebook
+Records: TypeAlias = Iterable[GradedSubmission]
+Texts: TypeAlias = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -69,16 +69,13 @@ def items(records: Sequence[GradedSubmission], cells: Cells) -> list[Item]:
     return results
 
 
-def _points(
-    records: Iterable[GradedSubmission], cells: Cells
-) -> dict[tuple[str, ReferenceCell], list[float]]:
+def _points(records: Records, cells: Cells) -> dict[tuple[str, ReferenceCell], list[float]]:
     """Return the points of each student, by notebook and by the cell of a test that gives some."""
     grades = [one.grades for one in records]
+    tests = [(name, one) for name, each in cells.items() for one in each if one.is_test and one.points > 0]
     return {
         (notebook, cell): [each.get(notebook, {}).get(cell.name, (0.0, False))[0] or 0.0 for each in grades]
-        for notebook, reference in cells.items()
-        for cell in reference
-        if cell.is_test and cell.points > 0
+        for notebook, cell in tests
     }
 
 
@@ -109,9 +106,9 @@ def mistakes(records: Iterable[GradedSubmission]) -> list[tuple[str, str, str, l
     """Return what checks named, by notebook and exercise, and who made each mistake; the commonest first."""
     made = defaultdict(list)
     for one in records:
-        for notebook, cell in ((notebook, cell) for notebook, cells in one.notes.items() for cell in cells):
-            for message in _mistakes(one, notebook, cell):
-                made[notebook, cell, message].append(one.student)
+        for notebook, cells in one.notes.items():
+            for what in ((notebook, cell, each) for cell in cells for each in _mistakes(one, notebook, cell)):
+                made[what].append(one.student)
     return [(*what, students) for what, students in sorted(made.items(), key=lambda each: -len(each[1]))]
 
 
@@ -119,9 +116,7 @@ def _mistakes(record: GradedSubmission, notebook: str, cell: str) -> list[str]:
     return [str(one) for one in record.notes.get(notebook, {}).get(cell, {}).get("mistake", ())]
 
 
-def should_come(
-    records: Iterable[GradedSubmission], cells: Cells
-) -> list[tuple[str, float, list[tuple[str, str, list[str]]]]]:
+def should_come(records: Records, cells: Cells) -> list[tuple[str, float, list[tuple[str, str, list[str]]]]]:
     """Return who has less than half of the points by test, the fewest first.
 
     With each come the tests that gave none, and the mistakes that these named.
@@ -130,11 +125,8 @@ def should_come(
     points = _points(records, cells)
     possible, found = sum(cell.points for _, cell in points), []
     for at, one in enumerate(records):
-        nothing = [
-            (notebook, cell.name, _mistakes(one, notebook, cell.name))
-            for (notebook, cell), earned in points.items()
-            if earned[at] <= 0
-        ]
+        lost = ((notebook, cell.name) for (notebook, cell), earned in points.items() if earned[at] <= 0)
+        nothing = [(notebook, cell, _mistakes(one, notebook, cell)) for notebook, cell in lost]
         total = sum(earned[at] for earned in points.values())
         if total < possible / 2:
             found.append((one.student, total, nothing))
@@ -165,18 +157,12 @@ class ToLookAt:
         return f"{self.student}: {self.to_do}. {first}{f' And {more} more.' if more else ''}"
 
 
-def to_look_at(
-    records: Iterable[GradedSubmission], looked_at: Mapping[str, str] | None = None
-) -> list[ToLookAt]:
+def to_look_at(records: Records, looked_at: Texts | None = None) -> list[ToLookAt]:
     """Return whom a person should look at, the worst first; not those who were `looked_at` as they are."""
     found = []
     for one in records:
-        remarks = [
-            (notebook, warning.text)
-            for notebook, warnings in one.warnings.items()
-            for warning in warnings
-            if warning.person
-        ]
+        said = ((notebook, each) for notebook, warnings in one.warnings.items() for each in warnings)
+        remarks = [(notebook, warning.text) for notebook, warning in said if warning.person]
         others = dict.fromkeys(notebook for notebook, _ in remarks if notebook not in one.rejected)
         to_do = [f"ask again for {', '.join(one.rejected)}"] * bool(one.rejected)
         to_do += [f"look into {', '.join(others)}"] * bool(others)
@@ -246,9 +232,7 @@ def texts_by_exercise(
     return {exercise: "\n".join(each) for exercise, each in texts.items()}
 
 
-def similar(
-    texts: Mapping[str, Mapping[str, str]], essays: Mapping[str, str], known: Iterable[str] = ()
-) -> list[Pair]:
+def similar(texts: Mapping[str, Texts], essays: Texts, known: Iterable[str] = ()) -> list[Pair]:
     """Return pairs of students who share unusual passages, in any exercise or in all of them together.
 
     `texts` has what each student wrote, by exercise. Those in `essays` are answered in prose, and come with

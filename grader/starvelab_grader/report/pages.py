@@ -4,8 +4,6 @@ A page is made from plain data, so that any process can make it. It is out of da
 the marks or the comments are not those that it was made of.
 """
 
-from __future__ import annotations
-
 import re
 import signal
 from collections import deque
@@ -16,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from math import floor, isclose
 from operator import attrgetter
 from pathlib import Path
+from typing import TypeAlias
 
 import nbformat
 from loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
@@ -85,10 +84,7 @@ class _Part:
 def make_pages(job: PageJob) -> dict[str, str]:
     """Return the pages of a student by file: one with everything, and for nbgrader one for each notebook."""
     parts = [_part(one, job) for one in job.notebooks]
-    return {
-        INDEX: _page(job, parts),
-        **{f"{part.notebook.name}.html": _page(job, [part]) for part in parts},
-    }
+    return {INDEX: _page(job, parts)} | {f"{one.notebook.name}.html": _page(job, [one]) for one in parts}
 
 
 def fingerprint_in(path: Path) -> str:
@@ -113,9 +109,9 @@ def _page(job: PageJob, parts: Sequence[_Part]) -> str:
         "total": f"{shown_points(max(0.0, total - penalty))} of {possible:g} points",
         "waiting": [one.titles.get(cell, cell) for one, cell, mark in marks if mark.points is None],
         "penalty": "" if not penalty else "1 point is" if penalty == 1 else f"{penalty:g} points are",
+        "wrong_first": sorted(parts, key=attrgetter("is_right")),
     }
-    page, wrong_first = templates().get_template("page.html.j2"), sorted(parts, key=attrgetter("is_right"))
-    return page.render(job=job, parts=parts, wrong_first=wrong_first, **values)
+    return templates().get_template("page.html.j2").render(job=job, parts=parts, **values)
 
 
 def _part(one: GradedNotebook, job: PageJob) -> _Part:
@@ -184,10 +180,12 @@ def _cells(
     for exercise in there:
         exercise.cells[0].metadata.starvelab_page.begins = exercise
         exercise.cells[-1].metadata.starvelab_page.ends = exercise
-    wrong, right = ([one for one in there if one.is_right == so] for so in (False, True))
-    summary = f"{len(right)} exercise{'s' * (len(right) > 1)} with nothing to correct"
-    nb.cells = [*note, *_cells_of(wrong), *_folded(_cells_of(right), summary)]
-    nb.cells += _folded(rest, "What else you wrote or changed")
+    wrong, right = (
+        [cell for one in there if one.is_right == so for cell in one.cells] for so in (False, True)
+    )
+    number = sum(one.is_right for one in there)
+    summary = f"{number} exercise{'s' * (number > 1)} with nothing to correct"
+    nb.cells = [*note, *wrong, *_folded(right, summary), *_folded(rest, "What else you wrote or changed")]
     return rendered(nb)
 
 
@@ -201,10 +199,6 @@ def _said_by_check(outputs: Iterable[NotebookNode], source: str) -> Iterator[Not
             yield output
 
 
-def _cells_of(exercises: Iterable[_Exercise]) -> list[NotebookNode]:
-    return [cell for one in exercises for cell in one.cells]
-
-
 def _folded(cells: list[NotebookNode], summary: str) -> list[NotebookNode]:
     if cells:
         cells[0].metadata.starvelab_page.opens = summary
@@ -212,9 +206,7 @@ def _folded(cells: list[NotebookNode], summary: str) -> list[NotebookNode]:
     return cells
 
 
-# --- the pages of a class ---------------------------------------------------------------------------------
-
-
+_Pages: TypeAlias = Future[dict[str, str]]
 IDLE_TIMEOUT = 30  # seconds after which a worker ends by itself, should this process be gone
 ENDED = (
     "The page cannot be written: the process that made it was ended, and again when nothing else was made "
@@ -265,7 +257,9 @@ class FeedbackPages:
                 if isinstance(future.exception(), BrokenProcessPool):
                     self.failed[job.student] = ENDED
                 else:
-                    _write(self._page_folder(job.student), future.result())
+                    # Each is written whole or not; the one that says that all are up to date comes last.
+                    for name, content in reversed(future.result().items()):
+                        write_whole(self._page_folder(job.student) / name, content, mode=0o644)
                     self.written.append(job.student)
             yield job.student
 
@@ -289,18 +283,13 @@ class FeedbackPages:
         return PageJob(student, called, assignment, folder, self._notebooks, marks, now, self.contact)
 
 
-# --- workers ----------------------------------------------------------------------------------------------
-
-
-def _results(
-    jobs: Iterable[PageJob], workers: int, again: bool = True
-) -> Iterator[tuple[PageJob, Future[dict[str, str]]]]:
+def _results(jobs: Iterable[PageJob], workers: int, again: bool = True) -> Iterator[tuple[PageJob, _Pages]]:
     """Yield each job and what came of it, as soon as it is there."""
     # A worker that ends, for example because memory is short, breaks its whole pool. Each job that was in the
     # pool is tried again by itself, so that one student's notebook costs no other student a page.
     coming, suspects = deque(jobs), list[PageJob]()
     while coming:
-        broken, running = False, dict[Future[dict[str, str]], PageJob]()
+        broken, running = False, dict[_Pages, PageJob]()
         with _pool(workers) as pool:
             while running or (coming and not broken):
                 while coming and not broken and len(running) < 2 * workers:
@@ -331,9 +320,3 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 def _ignore_interruptions() -> None:
     """Ctrl+C reaches every process of a terminal; only the one that a person started reacts to it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _write(folder: Path, pages: dict[str, str]) -> None:
-    """Write the pages, each whole or not; the one that says that all are up to date comes last."""
-    for name, content in pages.items():
-        write_whole(folder / name, content, mode=0o644)

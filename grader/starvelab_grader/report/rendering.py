@@ -1,7 +1,5 @@
 """Cells and pages as HTML: templates, styles, and formulas that every browser draws without a network."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from copy import deepcopy
@@ -62,11 +60,8 @@ def rendered(nb: NotebookNode) -> str:
 def _exporter() -> HTMLExporter:
     config = Config()
     config.HTMLExporter.preprocessors = [ReadableOutputs, HarmlessHTML]
-    config.HTMLExporter.filters = {
-        "markdown2html": harmless_html(config, markdown_to_html),
-        "formula": mark_formula,
-        "frames": _frames,
-    }
+    own = {"markdown2html": harmless_html(config, markdown_to_html), "formula": mark_formula}
+    config.HTMLExporter.filters = own | {"frames": _frames}
     config.HTMLExporter.extra_template_basedirs = [str(TEMPLATES)]
     config.HTMLExporter.template_name = "cells"
     return HTMLExporter(config=config)

@@ -5,8 +5,6 @@ refuses to whatever runs there, whoever it is, says a filter: libseccomp writes 
 before the first instruction of Python.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os
@@ -47,12 +45,9 @@ WEAKNESS = (
 
 @contextmanager
 def command(
-    python: Iterable[str],
-    *,
-    user: int,
-    environment: Mapping[str, str] | None = None,
-    readable: Iterable[str] = (),
-) -> Iterator[tuple[list[str], list[int]]]:
+    python: Iterable[str], *, user: int,
+    environment: Mapping[str, str] | None = None, readable: Iterable[str] = (),
+) -> Iterator[tuple[list[str], list[int]]]:  # fmt: skip
     """Give the command line that runs Python in a sandbox, and the files that it has to be started with.
 
     Where the caller is root, all inside belongs to `user`. Of an environment Python gets only what is given

@@ -3,8 +3,6 @@
 The other end may be silent, send too much, or be closed: an error says so in time.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -46,9 +44,8 @@ class Channel:
         """Write a message, or raise a `ChannelError`."""
         body, deadline = json.dumps(message).encode(), self.clock() + seconds
         if len(body) > MAX_MESSAGE:
-            raise MessageTooLongError(
-                f"A message has at most {MAX_MESSAGE} bytes, and this one has {len(body)}."
-            )
+            text = f"A message has at most {MAX_MESSAGE} bytes, and this one has {len(body)}."
+            raise MessageTooLongError(text)
         data = memoryview(HEADER.pack(len(body)) + body)
         while data:
             self._wait([], [self.sink], deadline)

@@ -4,8 +4,6 @@ Linux keeps for each process how long it was ready to run and waited for a core.
 is what a clock on the wall shows.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import signal

@@ -13,8 +13,6 @@ A value arrives as it was sent, with the same type, or an error says why it cann
 - An iterator arrives as a list; a figure as what it shows, see `describe_figure`.
 """
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import math
@@ -101,7 +99,7 @@ def _short(values: range) -> range:
     return values
 
 
-def _array_of(code: str, *values: Any) -> array[Any]:
+def _array_of(code: str, *values: Any) -> "array[Any]":  # which no Python before 3.12 reads
     _require(code in ARRAY_CODES, "it is an array of an unknown kind")
     return array(code, values)
 
@@ -138,11 +136,8 @@ KINDS: dict[str, tuple[type, Callable[[Any], Iterable[object]], Callable[..., ob
     "ellipsis": (EllipsisType, lambda _: (), lambda: ...),
     **plugins.declared("values"),
     "complex": (complex, lambda v: (v.real, v.imag), complex),
-    "decimal": (
-        Decimal,
-        lambda v: [_checked_decimal(Decimal.__str__(v))],
-        lambda text: Decimal(_checked_decimal(text)),
-    ),
+    "decimal": (Decimal, lambda v: [_checked_decimal(Decimal.__str__(v))],
+                lambda text: Decimal(_checked_decimal(text))),
     # Of a text such as "1e999999999" it would compute for ever.
     "fraction": (Fraction, Fraction.as_integer_ratio, lambda *parts: Fraction(*map(_checked_int, parts))),
     "datetime": (datetime, lambda v: [datetime.isoformat(v)], datetime.fromisoformat),
@@ -150,33 +145,24 @@ KINDS: dict[str, tuple[type, Callable[[Any], Iterable[object]], Callable[..., ob
     "time": (time, lambda v: [time.isoformat(v)], time.fromisoformat),
     "timedelta": (timedelta, lambda v: (v.days, v.seconds, v.microseconds), timedelta),
     "path": (PurePath, lambda v: [PurePath.__str__(v)], PurePosixPath),
-    "range": (
-        range,
-        lambda v: (_short(v).start, v.stop, v.step),
-        lambda *parts: _short(range(*map(_checked_int, parts))),
-    ),
+    "range": (range, lambda v: (_short(v).start, v.stop, v.step),
+              lambda *parts: _short(range(*map(_checked_int, parts)))),
     "deque": (deque, lambda v: (list(v), v.maxlen), deque),
     "array.array": (array, lambda v: (v.typecode, *v), _array_of),
     "counter": (Counter, _flat, lambda *parts: Counter(_dict(*parts))),
     "ordered": (OrderedDict, _flat, lambda *parts: OrderedDict(_dict(*parts))),
-    "default": (
-        defaultdict,
-        lambda v: (getattr(v.default_factory, "__name__", ""), *_flat(v)),
-        lambda name, *parts: defaultdict(FACTORIES.get(name), _dict(*parts)),
-    ),
+    "default": (defaultdict, lambda v: (getattr(v.default_factory, "__name__", ""), *_flat(v)),
+                lambda name, *parts: defaultdict(FACTORIES.get(name), _dict(*parts))),
     "dict": (Mapping, _flat, _dict),
     "keys": (KeysView, iter, lambda *keys: _unique(dict.fromkeys, keys, keys).keys()),
     "items": (ItemsView, chain.from_iterable, lambda *parts: _dict(*parts).items()),
     "values": (ValuesView, iter, lambda *values: dict(enumerate(values)).values()),
-    "namespace": (
-        SimpleNamespace,
-        lambda v: _flat(_public(vars(v))),
-        lambda *parts: SimpleNamespace(**_public(_dict(*parts))),
-    ),
+    "namespace": (SimpleNamespace, lambda v: _flat(_public(vars(v))),
+                  lambda *parts: SimpleNamespace(**_public(_dict(*parts)))),
     "tuple": (tuple, iter, lambda *members: members),
     "set": (set, iter, lambda *members: _unique(set, members, members)),
     "frozenset": (frozenset, iter, lambda *members: _unique(frozenset, members, members)),
-}
+}  # fmt: skip
 
 
 class Encoder:
@@ -347,9 +333,6 @@ def _array(value: Message) -> object:
     return made[()] if value["shape"] is None else made
 
 
-# --- figures ----------------------------------------------------------------------------------------------
-
-
 def describe_figure(value: object) -> dict[str, object] | None:
     """Return what a matplotlib figure, or the axes of one, shows; None for anything else.
 
@@ -373,15 +356,11 @@ def _axes(axes: Any) -> dict[str, object]:
     return {name: getattr(axes, f"get_{name}")() for name in names} | {
         "legend": [text.get_text() for text in legend.get_texts()] if legend else [],
         "lines": [
-            {"label": line.get_label(), "x": _values(line.get_xdata()), "y": _values(line.get_ydata())}
+            {"label": line.get_label(), "x": list(line.get_xdata()), "y": list(line.get_ydata())}
             for line in axes.get_lines()
         ],
         "bars": [_bars(one) for one in axes.containers if isinstance(one, BarContainer)],
     }
-
-
-def _values(data: object) -> list[object]:
-    return list(data) if isinstance(data, Iterable) else [data]
 
 
 def _bars(bars: Any) -> dict[str, object]:

@@ -1,25 +1,22 @@
 """Runners as the grader sees them: started, asked, watched, and ended whatever they do."""
 
-from __future__ import annotations
-
 import base64
 import itertools
 import mmap
 import os
 import signal
 import sys
-import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import psutil
 from dask.system import CPU_COUNT
@@ -49,21 +46,14 @@ WATCH_INTERVAL = 0.2  # seconds between two looks at them
 START_TIMEOUT = 60.0  # seconds until a runner must be there
 CLOSE_TIMEOUT = 10.0  # seconds until a notebook must be over
 LIMITS = {
-    "RLIMIT_AS": 4_000_000_000,
-    "RLIMIT_CPU": 600,
-    "RLIMIT_FSIZE": 64_000_000,
-    "RLIMIT_NOFILE": 256,
-    "RLIMIT_NPROC": MAX_PROCESSES,
-    "RLIMIT_CORE": 0,
-}
+    "RLIMIT_AS": 4_000_000_000, "RLIMIT_CPU": 600, "RLIMIT_FSIZE": 64_000_000, "RLIMIT_NOFILE": 256,
+    "RLIMIT_NPROC": MAX_PROCESSES, "RLIMIT_CORE": 0,
+}  # fmt: skip
 ENVIRONMENT = {
-    "NBGRADER_EXECUTION": "autograde",
-    **plugins.declared("environment"),
+    "NBGRADER_EXECUTION": "autograde", **plugins.declared("environment"),
     "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-    "OPENBLAS_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-    "PYTHONDONTWRITEBYTECODE": "1",
-}
+    "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1",
+}  # fmt: skip
 # Processes are counted by user: each sandbox is one of its own.
 _users = itertools.count(os.getpid() % 1000 * 30)
 FIRST_USER = 1_000_000
@@ -83,13 +73,9 @@ class Runner:
     """A process that runs cells, and the channel to it; a trusted one has all rights but more memory."""
 
     def __init__(
-        self,
-        *,
-        sandboxed: bool,
-        trusted: bool = False,
-        imports: Sequence[str] = IMPORTS,
-        readable: Sequence[str] = (),
-    ) -> None:
+        self, *, sandboxed: bool, trusted: bool = False,
+        imports: Sequence[str] = IMPORTS, readable: Sequence[str] = (),
+    ) -> None:  # fmt: skip
         self.sandboxed, self.trusted, self.readable = sandboxed, trusted, readable
         self.group = _group() if sandboxed else None
         self.over = threading.Event()
@@ -102,13 +88,11 @@ class Runner:
             threading.Thread(target=self._start_and_watch, args=[started], daemon=True).start()
             self.process = started.result()
         # Without Python's buffers: a message is read to its end and no further.
-        stdin, stdout = self.process.stdin, self.process.stdout
-        assert stdin is not None
-        assert stdout is not None
-        ends = os.dup(stdout.fileno()), os.dup(stdin.fileno())
-        self.channel = Channel(*ends) if trusted else Channel(*ends, clock=self.clock)
-        stdin.close()
-        stdout.close()
+        pipes = [pipe for pipe in (self.process.stdout, self.process.stdin) if pipe is not None]
+        source, sink = (os.dup(pipe.fileno()) for pipe in pipes)
+        self.channel = Channel(source, sink, time.monotonic if trusted else self.clock)
+        for pipe in pipes:
+            pipe.close()
         # Without a sandbox processes would be counted together with all others of this user. An answer may be
         # such that a check needs all memory there is.
         limits = LIMITS if sandboxed else {"RLIMIT_AS": LIMITS["RLIMIT_AS"]}
@@ -244,20 +228,18 @@ class Runners:
         self._finalizer = weakref.finalize(self, _end_all, self._running)
 
     @classmethod
-    def of(cls, config: Config) -> Runners:
+    def of(cls, config: Config) -> "Runners":
         """Return the runners that `configure` has put into a configuration; new ones where there are none."""
         runners = config.get("IsolatedExecute", {}).get("runners")
         return runners if isinstance(runners, Runners) else cls()
 
-    def __deepcopy__(self, memo: object) -> Runners:
+    def __deepcopy__(self, memo: object) -> Self:
         """Return the same object: traitlets copies what stands in a configuration."""
         return self
 
-    def begin(
-        self, submission: tuple[str | None, ...], shown: Iterable[str], *, sandboxed: bool, **more: Any
-    ) -> None:
-        """Begin a notebook of a submission, which is told from every other one by this tuple."""
-        key = (os.getpid(), *submission, sandboxed)
+    def begin(self, submission: Hashable, shown: Iterable[str], *, sandboxed: bool, **more: Any) -> None:
+        """Begin a notebook of a submission, which is told from every other one by this value."""
+        key = (os.getpid(), submission, sandboxed)
         if self._submission != key:
             self.end_student()
             self._submission = key
@@ -268,18 +250,18 @@ class Runners:
 
     def checks_again(self) -> Runner:
         """Return the runner of the checks; a new one in the place of one that was ended."""
-        if self.checks is None or not self.checks.alive:
-            self.checks = self._kept(self._new_checks())
+        self.checks = self._alive(self.checks, self._new_checks)
         return self.checks
 
     def student_again(self) -> Runner:
         """Return the runner of the student; a new one in the place of one that was ended."""
-        if self.student is None or not self.student.alive:
-            self.student = self._kept(self._new())
+        self.student = self._alive(self.student, self._new)
         return self.student
 
-    def _kept(self, runner: Runner) -> Runner:
-        self._running[:] = [*(each for each in self._running if each.alive), runner]
+    def _alive(self, runner: Runner | None, new: Callable[[], Runner]) -> Runner:
+        if runner is None or not runner.alive:
+            runner = new()
+            self._running[:] = [*(each for each in self._running if each.alive), runner]
         return runner
 
     def end_student(self) -> None:
@@ -392,10 +374,3 @@ def _proportional(process: int) -> int:
             lines = (thread / "smaps_rollup").read_text().splitlines()
             return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(("Pss:", "SwapPss:")))
     return _resident(process)  # it hides what it shares: then all of that counts
-
-
-def scratch_folder(sandboxed: bool) -> AbstractContextManager[str]:
-    """Return the folder that a notebook runs in: that of the sandbox, or a temporary one of this machine."""
-    if sandboxed:
-        return nullcontext(bubblewrap.SCRATCH)
-    return tempfile.TemporaryDirectory(prefix="starvelab-grading-")

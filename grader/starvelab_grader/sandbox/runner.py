@@ -4,8 +4,6 @@ So no notebook finds what another left in memory. `process` starts it; it takes 
 input. The process of a notebook answers what the other side asks of its names.
 """
 
-from __future__ import annotations
-
 import base64
 import builtins
 import gc
@@ -21,6 +19,7 @@ from importlib.util import spec_from_file_location
 from itertools import tee
 from pathlib import Path
 
+from ..files import write_files
 from ..plugins import NOTE, functions
 from ..text import storable
 from .channel import Channel, ChannelError, Message
@@ -45,7 +44,11 @@ def main() -> None:
     for name in start["imports"]:
         with suppress(ImportError):
             import_module(name)
-    _preload()
+    # What packages of the course need is read, a shell is made and shows an error, once for all notebooks.
+    with suppress(ImportError):
+        for preload in functions("preload"):
+            preload()
+    Shell.instance().warm_up()
     # What is imported stays: no notebook's collection need look at it, or copy the memory that it shares.
     gc.freeze()
     gc.enable()
@@ -60,14 +63,6 @@ def main() -> None:
             elif message["do"] == "close":
                 channel.send({"ended": 0})
             # Any other question was asked of a notebook that has ended, and that it has was the answer.
-
-
-def _preload() -> None:
-    """Read what packages of the course need, make the shell, and show an error, once for all notebooks."""
-    with suppress(ImportError):
-        for preload in functions("preload"):
-            preload()
-    Shell.instance().warm_up()
 
 
 def _run_notebook(channel: Channel, opened: Message) -> int:
@@ -88,10 +83,7 @@ def _run_notebook(channel: Channel, opened: Message) -> int:
 def _serve_notebook(channel: Channel, opened: Message) -> None:
     try:
         os.chdir(opened["folder"])
-        for name, content in opened["files"].items():
-            path = Path(name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(base64.b64decode(content))
+        write_files(Path(), {name: base64.b64decode(each) for name, each in opened["files"].items()})
         if modules := opened["modules"]:
             sys.meta_path.insert(0, _Modules({name: Path.cwd() / path for name, path in modules.items()}))
         process = NotebookProcess(channel, runs_apart=opened.get("checks", False))
@@ -106,9 +98,6 @@ class _Modules(dict[str, Path]):
 
     def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
         return spec_from_file_location(name, self[name]) if name in self else None
-
-
-# --- the cells of one notebook -----------------------------------------------------------------------------
 
 
 class NotebookProcess:
@@ -162,12 +151,8 @@ class NotebookProcess:
         value: Json = None
         with suppress(SerializationError):
             value = Encoder().encode(self.shell.result)
-        return {
-            "outputs": [_as_json(entry) for entry in outputs.entries],
-            "failed": error is not None,
-            "value": value,
-            "notes": self._notes,
-        }
+        entries = [_as_json(entry) for entry in outputs.entries]
+        return {"outputs": entries, "failed": error is not None, "value": value, "notes": self._notes}
 
     def bind(self, message: Message) -> Message:
         """Give names of the student to the checks: values as they are, functions as `Remote`."""

@@ -1,7 +1,5 @@
 """IPython without a kernel: it runs a cell, and keeps the outputs as a notebook does, up to a limit."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -62,7 +60,7 @@ class _Stream(io.TextIOBase):
 
 
 class _Publisher(DisplayPublisher):
-    shell: Shell
+    shell: "Shell"
 
     def publish(self, data: object, metadata: object = None, source: object = None, **_: object) -> None:  # noqa: ARG002
         self.shell.outputs.add("display_data", data=data, metadata=metadata or {})
@@ -72,7 +70,7 @@ class _Publisher(DisplayPublisher):
 
 
 class _Hook(DisplayHook):
-    shell: Shell
+    shell: "Shell"
 
     def __call__(self, result: object = None) -> None:
         self.shell.result = result
@@ -101,9 +99,8 @@ class Shell(InteractiveShell):
         """There is no window here."""
 
     def _showtraceback(self, etype: type, evalue: BaseException, stb: list[str]) -> None:
-        self.outputs.add(
-            "error", ename=str(etype.__name__), evalue=text_of(evalue), traceback=[str(line) for line in stb]
-        )
+        lines = [str(line) for line in stb]
+        self.outputs.add("error", ename=str(etype.__name__), evalue=text_of(evalue), traceback=lines)
 
     def run(self, source: str, seconds: float | None = None) -> tuple[Outputs, BaseException | None]:
         """Run a cell: its outputs, and the error that it ended with."""

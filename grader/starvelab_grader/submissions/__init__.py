@@ -1,7 +1,5 @@
 """What a student submitted and what the instructor wrote: files, notebooks, cells and their names."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

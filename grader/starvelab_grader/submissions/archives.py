@@ -1,7 +1,5 @@
 """The files of a submission, also from archives: no link is followed, and everything has a limit."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io
@@ -30,10 +28,8 @@ LEFT_BEHIND = {"__MACOSX", "__pycache__", "node_modules"}
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 UNKNOWN_ARCHIVES = (".rar", ".7z", ".gz", ".xz", ".bz2")
 UNPACK: dict[bytes, Callable[[Any], Any]] = {
-    b"\x1f\x8b": gzip.open,
-    b"BZh": bz2.open,
-    b"\xfd7zXZ\0": lzma.open,
-}
+    b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open
+}  # fmt: skip
 CENTRAL_ENTRY = b"PK\x01\x02"
 # Of an archive: its name, whether it is a file, a folder, a link or something special, and what opens it.
 Entry: TypeAlias = tuple[str, str, Callable[[], IO[bytes] | None]]
@@ -52,7 +48,7 @@ class FoundFile:
 class _TarEntry(tarfile.TarInfo):
     """An entry of a tar archive whose headers are not too large: tarfile takes minutes for many megabytes."""
 
-    def _proc_member(self, archive: _TarArchive) -> Self:  # tarfile's own place to extend it
+    def _proc_member(self, archive: "_TarArchive") -> Self:  # tarfile's own place to extend it
         if self.type in HEADERS:
             archive.header_bytes += self.size
         if archive.header_bytes > MAX_HEADERS:
@@ -63,14 +59,6 @@ class _TarEntry(tarfile.TarInfo):
 class _TarArchive(tarfile.TarFile):
     tarinfo = _TarEntry
     header_bytes = 0
-
-
-def _decompressed(content: io.BytesIO) -> IO[bytes]:
-    """Unpack what a file holds as far as it is read."""
-    start = content.getvalue()[:6]
-    unpack = next((one for mark, one in UNPACK.items() if start.startswith(mark)), lambda file: file)
-    unpacked: IO[bytes] = unpack(content)
-    return unpacked
 
 
 class SubmissionReader:
@@ -116,16 +104,16 @@ class SubmissionReader:
         """A file, or what an archive holds."""
         if self._is_full:
             return
-        content, name = file.read(self._bytes_left + 1), shown(path.name)
+        content, name, lower = file.read(self._bytes_left + 1), shown(path.name), path.name.lower()
         self._files_left -= 1
         if len(content) > self._bytes_left or self._files_left < 0:
             self._stop(path)
-        elif path.name.lower().endswith(ARCHIVES) and depth < MAX_ARCHIVE_DEPTH:
+        elif lower.endswith(ARCHIVES) and depth < MAX_ARCHIVE_DEPTH:
             yield from self._unpacked(path, content, depth)
-        elif path.name.lower().endswith(ARCHIVES):
+        elif lower.endswith(ARCHIVES):
             where = f"it stands in {depth} archives. Submit the files themselves."
             self._warn(f"`{name}` was not unpacked: {where}")
-        elif path.name.lower().endswith(UNKNOWN_ARCHIVES):
+        elif lower.endswith(UNKNOWN_ARCHIVES):
             self._warn(f"`{name}` could not be unpacked: submit the files themselves, or a .zip.")
         else:
             self._bytes_left -= len(content)
@@ -181,8 +169,10 @@ class SubmissionReader:
                 yield entry.filename, kind, partial(archive.open, entry)
 
     def _tar(self, inside: PurePosixPath, content: io.BytesIO) -> Iterator[Entry]:
-        # tarfile's own decompression unpacks as much at once as there is.
-        with _TarArchive.open(fileobj=_decompressed(content), mode="r|") as archive:
+        # tarfile's own decompression unpacks as much at once as there is: here it goes as far as it is read.
+        start = content.getvalue()[:6]
+        unpack = next((one for mark, one in UNPACK.items() if start.startswith(mark)), lambda file: file)
+        with _TarArchive.open(fileobj=unpack(content), mode="r|") as archive:
             for entry in archive:
                 if archive.offset > MAX_TOTAL:
                     self._stop(inside / within(entry.name))

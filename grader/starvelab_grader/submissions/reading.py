@@ -4,13 +4,12 @@ Nothing of the file is kept but the types, sources and names of its cells: no me
 student's reaches nbgrader.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
+from typing import TypeAlias
 
 import nbformat
 from nbformat import NotebookNode, from_dict
@@ -21,6 +20,7 @@ from ..text import enumerated, shown, storable
 from . import SubmissionWarning, Warnings
 from .reference import ReferenceCell, name_of, names_in_order
 
+ByName: TypeAlias = Mapping[str | None, ReferenceCell]
 MAX_CELLS = 2000
 CELL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # What a new cell of each type has besides what all have.
@@ -57,9 +57,8 @@ def read_notebook(content: bytes) -> tuple[NotebookNode, list[SubmissionWarning]
     if not isinstance(cells, list):
         raise UnreadableNotebookError("is no notebook: it holds no cells.")
     if len(cells) > MAX_CELLS:
-        raise UnreadableNotebookError(
-            f"has {len(cells)} cells, and {MAX_CELLS} are allowed. Delete cells, and submit it again."
-        )
+        problem = f"has {len(cells)} cells, and {MAX_CELLS} are allowed."
+        raise UnreadableNotebookError(f"{problem} Delete cells, and submit it again.")
     left_out: list[str] = []
     clean = [new for cell in cells if (new := _clean(cell, left_out)) is not None]
     if lost := len(cells) - len(clean):
@@ -81,27 +80,22 @@ def _json(content: bytes, warnings: Warnings) -> object:
     try:
         return json.loads(text)
     except RecursionError as error:
-        reason = "is nested more deeply than any notebook is."
-        raise UnreadableNotebookError(reason) from error
+        raise UnreadableNotebookError("is nested more deeply than any notebook is.") from error
     except ValueError as error:
         where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
         if re.search(r"^(<{7}|>{7}) ", text, re.MULTILINE):
-            reason = (
-                "holds a merge conflict that was not resolved (lines that begin with <<<<<<<). "
-                "Resolve it, and submit the notebook again."
-            )
+            problem = "holds a merge conflict that was not resolved (lines that begin with <<<<<<<)."
+            remedy = "Resolve it, and submit the notebook again."
         elif text.lstrip()[:1] == "<":
-            reason = (
-                "is a web page and no notebook. Download the notebook itself, as .ipynb, and submit that."
-            )
+            problem = "is a web page and no notebook."
+            remedy = "Download the notebook itself, as .ipynb, and submit that."
         elif text.lstrip()[:1] not in ("{", "["):
-            reason = "is no notebook, whatever its name is. Submit the .ipynb file that JupyterLab saved."
+            problem = "is no notebook, whatever its name is."
+            remedy = "Submit the .ipynb file that JupyterLab saved."
         else:
-            reason = (
-                f"is damaged{where}: perhaps a part of it is missing. "
-                "Open it in JupyterLab, and submit it again."
-            )
-        raise UnreadableNotebookError(reason) from error
+            problem = f"is damaged{where}: perhaps a part of it is missing."
+            remedy = "Open it in JupyterLab, and submit it again."
+        raise UnreadableNotebookError(f"{problem} {remedy}") from error
 
 
 def _clean(cell: object, left_out: list[str]) -> NotebookNode | None:
@@ -157,9 +151,6 @@ def with_ids(cells: list[NotebookNode]) -> list[NotebookNode]:
     return cells
 
 
-# --- its structure, repaired ------------------------------------------------------------------------------
-
-
 def restore(
     nb: NotebookNode, reference: Sequence[ReferenceCell], outline: Sequence[str] = ()
 ) -> list[SubmissionWarning]:
@@ -169,7 +160,7 @@ def restore(
     is all of that: the name of each cell, or the text of one that has none. What was restored that the
     student, or a person, should know is returned.
     """
-    by_name: dict[str | None, ReferenceCell] = {cell.name: cell for cell in reference}
+    by_name: ByName = {cell.name: cell for cell in reference}
     _recognize(nb.cells, reference)
     warnings = _find_essays(nb, by_name, outline or [cell.name for cell in reference])
     warnings += _keep_one_of_each(nb, by_name)
@@ -231,9 +222,7 @@ def _recognize(cells: Iterable[NotebookNode], reference: Sequence[ReferenceCell]
             named.add(name)
 
 
-def _find_essays(
-    nb: NotebookNode, by_name: Mapping[str | None, ReferenceCell], outline: Sequence[str]
-) -> list[SubmissionWarning]:
+def _find_essays(nb: NotebookNode, by_name: ByName, outline: Sequence[str]) -> list[SubmissionWarning]:
     """Name the cells of essays that have lost their names, by the cells between which they stand."""
     essays = {cell.name for cell in by_name.values() if cell.grade and cell.answered}
     lost = essays.difference(map(name_of, nb.cells))
@@ -247,11 +236,8 @@ def _find_essays(
         if kind == "equal" or not names:
             continue
         kinds = {by_name[name].cell_type for name in names}
-        cells = [
-            cell
-            for cell in nb.cells[j1:j2]
-            if cell.cell_type in kinds and cell.source.strip() and name_of(cell) not in by_name
-        ]
+        others = (cell for cell in nb.cells[j1:j2] if cell.source.strip() and name_of(cell) not in by_name)
+        cells = [cell for cell in others if cell.cell_type in kinds]
         if len(names) == 1 and len(cells) > 1 and kinds == {"markdown"}:
             joined |= {id(cell) for cell in cells[1:]}
             cells = [_join(cells)]
@@ -272,9 +258,7 @@ def _join(cells: Sequence[NotebookNode]) -> NotebookNode:
     return cells[0]
 
 
-def _keep_one_of_each(
-    nb: NotebookNode, by_name: Mapping[str | None, ReferenceCell]
-) -> list[SubmissionWarning]:
+def _keep_one_of_each(nb: NotebookNode, by_name: ByName) -> list[SubmissionWarning]:
     """Let one of several copies of a cell have the name: of an answer, the last one that was changed."""
     # As it counts when all cells are run. Unchanged copies are deleted: they would undo the answer.
     warnings, dropped = Warnings(), set()
@@ -299,7 +283,7 @@ def _keep_one_of_each(
     return warnings
 
 
-def _take_apart(nb: NotebookNode, by_name: Mapping[str | None, ReferenceCell]) -> list[SubmissionWarning]:
+def _take_apart(nb: NotebookNode, by_name: ByName) -> list[SubmissionWarning]:
     """Keep what stands before or behind a locked cell's own text: somebody has merged it with an answer."""
     cells, merged = [], []
     for cell in nb.cells:

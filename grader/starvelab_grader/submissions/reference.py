@@ -4,24 +4,23 @@ A student may move, copy or delete cells. Only the instructor's notebook decides
 order, and which names they take from the student.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import re
 import symtable
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Self
 
 import nbformat
 from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 from nbgrader.coursedir import CourseDirectory
-from nbgrader.utils import is_grade, is_locked, is_solution
+from nbgrader.utils import find_all_files, is_grade, is_locked, is_solution
 
 SCHEMA = 3  # the version of nbgrader's metadata
 
@@ -32,13 +31,16 @@ def released_source(course: CourseDirectory, assignment: str) -> Path:
     return autograded.parent / "released" / assignment
 
 
+def read_source(course: CourseDirectory, folder: Path) -> dict[str, bytes]:
+    """Return the instructor's notebooks and files in a folder, by their paths from there."""
+    paths = sorted(map(Path, find_all_files(str(folder), course.ignore)))
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+
 def read_reference(
-    course: CourseDirectory,
-    assignment: str,
-    notebook: str,
-    folder: Path | None = None,
-    locked: Set[str] | None = None,
-) -> tuple[NotebookNode, ...]:
+    course: CourseDirectory, assignment: str, notebook: str,
+    folder: Path | None = None, locked: Set[str] | None = None,
+) -> tuple[NotebookNode, ...]:  # fmt: skip
     """Return the cells that the instructor wrote, or that students were given; none where there are neither.
 
     First comes what stands in the folder, by default what `starvelab-grader release` keeps. It counts only if
@@ -72,12 +74,13 @@ def names_in_order(cells: Iterable[NotebookNode]) -> list[str]:
 
 def is_test(cell: NotebookNode) -> bool:
     """True if a code cell is scored by what it does."""
-    return bool(cell.cell_type == "code" and is_grade(cell) and not is_solution(cell))
+    return is_check_side(cell) and bool(is_grade(cell))
 
 
 def is_check_side(cell: NotebookNode) -> bool:
     """True if a cell is the instructor's to run: a test, or locked code such as a set-up."""
-    return is_test(cell) or bool(cell.cell_type == "code" and is_locked(cell) and not is_solution(cell))
+    is_ours = (is_grade(cell) or is_locked(cell)) and not is_solution(cell)
+    return bool(cell.cell_type == "code" and is_ours)
 
 
 @dataclass(frozen=True)
@@ -98,9 +101,9 @@ class ReferenceCell:
     def metadata(self) -> dict[str, object]:
         """Return what nbgrader wants to find in the cell."""
         flags = ("grade", "locked", "solution", "task", "cell_type", "checksum")
-        values = {name: getattr(self, name) for name in flags}
-        metadata = values | {"grade_id": self.name, "schema_version": SCHEMA}
-        return metadata | ({"points": self.points} if self.grade or self.task else {})
+        metadata: dict[str, object] = {name: getattr(self, name) for name in flags}
+        metadata |= {"points": self.points} if self.grade or self.task else {}
+        return metadata | {"grade_id": self.name, "schema_version": SCHEMA}
 
     @property
     def is_check_side(self) -> bool:
@@ -110,7 +113,7 @@ class ReferenceCell:
     @property
     def is_test(self) -> bool:
         """True if it is scored by what it does."""
-        return self.cell_type == "code" and self.grade and not self.solution
+        return self.is_check_side and self.grade
 
     @property
     def answered(self) -> bool:
@@ -151,16 +154,12 @@ class ReferenceNotebook:
         self.cells = {name: cell for name, cell in cells.items() if cell.cell_type == "code"}
         self.locked = [name for name, cell in self.cells.items() if is_check_side(cell)]
         # A name that an answer only imports is a tool, and no answer.
-        self.answers = {
-            name: defined([cell.source], imports=False)
-            for name, cell in self.cells.items()
-            if is_solution(cell)
-        }
+        answers = {name: cell for name, cell in self.cells.items() if is_solution(cell)}
+        self.answers = {name: defined([cell.source], imports=False) for name, cell in answers.items()}
         self.definitions = {name: defined([self.cells[name].source]) for name in self.locked}
         # Tools that a check uses and no locked cell imports.
-        self.imports = imported(
-            cell.source for cell in written if cell.cell_type == "code" and not is_check_side(cell)
-        )
+        others = (cell for cell in written if cell.cell_type == "code" and not is_check_side(cell))
+        self.imports = imported(cell.source for cell in others)
 
     def is_locked(self, cell: NotebookNode) -> bool:
         """True if a cell is one of the locked ones."""
@@ -231,10 +230,8 @@ def imported(sources: Iterable[str]) -> dict[str, str]:
             if isinstance(node, ast.Import):
                 found |= {_bound_by(one): ast.unparse(ast.Import([one])) for one in node.names}
             elif isinstance(node, ast.ImportFrom):
-                one_each = {
-                    _bound_by(one): ast.ImportFrom(node.module, [one], node.level) for one in node.names
-                }
-                found |= {name: ast.unparse(one) for name, one in one_each.items() if name != "*"}
+                one_each = [(one, ast.ImportFrom(node.module, [one], node.level)) for one in node.names]
+                found |= {_bound_by(one): ast.unparse(each) for one, each in one_each if one.name != "*"}
     otherwise = defined(sources, imports=False)
     return {name: statement for name, statement in found.items() if name not in otherwise}
 
@@ -245,30 +242,22 @@ def _bound_by(alias: ast.alias) -> str:
 
 def loaded(source: str) -> set[str]:
     """Return the names that a cell uses and does not define, without Python's own and such as `__file__`."""
-    used = {
-        symbol.get_name()
-        for scope in _scopes(source)
-        for symbol in scope.get_symbols()
-        if symbol.is_referenced() and (symbol.is_global() or scope.get_type() == "module")
-    }
-    used -= defined([source]) | set(dir(builtins))
-    return {name for name in used if not name.startswith("__")}
+    here = ((scope.get_type(), symbol) for scope in _scopes(source) for symbol in scope.get_symbols())
+    used = [one for kind, one in here if one.is_referenced() and (one.is_global() or kind == "module")]
+    names = {one.get_name() for one in used} - defined([source]) - set(dir(builtins))
+    return {name for name in names if not name.startswith("__")}
 
 
 @lru_cache(maxsize=1000)
 def _scopes(source: str) -> tuple[symtable.SymbolTable, ...]:
     """The scope of a cell and all within it; none of what is no Python."""
-    scopes = list(_top(source))
+    scopes, tree = list[symtable.SymbolTable](), _tree(source)
+    with suppress(*NOT_PYTHON):
+        text = ast.unparse(ast.fix_missing_locations(_Generators().visit(tree))) if tree else ""
+        scopes = [symtable.symtable(text, "cell", "exec")]
     for scope in scopes:  # the list grows meanwhile
         scopes += scope.get_children()
     return tuple(scopes)
-
-
-def _top(source: str) -> Iterator[symtable.SymbolTable]:
-    if (tree := _tree(source)) is not None:
-        with suppress(*NOT_PYTHON):
-            text = ast.unparse(ast.fix_missing_locations(_Generators().visit(tree)))
-            yield symtable.symtable(text, "cell", "exec")
 
 
 def _tree(source: str) -> ast.Module | None:
@@ -342,7 +331,7 @@ class ModelAnswer:
     in_code: bool = False
 
     @classmethod
-    def of(cls, source: str, cell_type: str = "markdown") -> ModelAnswer:
+    def of(cls, source: str, cell_type: str = "markdown") -> Self:
         """Read it from the source of an instructor's cell."""
         scheme = "\n".join(_SCHEME.findall(source)).strip()
         text = _REGION.sub("", _SCHEME.sub("", source)).strip()
@@ -366,7 +355,7 @@ class GradedNotebook:
     given_out: Collection[str] = ()  # the texts of all cells, and the solution
 
     @classmethod
-    def of(cls, name: str, cells: list[ReferenceCell], content: bytes) -> GradedNotebook:
+    def of(cls, name: str, cells: list[ReferenceCell], content: bytes) -> Self:
         """Read it from an instructor's notebook."""
         answers = {cell: answer.markdown for cell, answer in model_answers(content).items()}
         given_out = {cell.source.strip() for cell in parse_cells(content)}
@@ -376,9 +365,6 @@ class GradedNotebook:
 
 def model_answers(content: bytes) -> dict[str, ModelAnswer]:
     """Return the model answers in an instructor's notebook, by cell, in its order."""
-    answers = {
-        str(name_of(cell)): ModelAnswer.of(cell.source, cell.cell_type)
-        for cell in parse_cells(content)
-        if is_grade(cell) and is_solution(cell)
-    }
+    essays = [cell for cell in parse_cells(content) if is_grade(cell) and is_solution(cell)]
+    answers = {str(name_of(cell)): ModelAnswer.of(cell.source, cell.cell_type) for cell in essays}
     return {name: answer for name, answer in answers.items() if answer.text}

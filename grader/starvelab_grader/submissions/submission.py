@@ -1,7 +1,5 @@
 """What a student submitted: the expected notebooks, whatever their names, and other files."""
 
-from __future__ import annotations
-
 import json
 import re
 import unicodedata
@@ -9,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from operator import itemgetter
 from pathlib import Path, PurePosixPath
+from typing import TypeAlias
 
 from nbgrader.utils import parse_utc
 
@@ -18,6 +17,7 @@ from ..text import enumerated, printable, shown
 from . import SubmissionWarning, Warnings
 from .archives import FoundFile, SubmissionReader
 
+Expected: TypeAlias = Mapping[str, set[str]]  # by notebook, the names of its cells
 MAX_NOTEBOOK = 20_000_000  # bytes
 MAX_NAME = 200  # bytes of one part of a path; file systems take 255
 MAX_PATH = 1000  # bytes of a path in the folder of a submission
@@ -56,9 +56,7 @@ class Submission:
         return fingerprints
 
 
-def read_submission(
-    folder: Path, student: str, assignment: str, expected: Mapping[str, set[str]]
-) -> Submission:
+def read_submission(folder: Path, student: str, assignment: str, expected: Expected) -> Submission:
     """Read what is in a submission's folder; the expected notebooks come with the names of their cells."""
     reader = SubmissionReader()
     files = list(reader.files(folder))
@@ -82,10 +80,8 @@ def read_submission(
         if len(chosen.content) <= MAX_NOTEBOOK:
             submission.notebooks[name] = chosen.content
         else:
-            text = (
-                f"`{file_name}` is larger than {MAX_NOTEBOOK / 1e6:g} MB. "
-                "Clear its outputs, save it and submit it again."
-            )
+            text = f"`{file_name}` is larger than {MAX_NOTEBOOK / 1e6:g} MB."
+            text += " Clear its outputs, save it and submit it again."
             submission.rejected[name] = SubmissionWarning(text, person=True)
     general = reader.warnings
     submission.files = files_beside(files, by_notebook.values(), general)
@@ -112,30 +108,21 @@ def _parse_timestamp(content: bytes, warnings: Warnings) -> str | None:
         return None
 
 
-def _why_missing(
-    name: str, reader: SubmissionReader, files: Sequence[FoundFile], known_cells: set[str]
-) -> str:
+def _why_missing(name: str, reader: SubmissionReader, files: Sequence[FoundFile], known: set[str]) -> str:
     if name in reader.links:
         return f"`{name}.ipynb` was submitted as a link, and not as a file. Submit the file itself."
     text = f"`{name}.ipynb` was not submitted, so its exercises earn no points."
     stem = _normalized(name)
     if alike := [file.path.name for file in files if stem in _normalized(file.path.name)]:
         text += f" `{shown(alike[0])}` is not the notebook itself. Submit the notebook, as .ipynb."
-    elif other := [file.path.name for file in files if cells_named_in(file.content) - known_cells]:
+    elif other := [file.path.name for file in files if cells_named_in(file.content) - known]:
         text += f" `{shown(other[0])}` is of another assignment."
     return text
 
 
-# --- which file is which notebook -------------------------------------------------------------------------
-
-
-def files_by_notebook(
-    files: Sequence[FoundFile], expected: Mapping[str, set[str]]
-) -> dict[str, list[FoundFile]]:
+def files_by_notebook(files: Sequence[FoundFile], expected: Expected) -> dict[str, list[FoundFile]]:
     """Return for each expected notebook the files that may be it, the likeliest first."""
-    claims: dict[str, list[tuple[tuple[bool, int, int, int, str], FoundFile]]] = {
-        name: [] for name in expected
-    }
+    claims: dict[str, list[tuple[tuple[object, ...], FoundFile]]] = {name: [] for name in expected}
     for file in files:
         lower = file.path.name.lower()
         is_own = any(PurePosixPath(one).stem in lower for one in declared("student_files"))
@@ -158,7 +145,7 @@ def _normalized(text: str) -> str:
     return re.sub(r"[\W_]+", "_", unicodedata.normalize("NFKC", text).casefold())
 
 
-def _by_content(content: bytes, expected: Mapping[str, set[str]]) -> str | None:
+def _by_content(content: bytes, expected: Expected) -> str | None:
     """Return the notebook most of whose cells a file names."""
     named = cells_named_in(content) if len(content) <= MAX_NOTEBOOK else set()
     shares = {name: len(named & cells) / len(cells) for name, cells in expected.items() if cells}
@@ -177,9 +164,6 @@ def cells_named_in(content: bytes) -> set[str]:
     return {name.decode("utf-8", "replace") for name in named}
 
 
-# --- the files beside -------------------------------------------------------------------------------------
-
-
 def files_beside(
     files: Sequence[FoundFile], notebooks: Iterable[Sequence[FoundFile]], warnings: Warnings
 ) -> dict[str, bytes]:
@@ -191,9 +175,7 @@ def files_beside(
     base = max(parents, key=parents.count, default=PurePosixPath())
     places: dict[str, list[FoundFile]] = {}
     not_expected, stamps = list[str](), list[str]()
-    for file in sorted(
-        files, key=lambda file: (not file.path.is_relative_to(base), file.depth, str(file.path))
-    ):
+    for file in sorted(files, key=lambda one: (not one.path.is_relative_to(base), one.depth, str(one.path))):
         path = file.path.relative_to(base) if file.path.is_relative_to(base) else file.path
         if file in claimed:
             continue
@@ -203,10 +185,10 @@ def files_beside(
             stamps.append(str(file.path))
         else:
             places.setdefault(_storable_path(path), []).append(file)
-    beside = {name: first.content for name, (first, *_) in places.items()}
-    several = [
-        one for name, each in places.items() for one in _several_files(f"`{shown(name)}`", each[0], each[1:])
-    ]
+    beside, several = dict[str, bytes](), list[SubmissionWarning]()
+    for name, (first, *others) in places.items():
+        beside[name] = first.content
+        several += _several_files(f"`{shown(name)}`", first, others)
     _rename_copies(beside, warnings)
     warnings += several[:MAX_LISTED]
     if several[MAX_LISTED:]:
@@ -214,9 +196,8 @@ def files_beside(
     if not_expected:
         warnings.add(f"Notebooks that are not asked for were left out: {enumerated(not_expected)}.")
     if stamps:
-        warnings.add(
-            f"Only the platform says when something was submitted: {enumerated(stamps)} was left out."
-        )
+        text = f"Only the platform says when something was submitted: {enumerated(stamps)} was left out."
+        warnings.add(text)
     return beside
 
 

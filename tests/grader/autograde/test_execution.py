@@ -263,7 +263,7 @@ def test_more_files_than_there_is_room_for_are_left_out_and_said_once(tmp_path):
         ],
     ]
     assert "- `link` is a link" in runs[0].cells[0].source
-    assert WARNINGS not in runs[1].metadata
+    assert runs[1].metadata[WARNINGS] == []
 
 
 def test_predictions_larger_than_any_are_left_out_and_said(tmp_path):

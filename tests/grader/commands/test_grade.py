@@ -558,10 +558,9 @@ def test_a_gradebook_that_refuses_one_takes_the_others(done, monkeypatch):
             raise InvalidEntry("no such thing")
 
     monkeypatch.setattr("starvelab_grader.batch.classroom.merge", refuse)
-    outcome = Outcome()
+    outcome = Outcome(in_progress={name: done.handed_in(name) for name in ("ada", "bob")})
     results = [done.graded("bob"), done.graded("ada")]
-    submissions = {name: done.handed_in(name) for name in ("ada", "bob")}
-    assert list(done.classroom().save(results, submissions, outcome)) == ["bob", "ada"]
+    assert list(done.classroom().save(results, outcome)) == ["bob", "ada"]
     assert outcome.graded == ["ada"]
     assert outcome.failed == {"bob": "The gradebook does not take it: InvalidEntry: no such thing"}
 
@@ -721,7 +720,7 @@ def test_a_disk_that_is_full_ends_the_run_and_keeps_what_was_there(done, monkeyp
     with pytest.raises(
         CannotWriteError, match=r"The grades cannot be written \(bob\): .*No space left.*start again"
     ):
-        list(room.save([graded], {"bob": done.handed_in("bob")}, Outcome()))
+        list(room.save([graded], Outcome(in_progress={"bob": done.handed_in("bob")})))
     monkeypatch.undo()
     after = {path: path.read_bytes() for path in (done.folder / "course").rglob("*") if path.is_file()}
     assert after == before

@@ -15,8 +15,7 @@ from starvelab_grader.errors import InputError
 from starvelab_grader.lms import canvas_api
 from starvelab_grader.lms.canvas_api import CanvasAssignment
 from starvelab_grader.lms.collecting import CANVAS, Origin
-from starvelab_grader.lms.exports import Result
-from starvelab_grader.lms.returning import deliveries, returned, write_record
+from starvelab_grader.lms.returning import Result, deliveries, returned, write_record
 from tests.grader.a_course import TINY
 from tests.grader.in_process import run_here
 from tests.grader.lms.a_canvas import TOKEN, canvas

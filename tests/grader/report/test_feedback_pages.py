@@ -20,6 +20,7 @@ from starvelab_grader.autograde.notebook_run import ENDED_PYTHON
 from starvelab_grader.batch.gradebook import Mark, Marks
 from starvelab_grader.commands.mark import FeedbackApp
 from starvelab_grader.errors import NotFoundError
+from starvelab_grader.files import write_whole
 from starvelab_grader.marking.marks import Marking
 from starvelab_grader.report import pages, rendering
 from starvelab_grader.report.pages import (
@@ -411,14 +412,14 @@ def test_the_command_writes_pages_in_parallel(graded):
 
 
 def test_a_page_is_whole_or_not_there(tmp_path, monkeypatch):
-    pages._write(tmp_path, {"index.html": "old"})
+    write_whole(tmp_path / "index.html", "old")
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("starvelab_grader.files.os.replace", full)
     with pytest.raises(OSError, match="No space"):
-        pages._write(tmp_path, {"index.html": "new"})
+        write_whole(tmp_path / "index.html", "new")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("index.html", "old")]
     assert fingerprint_in(tmp_path / "index.html") == fingerprint_in(tmp_path / "none") == ""
 
