@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 DTYPES = ("object", "str", "string")  # of a column that is no array of NumPy; of categories are not sent
+MAX_COLUMNS = 10_000  # 200,000 levels of an index would take a minute
 CELLS = (type(None), bool, float, str, date, timedelta, np.generic)
 
 
@@ -48,6 +49,8 @@ def made_of(kind: object, names: Any = None, index: Any = None, *columns: Any) -
     pandas: Any = import_module("pandas")
     if kind in ("NA", "NaT"):
         return getattr(pandas, kind)
+    if len(columns) > MAX_COLUMNS:
+        raise ValueError(kind)
     arrays = [_array(pandas, column) for column in columns]
     if kind == "index":
         named = zip(arrays, names, strict=True)

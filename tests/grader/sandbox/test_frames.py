@@ -148,6 +148,7 @@ FORGED = {
     "a table": ["series", "a", ROWS, {"!": "array", "dtype": "|b1", "shape": [1, 2], "data": "AAA="}],
     "a scalar": ["series", "a", ROWS, {"!": "array", "dtype": "|b1", "shape": None, "data": "AA=="}],
     "numbers of one hash": ["index", ["a", "b"], None, ["object", *SAME_HASH], ["object", *SAME_HASH]],
+    "too many levels": ["index", [None] * 10_001, None, *[["object", 1]] * 10_001],
     "nothing": [],
     "no column": ["series", "a", ROWS, 3],
 }
