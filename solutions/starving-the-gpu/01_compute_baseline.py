@@ -49,8 +49,8 @@ def why_baseline():
             for name, one in {"bare": bare, "half": TUTORIAL.replace(efficiency=1),
                               "both": bare.replace(efficiency=1)}.items()}
     times = (baseline.throughput / measured).m_as("")
-    return {"meaning": f"That is {times:.0f} times the {cell(measured)} that NVIDIA "
-                       "measured in training.",
+    return {"meaning": f"The answer is {times:.0f} times the {cell(measured)} that "
+                       "NVIDIA measured in training.",
             "mistakes": {
         "Perhaps the launches are missing: they add to every step.": rate["bare"],
         "Perhaps half of the peak is missing.": rate["half"],
