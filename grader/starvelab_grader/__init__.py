@@ -20,10 +20,9 @@ from importlib import import_module
 # Where each name stands. A runner imports this package too, and must not load nbgrader: that takes two
 # seconds.
 _MODULES = {
-    "IsolatedExecute": "autograde.execution",
-    "NoSandboxError": "autograde.execution",
+    "IsolatedExecute": "autograde.execution", "NoSandboxError": "autograde.execution",
     "configure": "configuration",
-}
+}  # fmt: skip
 __all__ = ["IsolatedExecute", "NoSandboxError", "configure"]
 
 

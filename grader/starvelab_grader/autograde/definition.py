@@ -157,8 +157,6 @@ def _folder_of_source(course: CourseDirectory, assignment: str, cells: Cells) ->
 
 
 # --- an assignment's cells in a gradebook: added, changed and dropped -------------------------------------
-
-
 # The kinds of cells, each with the entries that every submission has for such a cell.
 KINDS: dict[str, tuple[type[Grade | Comment], ...]] = {
     "grade_cells": (Grade,), "solution_cells": (Comment,), "task_cells": (Grade, Comment), "source_cells": (),

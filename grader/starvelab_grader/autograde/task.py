@@ -187,8 +187,6 @@ def _read_result(folder: Path, submission: Submission, definition: Definition) -
 
 
 # --- what may have cost points although the answers were right --------------------------------------------
-
-
 def outputs_only(content: bytes, cells: Iterable[ReferenceCell]) -> list[SubmissionWarning]:
     """Warn where answers are empty, or as they were given out, and have outputs all the same."""
     code = [cell for cell in cells if cell.answered and cell.cell_type == "code"]

@@ -93,8 +93,6 @@ def retry(write: Callable[[], T], timeout: float = WRITE_TIMEOUT) -> T:
 
 
 # --- marks and comments as plain data, for pages that people read -----------------------------------------
-
-
 @dataclass(frozen=True)
 class Mark:
     """The points of one exercise, None until it is marked; it waits until a person has read the answer."""

@@ -37,10 +37,9 @@ QUEUE_LENGTH = 2
 START_TIMEOUT = "60s"
 # A task takes seconds. Dask watches itself every few milliseconds, and the cores should rather grade.
 QUIET = {
-    "distributed.worker.profile.enabled": False,
-    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.worker.profile.enabled": False, "distributed.admin.system-monitor.interval": "5s",
     "distributed.admin.tick.interval": "1s",
-}
+}  # fmt: skip
 # Dask's web pages ask for no password, and show the names of students.
 NO_PAGES: dict[str, list[str]] = {f"distributed.{one}.http.routes": [] for one in ("scheduler", "worker")}
 ENCRYPTED = ("tls://", "wss://")

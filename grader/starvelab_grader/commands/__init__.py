@@ -21,10 +21,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command."""
     rows = "\n".join(f"  {name:<10}{about}" for name, about in COMMANDS.items())
     parser = argparse.ArgumentParser(
-        prog="starvelab-grader",
+        prog="starvelab-grader", formatter_class=argparse.RawDescriptionHelpFormatter,
         description=f"commands:\n{rows}\n\nEach has its own --help.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    )  # fmt: skip
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('starvelab-grader')}")
     parser.add_argument("command", nargs="?", choices=COMMANDS, metavar="command")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="those of the command")

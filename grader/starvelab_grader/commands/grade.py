@@ -86,10 +86,7 @@ class GradeApp(Command):
     looked_at = Unicode(help="Students, with commas, whom you have looked at: listed again if they change.")
     roster = Unicode(help="The platform's table of the class, with sections for the report.")
     last_year = Unicode(help="The course folder of last year, whose mistakes the report names beside.")
-    own_numbers = Dict(
-        Integer(min=0), key_trait=Unicode(),
-        help="The own number of each student, by name: checks read it in the file own_number.txt.",
-    )  # fmt: skip
+    own_numbers = Dict(Integer(min=0), key_trait=Unicode(), help="Each student's number, for own_number.txt.")
 
     def run(self, assignment: str) -> None:
         """Grade an assignment, and print what came of it."""

@@ -229,8 +229,6 @@ def _files_in_folder(place: Path, left_out: dict[str, str]) -> _Files:
 
 
 # --- whose a file is, by the names that Canvas and Moodle give ---------------------------------------------
-
-
 @dataclass(frozen=True)
 class SubmittedFile:
     """A file of a download, by what the platform says of it."""

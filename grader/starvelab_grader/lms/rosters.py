@@ -133,8 +133,6 @@ def open_sheet(roster: str | Path) -> Sheet:
 
 
 # --- who is in a class ------------------------------------------------------------------------------------
-
-
 CANVAS_ID = "ID"
 TEST_STUDENT = "Student, Test"  # Canvas' own
 FULL_NAMES = {

@@ -40,12 +40,10 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 STATUS: dict[type[Exception], HTTPStatus] = {
-    InputError: HTTPStatus.BAD_REQUEST,
-    NotFoundError: HTTPStatus.NOT_FOUND,
-    ChangedError: HTTPStatus.CONFLICT,
-    CannotWriteError: HTTPStatus.SERVICE_UNAVAILABLE,
+    InputError: HTTPStatus.BAD_REQUEST, NotFoundError: HTTPStatus.NOT_FOUND,
+    ChangedError: HTTPStatus.CONFLICT, CannotWriteError: HTTPStatus.SERVICE_UNAVAILABLE,
     SQLAlchemyError: HTTPStatus.SERVICE_UNAVAILABLE,
-}
+}  # fmt: skip
 
 
 class MarkingServer:

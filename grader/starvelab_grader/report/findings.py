@@ -134,8 +134,6 @@ def should_come(records: Records, cells: Cells) -> list[tuple[str, float, list[t
 
 
 # --- whom a person should look at -------------------------------------------------------------------------
-
-
 LOOKED_AT = "looked-at"  # the file beside the records: of each student the remarks that a person has read
 
 
@@ -189,8 +187,6 @@ def save_looked_at(records: GradedSubmissions, found: Iterable[ToLookAt]) -> Non
 
 
 # --- answers that are nearly the same ---------------------------------------------------------------------
-
-
 MIN_PASSAGE = 25  # characters that must be the same in a row
 WINDOW = 1  # every passage counts: texts are short
 MAX_TEXT = 50_000  # characters that are compared; each takes half a kilobyte of memory

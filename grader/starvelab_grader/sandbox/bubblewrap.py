@@ -128,8 +128,6 @@ def why_not() -> str:
 
 
 # --- the filter of system calls, and keys -----------------------------------------------------------------
-
-
 # Memory that no process of the sandbox seems to have, and keys of whoever grades.
 UNCOUNTED = ("memfd_secret", "shmget", "shmat", "msgget", "semget")
 KEYS = ("keyctl", "add_key", "request_key")

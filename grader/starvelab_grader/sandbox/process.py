@@ -29,9 +29,7 @@ from .clock import UNKNOWN, SandboxClock, slow_down, threads
 
 # Where dask is installed pint imports it, a fifth of a second, for arrays that no notebook has.
 PROGRAM = """\
-import gc, sys
-gc.disable()
-sys.modules["dask"] = None
+import gc, sys; gc.disable(); sys.modules["dask"] = None
 from starvelab_grader.sandbox.runner import main
 main()"""
 # Without -P, Python would look for modules in the current folder first.

@@ -198,8 +198,6 @@ class ReferenceNotebook:
 
 
 # --- which names a cell defines and uses, as Python's own compiler sees them ------------------------------
-
-
 NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
@@ -285,8 +283,6 @@ class _Generators(ast.NodeTransformer):
 
 
 # --- titles as people read them, and answers to essays ----------------------------------------------------
-
-
 HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
 _POINTS = re.compile(r"\s*\([^()]*\bpoints?\b[^()]*\)$")
 # What nbgrader takes out of a cell stands between such lines, with any signs around, which may look like
