@@ -172,13 +172,13 @@ def test_an_id_names_one_cell_of_the_assignment(assignment):
     assert sorted(ids) == sorted(set(ids))
 
 
-@pytest.mark.parametrize("exercise", EACH)
-def test_each_exercise_is_tried_with_three_wrong_answers_and_a_right_one(exercise):
-    answers = (*exercise.wrong, *exercise.right)
-    where = f"tests/wrong_answers/{exercise.assignment}/{exercise.notebook}.toml: {exercise.answer_id}"
-    assert len(exercise.wrong) >= 3, f"{where}.wrong has {len(exercise.wrong)}, and needs three or more"
-    assert exercise.right, f"{where}.right has none, and needs one or more"
-    assert len({answer.source for answer in answers}) == len(answers)
+def test_each_exercise_of_an_assignment_is_tried_with_three_wrong_answers_and_a_right_one():
+    for exercise in ALL:
+        answers = (*exercise.wrong, *exercise.right)
+        where = f"tests/wrong_answers/{exercise.assignment}/{exercise.notebook}.toml: {exercise.answer_id}"
+        assert len(exercise.wrong) >= 3, f"{where}.wrong has {len(exercise.wrong)}, and needs three or more"
+        assert exercise.right, f"{where}.right has none, and needs one or more"
+        assert len({answer.source for answer in answers}) == len(answers), where
 
 
 # --- what is right ----------------------------------------------------------------------------------------
