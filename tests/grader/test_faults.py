@@ -17,7 +17,7 @@ import pytest
 from tests.grader.a_course import MOST, TINY, Course
 
 pytestmark = [pytest.mark.grading, pytest.mark.timeout(1500)]
-TIMES = int(os.environ.get("STARVELAB_TEST_KILLS", "2"))
+TIMES = int(os.environ.get("STARVELAB_TEST_KILLS", "1"))
 STUDENTS = 6
 LEFT = 3  # submissions that each turn has to grade
 
@@ -90,7 +90,7 @@ def test_killed_again_and_again_it_ends_with_the_grades_of_an_undisturbed_run(co
             # Whoever loses the grader ends; nothing of it may write any more.
             _, alive = psutil.wait_procs(below, timeout=30)
             assert not [one for one in alive if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
-    assert killed["grader"] >= TIMES // 2, killed
+    assert killed["grader"] >= (TIMES + 1) // 2, killed
     assert killed["worker"] >= TIMES // 4, killed
     assert ", 0 could not be graded" in finish_without_a_worker(course, luck)
     assert course.scores() == deserved
