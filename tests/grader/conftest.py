@@ -17,6 +17,7 @@ from starvelab.measure import photos
 from tests.assignments import ASSIGNMENTS
 from tests.grader.a_course import Course
 from tests.grader.a_round import Round, hand_everything_in, mark_essays
+from tests.grader.shared_runners import RUNNERS, one_for_all
 
 PHOTOS = {"find-the-bottleneck": ("100 KB", "500 KB")}
 
@@ -80,6 +81,15 @@ def _a_command_in_this_process_sets_the_umask_of_no_other_test() -> Iterator[Non
     before = os.umask(0o022)
     yield
     os.umask(before)
+
+
+@pytest.fixture(scope="module")
+def one_sandbox() -> Iterator[None]:
+    """All students share one, which takes longest to start: that each has an own one is another test's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RUNNERS, "end_student", one_for_all)
+        yield
+    RUNNERS.end_student()
 
 
 @pytest.fixture(scope="session")

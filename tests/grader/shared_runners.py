@@ -5,3 +5,9 @@ from __future__ import annotations
 from starvelab_grader.sandbox.process import Runners
 
 RUNNERS = Runners()
+
+
+def one_for_all() -> None:
+    """What `RUNNERS.end_student` does where all students share a sandbox: the next has all of the time."""
+    RUNNERS.seconds_used, RUNNERS.output_bytes = 0.0, 0
+    RUNNERS.shown_warnings.clear()

@@ -14,12 +14,12 @@ from nbformat.v4 import new_code_cell, new_notebook
 from starvelab.widgets import pack, predict
 from starvelab_grader.lms.collecting import collect_download
 from tests.grader.a_course import MOST, TINY, Course, points, source
-from tests.grader.shared_runners import RUNNERS
 from tests.hostile.tiny import execute
 from tests.hostile.tiny import points as earned
 
 pytestmark = [
     pytest.mark.grading,
+    pytest.mark.usefixtures("one_sandbox"),
     pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning"),  # of nbgrader's own queries
 ]
 
@@ -107,13 +107,6 @@ def answered(name: str, given_out: dict[str, str]) -> dict[str, str]:
     return {cell: told.get(cell, right) or given_out[cell] for cell, right in RIGHT.items()}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _the_sandbox_of_all_ends():
-    """One for all: each notebook is run in a process of its own, as those of one student are."""
-    yield
-    RUNNERS.end_student()
-
-
 @pytest.mark.parametrize("name", ANSWERS)
 def test_an_honest_answer_gets_what_it_deserves(released_course, tmp_path, name):
     given_out = {cell.id: cell.source for nb in released_course.released().values() for cell in nb.cells}
@@ -122,7 +115,7 @@ def test_an_honest_answer_gets_what_it_deserves(released_course, tmp_path, name)
     nb = new_notebook(cells=[*one.cells, *two.cells[1:]])
     for cell in nb.cells:
         cell.source = answers.get(cell.id, cell.source)
-    found = earned(execute(nb, tmp_path, student="everybody", deadline=3000.0))
+    found = earned(execute(nb, tmp_path))
     assert {cell: found[cell] for cell in MOST} == ALL | ANSWERS[name].get("earns", {})
 
 

@@ -4,5 +4,6 @@ from tests.grader.conftest import (  # noqa: F401  (pytest finds fixtures by the
     _programs_beside_python_are_found,
     _what_sqlalchemy_has_compiled_is_kept,
     course,
+    one_sandbox,
     released_course,
 )

@@ -12,15 +12,14 @@ import pytest
 
 from starvelab_grader.autograde.outputs import MAX_OUTPUTS
 from tests.grader.shared_runners import RUNNERS
-from tests.hostile.attacks import ATTACKS, CROSSING, GREED, RUNNER, TRICKS
-from tests.hostile.tiny import ANYBODY, MOST, execute, graded, notebook, points, printed
+from tests.hostile.attacks import ATTACKS, CROSSING, GREED, REACH, RUNNER, TRICKS
+from tests.hostile.tiny import MOST, execute, graded, notebook, points, printed
 
 pytestmark = pytest.mark.grading
 
 TIMES = {"timeout": 1.0, "deadline": 3.0}
-# They stay within their own process, and share a sandbox and the time that they may take.
-STAYS = TRICKS | CROSSING
-SHARED = {"student": ANYBODY, "timeout": 1.0, "deadline": 300.0}
+# They take neither time nor room of others in their sandbox, and so share one.
+STAYS = (TRICKS | CROSSING | REACH).keys() - {"kills-all"}
 # Its time, the grace of one question, and starting a sandbox on a busy machine.
 MAX_SECONDS = 40.0
 LARGEST = 5_000_000  # bytes of a notebook of four cells, each of which may put out 1 MB
@@ -56,7 +55,7 @@ def test_a_hostile_submission_gets_nothing(host, tmp_path, name):
     start = time.monotonic()
     nb = notebook(source)
     nb.cells.insert(2, nbformat.v4.new_code_cell("1", id="next"))
-    execute(nb, tmp_path, **(SHARED if name in STAYS else {"student": name, **TIMES}))
+    execute(nb, tmp_path, student="" if name in STAYS else name, **TIMES)
     assert sum(points(nb).values()) == 0
     nbformat.validate(nb)
     assert len(nbformat.writes(nb).encode()) < LARGEST

@@ -93,11 +93,13 @@ if os.fork() == 0:
 
 
 @pytest.mark.parametrize("source", MEMORY.values(), ids=MEMORY)
-def test_more_memory_than_is_allowed_is_never_held(tmp_path, monkeypatch, source):
+def test_more_memory_than_is_allowed_is_never_held(tmp_path, monkeypatch, request, source):
     monkeypatch.setattr(process, "MAX_MEMORY", LIMIT)
     monkeypatch.setattr(process, "INODE_SIZE", 100_000)  # it would take a minute to make files enough
     held = f"import time\n{source}\ntime.sleep(3)\nanswer = 42"
-    nb = execute(notebook(held, value=(1, "check(answer, 42)")), tmp_path, timeout=20.0)
+    # A control group has its limit from the beginning.
+    student = request.node.name
+    nb = execute(notebook(held, value=(1, "check(answer, 42)")), tmp_path, student=student, timeout=20.0)
     assert points(nb) == {"value": 0}, printed(nb, "answer")
 
 
@@ -111,7 +113,7 @@ children = [os.fork() or (time.sleep(2), os._exit(0)) for _ in range(10)]
 for child in children: os.waitpid(child, 0)
 answer = 42
 """
-    nb = execute(notebook(shared, value=(1, "check(answer, 42)")), tmp_path, timeout=30.0)
+    nb = execute(notebook(shared, value=(1, "check(answer, 42)")), tmp_path, student="sharer", timeout=30.0)
     assert points(nb) == {"value": 1}, printed(nb, "answer")
 
 
@@ -249,7 +251,7 @@ answer = 42
 
 def test_too_many_processes_end_the_sandbox_also_where_each_has_lost_its_parent(tmp_path, monkeypatch):
     monkeypatch.setattr(process, "MAX_PROCESSES", 20)
-    nb = execute(notebook(BOMB, value=(1, "check(answer, 42)")), tmp_path, timeout=20.0)
+    nb = execute(notebook(BOMB, value=(1, "check(answer, 42)")), tmp_path, student="bomber", timeout=20.0)
     assert points(nb) == {"value": 0}, printed(nb, "answer")
     assert "had to be ended (The other end is gone.)" in printed(nb, "answer")
 

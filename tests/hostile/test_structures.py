@@ -10,29 +10,14 @@ import pytest
 from starvelab import runtime
 from starvelab_grader.sandbox import bubblewrap
 from tests.grader.a_course import MOST, earned, points, said
-from tests.grader.shared_runners import RUNNERS
 from tests.hostile.structures import ESCAPED, HONEST, HOSTILE
 
-# nbgrader's own queries warn.
-pytestmark = [pytest.mark.grading, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
+pytestmark = [
+    pytest.mark.grading,
+    pytest.mark.usefixtures("one_sandbox"),  # unusual here are the notebooks, not what they run
+    pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning"),  # of nbgrader's own queries
+]
 MAX_SECONDS = 60.0
-
-
-@pytest.fixture
-def one_sandbox(monkeypatch):
-    """All share one, which takes longest to start: unusual here are the notebooks, not what they run."""
-
-    def begin_anew() -> None:
-        RUNNERS.seconds_used, RUNNERS.output_bytes = 0.0, 0
-        RUNNERS.shown_warnings.clear()
-
-    monkeypatch.setattr(RUNNERS, "end_student", begin_anew)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _the_sandbox_ends():
-    yield
-    RUNNERS.end_student()
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +27,7 @@ def one_class(released_course, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_structure_earns_nothing(one_class, one_sandbox, name):
+def test_a_hostile_structure_earns_nothing(one_class, name):
     course, student = one_class, f"mallory-{list(HOSTILE).index(name)}"
     before = {path: path.read_bytes() for path in (course.folder / "release").rglob("*.ipynb")}
     folder = course.hand_in(student, {})
@@ -88,7 +73,7 @@ def test_loops_in_every_cell_cost_the_deadline_once(course):
 
 
 @pytest.mark.parametrize("name", HONEST)
-def test_an_honest_hand_in_that_is_odd_by_accident_gets_all_it_deserves(course, one_sandbox, name):
+def test_an_honest_hand_in_that_is_odd_by_accident_gets_all_it_deserves(course, name):
     make, told = HONEST[name]
     folder = course.hand_in("ada", {})
     make(folder, course.solved())

@@ -1,6 +1,5 @@
 """A notebook of one exercise, graded as nbgrader grades it, but without a course around it."""
 
-import itertools
 from pathlib import Path
 
 import nbformat
@@ -10,7 +9,7 @@ from traitlets.config import Config
 
 from starvelab_grader import IsolatedExecute
 from tests.grader.a_course import graded_cell
-from tests.grader.shared_runners import RUNNERS
+from tests.grader.shared_runners import RUNNERS, one_for_all
 
 SET_UP = """import numpy as np
 from starvelab import Q_
@@ -33,7 +32,6 @@ TESTS = {
     "value": (1, "check(answer, 42)"),
 }
 ANYBODY = "anybody"
-_numbers = itertools.count()
 RIGHT = "def double(x): return 2 * x\nanswer = 42"
 MOST = {name: points for name, (points, _) in TESTS.items()}
 NOTHING = dict.fromkeys(MOST, 0)
@@ -62,9 +60,11 @@ def execute(
     course : Path, optional
         The folder of a course, whose source is the instructor's notebook. Without it there is none.
     student : str, optional
-        By default one for all, as a sandbox takes long to start; with settings, one whom nobody knows.
+        By default one for all, as a sandbox takes long to start, who has each time all the time there is.
     """
-    student = student or (f"s{next(_numbers)}" if settings else ANYBODY)
+    if not student:
+        student = ANYBODY
+        one_for_all()
     told = {"assignment": "tiny", "notebook": "one", "student": student}
     own = {"imports": [], "runners": RUNNERS}
     config = {"IsolatedExecute": own | settings}

@@ -43,6 +43,7 @@ from tests.rejected import message
 
 pytestmark = [
     pytest.mark.grading,
+    pytest.mark.usefixtures("one_sandbox"),
     pytest.mark.timeout(600),
     pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning"),  # of nbgrader's own queries
 ]

@@ -58,9 +58,7 @@ def test_a_worker_grades_by_the_commands_of_the_page_and_goes_on(course, port):
 
         def run(name: str) -> str:
             command = ["bash", "-c", block(name, port)]
-            done = subprocess.run(
-                command, cwd=course.folder, env=environment, capture_output=True, text=True
-            )
+            done = subprocess.run(command, cwd=course.folder, env=environment, capture_output=True, text=True)
             assert done.returncode == 0, done.stdout + done.stderr
             return done.stdout
 
