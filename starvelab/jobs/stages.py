@@ -155,6 +155,12 @@ class StageCosts(TableRepr):
         ]
 
 
+def _keep(times: array[float], seconds: float) -> None:
+    times.append(seconds)
+    if len(times) >= 2 * MAX_KEPT:
+        del times[:MAX_KEPT]
+
+
 class StageSamples:
     """The times of the batches that were timed [s]."""
 
@@ -174,13 +180,9 @@ class StageSamples:
     ) -> None:
         """Add a batch; `way` is known only where the loop waited for it."""
         for times, seconds in zip(self.batches, (items, collate, packing, unpacking), strict=True):
-            times.append(seconds)
-            if len(times) >= 2 * MAX_KEPT:
-                del times[:MAX_KEPT]
+            _keep(times, seconds)
         if way is not None:
-            self.ways.append(way)
-            if len(self.ways) >= 2 * MAX_KEPT:
-                del self.ways[:MAX_KEPT]
+            _keep(self.ways, way)
 
     def finish(self, seconds: float) -> None:
         """Add what receiving the last batch took beyond unpacking it."""
@@ -188,9 +190,7 @@ class StageSamples:
 
     def draw(self, seconds: float) -> None:
         """Add what the sampler took for a batch."""
-        self.indices.append(seconds)
-        if len(self.indices) >= 2 * MAX_KEPT:
-            del self.indices[:MAX_KEPT]
+        _keep(self.indices, seconds)
 
     def costs(
         self, workers: int, *, stream: bool = False, reason: str = "", release: float = 0.0

@@ -101,7 +101,7 @@ class Ascent:
         """Try one setting after the other; `named` are those of doctor's remedies, the first one first."""
         steps: dict[str, Callable[[], object]] = {
             "workers": lambda: self._workers(named.get("workers"), cores),
-            "packing": lambda: "packing" in named and self._light(),
+            "packing": lambda: self._light() if "packing" in named else None,
             "pinned": lambda: not self.setup.pinned and self._try(pin_memory=True),
             "prefetch": lambda: self._ahead(named.get("prefetch") or AHEAD),
             "persistent": self._persistent,
