@@ -213,11 +213,10 @@ class Probe:
         # other half is for what workers do, and for copies where there are any.
         self.share = SHARE / 2 if device is None else SHARE / 4
         self.copies = Budget(self.share)
-        self.workers, self.stream = 0, False
-        self.pinned = False
+        self.workers, self.stream, self.pinned = 0, False, False
         self.fetch: TimedFetch | None = None  # of a loader without workers
         self.asked = self.unpacked = 0.0
-        self.sampling: float | None = None  # seconds that the sampler took since then; None for a first batch
+        self.sampling: float | None = None  # seconds of the sampler since then; None for a first batch
 
     def source_of(self, loader: TorchLoader) -> TorchIterator:
         """Return the iterator of a loader, whose batches are timed where that is possible."""
