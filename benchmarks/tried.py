@@ -83,7 +83,11 @@ def held(job: str, seconds: float, turns: int, workers: Sequence[int], *, trials
 
 def in_words(settings: dict[str, Any]) -> str:
     """Settings in a few words; those of the sweep that change nothing are left out."""
-    known = {name: value for name, value in settings.items() if value and (name, value) != ("prefetch", 2)}
+    known = {
+        name: value
+        for name, value in settings.items()
+        if (value or name == "workers") and (name, value) != ("prefetch", 2)
+    }
     return ", ".join(name if value is True else f"{name} {value}" for name, value in known.items()) or "none"
 
 
