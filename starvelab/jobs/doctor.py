@@ -21,6 +21,8 @@ from types import CodeType, FrameType
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary, finalize
 
+import numpy as np
+
 from ..errors import InputError, install_hint
 from ..measure.batches import Batch
 from ..script import run_script, terminable
@@ -216,7 +218,7 @@ class Doctor:
             RankLoop(str(name), self._finding(each), *self.handed_on.judged(each).pairs()[:2])
             for (name, *_), each in self.loops.items()
         ]
-        return sorted(found, key=lambda one: -_seconds(one.finding))
+        return sorted(found, key=lambda one: -float(np.sum(one.waits) + np.sum(one.steps)))
 
     def _finding(self, recorder: Recorder) -> JobFinding:
         judged = self.handed_on.judged(recorder)
@@ -225,11 +227,6 @@ class Doctor:
             return replace(found, between=True)
         passed = float(sum(sum(column) for column in recorder.pairs()[:2]))
         return replace(found, loop_work=self.sampler.work(self.codes[recorder][0], passed))
-
-
-def _seconds(finding: JobFinding) -> float:
-    rate = float(finding.batch_rate.m_as("1/s"))
-    return finding.counted / rate if rate else 0.0
 
 
 @contextmanager

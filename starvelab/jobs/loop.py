@@ -24,12 +24,13 @@ from ..trackers import Trackers
 from .finding import JobFinding
 from .probe import Probe
 from .recorder import Pass, Recorder
-from .torch_internals import unprepared_processes
+from .torch_internals import ready_batches, unprepared_processes
 from .usage import this_thread
 
 Batch = TypeVar("Batch")
 WAITING, GPU_WAITING = "starvelab/waiting", "starvelab/gpu_waiting"  # as trackers call the shares
 OWN_LOOP = "Install it, or put watch(loader) around the loader of your own loop."  # without a framework
+RECENT = 1000  # batches that the line speaks of
 LINE_INTERVAL = 60.0  # seconds between two lines in a log file
 
 
@@ -137,6 +138,21 @@ class Shares:
         return found
 
 
+def line_of(recorder: Recorder, source: object) -> str:
+    """Return the recent batches in one line."""
+    waits, steps, _ = recorder.pairs(RECENT)
+    total = float(np.sum(waits + steps))
+    if not total:
+        return ""
+    parts = [f"{waits.sum() / total:.0%} waiting"]
+    if recorder.batch_size:
+        parts.append(f"{len(waits) * recorder.batch_size / total:.4g} samples/s")
+    middle, high, highest = 1e3 * np.percentile(waits, [50, 95, 99])
+    parts.append(f"waits {middle:.3g}, {high:.3g}, {highest:.3g} ms (50, 95, 99 %)")
+    ready = ready_batches(source)
+    return ", ".join(parts if ready is None else [*parts, f"{ready} ready"])
+
+
 class Watched:
     """What is watched, and what was found of it."""
 
@@ -231,7 +247,7 @@ class _Batches(Iterator[Batch]):
             self.close()
             raise
         if self.bar is not None and record.polled != polled and record.batches > 1:
-            self.bar.set_postfix_str(record.recorder.line(self.source), refresh=False)
+            self.bar.set_postfix_str(line_of(record.recorder, self.source), refresh=False)
             self.bar.update(record.batches - self.bar.n)
             record.received = time.perf_counter()
         return batch

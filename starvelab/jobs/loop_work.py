@@ -101,11 +101,9 @@ class LoopSampler:
 def loop_of(caller: FrameType) -> tuple[CodeType, int]:
     """Return the code and line of the loop that asked for a batch, and not those of a progress bar."""
     frame: FrameType = caller
-    while (
-        "site-packages" in frame.f_code.co_filename
-        and frame.f_code.co_flags & CO_GENERATOR
-        and frame.f_back is not None
-    ):
+    while "site-packages" in frame.f_code.co_filename and frame.f_code.co_flags & CO_GENERATOR:
+        if frame.f_back is None:
+            break
         frame = frame.f_back
     return frame.f_code, frame.f_lineno
 

@@ -86,13 +86,12 @@ def local_ranks() -> tuple[Path, int, int, int] | None:
 def merge(ranks: Mapping[int, Sequence[RankLoop]]) -> list[tuple[str, JobFinding]]:
     """Return what was found of each loop of the job, by all its ranks."""
     names = dict.fromkeys(loop.name for loops in ranks.values() for loop in loops)
-    found = []
-    for name in names:
-        those = {
-            rank: next((one for one in loops if one.name == name), None) for rank, loops in ranks.items()
-        }
-        found.append((name, _of_all({rank: one for rank, one in those.items() if one is not None})))
-    return found
+    # Of several loops of one name in a rank it is the first one.
+    those = {
+        name: {rank: one for rank, loops in ranks.items() for one in reversed(loops) if one.name == name}
+        for name in names
+    }
+    return [(name, _of_all(loops)) for name, loops in those.items()]
 
 
 def _of_all(loops: Mapping[int, RankLoop]) -> JobFinding:
@@ -195,8 +194,6 @@ def spawned(watch: Callable[..., Any]) -> Iterator[Path]:
         def start(function: Callable[..., object], *how: Any, **more: Any) -> object:
             return original(WatchedRank(function, Path(folder), watch), *how, **more)
 
-        with (
-            patch.object(module, "start_processes", start),
-            patch.object(processes, "start_processes", start),
-        ):
+        name = original.__name__
+        with patch.object(module, name, start), patch.object(processes, name, start):
             yield Path(folder)

@@ -35,7 +35,6 @@ POLL_INTERVAL = 0.5  # seconds between two looks at what need not be known of ea
 LONG = 2e-3  # seconds of a wait, beside which two questions to the system are nothing
 # After a shorter one it is asked for the first batches, and then for a part that no period can always miss.
 FIRST, ASKED, GOLDEN = 300, 1 / 16, 0.6180339887
-RECENT = 1000  # batches that the line speaks of
 LARGE = 1e6  # bytes of a batch from which on its release is timed
 ROOM = 16  # batches that have to find room beside one that is held a step longer
 
@@ -210,28 +209,14 @@ class Recorder:
         # Without workers its own process prepares, while the loop waits for that.
         return max(cores - host_wait * self.use.busy / self.use.passed, 0.0)
 
-    def line(self, source: object = None) -> str:
-        """Return the recent batches in one line."""
-        waits, steps, _ = self.pairs(RECENT)
-        total = float(np.sum(waits + steps))
-        if not total:
-            return ""
-        parts = [f"{waits.sum() / total:.0%} waiting"]
-        if self.batch_size:
-            parts.append(f"{len(waits) * self.batch_size / total:.4g} samples/s")
-        middle, high, highest = 1e3 * np.percentile(waits, [50, 95, 99])
-        parts.append(f"waits {middle:.3g}, {high:.3g}, {highest:.3g} ms (50, 95, 99 %)")
-        ready = ready_batches(source)
-        return ", ".join(parts if ready is None else [*parts, f"{ready} ready"])
-
 
 class Pass:
     """One pass over the data; its methods are the events in it, in the thread that goes over it."""
 
     __slots__ = (
         "asked", "asking", "batches", "begun", "elsewhere", "first_wait", "has_queue", "held", "known",
-        "long", "number", "outer", "outer_batches", "polled", "probe", "queued", "received", "recorder",
-        "spent", "stale", "start_up", "thread", "unasked", "under_way", "use", "used", "wait",
+        "long", "number", "outer", "outer_batches", "polled", "probe", "queued", "quick", "received",
+        "recorder", "spent", "stale", "start_up", "thread", "unasked", "under_way", "use", "used", "wait",
     )  # fmt: skip
 
     def __init__(self, recorder: Recorder, number: int, since: float | None) -> None:
@@ -241,7 +226,7 @@ class Pass:
         self.use = copy(recorder.use)  # as it was when this pass began
         self.batches = 0
         self.first_wait: float | None = None
-        self.asking = False  # the loop waits
+        self.asking = self.quick = False  # the loop waits; nothing but the clock need be looked at
         self.held: object = None  # a batch from a worker, whose release is timed in place of the loop's own
         self.used = False  # by its step
         self.known = True  # the loop does nothing but wait since it asked
@@ -270,18 +255,11 @@ class Pass:
 
         Of an iterator of PyTorch, the queue and later the workers are looked at.
         """
-        now, recorder = time.perf_counter(), self.recorder
-        self.asking = True
-        if self.wait is not None:
-            step = now - self.received - self.elsewhere
-            recorder.waits.append(self.wait)
-            recorder.steps.append(step if step > 0 else 0.0)
-            recorder.numbers.append(self.number)
-            self.wait = None
+        recorder, self.asking = self.recorder, True
+        self._step(time.perf_counter())
         if self.held is not None:
             self._release()
-            now = time.perf_counter()
-        self.asked = now
+            self.asked = time.perf_counter()
         if self.has_queue and (ready := ready_batches(source)) is not None:
             recorder.asked += 1
             recorder.ready += ready
@@ -296,10 +274,23 @@ class Pass:
         if self.probe is not None:
             self.probe.ask()
         alone = recorder.workers == 0
-        self.queued = queued_seconds() if self.long and (alone or self._crowded()) else None
+        # Ranks wake up together, and then wait for a core, however little each uses of it.
+        beside = alone or recorder.rank is not None or (recorder.use.others_share or 0.0) >= BUSY
+        self.queued = queued_seconds() if self.long and beside else None
         if alone:
             asks = self.long or self.batches < FIRST or self.batches * GOLDEN % 1.0 < ASKED
             self.spent = time.process_time() if asks else None
+
+    def _step(self, now: float) -> float:
+        """Note the step that ends now, as the loop asks for its next batch."""
+        self.asked, recorder = now, self.recorder
+        if self.wait is not None:
+            step = now - self.received - self.elsewhere
+            recorder.waits.append(self.wait)
+            recorder.steps.append(step if step > 0 else 0.0)
+            recorder.numbers.append(self.number)
+            self.wait = None
+        return now
 
     def receive(self, batch: object = None, source: object = None) -> None:
         """End the wait: the loop has its batch."""
@@ -330,6 +321,8 @@ class Pass:
             self.probe.receive(batch)
             self.received = time.perf_counter()
         self.received -= crowded
+        closely = first or self.long or self.stale or self.has_queue or self.batches < FIRST
+        self.quick = not closely and recorder.device is None and self.probe is None and self.held is None
 
     def _ask_system(self, wait: float) -> float:
         """Count what the system says of a wait [s]; return the seconds of it that were no wait for data."""
@@ -343,10 +336,6 @@ class Pass:
             return 0.0
         return min(waited or 0.0, wait)  # its batch may be ready meanwhile: that is no wait for data
 
-    def _crowded(self) -> bool:
-        """True if the loop may wait for a core: ranks wake up together, however little each uses of it."""
-        return self.recorder.rank is not None or (self.recorder.use.others_share or 0.0) >= BUSY
-
     def _release(self) -> None:
         """Release the batch that is held, as the loop did in the step that ended, which lacks that time."""
         if not self.used:  # that step used the batch itself
@@ -358,7 +347,7 @@ class Pass:
 
     def interrupt(self) -> None:
         """Leave out the next wait: the loop does something else before its next batch."""
-        self.known = False
+        self.known = self.quick = False
 
     def end(self) -> None:
         """End the pass, which is over or was left: its time is no part of the step of a loop around it."""
@@ -371,7 +360,12 @@ class Pass:
 
     def fetch(self, source: Iterator[Batch], get: Callable[[Iterator[Batch]], Batch] = next) -> Batch:
         """Return the next batch of an iterator."""
-        self.ask(source)
+        # What a short step can hardly spare is left out where nothing but the clock is looked at.
+        quick = self.quick and self.batches * GOLDEN % 1.0 >= ASKED
+        if quick:
+            asked = self._step(time.perf_counter())
+        else:
+            self.ask(source)
         try:
             batch = get(source)
         except StopIteration:
@@ -382,7 +376,16 @@ class Pass:
         except BaseException:
             self.interrupt()
             raise
-        self.receive(batch, source)
+        if not quick:
+            self.receive(batch, source)
+            return batch
+        self.received = now = time.perf_counter()
+        self.wait = wait = now - asked
+        self.long = wait > LONG
+        self.unasked[self.long] += wait
+        self.batches += 1
+        self.elsewhere = 0.0
+        self.quick = not self.long and now - self.polled <= POLL_INTERVAL
         return batch
 
 

@@ -12,15 +12,19 @@ from .memory import MemoryUse
 from .remedies import Remedy, remedies_of
 
 VERSION = 1  # of the JSON: it changes when a name goes or means something else
+# Names of the JSON, and fields of a finding that are written as they are.
+FIELDS = {
+    "rank": "rank", "verdict": "verdict", "waits": "host_wait", "interval": "interval", "gpu_waits": "stall",
+    "batches": "batches", "counted": "counted", "block_seconds": "blocks", "batch_size": "batch_size",
+    "workers": "workers", "other_programs": "others_cpu", "core_waits": "core_waits",
+    "passes_left_out": "left_out", "state": "state",
+}  # fmt: skip
 Results = Sequence[tuple[str, JobFinding]]
 
 
 def _remedy_lines(finding: JobFinding) -> list[str]:
-    remedies = remedies_of(finding)
-    if not remedies:
-        return [finding.next_step]
-    first, *others = remedies
-    return [f"First: {first.text}", *(f"Or: {one.text}" for one in others)]
+    texts = [f"{'Or' if number else 'First'}: {one.text}" for number, one in enumerate(remedies_of(finding))]
+    return texts or [finding.next_step]
 
 
 def text_report(results: Results) -> str:
@@ -59,28 +63,14 @@ def json_report(results: Results) -> str:
 
 
 def _loop(name: str, finding: JobFinding, remedies: Sequence[Remedy]) -> dict[str, object]:
-    stages = finding.stages
     return {
         "loop": name,
-        "rank": finding.rank,
-        "verdict": finding.verdict,
-        "waits": finding.host_wait,
-        "interval": finding.interval,
-        "gpu_waits": finding.stall,
-        "batches": finding.batches,
-        "counted": finding.counted,
-        "block_seconds": finding.blocks,
+        **{given: getattr(finding, field) for given, field in FIELDS.items()},
         "first_waits": [wait.m_as("s") for wait in finding.first_waits],
         "ending": finding.ending.m_as("s") if finding.ending is not None else None,
         "batch_rate": finding.batch_rate.m_as("1/s"),
-        "batch_size": finding.batch_size,
-        "workers": finding.workers,
-        "other_programs": finding.others_cpu,
-        "core_waits": finding.core_waits,
-        "passes_left_out": finding.left_out,
         "memory": _memory(finding.memory) if finding.memory is not None else None,
-        "largest_stage": stages.largest if stages is not None else None,
-        "state": finding.state,
+        "largest_stage": finding.stages.largest if finding.stages is not None else None,
         "remedies": [asdict(one) for one in remedies],
     }
 
