@@ -412,11 +412,9 @@ def page_of_site(browser: BrowserContext, address: str, **options: object) -> It
 def window(browser: BrowserContext, server: Server, *, without: str | None = None) -> Iterator[Page]:
     """JupyterLab in a window of its own, for one notebook after the other: to load it takes longest.
 
-    Requests that match the pattern `without` are refused, as if that part were not installed. Its user wants
-    no motion: to paint a picture that moves keeps a core busy, whatever a test looks at.
+    Requests that match the pattern `without` are refused, as if that part were not installed.
     """
     page = browser.new_page()
-    page.emulate_media(reduced_motion="reduce")
     if without is not None:
         page.route(without, lambda route: route.abort())
     page.set_default_timeout(ACTION_SECONDS * 1000)

@@ -107,7 +107,7 @@ def ask(page: Page, code: str, *given: object) -> object:
     return json.loads(text)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(pipeline=pipelines(), batch=batch_sizes, count=worker_counts)
 def test_the_rule_is_the_models_for_every_pipeline_batch_size_and_number_of_workers(
     still, pipeline, batch, count
