@@ -45,8 +45,8 @@ def why_dali():
     """What the verdict means, and what plausible mistakes predict."""
     times = dali.solve().resource_times
     supply, gpu = cell(times["CPU"]), cell(times["accelerator"])
-    return {"meaning": f"The GPU takes {(times['accelerator'] / times['CPU']).m_as(''):.0f} "
-                       "times as long as the supply.",
+    longer = (times["accelerator"] / times["CPU"]).m_as("")
+    return {"meaning": f"The GPU takes {longer:.0f} times as long as the supply.",
             "mistakes": {
         f"Such a supply takes only {supply} for a batch.": "The CPU",
         f"In a tie both take as long: {supply} and {gpu}.": "Neither: it is a tie"}}
