@@ -1,6 +1,7 @@
 """What the commands have in common: nbgrader's configuration, options, errors as one paragraph, a bar."""
 
 import logging
+import signal
 import sys
 import time
 import traceback
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from textwrap import dedent
-from threading import Event, Thread
+from threading import Event, Thread, main_thread
 from typing import Any, NoReturn
 
 from nbgrader.apps.baseapp import NbGrader
@@ -29,6 +30,7 @@ CONFIG = "nbgrader_config.py"
 ONLY = "Students, with commas between them; * and ? stand for characters."
 MAX_LISTED = 20  # names in a list on the screen
 DELAY = 1.0  # seconds before there is a bar
+AGAIN_AFTER = 3.0  # seconds after a Ctrl+C that ended nothing
 STILL_AFTER = 5.0  # seconds in which nothing has finished
 
 
@@ -179,10 +181,17 @@ def print_list(title: str, lines: Iterable[str], most: int | None = MAX_LISTED) 
 @contextmanager
 def progress(what: str, total: int, unit: str, busy: Collection[str] = ()) -> Iterator[Callable[[], None]]:
     """Show a bar, and give what counts one as done; `busy` holds who is worked on, in their order."""
-    last, ended = time.monotonic(), Event()
+    last, ended, stops = time.monotonic(), Event(), list[float]()
+
+    def stop(*how: Any) -> None:  # Any: as Python calls it
+        stops.append(time.monotonic())
+        signal.default_int_handler(*how)
 
     def tick() -> None:
         while not ended.wait(1):
+            # Python ignores what is raised while it removes an object, and that may be a Ctrl+C.
+            if stops and time.monotonic() - stops[-1] > AGAIN_AFTER:
+                signal.pthread_kill(main_thread().ident or 0, signal.SIGINT)
             seconds = time.monotonic() - last
             if seconds >= STILL_AFTER:
                 names = list(busy)
@@ -202,8 +211,10 @@ def progress(what: str, total: int, unit: str, busy: Collection[str] = ()) -> It
     with tqdm(total=total, desc=what, unit=unit, smoothing=0.05, disable=not total, delay=delay) as bar:
         ticking = Thread(target=tick, daemon=True)
         ticking.start()
+        before = signal.signal(signal.SIGINT, stop)
         try:
             yield count
         finally:
+            signal.signal(signal.SIGINT, before)
             ended.set()
             ticking.join()

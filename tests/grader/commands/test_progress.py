@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
+import weakref
 
 import pytest
 
@@ -36,3 +39,22 @@ def test_an_error_ends_the_bar_and_goes_on_and_what_fails_at_once_has_none(monke
         with pytest.raises(ValueError, match="full"), progress("feedback", 1, "page"):
             raise ValueError("full")
         assert ("feedback" in capsys.readouterr().err) == (not delay)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ctrl_c_that_python_ignores_is_said_again(monkeypatch):
+    # Python ignores what is raised while it removes an object, and a class was graded on after it.
+    monkeypatch.setattr(module, "AGAIN_AFTER", 0.0, raising=False)
+    before = signal.getsignal(signal.SIGINT)
+
+    def grade():
+        with progress("grading", 2, "submission"):
+            thing = set()
+            there = weakref.ref(thing, lambda _: signal.raise_signal(signal.SIGINT))
+            del thing
+            assert there() is None, "and the program goes on"
+            threading.Event().wait(8)
+
+    with pytest.raises(KeyboardInterrupt):
+        grade()
+    assert signal.getsignal(signal.SIGINT) is before
