@@ -1,6 +1,7 @@
 """The moving picture in a page: its rule is the model's, its run the trace, and it can be stopped."""
 
 import json
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -197,6 +198,7 @@ def test_it_plays_stops_steps_and_follows_its_slider(moving):
     picture, clock = moving.get_by_role("img"), moving.locator("#one .sl-row span").last
     expect(picture).to_have_accessible_name("The CPU binds: the accelerator waits 82\u00a0% of the time.")
     assert serious(moving) == []
+    expect(clock).to_have_text(re.compile(r"1,\d"))  # where three digits would tell no step from the next
     moving.get_by_role("button", name="Pause").click()
     stopped = clock.text_content()
     moving.wait_for_timeout(200)

@@ -416,7 +416,7 @@ export function mount(el, data, rests = () => {}) {
       + (data.locked ? "" : `At this moment ${run.lanes - now.idle.length} workers prepare a batch, ${now.queue.length} batches wait in the queue, and the chip ${now.waits ? "waits" : "computes"}.`);
   }
   function paint(ease = 1) {
-    clock.textContent = `${number(t)} ms`;
+    clock.textContent = `${t.toLocaleString("en-US", { maximumFractionDigits: 1 })} ms`;
     return picture.draw(t, ease, loops);
   }
   function tick(time) {
