@@ -70,7 +70,7 @@ function timed(rule, setting, slow) {
 // A run begins at the latest after so many batches: nearer to a tie nobody sees what is left of the start.
 const MOST = 1500;
 
-// How many batches pass until whoever is faster than the step has done what all workers asked for at the start.
+// Batches until whoever is faster than the step has done what all workers asked for at the start.
 function settling({ times, step }, ahead, inTurn) {
   const fast = [times.storage, times.CPU].filter((time) => time < step);
   const all = inTurn || !fast.length ? 0 : Math.ceil(ahead / (1 - Math.max(...fast) / step) - 1e-9);
@@ -232,7 +232,7 @@ const NAMES = { batch: "batch size", workers: "workers" };
 // The share of its work in which the accelerator does not wait for the host to launch it.
 const working = ({ waits, times }) => 1 - waits / times.accelerator;
 const percent = (share) => `${Math.round(100 * share)}\u00a0%`;
-const number = (value) => Number(value.toPrecision(3)).toLocaleString("en-US");
+const number = (value, digits = 3) => Number(value.toPrecision(digits)).toLocaleString("en-US");
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
 function put(parent, name, attributes = {}, text = "") {
@@ -416,7 +416,7 @@ export function mount(el, data, rests = () => {}) {
       + (data.locked ? "" : `At this moment ${run.lanes - now.idle.length} workers prepare a batch, ${now.queue.length} batches wait in the queue, and the chip ${now.waits ? "waits" : "computes"}.`);
   }
   function paint(ease = 1) {
-    clock.textContent = `${t.toLocaleString("en-US", { maximumFractionDigits: 1 })} ms`;
+    clock.textContent = `${number(t, 5)} ms`;
     return picture.draw(t, ease, loops);
   }
   function tick(time) {
