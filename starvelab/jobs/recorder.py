@@ -275,8 +275,9 @@ class Pass:
             self.probe.ask()
         alone = recorder.workers == 0
         # Ranks wake up together, and then wait for a core, however little each uses of it.
-        beside = alone or recorder.rank is not None or (recorder.use.others_share or 0.0) >= BUSY
-        self.queued = queued_seconds() if self.long and beside else None
+        self.queued = None
+        if self.long and (alone or recorder.rank is not None or (recorder.use.others_share or 0.0) >= BUSY):
+            self.queued = queued_seconds()
         if alone:
             asks = self.long or self.batches < FIRST or self.batches * GOLDEN % 1.0 < ASKED
             self.spent = time.process_time() if asks else None
