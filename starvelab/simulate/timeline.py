@@ -88,13 +88,9 @@ class LoaderInputs:
         return max(device, receive, read, work / self.workers, way / depth, round_trip)
 
 
-@dataclass(frozen=True, eq=False)
-class Timeline:
-    """Times of every batch [ms], of shape (batches, replicas), in the order of delivery.
-
-    `batch` counts from 0 in the order in which batches were asked for; `worker` is -1 where the training loop
-    prepares. `host_free` is when the loop asks for the next batch.
-    """
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Batches:
+    """Times of every batch [ms], in the order of delivery."""
 
     batch: np.ndarray
     worker: np.ndarray
@@ -105,6 +101,16 @@ class Timeline:
     copied: np.ndarray
     step_start: np.ndarray
     step_end: np.ndarray
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Timeline(_Batches):
+    """Times of every batch [ms], of shape (batches, replicas), in the order of delivery.
+
+    `batch` counts from 0 in the order in which batches were asked for; `worker` is -1 where the training loop
+    prepares. `host_free` is when the loop asks for the next batch.
+    """
+
     host_free: np.ndarray
 
 
@@ -176,12 +182,15 @@ class Loop:
         self, batch: np.ndarray, worker: np.ndarray, prepare_start: np.ndarray, prepared: np.ndarray
     ) -> Timeline:
         """Return the epoch, whose batches were prepared so."""
-        ours = (self.received, self.copy_start, self.copied, self.step_start, self.step_end, self.host_free)
-        return Timeline(batch, worker, prepare_start, prepared, *ours)
+        return Timeline(
+            batch=batch, worker=worker, prepare_start=prepare_start, prepared=prepared,
+            received=self.received, copy_start=self.copy_start, copied=self.copied,
+            step_start=self.step_start, step_end=self.step_end, host_free=self.host_free,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Trace:
+class Trace(_Batches):
     """One run, batch by batch in the order of delivery; times are milliseconds since its start.
 
     `batch` counts from 0 in the order in which batches were asked for, `worker` from 0; it is -1 where the
@@ -190,15 +199,6 @@ class Trace:
     it from `read_start` to `read_done`, None where reads are not seen apart.
     """
 
-    batch: np.ndarray
-    worker: np.ndarray
-    prepare_start: np.ndarray
-    prepared: np.ndarray
-    received: np.ndarray
-    copy_start: np.ndarray
-    copied: np.ndarray
-    step_start: np.ndarray
-    step_end: np.ndarray
     batch_size: int
     source: str = "simulated"
     read_start: np.ndarray | None = None
