@@ -112,9 +112,10 @@ class Ascent:
 
     def _try(self, **change: int | bool) -> bool:
         """Try a change of the best settings, and keep it if it helps; not where nothing is left to gain."""
-        return self._compare(self.best | change)
+        return self._try_all(self.best | change)
 
-    def _compare(self, settings: Settings) -> bool:
+    def _try_all(self, settings: Settings) -> bool:
+        """Try these settings in place of the best ones, in the same way."""
         if not self.left or any(settings == one.settings for one in self.trials):
             return False
         turns = self.compare(self.best, settings)
@@ -144,7 +145,7 @@ class Ascent:
         if self.workers:
             self._try(**{PACKED: True})
             if not self.setup.stream:
-                self._compare({"num_workers": 0})
+                self._try_all({"num_workers": 0})
 
     def _ahead(self, batches: int) -> None:
         if self.workers and self.waits >= SLIGHT and batches > (self.setup.prefetch or 2):

@@ -28,7 +28,7 @@ from ..jobs.remedies import remedies_of
 from ..jobs.report import Results, json_report, text_report
 from ..script import INTERRUPTED, TERMINATED, Terminated, terminable
 from .ascent import CLEAR, MAX_TRIALS, MOST, PACKED, Ascent, Settings, Setup, Turns
-from .run import SILENT, link_entries
+from .scratch import SILENT, link_entries
 
 WATCHED, SECONDS = 8.0, 3.0  # of a first run with a probe, and of each later one
 LIMIT = 180.0  # seconds that a run may last
