@@ -11,6 +11,7 @@ import os
 import re
 import struct
 import threading
+from contextlib import contextmanager
 
 import pytest
 
@@ -398,3 +399,41 @@ def test_a_submission_has_a_limit_for_all_its_notebooks(tmp_path):
     assert nb.metadata["starvelab_graded"]["is_limited"]
     wrong = execute(notebook(loud.replace("2 * x", "x")), tmp_path, max_output_in_all=10_000)
     assert points(wrong) == {"whole": 0, "in-parts": 0, "value": 1}
+
+
+def test_the_hosts_own_files_are_not_counted_while_bubblewrap_sets_a_sandbox_up(monkeypatch):
+    """Until it has changed its root folder, its /tmp is the host's: this process stands for it."""
+    monkeypatch.setattr(process, "SOCKET_SIZE", 0)
+    assert process._kernel_memory([0, os.getpid()]) == 0
+
+
+def test_a_sandbox_that_takes_long_to_set_up_is_not_ended(monkeypatch):
+    monkeypatch.setattr(process, "WATCH_INTERVAL", 0.01)
+    command = bubblewrap.command
+
+    @contextmanager
+    def slow(*arguments, **more):
+        with command(*arguments, **more) as (argv, inherited):
+            yield ["/bin/sh", "-c", 'sleep 0.1; exec "$0" "$@"', *argv], inherited
+
+    monkeypatch.setattr(bubblewrap, "command", slow)
+    runner = Runner(sandboxed=True, imports=[])
+    assert runner.alive
+    runner.end()
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_process_that_does_not_start_says_why(monkeypatch, trusted):
+    monkeypatch.setattr(process, "PYTHON", ["-c", "raise SystemExit('There is no room.')"])
+    rule = r"did not start \(status 1\): The other end is gone\. There is no room\."
+    with pytest.raises(ChannelError, match=rule):
+        Runner(sandboxed=not trusted, trusted=trusted, imports=[])
+
+
+def test_what_is_ended_twice_closes_no_pipe_of_others():
+    runner = Runner(sandboxed=False, trusted=True, imports=[])
+    runner.end()
+    pipes = [end for _ in range(20) for end in os.pipe()]  # some have the numbers of the first one's pipes
+    runner.end()
+    for end in pipes:
+        os.close(end)  # which raises where it is closed

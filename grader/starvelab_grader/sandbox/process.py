@@ -15,7 +15,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
+from subprocess import PIPE, Popen, TimeoutExpired
+from tempfile import TemporaryFile
 from typing import Any, Self, TypeAlias
 
 import psutil
@@ -42,6 +43,7 @@ SOCKET_SIZE = 500_000  # bytes that it may need for a socket
 MAX_PROCESSES = 64  # of a sandbox
 WATCH_INTERVAL = 0.2  # seconds between two looks at them
 START_TIMEOUT = 60.0  # seconds until a runner must be there
+MAX_SAID = 2_000  # characters of what one says that does not start
 CLOSE_TIMEOUT = 10.0  # seconds until a notebook must be over
 LIMITS = {
     "RLIMIT_AS": 4_000_000_000, "RLIMIT_CPU": 600, "RLIMIT_FSIZE": 64_000_000, "RLIMIT_NOFILE": 256,
@@ -79,6 +81,7 @@ class Runner:
         self.over = threading.Event()
         # In a control group each sandbox has one core.
         self.clock = SandboxClock(cores=1 if self.group is not None else CPU_COUNT)
+        self.errors = TemporaryFile()  # what bubblewrap and Python say until it listens; later it says nothing
         if trusted:
             self.process = self._start()
         else:
@@ -94,11 +97,19 @@ class Runner:
         # Without a sandbox processes would be counted together with all others of this user. An answer may be
         # such that a check needs all memory there is.
         limits = LIMITS if sandboxed else {"RLIMIT_AS": LIMITS["RLIMIT_AS"]}
-        self.ask({"imports": list(imports), "limits": limits}, START_TIMEOUT)
+        with self.errors:
+            try:
+                self.ask({"imports": list(imports), "limits": limits}, START_TIMEOUT)
+            except ChannelError as error:
+                self.errors.seek(0)
+                said = self.errors.read().decode(errors="replace").strip()[-MAX_SAID:] or "It said nothing."
+                status = self.process.returncode
+                text = f"A process that runs notebooks did not start (status {status}): {error} {said}"
+                raise ChannelError(text) from error
 
     def _start(self) -> Process:
         if not self.sandboxed:
-            return _started([sys.executable, *PYTHON], env=os.environ | ENVIRONMENT)
+            return _started([sys.executable, *PYTHON], stderr=self.errors, env=os.environ | ENVIRONMENT)
         folders = {name: str(find()) for name, find in plugins.declared("folders").items()}
         # In the host's own /tmp another user might have left a configuration of that name.
         own = {"MPLCONFIGDIR": "/tmp/starvelab-matplotlib"}
@@ -110,7 +121,7 @@ class Runner:
         ) as (argv, inherited):
             # What bubblewrap's own environment holds can be read inside, so it gets none.
             argv = argv if self.group is None else self.group.command(argv)
-            return _started(argv, env={}, pass_fds=inherited)
+            return _started(argv, stderr=self.errors, env={}, pass_fds=inherited)
 
     def _start_and_watch(self, started: Future[Process]) -> None:
         """Start it, count its time, and end all its processes once they take too much."""
@@ -176,6 +187,8 @@ class Runner:
 
     def end(self) -> None:
         """Kill it and all that it started, and wait until they are gone; not for ever."""
+        if self.over.is_set():  # its pipes and its number may be those of others by now
+            return
         below: list[psutil.Process] = []
         with suppress(psutil.Error):
             below = psutil.Process(self.process.pid).children(recursive=True)
@@ -287,7 +300,7 @@ def _end_all(runners: list[Runner]) -> None:
 
 
 def _started(argv: Sequence[str], **more: Any) -> Process:
-    return Popen(argv, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, start_new_session=True, **more)
+    return Popen(argv, stdin=PIPE, stdout=PIPE, start_new_session=True, **more)
 
 
 def _tree(root: int) -> list[int]:
@@ -341,8 +354,9 @@ def _kernel_memory(processes: Sequence[int]) -> int:
     """Bytes that no process has: the files of a sandbox, and the most that its sockets may hold."""
     size = 0
     for inside in processes[1:2]:
-        for folder in bubblewrap.WRITABLE:
-            with suppress(OSError):
+        # Until bubblewrap has set it up, it sees the host's folders, and no first one of these.
+        with suppress(OSError):
+            for folder in bubblewrap.WRITABLE:
                 room = os.statvfs(f"/proc/{inside}/root{folder}")
                 size += (room.f_blocks - room.f_bfree) * room.f_frsize
                 size += (room.f_files - room.f_ffree) * INODE_SIZE

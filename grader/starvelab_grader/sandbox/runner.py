@@ -37,7 +37,7 @@ def main() -> None:
     """Import, and fork for each notebook, until the channel is closed."""
     channel = Channel(os.dup(0), os.dup(1))
     null = os.open(os.devnull, os.O_RDWR)
-    for end in (0, 1, 2):
+    for end in (0, 1):
         os.dup2(null, end)
     start = channel.receive()
     gc.disable()
@@ -54,6 +54,7 @@ def main() -> None:
     gc.enable()
     for name, limit in start["limits"].items():
         resource.setrlimit(getattr(resource, name), (limit, limit))
+    os.dup2(null, 2)  # whoever starts it has kept until here what went wrong
     channel.send({"ready": sys.version})
     with suppress(ChannelError):
         while True:
