@@ -22,6 +22,7 @@ import nbformat
 from axe_playwright_python.sync_playwright import Axe
 from nbformat.sign import NotebookNotary
 from playwright.sync_api import BrowserContext, Locator, Page, Route, sync_playwright
+from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 from starvelab.lesson.widgets._moving import SCRIPT
 from starvelab.runtime import Runtime
@@ -53,8 +54,8 @@ BROKEN_WIDGET = "Error displaying widget"
 
 START_SECONDS = 90
 ACTION_SECONDS = 60
-# A kernel may take minutes to start on a busy machine: one that never does ends at the limit of its test.
-NO_LIMIT = 0
+# A kernel may take minutes to start on a busy machine; a test has five in all.
+OPEN_SECONDS = 200
 # Chromium paints no texture beyond 16384 pixels; longer notebooks are photographed in parts.
 TALLEST_PICTURE = 12_000
 
@@ -443,25 +444,35 @@ def open_notebook(page: Page, server: Server, path: Path) -> Iterator[OpenNotebo
     # One that is behind another window draws nothing, and is given no focus.
     page.bring_to_front()
     try:
-        notebook.command("docmanager:open", path=inner, factory="Notebook")
-        page.wait_for_selector(".jp-Notebook .jp-Cell")
-        page.wait_for_function(
-            """path => {
-                const context = jupyterapp.shell.currentWidget?.sessionContext;
-                return context?.path === path && Boolean(context.session?.kernel);
+        page.evaluate(
+            """async path => {
+                for (const left of [...jupyterapp.shell.widgets('main')]) left.dispose();
+                const open = {path, factory: 'Notebook'};
+                window.opened = await jupyterapp.commands.execute('docmanager:open', open);
             }""",
-            arg=inner,
-            timeout=NO_LIMIT,
+            inner,
         )
-        notebook.wait_until_idle(timeout=NO_LIMIT)
+        try:
+            page.wait_for_function(
+                """() => {
+                    // What is left of another notebook, or a dialog, may have taken its place in front.
+                    const isInFront = jupyterapp.shell.currentWidget === opened;
+                    if (!isInFront) jupyterapp.shell.activateById(opened.id);
+                    return isInFront && opened.sessionContext.session?.kernel && opened.content.widgets.length;
+                }""",
+                timeout=OPEN_SECONDS * 1000,
+            )
+            notebook.wait_until_idle(timeout=OPEN_SECONDS)
+        except PlaywrightTimeoutError as error:
+            seen = page.locator(".jp-Dialog, .jp-NotebookPanel-toolbar").all_inner_texts()
+            raise RuntimeError(f"{inner} did not open in {OPEN_SECONDS} s. The page shows {seen}.") from error
         yield notebook
     finally:
         # Without saving, which would ask.
         with contextlib.suppress(Exception):
             page.evaluate(
                 """async () => {
-                    const panel = jupyterapp.shell.currentWidget;
-                    await panel.sessionContext.shutdown();
-                    panel.dispose();
+                    await opened.sessionContext.shutdown();
+                    opened.dispose();
                 }"""
             )

@@ -1,7 +1,8 @@
 """The harness itself: it finds a browser or says how to get one, and it sees what it is there to see."""
 
 import pytest
-from lab_in_browser import find_chromium
+from lab_in_browser import find_chromium, write_notebook
+from playwright.sync_api import expect
 
 
 def test_a_missing_chromium_is_an_error_that_says_what_to_install(monkeypatch, tmp_path):
@@ -30,3 +31,12 @@ def test_errors_cells_left_and_pictures_without_words_are_found(opened):
     assert notebook.cells_not_run() == ["'never reached'"]
     assert [found[:4] for found in notebook.pictures_without_words()] == ["<img", "<svg"]
     assert notebook.faint_texts() == ["pale (1.3:1)"]
+
+
+def test_a_notebook_that_another_test_has_left_open_is_in_nobodys_way(server, opened):
+    opened(path=write_notebook(server.folder / "left.ipynb", "'left open'")).run_all()
+    notebook = opened("1 + 1")
+    notebook.run_all()
+    expect(notebook.cell(0)).to_be_visible()
+    assert [cell["source"] for cell in notebook.cells()] == ["1 + 1"]
+    assert notebook.cells_not_run() == []
