@@ -67,11 +67,14 @@ def padding_of(documents, length, strategy, pool, batch):
 
 
 @pytest.mark.parametrize(
-    ("mean", "sd", "length"), [(600, 700, 1024), (14, 6, 128), (1100, 1900, 2048), (400, 100, 512)]
-)
-@pytest.mark.parametrize(
-    ("strategy", "pool", "batch"),
-    [("padded", 1000, 1), ("sorted", 1000, 100), ("sorted", 64, 32), ("first-fit", 100, 1)],
+    ("mean", "sd", "length", "strategy", "pool", "batch"),
+    [
+        (600, 700, 1024, "padded", 1000, 1),
+        (1100, 1900, 2048, "sorted", 1000, 100),
+        (14, 6, 128, "sorted", 64, 32),
+        (600, 700, 1024, "first-fit", 100, 1),
+        (400, 100, 512, "first-fit", 100, 1),
+    ],
 )
 def test_padding_is_that_of_two_hundred_thousand_documents_to_half_a_point(
     mean, sd, length, strategy, pool, batch

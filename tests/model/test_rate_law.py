@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise, permutations, product
 
-import numpy as np
 import pytest
 
 from starvelab import (
@@ -19,8 +18,6 @@ from starvelab import (
     Models,
     Pipeline,
     SingleNodeModel,
-    Storage,
-    Workers,
 )
 from starvelab.lesson.show.svg import step_bars
 from starvelab.model.rates import Work, frameworks_of, measured_rates, sample_time
@@ -32,7 +29,6 @@ TIMED = [hardware for hardware in Hardware if hardware.get("memory_bandwidth") i
 FED = Pipeline(model=Models.ResNet50, hardware=CLOUD.A100, assumptions=PUBLISHED, workers="1e6 img/s")
 BARE = FED.replace(workers=8)
 EACH_MODEL = pytest.mark.parametrize("model", list(Models), ids=lambda model: model.path)
-EACH_TIMED = pytest.mark.parametrize("hardware", TIMED, ids=lambda one: one.path)
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
 NEVER = 1 - 1e-9  # what rounding may take
 
@@ -109,35 +105,6 @@ def test_an_accelerator_without_a_figure_says_which_one_a_step_needs():
         solved(CLOUD.TPU_v6e, "bf16")
     with pytest.raises(MissingValueError, match=r"and Google TPU v5p lists none\. It lists bf16: pass"):
         solved(CLOUD.TPU_v5p, "fp16")
-
-
-@EACH_TIMED
-def test_a_larger_batch_never_lowers_the_throughput(hardware):
-    rates = rate(hardware, listed(hardware)[-1], batch_size=np.arange(1, 513))
-    assert (np.diff(rates) >= -1e-9 * rates[:-1]).all()
-
-
-@EACH_TIMED
-def test_more_cores_and_drives_and_faster_links_never_lower_the_throughput(hardware):
-    pipe = BARE.replace(
-        hardware=Accelerator(hardware, precision=listed(hardware)[-1], count=2),
-        workers=Workers(32, cores=16),
-        storage=Storage.SATA_SSD,
-        link=Links.PCIe3_x16,
-    )
-    counts = np.arange(1, 65)
-    for field in ("workers.cores", "workers", "storage.count"):
-        rates = pipe.solve({field: counts}).throughput.m_as("img/s")
-        assert (np.diff(rates) >= -1e-9 * rates[:-1]).all(), field
-    for slow, fast in permutations([one for one in Storage if one.get("request_rate") is None], 2):
-        if (
-            fast.number("bandwidth_sustained") >= slow.number("bandwidth_sustained")
-            and fast.number("request_latency") <= slow.number("request_latency")
-            and fast.get("parallel_requests") == slow.get("parallel_requests")
-        ):
-            assert pipe.solve(storage=fast).throughput >= pipe.solve(storage=slow).throughput * NEVER
-    links = [pipe.solve(link=one).throughput for one in (Links.PCIe3_x16, Links.PCIe4_x16, Links.PCIe5_x16)]
-    assert links == sorted(links)
 
 
 # ---- One source for all that are compared ------------------------------------------------------------------
@@ -238,15 +205,6 @@ def test_a_model_of_a_family_that_nobody_measured_gets_no_number():
     assert BARE.solve(model=alone, assumptions=TUTORIAL).throughput.m_as("img/s") > 0
 
 
-def test_a_batch_of_one_waits_for_its_launches():
-    one = solved(CLOUD.V100, batch_size=1)
-    # 50 layers of 0.2556 ms, three passes.
-    assert one.latency.m_as("ms") == pytest.approx(38.34)
-    assert one.cause == "overhead"
-    # Measured: 12.78 ms for one image forward, 12.6 to 14 ms up to batch 16.
-    assert solved(CLOUD.V100, phase="forward", batch_size=8).latency.m_as("ms") == pytest.approx(12.78)
-
-
 @pytest.mark.parametrize(
     ("framework", "hardware", "milliseconds"),
     [
@@ -314,20 +272,6 @@ def test_the_parts_of_a_step_add_up_to_it_and_training_resnet_50_is_mostly_memor
     found = solved(CLOUD.A100)
     assert found.cause == "memory"
     assert (found.memory_time / found.latency).m_as("") == pytest.approx(0.777, abs=5e-3)
-
-
-def test_published_pipelines_have_a_crossover():
-    assert [BARE.solve(batch_size=n).bottleneck for n in (16, 256)] == ["accelerator", "CPU"]
-
-
-@pytest.mark.parametrize(("framework", "forward"), [("MXNet", 2.15), ("PyTorch (Lambda)", 8.33)])
-def test_no_framework_trains_single_samples_at_the_rate_of_a_large_batch(framework, forward):
-    one, large = (
-        FED.solve({"hardware.rate": Framework(framework)}, batch_size=batch).throughput for batch in (1, 512)
-    )
-    # A step takes at least its launches, forward and twice as many backward.
-    assert one.m_as("img/s") == pytest.approx(1000 / (3 * forward))
-    assert large.m_as("img/s") > 1500
 
 
 def test_a_framework_is_extrapolated_to_an_accelerator_on_which_nobody_measured_it():

@@ -7,7 +7,7 @@ from functools import partial
 from math import ceil
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from starvelab import (
@@ -20,7 +20,6 @@ from starvelab import (
     Hardware,
     InputError,
     Links,
-    Models,
     Pipeline,
     Samples,
     Storage,
@@ -30,7 +29,7 @@ from starvelab.model.analysis._supply import min_workers, starves_from
 from starvelab.model.solver import round_trips
 from tests.cases import KITS, WALL
 from tests.rejected import message, not_whole
-from tests.strategies import accelerators, costs, pipelines, shares, slow_samples, workers
+from tests.strategies import accelerators, costs, pipelines, shares, workers
 
 OVERLAPPING = {"overlap": st.just(True)}
 
@@ -107,14 +106,6 @@ def test_a_crossover_says_itself_in_a_sentence(fields, said):
     assert str(WALL.replace(**fields).crossover()) == said
 
 
-def test_a_whole_number_that_is_a_tie_starves_nobody():
-    # 5 ms of overhead and nothing else to speak of, against 1 ms for each sample: a tie at batch 5.
-    assumed = TUTORIAL.replace(overhead_per_layer="0 ms", overhead_per_step="5 ms")
-    light = Models.ResNet50.replace(macs_forward_rounded="1e-12 GMAC", parameters=1)
-    found = WALL.replace(model=light, workers=Q_("1000 img/s"), assumptions=assumed).crossover()
-    assert (found.last_fed, found.starves_from) == (5, 6)
-
-
 @pytest.mark.parametrize(
     ("fields", "batch"),
     [
@@ -168,13 +159,6 @@ def test_that_many_workers_are_enough_and_one_less_is_not(pipe, batch):
     assert at_any.workers is None or slack(pipe, at_any.workers, batch) >= 0
 
 
-@given(pipelines(**OVERLAPPING, workers=workers, storage=st.none(), link=st.none(), dataset=slow_samples))
-def test_with_that_many_workers_the_accelerator_never_waits_for_the_cpu(pipe):
-    needed = pipe.workers_needed()
-    assume(needed.workers)
-    assert pipe.solve(workers=needed.workers).bottleneck in ("accelerator", "loop")
-
-
 @given(st.fractions(1, 100, max_denominator=1000), shares, shares)
 def test_the_fewest_workers_for_a_speed_up_are_found_on_any_curve(speedup, contention, coherency):
     assert fewest(speedup, TUTORIAL) == ceil(speedup)
@@ -185,13 +169,6 @@ def test_the_fewest_workers_for_a_speed_up_are_found_on_any_curve(speedup, conte
     else:
         assert reached(found) >= speedup
         assert found == 1 or reached(found - 1) < speedup
-
-
-def test_a_tie_needs_no_further_worker_and_32_9973_are_33_and_435_9968_are_436():
-    assert fewest(Fraction(4), TUTORIAL) == 4
-    assert fewest(Fraction(1), TUTORIAL.replace(contention=1)) == 1
-    assert fewest(Fraction("32.9973"), TUTORIAL) == 33
-    assert SCANS.workers_needed().exact == pytest.approx(435.99681, abs=5e-6)
 
 
 POOR = WALL.replace({"dataset.transfer": "1 MB"}, batch_size=22, storage="1 GB/s", link="1 GB/s")

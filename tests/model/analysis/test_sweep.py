@@ -43,15 +43,6 @@ def test_the_columns_are_what_was_swept_then_what_came_out():
     assert WALL.batch_size == 256  # which a sweep leaves alone
 
 
-def test_what_was_measured_can_be_swept_too():
-    table = WALL.replace(
-        {"workers.rate": None, "dataset.cpu_time": "2 ms", "hardware.rate": "1000 img/s"}
-    ).sweep({"hardware.count": [1, 8], "workers.cores": [4, 8], "storage.requests.latency": ["0 ms", "6 ms"]})
-    assert table["throughput"].m_as("img/s").tolist() == pytest.approx(
-        [1000, 1000, 1000, 1000, 2000, 1000, 4000, 1000]
-    )
-
-
 @pytest.mark.parametrize(
     "sizes",
     [["500 KB", "5 MB"], [Q_("500 KB"), Q_("5 MB")], Q_([500, 5000], "KB"), np.array([0.5, 5]) * Q_("1 MB")],

@@ -1,8 +1,5 @@
 """The accelerator alone: arithmetic, memory traffic, overhead, and whether the batch fits."""
 
-from fractions import Fraction
-
-import numpy as np
 import pytest
 from hypothesis import given
 
@@ -14,7 +11,6 @@ from starvelab import (
     InputError,
     MissingValueError,
     Models,
-    Pipeline,
     SingleNodeModel,
     Storage,
 )
@@ -124,27 +120,6 @@ def test_a_batch_that_does_not_fit_is_flagged_with_the_largest_that_does():
     )
     unknown = step(model=UNKNOWN, batch_size=10**6)
     assert (unknown.memory_needed, unknown.feasible, unknown.infeasible_reason) == (None, True, "")
-
-
-# ---- Arrays ------------------------------------------------------------------------------------------------
-
-
-@given(models, accelerators, assumptions)
-def test_batches_in_a_row_are_solved_like_each_of_them(model, hardware, assumed):
-    batches = np.array([[1, 2], [64, 4096]])
-    many = step(SingleNodeModel(assumed), model=model, hardware=hardware, batch_size=batches)
-    for at, batch in np.ndenumerate(batches):
-        one = step(SingleNodeModel(assumed), model=model, hardware=hardware, batch_size=batch)
-        times = ("latency", "throughput", "compute_time", "memory_time", "overhead_time", "memory_needed")
-        for name in (*times, "bottleneck", "cause", "mfu", "feasible"):
-            assert getattr(many, name)[at] == getattr(one, name)
-
-
-def test_the_exact_cost_and_the_float_cost_are_the_same_number():
-    pipe = Pipeline(model=RESNET50, hardware=A100)
-    exactly, roughly = (pipe.costs(exact=exact)["model"].at(256) for exact in (True, False))
-    assert isinstance(exactly, Fraction)
-    assert float(exactly) == pytest.approx(roughly)
 
 
 # ---- Bad input ---------------------------------------------------------------------------------------------

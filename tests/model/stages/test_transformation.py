@@ -91,12 +91,6 @@ def seconds(batch=100, assumed=TUTORIAL, exact=False, **fields):
     return pipe.costs(exact=exact)["transform"].at(batch)
 
 
-def test_cpu_time_is_the_inverse_of_a_workers_rate_and_past_the_cores_no_worker_helps():
-    assert seconds() == pytest.approx(seconds(cpu_time=None, rate="100 img/s")) == pytest.approx(0.25)
-    assert seconds(workers=64, cores=16) == seconds(workers=16, cores=16) == seconds(workers=16)
-    assert seconds(workers=8, cores=16) == seconds(workers=8)
-
-
 @given(st.integers(1, 100), st.integers(1, 32), st.integers(1, 30), st.integers(0, 50), st.integers(0, 50))
 def test_a_batch_takes_what_its_cores_or_its_workers_take(workers, cores, cpu, wait, joining):
     """The rule in words, in milliseconds: more workers than cores can wait, but not work."""
