@@ -8,7 +8,7 @@ import pytest
 
 from tests.assignments import notebooks_of
 
-HEAVY = ("matplotlib", "ipywidgets", "IPython", "anywidget", "pandas", "tabulate", "PIL")
+HEAVY = ("matplotlib", "ipywidgets", "IPython", "anywidget", "pandas", "tabulate", "PIL", "torch")
 ROOMS = ("show", "checks", "jobs", "measure", "simulate", "widgets")
 LAYERS = {f"starvelab.{name}" for name in ROOMS}
 PIPELINE = "Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, storage=Storage.HDD)"

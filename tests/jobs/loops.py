@@ -35,6 +35,20 @@ class Loader:
             yield number
 
 
+class Slow:
+    """A dataset of numbers, each of which takes its time of the clock."""
+
+    def __init__(self, clock, seconds, count=40):
+        self.clock, self.seconds, self.count = clock, seconds, count
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, index):
+        self.clock.sleep(self.seconds)
+        return index
+
+
 def train(clock, loader, step):
     for _ in loader:
         clock.sleep(step)

@@ -15,6 +15,7 @@ from starvelab.errors import InputError
 from starvelab.jobs import doctor, probe, report
 from starvelab.jobs.remedies import remedies_of
 from starvelab.script import run_script
+from tests.jobs.loops import Slow
 
 torch = pytest.importorskip("torch")
 
@@ -107,20 +108,6 @@ def train(clock, loader, step, within=lambda number: None):
     for number, _ in enumerate(loader):
         clock.sleep(step)
         within(number)
-
-
-class Slow(torch.utils.data.Dataset):
-    """Each item takes its time of the clock."""
-
-    def __init__(self, clock, seconds, count=40):
-        self.clock, self.seconds, self.count = clock, seconds, count
-
-    def __len__(self):
-        return self.count
-
-    def __getitem__(self, index):
-        self.clock.sleep(self.seconds)
-        return index
 
 
 @pytest.mark.parametrize("left_early", [False, True])

@@ -131,15 +131,6 @@ def test_a_watched_evaluation_within_a_step_is_no_part_of_the_step(clock):
     assert inner.result.host_wait == pytest.approx(0.5)
 
 
-def test_two_loaders_that_are_read_side_by_side_keep_their_own_waits(clock):
-    first = watch(Loader(clock, 0.01, 30), progress=False)
-    second = watch(Loader(clock, 0.03, 30), progress=False)
-    for _ in zip(first, second, strict=True):
-        clock.sleep(0.06)
-    assert first.result.host_wait == pytest.approx(0.1)
-    assert second.result.host_wait == pytest.approx(0.3, abs=0.01)  # the last step lacks a wait
-
-
 def test_a_loop_that_is_left_early_loses_only_the_batch_in_use(clock):
     watched = watch(Loader(clock, 0.01), progress=False)
     for number in watched:

@@ -10,7 +10,8 @@ import pytest
 from starvelab.jobs import probe, torch_internals, watch
 from starvelab.jobs.probe import Budget, Probe, TimedBatch, TimingStart
 from starvelab.measure import devices
-from tests.jobs.loops import Clock
+from tests.jobs.loops import Clock, Slow
+from tests.measure.test_one_buffer import same
 
 torch = pytest.importorskip("torch")
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info  # noqa: E402
@@ -90,16 +91,6 @@ def epochs(loader, watched):
     )
 
 
-def same(one, other):
-    if isinstance(one, torch.Tensor):
-        return torch.equal(one, other) and one.dtype == other.dtype
-    if isinstance(one, dict):
-        return list(one) == list(other) and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, list | tuple):
-        return len(one) == len(other) and all(map(same, one, other))
-    return one == other
-
-
 @pytest.fixture
 def each_batch(monkeypatch):
     """All batches are timed but the first of each worker, whatever that costs."""
@@ -117,7 +108,7 @@ def test_batches_and_random_numbers_are_the_same(kind):
         found.append(watch(loader, probe=True, progress=False))
         return found[-1]
 
-    assert same(epochs(loader, iter), epochs(probed, watched))
+    same(epochs(loader, iter), epochs(probed, watched))
     assert (probed.worker_init_fn, probed.collate_fn, probed.dataset) == own
     # Each worker's first one of a pass is not timed.
     once = max(probed.num_workers, 1)
@@ -126,18 +117,6 @@ def test_batches_and_random_numbers_are_the_same(kind):
         assert costs.timed == one.result.batches - once
         assert ("hand-over" in costs.shares) == bool(probed.num_workers)
         assert costs.call == ("__iter__" if isinstance(probed.dataset, IterableDataset) else "__getitem__")
-
-
-class Slow(Dataset):
-    def __init__(self, clock, count=24):
-        self.clock, self.count = clock, count
-
-    def __len__(self):
-        return self.count
-
-    def __getitem__(self, index):
-        self.clock.sleep(0.03)
-        return index
 
 
 @pytest.mark.usefixtures("each_batch")
@@ -149,7 +128,7 @@ def test_the_dataset_and_the_collate_function_are_told_apart(monkeypatch):
         clock.sleep(0.01)
         return items
 
-    watched = watch(DataLoader(Slow(clock), 2, collate_fn=collate), probe=True, progress=False)
+    watched = watch(DataLoader(Slow(clock, 0.03, 24), 2, collate_fn=collate), probe=True, progress=False)
     assert list(watched)[1] == [2, 3]
     costs = watched.result.stages
     assert costs.costs["dataset"].m_as("ms") == pytest.approx(60)
@@ -173,7 +152,7 @@ def test_the_sampler_is_a_stage_of_its_own(monkeypatch):
         def __iter__(self):
             return indices()
 
-    watched = watch(DataLoader(Slow(clock), batch_sampler=Drawn()), probe=True, progress=False)
+    watched = watch(DataLoader(Slow(clock, 0.03, 24), batch_sampler=Drawn()), probe=True, progress=False)
     for _ in range(2):
         assert len(list(watched)) == 12
     costs = watched.result.stages
@@ -185,7 +164,7 @@ def test_the_sampler_is_a_stage_of_its_own(monkeypatch):
 def test_the_budget_decides_which_batches_are_timed(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(probe, "time", clock)
-    fetcher = torch.utils.data._DatasetKind.create_fetcher(0, Slow(clock), True, list, False)
+    fetcher = torch.utils.data._DatasetKind.create_fetcher(0, Slow(clock, 0.03, 24), True, list, False)
     budget = Budget(0.05, 0.009, clock.perf_counter)
     timed = []
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+import socket
 from textwrap import dedent
 
 import numpy as np
 import pytest
 
-from starvelab.jobs import ranks
+from starvelab.jobs import doctor, ranks
 from starvelab.jobs.ranks import RankLoop, merge
 from starvelab.jobs.recorder import Recorder
 from starvelab.jobs.report import text_report
@@ -104,15 +102,11 @@ def test_what_the_waits_do_not_tell_is_said():
 
 def test_one_rank_is_no_job_of_several(monkeypatch):
     assert merged({0: of([0.03] * 40, [0.02] * 40)}).together == ""
-    for name in ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_PORT"):
+    names = ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_PORT")
+    for name in names:
         monkeypatch.delenv(name, raising=False)
     assert ranks.local_ranks() is None
-    for name, value in {
-        "RANK": "0",
-        "LOCAL_RANK": "0",
-        "LOCAL_WORLD_SIZE": "1",
-        "MASTER_PORT": "29500",
-    }.items():
+    for name, value in zip(names, ("0", "0", "1", "29500"), strict=True):
         monkeypatch.setenv(name, value)
     assert ranks.local_ranks() is None
 
@@ -123,8 +117,9 @@ def test_a_rank_that_does_not_come_is_not_waited_for_for_ever(tmp_path):
 
 
 JOB = """
-    import os, sys, time, torch
+    import sys, time, torch
     import torch.distributed as dist
+    import torch.multiprocessing as mp
     from torch.utils.data import DataLoader
 
     class Slow(list):
@@ -137,56 +132,54 @@ JOB = """
             return index
 
     def train(rank, ranks):
-        os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
-        os.environ.setdefault("MASTER_PORT", sys.argv[1] if len(sys.argv) > 1 else "29511")
-        dist.init_process_group("gloo", rank=rank, world_size=ranks)
-        for batch in DataLoader(Slow(range(30), 0.05 if rank == 1 else 0.001), 1):
+        dist.init_process_group("gloo", f"tcp://127.0.0.1:{sys.argv[1]}", rank=rank, world_size=ranks)
+        for batch in DataLoader(Slow(range(20), 0.05 if rank == 1 else 0.001), 1):
             time.sleep(0.02)
             dist.all_reduce(torch.ones(4))
         dist.destroy_process_group()
 
     if __name__ == "__main__":
-        if "RANK" in os.environ:
-            train(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
-        else:
-            import torch.multiprocessing as mp
-            mp.spawn(train, (2,), 2)
+        mp.spawn(train, (2,), 2)
+"""
+# As torchrun starts it, by the clock of a test.
+RANK = """
+    import os
+    from starvelab.jobs.recorder import time
+    from torch.utils.data import DataLoader
+
+    class Slow(list):
+        def __getitem__(self, index):
+            time.sleep((0.001, 0.03)[int(os.environ["RANK"])])
+
+    for _ in DataLoader(Slow(range(40)), 1, collate_fn=list):
+        time.sleep((0.049, 0.02)[int(os.environ["RANK"])])
 """
 
 
-def free_port():
-    import socket
-
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return str(one.getsockname()[1])
-
-
-@pytest.mark.parametrize("start", ["spawned", "by torchrun"])
-def test_two_ranks_get_one_report(tmp_path, start):
+def test_ranks_that_a_script_spawns_get_one_report(tmp_path, capsys):
     pytest.importorskip("torch")
     script, found = tmp_path / "train.py", tmp_path / "found.json"
     script.write_text(dedent(JOB), encoding="utf-8")
-    port = free_port()
-    doctor = [sys.executable, "-m", "starvelab", "doctor", "--json", str(found), str(script), port]
-    if start == "spawned":
-        done = [subprocess.run(doctor, capture_output=True, text=True, timeout=100, check=True)]
-    else:  # as torchrun starts them, with one parent
-        local = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-        started = [
-            subprocess.Popen(
-                doctor,
-                env=os.environ | local | {"RANK": rank, "LOCAL_RANK": rank},
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            for rank in "01"
-        ]
-        told = [one.communicate(timeout=100)[1] for one in started]
-        assert told[1].count("starvelab doctor") == 0
-        assert told[0].count("starvelab doctor: ") == 1
-        assert "Rank 1 holds up the others" in told[0]
-        return
-    assert "Rank 1 holds up the others, which wait for it in their step" in done[0].stderr
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
+    assert doctor.main(["--json", str(found), str(script), str(port)]) == 0
+    assert "Rank 1 holds up the others, which wait for it in their step" in capsys.readouterr().err
     (loop,) = json.loads(found.read_text())["loops"]
     assert (loop["rank"], loop["verdict"]) == (1, "highly input-bound")
+
+
+def test_ranks_that_torchrun_starts_get_one_report(clock, monkeypatch, tmp_path, capsys):
+    pytest.importorskip("torch")
+    script, told = tmp_path / "train.py", []
+    script.write_text(dedent(RANK), encoding="utf-8")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    monkeypatch.setenv("MASTER_PORT", "29500")
+    for rank in "10":  # the second one finds what the first one left: they have one parent
+        monkeypatch.setenv("RANK", rank)
+        monkeypatch.setenv("LOCAL_RANK", rank)
+        assert doctor.main([str(script)]) == 0
+        told.append(capsys.readouterr().err)
+    assert told[0] == ""
+    assert told[1].count("starvelab doctor: ") == 1
+    assert "Rank 1 holds up the others" in told[1]

@@ -1,6 +1,6 @@
 """Traces that `torch.profiler` writes on this machine, with planted causes.
 
-Eighteen trainings, of which seventeen have to be named right. What is right is what the loop's own clock saw:
+Nine trainings, of which eight have to be named right. What is right is what the loop's own clock saw:
 on a busy machine a wait may be longer than what was planted.
 """
 
@@ -93,7 +93,8 @@ def compared(path, batches, step, *, scheduled):
 
 def test_planted_causes_are_named(tmp_path):
     wrong, path = {}, tmp_path / "trace.json.gz"
-    for (prepare, step), kind, scheduled in product(PLANTED, ("items", "collate", "workers"), (False, True)):
+    for number, ((prepare, step), kind) in enumerate(product(PLANTED, ("items", "collate", "workers"))):
+        scheduled = number % 2 == 1
         batches = loader(kind, prepare / 1e3, step / 1e3)
         read = partial(compared, path, batches, step / 1e3, scheduled=scheduled)
         found = patiently(read, lambda found: found[0], seconds=5)

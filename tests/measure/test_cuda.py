@@ -1,15 +1,12 @@
 """A real GPU behind the interface of the simulated one, and the message where there is none."""
 
-import subprocess
-import sys
-
 import pytest
 
 from starvelab import PUBLISHED, MissingValueError
 from starvelab.measure import CudaDevice, photo_transforms, photos
 from starvelab.measure.diagnosis import climb_ladder
 from starvelab.measure.session import run
-from tests.measure.scenes import described, kind
+from tests.measure.scenes import NO_GPU, described, kind
 
 torch = pytest.importorskip("torch")
 
@@ -19,10 +16,6 @@ from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 from starvelab.measure.cuda import resnet50  # noqa: E402
 
 WITH_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that PyTorch can use")
-NO_GPU = (
-    "CudaDevice needs PyTorch and a GPU that it can use, and there is none here. "
-    'Pass hardware="30 ms" instead, which is simulated.'
-)
 
 
 @pytest.fixture
@@ -38,16 +31,6 @@ def test_without_a_gpu_the_simulated_one_is_proposed(pipe, monkeypatch):
         with pytest.raises(MissingValueError) as caught:
             drive(pipe, progress=False)
         assert str(caught.value) == NO_GPU
-
-
-def test_without_torch_too():
-    code = (
-        "import sys; sys.modules['torch'] = None; from starvelab.measure import *; from starvelab import *; "
-        "samples, gpu = Samples(source=photos(count=1)), Accelerator(device=CudaDevice()); "
-        "Pipeline(dataset=samples, hardware=gpu).measure(progress=False)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stderr.rstrip().endswith(NO_GPU)
 
 
 @WITH_GPU
@@ -85,23 +68,12 @@ def test_it_has_the_parameters_of_resnet_50(network):
     assert sum(each.numel() for each in network.parameters()) == 25_557_032
 
 
-def test_it_has_53_convolutions_and_one_linear_layer(network):
-    kinds = [type(module).__name__ for module in network.modules()]
-    assert (kinds.count("Conv2d"), kinds.count("BatchNorm2d"), kinds.count("Linear")) == (53, 53, 1)
-
-
 def test_it_does_the_work_of_resnet_50(network):
     counter = FlopCounterMode(display=False)
     with counter:
         out = network(torch.empty(1, 3, 224, 224, device="meta"))
     assert out.shape == (1, 1000)
     assert counter.get_total_flops() / 2 / 1e9 == pytest.approx(4.089, abs=5e-4)
-
-
-def test_the_stride_stands_in_the_middle_convolution(network):
-    strided = [m.kernel_size[0] for m in network.modules() if getattr(m, "stride", None) == (2, 2)]
-    # The stem; then in each of three groups the 3 x 3 and the way round.
-    assert strided == [7, 3, 1, 3, 1, 3, 1]
 
 
 def test_it_can_have_other_classes():

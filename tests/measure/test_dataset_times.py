@@ -29,6 +29,7 @@ from starvelab.measure.setup import setup_of
 from tests.jobs.loops import Clock
 
 from .patience import patiently
+from .test_datasets import Numbers
 
 torch = pytest.importorskip("torch")
 data = torch.utils.data
@@ -60,18 +61,6 @@ class Add:
 def wait(value, seconds=0.005):
     time.sleep(seconds)
     return value
-
-
-class Numbers(data.Dataset):
-    def __init__(self, transform=None):
-        self.transform = transform
-
-    def __len__(self):
-        return 20
-
-    def __getitem__(self, index):
-        item = torch.full((3,), float(index))
-        return self.transform(item) if self.transform else item
 
 
 class Wrapper(data.Dataset):

@@ -84,16 +84,6 @@ def storage(clock, **figures):
     return StorageClock(VirtualStorage(**figures), np.zeros(CONNECTIONS + 8), threading.Lock())
 
 
-@pytest.mark.parametrize(("latency", "first", "second"), [(0, 5, 10), (0.05, 55, 60)])
-def test_reads_take_turns_at_a_shared_storage_and_latencies_run_side_by_side(clock, latency, first, second):
-    read = storage(clock, bandwidth=1e6, latency=latency)
-    read(5000)
-    assert clock.now == pytest.approx(100 + first / 1e3)
-    clock.now = 100.001  # another worker asked meanwhile
-    read(5000)
-    assert clock.now == pytest.approx(100 + second / 1e3)
-
-
 @pytest.mark.parametrize(("cached", "read_in_ten"), [(0, 10), (0.5, 5), (0.9, 1), (1, 0)])
 def test_memory_spares_the_storage_exactly_its_share_of_the_reads(clock, cached, read_in_ten):
     read = storage(clock, bandwidth=1e6, latency=0.05, cached_fraction=cached)

@@ -1,7 +1,6 @@
 """Measurements and diagnoses by a simulated clock, each value derived by hand."""
 
 import time
-from math import inf
 
 import numpy as np
 import pytest
@@ -20,7 +19,6 @@ STEP = VirtualAccelerator(0.064)
 PIPE = described(device=STEP, workers=2)  # batches of 32
 # 8 ms of CPU work a sample are 256 ms a batch.
 WORK = SimulatedClock({"decode": "5 ms", "transform": "3 ms"})
-IDLE = SimulatedClock()
 
 
 def values_of(pipe, clock):
@@ -35,7 +33,7 @@ def period(pipe, clock):
 
 def test_any_number_of_workers_divides_the_time_exactly():
     fast = VirtualAccelerator(0.001)
-    for workers in (1, 3, 7, 16, 48, 64):
+    for workers in (1, 7, 64):
         pipe = PIPE.replace(workers=workers, device=fast)
         assert period(pipe, WORK) == pytest.approx(256 / workers)
         found = climb_ladder(pipe, clock=WORK)
@@ -43,11 +41,9 @@ def test_any_number_of_workers_divides_the_time_exactly():
         assert found.periods["decoded sample"].m_as("ms") == pytest.approx(96 / workers)
 
 
-# 32 x 602,112 bytes over 0.2 GB/s are 96.3 ms.
 COPY = 32 * 602112 / 0.2e6
-EIGHT, ALONE = PIPE.replace(workers=8), PIPE.replace(workers=0)
-ONE_IN_FLIGHT, ANY_IN_FLIGHT = (VirtualAccelerator(0.064, in_flight=steps) for steps in (1, inf))
-COPIED, IN_TURN = (EIGHT.replace(link=VirtualLink(2e08, overlapped=beside)) for beside in (True, False))
+EIGHT = PIPE.replace(workers=8)
+ALONE = PIPE.replace(workers=0, device=VirtualAccelerator(0.064, in_flight=1))
 
 
 @pytest.mark.parametrize(
@@ -58,20 +54,14 @@ COPIED, IN_TURN = (EIGHT.replace(link=VirtualLink(2e08, overlapped=beside)) for 
         (PIPE, WORK, (128, 0.5, 0.75)),
         # 256 / 8 = 32 ms are less than a step of 64. The loop finds a batch whenever it asks.
         (EIGHT, WORK, (64, 1, 0)),
-        # A loop that prepares by itself works while the accelerator does, unless it waits for each step.
-        (ALONE, WORK, (256,)),
-        (ALONE.replace(device=ONE_IN_FLIGHT), WORK, (320, 0.2, 0.8)),
-        # A shared storage: 32 samples of 114.66 KB at 20 MB/s.
-        (EIGHT.replace(storage=VirtualStorage(2e07)), IDLE, (32 * 114.66 / 20,)),
+        # A loop that waits for each step.
+        (ALONE, WORK, (320, 0.2, 0.8)),
         # A latency keeps a worker and no core, 32 x (8 + 2) / 2; the bytes take next to nothing.
         (PIPE.replace(storage=VirtualStorage(1e14, latency=0.002)), WORK, (160,)),
         # Four requests at a time wait side by side: 32 x (8 + 2 / 4) / 2.
         (PIPE.replace(storage=VirtualStorage(1e14, latency=0.002, open=4)), WORK, (136,)),
-        # A copy beside the step counts if it is the longer one; in turn it adds to the step.
-        (COPIED, IDLE, (COPY, 64 / COPY, 0)),
-        (IN_TURN, IDLE, (COPY + 64,)),
-        (COPIED.replace(device=ONE_IN_FLIGHT), IDLE, (COPY + 64,)),
-        (COPIED.replace(device=ANY_IN_FLIGHT), IDLE, (COPY,)),
+        # A copy beside the step, 32 x 602,112 bytes over 0.2 GB/s, counts if it is the longer one.
+        (EIGHT.replace(link=VirtualLink(2e08)), SimulatedClock(), (COPY, 64 / COPY, 0)),
         # Handing over takes the worker; two workers on one core are one.
         (PIPE, SimulatedClock(WORK.costs, handover="32 ms"), ((256 + 32) / 2,)),
         (PIPE, SimulatedClock(WORK.costs, cores=1), (256,)),
@@ -106,7 +96,7 @@ def test_a_longer_run_has_more_batches():
 
 
 @pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("workers", [0, 1, 2])
+@pytest.mark.parametrize("workers", [0, 2])
 def test_each_part_is_found_where_it_was_planted(part, workers):
     pipe, clock = PLANTED[part]
     if part == "compute" and workers < 2:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from starvelab.measure import PARTS, photo_transforms, photos
+from starvelab.measure import photo_transforms, photos
 from starvelab.measure.transforms import (
     DEVIATION,
     MEAN,
@@ -26,10 +26,6 @@ from starvelab.measure.transforms import (
 @pytest.fixture
 def picture():
     return photos(count=1).read(0)
-
-
-def test_the_parts_are_the_rungs_of_the_ladder():
-    assert PARTS == ("read", "decode", "transform", "collate", "copy", "compute")
 
 
 def test_photo_transforms_are_the_usual_ones_of_imagenet():

@@ -1,6 +1,5 @@
 """PyTorch's loader behind the common interface, and the lab without PyTorch."""
 
-import os
 import shutil
 import subprocess
 import sys
@@ -12,19 +11,9 @@ from starvelab.errors import WorkerError, install_hint
 from starvelab.measure import torch_loader as loader
 from starvelab.measure.session import open_loader
 
-from ..scenes import pipeline
+from ..scenes import NO_GPU, pipeline
 
 torch = pytest.importorskip("torch")
-WITHOUT_TORCH = "import sys; sys.modules['torch'] = None; from starvelab.measure import *; "
-
-
-def without_torch(code, **environment):
-    """What a fresh interpreter that has no PyTorch prints."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", WITHOUT_TORCH + code],
-        capture_output=True, text=True, check=False, env={**os.environ, **environment},
-    )  # fmt: skip
-    return done.stdout + done.stderr
 
 
 def test_a_batch_comes_as_a_tensor(tmp_path, nothing_stays):
@@ -82,38 +71,34 @@ def test_what_a_dataset_raises_is_no_lost_worker(error):
     assert loader.explain_lost_worker(error) is None
 
 
-PIPE = (
-    "import numpy as np; from starvelab import *; "
-    "blank = Transform('blank', lambda raw: np.zeros(3)); "
-    "samples = Samples(source=folder({home!r}), transforms=[blank]); "
-    "pipe = Pipeline(dataset=samples, batch_size=2, workers=Workers(2, kind={kind!r}), hardware='2 ms'); "
-)
+WITHOUT_TORCH = """
+import sys; sys.modules["torch"] = None
+import numpy as np
+from starvelab import *
+from starvelab.measure import *
+
+blank = Transform("blank", lambda raw: np.zeros(3))
+samples = Samples(source=folder(sys.argv[1]), transforms=[blank])
+pipe = Pipeline(dataset=samples, batch_size=2, workers=Workers(2, kind="threads"), hardware="2 ms")
+print(pipe.measure(seconds="0.05 s", progress=False).loader.split()[0])
+print(pipe.diagnose(clock=SimulatedClock({"decode": "5 ms"})).bottleneck)
+for changes in {"workers.kind": "torch"}, {"hardware": Accelerator(device=CudaDevice())}:
+    try:
+        pipe.replace(changes).measure(progress=False)
+    except (InputError, MissingValueError) as error:
+        print(error)
+"""
 
 
-def test_without_torch_everything_else_works(tmp_path):
+def test_without_torch_everything_else_works_and_what_needs_it_says_so(tmp_path):
     _ = pipeline(tmp_path)
-    code = (
-        f"{PIPE.format(home=str(tmp_path), kind='threads')}"
-        "print(pipe.measure(seconds='0.05 s', progress=False).loader.split()[0]); "
-        "print(pipe.diagnose(clock=SimulatedClock({'decode': '5 ms'})).bottleneck)"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", WITHOUT_TORCH, str(tmp_path)], capture_output=True, text=True
     )
-    assert without_torch(code).split() == ["threads", "decode"]
-
-
-def test_without_torch_its_loader_says_what_to_install(tmp_path):
-    _ = pipeline(tmp_path)
-    code = PIPE.format(home=str(tmp_path), kind="torch") + "pipe.measure(progress=False)"
-    assert (
-        without_torch(code)
-        .rstrip()
-        .endswith(
-            "starvelab.errors.InputError: kind='torch' needs PyTorch, and it is not installed. Take "
-            f"another loader (threads, processes). {install_hint('torch')}"
-        )
-    )
-
-
-def test_importing_the_lab_does_not_load_torch():
-    code = "import sys; from starvelab.measure import *; print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    assert (done.stdout + done.stderr).splitlines() == [
+        "threads",
+        "decode",
+        "kind='torch' needs PyTorch, and it is not installed. Take another loader (threads, processes). "
+        + install_hint("torch"),
+        NO_GPU,
+    ]
