@@ -9,9 +9,10 @@ They stand in tests/golden/published, one file a kind:
   comes out, in percent. Without a pipeline it waits for its prediction, from the figures that are `given`,
   or was `given_up` for the reason that stands there; either counts as missed. `known` rows stood on the page
   before it had two halves. A row is `outside` of what the model can know if one of `OUTSIDE` is missing.
+  Where one of `MECHANISMS` is at work, it says which, and `without` is the pipeline without it.
 - [input.NAME] is a figure from which another one is predicted. "@NAME" stands for it, for another row, or
   for a constant.
-- [constant.NAME] is computed from these by a rule of this module.
+- [constant.NAME] is computed from these by a rule of benchmarks/rules.py.
 - [[left_out]] names figures that are no row, with the reason; [guess.NAME] is one of these with what is not
   known `assumed`.
 - [[ladder]] is one job at many batch sizes, which counts for what a range claims, and there only.
@@ -31,36 +32,28 @@ from functools import cached_property
 from hashlib import sha256
 from math import ceil, inf
 from pathlib import Path
-from statistics import geometric_mean
 from typing import Any
 from unittest.mock import patch
-
-import numpy as np
 
 from starvelab import (
     PUBLISHED,
     Q_,
     Accelerator,
     Framework,
-    Hardware,
     Models,
     Packing,
     Pipeline,
     Requests,
-    Storage,
-    Workers,
 )
 from starvelab.model import rates
-from starvelab.model.analysis import extrapolate_rate
 from starvelab.model.assumptions import COVERAGE
 from starvelab.model.catalogue import entry_at
 from starvelab.model.paths import PARTS
-from starvelab.model.rates import slowdown
-from starvelab.model.stages.single_node import SingleNodeInputs, SingleNodeModel, StepInputs
 from starvelab.model.step import Step
 from starvelab.units import Quantity
 
 from .report import REPOSITORY
+from .rules import RULES
 
 GOLDEN = REPOSITORY / "tests" / "golden" / "published"
 # The kinds of rows, and below which error half of each should be. A file of each holds them.
@@ -86,126 +79,13 @@ OUTSIDE = {
     "software": "as what the rates of the package were measured in: NVIDIA's examples in its containers",
     "cores": "which the workers of a loader share",
 }
-AT_WORK = 0.1  # the share of a step from which a resource counts as at work
-
-# ---- What is computed from rows ----------------------------------------------------------------------------
-
-
-def extrapolated(
-    *,
-    count: int,
-    model: str,
-    matmul_a100: Any,
-    matmul_h100: Any,
-    rate: Any = None,
-    step: Any = None,
-    batch_size: int = 1,
-) -> Any:
-    """The rate of one H100 from that of one A100."""
-    origin = Hardware.Cloud.A100.replace(matmul_bf16_sustained=matmul_a100)
-    to = Hardware.Cloud.H100.replace(matmul_bf16_sustained=matmul_h100)
-    total = Q_(batch_size, "img") / step if rate is None else rate
-    return extrapolate_rate(total / count, model=getattr(Models, model), measured_on=origin, to=to)
-
-
-def extrapolated_by_peak(*, rate: Any, model: str, to: str, matmul_a100: Any) -> Any:
-    """The same for an accelerator whose matrix products are taken to reach the A100's share of the peak."""
-    entry, a100 = entry_at("Hardware", to), Hardware.Cloud.A100
-    reached = entry.peak_fp16_dense * (matmul_a100 / a100.peak_fp16_dense)
-    return extrapolate_rate(
-        rate,
-        model=getattr(Models, model),
-        measured_on=a100.replace(matmul_bf16_sustained=matmul_a100),
-        to=entry.replace(matmul_bf16_sustained=reached.to("TFLOP/s")),
-    )
-
-
-def by_pixels(*, rate: Any, count: int, **side: int) -> Any:
-    """The rate of one accelerator at another image size: convolutions cost what there are pixels."""
-    return rate / count * (side["from"] / side["to"]) ** 2
-
-
-def per_step(*, step: Any, batch_size: int) -> Any:
-    """The rate of one accelerator from the time of its step."""
-    return Q_(batch_size, "img") / step
-
-
-def launched(*, batch_size: int, first: Any, rate: Any = None, step: Any = None, of: int = 1) -> Any:
-    """The time of a step by the law of launching, from that of a batch of one and from a large batch."""
-    sample = 1 / rate.m_as("img/s") if step is None else step.m_as("s") / of
-    made_of = StepInputs(sample, 0.0, first.m_as("s"), in_turn=True, hidden=True)
-    return Q_(SingleNodeModel.cost(SingleNodeInputs("", None, made_of)).at(batch_size), "s")
-
-
-def on_a_busy_host(*, use: float, **steps: Any) -> Any:
-    """The time of a step at a share of the CPU in use, from its times at others."""
-    calm = geometric_mean(step.m_as("ms") / float(slowdown(float(at))) for at, step in steps.items())
-    return Q_(calm * float(slowdown(use)), "ms")
-
-
-def zipf_lengths(*, exponent: float, low: int, high: int) -> list[int]:
-    """A thousand lengths of Zipf's law, each as likely; what lies outside of two ends counts as these."""
-    lengths = np.arange(1, high)
-    below = np.cumsum(lengths**-exponent) / zeta(exponent)
-    return np.clip(1 + np.searchsorted(below, (np.arange(1000) + 0.5) / 1000), low, high).tolist()
-
-
-def even_lengths(*, low: int, high: int, others: int = 0, one: int = 0) -> list[int]:
-    """Lengths from one end to the other, equally likely; or so many of them beside one of its own."""
-    if not one:
-        return [*range(low, high + 1)]
-    return [*np.rint(np.linspace(low, high, others)).astype(int).tolist(), one]
-
-
-def zeta(exponent: float, terms: int = 10_000) -> float:
-    """Riemann's function: the sum of ``k^-exponent``, what is left of it by an integral."""
-    first = np.arange(1, terms) ** -exponent
-    return float(first.sum() + (terms - 0.5) ** (1 - exponent) / (exponent - 1))
-
-
-def of_one_worker(*, rate: Any, **workers: Any) -> Any:
-    """What one worker does alone, from what so many of them did together."""
-    together = Workers(**workers, rate="1 img/s")
-    pipe = Pipeline(workers=together, hardware="1e9 img/s", assumptions=PUBLISHED)
-    return rate * float((pipe.solve(workers=1).throughput / pipe.solve().throughput).m_as(""))
-
-
-def loaded(*, load: Any, stack: Any, share: float) -> Any:
-    """What a worker does that loads a sample and stacks it, in a share of the bytes that were measured."""
-    return (Q_("1 img") / (load + share * stack)).to("img/s")
-
-
-def waiting(*, count: int = 1, ready: Any = None, **known: Any) -> Any:
-    """How long a worker waits for a sample: what each of so many took, less what one takes when ready."""
-    rate = known["rate"] if "rate" in known else Q_("1 img") * known["delivered"] / Q_(known["size"])
-    took = count * Q_("1 img") / rate - (0 if ready is None else Q_("1 img") / ready)
-    return took.to("s")
-
-
-def store(*, host: Any, connection: Any, latency: Any) -> Any:
-    """An object store, by what a request waits and brings, and what the host takes."""
-    return Storage.S3_connection.replace(
-        bandwidth_sustained=host, request_bandwidth=connection, request_latency=latency
-    )
-
-
-RULES: dict[str, Callable[..., Any]] = {
-    rule.__name__: rule
-    for rule in (
-        extrapolated,
-        extrapolated_by_peak,
-        by_pixels,
-        per_step,
-        launched,
-        on_a_busy_host,
-        zipf_lengths,
-        even_lengths,
-        of_one_worker,
-        loaded,
-        waiting,
-        store,
-    )
+# What the rates of the package do not hold: each measured in the row's own software, or on other jobs.
+MECHANISMS = {
+    "neighbor": "a neighbor in the same software",
+    "together": "what several lose together",
+    "contention": "what fewer workers share",
 }
+AT_WORK = 0.1  # the share of a step from which a resource counts as at work
 
 # ---- What is set beside a row ------------------------------------------------------------------------------
 
@@ -407,9 +287,11 @@ class Published:
     def held(self) -> list[Held]:
         """Every measurement to which a range is held: the rows, and each point of the ladders."""
         rows = [
-            Held(test.what, test.name, test.samples[0], *allowed(self.pipeline(test.name)[0]))
+            # What the package claims by itself, so without what it does not hold.
+            Held(test.what, test.name, test.samples[0], *allowed(self.pipeline(test.name, without)[0]))
             for test in self.tests
             if test.samples[0] is not None
+            for without in ["without" if "without" in self.rows[test.name] else "pipeline"]
         ]
         for ladder in self.ladders:
             pipe = Pipeline(
@@ -430,19 +312,19 @@ class Published:
         entry = self.rows.get(name) or self.inputs.get(name) or self.guesses[name]
         return _quantity(entry["value"])
 
-    def pipeline(self, name: str) -> tuple[Pipeline, tuple[str, ...]]:
+    def pipeline(self, name: str, of: str = "pipeline") -> tuple[Pipeline, tuple[str, ...]]:
         """The pipeline of a row or a guess, under PUBLISHED, and the rows that its fields rest on."""
         uses: dict[str, None] = {}
-        fields = self._fill(self._entry(name)["pipeline"], uses)
+        fields = self._fill(self._entry(name)[of], uses)
         changed = fields.pop("assumptions", {})
         assumptions = PUBLISHED.replace(**changed) if changed else PUBLISHED
         given = {field: _given(field, value) for field, value in fields.items()}
         return Pipeline(**given, assumptions=assumptions), tuple(uses)
 
-    def test(self, name: str) -> Tested:
-        """Predict a row, or a guess, and compare."""
+    def test(self, name: str, of: str = "pipeline") -> Tested:
+        """Predict a row, or a guess, and compare; `of` "without" is without what its mechanism is."""
         entry = self._entry(name)
-        pipe, uses = self.pipeline(name)
+        pipe, uses = self.pipeline(name, of)
         step, figure = pipe.solve(), entry.get("figure", "throughput")
         measured, predicted = (
             _quantity(entry["value"]),

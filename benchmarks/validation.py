@@ -18,7 +18,7 @@ from starvelab import Q_
 from starvelab.tables import cell
 
 from .picture import draw
-from .published import HALVES, KINDS, Published, Tested, half
+from .published import HALVES, KINDS, MECHANISMS, Published, Tested, half
 from .report import options
 
 # What was set as a goal before the rows were predicted, beside the median of each kind.
@@ -126,6 +126,25 @@ def within(published: Published) -> list[tuple[str, ...]]:
             parts = [[t for t in rows if bool(why[t.name]) is outside] for outside in (False, True)]
             counted = (text for part in parts for text in (str(len(part)), _share(_median(part))))
             found.append((kind, names, *counted))
+    return found
+
+
+WORTH_HEADERS = ("mechanism", "rows", "median", "without it", "seen: median", "without it")
+
+
+def worth(published: Published) -> list[tuple[str, ...]]:
+    """How far off the rows of each mechanism are, and how far they would be without it, in both halves."""
+    found = []
+    predicted = {name: published.rows[name] for name in published.tested}
+    for mechanism, what in [*MECHANISMS.items(), (None, "all that is predicted")]:
+        rows = {n: row for n, row in predicted.items() if mechanism in (None, row.get("mechanism"))}
+        parts = [rows, [name for name in rows if half(name) == HALVES[0]]]
+        medians = (
+            _share(_median(published.test(n, of if of in rows[n] else "pipeline") for n in part))
+            for part in parts
+            for of in ("pipeline", "without")
+        )
+        found.append((what, str(len(rows)), *medians))
     return found
 
 
@@ -239,6 +258,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"\n{both_halves(published)}.")
     print("\n" + "\n".join(missed_goals(published)) + "\n")
     show(OUTSIDE_HEADERS, within(published))
+    print()
+    show(WORTH_HEADERS, worth(published))
     if asked.picture:
         asked.picture.write_text(draw(published), encoding="utf-8", newline="\n")
     if asked.left_out:

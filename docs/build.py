@@ -41,6 +41,7 @@ from benchmarks.validation import (  # noqa: E402
     GUESS_HEADERS,
     HEADERS,
     OUTSIDE_HEADERS,
+    WORTH_HEADERS,
     both_halves,
     goals,
     guess_summary,
@@ -51,6 +52,7 @@ from benchmarks.validation import (  # noqa: E402
     rows_of,
     summary,
     within,
+    worth,
 )
 from starvelab import PUBLISHED, Hardware, Links, Models, Pipeline, Storage, Workers  # noqa: E402
 from starvelab.lesson import decisions  # noqa: E402
@@ -111,6 +113,11 @@ def how_right_by_kind() -> str:
 def how_right_within() -> str:
     """How far off the rows are whose conditions the model can know, and the others."""
     return _table(OUTSIDE_HEADERS, within(_published()))
+
+
+def how_right_worth() -> str:
+    """What each mechanism is worth that the rates of the package do not hold."""
+    return _table(WORTH_HEADERS, worth(_published()))
 
 
 def how_right_in_short() -> str:
@@ -320,6 +327,7 @@ PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "how-right": ("how-right.md", how_right),
     "goals": ("how-right.md", how_right_by_kind),
     "within": ("how-right.md", how_right_within),
+    "worth": ("how-right.md", how_right_worth),
     "how-right-in-short": ("../README.md", how_right_in_short),
     "coverage": ("how-right.md", coverage),
     "starved": ("how-right.md", starved),
