@@ -15,6 +15,7 @@ from starvelab.tables import cell, percent, points, to_html, to_text
         (True, "yes"),
         (np.False_, "no"),
         (256, "256"),
+        (1_000_001, "1000001"),
         (np.int64(25557032), "25557032"),
         (0.41857, "0.4186"),
         (np.float64(2.0), "2"),
@@ -41,6 +42,8 @@ def test_figures_align_to_the_right_and_words_to_the_left():
     # A gap or dots do not turn figures into words.
     text = to_text(["time"], [[Q_("8 ms")], [None], ["..."], [Q_("16.5 ms")]])
     assert [line.rstrip() for line in text.splitlines()[2:]] == ["   8 ms", "", "    ...", "16.5 ms"]
+    # Text that looks like a number is left as it is.
+    assert to_text(["what"], [["1e3"], ["007"]]).split()[-2:] == ["1e3", "007"]
 
 
 def test_a_table_without_rows_is_its_headers_and_rows_may_come_from_a_generator():

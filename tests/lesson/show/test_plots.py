@@ -7,20 +7,13 @@ import re
 
 import pytest
 
-from starvelab import (
-    Hardware,
-    InputError,
-    Models,
-    Pipeline,
-    Storage,
-    show,
-)
+from starvelab import Hardware, InputError, Models, Pipeline, Storage, show
 from starvelab.lesson.show import plots
 from starvelab.show import labeled_bars, over_batch, over_workers, stage_bars
+from tests.rejected import message
 
 PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
 FULL = PIPE.replace(storage=Storage.NVMe_Gen4, link=Hardware.Cloud.A100)
-AT_512 = PIPE.replace(batch_size=512)
 
 
 def bars_with_notes(values=(2.0, -1.0), labels=("fast", "slow"), notes=("+2 %", "-1 %")):
@@ -123,16 +116,12 @@ def test_the_table_of_the_stage_bars_is_the_steps_own():
 # --- bars with notes ------------------------------------------------------------------------------
 
 
-def test_the_words_of_bars_hold_their_data():
+def test_bars_are_as_long_as_the_values_in_their_order_and_hatched_below_zero(drawn):
     picture = bars_with_notes()
     assert picture.alt == "Bar chart of error (%): fast +2 %; slow -1 %. One error on each side of zero."
     assert picture.caption == "One error on each side of zero."
     assert picture.headers == ["", "error (%)", "note"]
     assert picture.rows == [["fast", 2.0, "+2 %"], ["slow", -1.0, "-1 %"]]
-
-
-def test_bars_are_as_long_as_the_values_in_their_order_and_hatched_below_zero(drawn):
-    bars_with_notes()
     (axes,) = drawn[0].axes
     widths = [bar.get_width() for group in axes.containers for bar in group]
     hatches = [bar.get_hatch() for group in axes.containers for bar in group]
@@ -156,24 +145,17 @@ def test_bars_without_a_positive_one_still_have_an_axis(drawn, values):
     ids=["a value is missing", "nothing at all"],
 )
 def test_each_bar_needs_its_label_its_value_and_its_note(arguments, counts):
-    message = f"Each bar has a label, a value and a note, got {counts} of them. Pass as many of each."
-    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
-        bars_with_notes(**arguments)
+    said = f"Each bar has a label, a value and a note, got {counts} of them. Pass as many of each."
+    assert message(InputError, bars_with_notes, **arguments) == said
 
 
 # --- what is refused -------------------------------------------------------------------------------
 
 
-def refused(draw) -> str:
-    with pytest.raises(InputError) as caught:
-        draw()
-    return str(caught.value)
-
-
 def test_what_draws_a_step_refuses_anything_else():
-    assert refused(lambda: stage_bars(PIPE)) == (
+    assert message(InputError, stage_bars, PIPE) == (
         "stage_bars looks at a solved pipeline, got Pipeline. Pass pipeline.solve()."
     )
-    assert refused(lambda: stage_bars(PIPE.solve(workers=[1, 2]))) == (
+    assert message(InputError, stage_bars, PIPE.solve(workers=[1, 2])) == (
         "stage_bars looks at one point, got 2. Solve for one."
     )

@@ -53,28 +53,21 @@ def width(rect: ElementTree.Element) -> float:
 
 
 @pytest.mark.parametrize("draw", DRAWINGS.values(), ids=DRAWINGS)
-def test_each_drawing_is_well_formed_and_named(draw):
+def test_each_drawing_is_well_formed_named_and_takes_the_color_of_the_page(draw):
     root = ElementTree.fromstring(draw())
-    assert root.tag == f"{NAME}svg"
-    assert root.get("role") == "img"
+    assert (root.tag, root.get("role"), root.get("fill")) == (f"{NAME}svg", "img", "currentColor")
     title, description = list(root)[:2]
     assert (title.tag, description.tag) == (f"{NAME}title", f"{NAME}desc")
     assert title.text
     assert description.text
+    assert all(text.get("fill") is None for text in root.iter(f"{NAME}text"))
+    assert all(line.get("stroke") == "currentColor" for line in root.iter(f"{NAME}line"))
 
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1))
 def test_title_and_description_are_escaped(text):
     root = ElementTree.fromstring(svg.frame("", height=10, title=text, description=text))
     assert [part.text for part in root] == [text, text]
-
-
-@pytest.mark.parametrize("draw", DRAWINGS.values(), ids=DRAWINGS)
-def test_text_and_lines_take_the_color_of_the_page(draw):
-    root = ElementTree.fromstring(draw())
-    assert root.get("fill") == "currentColor"
-    assert all(text.get("fill") is None for text in root.iter(f"{NAME}text"))
-    assert all(line.get("stroke") == "currentColor" for line in root.iter(f"{NAME}line"))
 
 
 def reach_of(text: ElementTree.Element) -> float:
@@ -240,33 +233,26 @@ def test_lanes_end_where_the_picture_ends():
 # --- shares and costs
 
 
-def widths_of(drawing: str) -> list[float]:
-    return [width(rect) for rect in rects(drawing)]
-
-
-def test_a_share_fills_its_part_of_the_outline():
-    drawing = svg.share_bars({"loop": 0.5, "<accelerator>": 0.25}, title="Who waits")
-    assert widths_of(drawing) == [190, 380, 95, 380]
-    title, description = list(ElementTree.fromstring(drawing))[:2]
-    assert (title.text, description.text) == ("Who waits", "loop 50.0 %, <accelerator> 25.0 %.")
-
-
-def test_a_share_of_more_than_the_whole_fills_the_outline_in_another_color():
-    drawing = svg.share_bars({"workers": 0.5, "drive": 1.5}, title="Asked")
-    assert widths_of(drawing) == [190, 380, 380, 380]
-    fills = [rect.get("fill") for rect in rects(drawing)]
-    assert fills[0::2] == [CPU.color, STORAGE.color]
-    assert "drive 150.0 %." in drawing
-
-
-def test_the_accelerator_has_its_own_color():
-    drawing = svg.share_bars({"GPUs busy": 0.9, "of 200 USD": 0.5}, title="A host")
-    assert [rect.get("fill") for rect in rects(drawing)][0::2] == [ACCELERATOR.color, CPU.color]
-    assert "GPUs busy 90.0 %, of 200 USD 50.0 %." in drawing
+@pytest.mark.parametrize(
+    ("shares", "widths", "colors", "said"),
+    [
+        ({"loop": 0.5, "<device>": 0.25}, [190, 95], [CPU] * 2, "loop 50.0 %, &lt;device&gt; 25.0 %."),
+        # Of more than the whole, the outline is filled in another color.
+        ({"workers": 0.5, "drive": 1.5}, [190, 380], [CPU, STORAGE], "drive 150.0 %."),
+        ({"GPUs busy": 0.9, "of it": 0.5}, [342, 190], [ACCELERATOR, CPU], "GPUs busy 90.0 %, of it 50.0 %."),
+    ],
+)
+def test_a_share_fills_its_part_of_the_outline_in_a_color(shares, widths, colors, said):
+    drawing = svg.share_bars(shares, title="Who waits")
+    found = rects(drawing)
+    assert [width(rect) for rect in found] == [widths[0], 380, widths[1], 380]
+    assert [rect.get("fill") for rect in found[0::2]] == [one.color for one in colors]
+    assert "<title>Who waits</title>" in drawing
+    assert said in drawing
 
 
 def test_what_a_part_adds_fills_the_outline_of_what_it_costs():
     drawing = svg.cost_bars({"read": 10, "compute": 40}, {"read": 5, "compute": 40}, title="A ladder")
-    assert widths_of(drawing) == pytest.approx([41.2, 82.5, 330, 330], abs=0.1)
+    assert [*map(width, rects(drawing))] == pytest.approx([41.2, 82.5, 330, 330], abs=0.1)
     assert "read costs 10.0 ms, compute costs 40.0 ms." in drawing
     assert ">costs 10.0, adds 5.0 ms</text>" in drawing
