@@ -80,22 +80,11 @@ def test_what_cannot_be_bought_is_told_so(given, said):
         judge(given)
 
 
-HEARD: list[tuple[object, ...]] = []
-_hook: list[object] = []
-
-
-def _listen(event, arguments):
-    if event == "starvelab_grader.note":
-        HEARD.append(arguments)
-
-
-def test_a_report_may_listen_to_designs():
-    if not _hook:  # a hook stays as long as its process
-        sys.addaudithook(_listen)
-        _hook.append(_listen)
-    HEARD.clear()
+def test_a_report_may_listen_to_designs(monkeypatch):
+    heard = []
+    monkeypatch.setattr(sys, "audit", lambda *event: heard.append(event))
     host = judge(GOOD)
-    assert [("design", [host.dollars, host.busy])] == HEARD
+    assert ("starvelab_grader.note", "design", [host.dollars, host.busy]) in heard
 
 
 def test_the_bill_over_cores_falls_to_the_cheapest_host_of_its_kind():

@@ -71,9 +71,10 @@ def test_an_open_answer_is_said_in_one_line_by_title_and_run_all_goes_on(shell, 
     assert shown(shell, empty) == ([f"Not answered yet. {HOW}"], None)
 
 
-def test_a_wrong_answer_is_wrong_until_its_check_finds_it_right(shell, log):
+def test_a_wrong_answer_is_said_in_a_notice_and_is_wrong_until_its_check_finds_it_right(shell, log):
     shell.run("def double(x):\n    return x")
-    shell.run(CHECK)
+    said = "Not yet. The answer is 1, and that is not right: it is too small."
+    assert shown(shell, CHECK) == ([said], None)
     exercise = log.exercises()[0]
     assert log.is_wrong(exercise)
     shell.run("def double(x):\n    return 2 * x")
@@ -108,9 +109,6 @@ def test_units_that_do_not_fit_are_said_in_one_line_with_the_line_of_the_learner
         f"{KINDS}megabyte. Follow the units through your formula. "
         'It happened in line 1: Q_("5 ms") - Q_("3 MB")'
     ]
-
-
-def test_an_error_of_starvelab_is_said_in_one_line(shell, log):
     texts, error = shown(shell, 'Q_("5")')
     assert type(error).__name__ == "InputError"
     assert texts == [
@@ -140,6 +138,10 @@ def test_an_error_in_an_answer_that_a_check_calls_is_said_in_one_line_with_the_l
     assert texts == [f"{said}{answer}"]
     assert type(error).__name__ in said
     assert log.earned[OF_AN_ERROR] is None
+    shell.run("def double(x):\n    raise ValueError('x' * 1000)")
+    texts, _ = shown(shell, OF_AN_ERROR)
+    assert len(texts[0]) < 600
+    assert "xxx... It happened in line 2 of double" in texts[0]
 
 
 def test_a_check_that_cannot_call_the_answer_says_what_to_run_and_not_what_it_expects(shell, log):
@@ -162,21 +164,6 @@ def test_a_cell_that_ran_before_its_answer_or_setup_says_what_to_run_and_run_all
     )
     assert shown(shell, cell) == ([said], None)
     assert (log.earned[cell], log.failed) == (None, set())
-
-
-def test_a_wrong_answer_is_said_in_a_notice_and_run_all_goes_on(shell, log):
-    shell.run("def double(x):\n    return x")
-    assert shown(shell, CHECK) == (
-        ["Not yet. The answer is 1, and that is not right: it is too small."],
-        None,
-    )
-
-
-def test_the_message_of_an_error_in_a_check_is_cut_where_it_is_long(shell, log):
-    shell.run("def double(x):\n    raise ValueError('x' * 1000)")
-    texts, _ = shown(shell, OF_AN_ERROR)
-    assert len(texts[0]) < 600
-    assert "xxx... It happened in line 2 of double" in texts[0]
 
 
 @pytest.mark.parametrize(
@@ -232,13 +219,7 @@ def test_a_check_that_has_passed_says_that_others_follow_and_what_would_not_surv
         *RIGHT_HERE,
         "Please note. double uses none of its arguments: a constant would not survive.",
     ]
-
-
-def test_a_check_that_has_not_passed_and_a_cell_that_is_no_check_say_nothing_of_it(shell, log):
-    shell.run("def double(x):\n    return 3 * x")
-    texts, _ = shown(shell, CHECK)
-    assert not any("Other figures" in text for text in texts)
-    assert shown(shell, "print('Right')")[0] == ["Right\n"]
+    assert shown(shell, "print('Right')")[0] == ["Right\n"], "a cell that is no check"
 
 
 def test_a_check_that_only_names_mistakes_has_no_points_to_be_done_with(shell, folder, log):

@@ -1,15 +1,8 @@
 """The box and its script, as far as they can be seen without a browser; tests/browser/ presses the keys."""
 
-from importlib.resources import files
-
 import ipywidgets
 
 from starvelab.lesson.widgets.keyboard import Box
-
-
-def test_the_script_and_its_style_travel_with_the_package():
-    names = {path.name for path in files("starvelab.lesson.widgets").iterdir()}
-    assert {"keyboard.js", "keyboard.css"} <= names
 
 
 def test_a_box_hands_its_name_and_its_script_to_the_page():

@@ -1,7 +1,5 @@
 """A learner's loader goes from notebook to notebook as text, and is held against a real one."""
 
-import linecache
-
 import pytest
 
 from starvelab import Pipeline, runtime
@@ -9,6 +7,7 @@ from starvelab.lesson.widgets._loader import FILE, step_ends
 from starvelab.lesson.widgets._report import read_measurements
 from starvelab.measure.samples import given_samples
 from starvelab.widgets import beside_real, load_loader, save_loader
+from tests.lesson.test_exercises import defined
 
 OWN = "def step_ends(prepare, step, workers, prefetch, start_up):\n    return list(np.cumsum(prepare))\n"
 REPAIRED = (
@@ -17,25 +16,15 @@ REPAIRED = (
 )
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def defined(source, name):
-    """The function of a cell, as a kernel has it."""
-    cell = f"<cell {hash(source)}>"
-    linecache.cache[cell] = len(source), None, source.splitlines(keepends=True), cell
-    names = {}
-    exec(compile(source, cell, "exec"), names)
-    return names[name]
-
-
-def test_without_a_loader_of_ones_own_there_is_the_labs(capsys):
+def test_without_a_loader_of_ones_own_that_runs_there_is_the_labs(folder, capsys):
     assert load_loader() is step_ends
     assert step_ends([30.0] * 6, 10, 1, 2, 0)[-1] == pytest.approx(190)
     assert capsys.readouterr().out == "No loader is saved here, so this is the lab's own.\n"
+    (folder / FILE).write_text("def step_ends(:")
+    assert load_loader() is step_ends
+    said = capsys.readouterr().out
+    assert said.startswith("loader.txt does not run (SyntaxError:")
+    assert " ".join(said.split()).endswith("so this is the lab's own loader.")
 
 
 def test_a_loader_and_its_newest_repair_are_kept_and_can_be_asked_for(capsys):
@@ -52,11 +41,6 @@ def test_a_loader_and_its_newest_repair_are_kept_and_can_be_asked_for(capsys):
     assert load_loader()([1, 2], 9, 1, 2, 0) == [1, 3]
 
 
-def test_a_repair_without_a_loader_of_ones_own_repairs_the_labs():
-    save_loader(defined(REPAIRED.format(2), "repaired"))
-    assert load_loader()([15.0] * 6, 10, 1, 2, 0) == step_ends([30.0] * 6, 10, 1, 2, 0)
-
-
 def test_a_cell_that_also_shows_its_loader_is_a_loader_elsewhere(folder, capsys):
     save_loader(defined(REPAIRED.format(3), "repaired"))
     # As in the notebook: the same cell holds the repair against a real loader, and saves it.
@@ -65,14 +49,6 @@ def test_a_cell_that_also_shows_its_loader_is_a_loader_elsewhere(folder, capsys)
     capsys.readouterr()
     assert load_loader()([1.0, 2.0], 9, 1, 2, 0) == step_ends([3.0, 6.0], 9, 1, 2, 0)
     assert capsys.readouterr().out == "This is your loader, from loader.txt.\n"
-
-
-def test_a_text_that_does_not_run_costs_nothing(folder, capsys):
-    (folder / FILE).write_text("def step_ends(:")
-    assert load_loader() is step_ends
-    said = capsys.readouterr().out
-    assert said.startswith("loader.txt does not run (SyntaxError:")
-    assert " ".join(said.split()).endswith("so this is the lab's own loader.")
 
 
 def test_a_grader_neither_saves_a_loader_nor_runs_one(folder):

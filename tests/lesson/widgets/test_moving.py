@@ -56,11 +56,8 @@ def test_where_no_widget_is_shown_the_same_run_stands_still_with_its_table():
     assert "the CPU binds" in html
     assert "the accelerator waits 81.7 % of the time" in html
     assert "<td>" in html
-
-
-def test_where_the_accelerator_is_fed_the_still_picture_has_a_full_queue():
-    html = play(WALL.replace(workers=64)).html()
-    assert re.search(r"queue: \d\d batches; accelerator: 1 batch\.", html)
+    fed = play(WALL.replace(workers=64)).html()
+    assert re.search(r"queue: \d\d batches; accelerator: 1 batch\.", fed), "where it is fed, a full queue"
 
 
 def test_ones_own_times_are_played():
@@ -90,28 +87,13 @@ def test_a_busy_host_brings_what_slows_its_launches():
     assert model["launching"][-1] == pytest.approx(model["pieces"][-1])
 
 
-@pytest.mark.parametrize(
-    ("pipeline", "controls", "said"),
-    [
-        (
-            WALL,
-            {"cores": [8, 16]},
+def test_a_slider_that_cannot_be_made_is_rejected():
+    for controls, got in (({"cores": [8, 16]}, "cores=[8, 16]"), ({"workers": [8]}, "workers=[8]")):
+        assert message(InputError, play, WALL, **controls) == (
             "A moving picture has sliders of two or more values for batch_size and workers, got "
-            "cores=[8, 16]. Pass for example workers=range(1, 65).",
-        ),
-        (
-            WALL,
-            {"workers": [8]},
-            "A moving picture has sliders of two or more values for batch_size and workers, got "
-            "workers=[8]. Pass for example workers=range(1, 65).",
-        ),
-        (
-            WALL.replace(workers=Q_("2 GB/s")),
-            {"workers": [4, 8]},
-            "A slider of workers needs a pipeline that counts them, got workers="
-            "<Quantity(2.0, 'gigabyte / second')>. Pass Pipeline(..., workers=8).",
-        ),
-    ],
-)
-def test_a_slider_that_cannot_be_made_is_rejected(pipeline, controls, said):
-    assert message(InputError, play, pipeline, **controls) == said
+            f"{got}. Pass for example workers=range(1, 65)."
+        )
+    assert message(InputError, play, WALL.replace(workers=Q_("2 GB/s")), workers=[4, 8]) == (
+        "A slider of workers needs a pipeline that counts them, got workers="
+        "<Quantity(2.0, 'gigabyte / second')>. Pass Pipeline(..., workers=8)."
+    )

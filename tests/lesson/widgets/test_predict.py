@@ -1,7 +1,5 @@
 """Asking for a prediction: in a widget, in code, and again after it was locked."""
 
-import re
-
 import ipywidgets
 import pytest
 
@@ -9,6 +7,7 @@ from starvelab import Q_, InputError
 from starvelab.lesson.widgets.store import KERNEL, PredictionStore
 from starvelab.runtime import Runtime, use
 from starvelab.widgets import predict, predictions
+from tests.rejected import message
 
 CHOICES = ["CPU", "storage"]
 
@@ -25,7 +24,7 @@ def workers():
     return predict("workers", question="How many?", between=(1, None), whole=True)
 
 
-def test_a_choice_is_locked_by_the_button(folder):
+def test_a_choice_and_a_number_are_locked_by_the_button(folder):
     box = a_choice()
     assert (box.locked, box.answer.value) == (False, None)
     box.answer.value = "CPU"
@@ -36,17 +35,12 @@ def test_a_choice_is_locked_by_the_button(folder):
     record = predictions()["cpu-wall"]
     found = [record[name] for name in ("answer", "confidence", "choices", "question")]
     assert found == ["CPU", 0.7, CHOICES, "What binds?"]
-
-
-def test_a_number_is_locked_by_the_button():
     box = a_number()
     box.answer.value = "18.3"
     box.confidence.value = 0.5
     box.button.click()
-    assert (
-        "You predicted 18.3 %, 50 % sure to be within a quarter of the answer. It is locked"
-        in box.message.value
-    )
+    said = "You predicted 18.3 %, 50 % sure to be within a quarter of the answer. It is locked"
+    assert said in box.message.value
     assert predictions()["busy"]["answer"] == 18.3
 
 
@@ -69,7 +63,14 @@ def test_what_is_missing_is_said_in_the_widget_and_nothing_is_locked(folder, mak
     assert not (folder / "predictions.json").exists()
 
 
-def test_an_unforeseen_error_is_shown_in_the_widget_too(monkeypatch):
+def test_an_unforeseen_error_and_a_folder_that_cannot_be_written_are_shown_in_the_widget(folder, monkeypatch):
+    nowhere = folder / "missing"
+    box = a_choice(folder=nowhere)
+    box.answer.value = "CPU"
+    box.button.click()
+    assert box.locked
+    assert "It counts until the kernel stops." in box.message.value
+    assert predictions(nowhere)["cpu-wall"]["answer"] == "CPU"
     box = a_number()
     box.answer.value = "3"
     monkeypatch.setattr(PredictionStore, "lock", lambda *_: 1 / 0)
@@ -108,6 +109,10 @@ def test_in_code_one_line_says_what_was_locked_and_where(folder, capsys):
     assert predict("cpu-wall", "CPU", confidence=0.7, folder="deep") is None
     assert capsys.readouterr().out == "Locked 'cpu-wall' in deep/predictions.json: CPU, 70 % sure.\n"
     assert predictions("deep")["cpu-wall"]["answer"] == "CPU"
+    predict("cpu-wall", "CPU", folder=folder / "missing")
+    said = capsys.readouterr().out
+    assert said.startswith("Locked 'cpu-wall' in memory: CPU. A prediction is kept in ")
+    assert said.count("\n") == 1
 
 
 def test_in_code_a_quantity_brings_its_unit(capsys):
@@ -133,35 +138,15 @@ def test_in_code_a_second_answer_is_refused_in_words(capsys):
     assert predictions()["cpu-wall"]["answer"] == "CPU"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"answer": "GPU", "choices": CHOICES}, "must be one of CPU, storage, got 'GPU'"),
-        ({"answer": 2.5, "whole": True}, "must be a whole number, got 2.5."),
-        ({"answer": "CPU", "choices": CHOICES, "confidence": 70}, "confidence must lie from 0.5 to 1"),
-    ],
-)
-def test_in_code_a_bad_prediction_raises_and_locks_nothing(arguments, said):
-    with pytest.raises(InputError, match=re.escape(said)):
-        predict("cpu-wall", **arguments)
-    assert predictions() == {}
-
-
-@pytest.mark.parametrize(
-    ("choices", "lowest"), [(["a", "b"], "50 %"), (["a", "b", "c"], "33 %"), (["a", "b", "c", "d"], "25 %")]
-)
-def test_confidence_runs_from_guessing_to_certain(choices, lowest):
-    slider = predict("k", choices=choices).confidence
-    labels = [label for label, _ in slider.options]
-    assert (labels[1], labels[-1]) == (lowest, "100 %")
-    assert slider.description == "How sure are you?"
-
-
-def test_confidence_in_a_number_runs_from_none_to_certain():
+def test_confidence_runs_from_guessing_or_none_to_certain():
+    for count, lowest in ((2, "50 %"), (3, "33 %"), (4, "25 %")):
+        slider = predict(f"k{count}", choices=list("abcd"[:count])).confidence
+        labels = [label for label, _ in slider.options]
+        assert (labels[1], labels[-1]) == (lowest, "100 %")
+        assert slider.description == "How sure are you?"
     slider = a_number(confidence=0.8).confidence
     labels = [label for label, _ in slider.options]
-    assert (labels[1], labels[-1]) == ("0 %", "100 %")
-    assert slider.value == 0.8
+    assert (labels[1], labels[-1], slider.value) == ("0 %", "100 %", 0.8)
     assert slider.description == "How sure are you to be within a quarter of the answer?"
 
 
@@ -186,23 +171,6 @@ def test_a_corrupt_file_is_explained_in_the_widget_and_set_aside_by_the_lock(fol
     assert "It was moved to predictions.json.bad-1" in box.message.value
 
 
-def test_a_folder_that_cannot_be_written_is_explained_in_the_widget_and_the_prediction_counts(folder):
-    nowhere = folder / "missing"
-    box = a_choice(folder=nowhere)
-    box.answer.value = "CPU"
-    box.button.click()
-    assert box.locked
-    assert "It counts until the kernel stops." in box.message.value
-    assert predictions(nowhere)["cpu-wall"]["answer"] == "CPU"
-
-
-def test_in_code_a_folder_that_cannot_be_written_is_explained_on_the_same_line(folder, capsys):
-    predict("cpu-wall", "CPU", folder=folder / "missing")
-    said = capsys.readouterr().out
-    assert said.startswith("Locked 'cpu-wall' in memory: CPU. A prediction is kept in ")
-    assert said.count("\n") == 1
-
-
 def test_after_the_kernel_restarts_the_prediction_is_still_locked(folder, monkeypatch):
     predict("cpu-wall", "CPU", choices=CHOICES)
     monkeypatch.setattr(KERNEL, "unsaved", {})
@@ -211,21 +179,16 @@ def test_after_the_kernel_restarts_the_prediction_is_still_locked(folder, monkey
     assert box.confidence.layout.display == "none", "nothing was said of how sure"
 
 
-def test_a_question_is_shown_as_text_with_its_few_marks_and_nothing_else():
+def test_a_question_is_shown_as_text_with_its_few_marks_in_a_box_that_ends_in_the_keyboard_script():
     box = predict("k", question="Is `x` < **3**?\n\nThink.", unit="ms")
     shown = box.children[0].value
     assert "Is <code>x</code> &lt; <strong>3</strong>?</p>" in shown
     assert shown.count("<p ") == 2
     assert repr(box) == "[Is x < 3? Think.]"
-
-
-def test_a_prediction_is_one_box_that_ends_in_the_keyboard_script():
-    box = a_choice()
     assert isinstance(box, ipywidgets.VBox)
     assert "starvelab-box" in box._dom_classes
     hidden = box.children[-1]
-    assert hidden.layout.display == "none"
-    assert hidden.children[0].name == "What binds?"
+    assert (hidden.layout.display, hidden.children[0].name) == ("none", "Is x < 3? Think.")
 
 
 # --- a page that shows no widgets, such as Colab's ---------------------------------------------------------
@@ -247,16 +210,20 @@ def test_code_that_follows_a_question_locks_the_record_that_the_box_would(folder
     assert ask().locked
 
 
-def test_code_that_follows_a_question_is_held_to_what_can_be_answered():
+@pytest.mark.parametrize(
+    ("key", "answer", "sure", "said"),
+    [
+        ("workers", 2.5, None, "must be a whole number, got 2.5."),
+        ("cpu-wall", "GPU", 0.7, "The prediction must be one of CPU, storage, got 'GPU'"),
+        ("cpu-wall", "CPU", 0.2, "confidence must lie from 0.5 to 1"),
+    ],
+)
+def test_in_code_a_bad_prediction_raises_and_locks_nothing_asked_there_or_before(key, answer, sure, said):
+    asked = {"workers": {"whole": True}, "cpu-wall": {"choices": CHOICES}}[key]
+    assert said in message(InputError, predict, key, answer, confidence=sure, **asked)
     workers()
     a_choice()
-    for key, answer, sure, said in (
-        ("workers", 2.5, None, r"must be a whole number, got 2\.5\."),
-        ("cpu-wall", "GPU", 0.7, "The prediction must be one of CPU, storage, got 'GPU'"),
-        ("cpu-wall", "CPU", 0.2, r"confidence must lie from 0\.5 to 1"),
-    ):
-        with pytest.raises(InputError, match=said):
-            predict(key, answer, confidence=sure)
+    assert said in message(InputError, predict, key, answer, confidence=sure)
     assert predictions() == {}
 
 

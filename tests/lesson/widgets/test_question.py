@@ -7,9 +7,13 @@ import pytest
 
 from starvelab import Q_, InputError
 from starvelab.lesson.widgets.question import Question
+from tests.rejected import message
 
 CHOICE = Question("cpu-wall", choices=["CPU", "storage", "accelerator"])
 NUMBER = Question("busy", unit="%")
+RATE = Question("rate", unit="img/s")
+BATCH = Question("batch", between=(1, None), whole=True)
+GAIN = Question("gain", unit="%", between=(-100, None))
 
 
 @pytest.mark.parametrize(
@@ -19,10 +23,7 @@ NUMBER = Question("busy", unit="%")
         ({"key": 3}, "A prediction is kept under a name, got 3."),
         ({"key": "k", "choices": ["a", "b"], "unit": "ms"}, "'k' has choices and a unit. Pass one of them."),
         ({"key": "k", "choices": ["a", "b"], "whole": True}, "'k' has choices and a range of numbers."),
-        (
-            {"key": "k", "between": (5, 1)},
-            "between must be the least and the most that a number can be, got (5, 1). Pass",
-        ),
+        ({"key": "k", "between": (5, 1)}, "the least and the most that a number can be, got (5, 1). Pass"),
         ({"key": "k", "between": 5}, "between must be the least and the most that a number can be, got 5."),
         ({"key": "k", "choices": "CPU"}, "choices must be a list of texts, got 'CPU'."),
         ({"key": "k", "choices": [1, 2]}, "choices must be a list of texts, got [1, 2]."),
@@ -31,13 +32,7 @@ NUMBER = Question("busy", unit="%")
     ],
 )
 def test_what_cannot_be_asked_is_refused(arguments, said):
-    with pytest.raises(InputError, match=re.escape(said)):
-        Question(**arguments)
-
-
-@pytest.mark.parametrize("answer", ["CPU", "cpu", "  Cpu "])
-def test_a_choice_is_stored_as_its_author_spelt_it(answer):
-    assert CHOICE.check_answer(answer) == "CPU"
+    assert said in message(InputError, Question, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -49,23 +44,19 @@ def test_a_choice_is_stored_as_its_author_spelt_it(answer):
         (NUMBER, np.inf, "must be a number in %, got inf"),
         (NUMBER, [1], "must be a number in %, got [1]"),
         (NUMBER, Q_("3 GB"), "The prediction must be convertible to %, got 3 GB."),
-        (
-            NUMBER,
-            "much",
-            "The prediction must be a number, got 'much'. Type digits only. The unit, %, is there",
-        ),
+        (NUMBER, "much", "must be a number, got 'much'. Type digits only. The unit, %, is there"),
         (Question("n"), Q_("3 GB"), "The prediction has no unit, got 3 GB. Write the number alone"),
         (Question("n"), "  ", "The prediction must say something, got an empty text."),
     ],
 )
 def test_what_is_no_answer_is_refused(question, answer, said):
-    with pytest.raises(InputError, match=re.escape(said)):
-        question.check_answer(answer)
+    assert said in message(InputError, question.check_answer, answer)
 
 
 @pytest.mark.parametrize(
     ("question", "answer", "stored"),
     [
+        *((CHOICE, spelt, "CPU") for spelt in ("CPU", "cpu", "  Cpu ")),
         (NUMBER, 18, 18.0),
         (NUMBER, np.float32(0.5), 0.5),
         (NUMBER, "18.3 %", 18.3),
@@ -85,47 +76,25 @@ def test_an_answer_becomes_a_text_or_a_number_in_the_unit(question, answer, stor
     ("typed", "number"), [("18.3", 18.3), (" 18.3 % ", 18.3), ("21 800", 21800), ("1e3", 1000), ("-2", -2)]
 )
 def test_a_typed_number_is_read_with_or_without_its_unit(typed, number):
-    assert Question("gain", unit="%", between=(-100, None)).read_number(typed) == number
+    assert GAIN.read_number(typed) == number
 
 
 @pytest.mark.parametrize(
     ("question", "possible", "impossible", "said"),
     [
         (NUMBER, (0, 100), (140, "101 %", -0.5, Q_(1.4, "")), "must be 0 % or more and 100 % or less, got"),
-        (
-            Question("rate", unit="img/s"),
-            (0, 1e9),
-            (-1, Q_("-1 img/s")),
-            "must be 0 img/s or more, got -1 img/s.",
-        ),
-        (
-            Question("factor"),
-            (0, "2.6"),
-            (-5, "-5"),
-            "must be 0 or more, got -5. Nothing is locked: correct it.",
-        ),
-        (Question("batch", between=(1, None), whole=True), (1, 22.0), (0, -5), "must be 1 or more, got"),
-        (
-            Question("workers", whole=True),
-            (3,),
-            (2.5,),
-            "counts something and must be a whole number, got 2.5.",
-        ),
-        (
-            Question("gain", unit="%", between=(-100, None)),
-            (-100, 250),
-            (-101,),
-            "must be -100 % or more, got -101 %.",
-        ),
+        (RATE, (0, 1e9), (-1, Q_("-1 img/s")), "must be 0 img/s or more, got -1 img/s."),
+        (Question("n"), (0, "2.6"), (-5, "-5"), "must be 0 or more, got -5. Nothing is locked: correct it."),
+        (BATCH, (1, 22.0), (0, -5), "must be 1 or more, got"),
+        (BATCH, (3,), (2.5,), "counts something and must be a whole number, got 2.5."),
+        (GAIN, (-100, 250), (-101,), "must be -100 % or more, got -101 %."),
     ],
 )
 def test_a_value_that_the_quantity_cannot_have_is_refused(question, possible, impossible, said):
     for answer in possible:
         question.check_answer(answer)
     for answer in impossible:
-        with pytest.raises(InputError) as refused:
-            question.check_answer(answer)
-        assert said in str(refused.value)
+        assert said in message(InputError, question.check_answer, answer)
 
 
 @pytest.mark.parametrize(
@@ -141,31 +110,19 @@ def test_a_value_that_the_quantity_cannot_have_is_refused(question, possible, im
     ],
 )
 def test_what_was_typed_and_is_no_number_is_refused(typed, said):
-    with pytest.raises(InputError, match=re.escape(said)):
-        NUMBER.read_number(typed)
+    assert said in message(InputError, NUMBER.read_number, typed)
 
 
 def test_a_comma_in_a_box_for_whole_numbers_is_refused_in_its_own_words():
-    said = r"^The prediction must be a whole number without a comma, got '1,5'\. Type digits only\.$"
-    with pytest.raises(InputError, match=said):
-        Question("batch", whole=True).read_number("1,5")
+    said = "The prediction must be a whole number without a comma, got '1,5'. Type digits only."
+    assert message(InputError, BATCH.read_number, "1,5") == said
 
 
 NUMBERS = re.compile(r"\d+(?:\.\d+)?")
 TYPED = ("", "nan", "-inf", "1e999", "a lot", "1,5", "21,800", "0.183", "-7", "7.5", "177", "7 bananas")
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        NUMBER,
-        Question("rate", unit="img/s"),
-        Question("batch", between=(1, None), whole=True),
-        Question("gain", unit="%", between=(-100, None)),
-        CHOICE,
-    ],
-    ids=lambda one: one.key,
-)
+@pytest.mark.parametrize("question", [NUMBER, RATE, BATCH, GAIN, CHOICE], ids=lambda one: one.key)
 def test_no_refusal_has_a_number_of_its_own(question):
     """A number in a refusal came from the learner, or ends the range: any other might be the answer."""
     ends = {abs(end) for end in question.between or (0,) if end is not None}
@@ -189,11 +146,7 @@ def test_no_refusal_has_a_number_of_its_own(question):
 @pytest.mark.parametrize(
     ("question", "confidence", "said"),
     [
-        (
-            CHOICE,
-            70,
-            "from 0.33 to 1: among 3 choices guessing is right that often, got 70. For 70 % write 0.7.",
-        ),
+        (CHOICE, 70, "1: among 3 choices guessing is right that often, got 70. For 70 % write 0.7."),
         (CHOICE, 0.2, "must lie from 0.33 to 1"),
         (NUMBER, -0.1, "confidence must lie from 0 to 1, got -0.1. Write it as a share."),
         (NUMBER, float("nan"), "confidence must lie from 0 to 1, got nan"),
@@ -202,13 +155,9 @@ def test_no_refusal_has_a_number_of_its_own(question):
     ],
 )
 def test_a_confidence_out_of_range_is_refused(question, confidence, said):
-    with pytest.raises(InputError, match=re.escape(said)):
-        question.check_confidence(confidence)
+    assert said in message(InputError, question.check_confidence, confidence)
 
 
-@pytest.mark.parametrize(
-    ("question", "confidence"),
-    [(CHOICE, 0.33), (CHOICE, 1), (NUMBER, 0), (NUMBER, None), (NUMBER, np.float64(1))],
-)
-def test_a_confidence_from_guessing_to_certain_is_kept(question, confidence):
-    assert question.check_confidence(confidence) == confidence
+def test_a_confidence_from_guessing_to_certain_is_kept():
+    for question, sure in ((CHOICE, 0.33), (CHOICE, 1), (NUMBER, 0), (NUMBER, None), (NUMBER, np.float64(1))):
+        assert question.check_confidence(sure) == sure

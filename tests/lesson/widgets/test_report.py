@@ -104,12 +104,6 @@ def test_a_miss_that_is_none_is_rejected(worked, learned, said):
         report(learned, folder=worked, log=CellLog())
 
 
-def test_nothing_is_written_while_grading(worked):
-    with use(GRADING):
-        assert "nothing is written" in repr(report(folder=worked, log=CellLog()))
-    assert not (worked / "report.html").exists()
-
-
 # --- what is submitted -----------------------------------------------------------------------------------
 
 
@@ -125,15 +119,13 @@ def test_the_link_downloads_the_file_and_names_what_is_in_it(folder):
     assert not list(folder.glob("*.part"))
 
 
-def test_a_folder_without_a_notebook_is_refused(folder):
+def test_nothing_is_written_or_packed_while_grading_or_without_a_notebook(folder):
     with pytest.raises(InputError, match=r"A submission holds at least one notebook, and .* has none"):
         pack()
-    assert list(folder.iterdir()) == []
-
-
-def test_nothing_is_packed_while_grading(folder):
-    (folder / "01_one.ipynb").write_text("{}", encoding="utf-8")
     with use(GRADING):
+        assert "nothing is written" in repr(report(log=CellLog()))
+        assert list(folder.iterdir()) == []
+        (folder / "01_one.ipynb").write_text("{}", encoding="utf-8")
         packed = pack()
     assert not packed.path.exists()
     assert repr(packed) == UNPACKED

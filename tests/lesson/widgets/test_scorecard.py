@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab.lesson import notices, outcomes
+from starvelab.lesson import outcomes
 from starvelab.lesson.widgets import words
 from starvelab.lesson.widgets._progress import ScoreCard
 from starvelab.prediction_file import Prediction
@@ -23,13 +23,9 @@ def revealed(*pairs) -> ScoreCard:
     )
 
 
-def test_with_nothing_locked_it_says_how_to_begin():
+def test_with_nothing_locked_or_revealed_it_says_how_to_go_on(folder):
     said = "Nothing is locked yet. Lock a prediction in a notebook of this folder, and it appears here."
-    assert repr(scorecard()) == said
-    assert scorecard()._repr_html_() == f"<p>{said}</p>"
-
-
-def test_with_nothing_revealed_it_says_where_the_answers_are():
+    assert (repr(scorecard()), scorecard()._repr_html_()) == (said, f"<p>{said}</p>")
     predict("cpu-wall", "CPU", confidence=0.7)
     card = scorecard()
     assert card.rows() == [["cpu-wall", "CPU", "70 %", "", "not revealed"]]
@@ -37,6 +33,9 @@ def test_with_nothing_revealed_it_says_where_the_answers_are():
         "1 prediction locked, none revealed yet. Run the cells that show the answers."
     ]
     assert card.group is None
+    (folder / "predictions.json").write_text("{")
+    for shown in (repr(scorecard()), scorecard()._repr_html_()):
+        assert "predictions.json must be JSON" in shown
 
 
 def test_a_card_of_a_walk_through_the_notebooks(shown):
@@ -59,6 +58,9 @@ def test_a_card_of_a_walk_through_the_notebooks(shown):
     assert card.sentences()[0] in repr(card)
     assert "<td" in card._repr_html_()
     assert "came true" in card._repr_html_()
+    reveal("rate", measured=4100)  # what was predicted was measured
+    assert scorecard().rows()[1][-1] == "hit: 4,100 img/s were measured"
+    assert scorecard().hits == 2
 
 
 @pytest.mark.parametrize(
@@ -86,31 +88,22 @@ def test_nothing_is_said_of_calibration_below_five_predictions_that_say_how_sure
 
 
 @pytest.mark.parametrize(
-    ("sure", "hits", "verdict"),
+    ("sure", "hits", "count", "verdict"),
     [
-        (0.8, 5, "You were 80 % sure on average and right 50 % of the time: overconfident."),
-        (0.6, 9, "You were 60 % sure on average and right 90 % of the time: underconfident."),
-        (0.8, 7, "You were 80 % sure on average and right 70 % of the time: well matched."),
-        (0.7, 7, "You were 70 % sure on average and right 70 % of the time: well matched."),
-    ],
-)
-def test_confidence_is_held_against_the_rate_of_hits(sure, hits, verdict):
-    card = revealed(*((sure, i < hits) for i in range(10)))
-    assert card.sentences()[1] == verdict
-
-
-@pytest.mark.parametrize(
-    ("sure", "count", "verdict"),
-    [
+        (0.8, 5, 10, "overconfident"),
+        (0.6, 9, 10, "underconfident"),
+        (0.8, 7, 10, "well matched"),
+        (0.7, 7, 10, "well matched"),
         # Who is right as often as they say gets all of them one time in 2.7, in 13, in 21.
-        (0.87, 7, "they differ, and with so few predictions chance can explain it"),
-        (0.6, 5, "they differ, and with so few predictions chance can explain it"),
-        (0.6, 6, "underconfident"),
+        (0.87, 7, 7, "they differ, and with so few predictions chance can explain it"),
+        (0.6, 5, 5, "they differ, and with so few predictions chance can explain it"),
+        (0.6, 6, 6, "underconfident"),
     ],
 )
-def test_being_right_more_often_than_one_was_sure_is_no_match(sure, count, verdict):
-    said = revealed(*[(sure, True)] * count).sentences()[1]
-    assert said == f"You were {100 * sure:.0f} % sure on average and right 100 % of the time: {verdict}."
+def test_confidence_is_held_against_the_rate_of_hits(sure, hits, count, verdict):
+    said = revealed(*((sure, i < hits) for i in range(count))).sentences()[1]
+    right = f"right {100 * hits / count:.0f} % of the time: {verdict}."
+    assert said == f"You were {100 * sure:.0f} % sure on average and {right}"
 
 
 def test_predictions_without_confidence_count_as_hits_but_not_for_calibration():
@@ -122,20 +115,6 @@ def test_predictions_without_confidence_count_as_hits_but_not_for_calibration():
         "2 predictions without a statement of how sure you were: the slider was not moved. "
         "Calibration leaves such predictions out."
     )
-
-
-def test_a_credit_for_what_was_measured_stands_on_the_card(shown):
-    predict("rate", 2500, unit="img/s")
-    reveal("rate", 21800, measured=2470)
-    card = scorecard()
-    assert card.rows() == [["rate", "2,500 img/s", "", "21,800 img/s", "hit: 2,470 img/s were measured"]]
-    assert card.hits == 1
-
-
-def test_what_cannot_be_read_is_said(folder):
-    (folder / "predictions.json").write_text("{")
-    assert "predictions.json must be JSON" in repr(scorecard())
-    assert "predictions.json must be JSON" in scorecard()._repr_html_()
 
 
 def test_predictions_stand_in_the_order_they_were_locked(folder):
@@ -171,28 +150,14 @@ def test_the_brier_score_lies_between_perfect_and_certain_of_the_wrong(pairs):
 # --- in words -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("word", ["Please note", "Problem", "Hit", "Miss"])
-def test_a_notice_says_in_a_word_what_its_color_says(word):
-    assert f"<strong>{word}.</strong> the text" in notices.notice("the text", word)
-
-
-def test_a_prediction_is_one_sentence():
-    record = Prediction(
-        key="k", answer=18.25, unit="%", confidence=0.7, locked_at="2026-11-21T10:05:09+00:00"
-    )
-    assert words.prediction(record) == (
-        "You predicted 18.25 %, 70 % sure to be within a quarter of the answer."
-    )
-
-
-@pytest.mark.parametrize(
-    ("number", "shown"),
-    [(1e9, "1,000,000,000"), (-1234.5, "-1,234.5"), (999, "999"), (0.25, "0.25"), (-0.5, "-0.5"), (0, "0")],
-)
-def test_thousands_stand_apart(number, shown):
-    assert outcomes.value(number, None) == shown
-    assert outcomes.value(number, "img/s") == f"{shown} img/s"
-
-
-def test_a_time_that_cannot_be_read_is_shown_as_it_stands():
+def test_thousands_stand_apart_and_a_time_that_cannot_be_read_stands_as_it_is():
     assert words.timestamp("some day") == "some day"
+    for number, shown in (
+        (1e9, "1,000,000,000"),
+        (-1234.5, "-1,234.5"),
+        (999, "999"),
+        (-0.5, "-0.5"),
+        (0, "0"),
+    ):
+        assert outcomes.value(number, None) == shown
+        assert outcomes.value(number, "img/s") == f"{shown} img/s"

@@ -26,19 +26,15 @@ def a_record(key="cpu-wall", answer="CPU", **fields) -> Prediction:
     return Prediction(key=key, answer=answer, locked_at=now(), **fields)
 
 
-def test_the_file_is_plain_json_by_key(folder):
+def test_the_file_is_plain_json_by_key_and_there_is_none_before_anything_is_locked(folder):
+    assert PredictionStore().read() == Contents({}, None)
+    assert (predictions(), list(folder.iterdir())) == ({}, [])
     PredictionStore().lock(a_record(answer=18.3, unit="%", confidence=0.5))
     data = json.loads((folder / NAME).read_text())
     assert data["cpu-wall"]["answer"] == 18.3
     assert data["cpu-wall"]["unit"] == "%"
     assert data["cpu-wall"]["locked_at"].endswith("+00:00")
     assert predictions() == data
-
-
-def test_nothing_locked_is_no_prediction_and_no_problem(folder):
-    assert PredictionStore().read() == Contents({}, None)
-    assert predictions() == {}
-    assert list(folder.iterdir()) == []
 
 
 def test_a_prediction_is_locked_once_and_the_file_is_left_untouched_then(folder):
@@ -186,14 +182,15 @@ def test_a_folder_that_cannot_be_written_keeps_the_prediction_until_the_kernel_s
     revealed = PredictionStore(nowhere).reveal("cpu-wall", truth="CPU", hit=True)
     assert revealed.prediction.hit
     assert predictions(nowhere)["cpu-wall"]["truth"] == "CPU"
-
-
-def test_a_prediction_that_could_not_be_written_is_written_with_the_next(folder, monkeypatch):
+    # What could not be written is written with the next.
     late = folder / "late"
     PredictionStore(late).lock(a_record(key="first"))
     late.mkdir()
     PredictionStore(late).lock(a_record(key="second"))
     assert set(json.loads((late / NAME).read_text())) == {"first", "second"}
+    (folder / NAME).mkdir()
+    problem = PredictionStore().read().problem
+    assert re.match(r"predictions\.json must be readable, and it is not \(.+\)", problem), problem
 
 
 CORRUPT = {
@@ -242,12 +239,6 @@ def test_whole_predictions_beside_a_broken_one_are_kept(folder):
         PredictionStore().lock(a_record(key=key))
         assert set(predictions()) == {"whole", key}
         assert json.loads((folder / f"{NAME}.bad-{number}").read_text())["broken"] == {"answer": number}
-
-
-def test_a_folder_in_place_of_the_file_is_explained(folder):
-    (folder / NAME).mkdir()
-    problem = PredictionStore().read().problem
-    assert re.match(r"predictions\.json must be readable, and it is not \(.+\)", problem), problem
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
