@@ -94,13 +94,17 @@ def test_the_checklist_for_owners_has_each_distribution_and_what_the_index_asks_
         assert row in read(DOCS / "maintainers.md")
 
 
-def test_each_line_of_the_index_names_what_is_published():
+def test_each_line_that_installs_names_what_is_published_or_an_extra_of_the_checkout():
     names = {
         f"{projects()[folder]['name']}{extra}"
         for folder, extras in published().items()
         for extra in ("", *(f"[{one}]" for one in extras))
     }
-    assert {named for _, named in install_lines() if named.startswith("starvelab")} <= names
+    for folder, project in projects().items():
+        here = folder if folder == "." else f"./{folder}"
+        names |= {here, *(f"{here}[{extra}]" for extra in project["optional-dependencies"])}
+    named = {re.sub(r"^git\+https://[\w./-]+", ".", named) for _, named in install_lines()}
+    assert named <= names
 
 
 def test_beside_each_line_of_the_index_stands_the_one_that_works_in_a_checkout():
