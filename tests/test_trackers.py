@@ -49,18 +49,12 @@ class SummaryWriter:
         self.scalars.append((tag, scalar_value, global_step))
 
 
-def test_an_active_run_of_wandb_gets_it_in_the_row_that_is_logged_next(modules):
-    run = Run()
-    modules(wandb={"run": run})
+def test_active_runs_of_wandb_and_mlflow_get_it_in_the_row_that_is_logged_next_or_at_the_step(modules):
+    ours, theirs = Run(), Run()
+    modules(wandb={"run": ours}, mlflow={"active_run": lambda: theirs, "log_metrics": theirs.log_metrics})
     Trackers().log(SHARES, 7)
-    assert run.calls == [(SHARES, None, False)]
-
-
-def test_an_active_run_of_mlflow_gets_it_at_the_step(modules):
-    run = Run()
-    modules(mlflow={"active_run": lambda: run, "log_metrics": run.log_metrics})
-    Trackers().log(SHARES, 7)
-    assert run.calls == [(SHARES, 7)]
+    Trackers().log({}, 7)  # where no batch was used nothing is logged
+    assert (ours.calls, theirs.calls) == ([(SHARES, None, False)], [(SHARES, 7)])
 
 
 def test_a_writer_of_tensorboard_gets_it_while_it_is_open(modules):
@@ -98,10 +92,3 @@ def test_a_tracker_that_fails_is_named_once_and_the_others_go_on(modules):
         trackers.log(SHARES, 1)
     trackers.log(SHARES, 2)  # a second warning would be an error
     assert (len(told), len(run.calls)) == (1, 2)
-
-
-def test_where_no_batch_was_used_nothing_is_logged(modules):
-    run = Run()
-    modules(wandb={"run": run})
-    Trackers().log({}, 7)
-    assert run.calls == []

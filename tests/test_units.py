@@ -24,7 +24,6 @@ from starvelab.units import (
     unit_name,
 )
 from tests.rejected import message, negative, other_dimension
-from tests.strategies import quantities
 
 # ---- The vocabulary ----------------------------------------------------------------------------------------
 
@@ -143,9 +142,6 @@ def test_a_figure_must_be_finite_and_positive_and_is_shown_as_it_came(figure):
     expected = f"size must be finite and positive, got {figure:g} KB. Check the value and its sign."
     assert message(InputError, positive, Q_(figure, "KB"), "B", "size") == expected
     assert message(InputError, positive, Q_([1, figure, 3], "KB"), "B", "size") == expected
-
-
-def test_zero_passes_where_it_is_allowed_and_a_negative_figure_does_not():
     assert nonnegative(Q_("0 ms"), "s", "latency") == 0
     assert message(InputError, nonnegative, Q_("-1 ms"), "s", "latency") == negative(latency="-1 ms")[1]
 
@@ -174,11 +170,8 @@ def test_a_figure_needs_a_unit_of_the_right_dimension(value, expected):
 def test_a_plain_number_is_a_number_and_nothing_that_looks_like_one(value, came):
     expected = f"efficiency must be a number, got {came}. Pass a number or an array of numbers."
     assert message(InputError, positive, value, None, "efficiency") == expected
-
-
-def test_a_long_value_does_not_fill_the_screen_with_its_error():
-    assert len(message(InputError, positive, list(range(10_000)), "B", "size")) < 200
-    assert len(message(InputError, positive, Q_(np.ones(10_000), "ms"), "B", "size")) < 200
+    for long in (list(range(10_000)), Q_(np.ones(10_000), "ms")):
+        assert len(message(InputError, positive, long, "B", "size")) < 200
 
 
 def test_the_gate_gives_floats_and_float_arrays_of_the_same_shape():
@@ -221,11 +214,6 @@ def test_a_base_number_counts_seconds_bytes_samples_and_flop():
     assert [base_number(Q_(value)) for value in values] == pytest.approx([1e-3, 2e3, 3e9, 4, 5e12, 6e9])
 
 
-@given(quantities(1e-6, 1e6, "KB"), st.sampled_from(["B", "KB", "MB", "GB", "KiB", "MiB", "bit"]))
-def test_the_unit_of_a_figure_does_not_change_what_the_gate_lets_through(size, unit):
-    assert positive(size.to(unit), "B", "size") == pytest.approx(positive(size, "B", "size"))
-
-
 def test_anything_may_be_asked_for_its_dimension():
     asked = ((Q_("5 KB"), "GB"), (Q_("5 KB"), "GB/s"), (5, "GB"), ("5 KB", "GB"))
     assert [has_dimension(*one) for one in asked] == [True, False, False, False]
@@ -263,12 +251,7 @@ def test_a_shown_number_is_within_half_of_its_fourth_digit(value):
     assert float(format_number(value)) == pytest.approx(value, rel=5.1e-4)
 
 
-# ---- Copies ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("quantity", "unit"),
-    [(Q_("20 img/s"), "img/s"), (Q_("18 %"), "%"), (Q_("0 GB/s"), "GB/s"), (Q_("5 img") / Q_("1 img"), "")],
-)
-def test_a_unit_is_written_as_people_write_it(quantity, unit):
-    assert unit_name(quantity.units) == unit
+def test_a_unit_is_written_as_people_write_it():
+    for unit in ("img/s", "%", "GB/s"):
+        assert unit_name(Q_(f"20 {unit}").units) == unit
+    assert unit_name((Q_("5 img") / Q_("1 img")).units) == ""
