@@ -18,6 +18,9 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 from nbformat import NotebookNode
+from traitlets.config.loader import PyFileConfigLoader
+
+from tests.rejected import message
 
 SCRIPT = '''\
 # %% [markdown]
@@ -169,7 +172,7 @@ def test_generate_assignment_with_a_gradebook_releases_the_same_bytes_and_leaves
 
 
 def test_the_instructor_sees_everything_and_the_student_the_stubs(made, build):
-    authored, given = made()
+    authored, given = made(SCRIPT.replace('# %%\nprint("play")', '# %% tags=["nbval-skip"]\nprint("play")'))
     assert [cell.id for cell in authored] == [
         "cell-01", "setup", "cell-03", "double", "double-test", "explain-double",
     ]  # fmt: skip
@@ -182,6 +185,7 @@ def test_the_instructor_sees_everything_and_the_student_the_stubs(made, build):
     assert "2 * x" not in given[3].source
     assert given[4].source == build.FIRST_LINES + '\nassert double(2) == 4, "Twice two is four."'
     assert given[5].source == "Your answer here."
+    assert authored[2].metadata.tags == ["nbval-skip"]
     # A comment that reads like a shell command stays a comment.
     assert authored[1].source == f"{build.SET_UP}\n{build.INSTALL_IN_COLAB}import math\n# cat food"
 
@@ -221,21 +225,10 @@ def test_the_first_cell_says_how_long_the_notebook_takes(build, made, monkeypatc
         assert "About 15 minutes." in made(each)[0][0].source
 
 
-def test_what_a_learner_reads_is_counted_and_shown(made, capsys):
-    made()
-    shown = next(line for line in capsys.readouterr().out.splitlines() if "words" in line)
-    assert " ".join(shown.split()).endswith("5 words, 1 lines, 5 first, 2 exercises")
-
-
 def test_only_the_first_set_up_cell_installs_the_lab_in_colab(made, build):
     another = '# %% role="setup" id="setup-again"\n' + "math.pi\n" * build.LONGEST_CELL
     for cells in made(SCRIPT.replace('# %% role="answer"', f'{another}\n# %% role="answer"')):
         assert [cell.id for cell in cells if "COLAB" in cell.source] == ["setup"]
-
-
-def test_the_tags_of_a_cell_reach_the_notebook(made):
-    authored, _ = made(SCRIPT.replace('# %%\nprint("play")', '# %% tags=["nbval-skip"]\nprint("play")'))
-    assert authored[2].metadata.tags == ["nbval-skip"]
 
 
 ALONE = """\
@@ -279,13 +272,23 @@ def test_an_ending_without_its_answer_or_a_second_one_is_refused(run, script, ca
     assert capsys.readouterr().err == f"01_double.py, {message}\n"
 
 
-def test_two_builds_give_the_same_bytes(run, script, tmp_path):
+def test_two_builds_give_the_same_bytes_and_other_files_go_to_the_students(run, script, tmp_path, capsys):
+    (script.parent / "rates.csv").write_text("1\n")
     assert run() == 0
+    shown = next(line for line in capsys.readouterr().out.splitlines() if "words" in line)
+    assert " ".join(shown.split()).endswith("5 words, 1 lines, 5 first, 2 exercises")
     first = files_below(tmp_path)
     for path in [*tmp_path.rglob("*.ipynb")]:
         path.unlink()
     assert run() == 0
     assert files_below(tmp_path) == first
+    assert sorted(files_below(tmp_path / "labs")) == ["doubling/01_double.ipynb", "doubling/rates.csv"]
+    script.unlink()
+    capsys.readouterr()
+    assert run("--check") == 1
+    assert capsys.readouterr().err == (
+        f"{tmp_path.resolve()}: notebooks are made from solutions/ASSIGNMENT/NN_name.py; none came.\n"
+    )
 
 
 def test_a_notebook_that_was_edited_by_hand_is_named_and_only_build_mends_it(run, script, tmp_path, capsys):
@@ -303,11 +306,8 @@ def test_a_notebook_that_was_edited_by_hand_is_named_and_only_build_mends_it(run
     assert "Tampered" in given.read_text()
     assert run() == 0
     assert run("--check") == 0
-
-
-def test_a_notebook_without_a_script_is_named_and_not_deleted(run, script, tmp_path, capsys):
-    assert run() == 0
-    orphan = tmp_path / "labs" / "doubling" / "02_old.ipynb"
+    # One without a script is named, and not deleted.
+    orphan = given.with_name("02_old.ipynb")
     orphan.write_text("{}")
     capsys.readouterr()
     assert run("--check") == 1
@@ -315,34 +315,20 @@ def test_a_notebook_without_a_script_is_named_and_not_deleted(run, script, tmp_p
     assert orphan.exists()
 
 
-def test_a_file_beside_the_scripts_goes_to_the_students_and_the_scripts_do_not(run, script, tmp_path):
-    (script.parent / "rates.csv").write_text("1\n")
-    assert run() == 0
-    assert sorted(files_below(tmp_path / "labs")) == ["doubling/01_double.ipynb", "doubling/rates.csv"]
-
-
 def test_a_prediction_left_beside_the_solutions_stops_nbgrader_before_it_replaces_the_students(
-    repository, tmp_path
+    repository, tmp_path, monkeypatch
 ):
+    monkeypatch.setenv("STARVELAB_COURSE", str(tmp_path / "course"))
+    monkeypatch.setenv("PATH", os.environ["PATH"])  # which the configuration changes
     shutil.copy(repository / "nbgrader_config.py", tmp_path)
     stray = tmp_path / "solutions" / "doubling" / "predictions.json"
     stray.parent.mkdir(parents=True)
     stray.write_text("{}")
-    done = subprocess.run(
-        [sys.executable, "-m", "nbgrader", "generate_assignment", "doubling"],
-        cwd=tmp_path, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode != 0
-    assert done.stderr.strip().endswith(
+    # As nbgrader reads it, before it does anything.
+    said = message(SystemExit, PyFileConfigLoader("nbgrader_config.py", path=str(tmp_path)).load_config)
+    assert said == (
         "What notebooks write belongs to students, and solutions/doubling/predictions.json would replace "
         "theirs. Delete it, and try notebooks in a copy."
-    )
-
-
-def test_a_folder_without_scripts_is_an_error(run, tmp_path, capsys):
-    assert run("--check") == 1
-    assert capsys.readouterr().err == (
-        f"{tmp_path.resolve()}: notebooks are made from solutions/ASSIGNMENT/NN_name.py; none came.\n"
     )
 
 

@@ -76,11 +76,12 @@ def run_in_a_browser(code, folder):
 
 
 def test_measuring_is_imported_where_there_are_no_processes(tmp_path):
-    code = (
-        "from starvelab.jobs import *; from starvelab.measure import *; "
-        "import starvelab.checks, starvelab.widgets; "
-        "print(diagnose({'nothing': '2 / s', 'host batch': '4 / s', 'device batch': '8 / s'}).bottleneck)"
-    )
+    code = """
+from starvelab.jobs import *
+from starvelab.measure import *
+import starvelab.checks, starvelab.widgets
+print(diagnose({'nothing': '2 / s', 'host batch': '4 / s', 'device batch': '8 / s'}).bottleneck)
+"""
     assert run_in_a_browser(code, tmp_path) == "read + decode + transform + collate"
 
 

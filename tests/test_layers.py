@@ -1,4 +1,4 @@
-"""Imports point downward: the contract holds, it can be broken, and it is written the same in both places."""
+"""The contract of imports that `make lint` checks can be broken, and is written the same in both places."""
 
 import re
 import shutil
@@ -26,12 +26,6 @@ def contracts(repository):
     return pyproject["tool"]["importlinter"]["contracts"]
 
 
-def test_imports_point_downward(repository):
-    done = lint_imports(repository)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "6 kept, 0 broken" in done.stdout
-
-
 # What is planted, each in a module of its own, and the contract that it breaks.
 PLANTED = {
     "starvelab/units.py": ("from . import model", "Imports point downward BROKEN"),
@@ -52,6 +46,7 @@ def test_an_import_that_points_upward_a_picture_in_the_model_or_a_module_without
             file.write(f"\n{line}\n")
     done = lint_imports(tmp_path)
     assert done.returncode != 0
+    assert "3 kept, 3 broken" in done.stdout
     for _, broken in PLANTED.values():
         assert broken in done.stdout
     (tmp_path / "starvelab" / "nowhere.py").touch()

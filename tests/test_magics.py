@@ -28,26 +28,21 @@ for batch in DataLoader(range(200), batch_size=2):
 """
 
 
-def run_cells(*cells: str) -> list[list[str]]:
-    """What each cell of a notebook prints, and the error that it ends with."""
-    done = subprocess.run(
-        [sys.executable, "-c", CODE, json.dumps(["%load_ext starvelab", *cells])],
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    loaded, *found = json.loads(done.stdout.splitlines()[-1])
-    assert loaded == ["", "None"]
-    return found
-
-
 def test_a_cell_runs_as_it_is_and_its_loops_are_reported_below_it():
-    (printed, error), (later, _), (unknown, wrong), (none, _), (probed, _) = run_cells(
+    cells = [
+        "%load_ext starvelab",
         f"%%watch\n{LOOP}\nfound = len(batch)\nprint('done', found)",
         "found + 1; print(found)",
         "%%watch --prob\nfound = 0",
         "%%watch\nprint(found)",
         f"%%watch --probe\n{LOOP}",
-    )
+        f"%%watch\n{LOOP}\n1 / 0",
+    ]
+    done = subprocess.run([sys.executable, "-c", CODE, json.dumps(cells)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    loaded, *others = json.loads(done.stdout.splitlines()[-1])
+    assert loaded == ["", "None"]
+    (printed, error), (later, _), (unknown, wrong), (none, _), (probed, _), (failed, failure) = others
     assert error == "None"
     first, report, state, remedy = printed.splitlines()
     assert first == "done 2"
@@ -62,10 +57,7 @@ def test_a_cell_runs_as_it_is_and_its_loops_are_reported_below_it():
         "of the loop instead.\n"
     )
     assert "The largest stage is " in probed
-
-
-def test_a_cell_that_fails_shows_its_error_once_and_what_was_found():
-    ((printed, error),) = run_cells(f"%%watch\n{LOOP}\n1 / 0")
-    assert printed.count("ZeroDivisionError") == 2, "the name and the message of one traceback"
-    assert "starvelab doctor: range at line 5 of a cell, 100 batches" in printed
-    assert error == "CellError()"
+    # A cell that fails shows its error once, and what was found.
+    assert failed.count("ZeroDivisionError") == 2, "the name and the message of one traceback"
+    assert "starvelab doctor: range at line 5 of a cell, 100 batches" in failed
+    assert failure == "CellError()"

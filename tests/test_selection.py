@@ -9,6 +9,7 @@ from itertools import chain
 import pytest
 
 from tests import selection
+from tests.rejected import message
 from tests.selection import LONGEST_FIRST, NEEDS, REASONS, REPOSITORY, TOGETHER, left_out_by
 
 
@@ -45,18 +46,15 @@ def test_what_takes_long_is_left_out_with_the_programs():
     assert left_out_by("tests/test_pipeline.py", [], {"browser"}, long=True) == ""
 
 
-def run(without: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run pytest with the plugins that it needs for this; all of them take seconds to load."""
-    plugins = [f"-p{name}" for name in ("no:cacheprovider", "pytest_timeout", "xdist.plugin")]
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", *plugins, *arguments],
-        cwd=REPOSITORY, capture_output=True, text=True, check=False,
-        env=os.environ | {"STARVELAB_TESTS_WITHOUT": without, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-    )  # fmt: skip
-
-
 def test_the_last_line_says_how_many_tests_were_left_out_and_why():
-    done = run("browser,index", "tests/test_packaging.py", "tests/test_errors.py", "--numprocesses=1")
+    # All plugins of pytest take seconds to load: these are needed here.
+    plugins = [f"-p{name}" for name in ("no:cacheprovider", "pytest_timeout", "xdist.plugin")]
+    files = ("tests/test_packaging.py", "tests/test_errors.py", "--numprocesses=1")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *plugins, *files],
+        cwd=REPOSITORY, capture_output=True, text=True, check=False,
+        env=os.environ | {"STARVELAB_TESTS_WITHOUT": "browser,index", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout
     assert " passed" in done.stdout
     *_, last = done.stdout.splitlines()
@@ -64,11 +62,10 @@ def test_the_last_line_says_how_many_tests_were_left_out_and_why():
     assert re.fullmatch(said, last)
 
 
-def test_what_cannot_be_left_out_is_named():
-    done = run("network", "tests/test_errors.py")
-    assert done.returncode == 4
-    words = ", ".join(REASONS)
-    assert f"STARVELAB_TESTS_WITHOUT takes {words}, got network." in done.stderr
+def test_what_cannot_be_left_out_is_named(monkeypatch):
+    monkeypatch.setenv("STARVELAB_TESTS_WITHOUT", "browser network")
+    said = message(pytest.UsageError, selection.without)
+    assert said == f"STARVELAB_TESTS_WITHOUT takes {', '.join(REASONS)}, got network."
 
 
 def test_the_longest_files_come_first(monkeypatch):
