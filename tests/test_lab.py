@@ -133,6 +133,15 @@ def test_jupyterlab_starts_in_the_folder_with_the_lab_s_settings(started, monkey
         [str(REPOSITORY / "binder" / "jupyter"), "/theirs"]
     )
     assert capsys.readouterr().out == f"The notebooks are in {folder}.\n"
+    # Root and a machine without a screen are told to it; notebooks of a checkout are opened where they are.
+    started.clear()
+    monkeypatch.setattr(os, "geteuid", lambda: 0, raising=False)
+    monkeypatch.setattr(lab, "has_display", lambda: False)
+    lab.main([f"--folder={REPOSITORY / 'labs'}"])
+    assert (started[0], started[2:]) == (
+        f"--ServerApp.root_dir={REPOSITORY / 'labs'}", ["--allow-root", "--no-browser"],
+    )  # fmt: skip
+    assert not (REPOSITORY / "labs" / lab.RECORD).exists()
 
 
 def test_the_sidebar_starts_closed_and_a_layout_that_somebody_has_made_is_kept(started, tmp_path):
@@ -146,19 +155,6 @@ def test_the_sidebar_starts_closed_and_a_layout_that_somebody_has_made_is_kept(s
     kept.write_text('{"data": {}, "metadata": {"id": "starvelab"}}')
     lab.main([f"--folder={tmp_path}"])
     assert json.loads(kept.read_text())["data"] == {}
-
-
-def test_root_and_a_machine_without_a_screen_are_told_to_jupyterlab(started, monkeypatch, tmp_path):
-    monkeypatch.setattr(os, "geteuid", lambda: 0, raising=False)
-    monkeypatch.setattr(lab, "has_display", lambda: False)
-    lab.main([f"--folder={tmp_path}"])
-    assert started[2:] == ["--allow-root", "--no-browser"]
-
-
-def test_the_notebooks_of_a_checkout_are_opened_where_they_are(started):
-    lab.main([f"--folder={REPOSITORY / 'labs'}"])
-    assert started[0] == f"--ServerApp.root_dir={REPOSITORY / 'labs'}"
-    assert not (REPOSITORY / "labs" / lab.RECORD).exists()
 
 
 def test_a_folder_that_cannot_be_used_is_named_with_the_remedy(started, tmp_path):

@@ -99,11 +99,15 @@ def project(repository: Path) -> dict:
 def test_make_lab_opens_the_notebooks_of_the_checkout_and_installs_only_what_is_not_there(
     make, environment, repository
 ):
+    (environment / "checkout").write_text(f"{repository}\n")
     said = make("--dry-run", "lab", "LAB_ARGS=--port 9000").stdout
     assert f'-m starvelab lab --folder "{repository}/labs" --port 9000' in said
     assert "binder/install.sh" not in said
     (environment / "lab.installed").unlink()
     assert f'binder/install.sh {environment} "lab"' in make("--dry-run", "lab").stdout
+    # In a checkout that has moved, its environment is made anew.
+    (environment / "checkout").write_text("/somewhere/else\n")
+    assert '[ -z "moved" ]' in make("--dry-run", "lab").stdout
 
 
 UV = "-m uv pip install --quiet --python {python} --constraint binder/constraints.txt --editable .[torch]"
@@ -160,13 +164,6 @@ def test_pip_installs_the_same_where_uv_cannot(install, capfd):
     assert capfd.readouterr().out == "uv could not install it; pip does, which takes longer.\n"
 
 
-def test_make_lab_makes_its_environment_anew_in_a_checkout_that_has_moved(make, environment, repository):
-    (environment / "checkout").write_text(f"{repository}\n")
-    assert "binder/install.sh" not in make("--dry-run", "lab").stdout
-    (environment / "checkout").write_text("/somewhere/else\n")
-    assert '[ -z "moved" ]' in make("--dry-run", "lab").stdout
-
-
 def test_make_formgrader_asks_for_no_browser_where_there_is_no_display_and_allows_root_to_root_only(make):
     said = make("--dry-run", "formgrader").stdout
     assert "--no-browser" in said
@@ -176,33 +173,18 @@ def test_make_formgrader_asks_for_no_browser_where_there_is_no_display_and_allow
             assert "--no-browser" not in make("--dry-run", "formgrader", **display).stdout
 
 
-def test_make_test_runs_what_finds_a_text_in_the_place_of_a_number(make, repository):
-    assert re.search(r"^\S+ -m mypy$", make("--dry-run", "test").stdout, flags=re.MULTILINE)
-    read = tomllib.loads((repository / "pyproject.toml").read_text("utf-8"))["tool"]["mypy"]["files"]
-    assert {"starvelab", "grader/starvelab_grader", "tests/typed_usage.py"} == {*read}
-
-
 @pytest.mark.parametrize(
     ("refuses", "messages"),
     [
-        (
-            None,
-            "make installs starvelab for Python 3.11 to 3.14, and there is no {python} here.\n"
-            "Install it, or name another: make PYTHON=/path/to/python3.13 lab\n",
-        ),
-        (
-            "version_info",
-            "make installs starvelab for Python 3.11 to 3.14, and {python} is Python 3.10.13.\n"
-            "Name another: make PYTHON=/path/to/python3.13 lab\n",
-        ),
-        (
-            "ensurepip",
-            "starvelab installs into a virtual environment, and {python} cannot make one.\n"
-            "On Debian and Ubuntu: sudo apt-get install python3-venv\n",
-        ),
+        (None, "make installs starvelab for Python 3.11 to 3.14, and there is no {python} here.\n"
+         "Install it, or name another: make PYTHON=/path/to/python3.13 lab\n"),
+        ("version_info", "make installs starvelab for Python 3.11 to 3.14, and {python} is Python 3.10.13.\n"
+         "Name another: make PYTHON=/path/to/python3.13 lab\n"),
+        ("ensurepip", "starvelab installs into a virtual environment, and {python} cannot make one.\n"
+         "On Debian and Ubuntu: sudo apt-get install python3-venv\n"),
     ],
     ids=["missing", "of another version", "without venv"],
-)
+)  # fmt: skip
 def test_a_python_that_will_not_do_is_named_with_the_remedy(make, tmp_path, refuses, messages):
     python = tmp_path / "python"
     if refuses:
@@ -212,10 +194,15 @@ def test_a_python_that_will_not_do_is_named_with_the_remedy(make, tmp_path, refu
     assert done.stdout == messages.format(python=python)
 
 
-def test_make_alone_says_what_it_can_do(make):
+def test_make_alone_says_what_it_can_do_and_what_it_does_is_that(make, repository):
     said = make().stdout
     for target in ("lab", "test", "check", "fuzz", "build", "formgrader", "bench", "docs", "clean"):
         assert f"make {target} " in said
+    assert re.search(r"^\S+ -m mypy$", make("--dry-run", "test").stdout, flags=re.MULTILINE)
+    read = tomllib.loads((repository / "pyproject.toml").read_text("utf-8"))["tool"]["mypy"]["files"]
+    assert {"starvelab", "grader/starvelab_grader", "tests/typed_usage.py"} == {*read}
+    # Notebooks and predictions stay.
+    assert not re.search(r"(?<!\S)labs|ipynb|predictions", make("--dry-run", "clean").stdout)
 
 
 def test_make_grader_draws_the_images_that_a_sandbox_can_only_read(make, monkeypatch):
@@ -223,13 +210,6 @@ def test_make_grader_draws_the_images_that_a_sandbox_can_only_read(make, monkeyp
     monkeypatch.setattr(samples, "photos", drawn.append)
     exec(re.search(r"-c '(.*)'", make("--dry-run", "grader").stdout)[1], {})
     assert drawn == list(samples.KINDS)
-
-
-def test_make_clean_leaves_notebooks_and_predictions(make):
-    for word in make("--dry-run", "clean").stdout.split():
-        assert not word.startswith("labs")
-        assert "ipynb" not in word
-        assert "predictions" not in word
 
 
 # --- the lab that it starts --------------------------------------------------------------------------
@@ -284,11 +264,15 @@ def test_the_lab_serves_the_first_notebook_and_the_assignments_but_not_their_sol
     assert (notebook["type"], bool(notebook["content"]["cells"])) == ("notebook", True)
     shown = {entry["name"] for entry in json.loads(lab("/api/contents/"))["content"]}
     assert shown == {path.name for path in (repository / "labs").iterdir() if not path.name.startswith(".")}
+    # Nor any of the instructor's tools.
+    config = json.loads(re.search(r'id="jupyter-config-data"[^>]*>(.*?)</script>', lab("/lab"), re.DOTALL)[1])
+    assert "@jupyter/nbgrader" in config["disabledExtensions"]
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        lab("/formgrader/api/assignments")
 
 
-@pytest.mark.parametrize(
-    ("plugin", "setting", "expected"),
-    [
+def test_the_lab_has_the_settings_of_a_learner(lab):
+    for plugin, setting, expected in (
         # It asks nothing about news, and keeps every cell in the page.
         ("@jupyterlab/apputils-extension:notification", "fetchNews", "false"),
         ("@jupyterlab/apputils-extension:notification", "checkForUpdates", False),
@@ -296,19 +280,9 @@ def test_the_lab_serves_the_first_notebook_and_the_assignments_but_not_their_sol
         # It saves notebooks every ten seconds, and their widgets with them.
         ("@jupyterlab/docmanager-extension:plugin", "autosaveInterval", 10),
         ("@jupyter-widgets/jupyterlab-manager:plugin", "saveState", True),
-    ],
-)
-def test_the_lab_has_the_settings_of_a_learner(lab, plugin, setting, expected):
-    schema = json.loads(lab(f"/lab/api/settings/{plugin}"))["schema"]
-    assert schema["properties"][setting]["default"] == expected
-
-
-def test_the_lab_shows_a_learner_none_of_the_instructors_tools(lab):
-    page = lab("/lab")
-    config = json.loads(re.search(r'id="jupyter-config-data"[^>]*>(.*?)</script>', page, re.DOTALL)[1])
-    assert "@jupyter/nbgrader" in config["disabledExtensions"]
-    with pytest.raises(urllib.error.HTTPError, match="404"):
-        lab("/formgrader/api/assignments")
+    ):
+        schema = json.loads(lab(f"/lab/api/settings/{plugin}"))["schema"]
+        assert schema["properties"][setting]["default"] == expected
 
 
 # --- Binder and the build machine --------------------------------------------------------------------
@@ -338,12 +312,6 @@ def test_binder_keeps_the_jupyterlab_of_its_base_image_and_no_package_has_two_ve
     assert "torchvision" not in on_make
     assert Version(on_binder["ipywidgets"]) <= Version("8.1.7")
     assert not on_binder.keys() & pins(repository / "binder" / "constraints.txt").keys()
-
-
-@pytest.mark.parametrize("name", ["binder/postBuild", "binder/start", ".ci/run"])
-def test_the_scripts_can_be_run_and_read_by_bash(repository, name):
-    assert os.access(repository / name, os.X_OK)
-    assert subprocess.run(["bash", "-n", repository / name]).returncode == 0
 
 
 SETTINGS_READ = """
@@ -376,13 +344,15 @@ def test_binder_starts_with_the_settings_of_make_lab_and_ends_what_is_idle(repos
     assert tracker == {"kernelShutdown": True, "windowingMode": "none"}
 
 
-def test_the_build_machine_runs_what_the_readme_tells_everybody_to_type(repository):
+def test_binder_and_the_workflow_take_pythons_that_the_package_allows_and_what_the_readme_tells_to_type(
+    repository, project
+):
+    for name in ("binder/postBuild", "binder/start", ".ci/run"):
+        assert os.access(repository / name, os.X_OK)
+        assert subprocess.run(["bash", "-n", repository / name]).returncode == 0
     lines = (repository / ".ci" / "run").read_text().splitlines()
     (command,) = [line for line in lines if line and not line.startswith("#")]
     assert command.endswith("&& exec make test")
-
-
-def test_binder_and_the_workflow_take_pythons_that_the_package_allows(repository, project):
     runtime = (repository / "binder" / "runtime.txt").read_text().strip()
     workflow = yaml.safe_load((repository / ".github" / "workflows" / "test.yml").read_text())
     job = workflow["jobs"]["test"]

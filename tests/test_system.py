@@ -99,29 +99,37 @@ def test_root_gets_what_is_missing_by_apt(system):
     ]
 
 
-def test_so_does_whoever_may_use_sudo_without_a_password(system):
+def test_so_does_whoever_may_use_sudo_without_a_password_and_nobody_else(system):
     system.lacks("initdb")
-    system.has("sudo", f'[ "$1" = -n ] && exit 0\necho "sudo $*" >> {system.log}\nexec "$@"')
     system.has_apt(initdb="exit 0")
+    system.has("sudo", f'echo "$*" >> {system.log}; exit 1')
+    done = system.run()
+    assert (done.returncode, system.asked_of_apt) == (1, ["-n true"])
+    assert "sudo apt-get install --yes --no-install-recommends postgresql" in done.stdout
+    system.has("sudo", f'[ "$1" = -n ] && exit 0\necho "sudo $*" >> {system.log}\nexec "$@"')
     assert system.run().returncode == 0
-    assert system.asked_of_apt[0] == "sudo apt-get update --quiet"
+    assert system.asked_of_apt[1] == "sudo apt-get update --quiet"
+
+
+def test_an_apt_that_fails_is_quoted(system):
+    system.lacks("initdb")
+    system.has("id", ROOT)
+    system.has("apt-get", "echo E: Unable to locate package; exit 100")
+    done = system.run()
+    assert done.returncode == 1
+    assert "E: Unable to locate package" in done.stdout
+    assert "apt could not install what the tests need (its last lines stand above):" in done.stdout
 
 
 @pytest.mark.parametrize(
     ("program", "command"),
     [
-        (
-            "apt-get",
-            "sudo apt-get install --yes --no-install-recommends "
-            "chromium fonts-dejavu-core bubblewrap util-linux libseccomp2 postgresql",
-        ),
-        (
-            "dnf",
-            "sudo dnf install --assumeyes "
-            "chromium dejavu-sans-fonts bubblewrap util-linux libseccomp postgresql-server",
-        ),
+        ("apt-get", "sudo apt-get install --yes --no-install-recommends "
+         "chromium fonts-dejavu-core bubblewrap util-linux libseccomp2 postgresql"),
+        ("dnf", "sudo dnf install --assumeyes "
+         "chromium dejavu-sans-fonts bubblewrap util-linux libseccomp postgresql-server"),
     ],
-)
+)  # fmt: skip
 def test_anybody_else_gets_one_list_and_one_command(system, program, command):
     system.lacks("chromium", "bwrap", "initdb")
     system.has("find", "exit 0")
@@ -142,16 +150,6 @@ def test_anybody_else_gets_one_list_and_one_command(system, program, command):
     assert system.asked_of_apt == [], "nothing is installed"
 
 
-def test_a_sudo_that_asks_for_a_password_is_not_used(system):
-    system.lacks("initdb")
-    system.has("sudo", f'echo "$*" >> {system.log}; exit 1')
-    system.has_apt(initdb="exit 0")
-    done = system.run()
-    assert done.returncode == 1
-    assert system.asked_of_apt == ["-n true"]
-    assert "sudo apt-get install --yes --no-install-recommends postgresql" in done.stdout
-
-
 def test_on_macos_the_sandbox_is_to_be_left_out_by_the_switch(system):
     system.lacks("bwrap", "initdb", "find")
     system.has("uname", "echo Darwin")
@@ -162,14 +160,12 @@ def test_on_macos_the_sandbox_is_to_be_left_out_by_the_switch(system):
     assert system.run(WITHOUT="sandbox,postgres").returncode == 0
 
 
-@pytest.mark.parametrize("word", ["browser", "sandbox", "postgres"])
-def test_what_is_left_out_by_the_switch_is_not_asked_for(system, word):
-    system.lacks({"browser": "chromium", "sandbox": "bwrap", "postgres": "initdb"}[word])
-    assert system.run().returncode == 1
-    assert system.run(WITHOUT=word).returncode == 0
-
-
-def test_the_switch_takes_four_words(system):
+def test_what_is_left_out_by_the_switch_of_four_words_is_not_asked_for(system):
+    for word, program in {"browser": "chromium", "sandbox": "bwrap", "postgres": "initdb"}.items():
+        system.lacks(program)
+        assert system.run().returncode == 1
+        assert system.run(WITHOUT=word).returncode == 0
+        system.has(program, COMPLETE[program])
     done = system.run(WITHOUT="browser network")
     assert done.returncode == 2
     assert done.stdout == (
@@ -215,16 +211,6 @@ def test_only_a_build_machine_is_told_to_allow_sandboxes(system):
     assert "sysctl" not in system.asked_of_apt
     assert system.run(CI="true").returncode == 0
     assert "sysctl" in system.asked_of_apt
-
-
-def test_an_apt_that_fails_is_quoted(system):
-    system.lacks("initdb")
-    system.has("id", ROOT)
-    system.has("apt-get", "echo E: Unable to locate package; exit 100")
-    done = system.run()
-    assert done.returncode == 1
-    assert "E: Unable to locate package" in done.stdout
-    assert "apt could not install what the tests need (its last lines stand above):" in done.stdout
 
 
 @pytest.mark.parametrize(
