@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from benchmarks import report, results
 from starvelab import show
 from tests.assignments import EXPECTED, REPOSITORY
 from tests.documents import DOCS, DOCUMENTS, PAGES, anchors, load, sources, text_of, without_code
@@ -141,9 +142,9 @@ def test_each_figure_is_in_the_api_reference():
 
 
 @each_document
-def test_each_link_within_the_repository_leads_somewhere(path):
-    links = re.findall(r"\[[^\]]*\]\(([^)\s]+)\)", without_code(path.read_text(encoding="utf-8")))
-    for link in links:
+def test_each_link_within_the_repository_leads_somewhere_and_a_picture_is_small_and_described(path):
+    links = re.findall(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)", without_code(path.read_text(encoding="utf-8")))
+    for is_picture, words, link in links:
         if re.match(r"https?:", link):
             continue
         name, _, anchor = link.partition("#")
@@ -151,6 +152,9 @@ def test_each_link_within_the_repository_leads_somewhere(path):
         assert target.exists(), f"{path.name} links to {link}, and there is no such file"
         if anchor:
             assert anchor in anchors(target), f"{path.name} links to {link}, and there is no such heading"
+        if is_picture:
+            assert len(words.split()) >= 5, name
+            assert target.stat().st_size < 150_000, name
 
 
 def test_each_page_is_in_a_table_of_contents_of_the_site():
@@ -164,21 +168,12 @@ def test_each_page_is_in_a_table_of_contents_of_the_site():
     assert {one for one in listed if "/" not in one} == pages
 
 
-@each_document
-def test_each_picture_has_a_description_and_is_small(path):
-    for words, name in re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", path.read_text(encoding="utf-8")):
-        if name.startswith("https:"):
-            continue
-        assert len(words.split()) >= 5, name
-        assert (path.parent / name).stat().st_size < 150_000, name
-
-
 # --- the results of the benchmarks -----------------------------------------------------------------------
 
 
 def test_a_benchmark_keeps_its_result_where_it_is_asked_to_and_the_other_rows_stay(tmp_path, monkeypatch):
-    from benchmarks import results
-
+    written = [report.number(value) for value in (0.2312, 10_123, 21_300_000, 34.06)]
+    assert written == ["0.231", "10,100", "21 million", "34.1"]
     file = tmp_path / "results.json"
     monkeypatch.delenv(results.SAVE, raising=False)
     results.save("a", "what a is", "1 s", path=file)
@@ -190,12 +185,3 @@ def test_a_benchmark_keeps_its_result_where_it_is_asked_to_and_the_other_rows_st
     rows = results.read(file)
     assert list(rows) == ["a", "b"]
     assert (rows["a"]["starvelab"], rows["b"]["ratio"]) == ("3 s", "2 times")
-
-
-@pytest.mark.parametrize(
-    ("value", "written"), [(0.2312, "0.231"), (10_123, "10,100"), (21_300_000, "21 million"), (34.06, "34.1")]
-)
-def test_a_result_is_written_without_exponent(value, written):
-    from benchmarks import report
-
-    assert report.number(value) == written

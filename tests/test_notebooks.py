@@ -78,13 +78,25 @@ each_notebook = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=str)
 
 
 @each_notebook
-def test_it_opens_with_its_number_and_says_how_long_it_takes(notebook):
-    first = notebook.cells[0].source
-    assert re.match(rf"# {int(notebook.name[:2])}\. \S", first), f"it begins with {first.splitlines()[0]!r}"
+def test_it_says_how_long_it_takes_asks_for_own_words_and_ends_with_what_to_take_away(notebook):
+    first, last = notebook.cells[0].source, notebook.cells[-1].source
+    number = int(notebook.name[:2])
+    assert re.match(rf"# {number}\. \S", first), f"it begins with {first.splitlines()[0]!r}"
     minutes = re.findall(r"about (\d+) minutes", first)
     assert len(minutes) == 1, "its first cell says once 'about N minutes'"
     # The build computes it; tests/test_build.py says how.
     assert 10 <= int(minutes[0]) <= 40
+    text = [cell for cell in notebook.cells if cell.cell_type == "markdown"]
+    assert any(
+        cell.metadata.get("nbgrader", {}).get("solution") or "own words" in cell.source for cell in text
+    ), "it needs a cell with role essay, or one that asks for the learner's own words"
+    for source in (cell.source for cell in text):
+        # Details are closed, and leave room for Markdown.
+        opened = re.findall(r"<details><summary>[^<]+</summary>\n\n", source)
+        assert len(opened) == source.count("<details") == source.count("\n\n</details>")
+    assert last.startswith("## Take away\n")
+    assert re.search(r"^\*\*(Next|What comes next)", last, flags=re.MULTILINE)
+    assert re.findall(r"\]\((\w+)\.ipynb\)", last) == EXPECTED[notebook.assignment][number : number + 1]
 
 
 @each_notebook
@@ -131,32 +143,6 @@ def test_every_exercise_but_the_self_check_has_a_hint(notebook):
     for exercise in exercises:
         heading = exercise.splitlines()[0]
         assert "<details><summary>Hint" in exercise or "read by a person" in heading, heading
-
-
-@each_notebook
-def test_details_are_closed_and_leave_room_for_markdown(notebook):
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            opened = re.findall(r"<details><summary>[^<]+</summary>\n\n", cell.source)
-            assert len(opened) == cell.source.count("<details") == cell.source.count("\n\n</details>")
-
-
-@each_notebook
-def test_it_ends_with_what_to_take_away_and_a_link_to_what_comes_next(notebook):
-    last = notebook.cells[-1].source
-    assert last.startswith("## Take away\n")
-    assert re.search(r"^\*\*(Next|What comes next)", last, flags=re.MULTILINE)
-    number = int(notebook.name[:2])
-    assert re.findall(r"\]\((\w+)\.ipynb\)", last) == EXPECTED[notebook.assignment][number : number + 1]
-
-
-@each_notebook
-def test_a_place_for_the_learners_own_words(notebook):
-    assert any(
-        cell.metadata.get("nbgrader", {}).get("solution") or "own words" in cell.source
-        for cell in notebook.cells
-        if cell.cell_type == "markdown"
-    ), "it needs a cell with role essay, or one that asks for the learner's own words"
 
 
 @each_notebook
@@ -211,18 +197,6 @@ def test_what_the_first_assignment_teaches_is_said_where_it_belongs(what, name, 
     assert phrase in prose(WALKTHROUGH[name]), f"nobody is told of {what}"
 
 
-def test_the_first_assignment_speaks_of_pipelines_and_hardly_of_the_page_that_it_grew_from():
-    said = sum(notebook.markdown.lower().count("walkthrough") for notebook in WALKTHROUGH.values())
-    assert 1 <= said <= 5
-
-
-def test_what_the_first_assignment_links_to_exists():
-    last = WALKTHROUGH["08_object_storage"]
-    linked = re.findall(r"\]\((\.\./[^)]+\.ipynb)\)", last.markdown)
-    assert linked
-    assert all((last.released.parent / path).exists() for path in linked)
-
-
 @pytest.mark.parametrize("assignment", sorted(EXPECTED))
 def test_what_binds_means_is_said_where_the_word_first_appears(assignment):
     text = "\n".join(notebook.markdown for notebook in notebooks_of(assignment))
@@ -245,6 +219,15 @@ def test_the_walkthrough_is_linked_where_it_is_first_mentioned(notebook):
     assert "walkthrough" not in before.rpartition("[")[0].lower()
     if before == text:
         assert "walkthrough" not in text.lower()
+
+
+def test_the_first_assignment_hardly_speaks_of_the_page_that_it_grew_from_and_links_to_the_next_one():
+    said = sum(notebook.markdown.lower().count("walkthrough") for notebook in WALKTHROUGH.values())
+    assert 1 <= said <= 5
+    last = WALKTHROUGH["08_object_storage"]
+    linked = re.findall(r"\]\((\.\./[^)]+\.ipynb)\)", last.markdown)
+    assert linked
+    assert all((last.released.parent / path).exists() for path in linked)
 
 
 # --- Run All ---------------------------------------------------------------------------------------

@@ -113,11 +113,6 @@ def tried(exercise: Exercise, answer: str, test: str) -> Outcome:
             return Outcome(run_cell(test, names), refused)
 
 
-def check_answer(exercise: Exercise, answer: str, test: str) -> nbformat.NotebookNode:
-    """The test cell with its outputs, after that answer."""
-    return tried(exercise, answer, test).cell
-
-
 def score(exercise: Exercise, cell: nbformat.NotebookNode) -> float:
     """The points that nbgrader gives for a test cell with these outputs."""
     cell.metadata["nbgrader"] = {"grade": True, "solution": False, "points": exercise.points, "grade_id": "x"}
@@ -127,11 +122,6 @@ def score(exercise: Exercise, cell: nbformat.NotebookNode) -> float:
 def said(cell: nbformat.NotebookNode) -> str:
     """What a learner reads below a test cell."""
     return "\n".join(one.text if "text" in one else one.get("evalue", "") for one in cell.outputs)
-
-
-def visible_credit(exercise: Exercise) -> float:
-    """Points that the test cell gives as released, where some parts of it are hidden."""
-    return score(exercise, check_answer(exercise, exercise.solution, exercise.visible))
 
 
 # --- the assignment ---------------------------------------------------------------------------------------
@@ -156,14 +146,14 @@ def test_the_points_of_the_assignment_sum_to_its_total(assignment):
 
 def test_a_step_of_the_first_assignment_whose_right_answer_is_one_line_counts_half():
     first = next(iter(EXPECTED))
+
+    def lines_of(solution: str) -> int:
+        """How many lines stand in an answer where the learner is asked for them."""
+        written = solution.partition("### BEGIN SOLUTION\n")[2].partition("### END SOLUTION")[0]
+        return len(written.strip().splitlines())
+
     steps = {one.test_id: one.points for one in exercises(first) if lines_of(one.solution) == 1}
     assert steps == {name: points / 2 for name, points in OF_A_WHOLE_EXERCISE.items()}
-
-
-def lines_of(solution: str) -> int:
-    """How many lines stand in an answer where the learner is asked for them."""
-    written = solution.partition("### BEGIN SOLUTION\n")[2].partition("### END SOLUTION")[0]
-    return len(written.strip().splitlines())
 
 
 @pytest.mark.parametrize("assignment", ASSIGNMENTS)
@@ -186,14 +176,14 @@ def test_each_exercise_of_an_assignment_is_tried_with_three_wrong_answers_and_a_
 
 @pytest.mark.parametrize("exercise", EACH)
 def test_the_solution_earns_every_point_and_nothing_goes_to_stderr(exercise):
-    cell = check_answer(exercise, exercise.solution, exercise.full)
+    cell = tried(exercise, exercise.solution, exercise.full).cell
     assert score(exercise, cell) == exercise.points, said(cell)
     assert not [output for output in cell.outputs if output.get("name") == "stderr"]
 
 
 @pytest.mark.parametrize(("exercise", "answer"), RIGHT)
 def test_a_right_answer_in_an_odd_way_earns_every_point(exercise, answer):
-    cell = check_answer(exercise, answer.source, exercise.full)
+    cell = tried(exercise, answer.source, exercise.full).cell
     assert score(exercise, cell) == exercise.points, said(cell)
 
 
@@ -220,7 +210,7 @@ def test_a_ratio_that_is_whole_up_to_rounding_is_whole(name):
 def test_only_a_cell_with_partial_credit_ends_in_a_number(exercise):
     for answer in (exercise.solution, exercise.stub):
         for test in (exercise.visible, exercise.full):
-            cell = check_answer(exercise, answer, test)
+            cell = tried(exercise, answer, test).cell
             ends = [output.data["text/plain"] for output in cell.outputs if "data" in output]
             assert len(ends) == exercise.partial
             assert all(str(float(end)) == end for end in ends), "nbgrader reads nothing but a plain float"
@@ -231,7 +221,7 @@ def test_only_a_cell_with_partial_credit_ends_in_a_number(exercise):
 
 @pytest.mark.parametrize("exercise", EACH)
 def test_an_untouched_stub_earns_nothing_and_is_told_so(exercise):
-    cell = check_answer(exercise, exercise.stub, exercise.full)
+    cell = tried(exercise, exercise.stub, exercise.full).cell
     assert score(exercise, cell) == 0
     assert re.search(r"not (answered|filled in|written) yet|0 of \d", said(cell), re.IGNORECASE)
 
@@ -240,26 +230,19 @@ def test_an_untouched_stub_earns_nothing_and_is_told_so(exercise):
 def test_a_wrong_answer_loses_its_points_and_the_mistake_is_named_and_nothing_given_away(exercise, answer):
     run = tried(exercise, answer.source, exercise.full)
     assert score(exercise, run.cell) == answer.earns < exercise.points
+    # What only the hidden check sees it names.
+    assert (answer.named_by_hidden or "") in said(run.cell)
     for message, right in run.refused:
         found = re.findall(r"'\w+'|\d[\d.]*(?<!\.)(?: [A-Za-z/]+)?", message)
         assert forms(right).isdisjoint([*found, *(text.split()[0] for text in found)]), message
-    cell = check_answer(exercise, answer.source, exercise.visible)
+    cell = tried(exercise, answer.source, exercise.visible).cell
     if answer.named is None:
-        assert score(exercise, cell) == visible_credit(exercise), f"it can be named: {said(cell)}"
+        assert score(exercise, cell) == score(
+            exercise, tried(exercise, exercise.solution, exercise.visible).cell
+        ), f"it can be named: {said(cell)}"
     else:
         assert answer.named in said(cell)
         assert score(exercise, cell) < exercise.points
-
-
-@pytest.mark.parametrize(("exercise", "answer"), [one for one in WRONG if one.values[1].named_by_hidden])
-def test_the_hidden_check_names_the_mistake_that_only_it_sees(exercise, answer):
-    assert answer.named_by_hidden in said(check_answer(exercise, answer.source, exercise.full))
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Some answers write files where they run."""
-    monkeypatch.chdir(tmp_path)
 
 
 # Arguments that make no difference, and why.
@@ -269,10 +252,10 @@ NEED_NOT_BE_USED = {
 }
 
 
-@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("exercise", EACH)
-def test_an_answer_that_takes_an_argument_for_a_constant_loses_points(exercise):
+def test_an_answer_that_takes_an_argument_for_a_constant_loses_points(exercise, tmp_path, monkeypatch):
     """Each argument in turn keeps the value that the visible check passes first."""
+    monkeypatch.chdir(tmp_path)  # some answers write files where they run
     names = set_up(exercise.setup) | {"check": checks.check}
     run_cell(exercise.solution, names)
     for called in defined_in(exercise.solution):
@@ -321,7 +304,7 @@ def test_each_mistake_that_a_check_can_name_is_made_by_somebody(exercise):
         if keyword.arg == "mistakes"
         for key in keyword.value.keys
     ]
-    heard = "\n".join(said(check_answer(exercise, answer.source, exercise.full)) for answer in exercise.wrong)
+    heard = "\n".join(said(tried(exercise, answer.source, exercise.full).cell) for answer in exercise.wrong)
     unheard = [message for message in messages if message not in heard]
     file = f"tests/wrong_answers/{exercise.assignment}/{exercise.notebook}.toml"
     assert not unheard, f"in {file} no [[{exercise.answer_id}.wrong]] brings up {unheard}"
@@ -335,10 +318,6 @@ def test_each_mistake_that_a_check_can_name_is_made_by_somebody(exercise):
 NO_ENDING = "self-check"
 
 
-def function_of(source: str) -> str:
-    return next(node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef))
-
-
 @pytest.mark.parametrize(
     "exercise",
     [one for one in EACH if "BEGIN HIDDEN" in one.values[0].full and one.values[0].answer_id != NO_ENDING],
@@ -349,17 +328,17 @@ def test_an_ending_accepts_what_is_right_and_rejects_what_hidden_checks_do(exerc
     def silent(source: str) -> float:
         """The points that only hidden checks give: all, where there are no parts."""
         tests = (exercise.full, exercise.visible)
-        full, visible = (score(exercise, check_answer(exercise, source, one)) for one in tests)
+        full, visible = (score(exercise, tried(exercise, source, one).cell) for one in tests)
         return round(full - visible, 2) if "Credit(" in exercise.full else full
 
     def heard(source: str, seed: int) -> float:
         names = dict(set_up(exercise.setup))
         run_cell(source, names)
-        ending = ending_of(exercise.answer_id, names[function_of(exercise.solution)])
+        ending = ending_of(exercise.answer_id, names[defined_in(exercise.solution)[0]])
         credit = checks.Credit(ending.points)
         assert ending.points == silent(exercise.solution)
         with redirect_stdout(io.StringIO()):
-            ending.check(credit, names[function_of(exercise.solution)], Random(seed))
+            ending.check(credit, names[defined_in(exercise.solution)[0]], Random(seed))
         return round(credit.earned, 2)
 
     for seed, answer in enumerate((exercise.solution, *(one.source for one in exercise.right))):

@@ -124,6 +124,9 @@ def test_each_account_is_of_a_sentence_that_is_written_and_is_settled_in_one_way
         found = any(account["says"] in sentence for one in inside for sentence in all_sentences(one))
         assert found, f"{where}: nobody says {account['says']!r}"
         assert set(account) - {"says"} in WAYS, f"{where}: {account['says']!r} is settled by {set(account)}"
+        kind, _, what = account.get("no_cause", "task: none").partition(": ")
+        assert kind in KINDS, f"{where}: {account['says']!r} is one of {', '.join(KINDS)}"
+        assert what, f"{where}: say of {account['says']!r} what is meant"
 
 
 @accounts_with("varies")
@@ -147,27 +150,12 @@ def test_what_was_measured_shows_the_effect(where, account):
     assert holds(account["shown"], where.assignment)
 
 
-SOURCES = REPOSITORY / "docs/sources.md"
-
-
-@accounts_with("cited")
-def test_what_cannot_be_tried_here_has_a_source(where, account):
-    assert f"\n## {account['cited']}\n" in SOURCES.read_text(encoding="utf-8")
-
-
-def test_a_source_says_who_says_what_and_is_needed():
-    needed = {account["cited"] for _, account in accounts(FOLDER) if "cited" in account}
-    for part in SOURCES.read_text(encoding="utf-8").split("\n## ")[1:]:
-        heading, _, text = part.partition("\n")
-        assert heading in needed, f"no sentence rests on {heading!r}"
+def test_what_cannot_be_tried_here_has_a_source_that_says_who_says_what():
+    sources = (REPOSITORY / "docs/sources.md").read_text(encoding="utf-8").split("\n## ")[1:]
+    texts = {heading: text for heading, _, text in (part.partition("\n") for part in sources)}
+    assert {account["cited"] for _, account in accounts(FOLDER) if "cited" in account} == texts.keys()
+    for heading, text in texts.items():
         assert re.search(r"\]\(https://| et al\., ", text), f"{heading!r} names no source"
-
-
-def test_what_an_assignment_calls_no_cause_is_of_a_known_kind():
-    for where, account in accounts(FOLDER):
-        kind, _, what = account.get("no_cause", "task: none").partition(": ")
-        assert kind in KINDS, f"{where}: {account['says']!r} is one of {', '.join(KINDS)}"
-        assert what, f"{where}: say of {account['says']!r} what is meant"
 
 
 @pytest.mark.parametrize(
