@@ -21,12 +21,6 @@ def root(tmp_path):
     return tmp_path
 
 
-def test_a_defect_replaces_its_text_and_nothing_else(root):
-    assert DOUBLE.stale(root) == ""
-    DOUBLE.plant(root)
-    assert (root / "double.py").read_text() == "def double(x):\n    return 3 * x\n"
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -39,16 +33,16 @@ def test_a_defect_replaces_its_text_and_nothing_else(root):
 )
 def test_an_entry_that_no_longer_fits_the_repository_says_what_to_correct(root, change, said):
     assert replace(DOUBLE, **change).stale(root).startswith(said)
+    assert DOUBLE.stale(root) == ""
+    DOUBLE.plant(root)
+    assert (root / "double.py").read_text() == "def double(x):\n    return 3 * x\n"
 
 
-def test_an_id_that_comes_twice_is_rejected(tmp_path):
+def test_each_defect_in_the_list_has_an_id_of_its_own_and_can_be_planted_and_looked_for(tmp_path):
     entry = '[[defect]]\nid = "a"\nfile = ""\ntext = ""\nreplacement = ""\nbreaks = ""\ntests = []\n'
     (tmp_path / "two.toml").write_text(2 * entry)
     said = message(ValueError, defects.load, tmp_path / "two.toml")
     assert said == "An id names one defect, and a came twice. Rename one of them."
-
-
-def test_each_defect_in_the_list_can_be_planted_and_looked_for():
     assert [f"{one.id}: {why}" for one in defects.load() if (why := one.stale(defects.REPOSITORY))] == []
 
 

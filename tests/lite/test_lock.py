@@ -55,19 +55,12 @@ def test_a_wheel_becomes_an_entry_with_what_it_needs_in_a_browser(lock, folder):
     assert found["depends"] == ["dateutil", "numpy", "tabulate", "tzdata"]
     assert (found["file_name"], found["imports"], found["version"]) == (wheel.name, ["our_lab"], "0.1.0")
     assert found["sha256"] == hashlib.sha256(wheel.read_bytes()).hexdigest()
-
-
-def test_a_wheel_comes_with_the_extra_that_is_named_for_it(lock, folder):
+    # Pure wheels are asked for in our version, or in that of Pyodide.
+    wanted = known.missing({"our-lab"}, pins={"tabulate": "0.10.0"})
+    assert wanted == {"tabulate": "0.10.0", "tzdata": "", "dateutil": "1.0", "six": "1.0"}
     known = lock.Lock(folder, SERVER, {"our-lab": "notebooks"})
     known.add_wheels()
     assert known.packages["our-lab"]["depends"] == ["dateutil", "ipywidgets", "numpy", "tabulate", "tzdata"]
-
-
-def test_pure_wheels_are_asked_for_in_our_version_or_in_that_of_pyodide(lock, folder):
-    known = lock.Lock(folder, SERVER)
-    known.add_wheels()
-    wanted = known.missing({"our-lab"}, pins={"tabulate": "0.10.0"})
-    assert wanted == {"tabulate": "0.10.0", "tzdata": "", "dateutil": "1.0", "six": "1.0"}
 
 
 def test_what_is_not_beside_the_page_is_on_pyodides_server(lock, folder):

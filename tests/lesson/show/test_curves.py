@@ -95,27 +95,20 @@ def test_what_looks_for_a_wall_refuses_stages_that_do_not_overlap(draw):
     )
 
 
-@pytest.mark.parametrize(
-    ("draw", "said"),
-    [
+def test_an_axis_has_two_values_or_more_and_a_figure_one_to_four_lines():
+    for draw, needs in (
         (lambda: over_batch(PIPE, batches=[8]), "over_batch needs two or more batch sizes, got [8]."),
-        (
-            lambda: over_workers({"": PIPE}, workers=[]),
-            "over_workers needs two or more numbers of workers, got [].",
-        ),
-    ],
-    ids=["over_batch", "over_workers"],
-)
-def test_an_axis_has_two_values_or_more(draw, said):
-    assert message(InputError, draw) == f"{said} Pass for example [8, 16, 32]."
+        (lambda: lines(1, []), "over_workers needs two or more numbers of workers, got []."),
+    ):
+        assert message(InputError, draw) == f"{needs} Pass for example [8, 16, 32]."
+    for count in (0, 5):
+        assert message(InputError, lines, count, [1, 2]) == (
+            f'over_workers draws one to 4 pipelines, got {count}. Pass for example {{"one drive": pipeline}}.'
+        )
 
 
-@pytest.mark.parametrize("count", [0, 5])
-def test_there_are_looks_for_four_lines(count):
-    pipelines = {f"line {i}": AT_512 for i in range(count)}
-    assert message(InputError, lambda: over_workers(pipelines, workers=[1, 2])) == (
-        f'over_workers draws one to 4 pipelines, got {count}. Pass for example {{"one drive": pipeline}}.'
-    )
+def lines(count, workers):
+    return over_workers({f"line {i}": AT_512 for i in range(count)}, workers=workers)
 
 
 # --- what the sources allow ------------------------------------------------------------------------

@@ -145,9 +145,6 @@ def test_what_binds_is_bold_and_says_so():
     bold = [text.text for text in root.iter(f"{NAME}text") if text.get("font-weight") == "bold"]
     assert bold == ["CPU", "64 ms binds"]
     assert "11.74 ms (18 %)" in words(svg.step_bars(FULL.solve()))
-
-
-def test_step_bars_say_their_range_where_the_assumptions_have_ranges():
     assert "80 % range 650.3 to 1827 img/s." in words(svg.step_bars(PIPE.solve(assumptions=PUBLISHED)))
     assert "range" not in svg.step_bars(PIPE.solve())
 
@@ -167,18 +164,12 @@ def test_a_step_consists_of_compute_or_memory_and_overhead():
     assert {"6.728 ms (57.3 %)", "0.6668 ms (5.7 %)", "5.015 ms (42.7 %)"} <= set(words(drawing))
     assert "That makes 21800 img/s." in words(drawing)
     assert "largest part of the step is overhead" in svg.step_parts(parts(22))
-
-
-def test_a_measured_step_is_not_said_to_be_made_of_its_parts():
-    drawing = svg.step_parts(parts(assumptions=PUBLISHED))
-    assert any(", as measured; the parts are the formula's." in said for said in words(drawing))
-    assert not any("+ overhead" in said for said in words(drawing))
-
-
-def test_what_takes_no_time_has_no_bar_and_what_takes_little_has_one():
-    _, memory, overhead = rects(svg.step_parts(parts(assumptions=PUBLISHED)))
-    assert width(overhead) == 0
-    assert width(memory) >= 1
+    # A measured step is not said to be made of its parts; what takes no time has no bar.
+    measured = svg.step_parts(parts(assumptions=PUBLISHED))
+    assert any(", as measured; the parts are the formula's." in said for said in words(measured))
+    assert not any("+ overhead" in said for said in words(measured))
+    _, memory, overhead = map(width, rects(measured))
+    assert (memory >= 1, overhead) == (True, 0)
 
 
 @pytest.mark.parametrize(

@@ -106,23 +106,30 @@ def test_what_is_drawn_of_a_run_is_said():
     assert "read (ms)" not in loader_timeline(slow).headers
 
 
-def test_a_loop_that_prepares_itself_has_a_lane_and_no_queue(drawn):
-    picture = loader_timeline(RUNS["inline, copies in turn"])
-    assert [names(axes) for axes in drawn[0].axes] == [["training loop"], ["copy", "accelerator"]]
-    assert "queue" not in picture.alt
-    assert picture.rows[0][1] == "training loop"
-
-
-def test_batches_are_numbered_from_1_in_every_lane(drawn):
-    loader_timeline(RUNS["slow workers"], batches=4)
+def test_batches_are_numbered_from_1_in_every_lane_and_the_table_tells_each_from_beginning_to_end(drawn):
+    picture = loader_timeline(RUNS["slow workers"], batches=4)
     workers, _, accelerator = drawn[0].axes
     assert [text.get_text() for text in accelerator.texts] == ["1", "2", "3", "4"]
     assert [text.get_text() for text in workers.texts] == ["1", "2", "3", "4", "5", "6"]
+    assert picture.headers == [
+        "batch", "prepared by", "from (ms)", "to (ms)", "received (ms)", "step (ms)", "waited (ms)",
+    ]  # fmt: skip
+    assert picture.rows[:2] == [
+        [1, "worker 1", "0.0", "50.0", "50.0", "50.0 to 70.0", "50.0"],
+        [2, "worker 2", "0.0", "50.0", "50.0", "70.0 to 90.0", "0.0"],
+    ]
+    # A loop that prepares itself has a lane, and no queue.
+    inline = loader_timeline(RUNS["inline, copies in turn"])
+    assert [names(axes) for axes in drawn[1].axes] == [["training loop"], ["copy", "accelerator"]]
+    assert "queue" not in inline.alt
+    assert inline.rows[0][1] == "training loop"
 
 
-def test_bars_stand_where_the_trace_says(drawn):
+def test_bars_stand_where_the_trace_says_and_nothing_is_held_back_if_batches_are_taken_as_they_come(drawn):
     run = RUNS["as it comes"]
-    loader_timeline(run, batches=10)
+    assert "held back" not in loader_timeline(run, batches=10).caption
+    assert not any(area.get_hatch() for area in drawn[0].axes[1].collections)
+    assert legend(drawn[0]) == ["preparing a batch", "ready for the loop", "computing", "waiting"]
     trace, (workers, _, accelerator) = run.trace(), drawn[0].axes
     steps = list(zip(trace.step_start[:10], trace.step_end[:10], strict=True))
     assert np.allclose(bars(accelerator, "accelerator"), steps)
@@ -160,28 +167,10 @@ def legend(figure):
     return [text.get_text() for text in found.get_texts()]
 
 
-def test_nothing_is_held_back_if_batches_are_taken_as_they_come(drawn):
-    picture = loader_timeline(RUNS["as it comes"])
-    assert "held back" not in picture.caption
-    assert not any(area.get_hatch() for area in drawn[0].axes[1].collections)
-    assert legend(drawn[0]) == ["preparing a batch", "ready for the loop", "computing", "waiting"]
-
-
 def test_every_area_is_told_apart_without_color():
     # Sky blue is no color of a resource; beside the workers' blue it is told apart by its panel and outline.
     hatches = [timelines.READY.get("hatch"), timelines.HELD["hatch"], timelines.WAITS["hatch"]]
     assert len(set(hatches)) == 3
-
-
-def test_the_table_tells_each_batch_from_beginning_to_end():
-    picture = loader_timeline(RUNS["slow workers"], batches=2)
-    assert picture.headers == [
-        "batch", "prepared by", "from (ms)", "to (ms)", "received (ms)", "step (ms)", "waited (ms)",
-    ]  # fmt: skip
-    assert picture.rows == [
-        [1, "worker 1", "0.0", "50.0", "50.0", "50.0 to 70.0", "50.0"],
-        [2, "worker 2", "0.0", "50.0", "50.0", "70.0 to 90.0", "0.0"],
-    ]
 
 
 def test_anything_else_is_refused():
@@ -206,7 +195,7 @@ def test_reads_are_drawn_apart_from_the_transforms_and_one_after_the_other(drawn
     assert {round(end - start) for start, end in reads} == {40}
     assert {round(end - start) for start, end in bars(figure.axes[0], "CPU")} == {100}
     assert picture.headers[3] == "read (ms)"
-    assert "reading a batch" in [text.get_text() for text in figure.legends[0].get_texts()]
+    assert "reading a batch" in legend(figure)
 
 
 # --- of a trace -------------------------------------------------------------------------------------
