@@ -42,9 +42,11 @@ def test_the_start_and_the_first_batch_of_each_pass_stand_apart(clock):
     for _ in range(3):
         train(clock, watched, 0.03)
         train(clock, Loader(clock, 0.5), 0.1)  # an evaluation between passes is no part of the loop
-    assert [wait.m_as("s") for wait in watched.result.first_waits] == pytest.approx([8, 8, 8])
-    assert watched.result.host_wait == pytest.approx(0.25)
-    assert watched.result.batches == 60
+    result = watched.result
+    assert [wait.m_as("s") for wait in result.first_waits] == pytest.approx([8, 8, 8])
+    assert result.host_wait == pytest.approx(0.25)
+    # Passes that are alike are taken together.
+    assert (result.batches, result.left_out, result.changed, result.counted) == (60, 0, "", 57)
 
 
 def test_the_result_can_be_asked_while_the_loop_runs(clock):
@@ -111,13 +113,6 @@ def test_a_pass_that_differs_from_the_later_ones_is_left_out(clock):
         "The first pass differs from the later ones and is left out: the loop waited 90.0 % of it, as where "
         "a cache fills or files are read a first time."
     ) in result.summary
-
-
-def test_passes_that_are_alike_are_taken_together(clock):
-    watched = watch(Loader(clock, 0.01, 20), progress=False)
-    for _ in range(3):
-        train(clock, watched, 0.01)
-    assert (watched.result.left_out, watched.result.changed, watched.result.counted) == (0, "", 57)
 
 
 def test_a_watched_evaluation_within_a_step_is_no_part_of_the_step(clock):
@@ -300,17 +295,11 @@ def test_a_dataloader_is_asked_for_its_batch_size_and_workers():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("accelerate", ["its state", "itself"])
-def test_a_loader_that_accelerate_did_not_prepare_is_said_where_there_are_several(monkeypatch, accelerate):
+def test_a_loader_that_accelerate_did_not_prepare_is_said_where_there_are_several(monkeypatch):
     data = pytest.importorskip("torch.utils.data")
-    if accelerate == "itself":
-        state = pytest.importorskip("accelerate.state").PartialState
-        monkeypatch.setitem(state._shared_state, "num_processes", 2)
-        shard = pytest.importorskip("accelerate.data_loader").DataLoaderShard
-    else:
-        state = SimpleNamespace(_shared_state={"num_processes": 2})
-        monkeypatch.setitem(sys.modules, "accelerate.state", SimpleNamespace(PartialState=state))
-        shard = type("DataLoaderShard", (data.DataLoader,), {"__module__": "accelerate.data_loader"})
+    state = SimpleNamespace(_shared_state={"num_processes": 2})
+    monkeypatch.setitem(sys.modules, "accelerate.state", SimpleNamespace(PartialState=state))
+    shard = type("DataLoaderShard", (data.DataLoader,), {"__module__": "accelerate.data_loader"})
     watched = watch(data.DataLoader(range(8), 2), progress=False)
     with pytest.warns(UserWarning, match=r"each of the 2 processes goes over all of them\. Write watch\(acc"):
         assert len(list(watched)) == 4

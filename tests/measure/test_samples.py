@@ -60,15 +60,31 @@ def test_the_same_photographs_are_made_everywhere(cache, tmp_path, monkeypatch):
     assert photos(count=1).read(0) == first
 
 
-def test_two_programs_at_once_make_whole_files(cache):
-    code = "from starvelab.measure import photos; photos(count=6)"
+PROGRAM = """
+from starvelab.measure import photos
+from starvelab.measure.samples import _temporary_folder
+photos(count=6)
+assert _temporary_folder() is _temporary_folder()
+print(_temporary_folder())
+"""
+
+
+def test_two_programs_at_once_make_whole_files_and_their_temporary_folders_end_with_them(cache, tmp_path):
     programs = [
-        subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, env=os.environ.copy())
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"TMPDIR": str(tmp_path)},
+        )
         for _ in range(2)
     ]
     for program in programs:
-        _, said = program.communicate(timeout=120)
+        printed, said = program.communicate(timeout=120)
         assert program.returncode == 0, said
+        made = Path(printed.strip())
+        assert (made.parent, made.exists()) == (tmp_path, False)
     for path in photos(count=6).contents:
         Image.open(path).load()  # raises where a file is cut off
     assert sorted(path.name for path in (cache / "photos-100KB-v1").iterdir()) == [
@@ -102,17 +118,6 @@ def test_a_full_cache_that_cannot_be_written_is_used(cache, monkeypatch, elsewhe
     kept = photos(count=1).contents
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     assert photos(count=1).contents == kept
-
-
-def test_the_temporary_folder_is_one_for_the_whole_program_and_ends_with_it(tmp_path):
-    code = "from starvelab.measure.samples import _temporary_folder as f; print(f()); assert f() is f()"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-    )  # fmt: skip
-    made = Path(done.stdout.strip())
-    assert made.parent == tmp_path
-    assert not made.exists()
 
 
 def test_a_folder_holds_images_at_any_depth(tmp_path):

@@ -4,12 +4,11 @@ import dataclasses
 from fractions import Fraction
 from math import inf
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab import PUBLISHED, Q_, TUTORIAL, Hardware, InputError, Models, SingleNodeModel, UnknownNameError
+from starvelab import PUBLISHED, Q_, TUTORIAL, InputError, UnknownNameError
 from tests.rejected import bare, message, negative, no_rate, no_share, none_of, not_positive, other_dimension
 from tests.strategies import shares
 
@@ -35,26 +34,6 @@ def test_a_set_shows_itself_with_the_origin_of_each_value(assumed):
     for text in (repr(assumed), assumed._repr_html_()):
         assert all(name in text for name in (assumed.name, *FIELDS))
     assert assumed.facts["sample_size"].origin in repr(assumed)
-
-
-def test_the_tutorial_counts_a_forward_pass_of_4_1_gflop():
-    a = TUTORIAL
-    assert (a.phase, a.flop_per_mac, a.efficiency, a.measured_rates) == ("forward", 1, 0.5, False)
-    assert (a.overhead_per_layer, a.overhead_per_step) == (Q_("0.1 ms"), Q_("0.015 ms"))
-    assert (a.sample_size, a.worker_rate) == (Q_("500 KB"), Q_("250 MB/s"))
-    assert a.scaling.speedup(1000) == 1000
-    assert a.replace(open_requests=inf).open_requests == inf  # which hides the latency
-
-
-def test_published_trains_an_a100_at_the_measured_2470_images_of_24_5_gflop_per_second():
-    found = SingleNodeModel(PUBLISHED).solve(
-        model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256
-    )
-    assert found.throughput.m_as("img/s") == pytest.approx(2470)
-    assert found.work.m_as("GFLOP") == pytest.approx(24.5, abs=0.05)
-    # Its efficiency is the measured rate as a share of the peak.
-    assert pytest.approx(2470 * 24.53e9 / 312e12, abs=5e-4) == PUBLISHED.efficiency
-    assert PUBLISHED.sample_size == Q_("114.66 KB")
 
 
 # ---- How workers scale -------------------------------------------------------------------------------------
@@ -86,12 +65,6 @@ def test_the_peak_is_where_the_scalability_law_is_highest(assumed):
 
 def test_without_coherency_there_is_no_peak():
     assert TUTORIAL.scaling.peak_workers == TUTORIAL.replace(contention=0.1).scaling.peak_workers == inf
-
-
-def test_speed_ups_of_an_array_keep_its_shape():
-    found = PUBLISHED.speedup(np.array([[1, 8], [28, 1000]]), 16)
-    assert found.shape == (2, 2)
-    assert found[1, 1] == PUBLISHED.speedup(32, 16)
 
 
 # ---- Your own ----------------------------------------------------------------------------------------------

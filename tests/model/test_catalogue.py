@@ -202,11 +202,6 @@ def test_a_line_that_is_wrong_is_refused_with_its_place(line, error, expected):
     assert message(error, hardware, f"{field} = {{ {fact} }}") == f"Hardware.Cloud.X.{field}: {expected}"
 
 
-def test_a_fact_with_its_source_loads():
-    sourced = hardware('memory_capacity = { value = "80 GB", kind = "paper", source = "the paper" }')
-    assert sourced.memory_capacity == Q_("80 GB")
-
-
 def test_a_drive_may_answer_at_once():
     table = {
         "D": {"name": "D", "request_latency": {"value": "0 ms", "kind": "assumption", "note": "an ideal"}}
@@ -298,10 +293,6 @@ def test_an_entry_cannot_be_changed_in_place():
         A100.facts["memory_capacity"] = None
 
 
-def test_entries_differ_by_their_figures():
-    assert A100.replace(host_cores=32) != A100 != Hardware.Cloud.H100
-
-
 # ---- Measured rates ----------------------------------------------------------------------------------------
 
 
@@ -322,13 +313,6 @@ def test_a_combination_has_at_most_one_default_rate_and_one_of_each_framework():
     assert len(defaults) == len(set(defaults))
     every = [(r.hardware, r.model, r.precision, r.phase, r.framework) for r in measured_rates()]
     assert len(every) == len(set(every))
-
-
-def test_the_rate_of_an_a100_is_nvidias_and_depends_on_the_framework():
-    asked = {"hardware": A100, "model": Models.ResNet50, "precision": "fp16", "phase": "training"}
-    assert measured_rate(**asked).fact.value == Q_("2470 img/s")
-    assert measured_rate(**asked, framework="MXNet").fact.value == Q_("3410.52 img/s")
-    assert measured_rate(**asked, framework="Caffe") is None
 
 
 def test_matrix_products_reach_less_than_the_peak():

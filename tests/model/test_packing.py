@@ -72,7 +72,6 @@ def padding_of(documents, length, strategy, pool, batch):
         (600, 700, 1024, "padded", 1000, 1),
         (1100, 1900, 2048, "sorted", 1000, 100),
         (14, 6, 128, "sorted", 64, 32),
-        (600, 700, 1024, "first-fit", 100, 1),
         (400, 100, 512, "first-fit", 100, 1),
     ],
 )

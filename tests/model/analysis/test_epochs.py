@@ -164,12 +164,6 @@ def test_a_share_in_memory_counts_where_no_memory_is_given():
             "Pass samples=1_281_167, or dataset=Datasets.ImageNet to the pipeline.",
         ),
         (InputError, PIPE, *not_positive(memory="0 GB", **MILLION)),
-        (
-            InputError,
-            PIPE.replace(batch_size=[1, 2]),
-            {"memory": "1 GB", **MILLION},
-            "epochs looks at one point, got several values of batch_size. Pass one value of each.",
-        ),
     ],
 )
 def test_what_has_no_epochs_is_rejected(error, pipeline, arguments, expected):

@@ -12,7 +12,6 @@ from starvelab import (
     TUTORIAL,
     Datasets,
     Hardware,
-    InputError,
     Links,
     Models,
     Pipeline,
@@ -21,7 +20,6 @@ from starvelab import (
 )
 from starvelab.units import Quantity
 from tests.cases import KITS, WALL
-from tests.rejected import message
 from tests.strategies import pipelines
 
 # 100 ms for a batch, and 16 workers of 100 images a second each.
@@ -339,12 +337,6 @@ def test_nothing_is_said_of_samples_that_are_named_and_a_tie_starves_nobody():
     own = WALL.solve(batch_size=64).resource_times["accelerator"].m_as("s")
     tied = WALL.replace(batch_size=64, workers=Q_(64 / own, "img/s"))
     assert "From batch 65 on the CPU would bind." in tied.explain()
-
-
-def test_an_explanation_is_of_one_point():
-    assert message(InputError, Pipeline.explain, WALL.replace(batch_size=[1, 2])) == (
-        "explain looks at one point, got several values of batch_size. Pass one value of each."
-    )
 
 
 # What each advice to a starved storage does to a pipeline that follows it.

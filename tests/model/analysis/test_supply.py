@@ -364,7 +364,6 @@ def test_a_table_of_a_step_that_does_not_fit_says_so_below_it(ask):
     assert "memory, and NVIDIA" not in repr(ask(pipe.replace(batch_size=256)))
 
 
-SEVERAL = "workers_needed looks at one point, got several values of batch_size. Pass one value of each."
 IN_TURN = (
     "{} looks at stages that overlap, got overlap=False: then the accelerator always waits. "
     "Pass overlap=True."
@@ -390,8 +389,12 @@ IN_TURN = (
             "Pass workers=8, or workers=Workers(8, rate=...).",
         ),
         (Pipeline.workers_needed, WALL.replace(overlap=False), {}, IN_TURN.format("workers_needed")),
-        (Pipeline.workers_needed, WALL.replace(batch_size=[1, 2]), {}, SEVERAL),
-        (Pipeline.workers_needed, WALL, {"batch_size": [1, 2]}, SEVERAL),
+        (
+            Pipeline.workers_needed,
+            WALL,
+            {"batch_size": [1, 2]},
+            "workers_needed looks at one point, got several values of batch_size. Pass one value of each.",
+        ),
         (Pipeline.workers_needed, WALL, *not_whole(batch_size=2.5)),
         (Pipeline.workers_needed, WALL, *not_whole(batch_size="all")),
         (
@@ -404,3 +407,13 @@ IN_TURN = (
 )
 def test_a_question_without_one_answer_is_rejected(ask, pipe, asked, expected):
     assert message(InputError, ask, pipe, **asked) == expected
+
+
+ONE_POINT = (Pipeline.workers_needed, Pipeline.epochs, Pipeline.explain, Pipeline.throughput_range)
+
+
+@pytest.mark.parametrize("ask", ONE_POINT, ids=lambda ask: ask.__name__)
+def test_a_question_about_one_point_rejects_a_sweep(ask):
+    assert message(InputError, ask, WALL.replace(batch_size=[1, 2])) == (
+        f"{ask.__name__} looks at one point, got several values of batch_size. Pass one value of each."
+    )
