@@ -152,18 +152,12 @@ def test_where_the_step_fetches_its_batch_keras_is_not_watched(callback, backend
         callback("keras", backend=backend)
 
 
-def test_lightning_logs_what_was_waited_since_the_last_time_to_its_loggers(clock, callback):
+@pytest.mark.parametrize(("every", "steps"), [(10, (11, 21, 31, 40)), (0, (40,))])
+def test_lightning_logs_what_was_waited_since_the_last_time_to_its_loggers(clock, callback, every, steps):
     logger, watching = Logger(), callback("lightning", progress=False)
-    fit(clock, watching, Loader(clock, 0.01), loggers=[logger], every=10)
-    waited = {"starvelab/waiting": pytest.approx(0.25)}
-    assert logger.rows == [(11, waited), (21, waited), (31, waited), (40, waited)]
+    fit(clock, watching, Loader(clock, 0.01), loggers=[logger], every=every)
+    assert logger.rows == [(step, {"starvelab/waiting": pytest.approx(0.25)}) for step in steps]
     assert watching.result.host_wait == pytest.approx(0.25)
-
-
-def test_a_trainer_that_logs_no_steps_gets_only_the_last(clock, callback):
-    logger = Logger()
-    fit(clock, callback("lightning", progress=False), Loader(clock, 0.01), loggers=[logger], every=0)
-    assert logger.rows == [(40, {"starvelab/waiting": pytest.approx(0.25)})]
 
 
 def test_a_logger_that_fails_is_left_out_and_the_training_goes_on(clock, callback):

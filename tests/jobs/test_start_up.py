@@ -61,34 +61,23 @@ def test_what_each_later_pass_costs_at_its_start_is_said(first, workers, persist
     assert (one.text if one else "") == said
 
 
-def test_a_long_start_is_written_in_seconds():
-    assert "takes 2.5 s on average" in named(passes(2.5, 2))["persistent"].text
-
-
 def test_a_start_is_named_from_two_percent_of_the_job_on():
     # A pass of 40 batches takes 1560 ms beside its first batch, of which 82 are those of any batch.
     more, less = (named(passes(first, 2, 40)) for first in (0.082 + 0.036, 0.082 + 0.028))
     assert ("persistent" in more, "persistent" in less) == (True, False)
+    assert "takes 2.5 s on average" in named(passes(2.5, 2))["persistent"].text
 
 
 def test_remedy_and_lever_are_one_computation():
     finding = passes(0.2, 2)
     kept = lever(advise(finding, cores=8), "persistent_workers=True")
+    they_do = lever(advise(replace(finding, persists=True), cores=8), "persistent_workers=True")
+    assert (they_do.throughput, they_do.assumed) == (None, "the workers persist already")
     # A pass of eight batches: 280 ms beside its first batch, which a worker prepares in 80.
-    assert per_second_of(kept, 8) == pytest.approx(8 / (0.28 + 0.08), rel=0.02)
+    assert kept.throughput.m_as("img/s") / 8 == pytest.approx(8 / (0.28 + 0.08), rel=0.02)
     low, likely, high = named(finding)["persistent"].gain
     assert likely == pytest.approx((0.28 + 0.2) * kept.throughput.m_as("img/s") / 64)
     assert low == 1 < likely < (0.28 + 0.2) / 0.28 < high
-
-
-def per_second_of(option, batch_size):
-    return option.throughput.m_as("img/s") / batch_size
-
-
-def test_workers_that_persist_are_not_told_to():
-    finding = replace(passes(0.2, 2), persists=True)
-    kept = lever(advise(finding, cores=8), "persistent_workers=True")
-    assert (kept.throughput, kept.assumed) == (None, "the workers persist already")
 
 
 def test_persistent_workers_save_what_each_later_pass_began_with():

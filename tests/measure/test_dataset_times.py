@@ -244,8 +244,6 @@ def test_a_slow_step_within_wrappers_is_called_by_its_name():
     assert " Most of it is 'wait'." in finding.summary
 
 
-# --- reading and decoding are told apart in a dataset that does both ---
-
 FUNCTIONS = {
     "<built-in method _io.open>": "read",
     "<method 'read' of '_io.BufferedReader' objects>": "read",

@@ -12,7 +12,7 @@ import pytest
 from starvelab import Q_, Accelerator, Pipeline, Samples, Workers
 from starvelab.errors import InputError
 from starvelab.measure import DatasetSource, SimulatedClock
-from starvelab.measure.datasets import DatasetPreparer, Stream
+from starvelab.measure.datasets import Stream
 from starvelab.measure.devices import StorageClock
 from starvelab.measure.loaders import by_value
 from starvelab.measure.setup import setup_of
@@ -135,17 +135,6 @@ def test_a_dataset_can_be_simulated_as_well():
     assert finding.bottleneck == "transform"
 
 
-def test_a_dataset_keeps_its_transform():
-    dataset = sleeper(transform=slow)
-    preparer = DatasetPreparer(DatasetSource(dataset))
-    seconds = dict.fromkeys(preparer.stages, 0.0)
-    item, label = preparer.sample(3, 2, seconds)
-    assert dataset.transform is slow
-    # The item that goes on was made the whole way, and the transform ran once more beside it.
-    assert (item == label + 1).all()
-    assert seconds["slow"] >= 0.01
-
-
 def test_a_loader_and_its_step_are_run():
     seen = []
     pipe = Pipeline.of_loader(
@@ -217,17 +206,12 @@ def test_the_order_is_that_of_the_sampler_and_no_random_number_is_used_up():
     assert order != sorted(order)
 
 
-def test_batches_of_a_sampler_of_ones_own():
+def test_batches_of_a_sampler_of_ones_own_and_items_that_are_batches():
     sampler = [[3, 1, 2], [7, 8, 9]]
     setup = setup_of(Pipeline.of_loader(data.DataLoader(Numbers(), batch_sampler=sampler)))
-    assert setup.batch_size == 3
-    assert setup.samples.dataset.order == [3, 1, 2, 7, 8, 9]
-
-
-def test_a_dataset_whose_items_are_batches():
+    assert (setup.batch_size, setup.samples.dataset.order) == (3, [3, 1, 2, 7, 8, 9])
     setup = setup_of(Pipeline.of_loader(data.DataLoader(Numbers(), batch_size=None)))
-    assert setup.batch_size == 1
-    assert setup.collate_fn([torch.ones(3)]).shape == (3,)
+    assert (setup.batch_size, setup.collate_fn([torch.ones(3)]).shape) == (1, (3,))
 
 
 def test_a_stream_gives_its_items_one_after_the_other_and_begins_anew():

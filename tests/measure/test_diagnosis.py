@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from starvelab import Q_
-from starvelab.measure import PARTS, Finding, SimulatedClock, Transform, diagnose, diagnosis
+from starvelab.measure import PARTS, SimulatedClock, Transform, diagnose, diagnosis
 from starvelab.measure.devices import VirtualAccelerator, VirtualLink, VirtualStorage
 from starvelab.measure.diagnosis import _conclude, climb_ladder
 from starvelab.measure.ladder import CACHED, Ladder
@@ -39,9 +39,6 @@ def found(*levels, **options):
     return _conclude(ladder(*levels, **options), "measured")
 
 
-# --- manual ---
-
-
 def test_the_article_s_table_names_reading_before_decoding_and_transforming():
     finding = diagnose(ARTICLE)
     assert (finding.bottleneck, finding.runner_up) == ("read", "decode + transform")
@@ -59,9 +56,6 @@ def test_times_and_rates_say_the_same():
     assert diagnose(times).evidence["read"].m_as("ms") == pytest.approx(
         diagnose(ARTICLE).evidence["read"].m_as("ms")
     )
-
-
-def test_two_rungs_are_enough_for_all_parts_together():
     assert diagnose(ENDS).bottleneck == "read + decode + transform + collate + copy"
 
 
@@ -78,9 +72,6 @@ def test_whatever_was_measured_the_largest_drop_is_named(times):
     assert list(finding.evidence) == list(PARTS)
     total = sum(ms.m_as("ms") for ms in finding.evidence.values())
     assert total == pytest.approx(periods[0])
-
-
-# --- what is concluded from a ladder ---
 
 
 def test_the_largest_drop_is_the_bottleneck_and_the_next_the_runner_up():
@@ -169,6 +160,7 @@ def test_a_lead_of_many_times_needs_few_rounds():
     assert _conclude(uneven, "measured").reason.startswith(
         "there were only 2 windows; only 2 rounds fitted into 8 s, so give it a longer budget or smaller"
     )
+    assert _conclude(ladder(100, 70, 40, 30, 30, 30, rounds=2), "simulated").confident
 
 
 def test_an_outlier_moves_a_median_little():
@@ -180,10 +172,6 @@ def test_an_outlier_moves_a_median_little():
 def test_rungs_that_are_left_out_join_their_parts():
     finding = found(100, 60, 30, 30, rungs=(0, 3, 4, 5))
     assert list(finding.evidence) == ["read + decode + transform", "collate", "copy", "compute"]
-
-
-def test_a_simulated_ladder_has_no_doubts():
-    assert _conclude(ladder(100, 70, 40, 30, 30, 30, rounds=2), "simulated").confident
 
 
 def test_the_error_of_a_median_is_that_of_its_deviation():
@@ -211,6 +199,8 @@ def test_a_finding_shows_its_evidence():
     assert [row[3] for row in finding.rows] == list(CACHED)
     assert "decode" in repr(finding)
     assert finding._repr_html_().startswith("<table><caption>The accelerator waits 72.0 %")
+    said = "not input-bound. It computes for 30 ms of each batch, and nothing starves it."
+    assert said in found(31, 30, 30, 30, 30, 30).summary
 
 
 def test_costs_stand_beside_what_is_added_and_say_which_part_costs_most():
@@ -268,43 +258,21 @@ def test_the_stage_that_costs_most_is_called_by_its_own_name():
     assert " Most of it is 'ask'." in finding.summary
 
 
-def test_where_nothing_starves_the_finding_says_so():
-    assert (
-        "not input-bound. It computes for 30 ms of each batch, and nothing starves it."
-        in found(31, 30, 30, 30, 30, 30).summary
-    )
-
-
-# --- live ---
-
-
-def live(pipe, bottleneck):
-    """A live diagnosis."""
+@pytest.mark.parametrize(
+    ("part", "changes"),
+    [
+        ("read", {"kind": "processes", "storage": VirtualStorage(1e09, latency=0.01)}),
+        ("copy", {"kind": "torch", "link": VirtualLink(6400)}),  # 30 ms for a batch
+        ("compute", {"device": VirtualAccelerator(0.04)}),
+    ],
+)
+def test_a_slow_part_of_a_live_pipeline_is_found(tmp_path, nothing_stays, part, changes):
+    pipe = pipeline(tmp_path, **changes)
     finding = patiently(
-        lambda: climb_ladder(pipe, budget="2 s", progress=False), lambda found: found.bottleneck == bottleneck
+        lambda: climb_ladder(pipe, budget="2 s", progress=False), lambda found: found.bottleneck == part
     )
-    assert isinstance(finding, Finding)
-    assert finding.source == "measured"
-    return finding
-
-
-def test_a_slow_storage_is_found(tmp_path, nothing_stays):
-    storage = VirtualStorage(1e09, latency=0.01)
-    finding = live(pipeline(tmp_path, kind="processes", storage=storage), "read")
-    assert finding.bottleneck == "read"
-    assert finding.stall > 0.5
-
-
-def test_a_slow_link_is_found(tmp_path, nothing_stays):
-    link = VirtualLink(6400)  # 30 ms for a batch
-    finding = live(pipeline(tmp_path, kind="torch", link=link), "copy")
-    assert finding.bottleneck == "copy"
-
-
-def test_a_slow_accelerator_is_found(tmp_path, nothing_stays):
-    finding = live(pipeline(tmp_path, device=VirtualAccelerator(0.04)), "compute")
-    assert finding.bottleneck == "compute"
-    assert finding.verdict == "not input-bound"
+    assert (finding.bottleneck, finding.source) == (part, "measured")
+    assert finding.verdict == ("not input-bound" if part == "compute" else "highly input-bound")
 
 
 def test_a_budget_grows_only_where_none_is_given(tmp_path, monkeypatch, capsys):

@@ -37,30 +37,15 @@ def test_a_measurement_shows_its_values():
     assert MEASURED.source == MEASURED.trace.source == "simulated"
 
 
-def test_a_measurement_that_is_not_trusted_says_so():
-    doubtful = dataclasses.replace(MEASURED, quality=Quality(0.4, 0.0, 9))
-    assert doubtful.summary.endswith(" Not to be trusted: other programs used 40% of the cores.")
-
-
-def with_quality(*quality, **changes):
-    return dataclasses.replace(MEASURED, quality=Quality(*quality), **changes)
-
-
-def test_the_first_reason_is_said_and_quiet_runs_have_none():
-    assert disturbance(MEASURED, MEASURED) == ""
-    assert disturbance(MEASURED, with_quality(0.4, 0.0, 9)) == "other programs used 40% of the cores"
-
-
 def test_a_row_compares_with_the_base_and_says_what_disturbed_it():
+    assert disturbance(MEASURED, MEASURED) == ""
+    said = "other programs used 40% of the cores"
     interval = (Q_("190 img/s"), Q_("210 img/s"))
-    seen = with_quality(0.4, 0.0, 9, throughput=Q_("500 img/s"), interval=interval)
-    assert comparison_row("two", seen, MEASURED) == [
-        "two",
-        Q_("500 img/s"),
-        "190 to 210",
-        "2.00x",
-        "other programs used 40% of the cores",
-    ]
+    seen = dataclasses.replace(
+        MEASURED, quality=Quality(0.4, 0.0, 9), throughput=Q_("500 img/s"), interval=interval
+    )
+    assert seen.summary.endswith(f" Not to be trusted: {said}.")
+    assert comparison_row("two", seen, MEASURED) == ["two", Q_("500 img/s"), "190 to 210", "2.00x", said]
 
 
 @pytest.mark.parametrize(

@@ -142,9 +142,6 @@ def test_with_any_number_of_workers_the_dearest_part_is_named(times, workers):
     assert (found.bottleneck, found.runner_up) == (PARTS[times.index(8)], PARTS[times.index(4)])
 
 
-# --- the clock that a grader asks for ---------------------------------------------------------------------
-
-
 def test_a_clock_learns_the_parts_from_one_batch(tmp_path):
     def slow(raw):
         time.sleep(0.01)

@@ -78,8 +78,6 @@ def test_jitter_moves_colors_and_leaves_the_size():
     assert jitter(image).getpixel((0, 0)) != jitter(image).getpixel((0, 0))
 
 
-# --- what decoding costs ---
-
 PHOTO = Image.effect_noise((64, 32), 50).convert("RGB")
 
 

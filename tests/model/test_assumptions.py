@@ -16,9 +16,6 @@ BOTH = pytest.mark.parametrize("assumed", [TUTORIAL, PUBLISHED], ids=lambda a: a
 FIELDS = [f.name for f in dataclasses.fields(TUTORIAL) if f.name not in ("name", "facts")]
 
 
-# ---- The two sets ------------------------------------------------------------------------------------------
-
-
 @BOTH
 def test_every_assumption_says_where_it_comes_from(assumed):
     assert list(assumed.facts) == FIELDS
@@ -35,8 +32,6 @@ def test_a_set_shows_itself_with_the_origin_of_each_value(assumed):
         assert all(name in text for name in (assumed.name, *FIELDS))
     assert assumed.facts["sample_size"].origin in repr(assumed)
 
-
-# ---- How workers scale -------------------------------------------------------------------------------------
 
 curves = st.builds(
     lambda c, k: TUTORIAL.replace(contention=c, coherency=k), shares, shares.map(lambda x: x / 100)
@@ -67,9 +62,6 @@ def test_without_coherency_there_is_no_peak():
     assert TUTORIAL.scaling.peak_workers == TUTORIAL.replace(contention=0.1).scaling.peak_workers == inf
 
 
-# ---- Your own ----------------------------------------------------------------------------------------------
-
-
 def test_a_changed_set_is_named_after_what_was_changed():
     mine = TUTORIAL.replace(flop_per_mac=2, sample_size="5 MB")
     assert mine.name == "TUTORIAL but flop_per_mac=2, sample_size=5 MB"
@@ -87,9 +79,6 @@ def test_a_changed_value_is_an_assumption_of_the_user_and_the_rest_keep_their_or
 def test_an_unknown_assumption_is_refused_with_those_that_there_are():
     expected = f"No assumption is called 'speed'. There is: {', '.join(FIELDS)}."
     assert message(UnknownNameError, TUTORIAL.replace, speed=3) == expected
-
-
-# ---- Bad input ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

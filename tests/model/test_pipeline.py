@@ -486,16 +486,6 @@ def test_what_only_runs_and_simulations_read_has_one_value(part, field, value):
             "Hardware.Cloud.A100.",
         ),
         (
-            {"storage": Models.ResNet50},
-            "storage must be an entry of Storage or Hardware or a bandwidth, got Models.ResNet50. "
-            'Pass storage=Storage.NVMe_Gen4 or bandwidth=Q_("7 GB/s").',
-        ),
-        (
-            {"link": Storage.HDD},
-            "link must be an entry of Links or Hardware or a bandwidth, got Storage.HDD. "
-            'Pass link=Links.PCIe4_x16 or Q_("32 GB/s").',
-        ),
-        (
             {"dataset.size": Datasets.KiTS19},
             "Samples.size must be a quantity, got Datasets.KiTS19. Pass one of its values: "
             "Datasets.KiTS19.<name>.",

@@ -79,9 +79,6 @@ def test_an_accelerator_has_the_prices_of_each_seller_and_one_that_was_changed_n
     assert prices_of(Hardware.Cloud.A100.replace(peak_fp16_dense="1 TFLOP/s")) == ()
 
 
-# ---- Grids -------------------------------------------------------------------------------------------------
-
-
 def test_a_grid_is_a_country_or_a_carbon_intensity():
     assert carbon_intensity("FRA") == Q_("56 g/kWh")
     assert carbon_intensity("56 g/kWh") == carbon_intensity(Q_("0.056 kg/kWh")) == Q_("56 g/kWh")

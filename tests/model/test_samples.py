@@ -90,9 +90,6 @@ def test_a_data_set_does_not_take_away_what_the_user_assumes():
     assert (of_a_sample(both), both.size.m_as("MB")) == pytest.approx((10, 1))
 
 
-# ---- Samples of another size than those on which a worker was measured -------------------------------------
-
-
 def of_a_sample(pipe):
     """CPU time of one sample on one worker [ms]."""
     return pipe.solve({"workers.cores": 1}, workers=1, batch_size=1).stage_times["transform"].m_as("ms")

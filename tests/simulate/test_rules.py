@@ -23,9 +23,6 @@ seeds = st.integers(0, 10_000)
 orderly = loaders.map(lambda inputs: replace(inputs, in_order=True, read_time=0))
 
 
-# --- shares -----------------------------------------------------------------------------------------
-
-
 @given(loaders, seeds, st.integers(0, 29))
 def test_the_accelerator_is_busy_or_waits_and_a_trace_counts_as_the_simulation_does(inputs, seed, warm_up):
     found = followed(inputs, own_times(seed, 30), warm_up=warm_up)
@@ -37,9 +34,6 @@ def test_the_accelerator_is_busy_or_waits_and_a_trace_counts_as_the_simulation_d
     assert found.throughput.m_as("img/s") / inputs.batch_size * inputs.step_time == pytest.approx(
         1000 * found.utilization
     )
-
-
-# --- what means allow -------------------------------------------------------------------------------
 
 
 @given(loaders, seeds)
@@ -86,9 +80,6 @@ def test_means_allow_what_the_slowest_part_does(changes, period):
     assert replace(slow, **changes).mean_period == pytest.approx(period)
 
 
-# --- many replicas ----------------------------------------------------------------------------------
-
-
 @given(loaders, st.integers(1, 5))
 def test_each_replica_goes_as_it_would_alone(inputs, replicas):
     times = np.array([own_times(seed, 25) for seed in range(replicas)])
@@ -97,8 +88,6 @@ def test_each_replica_goes_as_it_would_alone(inputs, replicas):
     np.testing.assert_allclose(together.utilizations, alone, rtol=1e-12)
 
 
-# --- stragglers -------------------------------------------------------------------------------------
-#
 # One sample in a hundred takes 0.4 s; batches of 8, a step of 20 ms, two workers with two batches each. On
 # average a batch then takes 8 * 0.01 * 400 = 32 ms longer. Mean rates predict a utilization of 0.884, so
 # 2 * 20 / (base + 32) = 0.884, and a batch without stragglers takes 13.25 ms.

@@ -19,9 +19,6 @@ def drawn(inputs, batches=400, replicas=400, seed=0):
     return draw(inputs, batches, replicas, seed)[0]
 
 
-# --- what is drawn ----------------------------------------------------------------------------------
-
-
 def test_without_chance_every_batch_takes_the_mean():
     assert drawn(replace(SLOW, read_wait=3, workers=4), 3, 2).tolist() == [[53, 53]] * 3
 
@@ -64,9 +61,6 @@ def test_more_replicas_add_to_those_that_were_there_and_more_workers_meet_the_sa
     assert simulate(replace(UNEVEN, workers=5, prefetch=5)).times[:, 0].tolist() == few.times[:, 0].tolist()
     assert simulate(UNEVEN, seed=1).utilization == simulate(UNEVEN, seed=1).utilization
     assert simulate(UNEVEN, seed=1).utilization != simulate(UNEVEN, seed=2).utilization
-
-
-# --- what is returned -------------------------------------------------------------------------------
 
 
 def test_numbers_are_means_over_replicas_and_any_replica_can_be_traced():
@@ -132,8 +126,6 @@ def test_of_replicas_it_shows_how_far_they_lie_apart():
     assert shown["time from batch to batch"] == [f"{of(periods):.4g} ms" for of in extremes]
 
 
-# --- what is rejected -------------------------------------------------------------------------------
-
 WHOLE = "{} must be a whole number from 0 {}, got {!r}. {}"
 TABLE = (
     "prepare_times has a row for each replica and a column for each batch, got shape {}. "
@@ -192,6 +184,3 @@ def test_memory_that_nobody_has_written_is_not_computed_with(monkeypatch):
     expected = simulate(inputs, batches=20).utilization
     monkeypatch.setattr(np, "empty", filled)
     assert simulate(inputs, batches=20).utilization == expected
-
-
-# --- epochs ----------------------------------------------------------------------------------------

@@ -87,9 +87,6 @@ def test_several_points_have_a_bill_each():
     assert swept.summary == "3 bills, an array of shape (3,)"
 
 
-# ---- What is not given, and what is missing ----------------------------------------------------------------
-
-
 def test_the_price_is_the_middle_of_what_is_listed_unless_it_is_given():
     found = WALL.bill(today=date(2030, 1, 1))
     assert found.price == Q_("2.05 USD/h")

@@ -62,9 +62,6 @@ def test_epochs_read_as_a_table():
     )
 
 
-# --- the boundary ----------------------------------------------------------------------------------
-
-
 def timed():
     """Some that prepare, some that read and some that copy longest, with epochs short and long."""
     random = Random(12)

@@ -115,9 +115,6 @@ def test_where_requests_hide_their_latency_the_bandwidth_binds_and_otherwise_wha
         assert seconds(8, "7 MB", drive, PUBLISHED) == pytest.approx(8e-3)
 
 
-# ---- Requests ----------------------------------------------------------------------------------------------
-
-
 def images_a_second(storage, assumptions=PUBLISHED, **drive):
     return FAST.solve(storage=Drive(storage, **drive), assumptions=assumptions).throughput.m_as("img/s")
 
@@ -163,9 +160,6 @@ def test_a_volume_serves_so_many_requests_a_second_however_small_and_also_where_
         assert small.throughput.m_as("img/s") == pytest.approx(3000)
 
 
-# ---- The page cache ----------------------------------------------------------------------------------------
-
-
 def test_fetching_runs_at_the_mean_of_what_cache_and_drive_take():
     # 1 / (0.35 / 20 + 0.65 / 0.5) GB/s.
     step = FAST.solve(
@@ -189,9 +183,6 @@ def test_more_of_the_data_in_memory_never_lowers_the_throughput(pipe, shares):
     throughput = pipe.solve({"storage.cache.share": shares}).throughput.m_as("img/s")
     assert (np.diff(throughput) >= -1e-9 * throughput[1:]).all()
     assert throughput[0] >= pipe.solve({"storage.cache": None}).throughput.m_as("img/s") * (1 - 1e-9)
-
-
-# ---- What a page cache serves of reads in a random order --------------------------------------------------
 
 
 def simulated_hits(held, samples=1000, epochs=10):

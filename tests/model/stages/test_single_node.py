@@ -26,9 +26,6 @@ def step(solver=None, /, **arguments):
     return (solver or SingleNodeModel()).solve(**{**known, **arguments})
 
 
-# ---- The three parts ---------------------------------------------------------------------------------------
-
-
 @given(models, accelerators, batch_sizes, assumptions)
 def test_a_step_is_the_larger_of_arithmetic_and_memory_traffic_plus_overhead(model, hardware, batch, assumed):
     found = step(SingleNodeModel(assumed), model=model, hardware=hardware, batch_size=batch)
@@ -80,9 +77,6 @@ def test_what_is_not_given_is_that_of_the_assumptions_or_the_counted_figure():
     assert step(model=Models.ResNet18).work == Q_("1.814 GFLOP")
 
 
-# ---- Measured rates ----------------------------------------------------------------------------------------
-
-
 UNKNOWN = Entry("Models", "Mine", "mine", {k: f for k, f in RESNET50.facts.items() if k != "activation_size"})
 
 
@@ -95,9 +89,6 @@ def test_a_measured_rate_comes_before_peak_times_efficiency():
     assert computed.throughput.m_as("img/s") == pytest.approx(2470, rel=5e-3)
     assert step(SingleNodeModel(PUBLISHED), phase="forward").basis.startswith("extrapolated from ")
     assert step(SingleNodeModel(PUBLISHED), model=UNKNOWN).basis == step().basis == "peak x efficiency"
-
-
-# ---- Memory ------------------------------------------------------------------------------------------------
 
 
 def test_training_holds_the_parameters_with_their_state_and_every_activation():
@@ -120,9 +111,6 @@ def test_a_batch_that_does_not_fit_is_flagged_with_the_largest_that_does():
     )
     unknown = step(model=UNKNOWN, batch_size=10**6)
     assert (unknown.memory_needed, unknown.feasible, unknown.infeasible_reason) == (None, True, "")
-
-
-# ---- Bad input ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

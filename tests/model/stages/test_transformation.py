@@ -72,9 +72,6 @@ def test_bad_input_is_refused(arguments, expected):
     assert message(InputError, wall, **arguments) == expected
 
 
-# ---- Cores, waits and hand-over ----------------------------------------------------------------------------
-
-
 NAMES = {
     "cpu_time": "dataset.cpu_time",
     "size": "dataset.size",
