@@ -76,7 +76,7 @@ SAID = {
     ),
     "a few more workers": (
         KITS.replace(workers=1),
-        "... takes 1289 ms, so the accelerator, which needs 636 ms, ... 3 workers instead of 1 would keep ...",
+        "... takes 1289 ms, so the accelerator, which needs 636 ms, ... 3 workers instead of 1 would ...",
     ),
     "no number of workers": (
         WALL.replace({"workers.rate": "100 img/s"}, assumptions=PUBLISHED),
