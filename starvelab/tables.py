@@ -44,6 +44,13 @@ def points(number: float) -> str:
     return f"{shown:.10g}"
 
 
+def as_sentence(message: str) -> str:
+    """The message with a capital letter, unless it begins with a name from code, as ``n`` or ``gpu_busy``."""
+    first = message.split(" ")[0].rstrip(".,:;")
+    is_word = first.isalpha() and (len(first) > 1 or first == "a")
+    return message[:1].upper() + message[1:] if is_word else message
+
+
 def to_text(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """An aligned table in plain text."""
     from tabulate import tabulate  # loaded here: most sessions show HTML

@@ -4,8 +4,8 @@
 # You train ResNet-50 on an A100. You expect it to be busy 95 % of the time, and `nvidia-smi` says 40 %. **The fastest GPU can
 # starve.** In about MINUTES minutes you find out how fast it would be if every batch were already there.
 #
-# Run each cell with Shift+Enter. By keyboard, Shift+Tab goes back into what it shows, and Escape leaves that. On another day choose
-# Run > Run All Cells: what you locked is still there.
+# Run each cell with Shift+Enter, also folded ones, which arrow keys skip. By keyboard, Shift+Tab goes back into what it shows, and
+# Escape leaves that. On another day choose Run > Run All Cells: what you locked is still there.
 
 # %% role="setup" id="setup-01"
 from starvelab import Hardware, Models, Pipeline, Q_, Samples, SingleNodeModel

@@ -296,12 +296,6 @@ class Points(float):
         return notices.notice(" ".join(filter(None, (self.meaning, self.sentence))), "Done")
 
 
-def as_sentence(message: str) -> str:
-    """The message with a capital letter, unless it begins with a name from code, as ``n`` or ``gpu_busy``."""
-    first = message.split(" ")[0]
-    return message[:1].upper() + message[1:] if first.isalpha() and len(first) > 1 else message
-
-
 @dataclass
 class Credit:
     """Partial credit: each part earns its points on its own, and a failed part says why.
@@ -348,7 +342,7 @@ class Credit:
             if type(error) is NameError and len(files) == 1 and not _is_graded():
                 raise  # the cell of the answer has not run
             name = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
-            why = as_sentence(f"{name}{error}")
+            why = tables.as_sentence(f"{name}{error}")
         self.earned += earned
         line = f"{tables.points(earned)} of {points:g}: {what}"
         self._tell(f"{line}. {why}" if why else line, is_open=why == "Not written yet.")

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from ..errors import InputError
-from ..tables import cell, to_html
+from ..tables import as_sentence, cell, to_html
 from ..units import Number, Quantity, Unchecked, base_number
 
 KINDS = ("datasheet", "paper", "measured", "assumption")
@@ -83,7 +83,8 @@ class Fact:
     @property
     def origin(self) -> str:
         """The source, and the note if there is one, as one line."""
-        return ". ".join(part.rstrip(".") for part in (self.source, self.note) if part)
+        note = as_sentence(self.note) if self.source else self.note
+        return ". ".join(part.rstrip(".") for part in (self.source, note) if part)
 
     @cached_property
     def number(self) -> Number:

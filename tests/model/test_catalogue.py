@@ -332,7 +332,9 @@ def test_every_data_file_is_one_that_the_lab_reads():
 
 
 def test_a_fact_shows_its_source_and_its_note_as_one_line():
-    assert Fact(1, "paper", "The paper.", "twice.").origin == "The paper. twice"
+    assert Fact(1, "paper", "The paper.", "twice.").origin == "The paper. Twice"
+    assert Fact(1, "paper", "The paper", "a guess of x16").origin == "The paper. A guess of x16"
+    assert Fact(1, "paper", "The paper", "x16 is a name").origin == "The paper. x16 is a name"
     assert Fact(1, "assumption", note="because").origin == "because"
 
 

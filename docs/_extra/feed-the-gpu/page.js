@@ -138,7 +138,7 @@ let results = {};
 try {
   results = JSON.parse(localStorage.getItem(KEY)) || {};
 } catch {
-  // A browser that stores nothing forgets the results, and that is all.
+  // A browser that stores nothing forgets the results.
 }
 const result = () => (results[puzzle.key] ??= { guess: null, right: false, squares: [], best: null, done: false });
 
@@ -146,7 +146,7 @@ function keep() {
   try {
     localStorage.setItem(KEY, JSON.stringify(results));
   } catch {
-    // as above
+    // So does this.
   }
 }
 
@@ -224,7 +224,7 @@ function drawControls() {
   $("run").textContent = done ? `Try it for ${dollars(price)}: it no longer counts` : `Run it for ${dollars(price)}: ${count(TABLES.runs - runs.length, "runs")} left`;
 }
 
-// Show how far the puzzle is; what a run found is told by `say`.
+// Show how far the puzzle is.
 function draw() {
   const mine = result(), asked = mine.guess === null, line = lineOf(mine), won = medal(mine, puzzle), end = mine.done && won;
   $("guess").hidden = !asked;

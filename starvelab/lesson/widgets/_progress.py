@@ -125,7 +125,10 @@ class Progress(words.Sentences):
             return "Every exercise is done. Go on with what is open: lock it in its box above."
         silent = [one for one in self.exercises if one.can_finish and one.answer_id not in self.finished]
         if silent:
-            return f"Do you learn alone? Then write final=True in the call of finish below {silent[0].name}"
+            return (
+                "Every exercise is done. If you learn alone, write final=True in the call of finish below "
+                f"{silent[0].name}"
+            )
         return "Nothing is left to do in this notebook."
 
     def _repr_html_(self) -> str:

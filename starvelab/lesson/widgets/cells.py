@@ -31,9 +31,10 @@ from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 
 from ... import runtime
 from ...errors import StarvelabError
+from ...tables import as_sentence
 from ...units import Quantity, unit_name
 from .. import notices
-from ..checks import OTHER_FIGURES, NotAnsweredError, Points, WrongAnswer, as_sentence
+from ..checks import OTHER_FIGURES, NotAnsweredError, Points, WrongAnswer
 from ..endings import model_answers
 from ..exercises import NOT_ANSWERED, OPEN_WORD, Exercise, find_notebook, read_exercises
 
@@ -111,6 +112,7 @@ class CellLog:
             return
         if not isinstance(result.result, Points):  # these say it themselves
             points = Points(exercise.visible_points, exercise.visible_points)
+            shell.display_pub.clear_output(wait=True)  # the notice says once that all is right
             shell.display_pub.publish(notices.formats(f"{points.sentence} {OTHER_FIGURES}", "Done"))
         for sentence in constants_in_question(source, answers_of(source, shell.user_ns)):
             shell.display_pub.publish(notices.formats(sentence, "Please note"))

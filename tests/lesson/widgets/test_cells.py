@@ -208,7 +208,7 @@ def test_nbgrader_sees_the_error_of_an_open_answer(shell, log, graded):
     assert len(texts[0].splitlines()) > 5
 
 
-RIGHT_HERE = ["Right: the answer.\n", "Done. 2 of 2 points. Other figures are checked when it is graded."]
+RIGHT_HERE = ["Done. 2 of 2 points. Other figures are checked when it is graded."]
 
 
 def test_a_check_that_has_passed_says_that_others_follow_and_what_would_not_survive_them(shell, log):

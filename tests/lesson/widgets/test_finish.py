@@ -111,7 +111,7 @@ def test_a_final_answer_is_no_prediction_and_progress_names_what_is_silent(folde
     notebook(folder, RIGHT)
     log = CellLog({CHECK: 9.0})
     assert progress(log=log).sentences()[-1] == (
-        "Do you learn alone? Then write final=True in the call of finish below "
+        "Every exercise is done. If you learn alone, write final=True in the call of finish below "
         "Exercise 3.2: predict a repair."
     )
     finish("repair-gain", answer(RIGHT), final=True)
