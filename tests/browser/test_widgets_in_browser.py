@@ -286,3 +286,18 @@ def test_widgets_can_be_read_in_both_themes_and_every_control_has_a_name_for_a_s
             notebook.photograph(screenshots, f"widgets-{theme}")
         faint = notebook.faint_texts()
         assert faint == [], f"in the {theme} theme"
+
+
+def test_in_a_narrow_window_a_slider_stands_below_its_question_and_is_not_cut_off(opened):
+    notebook = opened(IMPORTS, NUMBER)
+    notebook.run_all()
+    page, usual = notebook.page, notebook.page.viewport_size
+    box = notebook.cell(1).locator(".starvelab-box")
+    page.set_viewport_size({"width": 520, "height": 800})
+    try:
+        whole = box.bounding_box()
+        for name in (".widget-hslider .widget-label", ".noUi-target", ".widget-readout", "button"):
+            part = box.locator(name).first.bounding_box()
+            assert part["x"] + part["width"] <= whole["x"] + whole["width"] + 1, name
+    finally:
+        page.set_viewport_size(usual)

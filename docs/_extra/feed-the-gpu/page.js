@@ -10,7 +10,7 @@ const $ = (id) => document.getElementById(id);
 // What a sample that memory does not serve takes of the drive; its worker waits for the latency.
 const readTime = (size, { bandwidth, rate }) => Math.max(size / bandwidth, rate ? 1 / rate : 0);
 
-// The numbers of the rule: a step that is launched by the host, workers on cores, and what takes time for each sample.
+// The numbers of the rule: a step that is launched by the host, workers on cores, and what each sample takes.
 function ruleOf(scenario, { cores, memory, drive, decode }) {
   const decoder = scenario.decoders[decode], missed = 1 - scenario.cached[TABLES.values.memory.indexOf(memory)];
   const each = {
@@ -175,7 +175,7 @@ function build() {
   }
 }
 
-// Open the puzzle that the link names, or the first one.
+// Open the puzzle of the link, or the first one.
 function open() {
   const named = decodeURIComponent(location.hash.slice(1)), found = scenarioOf(named || SCENARIOS[0].key);
   $("message").hidden = Boolean(found);

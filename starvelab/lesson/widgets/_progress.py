@@ -106,11 +106,13 @@ class Progress(words.Sentences):
             found.append(
                 f"{count_of(unwritten, 'explanation')} to be written, as the notebook was last saved."
             )
+        last = self._next()
         if self.locked or self.open:
-            still = f" Still open: {' '.join(self.open.values())}" if self.open else ""
+            others = [text for text in self.open.values() if text not in last]
+            still = f" Still open: {' '.join(others)}" if others else ""
             asked = len(self.locked) + len(self.open)
             found.append(f"{len(self.locked)} of {count_of(asked, 'prediction')} locked.{still}")
-        return [*found, self._next()]
+        return [*found, last]
 
     def _next(self) -> str:
         """Say how to go on."""

@@ -393,7 +393,7 @@ export function mount(el, data, rests = () => {}) {
     busy.accelerator *= works;
     const label = bottleneck === "accelerator" ? `the ${chip}` : data.resources.find(({ name }) => name === bottleneck).label;
     const waits = 1 - busy.accelerator;
-    const much = waits < 0.005 ? `the ${chip} never waits` : `the ${chip} waits ${percent(waits)} of the time`;
+    const much = waits < 0.005 ? `${bottleneck === "accelerator" ? "it" : `the ${chip}`} never waits` : `the ${chip} waits ${percent(waits)} of the time`;
     // Late batches cost what no mean time tells.
     const text = bottleneck === "accelerator" && works < 0.98 ? `Nothing is slower than launching the work: ${much}.`
       : bottleneck === "accelerator" && waits > 0.02 ? `On average nothing is slower than the ${chip}, and yet ${much}.` : `${capital(label)} binds: ${much}.`;
