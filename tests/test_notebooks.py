@@ -541,7 +541,7 @@ def test_where_all_is_answered_nothing_is_left_and_no_cell_shows_an_object(runs)
     (cell,) = run.cells_with("progress")
     assert cell == run.code[-1]
     alone = run.source.calls("finish")
-    left = "Every exercise is done. If you learn alone" if alone else "Nothing is left to do in this notebook."
+    left = "Every exercise is done. If you learn alone" if alone else "Nothing is left to do in this"
     assert text_of(cell).splitlines()[-1].startswith(left)
     for output in run.outputs:
         shown = output.get("data", {}).get("text/plain", "") or output.get("text", "")
