@@ -298,7 +298,7 @@ def lines_over_batch(pipeline: Pipeline, *, batches: int = 160) -> str:
     )  # fmt: skip
     where = f"batch {own.batch_size}, where the accelerator is busy {percent(own.utilization)} of a step."
     below = [
-        "Time for one batch, over the batch size. Dashed: where the lines cross.",
+        f"Time for one batch, over the batch size.{' Dashed: where the lines cross.' * ('circle' in curves)}",
         f"Solid: {where}",
         *_reasons("hatched", step.infeasible_reason),
     ]

@@ -108,10 +108,9 @@ class Progress(words.Sentences):
             )
         last = self._next()
         if self.locked or self.open:
-            others = [text for text in self.open.values() if text not in last]
-            still = f" Still open: {' '.join(others)}" if others else ""
-            asked = len(self.locked) + len(self.open)
-            found.append(f"{len(self.locked)} of {count_of(asked, 'prediction')} locked.{still}")
+            still = " ".join(text for text in self.open.values() if text not in last)
+            now = f"{len(self.locked)} of {count_of(len(self.locked) + len(self.open), 'prediction')} locked."
+            found.append(f"{now} Still open: {still}" if still else now)
         return [*found, last]
 
     def _next(self) -> str:

@@ -137,7 +137,10 @@ def test_the_lines_cross_where_the_accelerator_begins_to_wait_and_follow_the_wor
         assert first < crossing <= first + 1
         assert accelerator[-1][1] == pytest.approx(200 * (1 - 9.22 / 24), abs=0.1), "the axes stay"
     assert "cross at 22.4" in svg.lines_over_batch(PIPE)
-    assert "circle" not in svg.lines_over_batch(PIPE.replace(workers=500))
+    apart = svg.lines_over_batch(PIPE.replace(workers=500))
+    assert "circle" not in apart
+    assert "Dashed" not in apart  # a line that is not drawn is not explained
+    assert "Dashed: where the lines cross." in svg.lines_over_batch(PIPE)
 
 
 def test_what_binds_is_bold_and_says_so():
