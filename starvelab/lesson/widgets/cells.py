@@ -112,7 +112,8 @@ class CellLog:
             return
         if not isinstance(result.result, Points):  # these say it themselves
             points = Points(exercise.visible_points, exercise.visible_points)
-            shell.display_pub.clear_output(wait=True)  # the notice says once that all is right
+            # The notice says once that all is right.
+            shell.display_pub.clear_output(wait=True)  # type: ignore[no-untyped-call]
             shell.display_pub.publish(notices.formats(f"{points.sentence} {OTHER_FIGURES}", "Done"))
         for sentence in constants_in_question(source, answers_of(source, shell.user_ns)):
             shell.display_pub.publish(notices.formats(sentence, "Please note"))
