@@ -13,8 +13,8 @@ from ..host import usable_cores
 from ..measure.verdict import SLIGHT
 from ..tables import TableRepr, count_of
 from ..units import Quantity, format_quantity
-from .finding import MANY_OBJECTS, JobFinding
-from .stages import COPY
+from .finding import JobFinding
+from .stages import COPY, MANY_OBJECTS
 from .times import ERROR, JobModel, JobTimes, model_of, start_up_of, throughputs_of
 
 MAX_WORKERS = 64
@@ -354,7 +354,7 @@ def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> I
     timed, contents = stages is not None and stages.receiving is not None, finding.contents
     untimed = "" if timed else "the hand-over was not timed: watch with probe=True"
     size = contents.size.m_as("B") if contents is not None and contents.size is not None else LARGE
-    if size >= LARGE and (contents is None or (contents.dtype or "").startswith("float")):
+    if size >= LARGE and (contents is None or contents.floats):
         kind = contents.dtype if contents is not None else "float32"
         share = UINT8 * 4 / FLOAT_BYTES.get(kind or "", 4)
         yield lever(

@@ -18,13 +18,12 @@ from ..units import Q_, Quantity
 from .gpu_use import GpuUse, TraceSteps
 from .loop_work import LoopWork
 from .memory import MemoryUse
-from .stages import HANDOVER, StageCosts
+from .stages import StageCosts
 from .timeline import SINGLE
 
 # The machine is busy where others use this share of the cores, and those who prepare wait this share of their
 # time for a core.
 BUSY, QUEUED = 0.1, 0.05
-MANY_OBJECTS = 16  # of a batch: each of them is handed over on its own
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -301,13 +300,7 @@ class JobFinding(TableRepr):
                 "Find the stage that is slow with Pipeline.of_loader(loader, step=train_step).diagnose(), "
                 "and speed up that one."
             )
-        if self.stages.largest == HANDOVER and (contents := self.contents) is not None:
-            if contents.objects >= MANY_OBJECTS:
-                return f"Pack the {contents.objects} objects of a batch: each is handed over on its own."
-            if not (contents.dtype or "").startswith("float"):
-                return f"Send only what the step uses: the batches are {contents.dtype} already."
-        lever = self.stages.lever(self.prepare_cpu)
-        return f"Try first {lever.name}: {lever.change[0].lower()}{lever.change[1:]}"
+        return f"For that stage, {self.stages.remedy(self.prepare_cpu, self.contents)}"
 
     headers = ("quantity", "value")
 

@@ -20,10 +20,11 @@ from ..measure.batches import BatchContents, contents_of
 from ..measure.devices import Cuda, DeviceTimes, cuda_in_use
 from ..measure.verdict import blocks_of, share_of, unsettled, without_interruptions
 from ..units import Q_
-from .finding import BUSY, MANY_OBJECTS, JobFinding, finding_of
+from .finding import BUSY, JobFinding, finding_of
 from .memory import MemoryMeter
 from .probe import Probe
 from .ranks import own_rank
+from .stages import MANY_OBJECTS
 from .torch_internals import persists, prefetch_of, ready_batches
 from .usage import Pickled, ProcessUse, queued_seconds, this_thread
 

@@ -15,7 +15,7 @@ from ..units import Q_, format_quantity
 from .advice import LARGE, PACKING, WorkerAdvice, advise
 from .finding import JobFinding
 from .loop_work import LoopWork
-from .stages import COLLATE, COPY, DATASET, HANDOVER, SAMPLER
+from .stages import COLLATE, COPY, DATASET, DRAW, HANDOVER, SAMPLER
 from .times import ERROR, NAMED, JobTimes, pickled_share, start_up_of, throughputs_of
 
 LARGE_PART = 0.3  # of what a batch costs: below that a stage needs no remedy of its own
@@ -216,7 +216,7 @@ def _sampler(advice: WorkerAdvice) -> Remedy | None:
     rate = format_quantity(throughputs_of(finding, *(period / likely,) * 3)[0])
     text = (
         f"The sampler takes {format_quantity(Q_(taken, 'ms'))} for each batch in the training loop, which no "
-        f"worker takes over: draw the indices of a pass at once, or before it. That brings {rate} at most."
+        f"worker takes over: {DRAW} That brings {rate} at most."
     )
     return Remedy("sampler", text, (1.0, likely, best), True) if likely >= 1 + SLIGHT else None
 
@@ -276,9 +276,8 @@ def _of_stage(finding: JobFinding, others: set[str]) -> Remedy | None:
     if stages.largest == SAMPLER or others & known.get(stages.largest, set()):
         return None
     size = contents.size.m_as("B") if contents is not None and contents.size is not None else 0.0
-    floats = contents is not None and (contents.dtype or "").startswith("float")
-    if stages.largest == HANDOVER and (size < LARGE or not floats):
+    if stages.largest == HANDOVER and (contents is None or size < LARGE or not contents.floats):
         return None
     name = {DATASET: "dataset", COLLATE: "collate", HANDOVER: "bytes", COPY: "copy"}[stages.largest]
-    lever = stages.lever(finding.prepare_cpu)
-    return Remedy(name, f"Try {lever.name}: {lever.change[0].lower()}{lever.change[1:]}")
+    text = stages.remedy(finding.prepare_cpu, contents)
+    return Remedy(name, f"{text[0].upper()}{text[1:]}")

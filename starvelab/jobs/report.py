@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from html import escape
 
+from ..tables import paragraph, to_html
 from .finding import JobFinding
 from .memory import MemoryUse
 from .remedies import Remedy, remedies_of
@@ -46,7 +47,9 @@ def html_report(results: Results, script: str) -> str:
     parts = []
     for name, finding in results:
         lines = "".join(f"<p>{escape(line)}</p>" for line in _remedy_lines(finding))
-        parts.append(f"<h2>{escape(name)}</h2>{finding._repr_html_()}{lines}")
+        # What to do stands once, in the remedies.
+        table = to_html(finding.headers, finding.rows, finding.state) + paragraph(finding.note)
+        parts.append(f"<h2>{escape(name)}</h2>{table}{lines}")
     body = "".join(parts) or f"<p>{escape(text_report(results))}</p>"
     title = f"starvelab doctor: {escape(script)}"
     return (

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..measure.batches import Items
+from ..measure.batches import BatchContents, Items
 from ..measure.verdict import CONFIDENCE, MIN_BATCHES, SLIGHT, blocks_of, shares_of
-from ..model.levers import LEVERS, Advice
+from ..model.levers import LEVERS
 from ..tables import TableRepr, percent
 from ..units import Q_, Quantity, format_quantity
 
@@ -26,17 +26,18 @@ NAMES = {
 }
 MAX_KEPT = 500_000  # batches that were timed; older ones are forgotten
 MAX_PREPARED = 600  # batches whose times are kept one by one
+MANY_OBJECTS = 16  # of a batch: each of them is handed over on its own
 MOSTLY = 0.5  # share of the CPU from which on workers compute rather than wait
 
 # By stage the lever to try first, and the one where workers wait rather than compute.
 LEVER_OF = {
-    SAMPLER: "prepare offline",
     DATASET: "prepare offline",
     COLLATE: "compiled or vectorized stages",
     HANDOVER: "uint8 instead of float32",
     COPY: "pinned memory and copies beside the computation",
 }
 WAITING = "more requests at once"
+DRAW = "draw the indices of a pass at once, or before it."  # no worker takes that over
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -100,17 +101,26 @@ class StageCosts(TableRepr):
         """Milliseconds in which the loop waits for the sampler, for each batch."""
         return float(self.costs[SAMPLER].m_as("ms")) if SAMPLER in self.costs else 0.0
 
-    def lever(self, prepare_cpu: float | None) -> Advice:
-        """Return what to try about the largest stage.
+    def remedy(self, prepare_cpu: float | None, contents: BatchContents | None = None) -> str:
+        """Say what to do about the largest stage.
 
         Parameters
         ----------
         prepare_cpu : float or None
             Share of the workers' time in which they use the CPU.
+        contents : BatchContents or None
+            What a batch holds.
         """
+        if self.largest == SAMPLER:
+            return DRAW
+        if self.largest == HANDOVER and contents is not None and contents.objects >= MANY_OBJECTS:
+            return f"pack the {contents.objects} objects of a batch: each is handed over on its own."
+        if self.largest == HANDOVER and contents is not None and not contents.floats:
+            return f"send only what the step uses: the batches are {contents.dtype} already."
         waits = self.largest == DATASET and prepare_cpu is not None and prepare_cpu < MOSTLY
         name = WAITING if waits else LEVER_OF[self.largest]
-        return next(lever for lever in LEVERS if lever.name == name)
+        change = next(lever.change for lever in LEVERS if lever.name == name)
+        return f"try {name}: {change[0].lower()}{change[1:]}"
 
     @property
     def summary(self) -> str:

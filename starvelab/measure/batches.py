@@ -110,6 +110,11 @@ class BatchContents:
     size: Quantity | None
     dtype: str | None
 
+    @property
+    def floats(self) -> bool:
+        """True where most of it are floating-point numbers, which could be fewer bytes."""
+        return (self.dtype or "").startswith("float")
+
     def __str__(self) -> str:
         count = count_of(self.objects, "object")
         return count if self.size is None else f"{count}, {format_quantity(self.size)}, {self.dtype}"

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from starvelab.jobs import BatchContents, advise, remedies
-from starvelab.jobs.finding import MANY_OBJECTS
 from starvelab.jobs.loop_work import LoopWork
 from starvelab.jobs.remedies import remedies_of
-from starvelab.jobs.report import json_report, text_report
+from starvelab.jobs.report import html_report, json_report, text_report
+from starvelab.jobs.stages import MANY_OBJECTS
 from starvelab.measure.batches import Items, items_of
 from starvelab.units import Q_
 from tests.jobs.test_advice import found
@@ -46,16 +46,16 @@ def names(finding):
 @pytest.mark.parametrize(
     ("holds", "first", "step"),
     [
-        (contents(), "bytes", "Try first uint8 instead of float32"),
+        (contents(), "bytes", "For that stage, try uint8 instead of float32"),
         (
             contents(dtype="uint8"),
             None,
-            "Send only what the step uses: the batches are uint8 already.",
+            "For that stage, send only what the step uses: the batches are uint8 already.",
         ),
         (
             contents(113, "60 KB"),
             "packing",
-            "Pack the 113 objects of a batch: each is handed over on its own.",
+            "For that stage, pack the 113 objects of a batch: each is handed over on its own.",
         ),
     ],
     ids=["floats", "bytes", "small tensors"],
@@ -202,6 +202,21 @@ def test_the_advice_is_asked_for_once(monkeypatch):
     job = found(workers=2, wait=0.04, step=0.01, cpu=0.0, batches=38, first=(3.0, 2.0))
     assert {"persistent", "workers"} <= set(names(job))
     assert len(asked) == 1
+
+
+def test_a_report_advises_one_thing_of_a_stage_and_says_it_once():
+    slow = found(workers=2, wait=0.03, step=0.02, items=0.01, collate=0.0, unpacking=0.0, sampler=0.03)
+    assert slow.stages.largest == "sampler"
+    first, *_ = remedies_of(slow, cores=2)
+    advised = "draw the indices of a pass at once, or before it."
+    assert advised in first.text
+    assert slow.next_step == f"For that stage, {advised}"
+    read = found(**READ)
+    assert "For that stage, try prepare offline: do it once" in read.summary
+    for job in (slow, read):
+        page = html_report([("list at train.py:2", job)], "train.py")
+        assert f"<caption>{job.state}</caption>" in page
+        assert all(page.count(one.text) == 1 for one in remedies_of(job))
 
 
 def test_the_report_as_json_has_its_version_and_each_remedy():
