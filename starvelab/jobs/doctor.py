@@ -24,6 +24,7 @@ from weakref import WeakKeyDictionary, finalize
 import numpy as np
 
 from ..errors import InputError, install_hint
+from ..host import this_thread
 from ..measure.batches import Batch
 from ..script import run_script, terminable
 from . import torch_internals
@@ -34,7 +35,7 @@ from .ranks import RankLoop, local_ranks, merge, read, spawned, write
 from .recorder import Pass, Recorder
 from .report import html_report, json_report, text_report
 from .torch_internals import TorchIterator, TorchLoader
-from .usage import Pickled, this_thread
+from .usage import Pickled
 
 CELL = re.compile(r"<ipython-input|ipykernel_\d")
 Queue: TypeAlias = queue.Queue[Any]  # Any: whatever a program hands on

@@ -17,6 +17,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from ..errors import InputError
+from ..host import this_thread
 from ..measure.devices import Cuda
 from ..measure.one_buffer import AroundLoader
 from ..runtime import shell
@@ -25,7 +26,6 @@ from .finding import JobFinding
 from .probe import Probe
 from .recorder import Pass, Recorder
 from .torch_internals import ready_batches, unprepared_processes
-from .usage import this_thread
 
 Batch = TypeVar("Batch")
 WAITING, GPU_WAITING = "starvelab/waiting", "starvelab/gpu_waiting"  # as trackers call the shares

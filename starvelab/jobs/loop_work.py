@@ -20,7 +20,7 @@ from inspect import CO_GENERATOR
 from pathlib import Path
 from types import CodeType, FrameType
 
-from .usage import this_thread, wanted_core
+from ..host import this_thread, wanted_core
 
 TRAINS = re.compile(r"step|train|forward|backward|loss|optim|model", re.IGNORECASE)  # in a function's name
 INTERVAL, LOOK = 0.01, 0.001  # seconds between two looks, and of each: it computes for some 40 microseconds

@@ -6,7 +6,6 @@ A pass over the data begins, the loop asks for a batch, has it, and asks for the
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from array import array
@@ -16,9 +15,10 @@ from typing import TypeVar
 
 import numpy as np
 
+from ..host import free_shared_memory, queued_seconds, this_thread
 from ..measure.batches import BatchContents, contents_of
 from ..measure.devices import Cuda, DeviceTimes, cuda_in_use
-from ..measure.verdict import blocks_of, share_of, unsettled, without_interruptions
+from ..measure.verdict import blocks_of, share_by_pass, share_of, unsettled, without_interruptions
 from ..units import Q_
 from .finding import BUSY, JobFinding, finding_of
 from .memory import MemoryMeter
@@ -26,7 +26,7 @@ from .probe import Probe
 from .ranks import own_rank
 from .stages import MANY_OBJECTS
 from .torch_internals import persists, prefetch_of, ready_batches
-from .usage import Pickled, ProcessUse, queued_seconds, this_thread
+from .usage import Pickled, ProcessUse
 
 Batch = TypeVar("Batch")
 
@@ -34,8 +34,8 @@ Batch = TypeVar("Batch")
 MAX_KEPT = 400_000
 POLL_INTERVAL = 0.5  # seconds between two looks at what need not be known of each batch
 LONG = 2e-3  # seconds of a wait, beside which two questions to the system are nothing
-# After a shorter one it is asked for the first batches, and then for a part that no period can always miss.
-FIRST, ASKED, GOLDEN = 300, 1 / 16, 0.6180339887
+# At first all is looked at, and then the clock alone for up to so many batches, as no period can always miss.
+FIRST, MAX_GLANCES, FEW_GLANCES, GOLDEN = 300, 192, 24, 0.6180339887
 LARGE = 1e6  # bytes of a batch from which on its release is timed
 ROOM = 16  # batches that have to find room beside one that is held a step longer
 
@@ -122,20 +122,14 @@ class Recorder:
         self.prefetch = prefetch_of(source) or self.prefetch
         self.persists = persists(source)
         self.contents = contents_of(batch) or self.contents
-        if self.rank is None:
-            self.rank = own_rank()
+        self.rank = own_rank() if self.rank is None else self.rank
 
     def holds(self, batch: object) -> bool:
         """True where the release of a batch is worth a look, and one more finds room in shared memory."""
         size = self.contents.size.m_as("B") if self.contents and self.contents.size is not None else 0.0
         many = self.contents is not None and self.contents.objects >= MANY_OBJECTS
-        if batch is None or not self.workers or (size < LARGE and not many):
-            return False
-        try:
-            shared = os.statvfs("/dev/shm")
-        except (AttributeError, OSError):  # of another system
-            return False
-        return size * ROOM < shared.f_bavail * shared.f_frsize
+        needed = batch is not None and bool(self.workers) and (size >= LARGE or many)
+        return needed and size * ROOM < (free_shared_memory() or 0)
 
     def pairs(self, last: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return waits, steps [s] and the numbers of their passes, of the last so many batches or of all."""
@@ -149,7 +143,7 @@ class Recorder:
         """Return what was found so far."""
         waits, steps, numbers = self.pairs()
         burst = max(self.workers or 1, 1)
-        passes = _share_by_pass(numbers, waits, steps)
+        passes = share_by_pass(numbers, waits, steps)
         left_out = unsettled(numbers, waits, steps, burst)
         kept = numbers >= left_out
         waits, steps, use = waits[kept], steps[kept], self.use
@@ -190,7 +184,7 @@ class Recorder:
             core_waits=self.use.core_waits,
             others_cpu=self.use.others_share,
             processes=self.use.processes,
-            loop_cpu=self._loop_cpu(host.value),
+            loop_cpu=self.use.loop_cores(host.value if self.workers == 0 else 0.0),
             memory=self.memory.use(self.batch_size),
             queue_depth=self.ready / self.asked if self.asked else None,
             workers=self.workers,
@@ -203,31 +197,26 @@ class Recorder:
             asynchronous=gpu is None and cuda_in_use() is not None,
         )
 
-    def _loop_cpu(self, host_wait: float) -> float | None:
-        cores = self.use.loop_share
-        if cores is None or self.workers != 0 or not self.use.passed:
-            return cores
-        # Without workers its own process prepares, while the loop waits for that.
-        return max(cores - host_wait * self.use.busy / self.use.passed, 0.0)
-
 
 class Pass:
     """One pass over the data; its methods are the events in it, in the thread that goes over it."""
 
     __slots__ = (
-        "asked", "asking", "batches", "begun", "elsewhere", "first_wait", "has_queue", "held", "known",
-        "long", "number", "outer", "outer_batches", "polled", "probe", "queued", "quick", "received",
-        "recorder", "spent", "stale", "start_up", "thread", "unasked", "under_way", "use", "used", "wait",
+        "asked", "asking", "batches", "begun", "clock", "first_wait", "glances", "has_queue", "held", "known",
+        "long", "number", "outer", "outer_batches", "polled", "probe", "queued", "received", "recorder",
+        "spent", "stale", "start_up", "thread", "unasked", "under_way", "use", "used", "wait",
     )  # fmt: skip
 
     def __init__(self, recorder: Recorder, number: int, since: float | None) -> None:
-        now = time.perf_counter()
+        self.clock = time.perf_counter
+        now = self.clock()
         self.recorder, self.number, self.probe = recorder, number, recorder.probe
         self.thread = this_thread()
         self.use = copy(recorder.use)  # as it was when this pass began
         self.batches = 0
         self.first_wait: float | None = None
-        self.asking = self.quick = False  # the loop waits; nothing but the clock need be looked at
+        self.asking = False  # the loop waits
+        self.glances = 0  # batches from here on for which only the clock is looked at
         self.held: object = None  # a batch from a worker, whose release is timed in place of the loop's own
         self.used = False  # by its step
         self.known = True  # the loop does nothing but wait since it asked
@@ -238,7 +227,6 @@ class Pass:
         # others prepare, or nobody asked.
         self.spent: float | None = None
         self.queued: float | None = None
-        self.elsewhere = 0.0  # seconds of this step that went to a loop within it that is watched as well
         self.begun = now if since is None else since
         self.start_up = now - self.begun
         self.asked = self.received = now
@@ -257,14 +245,17 @@ class Pass:
         Of an iterator of PyTorch, the queue and later the workers are looked at.
         """
         recorder, self.asking = self.recorder, True
-        self._step(time.perf_counter())
-        if self.held is not None:
-            self._release()
+        self._record(time.perf_counter())
+        if self.held is not None and self.used:  # released here, and not in the step that ended
+            begun = time.perf_counter()
+            self.held = None
             self.asked = time.perf_counter()
+            recorder.releases.append(self.asked - begun)
+        self.used = True
         if self.has_queue and (ready := ready_batches(source)) is not None:
             recorder.asked += 1
             recorder.ready += ready
-        elif self.stale:
+        else:
             self.has_queue = False
         if self.stale:
             self.stale = False
@@ -280,19 +271,16 @@ class Pass:
         if self.long and (alone or recorder.rank is not None or (recorder.use.others_share or 0.0) >= BUSY):
             self.queued = queued_seconds()
         if alone:
-            asks = self.long or self.batches < FIRST or self.batches * GOLDEN % 1.0 < ASKED
-            self.spent = time.process_time() if asks else None
+            self.spent = time.process_time()
 
-    def _step(self, now: float) -> float:
-        """Note the step that ends now, as the loop asks for its next batch."""
-        self.asked, recorder = now, self.recorder
+    def _record(self, now: float) -> None:
+        """Record the step that ends now, as the loop asks for its next batch."""
+        recorder, self.asked = self.recorder, now
         if self.wait is not None:
-            step = now - self.received - self.elsewhere
             recorder.waits.append(self.wait)
-            recorder.steps.append(step if step > 0 else 0.0)
+            recorder.steps.append(max(now - self.received, 0.0))
             recorder.numbers.append(self.number)
             self.wait = None
-        return now
 
     def receive(self, batch: object = None, source: object = None) -> None:
         """End the wait: the loop has its batch."""
@@ -305,14 +293,10 @@ class Pass:
         elif self.known:
             self.wait = now - self.asked
             self.long = self.wait > LONG
-            if self.spent is None and self.queued is None:
-                self.unasked[self.long] += self.wait
-            else:
-                crowded = self._ask_system(self.wait)
-                self.wait -= crowded
+            crowded = self._ask_system(self.wait)
+            self.wait -= crowded
         self.batches += 1
-        self.elsewhere, self.known = 0.0, True
-        self.received = now
+        self.known, self.received = True, now
         if now - self.polled > POLL_INTERVAL:
             self.polled, self.stale = now, True
             recorder.poll(source, batch)
@@ -323,33 +307,30 @@ class Pass:
             self.probe.receive(batch)
             self.received = time.perf_counter()
         self.received -= crowded
-        closely = first or self.long or self.stale or self.has_queue or self.batches < FIRST
-        self.quick = not closely and recorder.device is None and self.probe is None and self.held is None
+        closely = self.wait is None or self.long or self.stale or self.has_queue or self.batches < FIRST
+        if not (closely or recorder.device or self.probe or self.held is not None):
+            # What a long wait was spent on is soon to be known.
+            most = FEW_GLANCES if self.unasked[True] else MAX_GLANCES
+            self.glances = int(most * (self.batches * GOLDEN % 1.0))
 
     def _ask_system(self, wait: float) -> float:
         """Count what the system says of a wait [s]; return the seconds of it that were no wait for data."""
-        queued = queued_seconds() if self.queued is not None else None
-        waited = None if queued is None or self.queued is None else queued - self.queued
-        if self.spent is not None:
+        waited = None
+        if self.queued is not None and (queued := queued_seconds()) is not None:
+            waited = queued - self.queued
+        if self.spent is None:
+            self.unasked[self.long] += wait
+        else:
             # It stands for the waits of its kind, long or short, for which nobody asked.
             times = 1 + self.unasked[self.long] / wait if wait else 1.0
             self.unasked[self.long] = 0.0
             self.recorder.use.add(times * (time.process_time() - self.spent), times * wait, waited)
-            return 0.0
-        return min(waited or 0.0, wait)  # its batch may be ready meanwhile: that is no wait for data
-
-    def _release(self) -> None:
-        """Release the batch that is held, as the loop did in the step that ended, which lacks that time."""
-        if not self.used:  # that step used the batch itself
-            self.used = True
-            return
-        begun = time.perf_counter()
-        self.held = None
-        self.recorder.releases.append(time.perf_counter() - begun)
+        # Its batch may be ready meanwhile: that is no wait for data, where others prepare.
+        return min(waited or 0.0, wait) if self.spent is None else 0.0
 
     def interrupt(self) -> None:
         """Leave out the next wait: the loop does something else before its next batch."""
-        self.known = self.quick = False
+        self.known, self.glances = False, 0
 
     def end(self) -> None:
         """End the pass, which is over or was left: its time is no part of the step of a loop around it."""
@@ -357,43 +338,42 @@ class Pass:
             return
         self.under_way.remove(self)
         if self.outer is not None and self.outer.batches == self.outer_batches:
-            self.outer.elsewhere += time.perf_counter() - self.begun
+            now = self.clock()
+            self.outer.received = min(self.outer.received + now - self.begun, now)
         self.wait = self.outer = self.probe = self.held = None
+        self.glances = 0
 
     def fetch(self, source: Iterator[Batch], get: Callable[[Iterator[Batch]], Batch] = next) -> Batch:
         """Return the next batch of an iterator."""
         # What a short step can hardly spare is left out where nothing but the clock is looked at.
-        quick = self.quick and self.batches * GOLDEN % 1.0 >= ASKED
-        if quick:
-            asked = self._step(time.perf_counter())
+        recorder = self.recorder
+        if glance := self.glances > 0 and self.wait is not None:
+            self.glances -= 1
+            asked = self.clock()
+            recorder.waits.append(self.wait)
+            recorder.steps.append(asked - self.received)
+            recorder.numbers.append(self.number)
+            self.asked = asked
         else:
             self.ask(source)
         try:
             batch = get(source)
-        except StopIteration:
-            if self in self.under_way:
-                self.recorder.endings.append(time.perf_counter() - self.asked)
-            self.end()
+        except BaseException as error:
+            self.wait = None
+            if not isinstance(error, StopIteration):
+                self.interrupt()
+            elif self in self.under_way:
+                recorder.endings.append(self.clock() - self.asked)
+                self.end()
             raise
-        except BaseException:
-            self.interrupt()
-            raise
-        if not quick:
+        if not glance:
             self.receive(batch, source)
             return batch
-        self.received = now = time.perf_counter()
+        self.received = now = self.clock()
         self.wait = wait = now - asked
+        self.batches += 1
         self.long = wait > LONG
         self.unasked[self.long] += wait
-        self.batches += 1
-        self.elsewhere = 0.0
-        self.quick = not self.long and now - self.polled <= POLL_INTERVAL
+        if self.long or now - self.polled > POLL_INTERVAL:
+            self.glances = 0
         return batch
-
-
-def _share_by_pass(numbers: np.ndarray, waits: np.ndarray, steps: np.ndarray) -> tuple[float, ...]:
-    """Return for each pass with a batch that counts the share of its time that was waited."""
-    ordinary = without_interruptions(steps)
-    numbers, waits, steps = numbers[ordinary], waits[ordinary], steps[ordinary]
-    whole, waited = np.bincount(numbers, waits + steps), np.bincount(numbers, waits)
-    return tuple((waited[whole > 0] / whole[whole > 0]).tolist())

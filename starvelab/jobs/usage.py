@@ -6,14 +6,13 @@ of the preparing is no work of the CPU is waiting, mostly to read.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import reduction
 from typing import Any
 
-from ..host import busy_cores, core_times, usable_cores
+from ..host import busy_cores, queued_seconds, usable_cores
 from ..units import Q_, Quantity, data_size
 from .torch_internals import is_iterator, worker_numbers
 
@@ -111,6 +110,12 @@ class ProcessUse:
         """Cores that the process of the loop uses, on average; None where it is not known."""
         return self._loop_busy / self._loop_passed if self._loop_passed else None
 
+    def loop_cores(self, waits: float) -> float | None:
+        """Return the same of its own work, where it prepares batches itself in that share of the time."""
+        if self.loop_share is None or not self.passed:
+            return self.loop_share
+        return max(self.loop_share - waits * self.busy / self.passed, 0.0)
+
 
 class Pickled:
     """What is pickled for processes that start: no fork needs it, and each other process needs all of it."""
@@ -143,21 +148,3 @@ class Pickled:
             yield
         finally:
             reduction.dump = original
-
-
-def this_thread() -> int | None:
-    """Return the system's number of this thread; None in a browser's Python, which has no threads."""
-    number: int | None = getattr(threading, "get_native_id", lambda: None)()
-    return number
-
-
-def wanted_core(thread: int | None) -> float | None:
-    """Return the seconds in which a thread of this process had work; None where the system does not tell."""
-    times = core_times(f"self/task/{thread}")
-    return None if times is None else sum(times)
-
-
-def queued_seconds(*processes: int) -> float | None:
-    """Return the seconds in which this thread, or those processes, had work and no core; None if unknown."""
-    times = core_times(*processes or ("thread-self",))
-    return None if times is None else times[1]

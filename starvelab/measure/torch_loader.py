@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import multiprocessing
-import shutil
 import signal
 import time
 import warnings
@@ -16,6 +15,7 @@ import cloudpickle
 import numpy as np
 
 from ..errors import InputError, WorkerError, install_hint
+from ..host import free_shared_memory
 from .batches import Batch, Delivery, Preparer, Sample
 from .devices import StorageClock
 from .loaders import BATCH_TIMEOUT, RUNG, Loader, SharedMemory, by_value
@@ -156,11 +156,7 @@ def _ignore_interrupts(worker: int) -> None:  # noqa: ARG001
 
 def _check_room(needed: int) -> None:
     """Reject batches that do not fit: torch would be killed in the middle by a bus error."""
-    try:
-        free = shutil.disk_usage("/dev/shm").free
-    except OSError:
-        return  # no such place on this system
-    if needed > free:
+    if (free := free_shared_memory()) is not None and needed > free:
         raise WorkerError(
             f"The DataLoader's batches need {needed / 1e6:.0f} MB in /dev/shm, and {free / 1e6:.0f} MB are "
             "free (containers often grant 64 MB). Send uint8, take smaller batches, kind='threads', or "

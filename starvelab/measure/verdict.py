@@ -94,6 +94,14 @@ def unsettled(numbers: np.ndarray, waits: np.ndarray, steps: np.ndarray, burst: 
     return 0
 
 
+def share_by_pass(numbers: np.ndarray, waits: np.ndarray, steps: np.ndarray) -> tuple[float, ...]:
+    """Return for each pass with a batch that counts the share of its time that was waited."""
+    ordinary = without_interruptions(steps)
+    numbers, waits, steps = numbers[ordinary], waits[ordinary], steps[ordinary]
+    whole, waited = np.bincount(numbers, waits + steps), np.bincount(numbers, waits)
+    return tuple((waited[whole > 0] / whole[whole > 0]).tolist())
+
+
 def _interval(used: np.ndarray, whole: np.ndarray, burst: int) -> tuple[float, float]:
     # Neighbors resemble each other, so blocks of them are drawn and not single batches.
     each = -(-max(len(whole) // BLOCKS, 1) // burst) * burst

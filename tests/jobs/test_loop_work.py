@@ -7,9 +7,9 @@ import time
 
 import pytest
 
+from starvelab.host import this_thread, wanted_core
 from starvelab.jobs import loop_work
 from starvelab.jobs.loop_work import LoopSampler, loop_of
-from starvelab.jobs.usage import this_thread, wanted_core
 
 pytestmark = pytest.mark.skipif(wanted_core(this_thread()) is None, reason="no system that tells")
 

@@ -165,3 +165,50 @@ def test_old_batches_are_forgotten_and_still_counted(monkeypatch):
     found = times.finding()
     assert (found.batches, found.counted) == (142, 90)
     assert found.pass_waits == pytest.approx((0.5, 0.11 / 0.21))
+
+
+def test_batches_of_which_only_the_clock_is_looked_at_are_recorded_like_the_others(clock):
+    waits = [1e-4 * (1 + number % 7) for number in range(3000)]
+    steps = [1e-4 * (1 + number % 5) for number in range(3000)]
+
+    class Varied:
+        number = -1
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            self.number += 1
+            if self.number == 3000:
+                raise StopIteration
+            if self.number == 1000:
+                list(watch(Loader(clock, 0.01, 3), progress=False))  # within a wait, it is part of that
+                waits[1000] += 3.02
+            clock.sleep(waits[self.number] if self.number != 1000 else 1e-4 * (1 + 1000 % 7))
+            if self.number == 2000:
+                raise ValueError("a broken file")
+            return self.number
+
+    watched, shares = watch(Varied(), progress=False), []
+    batches = iter(watched)
+
+    def go_on():
+        for number in batches:
+            clock.sleep(steps[number])
+            if number in (900, 901):
+                train(clock, watch(Loader(clock, 0.01, 5), progress=False), 1.0)  # no part of the step
+            if number % 10 == 9:
+                assert watched.result.batches == number + (number < 2000)
+                shares.append(watched.metrics()["starvelab/waiting"])
+
+    with pytest.raises(ValueError, match="a broken file"):
+        go_on()
+    go_on()
+    # The first wait stands apart, and those with an error in them do not count.
+    counted = [number for number in range(1, 3000) if number not in (2000, 2001)]
+    found, taken, passes = watched._recorder.pairs()
+    assert found == pytest.approx([waits[number] for number in counted])
+    assert taken == pytest.approx([steps[number] for number in counted])
+    assert set(passes) == {0}
+    assert len(shares) == 300
+    assert shares[50] == pytest.approx(sum(waits[499:509]) / sum(waits[499:509] + steps[499:509]))
