@@ -458,7 +458,8 @@ def open_notebook(page: Page, server: Server, path: Path) -> Iterator[OpenNotebo
                     // What is left of another notebook, or a dialog, may have taken its place in front.
                     const isInFront = jupyterapp.shell.currentWidget === opened;
                     if (!isInFront) jupyterapp.shell.activateById(opened.id);
-                    return isInFront && opened.sessionContext.session?.kernel && opened.content.widgets.length;
+                    const kernel = opened.sessionContext.session?.kernel;
+                    return isInFront && kernel && opened.content.widgets.length;
                 }""",
                 timeout=OPEN_SECONDS * 1000,
             )

@@ -81,7 +81,8 @@ class Runner:
         self.over = threading.Event()
         # In a control group each sandbox has one core.
         self.clock = SandboxClock(cores=1 if self.group is not None else CPU_COUNT)
-        self.errors = TemporaryFile()  # what bubblewrap and Python say until it listens; later it says nothing
+        # What bubblewrap and Python say until it listens; later it says nothing.
+        self.errors = TemporaryFile()  # noqa: SIM115  # open as long as the process
         if trusted:
             self.process = self._start()
         else:
