@@ -1,5 +1,7 @@
 """Text that somebody else wrote, made safe: to be stored, to be shown, and to stand in a table."""
 
+import re
+import unicodedata
 from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import TypeVar
@@ -28,6 +30,11 @@ def shown(name: str) -> str:
 def printed(text: str) -> str:
     """Lines for a terminal or a log: what is no character to be seen, such as a control code, is a `?`."""
     return "\n".join("".join(one if one.isprintable() else "?" for one in line) for line in text.splitlines())
+
+
+def slug(title: str, joint: str = "-") -> str:
+    """Return a text in which only letters and digits count: the same for `Lab 1: CPUs` and `lab-1_cpus`."""
+    return re.sub(r"[\W_]+", joint, unicodedata.normalize("NFKC", title).casefold()).strip(joint or None)
 
 
 def one_line(text: str, most: int) -> str:

@@ -16,7 +16,6 @@ from nbgrader.api import Gradebook
 from traitlets.config import Config
 
 from starvelab_grader.autograde.definition import Definition
-from starvelab_grader.autograde.nbgrader_private import make_gradebook
 from starvelab_grader.batch.requests import Requests
 from starvelab_grader.marking.marks import Marking
 from starvelab_grader.submissions.reference import ReferenceCell
@@ -68,7 +67,6 @@ class EssayClass:
 
     def __init__(self, folder: Path, answers: Mapping[str, str]) -> None:
         self.folder, self.config = folder, Config()
-        make_gradebook(folder / "gradebook.db", "none")
         with closing(self.gradebook()) as book:
             book.add_assignment(LAB)
             book.add_notebook("one", LAB)

@@ -8,7 +8,6 @@ import json
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib.metadata import version
@@ -26,7 +25,7 @@ from ..fingerprints import VERSION, fingerprint, package_fingerprint
 from ..submissions import reference
 from ..submissions.reference import GradedNotebook, ReferenceCell, name_of, parse_cells
 from ..text import listed
-from .nbgrader_private import make_gradebook, one_transaction, schema_of, without_hidden_tests
+from .nbgrader_private import one_transaction, without_hidden_tests
 
 Cells: TypeAlias = Mapping[str, list[ReferenceCell]]  # by notebook
 # Parts of an instructor's configuration that change no grade; some hold functions, which cannot travel.
@@ -50,7 +49,7 @@ class Definition:
     @classmethod
     def of(cls, course: CourseDirectory, config: Config, assignment: str, folder: Path | None = None) -> Self:
         """Read it from a course and the instructor's notebooks in a folder, by default those released."""
-        with closing(Gradebook(course.db_url, course.course_id)) as book:
+        with Gradebook(course.db_url, course.course_id) as book:
             try:
                 names = sorted(one.name for one in book.find_assignment(assignment).notebooks)
             except MissingEntry:
@@ -62,8 +61,7 @@ class Definition:
             cells = {name: reference_cells(book, name, assignment) for name in names}
             with tempfile.TemporaryDirectory(prefix="starvelab-") as name:
                 path = Path(name) / "gradebook.db"
-                make_gradebook(path, schema_of(book))
-                with closing(Gradebook(f"sqlite:///{path}")) as copy:
+                with Gradebook(f"sqlite:///{path}") as copy:
                     replace_assignment(book, copy, assignment, path.parent)
                 gradebook = path.read_bytes()
         folder = folder or _folder_of_source(course, assignment, cells)

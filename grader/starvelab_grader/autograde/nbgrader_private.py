@@ -6,10 +6,9 @@ gradebook.
 
 import os
 import re
-import sqlite3
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
@@ -23,11 +22,12 @@ from jinja2 import Environment, Template
 from nbformat.v4 import new_code_cell
 from nbgrader.api import Gradebook, SubmittedAssignment
 from nbgrader.preprocessors import AssignLatePenalties, ClearHiddenTests
-from sqlalchemy import Engine, create_engine, text
+from sqlalchemy import Engine, create_engine
 from traitlets.config import Config
 
 # nbgrader's comment on an answer that is as it was given out.
 NO_RESPONSE = "No response."
+UNSAFE = re.compile(r'["<>\\\x00-\x1f\u2028\u2029]')  # in a page and in its scripts
 
 
 @contextmanager
@@ -94,19 +94,6 @@ def engine_of(url: str, **options: Any) -> Engine:
 nbgrader.api.create_engine = engine_of
 
 
-def schema_of(book: Gradebook) -> str:
-    """The version of nbgrader's tables."""
-    (schema,) = book.db.execute(text("SELECT version_num FROM alembic_version")).one()
-    return str(schema)
-
-
-def make_gradebook(path: Path, schema: str) -> None:
-    """Begin an SQLite gradebook with this version of the tables, for which nbgrader would take its own."""
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
-        connection.execute("INSERT INTO alembic_version VALUES (?)", [schema])
-
-
 @contextmanager
 def one_transaction(book: Gradebook) -> Iterator[None]:
     """Write all that nbgrader's own functions write in this block, or nothing of it."""
@@ -124,15 +111,17 @@ def one_transaction(book: Gradebook) -> Iterator[None]:
         raise
 
 
-def apply_late_penalty(submission: SubmittedAssignment, student: str, config: Config) -> None:
-    """Set what a late submission costs, as the instructor's own plugin computes it."""
+def apply_late_penalty(book: Gradebook, submission: SubmittedAssignment, config: Config) -> None:
+    """Set what a late submission costs, as the instructor's own plugin computes it of what was earned."""
+    book.db.flush()
+    book.db.expire_all()  # scores are sums, which the database makes
     rule = AssignLatePenalties(config=config)
     rule.init_plugin()
     for notebook in submission.notebooks:
         notebook.late_submission_penalty = None
         if submission.total_seconds_late > 0:
             late = submission.total_seconds_late
-            penalty = rule.plugin_inst.late_submission_penalty(student, notebook.score, late)
+            penalty = rule.plugin_inst.late_submission_penalty(submission.student_id, notebook.score, late)
             if penalty is not None:
                 notebook.late_submission_penalty = rule._check_late_penalty(notebook, penalty)
 
@@ -141,16 +130,13 @@ class _Page(Template):
     """A page on which the name of a student's folder stays a text, in HTML and in strings of JavaScript."""
 
     def render(self, *args: object, **values: object) -> str:
-        names = {name: _escaped(str(value)) for name, value in values.items() if name.endswith("_id")}
-        return super().render(*args, **values | names)
+        names = {name: str(value) for name, value in values.items() if name.endswith("_id")}
+        safe = {name: UNSAFE.sub(lambda one: f"\\u{ord(one[0]):04x}", text) for name, text in names.items()}
+        return super().render(*args, **values | safe)
 
 
 class _Pages(Environment):
     template_class = _Page
-
-
-def _escaped(text: str) -> str:
-    return re.sub(r'["<>\\\x00-\x1f\u2028\u2029]', lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def escape_names_in_formgrader() -> None:

@@ -9,7 +9,6 @@ import runpy
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 
 import nbformat
@@ -22,7 +21,7 @@ from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
 from ..errors import GraderError
-from ..files import whole_folder, write_files, write_whole
+from ..files import read_files, whole_folder, write_files, write_whole
 from ..sandbox import bubblewrap
 from ..sandbox.codec import CAN_CROSS
 from ..sandbox.process import Runners
@@ -30,7 +29,6 @@ from ..submissions.reference import ReferenceCell, is_test, name_of, released_so
 from ..submissions.submission import Submission
 from .definition import Definition, Replaced, replace_assignment
 from .execution import RESULT
-from .nbgrader_private import make_gradebook, schema_of
 from .notebook_run import ENDED, ENDED_PYTHON
 from .task import GradingResult, grade, log_into
 
@@ -67,8 +65,7 @@ def release(course: CourseDirectory, config: Config, assignment: str) -> Replace
     with tempfile.TemporaryDirectory(prefix="starvelab-release-") as name:
         draft_folder = Path(name)
         # The gradebook is opened first: nothing is to be made for one that cannot be used.
-        with closing(Gradebook(course.db_url, course.course_id)) as book:
-            make_gradebook(draft_folder / "gradebook.db", schema_of(book))
+        Gradebook(course.db_url, course.course_id).close()
         draft = _generate(draft_folder, config, assignment)
         definition = Definition.of(draft, config, assignment, folder)
         unsafe = bool(config.get("IsolatedExecute", {}).get("unsafe"))
@@ -77,8 +74,8 @@ def release(course: CourseDirectory, config: Config, assignment: str) -> Replace
             runners = Runners.of(config)
             require_full_points(definition, lambda one: grade(one, definition, runners))
         with (
-            closing(Gradebook(draft.db_url)) as new,
-            closing(Gradebook(course.db_url, course.course_id)) as book,
+            Gradebook(draft.db_url) as new,
+            Gradebook(course.db_url, course.course_id) as book,
             whole_folder(snapshot) as saved,
             whole_folder(target) as released,
         ):
@@ -167,11 +164,8 @@ def warnings_since_release(course: CourseDirectory, assignment: str) -> list[str
             f"These notebooks of {assignment} are not what their scripts say: {', '.join(stale)}. "
             f"It is graded as it was released. To let the scripts count: make build, and then {remedy}"
         ]
-    now, then = (
-        {path.name: path.read_bytes() for path in each.glob("*.ipynb")} if each.is_dir() else None
-        for each in (folder, released_source(course, assignment))
-    )
-    if now is None or then is None or now == then:
+    now, then = (read_files(each, "*.ipynb") for each in (folder, released_source(course, assignment)))
+    if not now or not then or now == then:
         return []
     text = f"The notebooks of {assignment} have changed since it was released, and it is graded as it was. "
     return [f"{text}To let the change count: {remedy}"]
@@ -187,8 +181,7 @@ def as_submission(definition: Definition) -> Submission:
 
 def _solution_mark(course: CourseDirectory, assignment: str) -> Path:
     """The file with the fingerprint of the assignment whose reference solution earned every point."""
-    autograded: Path = Path(course.root) / course.autograded_directory
-    return autograded.parent / "graded" / assignment / ".solution"
+    return released_source(course, assignment).parents[1] / "graded" / assignment / ".solution"
 
 
 def remember_solution(course: CourseDirectory, definition: Definition) -> None:

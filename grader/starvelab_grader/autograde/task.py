@@ -9,7 +9,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -163,7 +163,7 @@ def _read_result(folder: Path, submission: Submission, definition: Definition) -
     """Read what nbgrader wrote into the gradebook and into the notebooks."""
     result = GradingResult(submission.student)
     names = _to_grade(submission, definition)
-    with closing(Gradebook(f"sqlite:///{folder / 'gradebook.db'}")) as book:
+    with Gradebook(f"sqlite:///{folder / 'gradebook.db'}") as book:
         entry = book.find_submission(definition.assignment, STUDENT)
         for notebook in [each for each in entry.notebooks if each.name in names]:
             grades = ((one.name, one.auto_score, bool(one.needs_manual_grade)) for one in notebook.grades)

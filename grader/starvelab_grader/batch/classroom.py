@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
@@ -110,7 +110,7 @@ class Classroom:
     def pending(self, students: Iterable[str], outcome: Outcome, again: bool = False) -> list[str]:
         """Return those whose submissions have to be graded; the grades of the others are in the gradebook."""
         pending = []
-        with closing(self.gradebook()) as book:
+        with self.gradebook() as book:
             entries = entries_of(book, self.assignment)
             for student in students:
                 if reason := _why_no_name(student):
@@ -170,7 +170,7 @@ class Classroom:
 
     def save(self, results: Iterable[GradingResult], outcome: Outcome) -> Iterator[str]:
         """Write each result as soon as it is there, and yield the name of the student."""
-        with closing(self.gradebook()) as book:
+        with self.gradebook() as book:
             for result in results:
                 submission = outcome.in_progress.pop(result.student)
                 if result.failed:
@@ -198,7 +198,7 @@ class Classroom:
         """
 
         def write() -> dict[str, datetime]:
-            with closing(self.gradebook()) as book, one_transaction(book):
+            with self.gradebook() as book, one_transaction(book):
                 due = book.find_assignment(self.assignment).duedate
                 if due is None:
                     raise InputError(
@@ -216,8 +216,7 @@ class Classroom:
                 for submission in book.assignment_submissions(self.assignment):
                     if submission.student_id in students:
                         book.grant_extension(self.assignment, submission.student_id, days=days)
-                        book.db.flush()
-                        apply_late_penalty(submission, submission.student_id, self.config)
+                        apply_late_penalty(book, submission, self.config)
                 extensions = json.dumps(self._extensions() | dict.fromkeys(students, days), indent=1)
                 write_whole(self.records.folder / EXTENSIONS, extensions)
                 return dict.fromkeys(students, due + timedelta(days=days))

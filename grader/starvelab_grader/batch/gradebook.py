@@ -47,9 +47,7 @@ def merge(book: Gradebook, record: GradedSubmission, config: Config, extension: 
             comments = record.comments.get(notebook.name, {})
             for comment in notebook.comments:
                 comment.auto_comment = comments.get(comment.name)
-        book.db.flush()
-        book.db.expire_all()  # scores are sums, which the database makes
-        apply_late_penalty(submission, record.student, config)
+        apply_late_penalty(book, submission, config)
 
 
 # When it was submitted, in UTC, and by notebook and cell the points by test.

@@ -8,15 +8,12 @@ from nbgrader.coursedir import CourseDirectory
 
 from ..files import write_whole
 
-FOLDER, FILE = 0o700, 0o600
 SAID = ".said-to-be-open"  # the file with those parts of a course of which the warning was given
-# What is taken away from new files and folders.
-FROM_OTHERS, FROM_GROUP_AND_OTHERS = 0o007, 0o077
 
 
 def restrict_new_files(course: CourseDirectory) -> None:
     """Let this process make files that others cannot open; a group can that nbgrader is told of."""
-    os.umask(FROM_OTHERS if course.groupshared else FROM_GROUP_AND_OTHERS)
+    os.umask(0o007 if course.groupshared else 0o077)
 
 
 def make_private(folder: Path, gradebook: str = "gradebook.db") -> None:
@@ -25,11 +22,11 @@ def make_private(folder: Path, gradebook: str = "gradebook.db") -> None:
     try:
         # The mode that mkdir takes counts for the last folder only.
         folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=FOLDER, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
         if not (folder / gradebook).exists():
             print(f"A new course, with nothing in it, is made in {folder}.", file=sys.stderr)
         # SQLite takes an empty file for a new database, and gives its journal the same mode.
-        (folder / gradebook).touch(mode=FILE, exist_ok=True)
+        (folder / gradebook).touch(mode=0o600, exist_ok=True)
     except OSError as error:
         raise SystemExit(
             f"A course needs a folder in which you may write, and {error.filename} cannot be written "

@@ -87,16 +87,14 @@ class GradedSubmissions:
         unchanged = {name for name in others if before.inputs.get(name) == inputs[name]}
         if not unchanged:
             return result
-
-        def joined(then: Mapping[str, T], now: Mapping[str, T]) -> dict[str, T]:
-            both = {**now, **{name: each for name, each in then.items() if name in unchanged}}
-            return {name: both[name] for name in inputs if name in both}
-
         files = read_files(self.notebooks(result.student))
         left_out = (_notebooks_of(files).keys() - {f"{name}.ipynb" for name in unchanged}) | {TIMESTAMP}
         kept = {name: content for name, content in files.items() if name not in left_out}
-        both = ((name, getattr(before, name), getattr(result, name)) for name in BY_NOTEBOOK)
-        parts: dict[str, Any] = {name: joined(then, now) for name, then, now in both}
+        parts: dict[str, Any] = {}
+        for part in BY_NOTEBOOK:
+            then = {name: each for name, each in getattr(before, part).items() if name in unchanged}
+            both = getattr(result, part) | then
+            parts[part] = {name: both[name] for name in inputs if name in both}
         return replace(
             result, **parts, files=kept | result.files, limited=before.limited or result.limited,
             rejected=[*(name for name in before.rejected if name in unchanged), *result.rejected],

@@ -133,21 +133,13 @@ def code() -> str:
     return f"{VERSION} ({package_fingerprint()[:8]})"
 
 
-def _ready() -> tuple[str, str]:
-    """Return what a worker answers: the starvelab it has, and why it cannot start a sandbox, if so."""
-    return code(), bubblewrap.why_not()
-
-
 def _require_ready(client: Client, unsafe: bool) -> None:
     try:
-        answers: dict[str, tuple[str, str]] = client.run(_ready)
+        answers: dict[str, list[str]] = client.run(_missing, [], [], unsafe)
     # A worker without starvelab cannot even read the question.
     except Exception as error:
         raise UnavailableError(_cannot_run(error)) from error
-    reasons = {_other_code(worker, version) for worker, (version, _) in answers.items()} - {""}
-    if not unsafe:
-        reasons |= {reason for _, reason in answers.values() if reason}
-    if reasons:
+    if reasons := {why for worker, answer in answers.items() for why in _lacks(worker, answer)}:
         raise UnavailableError("\n".join(sorted(reasons)))
 
 
@@ -158,11 +150,14 @@ def _cannot_run(error: BaseException) -> str:
     )
 
 
-def _other_code(worker: str, version: str) -> str:
-    return "" if version == code() else (
+def _lacks(worker: str, answer: list[str]) -> list[str]:
+    """Return in sentences what a worker lacks, by its answer to `_missing`."""
+    version, *lacks = answer
+    other = (
         f"Workers need the starvelab that is installed here, {code()}, and {worker} has {version}. "
         "Install the same there, and start it again."
-    )  # fmt: skip
+    )
+    return lacks if version == code() else [other, *lacks]
 
 
 def missing_on(client: Client, definition: Definition, unsafe: bool) -> Iterator[tuple[str, str]]:
@@ -183,7 +178,7 @@ def missing_on(client: Client, definition: Definition, unsafe: bool) -> Iterator
         elif isinstance(answer, BaseException):
             yield worker, _cannot_run(answer)
         else:
-            yield worker, " ".join(filter(None, [_other_code(worker, answer[0]), *answer[1:]]))
+            yield worker, " ".join(_lacks(worker, answer))
 
 
 def _missing(modules: list[str], folders: list[str], unsafe: bool) -> list[str]:
@@ -193,8 +188,8 @@ def _missing(modules: list[str], folders: list[str], unsafe: bool) -> list[str]:
     python = ["-c", NOT_FOUND, *modules]
     with bubblewrap.command(python, user=os.getuid() or 65_000) as (argv, inherited):
         argv = [sys.executable, *python] if why_not else argv
-        found = subprocess.run(argv, pass_fds=inherited, capture_output=True, text=True, check=True)
-    if names := found.stdout.split():
+        found = subprocess.check_output(argv, pass_fds=inherited, text=True) if modules else ""
+    if names := found.split():
         lacks.append(f"The sandbox has no {', '.join(names)}. {bubblewrap.PACKAGES_MISSING}")
     if absent := [folder for folder in folders if not os.path.isdir(folder)]:
         lacks.append(f"There is no {', '.join(absent)}, which IsolatedExecute.readable names. Copy it there.")

@@ -1,6 +1,5 @@
 """`starvelab-grader collect`: a download of Canvas or Moodle, sorted into one folder for each student."""
 
-from contextlib import closing
 from pathlib import Path
 
 from nbgrader.api import Gradebook
@@ -29,7 +28,7 @@ class CollectApp(Command):
         if self.roster:
             open_sheet(self.roster)  # a wrong one is said before anything is written
         submitted = Path(self.coursedir.root) / self.coursedir.submitted_directory
-        with closing(Gradebook(self.coursedir.db_url, self.coursedir.course_id)) as book:
+        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as book:
             entry = next((one for one in book.assignments if one.name == assignment), None)
             notebooks, due = ([one.name for one in entry.notebooks], entry.duedate) if entry else ([], None)
             place = Path(download).expanduser()

@@ -1,7 +1,6 @@
 """`starvelab-grader release` and `grade`: an assignment given out, and a class graded in parallel."""
 
 from collections.abc import Iterator
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -164,7 +163,7 @@ class GradeApp(Command):
         print_list("A person should look at these, the worst first:", to_check, most=None)
 
     def _write_report(self, classroom: Classroom, outcome: Outcome) -> None:
-        with closing(classroom.gradebook()) as book:
+        with classroom.gradebook() as book:
             names = {one: f"{name} ({one})" for one, name in names_of(book).items() if self.names}
         name = classroom.assignment
         last_year = class_report.read_mistakes(self.last_year, name) if self.last_year else None

@@ -23,11 +23,6 @@ from ..text import shown
 from .command import ONLY, Command, print_list, progress
 
 
-def _has_display() -> bool:
-    """True if there is a screen for a browser: without one, Python opens one for a terminal."""
-    return sys.platform in ("win32", "darwin") or bool({"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys())
-
-
 class MarkApp(Command):
     """Serves the page until somebody ends it."""
 
@@ -93,7 +88,9 @@ class MarkApp(Command):
         )
         with tempfile.TemporaryDirectory(prefix="starvelab-mark-") as folder:
             try:
-                if self.browser and _has_display():
+                # Without a screen Python would open a browser for a terminal.
+                names = os.environ.keys() & {"DISPLAY", "WAYLAND_DISPLAY"}
+                if self.browser and (names or sys.platform in ("win32", "darwin")):
                     webbrowser.open(make_redirect(Path(folder), server.address).as_uri())
                 await asyncio.Event().wait()
             finally:

@@ -1,7 +1,6 @@
 """`starvelab-grader return`: feedback and points as Canvas and Moodle take them, and each page once."""
 
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
@@ -58,7 +57,7 @@ class ReturnApp(Command):
         classroom, by_file = Classroom(self.coursedir, self.config, assignment), not self.canvas_api
         course = classroom.records.folder.parents[1]
         folder = course / "returned" / assignment
-        with classroom.exclusive_lock(), closing(classroom.gradebook()) as book:
+        with classroom.exclusive_lock(), classroom.gradebook() as book:
             results = {str(one.student_id): Result(one) for one in book.assignment_submissions(assignment)}
             left_out: dict[str, str] = {}
             pages = self._pages(classroom, results, left_out)

@@ -11,12 +11,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
-from nbgrader.api import Gradebook, Student
+from nbgrader.api import Gradebook
 from nbgrader.plugins import ExportPlugin
 from traitlets import Bool, TraitError, Unicode
 
 from ..errors import InputError
-from ..text import listed, printed
+from ..text import listed, printed, slug
 from .returning import Result
 from .rosters import DECIMAL_COMMA, Sheet, identity_column, number_in, open_sheet, student_in
 
@@ -100,22 +100,20 @@ class Grades(_Table):
 
 
 class PlatformTable(_Table):
-    """A table of a platform, given out or new; a class says what its platform's has of its own."""
+    """A table that a platform gave out; a class says what its platform's has of its own."""
 
     roster = Unicode(help="The table that the learning platform exported: it is filled in.").tag(config=True)
     column = Unicode(help="The column for the points, if not called as the assignment.").tag(config=True)
     scale = Bool(help="Whether to scale points to what the platform has as points possible.").tag(config=True)
     what_is_needed = ""
     identities: ClassVar[Sequence[str]] = ()  # columns that may name the students; any where there are none
-    # Of a table of our own, where no roster was given: what stands in the line of a student.
-    new_columns: ClassVar[Mapping[str, Callable[[Student], str]]] = {}
     reads_both = False  # 7,5 and 7.5: a table with semicolons is for a spreadsheet that makes a date of one
     members: Mapping[str, str] = {}  # of groups: by member, who submitted
 
     def place(self, gradebook: Gradebook, sheet: Sheet, assignment: str) -> int:  # noqa: ARG002
         """Return the column of an assignment's points, which is called like it; added if there is none."""
-        slugs = [_slug(header) for header in sheet.headers]
-        return slugs.index(_slug(assignment)) if _slug(assignment) in slugs else sheet.add_column(assignment)
+        slugs = [slug(header) for header in sheet.headers]
+        return slugs.index(slug(assignment)) if slug(assignment) in slugs else sheet.add_column(assignment)
 
     def possible(self, sheet: Sheet, place: int) -> float | None:  # noqa: ARG002
         """Return the points possible that the table has for a column; None where it does not say."""
@@ -131,7 +129,7 @@ class PlatformTable(_Table):
         return None
 
     def table(self, gradebook: Gradebook) -> Sheet:
-        """Return the roster with the points in it, or a new table; an InputError says what is wrong."""
+        """Return the roster with the points in it; an InputError says what is wrong."""
         everybody = sorted(gradebook.students, key=lambda one: str(one.id))
         chosen = set(self.chosen("student", (one.id for one in everybody)))
         results = {}
@@ -143,8 +141,7 @@ class PlatformTable(_Table):
             results = {name: each for name, each in results.items() if each} or results
         if self.column:
             _require_one(results, "`column` names one column")
-        new_rows = ([value(one) for value in self.new_columns.values()] for one in everybody)
-        sheet = open_sheet(self.roster) if self.roster else Sheet.new([*self.new_columns], new_rows)
+        sheet = open_sheet(self.roster)
         # A table may call students by the name of the folder, the email, or the platform's number.
         known = {name: one.id for one in everybody for name in (one.lms_user_id, one.email) if name}
         known |= {one.id: one.id for one in everybody}
@@ -231,19 +228,11 @@ class Canvas(PlatformTable):
     what_is_needed = (
         f"It needs one of the columns {', '.join(identities)} with the names of the folders in submitted/."
     )
-    # Folders are called by the Canvas ID or by the login.
-    new_columns: ClassVar[Mapping[str, Callable[[Student], str]]] = {
-        "Student": lambda one: ", ".join(filter(None, (one.last_name, one.first_name))) or one.id,
-        "ID": lambda one: one.id if one.id.isdigit() else "",
-        "SIS User ID": lambda _: "",
-        "SIS Login ID": lambda one: one.id,
-        "Section": lambda _: "",
-    }
 
     def place(self, gradebook: Gradebook, sheet: Sheet, assignment: str) -> int:
         """Return the column whose title Canvas has put its own number behind: `Starving the GPU (4711)`."""
         titles = {at: _canvas_name(header)[0] for at, header in enumerate(sheet.headers)}
-        matches = [at for at, title in titles.items() if _slug(title) == _slug(assignment)]
+        matches = [at for at, title in titles.items() if slug(title) == slug(assignment)]
         if len(matches) > 1:
             columns = [repr(sheet.headers[at]) for at in matches]
             raise InputError(
@@ -258,12 +247,11 @@ class Canvas(PlatformTable):
             sheet.insert_row(["Points Possible", *[""] * (column - 1), most])
         else:
             sheet.put(number, column, most)
-        if self.roster:
-            self.log.warning(
-                "The roster has no column for %s: one is added, with %s points possible, and Canvas makes a "
-                "new assignment of it. If Canvas has the assignment already, name its column: "
-                "--Canvas.column='...'", assignment, most,
-            )  # fmt: skip
+        self.log.warning(
+            "The roster has no column for %s: one is added, with %s points possible, and Canvas makes a new "
+            "assignment of it. If Canvas has the assignment already, name its column: --Canvas.column='...'",
+            assignment, most,
+        )  # fmt: skip
         return column
 
     def possible(self, sheet: Sheet, place: int) -> float | None:
@@ -280,20 +268,14 @@ class Canvas(PlatformTable):
 class Moodle(PlatformTable):
     """A grading worksheet or a table of grades that Moodle imports."""
 
-    comments = Unicode(help="The column for the comments, if its name does not tell.").tag(config=True)
     what_is_needed = (
         "It needs a column with the names of the folders in submitted/: for a download of Moodle the grading "
         "worksheet of the same assignment, with its identifiers (Participant 123)."
     )
-    # For Grades, Import, CSV: folders are called by the user names.
-    new_columns: ClassVar[Mapping[str, Callable[[Student], str]]] = {
-        "username": lambda student: student.id,
-        "email": lambda student: student.email or "",
-    }
 
     def place(self, gradebook: Gradebook, sheet: Sheet, assignment: str) -> int:
         """Return the one column of a worksheet for the grade; other tables have one by assignment."""
-        by_name = _slug(assignment) in map(_slug, sheet.headers)
+        by_name = slug(assignment) in map(slug, sheet.headers)
         worksheet = None if by_name else _grade_column(sheet)
         return super().place(gradebook, sheet, assignment) if worksheet is None else worksheet
 
@@ -309,13 +291,10 @@ class Moodle(PlatformTable):
 
     def comments_column(self, sheet: Sheet, results: Mapping[str, object]) -> int | None:
         """Return the column of a worksheet that says what the points are for."""
-        if _grade_column(sheet) is None and not self.comments:
+        if _grade_column(sheet) is None:
             return None
         _require_one(results, "A grading worksheet belongs to one assignment")
-        if self.comments and self.comments not in sheet.headers:
-            raise InputError(f"The worksheet has no column {self.comments!r}. It has: {sheet.columns}.")
-        is_it = self.comments.__eq__ if self.comments else COMMENTS.search
-        return next((at for at, header in enumerate(sheet.headers) if is_it(header)), None)
+        return next((at for at, header in enumerate(sheet.headers) if COMMENTS.search(header)), None)
 
 
 def _require_one(results: Mapping[str, object], rule: str) -> None:
@@ -350,8 +329,3 @@ def _canvas_name(header: str) -> tuple[str, str]:
     match = re.fullmatch(r"(.*?)\s*(?:\((\d+)\))?\s*", header.strip(), re.DOTALL)
     assert match is not None  # the pattern matches every text
     return match[1], match[2] or header
-
-
-def _slug(title: str) -> str:
-    """Return the same for `Starving the GPU` and `starving-the-gpu`."""
-    return re.sub(r"[\W_]+", "-", title.casefold()).strip("-")

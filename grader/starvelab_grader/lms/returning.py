@@ -21,6 +21,7 @@ from nbgrader.api import SubmittedAssignment
 from ..errors import InputError
 from ..files import write_whole
 from ..fingerprints import fingerprint
+from ..text import slug
 from .collecting import CANVAS, Origin
 from .rosters import Sheet, key
 
@@ -153,12 +154,14 @@ def members_of(sheet: Sheet, origins: Mapping[str, Origin]) -> dict[str, str]:
     A download names students, or groups with numbers of their own, as one column of the worksheet does.
     """
     rows = {number: row for row in sheet.rows if (number := key(row[0])).isdecimal()}
-    names = {student: _letters(origin.name) for student, origin in origins.items() if _letters(origin.name)}
+    # Without all that Moodle may take out of the name of a file.
+    letters = {student: slug(origin.name, "") for student, origin in origins.items()}
+    names = {student: name for student, name in letters.items() if name}
     named: dict[str, set[str]] = {}  # by who submitted, the numbers in the column that names the most
     for column in range(1, len(sheet.headers)):
         numbers = defaultdict[str, set[str]](set)
         for number, row in rows.items():
-            numbers[_letters(row[column])].add(number)
+            numbers[slug(row[column], "")].add(number)
         named = max(named, {one: numbers[name] for one, name in names.items() if name in numbers}, key=len)
     if not rows or (names and not named):
         raise InputError(
@@ -168,8 +171,3 @@ def members_of(sheet: Sheet, origins: Mapping[str, Origin]) -> dict[str, str]:
     if all(student in numbers for student, numbers in named.items()):  # no groups
         named = {student: {student} & rows.keys() for student in origins}
     return {number: student for student, numbers in named.items() for number in numbers}
-
-
-def _letters(name: str) -> str:
-    """Return a name without all that Moodle may take out of the name of a file."""
-    return re.sub(r"[\W_]+", "", name.casefold())

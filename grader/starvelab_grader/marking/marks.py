@@ -6,7 +6,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
 from itertools import combinations, dropwhile, takewhile
@@ -169,7 +169,7 @@ class Marking:
 
     def all_answers(self, essay: Essay) -> list[Answer]:
         """Return everybody's answers: requests first, then those that wait; else the order is random."""
-        with closing(self.classroom.gradebook()) as book:
+        with self.classroom.gradebook() as book:
             notebook = book.find_notebook(essay.notebook, self.assignment)
             # The gradebook keeps a comment with the answer cell, and points with the graded cell of the same
             # name.
@@ -205,7 +205,7 @@ class Marking:
     def read(self, essay: Essay, student: str) -> tuple[str, str]:
         """Return an answer as safe HTML, and the version of what is shown. Raises NotFoundError."""
         cells = self._answer_cells(essay, student)
-        with closing(self.classroom.gradebook()) as book:
+        with self.classroom.gradebook() as book:
             return cells_as_html(cells), _version_of(cells, *self._entry(book, essay, student))
 
     def save(
@@ -224,7 +224,7 @@ class Marking:
         cells = self._answer_cells(essay, student)
 
         def write() -> str:
-            with closing(self.classroom.gradebook()) as book, one_transaction(book):
+            with self.classroom.gradebook() as book, one_transaction(book):
                 grade, comment_entry = self._entry(book, essay, student)
                 if version != _version_of(cells, grade, comment_entry):
                     raise ChangedError(
@@ -238,10 +238,7 @@ class Marking:
                     grade.needs_manual_grade = grade.manual_score is None and grade.auto_score is None
                 if comment is not None:
                     comment_entry.manual_comment = comment.strip() or None
-                book.db.flush()
-                book.db.expire_all()  # scores are sums, which the database makes
-                # What being late costs may depend on what was earned.
-                apply_late_penalty(grade.notebook.assignment, student, self.classroom.config)
+                apply_late_penalty(book, grade.notebook.assignment, self.classroom.config)
                 return _version_of(cells, grade, comment_entry)
 
         new_version = retry(write, SAVE_TIMEOUT)

@@ -100,11 +100,10 @@ class _Handler(RequestHandler):
 class _Part(_Handler):
     """The page without anything of the course in it, its script and its styles; at any other address none."""
 
-    def prepare(self) -> None:
+    def get(self) -> None:
+        """Send a part."""
         if self.request.path not in PARTS:
             raise HTTPError(HTTPStatus.NOT_FOUND)
-
-    def get(self) -> None:
         file, kind = PARTS[self.request.path]
         self.set_header("Content-Type", f"text/{kind}; charset=utf-8")
         self.write(page_style() if kind == "css" else "")

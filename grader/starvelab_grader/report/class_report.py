@@ -165,7 +165,7 @@ def _similar(group: findings.Group, called: Mapping[str, str], titles: Mapping[s
     most = max(group.pairs, key=attrgetter("characters"))
     return [
         ", ".join(called.get(student, student) for student in group.students),
-        "; ".join(titles.get(where, where) for where in group.where),
+        "; ".join(dict.fromkeys(titles.get(pair.where, pair.where) for pair in group.pairs)),
         most.characters or None,
         round(max(pair.share for pair in group.pairs), 3),
         most.passage[:MAX_EXCERPT],

@@ -266,11 +266,6 @@ class Group:
     students: list[str]
     pairs: list[Pair]  # with the most in common first
 
-    @property
-    def where(self) -> list[str]:
-        """The exercises in which they do."""
-        return list(dict.fromkeys(pair.where for pair in self.pairs))
-
 
 def groups(found: Sequence[Pair]) -> list[Group]:
     """Return pairs as groups, the largest first: of twenty who copied from one, nobody reads 190 pairs."""
@@ -290,11 +285,10 @@ def same_files(prints: Mapping[str, Mapping[str, str]]) -> list[Pair]:
         for notebook, content in each.items():
             if content:
                 having[notebook, content].append(student)
-    shared: dict[tuple[str, str], list[str]] = {}
-    for (notebook, _), students in having.items():
-        # Of many with one file each is listed with the first.
-        for other in students[1:]:
-            shared.setdefault((students[0], other), []).append(notebook)
+    shared = defaultdict(list)
+    for (notebook, _), (first, *others) in having.items():
+        for other in others:  # of many with one file each is listed with the first
+            shared[first, other].append(notebook)
     return [
         Pair(one, other, characters=0, share=1.0, passage=", ".join(sorted(notebooks)), where=SAME_FILE)
         for (one, other), notebooks in sorted(shared.items())

@@ -9,7 +9,7 @@ import signal
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from math import floor, isclose
 from operator import attrgetter
@@ -230,7 +230,7 @@ class FeedbackPages:
 
     def out_of_date(self, only: str = "", again: bool = False) -> list[PageJob]:
         """Return the pages to make, of the students in `only` if it names some; `unchanged` gets others."""
-        with closing(self.classroom.gradebook()) as book:
+        with self.classroom.gradebook() as book:
             marks, names = marks_of(book, self.classroom.assignment), names_of(book)
         students = chosen(sorted(marks), only)
         if not students:

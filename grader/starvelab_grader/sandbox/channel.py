@@ -19,7 +19,6 @@ from ..errors import GraderError
 Message: TypeAlias = dict[str, Any]
 
 MAX_MESSAGE = 8_000_000  # bytes
-MAX_DIGITS = 4200  # of a whole number in a message; a value that is sent has fewer
 HEADER = struct.Struct(">I")
 CHUNK = 1 << 16  # bytes
 
@@ -62,7 +61,7 @@ class Channel:
         if length > MAX_MESSAGE:
             raise ChannelError(f"A message has at most {MAX_MESSAGE} bytes, and this one announces {length}.")
         try:
-            message = json.loads(self._read(length, deadline), parse_int=_short_int)
+            message = json.loads(self._read(length, deadline))
         # Nesting as deep as Python's own stack is no message either, nor is a number of a million digits.
         except (ValueError, RecursionError) as error:
             raise ChannelError(f"What was received is no message: {type(error).__name__}.") from error
@@ -93,10 +92,3 @@ class Channel:
         """Close both pipes."""
         for end in (self.source, self.sink):
             os.close(end)
-
-
-def _short_int(digits: str) -> int:
-    """A whole number of a message. Thousands of the longest that Python reads would take seconds."""
-    if len(digits) > MAX_DIGITS:
-        raise ValueError(f"a whole number of more than {MAX_DIGITS} digits")
-    return int(digits)

@@ -2,7 +2,6 @@
 
 import json
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from operator import itemgetter
@@ -13,7 +12,7 @@ from nbgrader.utils import parse_utc
 
 from ..fingerprints import fingerprint
 from ..plugins import declared
-from ..text import enumerated, printable, shown
+from ..text import enumerated, printable, shown, slug
 from . import SubmissionWarning, Warnings
 from .archives import FoundFile, SubmissionReader
 
@@ -112,8 +111,8 @@ def _why_missing(name: str, reader: SubmissionReader, files: Sequence[FoundFile]
     if name in reader.links:
         return f"`{name}.ipynb` was submitted as a link, and not as a file. Submit the file itself."
     text = f"`{name}.ipynb` was not submitted, so its exercises earn no points."
-    stem = _normalized(name)
-    if alike := [file.path.name for file in files if stem in _normalized(file.path.name)]:
+    stem = slug(name)
+    if alike := [file.path.name for file in files if stem in slug(file.path.name)]:
         text += f" `{shown(alike[0])}` is not the notebook itself. Submit the notebook, as .ipynb."
     elif other := [file.path.name for file in files if cells_named_in(file.content) - known]:
         text += f" `{shown(other[0])}` is of another assignment."
@@ -130,7 +129,7 @@ def files_by_notebook(files: Sequence[FoundFile], expected: Expected) -> dict[st
             continue
         stem = re.split(r"\.ipynb", file.path.name, flags=re.IGNORECASE)[0]
         # The notebook's name is a part of the file's: `x (1)`, `x-Copy1`, `ada_123_x`, `X`.
-        names = [name for name in expected if _normalized(name) in _normalized(stem)]
+        names = [name for name in expected if slug(name) in slug(stem)]
         if name := max(names, key=len, default=None) or _by_content(file.content, expected):
             is_exact = file.path.name == f"{name}.ipynb"
             # Of several copies browsers and learning platforms give the newest the highest number.
@@ -138,11 +137,6 @@ def files_by_notebook(files: Sequence[FoundFile], expected: Expected) -> dict[st
             rank = (not is_exact, file.depth, len(file.path.parts), -number, str(file.path))
             claims[name].append((rank, file))
     return {name: [file for _, file in sorted(each, key=itemgetter(0))] for name, each in claims.items()}
-
-
-def _normalized(text: str) -> str:
-    """Return a name in which only letters and digits count."""
-    return re.sub(r"[\W_]+", "_", unicodedata.normalize("NFKC", text).casefold())
 
 
 def _by_content(content: bytes, expected: Expected) -> str | None:

@@ -174,23 +174,6 @@ def test_an_iterator_is_a_list_for_each_check_that_looks_at_it(tmp_path):
     assert points(execute(notebook(answer, **tests), tmp_path)) == dict.fromkeys(tests, 1)
 
 
-def test_a_check_can_look_at_a_figure(tmp_path):
-    answer = (
-        "def draw(x):\n"
-        "    from matplotlib.figure import Figure\n"
-        "    axes = Figure().add_subplot(xlabel='batch')\n"
-        "    axes.plot(x, [2 * one for one in x])\n"
-        "    return axes.figure"
-    )
-    test = (
-        "(axes,) = draw([1, 2])['figure']\n"
-        "assert axes['xlabel'] == 'batch'\n"
-        "assert axes['lines'][0]['y'] == [2, 4]"
-    )
-    nb = execute(notebook(answer, drawn=(3, test)), tmp_path)
-    assert points(nb) == {"drawn": 3}, printed(nb, "drawn")
-
-
 def test_no_check_and_no_expected_value_enters_the_sandbox(tmp_path, monkeypatch):
     sent = []
     ask = Runner.ask

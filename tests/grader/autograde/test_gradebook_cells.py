@@ -9,7 +9,6 @@ from nbgrader.api import Gradebook
 from traitlets.config import Config
 
 from starvelab_grader.autograde.definition import replace_assignment
-from starvelab_grader.autograde.nbgrader_private import make_gradebook, schema_of
 from starvelab_grader.batch.gradebook import merge
 from starvelab_grader.batch.records import GradedSubmission
 
@@ -19,14 +18,11 @@ BEFORE: Cells = {"one": {"easy": 2, "hard": 5, "essay": 6}, "two": {"last": 3}}
 
 
 @pytest.fixture
-def gradebook(tmp_path, released_course):
+def gradebook(tmp_path):
     """Makes a gradebook of an assignment `lab`, by points of its cells."""
-    with released_course.gradebook() as book:
-        schema = schema_of(book)
     opened = []
 
     def make(name: str, notebooks: Cells) -> Gradebook:
-        make_gradebook(tmp_path / name, schema)
         book = Gradebook(f"sqlite:///{tmp_path / name}")
         opened.append(book)
         book.add_assignment("lab")

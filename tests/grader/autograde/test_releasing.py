@@ -14,7 +14,6 @@ from traitlets.config import Config
 
 from starvelab_grader import configure
 from starvelab_grader.autograde.definition import Definition
-from starvelab_grader.autograde.nbgrader_private import make_gradebook, schema_of
 from starvelab_grader.autograde.releasing import (
     ReleaseError,
     is_remembered,
@@ -98,8 +97,6 @@ def test_the_next_years_course_leaves_this_years_alone(course, monkeypatch, tmp_
     monkeypatch.setattr(bubblewrap, "why_not", lambda: "none")
     room = course.classroom()
     (tmp_path / "next").mkdir()
-    with course.gradebook() as book:
-        make_gradebook(tmp_path / "next" / "gradebook.db", schema_of(book))
     before, files = course.definition.fingerprint, everything_in(course.folder / "course")
     path = course.folder / "source" / TINY / "one.ipynb"
     nb = nbformat.read(path, as_version=4)

@@ -14,7 +14,6 @@ from traitlets.config import Config, PyFileConfigLoader
 
 from starvelab_grader.autograde import releasing
 from starvelab_grader.autograde.definition import Definition
-from starvelab_grader.autograde.nbgrader_private import make_gradebook, schema_of
 from starvelab_grader.autograde.releasing import (
     ReleaseError,
     as_submission,
@@ -71,10 +70,8 @@ ALL = {f"{name}-test": float(most) for name, (_, _, most, _) in EXERCISES.items(
 
 
 @pytest.fixture
-def quiz(tmp_path, released_course):
+def quiz(tmp_path):
     """A course with one notebook, as nbgrader's quickstart lays it out."""
-    with released_course.gradebook() as book:
-        make_gradebook(tmp_path / "gradebook.db", schema_of(book))
     cells = [graded_cell(new_code_cell(SET_UP), "set-up", locked=True), new_code_cell(PLAIN, id="plain-code")]
     for name, (head, body, most, check) in EXERCISES.items():
         answer = f"{head}\n    ### BEGIN SOLUTION\n    {body}\n    ### END SOLUTION"

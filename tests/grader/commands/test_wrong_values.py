@@ -83,13 +83,13 @@ CASES = [
     *[(*exports("Canvas", "--Canvas.roster=roster.csv", f"--Canvas.column={column}"), f"'{column}' is none")
       for column in ("Lab 9", "Final", "ID")],
     (*exports("Moodle", "--Moodle.roster=roster.csv", "--Moodle.column=Student"), "'Student' is none"),
-    (*exports("Moodle", "--Moodle.roster=worksheet.csv", "--Moodle.comments=x"), "has no column 'x'"),
-    (*exports("Moodle", "--Moodle.roster=roster.csv", "--Moodle.comments=x"), "has no column 'x'"),
+    (*exports("Canvas"), "The roster '' is not there. Pass the table that the platform exported."),
     (*exports("Canvas", "--Canvas.scale=x"), "'x'"),
-    (*exports("Moodle", "--Moodle.scale=True"), "The points possible of 'tiny'"),
+    (*exports("Moodle", "--Moodle.scale=True", "--Moodle.roster=roster.csv"), "The points possible of"),
+    (*exports("Grades", f"--to={NO_FOLDER}"), f"{NO_FOLDER} cannot be used: No such file or directory"),
+    *[(*exports(*each, "--to=folder"), "folder cannot be used: Is a directory")
+      for each in (["Grades"], ["Moodle", "--Moodle.roster=worksheet.csv"])],
     *[(*exports(name, option), said) for name in ("Canvas", "Moodle", "Grades") for option, said in (
-        (f"--to={NO_FOLDER}", f"{NO_FOLDER} cannot be used: No such file or directory"),
-        ("--to=folder", "folder cannot be used: Is a directory"),
         ("--assignment=none", "The gradebook has no assignment 'none'; it has: tiny"),
         ("--student=none", "The gradebook has no student 'none'; it has: ada"),
     )],

@@ -205,6 +205,7 @@ def test_a_column_that_cannot_be_written_is_rejected(export, kind):
          r"No student of the gradebook stands in the roster\. It needs one of the columns ID, SIS Login ID, "
          r"SIS User ID, Student with the names of the folders in submitted/\. It has: Student, ID\."),
         (Moodle, "", {}, r"is empty\. Pass the table that the platform exported"),
+        (Canvas, None, {"assignment": ["tiny"]}, r"The roster '' is not there\. Pass the table"),
         (Moodle, "Email address,tiny\nada@x.org,\n", {"scale": True, "assignment": ["tiny"]},
          r"possible of 'tiny' .* are not known\. .* --Moodle\.scale"),
     ],
@@ -300,10 +301,6 @@ def test_a_comment_that_a_person_wrote_stays_and_ours_is_brought_up_to_date(expo
         "Participant 101,Ada,,8,See me.,\nParticipant 102,Bob,,8,1 of 8 points; one: 1 of 8.,\n"
     )
     assert [row[4][:12] for row in export(Moodle, roster)[1:]] == ["See me.", "3 of 8 point"]
-    named = export(Moodle, roster, comments="Remarks")
-    assert [row[5][:12] for row in named[1:]] == ["7.5 of 8 poi", "3 of 8 point"]
-    with pytest.raises(InputError, match=r"has no column 'X'. It has: Identifier"):
-        export(Moodle, roster, comments="X")
 
 
 def test_a_table_of_grades_may_name_students_by_email(export, starving):
@@ -311,18 +308,6 @@ def test_a_table_of_grades_may_name_students_by_email(export, starving):
     assert by_email[1:] == [["ada@x.org", "7.5"], ["x@x.org", ""]]
     worksheet = "Identifier,Full name,Grade\nParticipant 101,Ada,\n"
     assert export(Moodle, worksheet, assignment=[starving])[1][2] == "81"
-
-
-def test_where_there_is_no_table_a_new_one_is_made(export):
-    assert export(Canvas) == [
-        ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "tiny"],
-        ["Points Possible", "", "", "", "", "8"],
-        ["Lovelace, Ada", "101", "", "101", "", "7.5"],
-        ["Barker, Bob", "102", "", "102", "", "3"],
-        ["Can, Cem", "103", "", "103", "", ""],
-    ]
-    assert len(export(Canvas, assignment=["tiny"], student=["101"])) == 5
-    assert export(Moodle)[:2] == [["username", "email", "tiny"], ["101", "ada@x.org", "7.5"]]
 
 
 FORGED = "Eve\ntiny,None,,zoe,Z,Z,z@a.org,8.0,0.0,8.0,8.0"
@@ -348,10 +333,11 @@ def test_nbgrader_takes_them_by_name_and_its_own_table_from_us(course):
     with course.gradebook() as book:
         book.add_student("ada", last_name="=1+1")
         book.add_submission("tiny", "ada")
+    (roster := course.folder / "roster.csv").write_text("Name,ID,tiny\nAda,ada,\n")
     for kind in ("Canvas", "Moodle"):
         to = course.folder / f"{kind}.csv"
         by_name = f"--exporter=starvelab_grader.lms.exports.{kind}"
-        run_here(course, NbGraderApp(), "export", by_name, f"--to={to}")
-        assert "ada" in to.read_text()
+        run_here(course, NbGraderApp(), "export", by_name, f"--{kind}.roster={roster}", f"--to={to}")
+        assert "ada,0" in to.read_text()
     run_here(course, NbGraderApp(), "export")
     assert "tiny,,,ada,'=1+1," in (course.folder / "course" / "grades.csv").read_text()

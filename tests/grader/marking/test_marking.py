@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 from urllib.parse import urlsplit
 
 import nbformat
@@ -398,14 +399,20 @@ def test_the_command_opens_the_page_and_says_in_the_end_what_still_waits(essays,
     assert "\nAll essays of lab are marked.\nMarks are in" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("has_display", [host.has_display, mark_command._has_display])
-def test_where_there_is_no_screen_no_browser_is_opened(monkeypatch, has_display):
+@pytest.mark.parametrize("shown", [False, True])
+def test_where_there_is_no_screen_no_browser_is_opened(essays, monkeypatch, shown):
     monkeypatch.setattr(host.sys, "platform", "linux")
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
-    assert not has_display()
-    monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-0")
-    assert has_display()
+    if shown:
+        monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-0")
+    browser = mock.Mock()
+    ended = SimpleNamespace(wait=mock.Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.setattr(mark_command, "Classroom", lambda *_: essays)
+    monkeypatch.setattr(mark_command, "asyncio", SimpleNamespace(run=in_a_thread, Event=lambda: ended))
+    monkeypatch.setattr(mark_command.webbrowser, "open", browser)
+    MarkApp().run(LAB)
+    assert host.has_display() == browser.called == shown
 
 
 # --- rubric, shares and requests --------------------------------------------------------------------------
