@@ -6,7 +6,7 @@ another.
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.machinery import all_suffixes
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -126,13 +126,17 @@ class IsolatedExecute(NbGraderPreprocessor):
     def _run(self, nb: NotebookNode, resources: ResourcesDict, is_sandboxed: bool) -> NotebookRun:
         course, names = CourseDirectory(parent=self), resources["nbgrader"]
         assignment, student = names["assignment"], names["student"]
-        files, checks_files, modules, warnings = read_attachments(
-            course, assignment, student, Path(resources["metadata"]["path"]), self.max_bytes
-        )
+        source = _given_out(course, assignment)
+        submitted = Path(course.format_path(course.submitted_directory, student, assignment))
+        folder = Path(resources["metadata"]["path"])
+        files, checks_files, modules, warnings = read_attachments(source, submitted, folder, self.max_bytes)
         restored = {str(reference.name_of(cell)) for cell in nb.cells if reference.is_check_side(cell)}
         written = reference.read_reference(course, assignment, names["notebook"], locked=restored)
         submission = (names.get("db_url"), assignment, student)
-        more = {"imports": self.imports, "readable": self.readable}
+        # Of what most notebooks import a sandbox gets what a file of the instructor's names.
+        every = b"\n".join(source.values())
+        needed = [one for one in self.imports if one not in IMPORTS or one.split(".")[0].encode() in every]
+        more = {"imports": needed, "readable": self.readable}
         self.runners.begin(submission, self.shown_warnings, sandboxed=is_sandboxed, **more)
         with TemporaryDirectory(prefix=PREFIX) as here, TemporaryDirectory(prefix=PREFIX) as unsafe:
             checks_place = Place(here, checks_files, modules)
@@ -181,21 +185,24 @@ def modules_in(paths: Iterable[str]) -> dict[str, str]:
     return {name: path for path, name in places if path.endswith(".py") and "/" not in name}
 
 
+def _given_out(course: CourseDirectory, assignment: str) -> dict[str, bytes]:
+    """Return the instructor's notebooks and files."""
+    released = reference.released_source(course, assignment)
+    if not released.is_dir():
+        released = Path(course.format_path(course.source_directory, ".", assignment))
+    return reference.read_source(course, released)
+
+
 def read_attachments(
-    course: CourseDirectory, assignment: str, student: str, folder: Path, max_bytes: int
+    source: Mapping[str, bytes], submitted: Path, folder: Path, max_bytes: int
 ) -> tuple[dict[str, bytes], dict[str, bytes], dict[str, str], list[SubmissionWarning]]:
     """Read the files beside the notebooks of a submission, which nbgrader has copied into a folder.
 
     They are those that the student's side finds, those for the checks, the modules among both, and warnings
-    about others.
+    about others. The `source` is the instructor's.
     """
-    released = reference.released_source(course, assignment)
-    if not released.is_dir():
-        released = Path(course.format_path(course.source_directory, ".", assignment))
-    source = reference.read_source(course, released)
     beside = {name: content for name, content in source.items() if not name.endswith(".ipynb")}
     # Where the student submitted a link, it has copied what that points to, be it the instructor's secret.
-    submitted = Path(course.format_path(course.submitted_directory, student, assignment))
     sizes, warnings = {}, []
     for path in sorted(folder.rglob("*")):
         inner = path.relative_to(folder)

