@@ -5,13 +5,13 @@ sandbox. Modules are the instructor's only: one of a student, whatever its name,
 another.
 """
 
+import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.machinery import all_suffixes
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import nbformat
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
@@ -59,7 +59,7 @@ class RestoreStructure(NbGraderPreprocessor):
         names = resources["nbgrader"]
         notebook, assignment = names["notebook"], names["assignment"]
         warnings = self.known_warnings.get(notebook, [])
-        nb, more = read_notebook(nbformat.writes(nb).encode())
+        nb, more = read_notebook(json.dumps(nb).encode())
         with Gradebook(names["db_url"]) as gradebook:
             cells = reference_cells(gradebook, notebook, assignment)
         locked = {cell.name for cell in cells if cell.is_check_side}

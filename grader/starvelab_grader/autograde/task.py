@@ -125,7 +125,7 @@ def _course(
                     text = f"`{notebook}.ipynb` {error} Its exercises earn no points."
                     rejected[notebook] = SubmissionWarning(text, person=True)
             # Of a file that cannot be read an empty notebook takes the place.
-            _write(submitted, f"{notebook}.ipynb", nbformat.writes(nb).encode())
+            _write(submitted, f"{notebook}.ipynb", json.dumps(nb).encode())
         if lost := [name for name, each in submission.files.items() if not _write(submitted, name, each)]:
             names = enumerated(lost)
             text = f"Of a file and a folder with one name the file that came first counts, without {names}."
@@ -135,6 +135,7 @@ def _course(
             root=str(folder), db_url=f"sqlite:///{folder / 'gradebook.db'}",
             assignment_id=definition.assignment, student_id=STUDENT,
         )  # fmt: skip
+        config.NotebookExporter.optimistic_validation = True  # in the end, and not after each step
         config.RestoreStructure = Config(known_warnings=warnings, rejected=rejected)
         own = {"shown_warnings": sorted(submission.shown_warnings), "runners": runners}
         config.IsolatedExecute = Config({**definition.settings.get("IsolatedExecute", {}), **own})

@@ -10,8 +10,8 @@ from xml.etree.ElementTree import tostring
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from latex2mathml.converter import convert_to_element
-from nbconvert.exporters import HTMLExporter
-from nbconvert.filters import strip_ansi
+from nbconvert.exporters import HTMLExporter, TemplateExporter
+from nbconvert.filters import Highlight2HTML, strip_ansi
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode
 from nbformat.v4 import new_notebook
@@ -53,7 +53,8 @@ def cells_as_html(cells: Sequence[NotebookNode]) -> str:
 
 def rendered(nb: NotebookNode) -> str:
     """Return the cells of a notebook as HTML, whatever a template writes around them."""
-    return draw_formulas(str(_exporter().from_notebook_node(nb)[0]))
+    # HTMLExporter itself would read the whole page again, for what ours does not have.
+    return draw_formulas(str(TemplateExporter.from_notebook_node(_exporter(), nb)[0]))
 
 
 @cache
@@ -61,7 +62,8 @@ def _exporter() -> HTMLExporter:
     config = Config()
     config.HTMLExporter.preprocessors = [ReadableOutputs, HarmlessHTML]
     own = {"markdown2html": harmless_html(config, markdown_to_html), "formula": mark_formula}
-    config.HTMLExporter.filters = own | {"frames": _frames}
+    config.HTMLExporter.filters = own | {"frames": _frames, "highlight_code": Highlight2HTML()}
+    config.HTMLExporter.optimistic_validation = True  # in the end, and not after each step
     config.HTMLExporter.extra_template_basedirs = [str(TEMPLATES)]
     config.HTMLExporter.template_name = "cells"
     return HTMLExporter(config=config)

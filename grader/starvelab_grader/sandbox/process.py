@@ -21,7 +21,6 @@ from typing import Any, Self, TypeAlias
 
 import psutil
 from dask.system import CPU_COUNT
-from traitlets.config import Config
 
 from .. import plugins
 from . import bubblewrap, cgroup
@@ -238,12 +237,6 @@ class Runners:
         self._running: list[Runner] = []
         # They end when this object is deleted, or when Python ends.
         self._finalizer = weakref.finalize(self, _end_all, self._running)
-
-    @classmethod
-    def of(cls, config: Config) -> "Runners":
-        """Return the runners that `configure` has put into a configuration; new ones where there are none."""
-        runners = config.get("IsolatedExecute", {}).get("runners")
-        return runners if isinstance(runners, Runners) else cls()
 
     def __deepcopy__(self, memo: object) -> Self:
         """Return the same object: traitlets copies what stands in a configuration."""
