@@ -288,10 +288,9 @@ class Published:
         """Every measurement to which a range is held: the rows, and each point of the ladders."""
         rows = [
             # What the package claims by itself, so without what it does not hold.
-            Held(test.what, test.name, test.samples[0], *allowed(self.pipeline(test.name, without)[0]))
+            Held(test.what, test.name, test.samples[0], *allowed(self.pipeline(*self._alone(test.name))[0]))
             for test in self.tests
             if test.samples[0] is not None
-            for without in ["without" if "without" in self.rows[test.name] else "pipeline"]
         ]
         for ladder in self.ladders:
             pipe = Pipeline(
@@ -338,6 +337,13 @@ class Published:
         at_work = tuple(name for name, share in shares.items() if share >= AT_WORK)
         samples = tuple(samples_per_second(figure, pipe, value) for value in (measured, predicted))
         return Tested(name, entry["what"], measured, predicted, error, at_work, uses, samples)
+
+    def by_itself(self, name: str) -> Tested:
+        """What the package predicts of a row by itself: without what is in no rate that it ships."""
+        return self.test(*self._alone(name))
+
+    def _alone(self, name: str) -> tuple[str, str]:
+        return name, "without" if "without" in self.rows[name] else "pipeline"
 
     def _entry(self, name: str) -> dict[str, Any]:
         """A row that is predicted, or else the guess of that name."""

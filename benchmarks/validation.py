@@ -140,9 +140,9 @@ def worth(published: Published) -> list[tuple[str, ...]]:
         rows = {n: row for n, row in predicted.items() if mechanism in (None, row.get("mechanism"))}
         parts = [rows, [name for name in rows if half(name) == HALVES[0]]]
         medians = (
-            _share(_median(published.test(n, of if of in rows[n] else "pipeline") for n in part))
+            _share(_median(map(test, part)))
             for part in parts
-            for of in ("pipeline", "without")
+            for test in (published.test, published.by_itself)
         )
         found.append((what, str(len(rows)), *medians))
     return found

@@ -88,6 +88,7 @@ def test_ranges_are_held_to_what_the_package_predicts_by_itself():
     held = {one.group: one for one in TABLES.held}
     for name, pipe in by_itself.items():
         assert held[name].predicted == pipe.solve().throughput.m_as("img/s")
+        assert TABLES.by_itself(name) == TABLES.test(name, "without")
 
 
 # ResNet-50 in PyTorch's mixed precision on one accelerator, by different people.
