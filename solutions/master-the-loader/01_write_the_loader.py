@@ -14,7 +14,7 @@ from starvelab import Accelerator, Pipeline, Q_, Samples, Workers
 from starvelab.checks import Credit, check
 from starvelab.decisions import log_score, most_likely, record, total
 from starvelab.measure.samples import given_samples
-from starvelab.show import info, svg, table
+from starvelab.show import svg, table
 from starvelab.tables import percent
 from starvelab.widgets import Drawing, beside_real, explore, finish, play, predict
 from starvelab.widgets import progress, reveal, save_loader
@@ -46,15 +46,9 @@ bursts = Pipeline(dataset=Samples(cpu_time=Q_(34.545, "ms")), batch_size=1, work
                   hardware=Accelerator(rate="20 ms", in_flight=1))
 found = bursts.simulate(prepare_times=Q_(times, "ms"), warm_up=0)
 
-
-def show_bursts():
-    info("Two workers, one huge image in eleven batches",
-         mean_allows=percent(bursts.solve().utilization),
-         accelerator_waits=percent(found.stall))
-    return play(bursts, prepare_times=Q_(times, "ms"))
-
 # %%
-reveal("bursts", Q_(100 * found.stall, "%"), then=show_bursts, **why_bursts())
+reveal("bursts", Q_(100 * found.stall, "%"), **why_bursts(),
+       then=lambda: play(bursts, prepare_times=Q_(times, "ms")))
 
 # %% [markdown]
 # The mean is right, and of no use: what the workers gain on the easy batches has nowhere to wait. A longer queue holds it.
@@ -63,9 +57,9 @@ reveal("bursts", Q_(100 * found.stall, "%"), then=show_bursts, **why_bursts())
 # a longer queue worth then?
 
 # %% tags=["folded"]
-def draw(workers=2, huge_ms=180, huge_every=11):
-    times = Q_([huge_ms if number % huge_every == 7 else 20 for number in range(440)],
-               "ms")
+def draw(workers=2, huge_takes_ms=180, one_huge_in=11):
+    times = Q_([huge_takes_ms if number % one_huge_in == 7 else 20
+                for number in range(440)], "ms")
     queues = {n: bursts.replace(workers=Workers(workers, prefetch=n))
                        .simulate(prepare_times=times, warm_up=0).stall
               for n in (1, 2, 4, 8, 16)}
@@ -77,8 +71,8 @@ def draw(workers=2, huge_ms=180, huge_every=11):
     return Drawing(picture, said, ["queue", "the accelerator waits"], rows)
 
 # %%
-explore(draw, after="bursts", workers=(1, 4), huge_ms=(20, 400, 20),
-        huge_every=[8, 9, 10, 11, 12])
+explore(draw, after="bursts", workers=(1, 4), huge_takes_ms=(20, 400, 20),
+        one_huge_in=[8, 9, 10, 11, 12])
 
 # %% [markdown]
 # With every tenth batch huge and two workers it is always the same worker that meets them, and no queue helps.
@@ -218,7 +212,7 @@ save_loader(step_ends)
 #
 # Three pipelines ran, each with four workers, and only a record is left: which worker prepared a batch, when it began and ended,
 # when the loop received the batch, when it had been copied, and when its step began and ended. Nobody recorded how long a read or a
-# copy itself took. Any of the four resources may bind in any box.
+# copy itself took. Times are in ms. Any of the four resources may bind in any box.
 
 # %% tags=["folded"]
 columns = ["worker", "prepare_start", "prepared", "received", "copied", "step_start",

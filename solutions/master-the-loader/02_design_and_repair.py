@@ -206,8 +206,9 @@ ends = np.array([trace.step_end[20:] for trace in traces.values()])
 waits = {host: Q_(wait, "ms")
          for host, wait in zip(RANKS, (ends.max(axis=0) - ends).mean(axis=1))}
 slow_host = min(waits, key=lambda host: waits[host])
+ready = run.queues.mean(axis=0).round(1)
 table(["host", "waits at the barrier, each step", "batches ready"],
-      [[host, waits[host], run.queues.mean(axis=0)[RANKS[host]]] for host in RANKS])
+      [[host, waits[host], ready[RANKS[host]]] for host in RANKS])
 
 # %%
 predict("slow-host", choices=["east", "north", "south", "west"],
@@ -397,7 +398,7 @@ credit.part(3, "workers", lambda: check(done()["workers"], 4,
     "for it.": 0}))
 credit.part(3, "pixels that are blurred",
             lambda: check(done()["blurred pixels"], 224 * 224,
-                          what="the pixels that are blurred",
+                          what="the number of blurred pixels",
                           mistakes={"The blur sees pixels that the crop throws away.":
                               500 * 375, "No pixel is blurred any more.": 0}))
 credit.part(3, "labels", lambda: check(done()["label reads"], 0,
@@ -406,7 +407,7 @@ credit.part(3, "labels", lambda: check(done()["label reads"], 0,
                                            "All labels are read again for each image, "
                                            "and they are the same each time.": 1}))
 credit.part(3, "bytes on the link", lambda: check(done()["bytes sent"], 3 * 224 * 224,
-    what="the bytes that are sent",
+    what="the number of bytes that are sent",
     mistakes={"These are four bytes a value: the accelerator can normalize what comes "
               "as uint8.": 4 * 3 * 224 * 224, "These are two bytes a value.": 2 * 3
               * 224 * 224}))
@@ -420,7 +421,7 @@ credit.part(3, "twice the throughput", lambda: (check(changed_training(done()),
 ### BEGIN HIDDEN TESTS
 credit.part(3, "twice the throughput with larger images", lambda: (
     check(changed_training(larger()), "nothing"),
-    check(larger()["blurred pixels"], 224 * 224, what="the pixels that are blurred of a larger image"),
+    check(larger()["blurred pixels"], 224 * 224, what="the number of blurred pixels of a larger image"),
     check(twice(larger(), 640, 480), True, what="whether the throughput is twice what it was, with larger images")))
 ### END HIDDEN TESTS
 credit.total()

@@ -21,7 +21,7 @@ def why(name):
     """What binds a case, and how much is asked of whom."""
     asked = {box: percent(share) for box, share in shares(*cases[name]).items()}
     most = asked.get(binds(name))
-    return {"meaning": f"It is asked for {most} of what it can do." if most else
+    return {"meaning": f"Of {binds(name)} {most} is asked." if most else
                        "Nobody else is asked for all.",
             "mistakes": {f"Of {box} {of} is asked.": box for box, of in asked.items()}
                         | {f"It waits: {most} is asked of {binds(name)}.":
@@ -103,11 +103,11 @@ def workers_needed(units_per_second, units_per_sample, stored, cpu_time, bandwid
 # %% role="test" id="workers-needed-test" points=15
 credit, drive = Credit(15), Q_("2 GB/s")
 credit.part(2, "tokens", lambda: check(workers_needed(Q_("91000 /s"), 1024, Q_("2 KB"),
-    Q_("0.08 ms"), drive), 1, what="the workers for tokens", mistakes={
+    Q_("0.08 ms"), drive), 1, what="the number of workers for tokens", mistakes={
     "A little work is work all the same: somebody has to do it.": 0,
     "The accelerator takes tokens, and a worker prepares samples of many tokens.": 8}))
 credit.part(4, "audio", lambda: check(workers_needed(Q_("3840 /s"), 12.3, Q_("211 KB"),
-    Q_("9.9 ms"), drive), 4, what="the workers for audio", mistakes={
+    Q_("9.9 ms"), drive), 4, what="the number of workers for audio", mistakes={
     "Three workers and a bit: the accelerators wait for the bit.": 3,
     "A sample is 12.3 s long: how many of them does the model take in a second?": 39,
     "You multiplied by the units of a sample; it holds that many.": 468}))
@@ -116,21 +116,21 @@ credit.part(3, "samples of 12.5 MB", lambda: check(workers_needed(Q_("4.37e7 /s"
     what="whether no number of workers helps with samples of 12.5 MB", mistakes={
     "Ask the drive first: how many bytes a second are that?": False}))
 credit.part(2, "video", lambda: check(workers_needed(Q_("4288 /s"), 16, Q_("531 KB"),
-    Q_("850 ms"), drive), 228, what="the workers for video", mistakes={
+    Q_("850 ms"), drive), 228, what="the number of workers for video", mistakes={
     "Some workers and a bit: the accelerator waits for the bit.": 227}))
 credit.part(2, "workers that are exactly enough", lambda: (
     check(workers_needed(Q_("1100 /s"), 10, Q_("1 KB"), Q_("10 ms"), drive), 2,
-          what="the workers for 110 samples of 10 ms"),
+          what="the number of workers for 110 samples of 10 ms"),
     check(workers_needed(Q_("200 /s"), 3, Q_("1 KB"), Q_("60 ms"), drive), 4,
-          what="the workers where some number is exactly enough", mistakes={
+          what="the number of workers where some are exactly enough", mistakes={
     "One fewer is exactly enough: a product of decimal fractions is a little above.":
         5})))
 ### BEGIN HIDDEN TESTS
 credit.part(2, "a drive that is exactly enough", lambda: (
     check(workers_needed(Q_("100 /s"), 1, Q_("20 MB"), Q_("25 ms"), drive) is None, False, what="whether a drive that delivers exactly what is asked for starves anybody", mistakes={
         "A tie starves nobody.": True}),
-    check(workers_needed(Q_("150 /s"), 1, Q_("20 MB"), Q_("25 ms"), Q_("3 GB/s")), 4, what="the workers in front of a faster drive"),
-    check(workers_needed(Q_("0.2 /ms"), 2, Q_("20000 KB"), Q_("0.025 s"), Q_("2000 MB/s")), 3, what="the workers, in other units")))
+    check(workers_needed(Q_("150 /s"), 1, Q_("20 MB"), Q_("25 ms"), Q_("3 GB/s")), 4, what="the number of workers in front of a faster drive"),
+    check(workers_needed(Q_("0.2 /ms"), 2, Q_("20000 KB"), Q_("0.025 s"), Q_("2000 MB/s")), 3, what="the number of workers, in other units")))
 ### END HIDDEN TESTS
 credit.total()
 
@@ -189,16 +189,17 @@ ending = 2, "kinds of data", some_data, "exact"
 # extreme: 91,000 tokens a second are less than one megabyte. Make up a kind of data yourself: where is the border?
 
 # %% tags=["folded"]
-def draw(samples_per_second=100, stored_kb=200, cpu_ms=40):
-    load = shares(samples_per_second, stored_kb / 1e6, cpu_ms / 1e3)
+def draw(samples_per_second=100, stored_kilobytes=200, worker_ms=40):
+    load = shares(samples_per_second, stored_kilobytes / 1e6, worker_ms / 1e3)
     rows = [[name, percent(share)] for name, share in load.items()]
-    said = "; ".join(f"{name}: {share} of what it can do" for name, share in rows) + "."
+    asked = ", ".join(f"{name} {share}" for name, share in rows)
+    said = f"Asked of what they can do: {asked}."
     picture = svg.share_bars(load, title="What is asked of eight workers and a drive")
     return Drawing(picture, said, ["of", "asked"], rows)
 
 # %%
-explore(draw, after="video", samples_per_second=(10, 1000, 10), stored_kb=(1, 10_000),
-        cpu_ms=(1, 1000))
+explore(draw, after="video", samples_per_second=(10, 1000, 10), stored_kilobytes=(1, 10_000),
+        worker_ms=(1, 1000))
 
 # %% [markdown]
 # ## Tokens
@@ -282,19 +283,19 @@ TEXT = [100, 300, 500]
 credit, packing, step = Credit(10), Q_("2 ms"), Q_("20 ms")
 credit.part(3, "a row for each document", lambda: check(
     useful_tokens(TEXT, 400, False, 15, Q_("1 ms"), packing, step), Q_("200000 /s"),
-    what="the useful tokens of rows that are padded", mistakes={
+    what="the number of useful tokens of rows that are padded", mistakes={
     "The GPU computes on that many, and some of them are padding.": Q_("300000 /s"),
     "What is longer than a row is cut off.": Q_("225000 /s"),
     "Tokenizer and GPU work at the same time.": Q_(4e6 / 37, "1/s")}))
 credit.part(3, "full rows", lambda: check(
     useful_tokens(TEXT, 400, True, 15, Q_("1.5 ms"), packing, step), Q_("200000 /s"),
-    what="the useful tokens of full rows", mistakes={
+    what="the number of useful tokens of full rows", mistakes={
     "A full row takes more than one document, and all of them are tokenized.":
         Q_(6e6 / 22.5, "1/s"),
     "Full rows have no padding: which of the three is the slowest?": Q_("300000 /s")}))
 credit.part(2, "a slow packer", lambda: check(
     useful_tokens(TEXT, 400, True, 15, Q_("1 ms"), Q_("40 ms"), step), Q_("150000 /s"),
-    what="the useful tokens behind a slow packer", mistakes={
+    what="the number of useful tokens behind a slow packer", mistakes={
     "The packer is a thread of its own, and may be the slowest.": Q_("300000 /s")}))
 ### BEGIN HIDDEN TESTS
 def solved(lengths, row, full, rows, tokenize, pack, gpu):
@@ -304,7 +305,7 @@ def solved(lengths, row, full, rows, tokenize, pack, gpu):
 
 def compare(*text):
     right = Q_(solved(*text).useful_tokens.magnitude, "1/s")
-    check(useful_tokens(*text), right, what="the useful tokens of another text")
+    check(useful_tokens(*text), right, what="the number of useful tokens of another text")
 
 
 credit.part(2, "other texts", lambda: (
@@ -349,7 +350,7 @@ predict("my-repair", unit="%", between=(-100, None), unchanged=0,
         question="By how many percent does your repair raise the throughput?")
 
 # %% tags=["folded"]
-before, after = (one.measure(seconds="1 s", repeat=True)
+before, after = (one.measure(seconds="1 s", repeat=True, progress=False)
                  for one in (mine, repaired))
 gain = 100 * (after.throughput / before.throughput - 1).m_as("")
 

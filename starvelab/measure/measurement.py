@@ -41,8 +41,8 @@ class Quality:
         """Why it is not to be trusted; empty if it is."""
         load, variation, windows = self.background_load, self.variation, self.windows
         doubts = {
-            f"other programs used {load:.0%} of the cores": load > MAX_BACKGROUND_LOAD,
-            f"the windows differ by {variation:.0%}": variation > MAX_VARIATION,
+            f"other programs used {percent(load, 0)} of the cores": load > MAX_BACKGROUND_LOAD,
+            f"the windows differ by {percent(variation, 0)}": variation > MAX_VARIATION,
             f"there were only {windows} windows": windows < MIN_WINDOWS,
         }
         return " and ".join(doubt for doubt, holds in doubts.items() if holds)

@@ -106,7 +106,7 @@ def test_the_bottleneck_is_the_largest_drop_and_computing_under_five_per_cent(
 
 
 TIE = "read and decode cost the same within the noise"
-LOAD = "other programs used 40% of the cores"
+LOAD = "other programs used 40 % of the cores"
 FEW = "only {} rounds fitted into 8 s, so give it a longer budget or smaller batches"
 CLEAR, LEADING = (630, 40, 30, 30, 30, 30), (100, 40, 30, 30, 30, 30)
 
@@ -136,11 +136,11 @@ CLEAR, LEADING = (630, 40, 30, 30, 30, 30), (100, 40, 30, 30, 30, 30)
         ((45, 31, 30, 30, 30, 30), {"load": 0.4}, LOAD),
         (CLEAR, {"load": 0.4}, ""),
         # With so little left of the cores, transforming might lead if it were alone.
-        ((630, 80, 80, 30, 30, 30), {"load": 0.85}, "other programs used 85% of the cores"),
+        ((630, 80, 80, 30, 30, 30), {"load": 0.85}, "other programs used 85 % of the cores"),
         (
             (100, 70, 40, 30, 30, 30),
             {"noise": 3.0, "rounds": 2, "spread": 0.5},
-            f"the windows differ by 50% and there were only 2 windows; {FEW.format(2)}; {TIE}",
+            f"the windows differ by 50 % and there were only 2 windows; {FEW.format(2)}; {TIE}",
         ),
     ],
 )

@@ -39,7 +39,7 @@ def test_a_measurement_shows_its_values():
 
 def test_a_row_compares_with_the_base_and_says_what_disturbed_it():
     assert disturbance(MEASURED, MEASURED) == ""
-    said = "other programs used 40% of the cores"
+    said = "other programs used 40 % of the cores"
     interval = (Q_("190 img/s"), Q_("210 img/s"))
     seen = dataclasses.replace(
         MEASURED, quality=Quality(0.4, 0.0, 9), throughput=Q_("500 img/s"), interval=interval
@@ -52,10 +52,10 @@ def test_a_row_compares_with_the_base_and_says_what_disturbed_it():
     ("made", "reason"),
     [
         (Quality(0.20, 0.25, 3), ""),
-        (Quality(0.21, 0.0, 5), "other programs used 21% of the cores"),
-        (Quality(0.0, 0.26, 5), "the windows differ by 26%"),
+        (Quality(0.21, 0.0, 5), "other programs used 21 % of the cores"),
+        (Quality(0.0, 0.26, 5), "the windows differ by 26 %"),
         (Quality(0.0, 0.0, 2), "there were only 2 windows"),
-        (Quality(0.5, 0.5, 5), "other programs used 50% of the cores and the windows differ by 50%"),
+        (Quality(0.5, 0.5, 5), "other programs used 50 % of the cores and the windows differ by 50 %"),
     ],
 )
 def test_each_doubt_is_said(made, reason):

@@ -102,7 +102,6 @@ def beside_real(loader: StepEnds, runs: Sequence[Measurement]) -> None:
         error = f"{(predicted / run.throughput).m_as('') - 1:+.0%}".replace("%", " %")
         rows.append([workers, predicted, run.throughput, error, each])
     table(["workers", "your loader", "measured", "error", "one batch takes a worker"], rows)
-    times_as_long = (took[-1] / took[0]).m_as("")
-    say(f"Of {workers} workers, each takes {times_as_long:.1f} times as long for a batch as one alone.")
-    if disturbed := disturbance(*runs):
-        say(f"Something disturbed it, so measure again: {disturbed}")
+    times_as_long, disturbed = (took[-1] / took[0]).m_as(""), disturbance(*runs)
+    said = f"Of {workers} workers, each takes {times_as_long:.1f} times as long for a batch as one alone."
+    say(f"{said} Something disturbed it, so measure again: {disturbed}." if disturbed else said)

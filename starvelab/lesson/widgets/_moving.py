@@ -273,6 +273,8 @@ def run_of(pipeline: Pipeline, prepare_times: Unchecked = None) -> tuple[Trace, 
     shown = lanes * max(4, -(-48 // lanes))
     in_turn = pipeline.in_turn or prepare_times is not None  # whose own times are played from their start
     first = settling(pipeline.solve(), ahead, in_turn)
+    if prepare_times is not None:  # these are played whole: a part of them may wait longer, or less
+        shown = max(1, len(prepare_times) - first - ahead)
     found = pipeline.simulate(batches=first + ahead + shown, prepare_times=prepare_times, replicas=1)
     host = pipeline.hardware.ranks.hosts - 1  # the slowest, if one is
     trace, asked = found.trace(rank=host), None

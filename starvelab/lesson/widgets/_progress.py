@@ -126,10 +126,8 @@ class Progress(words.Sentences):
             return "Every exercise is done. Go on with what is open: lock it in its box above."
         silent = [one for one in self.exercises if one.can_finish and one.answer_id not in self.finished]
         if silent:
-            return (
-                "Every exercise is done. If you learn alone, write final=True in the call of finish below "
-                f"{silent[0].name}"
-            )
+            done = "Every exercise is done. If you learn alone, write final=True in the call of finish below"
+            return f"{done} {silent[0].name}"
         return "Nothing is left to do in this notebook."
 
     def _repr_html_(self) -> str:

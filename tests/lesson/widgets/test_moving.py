@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from starvelab import PUBLISHED, Q_, Hardware, InputError, Models, Pipeline
-from starvelab.lesson.widgets._moving import SCRIPT, data_of
+from starvelab.lesson.widgets._moving import SCRIPT, data_of, run_of
 from starvelab.model.resources import RESOURCES
 from starvelab.widgets import play
 from tests.rejected import message
@@ -66,6 +66,8 @@ def test_ones_own_times_are_played():
     took = widget.trace.prepared - widget.trace.prepare_start
     assert took.max() == pytest.approx(180)
     assert took.min() == pytest.approx(20)
+    _, _, _, shown = run_of(WALL.replace(workers=2), Q_(times, "ms"))
+    assert shown > 420  # whole: a part of them may wait longer, or less
 
 
 def test_of_several_hosts_the_slowest_is_played():
