@@ -198,8 +198,8 @@ def draw(samples_per_second=100, stored_kilobytes=200, worker_ms=40):
     return Drawing(picture, said, ["of", "asked"], rows)
 
 # %%
-explore(draw, after="video", samples_per_second=(10, 1000, 10), stored_kilobytes=(1, 10_000),
-        worker_ms=(1, 1000))
+explore(draw, after="video", samples_per_second=(10, 1000, 10),
+        stored_kilobytes=(1, 10_000), worker_ms=(1, 1000))
 
 # %% [markdown]
 # ## Tokens
