@@ -1,7 +1,5 @@
 """A course with one small assignment, graded with all that a real one is graded with, in seconds."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -96,7 +94,7 @@ class Course:
     folder: Path
 
     @classmethod
-    def release(cls, folder: Path) -> Course:
+    def release(cls, folder: Path) -> "Course":
         """Make the course, and release its assignment."""
         it = cls(folder)
         (folder / "source" / TINY).mkdir(parents=True)
@@ -106,7 +104,7 @@ class Course:
         it.run("starvelab-grader", "release", TINY)
         return it
 
-    def copy(self, folder: Path) -> Course:
+    def copy(self, folder: Path) -> "Course":
         """The same course elsewhere."""
         shutil.copytree(self.folder, folder, dirs_exist_ok=True)
         return Course(folder)

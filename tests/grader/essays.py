@@ -1,7 +1,5 @@
 """A class whose essays wait for a person: a gradebook and graded notebooks, of which nothing was run."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -87,7 +85,7 @@ class EssayClass:
                 self.write(student, text)
             book.db.commit()
 
-    def copy(self, folder: Path) -> EssayClass:
+    def copy(self, folder: Path) -> "EssayClass":
         """The same class elsewhere."""
         made = copy(self)
         made.folder, made.config = Path(shutil.copytree(self.folder, folder)), Config()

@@ -1,7 +1,5 @@
 """Commands run in the process of the tests, with the runners that all tests share."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import os

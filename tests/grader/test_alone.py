@@ -1,7 +1,5 @@
 """The grader without the lab: a course of another kind, in an environment that has no starvelab."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -50,7 +48,6 @@ def python(tmp_path) -> Path:
     return tmp_path / "env" / "bin" / "python"
 
 
-@pytest.mark.grading
 def test_a_course_that_knows_nothing_of_the_lab_is_released_graded_and_given_feedback(python, tmp_path):
     folder = tmp_path / "course"
     (folder / "source" / "ps1").mkdir(parents=True)

@@ -3,8 +3,6 @@
 tests/test_wrong_answers.py runs answer and check in one namespace; here they are apart, as in grading.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

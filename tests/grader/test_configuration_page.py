@@ -1,7 +1,5 @@
 """The table of what can be set in a course's configuration: complete for the grader, with its defaults."""
 
-from __future__ import annotations
-
 import ast
 import re
 

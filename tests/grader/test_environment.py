@@ -1,7 +1,5 @@
 """Environment variables are put back after an error, also those that nbgrader sets."""
 
-from __future__ import annotations
-
 import os
 
 import nbgrader.utils

@@ -3,8 +3,6 @@
 STARVELAB_TEST_KILLS says how often; the moments are the same each time.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import signal
@@ -16,7 +14,7 @@ import pytest
 
 from tests.grader.a_course import MOST, TINY, Course
 
-pytestmark = [pytest.mark.grading, pytest.mark.timeout(1500)]
+pytestmark = pytest.mark.timeout(1500)
 TIMES = int(os.environ.get("STARVELAB_TEST_KILLS", "1"))
 STUDENTS = 6
 LEFT = 3  # submissions that each turn has to grade

@@ -1,7 +1,5 @@
 """What a grade depends on: what of it has changed, by notebook."""
 
-from __future__ import annotations
-
 import dataclasses
 import shutil
 from pathlib import Path
@@ -64,8 +62,6 @@ def test_facts_and_what_computes_with_them_are_part_of_what_a_grade_depends_on(p
     assert package_fingerprint.__wrapped__(package) == before, "what only shows or reports changes no grade"
 
 
-@pytest.mark.grading
-@pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 def test_points_checks_and_the_instructors_code_concern_their_notebook(released_course):
     definition = released_course.definition
 

@@ -1,7 +1,5 @@
 """Honest answers get exactly what they deserve; benchmarks/stock.py tries them under stock nbgrader."""
 
-from __future__ import annotations
-
 import shutil
 import tomllib
 from pathlib import Path
@@ -17,11 +15,7 @@ from tests.grader.a_course import MOST, TINY, Course, points, source
 from tests.hostile.tiny import execute
 from tests.hostile.tiny import points as earned
 
-pytestmark = [
-    pytest.mark.grading,
-    pytest.mark.usefixtures("one_sandbox"),
-    pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning"),  # of nbgrader's own queries
-]
+pytestmark = pytest.mark.usefixtures("one_sandbox")
 
 ALL = {"double-test": 2.0, "halve-test": 3.0, "value-test": 1.0}
 RIGHT = {

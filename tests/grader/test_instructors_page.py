@@ -1,7 +1,5 @@
 """Every command of the instructors' page, in its order: from a download to tables to import."""
 
-from __future__ import annotations
-
 import csv
 import os
 import re
@@ -26,7 +24,7 @@ from tests.grader.a_round import Round
 from tests.grader.in_process import run_here
 from tests.wrong_answers.exercises import exercises
 
-pytestmark = [pytest.mark.grading, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 ASSIGNMENT = "starving-the-gpu"
 NOTEBOOK = "01_compute_baseline"
 PAGE = (REPOSITORY / "docs" / "instructors.md").read_text(encoding="utf-8")

@@ -1,7 +1,5 @@
 """The case of a student's own number, graded in a course that gives each student one."""
 
-from __future__ import annotations
-
 import json
 import runpy
 
@@ -14,11 +12,7 @@ from tests.assignments import REPOSITORY
 from tests.grader.a_course import TINY, Course
 from tests.grader.in_process import run_here
 
-pytestmark = [
-    pytest.mark.grading,
-    pytest.mark.timeout(600),
-    pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning"),  # of nbgrader's own queries
-]
+pytestmark = pytest.mark.timeout(600)
 SCRIPT = REPOSITORY / "solutions" / "master-the-loader" / "own_case.py"
 NUMBERS = {"ada": 4, "bob": 6, "eve": 8, "kim": 11}
 

@@ -1,7 +1,5 @@
 """A gradebook on a PostgreSQL server: a real one, started for the test, on loopback."""
 
-from __future__ import annotations
-
 import glob
 import os
 import pwd
@@ -20,7 +18,7 @@ from tests.grader.a_course import MOST, TINY
 from tests.grader.commands.test_grade import grade
 from tests.grader.in_process import run_here
 
-pytestmark = [pytest.mark.grading, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 
 def program(name: str) -> str:

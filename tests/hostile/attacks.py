@@ -18,11 +18,6 @@ class Any:
 def double(x): return Any()
 answer = Any()
 """,
-    "unittest-any": """
-from unittest.mock import ANY, MagicMock
-double = MagicMock(return_value=ANY)
-answer = ANY
-""",
     "float-that-lies": """
 class Lie(float):
     def __eq__(self, other): return True
@@ -31,15 +26,6 @@ class Lie(float):
     def __hash__(self): return 0
 def double(x): return Lie(1)
 answer = Lie(1)
-""",
-    "check-of-ones-own": """
-def check(*args, **more): print("Right")
-""",
-    "credit-of-ones-own": """
-class Credit:
-    def __init__(self, points): self.points = points
-    def part(self, *args): pass
-    def total(self): return 6.0
 """,
     "checks-patched": """
 import sys
@@ -55,20 +41,6 @@ builtins.abs = lambda value: 0
 builtins.isinstance = lambda value, kind: True
 math.isclose = lambda *args, **more: True
 builtins.AssertionError = ValueError
-""",
-    "numpy-patched": """
-import numpy as np
-np.allclose = np.isclose = lambda *args, **more: True
-np.ndarray = float
-def double(x): return np.float64(0)
-""",
-    "pint-patched": """
-from starvelab import Q_
-Q_.__eq__ = lambda a, b: True
-Q_.is_compatible_with = lambda a, b: True
-Q_.m_as = lambda a, b: 0
-def double(x): return Q_(1, "ms")
-answer = Q_(1, "ms")
 """,
     "json-patched": """
 import json
@@ -92,19 +64,6 @@ def double(x):
     print("6.0")
     return 0
 """,
-    "callers-frame": """
-import sys
-def expected():
-    frame = sys._getframe()
-    while frame:
-        for scope in (frame.f_locals, frame.f_globals):
-            for name in ("expected", "right"):
-                if name in scope: return scope[name]
-        frame = frame.f_back
-    return 0
-def double(x): return expected()
-answer = expected()
-""",
     "memory-searched": """
 import gc
 def double(x):
@@ -112,25 +71,9 @@ def double(x):
         if isinstance(thing, str) and "BEGIN " + "HIDDEN" in thing: return 2 * x
     return 0
 """,
-    "history-searched": """
-def double(x):
-    seen = [str(part) for part in get_ipython().user_ns.get("In", [])]
-    return 2 * x if any("BEGIN " + "HIDDEN" in part or "double(" + "7)" in part for part in seen) else 0
-""",
-    "traced": """
-import sys
-found = []
-def trace(frame, event, arg):
-    found.extend(value for name, value in frame.f_locals.items() if name == "expected")
-    return trace
-sys.settrace(trace)
-def double(x): return found[-1] if found else 0
-""",
     "raises-to-leave": """
 def double(x): raise SystemExit(0)
 """,
-    "leaves": "import os\ndef double(x): os._exit(0)",
-    "raises-not-implemented": "def double(x): raise NotImplementedError",
     "raises-what-checks-raise": """
 class WrongAnswer(BaseException):
     def __str__(self): raise ValueError
@@ -156,13 +99,6 @@ def double(x):
     raise ValueError("\\ud800")
 answer = "\\ud800"
 """,
-    "no-function": "double = 3\nanswer = None",
-    "nothing-left": "def double(x): return 2 * x\ndel double\nanswer = 0\ndel answer",
-    "coroutine": "async def double(x): return 2 * x",
-    "generator": "def double(x): yield 2 * x\nanswer = (n for n in range(3))",
-    "nan": "def double(x): return float('nan')\nanswer = float('nan')",
-    "infinite": "def double(x): return float('inf')\nanswer = float('inf')",
-    "true": "def double(x): return True\nanswer = True",
 }
 
 # --- the runner itself ------------------------------------------------------------------------------------
@@ -190,12 +126,6 @@ for name in ("run", "look", "read", "call"):
 output = {"output_type": "stream", "name": "stdout", "text": ""}
 def run(self, message): return {"outputs": [output] * 100_000}
 type(book).run = run
-""",
-    "encoder-replaced": """
-class Encoder:
-    def __init__(self, *args, **more): pass
-    def encode(self, value, depth=0): return {"!": "lab", "parts": ["os", "abort"]}
-runner["Encoder"] = Encoder
 """,
     "calls-back-for-ever": """
 def double(x):
@@ -234,58 +164,7 @@ RUNNER = {name: f"{FOUND}{source}\nprint('in place')" for name, source in RUNNER
 
 # --- what crosses -----------------------------------------------------------------------------------------
 CROSSING = {
-    "deep": """
-def double(x):
-    value = []
-    for _ in range(100_000): value = [value]
-    return value
-answer = double(0)
-""",
     "itself-within": "answer = []\nanswer.append(answer)\ndef double(x): return answer",
-    "huge-list": "def double(x): return [0] * 10**7",
-    "huge-text": "def double(x): return 'x' * 10**8\nanswer = 'x' * 10**8",
-    "huge-number": "def double(x): return 10**100_000\nanswer = 10**100_000",
-    "huge-array": "import numpy as np\ndef double(x): return np.zeros(10**8, np.int8)",
-    "array-of-objects": """
-import numpy as np
-def double(x): return np.array([print], dtype=object)
-""",
-    "memory-as-an-array": """
-from types import SimpleNamespace
-memory = {"data": (0x41414141, False), "shape": (3,), "typestr": "<f8", "version": 3}
-def double(x): return SimpleNamespace(__array_interface__=memory)
-answer = double(0)
-""",
-    "a-decimal-without-end": """
-from decimal import Decimal
-def double(x): return Decimal("1e999999999")
-answer = double(0)
-""",
-    "pickle": """
-import pickle
-class Open:
-    def __reduce__(self): return (open, ("HOST", "w"))
-def double(x): return pickle.dumps(Open())
-answer = Open()
-""",
-    "odd-unit": """
-from starvelab import Q_
-class Units(dict): pass
-def double(x):
-    value = Q_(1, "ms")
-    value._units = {"__import__('os').system('id')": 1, "ms": 10**9}
-    return value
-answer = double(0)
-""",
-    "mapping-of-lies": """
-from collections.abc import Mapping
-class Odd(Mapping):
-    def __getitem__(self, key): return 4
-    def __iter__(self):
-        while True: yield 1
-    def __len__(self): return 1
-def double(x): return Odd()
-""",
     "messages-forged": """
 import json, os, struct
 for number in range(3, 64):
@@ -305,22 +184,7 @@ for number in range(3, 64):
 # --- files, network, processes, secrets -------------------------------------------------------------------
 REACH = {
     "reads-a-file": "def double(x): return 2 * x if open('HOST').read() else 0",
-    "writes-a-file": "open('HOST', 'w').write('gone')\ndef double(x): return 2 * x",
-    "lists-the-home": """
-import os
-def double(x): return 2 * x if os.listdir(os.path.dirname("HOST")) else 0
-""",
     "reads-passwords": "def double(x): return 2 * x if open('/etc/shadow').read() else 0",
-    "changes-the-lab": """
-import starvelab.checks
-open(starvelab.lesson.checks.__file__, "a").write("def check(*a, **k): pass")
-def double(x): return 2 * x
-""",
-    "changes-python": """
-import os
-open(os.__file__, "a").write("#")
-def double(x): return 2 * x
-""",
     "finds-the-solutions": """
 import glob, starvelab
 home = starvelab.__path__[0] + "/.."
@@ -333,29 +197,9 @@ def double(x):
     socket.create_connection(("127.0.0.1", PORT), timeout=2)
     return 2 * x
 """,
-    "asks-a-name-server": """
-import socket
-def double(x):
-    socket.getaddrinfo("example.org", 80)
-    return 2 * x
-""",
     "secrets-of-the-environment": """
 import os
 def double(x): return 2 * x if any("SECRET" in name for name in os.environ) else 0
-""",
-    "environment-of-others": """
-import glob
-def double(x):
-    for name in glob.glob("/proc/[0-9]*/environ"):
-        try:
-            if b"SECRET" in open(name, "rb").read(): return 2 * x
-        except OSError: pass
-    return 0
-""",
-    "processes-of-others": """
-import os
-def double(x):
-    return 2 * x if len([name for name in os.listdir("/proc") if name.isdigit()]) > 8 else 0
 """,
     "kills-all": """
 import os, signal
@@ -369,21 +213,10 @@ def double(x):
     os.setuid(0)
     return 2 * x
 """,
-    "mounts": """
-import ctypes
-def double(x): return 2 * x if ctypes.CDLL(None).mount(b"none", b"/tmp", b"tmpfs", 0, None) == 0 else 0
-""",
-    "makes-a-namespace": """
-import ctypes
-def double(x):
-    ctypes.CDLL(None).unshare(0x10000000 | 0x00020000)
-    return 2 * x if open("HOST").read() else 0
-""",
 }
 
 # --- time and room ----------------------------------------------------------------------------------------
 GREED = {
-    "loops": "while True: pass",
     "loops-and-catches": """
 while True:
     try:
@@ -391,14 +224,6 @@ while True:
     except BaseException: pass
 """,
     "sleeps-in-the-answer": "import time\ndef double(x): time.sleep(1000)",
-    "alarm-off": """
-import signal, time
-signal.setitimer = lambda *args: None
-signal.signal(signal.SIGALRM, signal.SIG_IGN)
-def double(x):
-    signal.signal(signal.SIGALRM, signal.SIG_IGN)
-    time.sleep(1000)
-""",
     "forks": """
 import os
 while True:
@@ -412,22 +237,6 @@ if os.fork() == 0:
     os._exit(0)
 """,
     "eats-memory": "hoard = []\nwhile True: hoard.append(bytearray(10**8))",
-    "eats-memory-in-many": """
-import os, time
-for _ in range(12):
-    if os.fork() == 0:
-        hoard = bytearray(10**9)
-        time.sleep(60)
-time.sleep(60)
-""",
-    "fills-the-disk": """
-number = 0
-while True:
-    number += 1
-    open(f"/tmp/{number}", "wb").write(bytes(10**7))
-""",
-    "opens-files": "kept = []\nwhile True: kept.append(open('/dev/null'))",
-    "prints-without-end": "while True: print('x' * 10**6)",
     "shows-without-end": "from IPython.display import HTML, display\nwhile True: display(HTML('x' * 10**6))",
     "threads": """
 import threading, time
@@ -437,8 +246,6 @@ for _ in range(1000):
     try: threading.Thread(target=busy, daemon=True).start()
     except RuntimeError: break
 """,
-    "crashes": "import ctypes\nctypes.string_at(0)",
-    "stack": "def double(x): return double(x)\nimport sys\nsys.setrecursionlimit(10**9)",
 }
 
 ZERO = "def double(x): return 0\nanswer = 0\n"

@@ -5,5 +5,6 @@ from tests.grader.conftest import (  # noqa: F401  (pytest finds fixtures by the
     _what_sqlalchemy_has_compiled_is_kept,
     course,
     one_sandbox,
+    pytest_collection_modifyitems,
     released_course,
 )

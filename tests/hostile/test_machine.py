@@ -23,26 +23,9 @@ from tests.grader.shared_runners import RUNNERS
 from tests.hostile.attacks import FOUND
 from tests.hostile.tiny import MOST, NOTHING, RIGHT, execute, graded, notebook, points, printed
 
-pytestmark = pytest.mark.grading
 LIMIT = 300_000_000  # bytes; each attack takes 500 MB
 
 MEMORY = {
-    "memfd, written and not mapped": """
-import os
-end = os.memfd_create("hoard")
-for _ in range(500): os.write(end, bytes(10**6))
-""",
-    "System V shared memory": """
-import ctypes
-libc = ctypes.CDLL(None, use_errno=True)
-libc.shmat.restype = ctypes.c_void_p
-for _ in range(5):
-    number = libc.shmget(0, 10**8, 0o1600)
-    if number < 0: raise OSError(ctypes.get_errno(), "shmget")
-    place = libc.shmat(number, None, 0)
-    ctypes.memset(place, 1, 10**8)
-    libc.shmdt(ctypes.c_void_p(place))
-""",
     "copies of one process, which share what they have": """
 import os
 hoard = bytearray(b"x") * (5 * 10**8)

@@ -13,8 +13,6 @@ from nbformat import NotebookNode
 
 from tests.hostile.tiny import MOST, NOTHING, RIGHT, SET_UP, cell, execute, notebook, points, printed
 
-pytestmark = pytest.mark.grading
-
 OWN_CHECKS = """
 def check(*args, **more): print("Right")
 class Credit:
@@ -64,9 +62,7 @@ def graded(
 MOVES = {
     "behind the tests": lambda set_up, own_answer, *tests: [own_answer, *tests, set_up],
     "between the tests": lambda set_up, own_answer, first, *tests: [own_answer, first, set_up, *tests],
-    "before the student's own": lambda set_up, own_answer, *tests: [set_up, own_answer, *tests],
     "deleted": lambda set_up, own_answer, *tests: [own_answer, *tests],
-    "doubled": lambda set_up, own_answer, *tests: [set_up, own_answer, *tests, set_up],
     "without its name": lambda set_up, own_answer, *tests: [own(SET_UP), own_answer, *tests],
     "merged into the answer": lambda set_up, own_answer, *tests: [
         answer("answer", f"{SET_UP}\n{own_answer.source}"),
@@ -78,14 +74,11 @@ MOVES = {
 
 @pytest.mark.parametrize("move", MOVES)
 def test_wherever_the_set_up_stands_the_checks_are_the_instructors(tmp_path, move):
-    cells = notebook(OWN_CHECKS).cells
-    assert points(graded(tmp_path, notebook(RIGHT).cells, MOVES[move](*cells))) == NOTHING
-
-
-@pytest.mark.parametrize("move", sorted(set(MOVES) - {"deleted"}))
-def test_whoever_moved_it_and_answers_right_gets_all(tmp_path, move):
-    cells = notebook(RIGHT).cells
-    assert points(graded(tmp_path, notebook(RIGHT).cells, MOVES[move](*cells))) == MOST
+    for own_answer, earned in ((OWN_CHECKS, NOTHING), (RIGHT, MOST)):
+        cells = MOVES[move](*notebook(own_answer).cells)
+        if move != "deleted" or earned == NOTHING:
+            folder = tmp_path / str(sum(earned.values()))
+            assert points(graded(folder, notebook(RIGHT).cells, cells)) == earned
 
 
 def test_without_the_instructors_notebook_a_moved_set_up_gains_nothing_either(tmp_path):
@@ -98,11 +91,8 @@ def test_without_the_instructors_notebook_a_moved_set_up_gains_nothing_either(tm
 WAYS = {
     "import as": "import starvelab.checks as checks\ncheck = checks.check",
     "import of all": "from starvelab.checks import *",
-    "after a magic": "%matplotlib inline\nfrom starvelab.checks import check",
     "in a timed cell": "%%time\nfrom starvelab.checks import check",
-    "of a text": "exec('from starvelab.checks import check')",
     "of a function": "def load():\n    global check\n    from starvelab.checks import check\nload()",
-    "deleted and again": "check = 1\ndel check\nfrom starvelab.checks import check",
 }
 
 

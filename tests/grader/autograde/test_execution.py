@@ -1,7 +1,5 @@
 """A notebook taken apart for grading: honest answers get their points, no check enters the sandbox."""
 
-from __future__ import annotations
-
 import json
 import logging
 from unittest import mock
@@ -19,29 +17,6 @@ from starvelab_grader.sandbox.process import IMPORTS, Runner
 from tests.grader.shared_runners import RUNNERS
 from tests.hostile.attacks import FOUND
 from tests.hostile.tiny import MOST, NOTHING, RIGHT, cell, execute, graded, notebook, points, printed
-
-pytestmark = pytest.mark.grading
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        RIGHT,
-        "double = lambda x: x + x\nanswer = 84 // 2",
-        "class Doubler:\n    def __call__(self, x): return x * 2\ndouble = Doubler()\nanswer = 42.0",
-        "import numpy as np\ndef double(x): return np.multiply(2, x)\nanswer = np.int64(42)",
-        "from functools import partial\nfrom operator import mul\ndouble = partial(mul, 2)\nanswer = 42",
-        "def double(x): return (2 * x).to('s') if hasattr(x, 'to') else 2 * x\nanswer = 42",
-        "import warnings\ndef double(x):\n    warnings.warn(str(x))\n    return 2 * x\nanswer = 42",
-        "from fractions import Fraction\ndef double(x): return x * 2\nanswer = Fraction(42)",
-        "def twice(x): return 2 * x\ndef double(x): return twice(x)\nanswer = 42",
-        "%matplotlib inline\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\n" + RIGHT,
-        "print('x' * 10**6)\n" + RIGHT,
-        "1 / 0 if False else 1\n" + RIGHT,
-    ],
-)
-def test_an_answer_that_is_right_in_its_own_way_gets_all(tmp_path, answer):
-    assert graded(answer, tmp_path) == MOST
 
 
 def test_what_is_missing_is_a_name_that_is_not_defined(tmp_path):
@@ -64,9 +39,6 @@ def test_an_error_arrives_with_its_message_and_its_line(tmp_path):
 
 # An answer, tests, what they earn, and what stands below a cell.
 SAID = {
-    "half an answer gets its part": (
-        "def double(x): return 2.0 * float(x)\nanswer = 41", {}, {"whole": 2, "in-parts": 1, "value": 0}, {},
-    ),
     "an error that ends a loop ends no loop of a check": (
         "def double(x): raise StopIteration",
         {"each": (1, "assert all(map(lambda n: double(n) == 2 * n, range(3)))")},
@@ -409,7 +381,6 @@ def test_checks_that_fail_since_python_was_ended_say_so(tmp_path, where):
 
 ENDINGS = {
     "ends": "import os\nos._exit(3)",
-    "is killed": "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
     "takes all its time": "import signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\nwhile True: pass",
     "ends everything": "import os, signal, time\nos.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(5)",
     "ends when it is looked at": "class Odd(dict):\n    def items(self): ends()\nbroken = Odd()",
@@ -454,14 +425,6 @@ def test_an_answer_of_a_kind_that_no_check_can_read_is_shown_to_a_person(tmp_pat
         for name in ("double", "answer")
     }
     assert cost_of_running(execute(notebook(RIGHT + "\nunused = print"), tmp_path)) == []
-
-
-def test_memory_is_limited_for_all_processes_together(tmp_path):
-    answer = RIGHT + "\nimport os, time\nfor _ in range(6):\n"
-    answer += "    if os.fork() == 0: kept = bytearray(10**9); time.sleep(99)"
-    nb = execute(notebook(answer + "\ntime.sleep(99)"), tmp_path, timeout=50.0)
-    assert "The submitted code had to be ended (The other end is gone.)." in printed(nb, "answer")
-    assert points(nb) == NOTHING
 
 
 def test_where_no_sandbox_works_nothing_runs(tmp_path, monkeypatch):

@@ -1,7 +1,5 @@
 """Feedback: nothing hidden, nothing alive, and what a figure shows in words."""
 
-from __future__ import annotations
-
 import json
 import re
 from types import SimpleNamespace
@@ -10,7 +8,7 @@ import nbformat
 import pytest
 from nbconvert.exporters import HTMLExporter
 from nbgrader.server_extensions.formgrader.formgrader import FormgradeExtension
-from traitlets.config import Config, PyFileConfigLoader
+from traitlets.config import PyFileConfigLoader
 
 from starvelab_grader.autograde.feedback import (
     STYLE,
@@ -18,7 +16,6 @@ from starvelab_grader.autograde.feedback import (
     ClearHiddenTracebacks,
     HarmlessHTML,
     ReadableHeader,
-    harmless_html,
 )
 
 SOURCE = "check(double(2), 4)\n### BEGIN HIDDEN TESTS\ncheck(double(7), 14)\n### END HIDDEN TESTS"
@@ -58,13 +55,6 @@ def test_a_frame_of_a_visible_check_loses_the_mark_of_what_is_hidden():
 )
 def test_nothing_alive_is_left(html, shown):
     assert HarmlessHTML().sanitize_html_tags(html) == shown
-
-
-def test_markdown_is_cleaned_after_it_is_rendered():
-    page = harmless_html(Config())("[here](javascript:alert(1)) **bold**\n\n<script>1</script>")
-    assert "javascript" not in page
-    assert "<script" not in page
-    assert "<strong>bold</strong>" in page
 
 
 def test_formgraders_pages_are_cleaned_as_well(repository, tmp_path, monkeypatch):

@@ -1,7 +1,5 @@
 """An assignment that changes while students have marks in it."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -12,7 +10,6 @@ from starvelab_grader.autograde.definition import replace_assignment
 from starvelab_grader.batch.gradebook import merge
 from starvelab_grader.batch.records import GradedSubmission
 
-pytestmark = [pytest.mark.grading, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
 Cells = dict[str, dict[str, float]]
 BEFORE: Cells = {"one": {"easy": 2, "hard": 5, "essay": 6}, "two": {"last": 3}}
 

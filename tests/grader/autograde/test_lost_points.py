@@ -1,7 +1,5 @@
 """What may have cost a notebook is told to a person."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What replaces a function of nbgrader's gives the same, without a program and without listing folders."""
 
-from __future__ import annotations
-
 import glob
 import os
 import re

@@ -1,7 +1,5 @@
 """What the last value of a test cell is worth, and that nbgrader reads the same off its outputs."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from fractions import Fraction
 from math import inf, nan

@@ -1,7 +1,5 @@
 """Releasing: nothing that is there is replaced before the release is sure to succeed."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
@@ -25,8 +23,6 @@ from starvelab_grader.sandbox import bubblewrap
 from starvelab_grader.submissions.reference import names_in_order, read_reference, released_source
 from tests.assignments import REPOSITORY
 from tests.grader.a_course import MOST, TINY, Course, earned
-
-pytestmark = [pytest.mark.grading, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
 
 
 def parts(course: Course) -> tuple:

@@ -1,7 +1,5 @@
 """Anybody's course: configured in one line, and refused with the reason where safe checks cannot serve it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -26,7 +24,6 @@ from tests.archives import zipped
 from tests.grader.a_course import graded_cell, points
 from tests.grader.shared_runners import RUNNERS
 
-pytestmark = [pytest.mark.grading, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
 QUIZ = "ps1"
 CONFIG = """
 from starvelab_grader import configure
@@ -282,15 +279,6 @@ def test_a_module_of_a_student_never_stands_in_the_place_of_another(helped):
         assert answer in text
         submission.notebooks["problem1"] = text.replace(answer, cheat).encode()
         assert points(grade(submission, helped, RUNNERS)) == {"area-test": 0}, cheat
-
-
-def test_what_cannot_be_released_is_said(quiz):
-    course, config = configured(quiz)
-    path = quiz / "source" / QUIZ / "problem1.ipynb"
-    path.write_text(path.read_text().replace('"grade_id": "table-test"', '"grade_id": "class-test"'))
-    with pytest.raises(ReleaseError, match=r"nbgrader cannot make ps1: .*class-test.* Nothing was"):
-        release(course, config, QUIZ)
-    assert not (quiz / "release").exists()
 
 
 def test_a_file_whose_place_is_taken_is_named(course):

@@ -1,7 +1,5 @@
 """One student's error is a line about that student, and what concerns everybody ends the command."""
 
-from __future__ import annotations
-
 import errno
 import threading
 import time

@@ -1,7 +1,5 @@
 """Who else can open what a course holds."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """Regrade requests as they come by mail and in files."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

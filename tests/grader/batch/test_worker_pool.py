@@ -1,7 +1,5 @@
 """Submissions that others kept from getting on are graded again when all others are done, one by one."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys
@@ -26,7 +24,7 @@ class Cluster:
     def nthreads(self) -> dict[str, int]:
         return {"one": 1, "two": 1}
 
-    def submit(self, function: Callable, handed: Submission, packed: bytes, *, pure: bool) -> Task:
+    def submit(self, function: Callable, handed: Submission, packed: bytes, *, pure: bool) -> "Task":
         assert function is worker_pool._grade
         assert not pure, "the second time is no look at what the first one gave"
         task = Task(self, handed.student)

@@ -1,7 +1,5 @@
 """The page on several machines: its commands, and what a worker lacks."""
 
-from __future__ import annotations
-
 import os
 import re
 import socket
@@ -20,7 +18,7 @@ from tests.assignments import REPOSITORY
 from tests.grader.a_course import TINY
 from tests.grader.shared_runners import RUNNERS
 
-pytestmark = [pytest.mark.grading, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 PAGE = (REPOSITORY / "docs" / "more-machines.md").read_text(encoding="utf-8")
 
 
@@ -80,7 +78,6 @@ def test_a_worker_says_which_packages_and_folders_it_lacks():
     ]
 
 
-@pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")  # of nbgrader's own queries
 def test_a_worker_that_lacks_nothing_grades_the_solution_and_others_say_why_not(course):
     course.hand_in("ada", course.solved(double="def double(x):\n    return data"))
     wrong, right = course.graded("ada"), grade(as_submission(course.definition), course.definition, RUNNERS)

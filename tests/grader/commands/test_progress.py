@@ -1,7 +1,5 @@
 """A bar that goes on to say what is worked on, and never names who has finished."""
 
-from __future__ import annotations
-
 import signal
 import threading
 import time

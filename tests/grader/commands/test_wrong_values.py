@@ -1,7 +1,5 @@
 """Each option of each command with a value that it cannot take: one sentence, and a status that is not 0."""
 
-from __future__ import annotations
-
 import socket
 from pathlib import Path
 
@@ -14,8 +12,6 @@ from starvelab_grader.commands.mark import FeedbackApp, MarkApp
 from starvelab_grader.commands.returning import ReturnApp
 from tests.grader.a_course import TINY, Course
 from tests.grader.in_process import run_here
-
-pytestmark = [pytest.mark.grading, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +46,7 @@ CASES = [
         (ReturnApp, []),
     )],
     (CollectApp, ["", "text.zip"], "has no assignment ''"),
+    (GradeApp, ["none"], "/source; it has: tiny."),
     *[(app, [TINY, "--workers=x"], "expected an int, not the str 'x'") for app in (GradeApp, FeedbackApp)],
     *[(app, [TINY, "--workers=-1"], "should not be less than 0") for app in (GradeApp, FeedbackApp)],
     *[(app, [TINY, "--only=nobody"], "called 'nobody'") for app in (GradeApp, FeedbackApp, ReturnApp)],

@@ -4,8 +4,6 @@ By https://canvas.instructure.com/doc/api: submissions in pages that `Link` name
 comment and files that were uploaded before in two steps, 429 where there are too many requests.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import threading

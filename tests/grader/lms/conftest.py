@@ -1,7 +1,5 @@
 """A class that was collected and marked, and whose pages are written, without a notebook being run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Feedback by Canvas's API: each student has each thing once, whenever the command is ended."""
 
-from __future__ import annotations
-
 import io
 import logging
 import sys
@@ -20,7 +18,6 @@ from tests.grader.a_course import TINY
 from tests.grader.in_process import run_here
 from tests.grader.lms.a_canvas import TOKEN, canvas
 
-pytestmark = [pytest.mark.grading, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
 STUDENTS = ("101", "102", "103")
 WORK = SimpleNamespace(
     score=7.5, late_submission_penalty=0.0, max_score=10.0, notebooks=[], needs_manual_grade=False

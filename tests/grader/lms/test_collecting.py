@@ -1,7 +1,5 @@
 """Downloads of Canvas and Moodle, sorted into folders of students by the names that these give."""
 
-from __future__ import annotations
-
 import os
 from datetime import datetime
 from pathlib import PurePosixPath
@@ -327,8 +325,6 @@ def test_a_download_in_which_nothing_is_a_students_is_rejected_with_what_to_pass
         collect({"notes.txt": "x"})
 
 
-@pytest.mark.grading
-@pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 def test_the_command_says_what_it_did(course, tmp_path):
     with course.gradebook() as book:
         book.update_or_create_assignment("tiny", duedate="2026-11-01 00:00:00 UTC")

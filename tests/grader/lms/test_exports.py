@@ -1,7 +1,5 @@
 """Tables for Canvas and Moodle: filled in, and otherwise as they were."""
 
-from __future__ import annotations
-
 import csv
 import logging
 
@@ -14,7 +12,6 @@ from starvelab_grader.lms.exports import Canvas, Grades, Moodle
 from tests.grader.in_process import run_here
 
 # nbgrader's own queries warn.
-pytestmark = [pytest.mark.grading, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
 
 
 @pytest.fixture(scope="module")

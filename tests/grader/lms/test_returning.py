@@ -1,7 +1,5 @@
 """Feedback on its way back: names that the platforms' own code reads, and each page once to its student."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -26,7 +24,6 @@ from tests.grader.a_course import TINY
 from tests.grader.in_process import run_here
 from tests.grader.lms.conftest import PAGE, Pages, submit, write_page
 
-pytestmark = [pytest.mark.grading, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
 GOLDEN = tomllib.loads((REPOSITORY / "tests" / "golden" / "returned.toml").read_text(encoding="utf-8"))
 
 

@@ -1,7 +1,5 @@
 """Tables of Canvas and Moodle, filled in and otherwise untouched, and who is in a class by them."""
 
-from __future__ import annotations
-
 import csv
 import io
 
@@ -14,7 +12,6 @@ from starvelab_grader.errors import InputError
 from starvelab_grader.lms.rosters import Person, Sheet, key, named_by_download, read_roster, register
 from starvelab_grader.text import escape_csv_formulas
 
-in_a_gradebook = [pytest.mark.grading, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
 ADA = Person("Ada", "Lovelace")
 ODD = 'Name;"Grade ""final""";Note\n"Lovelace; Ada";;" 007"\n\nBob;"7,5"\n=1+1;"a\nb";x'
 
@@ -130,8 +127,6 @@ def test_a_name_of_letters_and_digits_is_no_participant():
 
 
 class TestNames:
-    pytestmark = in_a_gradebook
-
     def test_a_name_in_the_gradebook_is_one_line_that_can_be_stored_and_printed(self):
         odd = Person("\x1b[31mA\ud800da\n", "L\u00a0 \u202e" + 200 * "é")
         with Gradebook("sqlite://") as book:

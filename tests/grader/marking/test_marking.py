@@ -1,7 +1,5 @@
 """Marks that a person gives: read from the gradebook, written into it, and nobody else's way to them."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re
@@ -22,9 +20,7 @@ from tornado.testing import bind_unused_port
 from traitlets.config import Config
 
 from starvelab import host
-from starvelab_grader.batch.gradebook import merge
 from starvelab_grader.batch.one_student import CannotWriteError
-from starvelab_grader.batch.records import GradedSubmission
 from starvelab_grader.batch.requests import subject
 from starvelab_grader.commands import mark as mark_command
 from starvelab_grader.commands.mark import MarkApp
@@ -35,7 +31,6 @@ from starvelab_grader.report.findings import PUBLISHED
 from tests.grader.essays import GIVEN_OUT, LAB, EssayClass
 from tests.grader.in_process import in_a_thread
 
-pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 LONG = "The workers need 64 ms for a batch, and the accelerator needs 11.74 ms. They overlap, so that the "
 LONG += "slower one of the two sets the time of a step, so a faster accelerator would only wait longer."
 HOSTILE = "<script>alert(1)</script> **bold** [x](javascript:alert(2)) <img src=x onerror=alert(3) alt=cat>"
@@ -230,20 +225,6 @@ def test_a_gradebook_that_another_program_holds_takes_the_mark_later(essays, why
             why.save(seen=seen, points="4")
     why.save(seen=seen, points="4")
     assert essays.grade("bob")[1] == 4
-
-
-def test_grading_again_keeps_the_mark_and_another_submission_waits_with_it(essays, why):
-    why.save(points="4", comment="Well said.")
-    usual = {"grader": "", "nbgrader": "", "mode": "", "at": "", "seconds": 0.0, "written": ""}
-    for resubmitted in ([], ["one"]):
-        grades = {"one": {"why": (None, True)}}
-        record = GradedSubmission("bob", assignment=LAB, resubmitted=resubmitted, grades=grades, **usual)
-        with closing(essays.gradebook()) as book:
-            merge(book, record, Config())
-        assert essays.grade("bob") == (None, 4, bool(resubmitted), "Well said.")
-    assert why.states()["bob"] == (4, True, False)
-    why.save(points="4")
-    assert why.states()["bob"] == (4, False, False)
 
 
 def test_being_late_costs_points_that_a_person_gives_as_well(essays):

@@ -1,7 +1,5 @@
 """The report of a class: tables that can be counted, pictures that can be read aloud, nothing alive."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re
@@ -29,7 +27,6 @@ from starvelab_grader.submissions.reference import GradedNotebook
 from tests.grader.a_course import TINY, Course
 from tests.grader.in_process import run_here
 
-pytestmark = pytest.mark.grading
 TABLES = [
     "calibration",
     "distribution",

@@ -1,7 +1,5 @@
 """The page that a student reads, and which pages are written when."""
 
-from __future__ import annotations
-
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
@@ -311,8 +309,6 @@ def write(course, only="", again=False):
     return it
 
 
-@pytest.mark.grading
-@pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 def test_what_is_out_of_date_is_written_and_nothing_else(graded, monkeypatch):
     monkeypatch.setattr(pages, "_pool", ThreadPoolExecutor)  # a process takes seconds to start
     first = write(graded)
@@ -354,8 +350,6 @@ def test_what_is_out_of_date_is_written_and_nothing_else(graded, monkeypatch):
         it.out_of_date("z")
 
 
-@pytest.mark.grading
-@pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 @pytest.mark.parametrize(
     ("cell", "word", "shown"), [("one-double-test", "me", "1 of 2"), ("two-value-test", "", "1 of 1")]
 )
@@ -386,8 +380,6 @@ def test_the_answer_to_a_request_is_on_the_next_page(graded, monkeypatch, cell, 
     assert write(graded).written == [], "it is said once"
 
 
-@pytest.mark.grading
-@pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 def test_the_address_for_requests_is_remembered(graded, monkeypatch):
     """Or `return`, which is told no address, takes every page for one that is out of date."""
     monkeypatch.setattr(pages, "_pool", ThreadPoolExecutor)
@@ -400,8 +392,6 @@ def test_the_address_for_requests_is_remembered(graded, monkeypatch):
     assert "mailto:other@uni.example?" in index.read_text()
 
 
-@pytest.mark.grading
-@pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 def test_the_command_writes_pages_in_parallel(graded):
     done = graded.run("starvelab-grader", "feedback", TINY, "--workers=2")
     assert done.stdout.startswith("tiny: 3 pages written, 0 up to date before, 0 could not be written.")

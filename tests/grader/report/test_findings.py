@@ -1,7 +1,5 @@
 """A graded class in numbers, calculated by hand; and texts that were copied are found."""
 
-from __future__ import annotations
-
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 

@@ -1,7 +1,5 @@
 """Control groups: their limits, who enters them, and where they can be made."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Messages arrive whole; silence, noise and an end of the line are told apart, each in time."""
 
-from __future__ import annotations
-
 import json
 import os
 import struct

@@ -1,7 +1,5 @@
 """Time that counts: for whoever waits for a core it stands still, for whoever sleeps or works it does not."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Plain data comes back as it was; all else is refused, and no message makes anything run."""
 
-from __future__ import annotations
-
 import base64
 import enum
 import json

@@ -1,7 +1,5 @@
 """What pandas holds comes back as it was, or is refused by its type; a forged table says nothing."""
 
-from __future__ import annotations
-
 import json
 import sys
 from datetime import date, datetime

@@ -1,7 +1,5 @@
 """The names that cells define and use, and model answers, which learners do not get."""
 
-from __future__ import annotations
-
 import re
 
 import nbformat

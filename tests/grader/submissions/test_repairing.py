@@ -1,7 +1,5 @@
 """Reading and repairing notebooks by cell; whole submissions are in tests/hostile/test_structures.py."""
 
-from __future__ import annotations
-
 import json
 import re
 

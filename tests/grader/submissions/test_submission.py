@@ -1,7 +1,5 @@
 """Finding the notebooks of a submission; unusual ones are in tests/hostile/test_structures.py."""
 
-from __future__ import annotations
-
 import io
 import json
 import tarfile
