@@ -4,8 +4,6 @@ import csv
 import os
 import re
 import shlex
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 from unittest import mock
@@ -28,9 +26,12 @@ pytestmark = pytest.mark.timeout(900)
 ASSIGNMENT = "starving-the-gpu"
 NOTEBOOK = "01_compute_baseline"
 PAGE = (REPOSITORY / "docs" / "instructors.md").read_text(encoding="utf-8")
-APPS = {"release": ReleaseApp, "collect": CollectApp, "feedback": FeedbackApp, "return": ReturnApp}
+APPS = {
+    "release": ReleaseApp, "collect": CollectApp, "grade": GradeApp, "feedback": FeedbackApp,
+    "return": ReturnApp, "export": NbGraderApp,
+}  # fmt: skip
 # What brings the repository and its programs here: tests/test_launch.py tries the targets of make.
-BEFORE = ("git clone", "sudo apt-get", "make ")
+BEFORE = ("git clone", "sudo apt-get", "make ", "export ")
 
 
 def commands() -> list[str]:
@@ -64,30 +65,17 @@ def done(tmp_path_factory):
     (home / "Downloads" / "moodle.csv").write_text(
         "Identifier,Full name,Grade\nParticipant 11,Ada,\nParticipant 12,Bob,\n"
     )
-    printed, exports = {}, ""
+    printed = {}
     variables = {"HOME": str(home), "STARVELAB_COURSE": str(it.course)}
     for command in commands():
         if command.startswith(BEFORE):
             continue
-        if command.startswith("export "):
-            exports = command.replace("$PWD/.venv", str(Path(sys.executable).parents[1]))
-            continue
-        if command.startswith("starvelab grade "):
-            run = subprocess.run(
-                ["bash", "-ec", f"{exports}\n{command}"],
-                cwd=it.repository,
-                # One worker for a class of two: to start another takes longer than it saves.
-                env=os.environ | variables | {"PYTHONPATH": str(REPOSITORY), "LOKY_MAX_CPU_COUNT": "1"},
-                capture_output=True,
-                text=True,
-            )
-            assert run.returncode == 0, run.stdout + run.stderr
-        else:  # in this process: each program takes seconds to start
-            with mock.patch.dict(os.environ, variables), mock.patch.object(mark, "CPU_COUNT", 1):
-                program, *words = shlex.split(os.path.expandvars(command))
-                words = [re.sub(r"(?<==)~|^~", str(home), word) for word in words]
-                app = NbGraderApp if program == "nbgrader" else APPS[words.pop(0)]
-                run = run_here(Course(it.repository), app(), *words)
+        # In this process: each program takes seconds to start.
+        with mock.patch.dict(os.environ, variables), mock.patch.object(mark, "CPU_COUNT", 1):
+            program, *words = shlex.split(os.path.expandvars(command))
+            words = [re.sub(r"(?<==)~|^~", str(home), word) for word in words]
+            app = APPS[words[0] if program == "nbgrader" else words.pop(0)]
+            run = run_here(Course(it.repository), app(), *words)
         printed[command] = run.stdout + run.stderr
     return it.repository, it.course, printed
 

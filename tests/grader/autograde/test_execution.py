@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from unittest import mock
 
 import nbformat
@@ -19,14 +20,6 @@ from tests.hostile.attacks import FOUND
 from tests.hostile.tiny import MOST, NOTHING, RIGHT, cell, execute, graded, notebook, points, printed
 
 
-def test_what_is_missing_is_a_name_that_is_not_defined(tmp_path):
-    nb = execute(notebook("pass"), tmp_path)
-    assert points(nb) == {"whole": 0, "in-parts": 0, "value": 0}
-    assert "NameError: name 'double' is not defined" in printed(nb, "whole").replace("\x1b[31m", "").replace(
-        "\x1b[39m", ""
-    )
-
-
 def test_an_error_arrives_with_its_message_and_its_line(tmp_path):
     nb = execute(notebook("def double(x):\n    return {}['no such key']\nanswer = 42"), tmp_path)
     shown = printed(nb, "whole")
@@ -37,8 +30,55 @@ def test_an_error_arrives_with_its_message_and_its_line(tmp_path):
     assert points(nb)["value"] == 1
 
 
+CALLS = {f"call-{number}": (1, "double(1)") for number in range(14)}
+VALUES = {f"value-{number}": (1, "check(answer, 42)\nif not answer: double(1)") for number in range(14)}
+ODD = "class Odd(dict):\n    def items(self): import os; os._exit(3)\ndouble, answer = Odd(), 42"
+LOOKS = {
+    "named": (1, "assert answer == [3, 2, 1], answer"),
+    "again": (1, "assert list(answer) == [3, 2, 1], answer"),
+    "returned": (1, "assert double([1, 2]) == [2, 4] and len(double([5])) == 1"),
+    "view": (1, "assert sorted(keys()) == ['a', 'b'] and keys() == {'a', 'b'}"),
+    "lazy": (1, "try: fails()\nexcept ValueError as error: assert 'too late' in str(error)"),
+    "endless": (1, "assert 'too many values' in repr(endless)"),
+}
 # An answer, tests, what they earn, and what stands below a cell.
 SAID = {
+    "what is missing is a name that is not defined": (
+        "pass", {}, NOTHING, {"whole": "NameError: name 'double' is not defined"},
+    ),
+    "a check hands over functions and objects of the lab": (
+        "def apply(function, values): return sum(function(value) for value in values)\n"
+        "def workers_of(pipeline): return pipeline.workers.count",
+        {"both": (5, "calls = []\ndef twice(x): calls.append(x); return 2 * x\n"
+                  "from starvelab import Pipeline\ncheck(apply(twice, [1, 2, 3]), 12)\n"
+                  "assert calls == [1, 2, 3]\ncheck(workers_of(Pipeline(hardware='20 ms', workers=3)), 3)")},
+        {"both": 5}, {},
+    ),
+    "an iterator is a list for each check that looks at it": (
+        "import itertools\nanswer = reversed([1, 2, 3])\ndef double(x): return map(lambda n: 2 * n, x)\n"
+        "def keys(): return {'b': 1, 'a': 2}.keys()\nendless = itertools.count()\n"
+        "def fails():\n    yield 1\n    raise ValueError('too late')",
+        LOOKS, dict.fromkeys(LOOKS, 1), {},
+    ),
+    "checks have no more memory than the code that they check": (
+        RIGHT,
+        {"memory": (1, "import resource\nassert resource.getrlimit(resource.RLIMIT_AS)[0] == 4_000_000_000")},
+        {"memory": 1}, {},
+    ),
+    "code that ends Python without end is given up": (
+        "def double(x): import os; os._exit(3)", CALLS, dict.fromkeys(CALLS, 0),
+        {"call-13": "The submitted code ended Python more than 10 times."},
+    ),
+    "a value that ends Python when it is looked at is looked at once": (
+        ODD, VALUES | {"twice": (1, "double(1)")}, dict.fromkeys(VALUES, 1) | {"twice": 0}, {},
+    ),
+    "a cell that takes too long is interrupted and the rest still counts": (
+        f"{RIGHT}\nwhile True: pass", {}, MOST, {"answer": "This took longer than 1 s."},
+    ),
+    "a submission has a deadline": (
+        f"{RIGHT}\nimport time, signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\ntime.sleep(99)",
+        {}, NOTHING, {"answer": "The submitted code had to be ended (Nothing came in time.)."},
+    ),
     "an error that ends a loop ends no loop of a check": (
         "def double(x): raise StopIteration",
         {"each": (1, "assert all(map(lambda n: double(n) == 2 * n, range(3)))")},
@@ -80,10 +120,11 @@ SAID = {
 
 @pytest.mark.parametrize(("answer", "tests", "earned", "said"), SAID.values(), ids=SAID)
 def test_what_an_answer_earns_and_what_its_student_reads(tmp_path, answer, tests, earned, said):
-    nb = execute(notebook(answer, **tests), tmp_path)
+    limits = {"timeout": 1.0, "deadline": 3.0} if "while True" in answer or "sleep(99)" in answer else {}
+    nb = execute(notebook(answer, **tests), tmp_path, **limits)
     assert points(nb) == earned
     for name, text in said.items():
-        assert text in printed(nb, name)
+        assert text in re.sub(r"\x1b\[\d+m", "", printed(nb, name))
 
 
 def test_what_most_notebooks_need_is_there_before_the_first_cell_and_leaves_no_trace_in_it(tmp_path):
@@ -129,39 +170,6 @@ def test_what_a_function_prints_while_checks_call_it_is_left_out_if_the_course_s
     assert (told in printed(nb, "in-parts")) == (not hide or checks == "outside"), "which the check prints"
     assert printed(nb, "answer") == "mine\n"
     assert nb.metadata["starvelab_graded"]["hide_prints"] == hide
-
-
-def test_a_check_can_hand_over_functions_and_objects_of_the_lab(tmp_path):
-    source = (
-        "calls = []\n"
-        "def twice(x): calls.append(x); return 2 * x\n"
-        "from starvelab import Pipeline\n"
-        "check(apply(twice, [1, 2, 3]), 12)\n"
-        "assert calls == [1, 2, 3]\n"
-        "check(workers_of(Pipeline(hardware='20 ms', workers=3)), 3)"
-    )
-    answer = (
-        "def apply(function, values): return sum(function(value) for value in values)\n"
-        "def workers_of(pipeline): return pipeline.workers.count"
-    )
-    assert points(execute(notebook(answer, both=(5, source)), tmp_path)) == {"both": 5}
-
-
-def test_an_iterator_is_a_list_for_each_check_that_looks_at_it(tmp_path):
-    tests = {
-        "named": (1, "assert answer == [3, 2, 1], answer"),
-        "again": (1, "assert list(answer) == [3, 2, 1], answer"),
-        "returned": (1, "assert double([1, 2]) == [2, 4] and len(double([5])) == 1"),
-        "view": (1, "assert sorted(keys()) == ['a', 'b'] and keys() == {'a', 'b'}"),
-        "lazy": (1, "try: fails()\nexcept ValueError as error: assert 'too late' in str(error)"),
-        "endless": (1, "assert 'too many values' in repr(endless)"),
-    }
-    answer = (
-        "import itertools\nanswer = reversed([1, 2, 3])\ndef double(x): return map(lambda n: 2 * n, x)\n"
-        "def keys(): return {'b': 1, 'a': 2}.keys()\nendless = itertools.count()\n"
-        "def fails():\n    yield 1\n    raise ValueError('too late')"
-    )
-    assert points(execute(notebook(answer, **tests), tmp_path)) == dict.fromkeys(tests, 1)
 
 
 def test_no_check_and_no_expected_value_enters_the_sandbox(tmp_path, monkeypatch):
@@ -298,11 +306,6 @@ def test_checks_import_themselves_what_a_plain_cell_of_the_instructors_imports(
     assert tuple(points(nb).values()) == earned
 
 
-def test_checks_have_no_more_memory_than_the_code_that_they_check(tmp_path):
-    test = "import resource\nassert resource.getrlimit(resource.RLIMIT_AS)[0] == 4_000_000_000"
-    assert points(execute(notebook(RIGHT, memory=(1, test)), tmp_path)) == {"memory": 1}
-
-
 def test_a_prediction_that_the_students_code_locks_is_seen_by_the_checks_to_the_end(tmp_path):
     answer = "from starvelab.widgets import predict\npredict('wall', 'CPU', confidence=0.7)"
     test = "from starvelab.widgets import predictions\nassert set(predictions()) == {'wall', 'home'}"
@@ -311,20 +314,6 @@ def test_a_prediction_that_the_students_code_locks_is_seen_by_the_checks_to_the_
     nb = notebook(answer, locked=(1, test), deleted=(1, test))
     nb.cells.insert(3, nbformat.v4.new_code_cell("import os\nos.remove('predictions.json')"))
     assert points(execute(nb, tmp_path)) == {"locked": 1, "deleted": 1}
-
-
-def test_a_cell_that_takes_too_long_is_interrupted_and_the_rest_still_counts(tmp_path):
-    answer = RIGHT + "\nwhile True: pass"
-    nb = execute(notebook(answer), tmp_path, timeout=1.0)
-    assert points(nb) == MOST
-    assert "This took longer than 1 s." in printed(nb, "answer")
-
-
-def test_a_submission_has_a_deadline_and_says_so(tmp_path):
-    answer = RIGHT + "\nimport time, signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\ntime.sleep(99)"
-    nb = execute(notebook(answer), tmp_path, timeout=1.0, deadline=2.0)
-    assert points(nb) == NOTHING
-    assert "The submitted code had to be ended (Nothing came in time.)." in printed(nb, "answer")
 
 
 def test_outputs_that_no_file_can_hold_are_left_out(tmp_path):
@@ -397,24 +386,9 @@ def test_a_cell_that_ends_python_costs_no_other_answer_its_points(tmp_path, endi
         cell("below", "answer = int(open('rate.txt').read())", solution=True),
         cell("broken-test", "check(broken, 1)", grade=True, locked=True, points=4),
     ]
-    execute(nb, tmp_path, timeout=2.0)
+    execute(nb, tmp_path, timeout=1.0)
     assert points(nb) == MOST | {"broken-test": 0}
     assert "The submitted code " in printed(nb, "broken-test")
-
-
-def test_code_that_ends_python_without_end_is_given_up(tmp_path):
-    tests = {f"call-{number}": (1, "double(1)") for number in range(14)}
-    nb = execute(notebook("def double(x): import os; os._exit(3)", **tests), tmp_path)
-    assert sum(points(nb).values()) == 0
-    assert "The submitted code ended Python more than 10 times." in printed(nb, "call-13")
-
-
-def test_a_value_that_ends_python_when_it_is_looked_at_is_looked_at_once(tmp_path):
-    odd = "class Odd(dict):\n    def items(self): import os; os._exit(3)\ndouble, answer = Odd(), 42"
-    tests = {f"value-{number}": (1, "check(answer, 42)\nif not answer: double(1)") for number in range(14)}
-    assert points(execute(notebook(odd, **tests, twice=(1, "double(1)")), tmp_path)) == dict.fromkeys(
-        tests, 1
-    ) | {"twice": 0}
 
 
 def test_an_answer_of_a_kind_that_no_check_can_read_is_shown_to_a_person(tmp_path):

@@ -6,6 +6,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
+from nbgrader.apps import NbGraderApp
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import InstantiateTests
 from traitlets.config import Config
@@ -23,6 +24,7 @@ from starvelab_grader.sandbox import bubblewrap
 from starvelab_grader.submissions.reference import names_in_order, read_reference, released_source
 from tests.assignments import REPOSITORY
 from tests.grader.a_course import MOST, TINY, Course, earned
+from tests.grader.in_process import run_here
 
 
 def parts(course: Course) -> tuple:
@@ -123,7 +125,7 @@ def everything_in(folder: Path) -> dict[Path, bytes]:
 
 def test_where_nbgrader_itself_has_released_since_that_counts(course):
     change(course, "two", "check(answer, 42)", "check(answer, 42.0)")
-    course.run("nbgrader", "generate_assignment", TINY, "--force")
+    run_here(course, NbGraderApp(), "generate_assignment", TINY, "--force")
     assert b"check(answer, 42.0)" in Definition.of(*parts(course)).source["two.ipynb"]
 
 

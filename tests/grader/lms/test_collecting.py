@@ -6,7 +6,6 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from starvelab.widgets import pack
 from starvelab_grader.commands.collect import CollectApp
 from starvelab_grader.errors import InputError
 from starvelab_grader.lms import collecting
@@ -104,9 +103,6 @@ bob_2_21_one.ipynb = 2/one.ipynb
 anon_1_20_one.ipynb = 1/one.ipynb
 bob_2_21_one.ipynb = 2/one.ipynb
 
-anon_aB3dE_456_01_one.ipynb = anon_aB3dE/01_one.ipynb
-anon_x9Zk2_457_01_one.ipynb = anon_x9Zk2/01_one.ipynb
-
 ada_1_20_one.ipynb = 1/one.ipynb
 eve_\u0661_\u0662_3_22_one.ipynb = 3/one.ipynb
 
@@ -157,22 +153,6 @@ def test_a_download_is_sorted_and_sorted_again_changes_nothing(collect):
     ((before, content),) = ((path, content) for path, content in there.items() if "replaced" in path)
     assert before.startswith("replaced/tiny/1-20"), "what was submitted before is kept aside"
     assert (content, there["submitted/1/tiny/one-1.ipynb"]) == (b"a", b"new")
-
-
-def test_what_a_learner_packs_is_collected_and_read(collect, tmp_path):
-    """The file that `pack` writes, uploaded to Canvas as it is."""
-    home = tmp_path / "tiny"
-    home.mkdir()
-    beside = {"predictions.json": b"{}", "train.txt": b"pass", "two.ipynb": b"b"}
-    for name, content in (beside | {ONE: b"a", ".hidden": b"", "tiny.zip": b"old"}).items():
-        (home / name).write_bytes(content)
-    packed = pack(home)
-    assert packed.files == (ONE, "predictions.json", "train.txt", "two.ipynb")
-    found, _ = collect({"adalovelace_1_2_tiny.zip": packed.path.read_bytes()}, notebooks=["one", "two"])
-    assert (found.new, found.left_out) == (["1"], {})
-    reader = SubmissionReader()
-    files = {file.path.name: file.content for file in reader.files(tmp_path / "home/submitted/1/tiny")}
-    assert (files, reader.warnings) == ({**beside, ONE: b"a"}, [])
 
 
 def test_of_several_uploads_the_latest_counts_and_the_others_are_kept(collect):

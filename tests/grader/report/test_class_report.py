@@ -28,16 +28,9 @@ from tests.grader.a_course import TINY, Course
 from tests.grader.in_process import run_here
 
 TABLES = [
-    "calibration",
-    "distribution",
-    "graded",
-    "items",
-    "look_at",
-    "mistakes",
-    "questions",
-    "should_come",
+    "calibration", "distribution", "graded", "items", "look_at", "mistakes", "questions", "should_come",
     "similar",
-]
+]  # fmt: skip
 ROSTER = "Name,ID,Section\nAda,ada,Monday\nBob,bob,Monday\nEve,=cmd,Friday\n"
 
 

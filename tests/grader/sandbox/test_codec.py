@@ -197,9 +197,8 @@ def test_a_subclass_arrives_as_the_plain_type_that_it_is_a_kind_of(value, plain,
     assert spelled(across(value)) == spelled(plain)
 
 
-@pytest.mark.parametrize("across", BOTH_WAYS)
-def test_an_array_that_has_arrived_can_be_written_to(across):
-    found = across(np.arange(3))
+def test_an_array_that_has_arrived_can_be_written_to():
+    found = out_of_a_sandbox(np.arange(3))
     found[0] = 7
     assert found.tolist() == [7, 1, 2]
 
@@ -229,7 +228,7 @@ class Host:
     cores: int = 4
 
 
-# What a right answer may be, with what a check may ask of it; each is also asked of the answer itself.
+# What a right answer may be, with what a check may ask of it.
 AS_AT_HOME = [
     (b"\0\xff", "value == b'\\0\\xff'"),
     (range(1, 9, 2), "value == range(1, 9, 2) and 5 in value"),
@@ -262,10 +261,9 @@ AS_AT_HOME = [
 ]
 
 
-@pytest.mark.parametrize("across", [lambda value: value, out_of_a_sandbox], ids=["home", "graded"])
 @pytest.mark.parametrize(("value", "holds"), AS_AT_HOME, ids=lambda one: type(one).__name__)
-def test_a_right_answer_passes_as_at_home(value, holds, across):
-    assert eval(holds, globals() | {"value": across(value)})
+def test_a_right_answer_passes_as_at_home(value, holds):
+    assert eval(holds, globals() | {"value": out_of_a_sandbox(value)})
 
 
 NUMBERS_ONLY = "bools, integers, text, dates, floats and complex numbers up to double precision can cross"
