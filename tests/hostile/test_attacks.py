@@ -4,6 +4,7 @@ import os
 import socket
 import tempfile
 import time
+import tomllib
 from pathlib import Path
 
 import nbformat
@@ -12,12 +13,15 @@ import pytest
 
 from starvelab_grader.autograde.outputs import MAX_OUTPUTS
 from tests.grader.shared_runners import RUNNERS
-from tests.hostile.attacks import ATTACKS, CROSSING, GREED, REACH, RUNNER, TRICKS
-from tests.hostile.tiny import MOST, execute, graded, notebook, points, printed
+from tests.hostile.tiny import FOUND, MOST, execute, graded, notebook, points, printed
 
-TIMES = {"timeout": 1.0, "deadline": 3.0}
+TIMES = {"timeout": 0.5, "deadline": 1.5}
+KINDS = tomllib.loads(Path(__file__).with_name("attacks.toml").read_text(encoding="utf-8"))
+KINDS["runner"] = {name: f"{FOUND}{source}\nprint('in place')" for name, source in KINDS["runner"].items()}
+ATTACKS = {name: source for kind in KINDS.values() for name, source in kind.items()}
+ZERO = "def double(x): return 0\nanswer = 0\n"
 # They take neither time nor room of others in their sandbox, and so share one.
-STAYS = (TRICKS | CROSSING | REACH).keys() - {"kills-all"}
+STAYS = (KINDS["tricks"] | KINDS["crossing"] | KINDS["reach"]).keys() - {"kills-all"}
 # Its time, the grace of one question, and starting a sandbox on a busy machine.
 MAX_SECONDS = 40.0
 LARGEST = 5_000_000  # bytes of a notebook of four cells, each of which may put out 1 MB
@@ -48,7 +52,8 @@ def sleepers() -> set[int]:
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a_hostile_submission_gets_nothing(host, tmp_path, name):
     file, server = host
-    source = ATTACKS[name].replace("HOST", str(file)).replace("PORT", str(server.getsockname()[1]))
+    port = str(server.getsockname()[1])
+    source = f"{ZERO}{ATTACKS[name]}".replace("HOST", str(file)).replace("PORT", port)
     before = sleepers()
     start = time.monotonic()
     nb = notebook(source)
@@ -58,13 +63,13 @@ def test_a_hostile_submission_gets_nothing(host, tmp_path, name):
     nbformat.validate(nb)
     assert len(nbformat.writes(nb).encode()) < LARGEST
     assert all(len(cell.outputs) <= MAX_OUTPUTS for cell in nb.cells)
-    assert name not in RUNNER or "in place" in printed(nb, "answer")
+    assert name not in KINDS["runner"] or "in place" in printed(nb, "answer")
     assert time.monotonic() - start < MAX_SECONDS
     assert file.read_text() == "everybody's marks"
     assert os.listdir(tmp_path) == []
     with pytest.raises(BlockingIOError):
         server.accept()
-    if name in GREED:
+    if name in KINDS["greed"]:
         right = "def double(x): return 2 * x\nanswer = 42"
         assert graded(right, tmp_path, student="next") == MOST, "whoever comes next gets what is theirs"
     if name not in STAYS:

@@ -20,8 +20,7 @@ from starvelab_grader.sandbox import bubblewrap, process
 from starvelab_grader.sandbox.channel import ChannelError
 from starvelab_grader.sandbox.process import Place, Runner
 from tests.grader.shared_runners import RUNNERS
-from tests.hostile.attacks import FOUND
-from tests.hostile.tiny import MOST, NOTHING, RIGHT, execute, graded, notebook, points, printed
+from tests.hostile.tiny import FOUND, MOST, NOTHING, RIGHT, execute, graded, notebook, points, printed
 
 LIMIT = 300_000_000  # bytes; each attack takes 500 MB
 

@@ -109,95 +109,78 @@ def test_however_the_set_up_defines_a_check_it_is_the_instructors(tmp_path, way)
 # --- the order of the rest ----------------------------------------------------------------------------------
 
 IMPORTS = code("set-up", "from starvelab.checks import check")
+DOUBLE, ZERO = (answer("double", f"def double(x): return {twice}") for twice in ("2 * x", "0"))
+HELPED = [
+    scored_cell("first", "def seven_times(f): return f(7)\ncheck(seven_times(double), 14)"),
+    scored_cell("second", "check(seven_times(double), 14)"),
+]
+OWN_HELPER = own("def seven_times(f): return 14\ndef double(x): return 0")
+LIST = code("set-up", "from starvelab.checks import check\nseen = []")
+LISTED = [
+    scored_cell("first", "seen.append(double(1))\ncheck(sum(seen), 2)"),
+    scored_cell("second", "seen.append(double(2))\ncheck(sum(seen), 6)"),
+]
+FACTOR, LATER = code("factor", "factor = 2"), code("later", "factor = 3")
+TIMES = [
+    scored_cell("first", "check(times(5), 5 * factor)"),
+    scored_cell("second", "check(times(5) + 5, 5 * factor)"),
+]
+TWICE, THRICE = (answer("times", f"def times(x): return {factor} * x") for factor in (2, 3))
+LIMIT = code("set-up", "limit = 42\nfrom starvelab.checks import check")
+LIMITED = scored_cell("value", "check(answer, limit)")
+TABLE = code("table", "table = [double(n) for n in range(4)]")
+IN_TABLE = scored_cell("test", "check(table[3], 6)")
+FORGED_TABLE = [IMPORTS, ZERO, TABLE, own("table = [0, 2, 4, 6]"), IN_TABLE]
+RESULTS = [
+    scored_cell("first", "result = double(3)\ncheck(result, 6)"),
+    scored_cell("second", "check(result, 42)"),
+    scored_cell("third", "result = double(result)\ncheck(result, 84)"),
+    scored_cell("fourth", "check(result, 84)"),
+]
+# The instructor's notebook, and what a student makes of it with the points that this earns.
+ORDERS = {
+    "a helper of a check is not the student's to define": (
+        [IMPORTS, DOUBLE, *HELPED],
+        [([IMPORTS, HELPED[0], OWN_HELPER, HELPED[1]], 0), ([IMPORTS, OWN_HELPER, *HELPED], 0),
+         ([OWN_HELPER, *HELPED[::-1], IMPORTS], 0), ([IMPORTS, OWN_HELPER, HELPED[1]], 0)],
+    ),
+    # The first one, which runs once more at its own place, begins with an empty list again.
+    "tests in another order find what stands before them and nothing else": (
+        [LIST, DOUBLE, *LISTED], [([LIST, DOUBLE, *LISTED], 2), ([DOUBLE, LIST, *LISTED[::-1]], 2)],
+    ),
+    "a later set-up that was moved up changes no earlier check": (
+        [IMPORTS, FACTOR, TWICE, TIMES[0], LATER, TIMES[1]],
+        [([IMPORTS, FACTOR, TWICE, TIMES[0], LATER, TIMES[1]], 2),
+         ([LATER, IMPORTS, FACTOR, THRICE, *TIMES], 0)],
+    ),
+    "a name of the set-up stays the instructor's where an answer defines it too": (
+        [LIMIT, answer("answer", "limit = 40 + 2\nanswer = limit"), LIMITED],
+        [([LIMIT, answer("answer", "limit = 40 + 2\nanswer = limit"), LIMITED], 1),
+         ([LIMIT, answer("answer", "limit = answer = 0"), LIMITED], 0)],
+    ),
+    "a locked cell may use an answer and what it makes of it is the instructor's": (
+        [IMPORTS, DOUBLE, TABLE, IN_TABLE],
+        [([IMPORTS, DOUBLE, TABLE, IN_TABLE], 1), (FORGED_TABLE, 0), ([*FORGED_TABLE, TABLE], 0)],
+    ),
+    "an answer may have the name of an earlier check's result": (
+        [IMPORTS, DOUBLE, RESULTS[0], answer("second-answer", "result = 42"), *RESULTS[1:]],
+        [([IMPORTS, DOUBLE, RESULTS[0], answer("second-answer", "result = 42"), *RESULTS[1:]], 4),
+         ([IMPORTS, answer("double", f"{ZERO.source}\nresult = 84"), RESULTS[0],
+           answer("second-answer", "result = 84"), *RESULTS[1:]], 0)],
+    ),
+}  # fmt: skip
 
 
-def test_a_helper_of_a_check_is_not_the_students_to_define(tmp_path):
-    tests = [
-        scored_cell("first", "def seven_times(f): return f(7)\ncheck(seven_times(double), 14)"),
-        scored_cell("second", "check(seven_times(double), 14)"),
-    ]
-    written = [IMPORTS, answer("double", "def double(x): return 2 * x"), *tests]
-    forged = own("def seven_times(f): return 14\ndef double(x): return 0")
-    for folder, cells in (
-        ("between", [IMPORTS, tests[0], forged, tests[1]]),
-        ("before", [IMPORTS, forged, *tests]),
-        ("swapped", [forged, tests[1], tests[0], IMPORTS]),
-        ("gone", [IMPORTS, forged, tests[1]]),
-    ):
-        assert sum(points(graded(tmp_path / folder, written, cells)).values()) == 0
-    # Without the instructor's notebook there is only the student's order.
-    cells = [nbformat.from_dict(dict(cell)) for cell in (IMPORTS, forged, *tests[::-1])]
+@pytest.mark.parametrize(("written", "submitted"), ORDERS.values(), ids=ORDERS)
+def test_in_whatever_order_the_checks_are_the_instructors(tmp_path, written, submitted):
+    for number, (cells, earned) in enumerate(submitted):
+        assert sum(points(graded(tmp_path / str(number), written, cells)).values()) == earned, number
+
+
+def test_without_the_instructors_notebook_there_is_only_the_students_order(tmp_path):
+    cells = [nbformat.from_dict(dict(cell)) for cell in (IMPORTS, OWN_HELPER, *HELPED[::-1])]
     swapped = execute(nbformat.v4.new_notebook(cells=cells), tmp_path, student="mover")
     assert points(swapped) == {"first": 0, "second": 0}
-
-
-def test_tests_in_another_order_find_what_stands_before_them_and_nothing_else(tmp_path):
-    """The first one, which runs once more at its own place, begins with an empty list again."""
-    set_up = code("set-up", "from starvelab.checks import check\nseen = []")
-    tests = [
-        scored_cell("first", "seen.append(double(1))\ncheck(sum(seen), 2)"),
-        scored_cell("second", "seen.append(double(2))\ncheck(sum(seen), 6)"),
-    ]
-    written = [set_up, answer("double", "def double(x): return 2 * x"), *tests]
-    for folder, cells in (("as-given", written), ("swapped", [*written[1::-1], tests[1], tests[0]])):
-        assert points(graded(tmp_path / folder, written, cells)) == {"first": 1, "second": 1}
-
-
-def test_a_later_set_up_that_was_moved_up_changes_no_earlier_check(tmp_path):
-    later = code("later", "factor = 3")
-    tests = [
-        scored_cell("first", "check(times(5), 5 * factor)"),
-        scored_cell("second", "check(times(5) + 5, 5 * factor)"),
-    ]
-    written = [
-        IMPORTS,
-        code("factor", "factor = 2"),
-        answer("times", "def times(x): return 2 * x"),
-        tests[0],
-        later,
-        tests[1],
-    ]
-    tripled = answer("times", "def times(x): return 3 * x")
-    assert points(graded(tmp_path / "a", written, written)) == {"first": 1, "second": 1}
-    moved = [later, *written[:2], tripled, *tests]
-    assert points(graded(tmp_path / "b", written, moved)) == {"first": 0, "second": 0}
-
-
-def test_a_name_of_the_set_up_stays_the_instructors_where_an_answer_defines_it_too(tmp_path):
-    set_up = code("set-up", "limit = 42\nfrom starvelab.checks import check")
-    test = scored_cell("value", "check(answer, limit)")
-    written = [set_up, answer("answer", "limit = 40 + 2\nanswer = limit"), test]
-    assert points(graded(tmp_path / "a", written, written)) == {"value": 1}
-    forged = answer("answer", "limit = answer = 0")
-    assert points(graded(tmp_path / "b", written, [set_up, forged, test])) == {"value": 0}
-
-
-def test_a_locked_cell_may_use_an_answer_and_what_it_makes_of_it_is_the_instructors(tmp_path):
-    table = code("table", "table = [double(n) for n in range(4)]")
-    test = scored_cell("test", "check(table[3], 6)")
-    written = [IMPORTS, answer("double", "def double(x): return 2 * x"), table, test]
-    assert points(graded(tmp_path / "a", written, written)) == {"test": 1}
-    forged = [IMPORTS, answer("double", "def double(x): return 0"), table, own("table = [0, 2, 4, 6]"), test]
-    assert points(graded(tmp_path / "b", written, forged)) == {"test": 0}
-    assert points(graded(tmp_path / "c", written, [*forged, table])) == {"test": 0}
-
-
-def test_an_answer_may_have_the_name_of_an_earlier_checks_result(tmp_path):
-    written = [
-        IMPORTS,
-        answer("double", "def double(x): return 2 * x"),
-        scored_cell("first", "result = double(3)\ncheck(result, 6)"),
-        answer("second-answer", "result = 42"),
-        scored_cell("second", "check(result, 42)"),
-        scored_cell("third", "result = double(result)\ncheck(result, 84)"),
-        scored_cell("fourth", "check(result, 84)"),
-    ]
-    assert points(graded(tmp_path / "a", written, written)) == dict.fromkeys(
-        ("first", "second", "third", "fourth"), 1
-    )
-    forged = [*written[:1], answer("double", "def double(x): return 0\nresult = 84"), *written[2:]]
-    forged[3] = answer("second-answer", "result = 84")
-    assert sum(points(graded(tmp_path / "b", written, forged)).values()) == 0
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,13 @@ TESTS = {
     ),
     "value": (1, "check(answer, 42)"),
 }
+# Student code that finds the object which answers the grader, and the module that it runs.
+FOUND = """
+import gc
+book = next(thing for thing in gc.get_objects() if type(thing).__name__ == "NotebookProcess")
+runner = type(book).serve.__globals__
+assert runner["__name__"] == "starvelab_grader.sandbox.runner"
+"""
 ANYBODY = "anybody"
 RIGHT = "def double(x): return 2 * x\nanswer = 42"
 MOST = {name: points for name, (points, _) in TESTS.items()}

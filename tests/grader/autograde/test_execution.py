@@ -16,8 +16,7 @@ from starvelab_grader.autograde.task import cost_of_running
 from starvelab_grader.sandbox import bubblewrap
 from starvelab_grader.sandbox.process import IMPORTS, Runner
 from tests.grader.shared_runners import RUNNERS
-from tests.hostile.attacks import FOUND
-from tests.hostile.tiny import MOST, NOTHING, RIGHT, cell, execute, graded, notebook, points, printed
+from tests.hostile.tiny import FOUND, MOST, NOTHING, RIGHT, cell, execute, graded, notebook, points, printed
 
 
 def test_an_error_arrives_with_its_message_and_its_line(tmp_path):

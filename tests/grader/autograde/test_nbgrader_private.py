@@ -14,7 +14,7 @@ from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
 from sqlalchemy import text
 
-from starvelab_grader.autograde.nbgrader_private import is_ignored
+from starvelab_grader.autograde.nbgrader_private import environment_with, is_ignored
 
 NAMES = [".hidden", ".ipynb_checkpoints", "a.pyc", "b.txt", "__pycache__", "[1].txt", "1.txt", ".x.pyc"]
 PATTERNS = [["*.pyc"], [".*"], ["*"], ["[1].txt"], ["__pycache__", "?.txt"], ["sub/*"], [".x*"], [""], []]
@@ -57,3 +57,21 @@ def test_a_new_gradebook_has_nbgraders_newest_version_and_no_program_is_started(
     ]
     made, replaced = ({step[group] for step in steps} for group in (1, 2))
     assert made - replaced == {version}
+
+
+@pytest.mark.parametrize("setting", [environment_with, lambda **more: nbgrader.utils.setenv(**more)])
+@pytest.mark.parametrize("before", [None, "", "validate", "autograde"])
+@pytest.mark.parametrize("meanwhile", [{}, {"NBGRADER_EXECUTION": "other"}])
+def test_a_variable_is_what_it_was_also_after_an_error(monkeypatch, setting, before, meanwhile):
+    name = "NBGRADER_EXECUTION"
+    monkeypatch.delenv(name, raising=False) if before is None else monkeypatch.setenv(name, before)
+
+    def fail():
+        with setting(NBGRADER_EXECUTION="autograde"):
+            assert os.environ.pop(name) == "autograde"
+            os.environ.update(meanwhile)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert os.environ.get(name) == before

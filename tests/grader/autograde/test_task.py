@@ -66,18 +66,22 @@ EXERCISES = {  # what is given, the answer, the points, and the check
 ALL = {f"{name}-test": float(most) for name, (_, _, most, _) in EXERCISES.items()}
 
 
-@pytest.fixture
-def quiz(tmp_path):
+def make_quiz(folder: Path) -> Path:
     """A course with one notebook, as nbgrader's quickstart lays it out."""
     cells = [graded_cell(new_code_cell(SET_UP), "set-up", locked=True), new_code_cell(PLAIN, id="plain-code")]
     for name, (head, body, most, check) in EXERCISES.items():
         answer = f"{head}\n    ### BEGIN SOLUTION\n    {body}\n    ### END SOLUTION"
         cells.append(graded_cell(new_code_cell(answer), name, solution=True))
         cells.append(graded_cell(new_code_cell(check), f"{name}-test", grade=True, locked=True, points=most))
-    (tmp_path / "source" / QUIZ).mkdir(parents=True)
-    nbformat.write(new_notebook(cells=cells), tmp_path / "source" / QUIZ / "problem1.ipynb")
-    (tmp_path / "nbgrader_config.py").write_text(CONFIG)
-    return tmp_path
+    (folder / "source" / QUIZ).mkdir(parents=True)
+    nbformat.write(new_notebook(cells=cells), folder / "source" / QUIZ / "problem1.ipynb")
+    (folder / "nbgrader_config.py").write_text(CONFIG)
+    return folder
+
+
+@pytest.fixture
+def quiz(tmp_path):
+    return make_quiz(tmp_path)
 
 
 def configured(folder: Path, **settings: object) -> tuple[CourseDirectory, Config]:
@@ -207,9 +211,10 @@ RATE = int(Path(__file__).with_name('rate.txt').read_text())
 def twice(x): return RATE * x"""
 
 
-@pytest.fixture
-def helped(quiz):
-    """A course whose notebook imports modules that stand beside it, released."""
+@pytest.fixture(scope="module")
+def helped(tmp_path_factory):
+    """A course whose notebook imports modules that stand beside it, released, and what is given out."""
+    quiz = make_quiz(tmp_path_factory.mktemp("helped"))
     (quiz / "source" / QUIZ / "plots").mkdir()
     for name, content in {
         "utils.py": UTILS,
@@ -226,19 +231,13 @@ def helped(quiz):
     )
     course, config = configured(quiz)
     release(course, config, QUIZ)
-    return Definition.of(course, config, QUIZ)
+    return Definition.of(course, config, QUIZ), quiz / "release" / QUIZ
 
 
-def test_modules_beside_a_notebook_are_given_out_and_can_be_imported_by_both_sides(quiz, helped):
-    given = quiz / "release" / QUIZ
-    assert sorted(path.name for path in given.iterdir()) == [
-        "plots",
-        "problem1.ipynb",
-        "rate.txt",
-        "utils.py",
-    ]
-    submission = as_submission(helped)
-    graded = grade(submission, helped, RUNNERS)
+def test_modules_beside_a_notebook_are_given_out_and_can_be_imported_by_both_sides(helped):
+    helped, given = helped
+    assert {path.name for path in given.iterdir()} == {"plots", "problem1.ipynb", "rate.txt", "utils.py"}
+    graded = grade(as_submission(helped), helped, RUNNERS)
     assert points(graded) == {"area-test": 2}
     assert not any(graded.warnings.values()), "what was given out is submitted again"
 
@@ -265,6 +264,7 @@ SHADOWS = {
 
 
 def test_a_module_of_a_student_never_stands_in_the_place_of_another(helped):
+    helped, _ = helped
     submission = as_submission(helped)
     submission.files |= {name: content.encode() for name, content in SHADOWS.items() if name != "utils.py"}
     submission.files["utils.py"] = OWN.encode()
