@@ -10,7 +10,7 @@ import pytest
 from starvelab import runtime
 from starvelab_grader.sandbox import bubblewrap
 from tests.grader.a_course import MOST, earned, points, said
-from tests.hostile.structures import ESCAPED, HONEST, HOSTILE
+from tests.hostile.structures import ESCAPED, HONEST, HOSTILE, write_honest, write_hostile
 
 pytestmark = pytest.mark.usefixtures("one_sandbox")  # unusual here are the notebooks, not what they run
 MAX_SECONDS = 60.0
@@ -24,11 +24,9 @@ def one_class(released_course, tmp_path_factory):
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_structure_earns_nothing(one_class, name):
-    course, student = one_class, f"mallory-{list(HOSTILE).index(name)}"
+    course, student = one_class, f"mallory-{HOSTILE.index(name)}"
     before = {path: path.read_bytes() for path in (course.folder / "release").rglob("*.ipynb")}
-    folder = course.hand_in(student, {})
-    make, told = HOSTILE[name]
-    make(folder, course.released())
+    told = write_hostile(name, course.hand_in(student, {}), course.released())
     begun = time.monotonic()
     graded = course.graded(student)
     assert earned(graded) == 0
@@ -70,9 +68,7 @@ def test_loops_in_every_cell_cost_the_deadline_once(course):
 
 @pytest.mark.parametrize("name", HONEST)
 def test_an_honest_hand_in_that_is_odd_by_accident_gets_all_it_deserves(course, name):
-    make, told = HONEST[name]
-    folder = course.hand_in("ada", {})
-    make(folder, course.solved())
+    told = write_honest(name, course.hand_in("ada", {}), course.solved())
     graded = course.graded("ada")
     assert points(graded) == MOST | {"why": 0}, said(graded)
     assert told in said(graded)
