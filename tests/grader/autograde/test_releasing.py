@@ -25,6 +25,7 @@ from starvelab_grader.submissions.reference import names_in_order, read_referenc
 from tests.assignments import REPOSITORY
 from tests.grader.a_course import MOST, TINY, Course, earned
 from tests.grader.in_process import run_here
+from tests.rejected import message
 
 
 def parts(course: Course) -> tuple:
@@ -38,6 +39,13 @@ def change(course: Course, notebook: str, before: str, after: str) -> None:
     text = path.read_text()
     assert before in text
     path.write_text(text.replace(before, after))
+
+
+def drop_an_exercise(course: Course) -> None:
+    path = course.folder / "source" / TINY / "one.ipynb"
+    nb = nbformat.read(path, as_version=4)
+    nb.cells = [cell for cell in nb.cells if not cell.id.startswith("halve")]
+    nbformat.write(nb, path)
 
 
 def given_out(course: Course) -> dict[str, bytes]:
@@ -67,10 +75,7 @@ def test_an_exercise_is_dropped_from_a_course_that_has_marks(course, monkeypatch
     with course.gradebook() as book:
         book.add_student("ada")
         book.add_submission(TINY, "ada")
-    path = course.folder / "source" / TINY / "one.ipynb"
-    nb = nbformat.read(path, as_version=4)
-    nb.cells = [cell for cell in nb.cells if not cell.id.startswith("halve")]
-    nbformat.write(nb, path)
+    drop_an_exercise(course)
     monkeypatch.setattr(bubblewrap, "why_not", lambda: "none")
     assert release(*parts(course)).dropped == ["one/halve-test"]
     assert b"halve" not in given_out(course)["one.ipynb"]
@@ -96,10 +101,7 @@ def test_the_next_years_course_leaves_this_years_alone(course, monkeypatch, tmp_
     room = course.classroom()
     (tmp_path / "next").mkdir()
     before, files = course.definition.fingerprint, everything_in(course.folder / "course")
-    path = course.folder / "source" / TINY / "one.ipynb"
-    nb = nbformat.read(path, as_version=4)
-    nb.cells = [cell for cell in nb.cells if not cell.id.startswith("halve")]
-    nbformat.write(nb, path)
+    drop_an_exercise(course)
     config = Config(room.config)
     config.CourseDirectory = Config(
         {
@@ -172,9 +174,7 @@ def test_a_notebook_in_another_language_is_not_released(course, metadata):
     notebook = nbformat.read(path, as_version=4)
     notebook.metadata = nbformat.from_dict(metadata)
     nbformat.write(notebook, path)
-    with pytest.raises(ReleaseError) as error:
-        release(*parts(course))
-    assert str(error.value) == (
+    assert message(ReleaseError, release, *parts(course)) == (
         "two.ipynb is written in R, and this grader runs Python only. Nothing was released. nbgrader itself "
         "runs other languages, in a course that does not call configure(c), and without a sandbox."
     )
@@ -197,9 +197,7 @@ def test_notebooks_that_are_not_nbgraders_are_not_given_out_with_their_answers(c
     (course.folder / "source" / TINY / "one.ipynb").unlink()
     nb = new_notebook(cells=[new_code_cell(source)])
     nbformat.write(nb, course.folder / "source" / TINY / "two.ipynb")
-    with pytest.raises(ReleaseError) as error:
-        release(*parts(course))
-    assert str(error.value) == (
+    assert message(ReleaseError, release, *parts(course)) == (
         "No cell of tiny is marked for nbgrader: nothing would be graded, and answers would be given out. "
         f"Nothing was released. {what_to_do} and tests with nbgrader's Create Assignment in JupyterLab."
     )
@@ -228,9 +226,7 @@ def test_a_script_that_was_not_built_is_released_by_nobody_and_said_at_grading(c
     before = given_out(course)
     shutil.copy(REPOSITORY / "solutions" / "build.py", course.folder / "source")
     (course.folder / "source" / TINY / "03_three.py").write_text("# %%\n1 + 1\n", encoding="utf-8")
-    with pytest.raises(ReleaseError) as error:
-        release(*parts(course))
-    assert str(error.value) == (
+    assert message(ReleaseError, release, *parts(course)) == (
         "These notebooks are not what their scripts say: 03_three.ipynb. Derive them: make build"
     )
     assert given_out(course) == before

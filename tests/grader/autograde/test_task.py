@@ -23,6 +23,7 @@ from starvelab_grader.autograde.task import grade
 from tests.archives import zipped
 from tests.grader.a_course import graded_cell, points
 from tests.grader.shared_runners import RUNNERS
+from tests.rejected import message
 
 QUIZ = "ps1"
 CONFIG = """
@@ -92,14 +93,12 @@ def configured(folder: Path, **settings: object) -> tuple[CourseDirectory, Confi
 
 
 def test_checks_that_need_more_than_plain_data_are_refused_with_the_cell_and_the_kind_of_value(quiz):
-    with pytest.raises(ReleaseError) as refused:
-        release(*configured(quiz), QUIZ)
-    message = str(refused.value)
-    assert message.startswith("The reference solution of ps1 does not earn every point, and no student")
-    assert "problem1.ipynb, cell class-test (0 of 2): `Counter` cannot leave the sandbox, since it" in message
-    assert "problem1.ipynb, cell table-test (0 of 2): " in message
-    assert "square-test" not in message
-    assert 'c.IsolatedExecute.checks = "inside" in nbgrader_config.py' in message
+    told = message(ReleaseError, release, *configured(quiz), QUIZ)
+    assert told.startswith("The reference solution of ps1 does not earn every point, and no student")
+    assert "problem1.ipynb, cell class-test (0 of 2): `Counter` cannot leave the sandbox, since it" in told
+    assert "problem1.ipynb, cell table-test (0 of 2): " in told
+    assert "square-test" not in told
+    assert 'c.IsolatedExecute.checks = "inside" in nbgrader_config.py' in told
     assert not (quiz / "release").exists(), "nothing was given out"
     with Gradebook(f"sqlite:///{quiz / 'gradebook.db'}") as book:
         assert book.assignments == []
@@ -146,9 +145,7 @@ def notebook_with(quiz: Path, *cells: tuple[str, str, float]) -> None:
 def refusal(quiz: Path, *cells: tuple[str, str, float]) -> str:
     """What the release of a notebook of these cells says against it."""
     notebook_with(quiz, *cells)
-    with pytest.raises(ReleaseError) as refused:
-        release(*configured(quiz), QUIZ)
-    return str(refused.value)
+    return message(ReleaseError, release, *configured(quiz), QUIZ)
 
 
 ANSWER = "def area(x):\n    ### BEGIN SOLUTION\n    {}\n    ### END SOLUTION"
@@ -156,16 +153,16 @@ ANSWER = "def area(x):\n    ### BEGIN SOLUTION\n    {}\n    ### END SOLUTION"
 
 def test_an_argument_that_cannot_cross_and_a_missing_network_are_said_with_what_to_do(quiz):
     test = ("area-test", "assert area(object()) == 2", 2)
-    message = refusal(quiz, ("area", ANSWER.format("return 2"), 0), test)
-    assert re.search(r"of the type object\nBetween student code and .* = \"inside\"", message)
-    message = refusal(
+    told = refusal(quiz, ("area", ANSWER.format("return 2"), 0), test)
+    assert re.search(r"of the type object\nBetween student code and .* = \"inside\"", told)
+    told = refusal(
         quiz,
         ("set-up", "from urllib.request import urlopen\ndf = urlopen('http://example.org/a.csv').read()", 0),
         ("area", ANSWER.format("return len(df) * x"), 0),
         ("area-test", "assert area(0) == 0", 2),
     )
-    assert "Before it, cell set-up failed: URLError: " in message
-    assert message.endswith(
+    assert "Before it, cell set-up failed: URLError: " in told
+    assert told.endswith(
         "\nThe sandbox has no network: put the data beside the notebook, or name their folder in "
         "c.IsolatedExecute.readable. Correct the answer or the check."
     )
@@ -180,7 +177,7 @@ def test_what_nbgrader_says_is_one_sentence(quiz):
 
 
 def test_the_cell_that_failed_first_is_named_where_a_test_only_shows_what_followed(quiz):
-    message = refusal(
+    told = refusal(
         quiz,
         ("set-up", "import pandas_of_nobody as pd\ndf = pd.DataFrame({'a': [1]})", 0),
         ("area", ANSWER.format("return df['a'][0] * x"), 0),
@@ -188,22 +185,20 @@ def test_the_cell_that_failed_first_is_named_where_a_test_only_shows_what_follow
     )
     assert (
         "cell area-test (0 of 2): NameError: name 'df' is not defined. Before it, cell set-up failed: "
-        in message
+        in told
     )
-    assert "failed: ModuleNotFoundError: No module named 'pandas_of_nobody'\n" in message
-    assert "install there what is missing" in message
-    assert "inside" not in message, "which would not help"
-    message = refusal(
-        quiz, ("area", ANSWER.format("return 3 * x"), 0), ("area-test", "assert area(2) == 2", 2)
-    )
-    assert re.search(r"AssertionError:\nCorrect the answer or the check\.$", message)
-    message = refusal(
+    assert "failed: ModuleNotFoundError: No module named 'pandas_of_nobody'\n" in told
+    assert "install there what is missing" in told
+    assert "inside" not in told, "which would not help"
+    told = refusal(quiz, ("area", ANSWER.format("return 3 * x"), 0), ("area-test", "assert area(2) == 2", 2))
+    assert re.search(r"AssertionError:\nCorrect the answer or the check\.$", told)
+    told = refusal(
         quiz,
         ("area", ANSWER.format("return x"), 0),
         ("leaves", "### BEGIN SOLUTION\nimport os\nos._exit(1)\n### END SOLUTION", 0),
         ("area-test", "assert area(2) == 3", 2),
     )
-    assert "Before it, cell leaves failed: Your cell ended Python." in message
+    assert "Before it, cell leaves failed: Your cell ended Python." in told
 
 
 UTILS = """from pathlib import Path

@@ -192,8 +192,6 @@ def test_of_another_submission_only_what_is_other_is_graded(done, ran):
     partly = results(done, "bob")
     assert [len(warnings) for warnings in partly["warnings"].values()] == [1, 0], "it is said once"
     assert partly["resubmitted"] == ["two"]
-    grade(done, "--again", "--only=bob")
-    assert results(done, "bob") == partly | {"resubmitted": []}
 
 
 def test_a_fact_that_changed_grades_all_again(done, monkeypatch):

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from starvelab_grader.sandbox.channel import MAX_MESSAGE, Channel, ChannelError, MessageTooLongError
+from starvelab_grader.sandbox.channel import MAX_MESSAGE, Channel, ChannelError
 
 
 @pytest.fixture
@@ -33,39 +33,32 @@ def test_messages_arrive_in_turn_and_whole(ends):
     sender.join()
 
 
-def test_silence_is_an_error_after_its_time(ends):
-    with pytest.raises(ChannelError, match=r"Nothing came in time\."):
-        ends[0].receive(0.05)
+SILENT, GONE = r"Nothing came in time\.", r"The other end is gone\."
+HALF, LONG = struct.pack(">I", 10) + b"{", struct.pack(">I", MAX_MESSAGE + 1)
+# What the other end does, what is done here, and what is said then.
+TROUBLE = {
+    "silence": (id, lambda here: here.receive(0.05), SILENT),
+    "half a message": (lambda there: os.write(there.sink, HALF), lambda here: here.receive(0.05), SILENT),
+    "nobody reads": (id, lambda here: here.send({"text": "x" * 5_000_000}, 0.05), SILENT),
+    "an end that is gone": (Channel.close, lambda here: here.receive(1), GONE),
+    "an end that is gone, for what is sent": (Channel.close, lambda here: here.send({}, 1), GONE),
+    "too long to be read": (
+        lambda there: os.write(there.sink, LONG), lambda here: here.receive(1),
+        f"{MAX_MESSAGE} bytes, and this one announces {MAX_MESSAGE + 1}",
+    ),
+    "too long to be sent": (
+        id, lambda here: here.send({"text": "x" * MAX_MESSAGE}, 1),
+        f"at most {MAX_MESSAGE} bytes, and this one has",
+    ),
+}  # fmt: skip
 
 
-def test_half_a_message_is_silence(ends):
-    os.write(ends[1].sink, struct.pack(">I", 10) + b"{")
-    with pytest.raises(ChannelError, match=r"Nothing came in time\."):
-        ends[0].receive(0.05)
-
-
-def test_whoever_does_not_read_holds_nobody_up(ends):
-    with pytest.raises(ChannelError, match=r"Nothing came in time\."):
-        ends[0].send({"text": "x" * 5_000_000}, 0.05)
-
-
-def test_an_end_that_is_gone_is_told(ends):
-    ends[1].close()
-    with pytest.raises(ChannelError, match=r"The other end is gone\."):
-        ends[0].receive(1)
-    with pytest.raises(ChannelError, match=r"The other end is gone\."):
-        ends[0].send({}, 1)
-
-
-def test_what_is_too_long_is_never_read(ends):
-    os.write(ends[1].sink, struct.pack(">I", MAX_MESSAGE + 1))
-    with pytest.raises(ChannelError, match=f"{MAX_MESSAGE} bytes, and this one announces {MAX_MESSAGE + 1}"):
-        ends[0].receive(1)
-
-
-def test_what_is_too_long_is_never_sent(ends):
-    with pytest.raises(MessageTooLongError, match=f"at most {MAX_MESSAGE} bytes, and this one has"):
-        ends[0].send({"text": "x" * MAX_MESSAGE}, 1)
+@pytest.mark.parametrize(("there_does", "here_does", "said"), TROUBLE.values(), ids=TROUBLE)
+def test_what_does_not_arrive_is_an_error_after_its_time(ends, there_does, here_does, said):
+    here, there = ends
+    there_does(there)
+    with pytest.raises(ChannelError, match=said):
+        here_does(here)
 
 
 @pytest.mark.parametrize(
