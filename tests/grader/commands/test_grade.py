@@ -643,6 +643,7 @@ def test_a_merge_that_fails_half_way_leaves_the_gradebook_as_it_was(done, monkey
 
 INTRUDER = """
 import encodings.idna, os, socket, ssl, sys
+from concurrent.futures import ThreadPoolExecutor
 context = ssl.create_default_context()
 context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
 os.setgroups([]); os.setgid(54321); os.setuid(54321)
