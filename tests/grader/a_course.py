@@ -109,8 +109,6 @@ class Course:
         shutil.copytree(self.folder, folder, dirs_exist_ok=True)
         return Course(folder)
 
-    # --- handing in -----------------------------------------------------------------------------------
-
     def released(self) -> dict[str, NotebookNode]:
         """What students are given."""
         return {
@@ -143,8 +141,6 @@ class Course:
 
     def submitted(self, student: str) -> Path:
         return self.folder / "course" / "submitted" / student / TINY
-
-    # --- grading --------------------------------------------------------------------------------------
 
     @cached_property
     def config(self) -> Config:

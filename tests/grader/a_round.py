@@ -107,8 +107,6 @@ class Round:
                 cell.source = cells.get(cell.id, cell.source)
             nbformat.write(nb, path)
 
-    # --- what came of it ------------------------------------------------------------------------------
-
     def files(self) -> dict[str, bytes]:
         """Every file of the repository, by its path."""
         return {

@@ -61,9 +61,6 @@ def test_no_pipeline_runs_live_while_grading(finished):
         assert not re.search(r"Running .* for about|Diagnosing .*: about", printed), path.name
 
 
-# --- feedback ---------------------------------------------------------------------------------------------
-
-
 @each_round
 def test_a_page_shows_the_message_that_names_the_mistake_and_no_line_of_a_hidden_test(finished):
     assert len(finished.pages) == len(finished.notebooks)

@@ -46,9 +46,6 @@ def every_cell(notebooks: Released) -> list[dict[str, Any]]:
     return [cell for nb in notebooks.values() for cell in nb["cells"]]
 
 
-# --- what deserves nothing --------------------------------------------------------------------------------
-
-
 def with_a_password(nb: str) -> bytes:
     made = bytearray(zipped({"one.ipynb": nb}))
     for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
@@ -153,9 +150,6 @@ def write(folder: Path, files: dict[str, str | bytes]) -> None:
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
-
-
-# --- what is honest, by accident --------------------------------------------------------------------------
 
 
 def the_set_up_moved(solved: Released) -> None:

@@ -57,8 +57,6 @@ def graded(
     return execute(nb, folder / "submitted", course=folder, student="mover", **more)
 
 
-# --- the set-up cell ----------------------------------------------------------------------------------------
-
 MOVES = {
     "behind the tests": lambda set_up, own_answer, *tests: [own_answer, *tests, set_up],
     "between the tests": lambda set_up, own_answer, first, *tests: [own_answer, first, set_up, *tests],
@@ -105,8 +103,6 @@ def test_however_the_set_up_defines_a_check_it_is_the_instructors(tmp_path, way)
     assert points(graded(tmp_path / "b", written, [forged, *tests])) == {"value": 0}
     assert points(graded(tmp_path / "c", written, [*written[1:], written[0]])) == {"value": 1}
 
-
-# --- the order of the rest ----------------------------------------------------------------------------------
 
 IMPORTS = code("set-up", "from starvelab.checks import check")
 DOUBLE, ZERO = (answer("double", f"def double(x): return {twice}") for twice in ("2 * x", "0"))

@@ -67,9 +67,6 @@ def grade(course: Course, *more: str, fine: bool = True) -> subprocess.Completed
     return run_here(course, GradeApp(), TINY, *more, fine=fine)
 
 
-# --- the usual way ----------------------------------------------------------------------------------------
-
-
 def test_a_class_is_graded_and_it_is_said_and_recorded_by_what_when_and_how(graded_course):
     wrong = {"double-test": 0, "value-test": 0}
     assert graded_course.scores() == {"ada": PERFECT, "bob": PERFECT | wrong}
@@ -358,9 +355,6 @@ def test_a_scheduler_without_workers_is_said():
             pass
 
 
-# --- messages ---------------------------------------------------------------------------------------------
-
-
 def test_an_assignment_that_the_gradebook_does_not_know_is_refused_with_the_remedy(course):
     def released() -> str:
         directory = CourseDirectory(config=course.config)
@@ -559,9 +553,6 @@ def test_a_worker_without_a_sandbox_is_ready_where_none_is_wanted(monkeypatch):
     assert worker_pool._missing([], [], unsafe=False) == MINE["tcp://2"]
     workers = mock.Mock(**{"run.side_effect": lambda ask, *about, **_: {"tcp://2": ask(*about)}})
     worker_pool._require_ready(workers, unsafe=True)
-
-
-# --- trouble ----------------------------------------------------------------------------------------------
 
 
 def test_a_gradebook_that_was_lost_gets_its_points_back_and_nothing_is_run(done):

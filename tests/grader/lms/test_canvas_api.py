@@ -206,9 +206,6 @@ def test_points_are_not_sent_where_canvas_takes_no_number():
         CanvasAssignment(server.page)
 
 
-# --- the command ------------------------------------------------------------------------------------------
-
-
 def test_the_command_sends_what_is_new_and_its_token_is_nowhere(class_of_three, monkeypatch):
     course, log = class_of_three, io.StringIO()
     logger, handler = logging.getLogger("canvasapi"), logging.StreamHandler(log)

@@ -37,9 +37,6 @@ def collect(tmp_path):
     return run
 
 
-# --- whose a file is --------------------------------------------------------------------------------------
-
-
 # By download, what the paths of its files say: student and file, or nothing. In the later ones a student has
 # chosen a name that looks like a platform's.
 DOWNLOADS = """
@@ -137,9 +134,6 @@ def test_the_name_says_more_than_whose_a_file_is(path, expected):
 def test_a_word_that_stands_for_every_name_is_none():
     paths = [PurePosixPath(f"Teilnehmerin_{n}_assignsubmission_file_/one.ipynb") for n in (1, 2)]
     assert {file.name for file in files_of(paths)} == {""}
-
-
-# --- sorting ----------------------------------------------------------------------------------------------
 
 
 def test_a_download_is_sorted_and_sorted_again_changes_nothing(collect):

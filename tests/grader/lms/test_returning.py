@@ -27,9 +27,6 @@ from tests.grader.lms.conftest import PAGE, Pages, submit, write_page
 GOLDEN = tomllib.loads((REPOSITORY / "tests" / "golden" / "returned.toml").read_text(encoding="utf-8"))
 
 
-# --- what the platforms read ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", GOLDEN["canvas"])
 def test_a_name_is_one_that_canvas_has_read(name):
     case = GOLDEN["canvas"][name]
@@ -111,9 +108,6 @@ def test_a_name_that_a_student_chose_is_not_in_the_name_of_a_page(tmp_path, name
     assert Delivery("101", "101", Path("/x"), origin, "").path == "feedback_101_7101_page.ipynb"
 
 
-# --- who is who in Moodle ---------------------------------------------------------------------------------
-
-
 WORKSHEET = "Identifier,Full name,Group,Grade,Maximum grade\n"
 TEAMS = (
     f"{WORKSHEET}Participant 55,Eve E,Blue_Team!,,6\nParticipant 101,Ada L,Red: one,,6\n"
@@ -142,9 +136,6 @@ def test_a_page_goes_to_each_member_of_a_group_and_to_nobody_else(roster, names,
 def test_a_roster_that_does_not_name_the_groups_is_rejected(roster):
     with pytest.raises(InputError, match=r"does not name those who submitted.* Pass the grading worksheet"):
         members_of(Sheet(roster), {"55": Origin(MOODLE, "Red one")})
-
-
-# --- the command ------------------------------------------------------------------------------------------
 
 
 def returned(course, number="001"):

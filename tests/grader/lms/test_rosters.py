@@ -15,8 +15,6 @@ from starvelab_grader.text import escape_csv_formulas
 ADA = Person("Ada", "Lovelace")
 ODD = 'Name;"Grade ""final""";Note\n"Lovelace; Ada";;" 007"\n\nBob;"7,5"\n=1+1;"a\nb";x'
 
-# --- tables -----------------------------------------------------------------------------------------------
-
 
 def test_quotes_line_ends_and_the_delimiter_are_read_and_nothing_else_is_written():
     sheet = Sheet(ODD)
@@ -78,9 +76,6 @@ def test_what_is_written_is_no_formula():
     assert sheet.rows == [["'=cmd()"], ["'@x"]]
     escaped = [escape_csv_formulas(value) for value in ("+1", "＝1", "\t=1", -2, None, "a=1")]
     assert escaped == ["'+1", "'＝1", "'\t=1", -2, None, "a=1"]
-
-
-# --- who is in a class ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -78,9 +78,6 @@ def why(marking):
     return SimpleNamespace(essay=essay, version=version, save=save, states=states)
 
 
-# --- what is read -----------------------------------------------------------------------------------------
-
-
 def test_an_essay_comes_with_its_question_its_scheme_and_the_instructors_answer(marking):
     assert [(one.cell, one.title, one.points) for one in marking.essays] == [
         ("why", "Exercise 1.2: why", 4.0),
@@ -152,9 +149,6 @@ def test_there_must_be_something_to_mark(essays):
             book.remove_student(student)
     with pytest.raises(NotFoundError, match=r"been graded\. Grade first: starvelab-grader grade lab"):
         essays.marking()
-
-
-# --- what is written --------------------------------------------------------------------------------------
 
 
 def test_a_mark_and_a_comment_are_in_the_gradebook_and_can_be_taken_back(essays, marking, why):
@@ -237,9 +231,6 @@ def test_being_late_costs_points_that_a_person_gives_as_well(essays):
     marking.save(marking.essays[0], "bob", marking.read(marking.essays[0], "bob")[1], points="3")
     with closing(essays.gradebook()) as book:
         assert book.find_submission_notebook("one", LAB, "bob").late_submission_penalty == 3
-
-
-# --- the page's server ------------------------------------------------------------------------------------
 
 
 def exchange(marking, *requests, token=None, **options):
@@ -344,9 +335,6 @@ def test_the_address_reaches_the_browser_by_a_file_that_nobody_else_can_read(tmp
     assert 'content="0; url=http://127.0.0.1:1/#token"' in path.read_text()
 
 
-# --- the command ------------------------------------------------------------------------------------------
-
-
 def test_the_command_opens_the_page_and_says_in_the_end_what_still_waits(essays, monkeypatch, capsys):
     opened = []
 
@@ -395,8 +383,6 @@ def test_where_there_is_no_screen_no_browser_is_opened(essays, monkeypatch, show
     MarkApp().run(LAB)
     assert host.has_display() == browser.called == shown
 
-
-# --- rubric, shares and requests --------------------------------------------------------------------------
 
 CPU, SLOW = "- 2 points: names the *CPU*.", "- 1 point: says which one is slower."
 

@@ -280,9 +280,6 @@ def test_titles_are_the_headings_without_their_points():
     }
 
 
-# --- a class ----------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def graded(course):
     """Three students whose notebooks were graded, without their having been run."""

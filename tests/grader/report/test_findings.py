@@ -52,8 +52,6 @@ CLASS = [
     record("dee", 0, 1, 1, rejected=["two"]),
 ]
 
-# --- statistics -------------------------------------------------------------------------------------------
-
 
 def test_difficulty_is_the_mean_share_and_discrimination_the_correlation_with_the_other_points():
     """Shares of a are 1, .5, 0, 0; the rest is 3, 1, 1, 2: r = 0.875 / sqrt(0.6875 * 2.75)."""
@@ -129,9 +127,6 @@ def test_the_distribution_counts_each_student_once():
         (0, 0), (1, 1), (2, 1), (3, 1), (4, 0), (5, 0), (6, 1),
     ]  # fmt: skip
     assert distribution([], CELLS) is None
-
-
-# --- answers that are nearly the same ---------------------------------------------------------------------
 
 
 FORMULA = "def step_time(batch_size):\n    return overhead + batch_size * work / (peak * efficiency)\n"
@@ -244,9 +239,6 @@ def test_what_was_given_out_and_the_solution_are_no_finding():
     texts = {"ada": COPIED + OWN[0], "bob": COPIED + OWN[1]}
     assert pairs(texts, known=[COPIED]) == []
     assert len(pairs(texts)) == 1
-
-
-# --- whom a person should look at -------------------------------------------------------------------------
 
 
 def remarked(student: str, *remarks: str, rejected=(), notebook="one") -> GradedSubmission:

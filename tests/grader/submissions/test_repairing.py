@@ -63,9 +63,6 @@ def sources(nb) -> dict[str, str]:
     return {one.metadata.nbgrader.grade_id: one.source for one in named}
 
 
-# --- repairing --------------------------------------------------------------------------------------------
-
-
 def test_every_flag_and_every_hidden_test_is_the_instructors():
     nb = given_out(f="def f(): return 1", why="Because.")
     for one in nb.cells:
@@ -277,9 +274,6 @@ def test_whatever_is_submitted_each_graded_cell_is_there_once_as_the_instructor_
         if name in (None, "g"):
             text = re.sub(r"\r\n?", "\n", source).strip()
             assert any(text in one.source for one in nb.cells)
-
-
-# --- reading ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("minor", range(6))

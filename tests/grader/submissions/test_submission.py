@@ -55,9 +55,6 @@ def entry(name: str, size: int = 0, kind: bytes = tarfile.REGTYPE) -> tarfile.Ta
     return made
 
 
-# --- which file is which notebook -------------------------------------------------------------------------
-
-
 def test_notebooks_with_their_names_are_read_without_a_warning(read):
     result = read({**ONE, "02_two.ipynb": nb("c"), "notes.txt": "x", "01_one (1).ipynb": nb("a")})
     assert result.notebooks.keys() == EXPECTED.keys()
@@ -138,9 +135,6 @@ def test_a_notebook_that_is_too_large_says_what_to_do(read, monkeypatch):
     result = read(ONE)
     assert "Clear its outputs, save it and submit it again." in result.rejected["01_one"].text
     assert result.notebooks == {}
-
-
-# --- the files beside -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -255,9 +249,6 @@ def test_a_time_that_a_student_packed_is_none(read):
     ]
 
 
-# --- archives and limits ----------------------------------------------------------------------------------
-
-
 def test_what_tools_leave_behind_is_left_out_and_named(read):
     beside = {"math.py": "x", ".git/config": "x", "__pycache__/m.pyc": "x", "a.txt": "x"}
     left = ("work/__MACOSX/01_one.ipynb", "work/.ipynb_checkpoints/02_two.ipynb")
@@ -342,9 +333,6 @@ def test_headers_of_megabytes_are_taken_for_damage(read, names):
     entries = [entry("x" * length) for length in names]
     result = read(ONE | {"a.tar.gz": tape(*entries, mode="w:gz")})
     assert texts(result) == ["`a.tar.gz` could not be unpacked: it is damaged."]
-
-
-# --- fingerprints -----------------------------------------------------------------------------------------
 
 
 def test_the_fingerprint_of_a_notebook_tells_any_two_submissions_apart(read):
