@@ -115,21 +115,21 @@ def test_a_name_of_letters_and_digits_is_no_participant():
     assert [key(text) for text in texts] == ["12", "12", "12", "a1b2"]
 
 
-class TestNames:
-    def test_a_name_in_the_gradebook_is_one_line_that_can_be_stored_and_printed(self):
-        odd = Person("\x1b[31mA\ud800da\n", "L\u00a0 \u202e" + 200 * "é")
-        with Gradebook("sqlite://") as book:
-            register(book, {"1": odd, "2": Person("\t")})
-            one, two = (book.find_student(name) for name in "12")
-            assert named_by_download(book, {"\udcff": "nobody", "3": "a b"}) == {"3": Person("a", "b")}
-            assert (one.first_name, one.last_name) == ("[31mAda", "L " + 126 * "é")
-            assert (two.first_name, two.last_name) == (None, None)
+def test_a_name_in_the_gradebook_is_one_line_that_can_be_stored_and_printed():
+    odd = Person("\x1b[31mA\ud800da\n", "L\u00a0 \u202e" + 200 * "é")
+    with Gradebook("sqlite://") as book:
+        register(book, {"1": odd, "2": Person("\t")})
+        one, two = (book.find_student(name) for name in "12")
+        assert named_by_download(book, {"\udcff": "nobody", "3": "a b"}) == {"3": Person("a", "b")}
+        assert (one.first_name, one.last_name) == ("[31mAda", "L " + 126 * "é")
+        assert (two.first_name, two.last_name) == (None, None)
 
-    def test_a_name_from_a_roster_is_better_than_one_from_a_download(self):
-        with Gradebook("sqlite://") as book:
-            register(book, {"1": ADA, "2": Person("", "barkerbob")})
-            register(book, named_by_download(book, {"1": "lovelaceada", "2": "x", "3": "Cem Can"}))
-            register(book, {"2": Person("Bob", "Barker", "b@x.org")})
-            names = {one.id: (one.first_name, one.last_name, one.email) for one in book.students}
-        bob = ("Bob", "Barker", "b@x.org")
-        assert names == {"1": ("Ada", "Lovelace", None), "2": bob, "3": ("Cem", "Can", None)}
+
+def test_a_name_from_a_roster_is_better_than_one_from_a_download():
+    with Gradebook("sqlite://") as book:
+        register(book, {"1": ADA, "2": Person("", "barkerbob")})
+        register(book, named_by_download(book, {"1": "lovelaceada", "2": "x", "3": "Cem Can"}))
+        register(book, {"2": Person("Bob", "Barker", "b@x.org")})
+        names = {one.id: (one.first_name, one.last_name, one.email) for one in book.students}
+    bob = ("Bob", "Barker", "b@x.org")
+    assert names == {"1": ("Ada", "Lovelace", None), "2": bob, "3": ("Cem", "Can", None)}

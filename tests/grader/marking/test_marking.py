@@ -26,7 +26,7 @@ from starvelab_grader.commands import mark as mark_command
 from starvelab_grader.commands.mark import MarkApp
 from starvelab_grader.errors import InputError, NotFoundError
 from starvelab_grader.marking.marks import MAX_COMMENT, ChangedError, Marking, points_from
-from starvelab_grader.marking.server import TOKEN_HEADER, MarkingServer, make_redirect
+from starvelab_grader.marking.server import TOKEN_HEADER, MarkingServer
 from starvelab_grader.report.findings import PUBLISHED
 from tests.grader.essays import GIVEN_OUT, LAB, EssayClass
 from tests.grader.in_process import in_a_thread
@@ -329,17 +329,12 @@ def test_a_gradebook_that_cannot_be_read_and_a_port_that_is_not_free_are_named(e
         exchange(marking, port=port)
 
 
-def test_the_address_reaches_the_browser_by_a_file_that_nobody_else_can_read(tmp_path):
-    path = make_redirect(tmp_path, "http://127.0.0.1:1/#token")
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert 'content="0; url=http://127.0.0.1:1/#token"' in path.read_text()
-
-
 def test_the_command_opens_the_page_and_says_in_the_end_what_still_waits(essays, monkeypatch, capsys):
     opened = []
 
     def open_and_interrupt(address):
-        opened.append((address, Path(urlsplit(address).path).read_text()))
+        path = Path(urlsplit(address).path)
+        opened.append((address, path.read_text(), path.stat().st_mode & 0o777))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(mark_command, "Classroom", lambda *_: essays)
@@ -348,9 +343,10 @@ def test_the_command_opens_the_page_and_says_in_the_end_what_still_waits(essays,
     monkeypatch.setenv("DISPLAY", ":0")
     MarkApp().run(LAB)
     printed = capsys.readouterr().out
-    ((address, redirect),) = opened
+    ((address, redirect, mode),) = opened
     found = re.search(r"\n    (http://127\.0\.0\.1:\d+/#[\w-]{43})\n", printed)[1]
-    assert found in redirect
+    assert f'content="0; url={found}"' in redirect
+    assert mode == 0o600, "nobody else can read it"
     assert found.split("#")[1] not in address
     assert not Path(urlsplit(address).path).exists()
     assert printed.endswith(
