@@ -32,6 +32,10 @@ def test_the_picture_the_sentence_and_the_table_follow_the_control():
     assert "It is {&#x27;workers&#x27;: 8}." in explorer.sentence.value
     assert "<td>8</td>" in explorer.table.value
     assert "<summary" in explorer.table.value
+    # Many controls stand on a board beside their picture.
+    few, many = (explore(shows, **{f"n{i}": True for i in range(count)}) for count in (6, 7))
+    assert ("starvelab-board" in few._dom_classes, "starvelab-board" in many._dom_classes) == (False, True)
+    assert "starvelab-figure" in many.figure._dom_classes
 
 
 def test_a_value_that_does_not_change_draws_nothing_and_an_svg_string_has_no_words():
@@ -257,21 +261,13 @@ def test_a_pipeline_with_round_numbers_gets_a_switch_to_measured_ones_and_its_ve
     assert "The CPU binds" in explorer.sentence.value
     switch.value = "measured"
     assert "The accelerator binds" in explorer.sentence.value
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
+    for changes in (
         {"assumptions": PUBLISHED},
         {"assumptions": TUTORIAL.replace(flop_per_mac=2)},
         {"hardware": "826 img/s"},
-    ],
-)
-def test_a_pipeline_has_no_switch_where_its_numbers_are_not_the_round_ones(changes):
-    assert list(explore(PIPE.replace(**changes), workers=(1, 64)).controls) == ["workers"]
-
-
-def test_a_drawing_function_with_assumptions_gets_the_switch():
+    ):
+        assert list(explore(PIPE.replace(**changes), workers=(1, 64)).controls) == ["workers"]
+    # So does a function that draws with assumptions.
     explorer = explore(lambda x, assumptions=PUBLISHED: svg(assumptions.name), x=(1, 3))
     assert (explorer.controls["assumptions"].value, explorer.figure.value) == ("measured", svg("PUBLISHED"))
     own = explore(lambda x, assumptions: svg(assumptions), x=(1, 3), assumptions=["a", "b"])
@@ -286,9 +282,3 @@ def test_a_page_without_widgets_says_what_both_numbers_give():
     first, _, other = html.partition("Switched to measured:")
     assert ("The CPU binds" in first, "The accelerator binds" in other) == (True, True)
     assert explorer.controls["assumptions"].value == "round numbers"
-
-
-def test_many_controls_stand_on_a_board_beside_their_picture():
-    few, many = (explore(shows, **{f"n{i}": True for i in range(count)}) for count in (6, 7))
-    assert ("starvelab-board" in few._dom_classes, "starvelab-board" in many._dom_classes) == (False, True)
-    assert "starvelab-figure" in many.figure._dom_classes

@@ -308,13 +308,6 @@ def test_an_answer_locked_in_code_that_is_of_another_kind_is_a_miss(shown, answe
     assert predictions()["k"]["hit"] is False
 
 
-def test_what_cannot_be_written_is_said_and_the_truth_still_shown(shown, folder):
-    predict("cpu-wall", "CPU", folder=folder / "missing")
-    reveal("cpu-wall", "CPU", folder=folder / "missing")
-    assert shown[0].startswith("Hit.")
-    assert "It counts until the kernel stops." in shown[1]
-
-
 def test_without_a_truth_it_only_holds_back_what_follows_whose_errors_are_the_cells_own(shown):
     reveal("cpu-wall", then=lambda: "what follows")
     assert shown == [f"Please note. {LOCK_FIRST}"]
@@ -344,7 +337,13 @@ def test_a_question_is_known_to_the_memory_that_it_was_asked_in(shown, monkeypat
     assert shown[1].endswith(LOCK_FIRST)
 
 
-def test_what_is_displayed_is_html_with_its_text_escaped(folder, monkeypatch):
+def test_what_cannot_be_written_is_said_and_what_is_displayed_is_html_with_its_text_escaped(
+    shown, folder, monkeypatch
+):
+    predict("cpu-wall", "CPU", folder=folder / "missing")
+    reveal("cpu-wall", "CPU", folder=folder / "missing")
+    assert shown[0].startswith("Hit.")
+    assert "It counts until the kernel stops." in shown[1]
     sent = []
     monkeypatch.setattr(_reveal, "display", lambda data, **_: sent.append(data))
     predict("k", "<b>")
@@ -359,9 +358,9 @@ QUIET = QuietRun(value=104.0, unit="%", machine="2 physical cores, x86_64, Linux
 ORIGIN = "Measured on a quiet machine (2 physical cores, x86_64, Linux) on 2026-11-22."
 
 
-def offer(answer, quiet=QUIET) -> QuietRunOffer:
-    predict("past-cores", answer, unit="%", between=(0, None))
-    return QuietRunOffer(PredictionStore().read().predictions["past-cores"], quiet, PredictionStore())
+def offer(answer, quiet=QUIET, key="past-cores") -> QuietRunOffer:
+    predict(key, answer, unit="%", between=(0, None))
+    return QuietRunOffer(PredictionStore().read().predictions[key], quiet, PredictionStore())
 
 
 @pytest.mark.parametrize(("answer", "hit", "word"), [(100, True, "Hit."), (150, False, "Miss.")])
@@ -375,18 +374,13 @@ def test_one_click_makes_the_recorded_run_the_answer(answer, hit, word):
     assert "The answer is 104.0 %." in box.message.value
     assert ORIGIN in box.message.value
     assert box.button.disabled
-
-
-def test_an_answer_that_was_revealed_meanwhile_stays():
-    box = offer(150)
-    reveal("past-cores", 140)
+    # An answer that was revealed meanwhile stays, and a problem is shown in the widget.
+    box = offer(150, key="meanwhile")
+    reveal("meanwhile", 140)
     box.button.click()
-    assert predictions()["past-cores"]["truth"] == 140
+    assert predictions()["meanwhile"]["truth"] == 140
     assert "The cell now gives 104.0 %; the score card keeps the answer that" in box.message.value
-
-
-def test_a_problem_is_shown_in_the_widget():
-    box = offer(150, QuietRun(value=1.0, unit="GB", machine="m", date=QUIET.date))
+    box = offer(150, QuietRun(value=1.0, unit="GB", machine="m", date=QUIET.date), "other")
     box.button.click()
     assert "must be convertible to %, got 1 GB" in box.message.value
     assert not box.button.disabled
@@ -469,9 +463,6 @@ def test_what_is_written_stands_in_the_report_and_in_the_box_after_a_restart(box
     boxes[1].text.value = ""
     assert "Nothing is kept of this miss." in boxes[1].message.value
     assert report(log=CellLog()).learned == {}
-
-
-def test_a_long_text_is_kept_as_far_as_a_report_keeps_it(box):
     box.text.value = "x" * (MAX_LESSON + 1)
     assert f"The first {MAX_LESSON} characters are kept" in box.message.value
     assert MissBox("wall", box._folder).text.value == "x" * MAX_LESSON

@@ -1,8 +1,6 @@
 """The score card: hits, calibration and Brier score, each worked out by hand here."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from starvelab.lesson import outcomes
 from starvelab.lesson.widgets import words
@@ -136,15 +134,6 @@ def test_a_question_stands_whole_unless_no_notebook_asks_it_and_markup_is_text(f
     assert len(card.rows()[1][0]) <= 400
     assert card.rows()[1][0].endswith(" ...")
     assert "&lt;i&gt;" in card._repr_html_()
-
-
-@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=20))
-def test_the_brier_score_lies_between_perfect_and_certain_of_the_wrong(pairs):
-    card = revealed(*pairs)
-    assert 0 <= card.brier <= 1
-    assert card.hits == sum(hit for _, hit in pairs)
-    certain = revealed(*((1.0, hit) for _, hit in pairs))
-    assert certain.brier == pytest.approx(1 - certain.group.right)
 
 
 # --- in words -------------------------------------------------------------------------------------------
