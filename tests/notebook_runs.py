@@ -20,7 +20,7 @@ from starvelab.runtime import Runtime
 from tests.assignments import Notebook
 
 # The one in which pipelines run live; in the others what they would measure is simulated.
-LIVE = "find-the-bottleneck/03_caching_ladder"
+LIVE = "master-the-loader/01_write_the_loader"
 
 # Run before each notebook: a kernel, and what it imports that is not ours, takes longest to start.
 BEGIN_ANEW = """
