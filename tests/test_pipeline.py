@@ -115,15 +115,25 @@ def test_a_loop_that_prepares_its_batches_itself_and_waits_for_each_step_does_on
     assert ahead.solve().step_time.m_as("ms") == pytest.approx(50)
 
 
-def test_what_memory_serves_is_left_to_chance_and_comes_to_the_mean():
+def test_what_memory_serves_is_left_to_chance_and_a_worker_that_reads_waits_for_its_samples():
     cached = SLOW.replace(
         storage=Drive("20 MB/s", cache=Cache(0.35)), workers=8, dataset=Samples(size="100 KB")
     )
     assert cached.solve().bottleneck == "storage"
     assert images(in_the_long_run(cached, replicas=20)) == pytest.approx(images(cached.solve()), rel=0.02)
+    # 32 samples of 100 KB: 32 ms of storage and 50 ms of a core.
+    drive = Drive("100 MB/s", read_ahead=False)
+    reads = SLOW.replace(storage=drive, dataset=Samples(size="100 KB", cpu_time="1.5625 ms"))
+    assert reads.solve().step_time.m_as("ms") == pytest.approx(82 / 2)
+    assert reads.solve({"storage.read_ahead": True}).step_time.m_as("ms") == pytest.approx(32)
+    assert images(in_the_long_run(reads)) == pytest.approx(images(reads.solve()), rel=0.01)
+    # A result that waits for launches does not count as busy.
+    small = Pipeline(hardware="100 img/s", batch_size=1, assumptions=PUBLISHED, workers="1e6 img/s")
+    small = small.replace({"hardware.host.time": "10 ms"}, model=None)
+    assert in_the_long_run(small).utilization == pytest.approx(0.5)
 
 
-def test_what_is_swept_is_called_by_its_whole_path_and_a_plain_value_by_the_part():
+def test_what_is_swept_is_called_by_its_whole_path_and_a_simulation_is_of_one_point():
     swept = SLOW.replace(storage=Drive("20 MB/s", cache=Cache([0.1, 0.2])), workers=[1, 2])
     assert swept.swept == ("storage.cache.share", "workers")
     # The share of a cache does not matter where its memory is given.
@@ -131,20 +141,10 @@ def test_what_is_swept_is_called_by_its_whole_path_and_a_plain_value_by_the_part
     assert one.epochs(memory="1 GB", samples=1000) == one.replace({"storage.cache": None}).epochs(
         memory="1 GB", samples=1000
     )
-
-
-def test_a_simulation_is_of_one_point():
     assert message(InputError, SLOW.replace(workers=[1, 2]).simulate) == (
         "simulate looks at one point, got several values of workers. Pass one value of each."
     )
     assert message(InputError, SLOW.simulate, epoch_batches=0) == not_positive(epoch_batches=0)[1]
-
-
-def test_a_result_that_waits_for_launches_does_not_count_as_busy():
-    small = Pipeline(
-        model=None, hardware="100 img/s", batch_size=1, assumptions=PUBLISHED, workers="1e6 img/s"
-    ).replace({"hardware.host.time": "10 ms"})
-    assert in_the_long_run(small).utilization == pytest.approx(0.5)
 
 
 def milliseconds(highest, lowest=0):
@@ -178,12 +178,3 @@ def test_what_is_solved_simulated_and_measured_by_a_known_clock_is_one_rate(pipe
     assert measured.pipeline == pipeline
     assert images(measured) == pytest.approx(images(in_the_long_run(pipeline)), rel=0.02)
     assert images(measured) == pytest.approx(images(step), rel=0.02)
-
-
-def test_a_worker_that_reads_its_samples_itself_waits_for_them():
-    # 32 samples of 100 KB: 32 ms of storage and 50 ms of a core.
-    drive = Drive("100 MB/s", read_ahead=False)
-    reads = SLOW.replace(storage=drive, dataset=Samples(size="100 KB", cpu_time="1.5625 ms"))
-    assert reads.solve().step_time.m_as("ms") == pytest.approx(82 / 2)
-    assert reads.solve({"storage.read_ahead": True}).step_time.m_as("ms") == pytest.approx(32)
-    assert images(in_the_long_run(reads)) == pytest.approx(images(reads.solve()), rel=0.01)

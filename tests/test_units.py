@@ -6,15 +6,12 @@ from fractions import Fraction
 import numpy as np
 import pint
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from starvelab import Q_, InputError
 from starvelab.units import (
     base_number,
     convert,
     exact,
-    format_number,
     format_quantity,
     has_dimension,
     nonnegative,
@@ -60,16 +57,11 @@ def test_units_mean_what_the_labels_of_disks_and_datasheets_mean(text, unit, mag
     assert Q_(text).m_as(unit) == pytest.approx(magnitude, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("left", "right"),
-    [("3 GB/s", "2 GHz"), ("3 img", "2 KB"), ("1 GMAC", "1 GFLOP"), ("1 img/s", "1 Hz"), ("1 USD", "1 img")],
-)
-def test_data_samples_arithmetic_and_money_do_not_add_up(left, right):
-    with pytest.raises(pint.DimensionalityError):
-        Q_(left) + Q_(right)
-
-
-def test_pints_own_registry_is_left_alone_in_which_they_would_have():
+def test_data_samples_arithmetic_and_money_do_not_add_up_but_in_pints_own_registry():
+    for text in ("3 GB/s + 2 GHz", "3 img + 2 KB", "1 GMAC + 1 GFLOP", "1 img/s + 1 Hz", "1 USD + 1 img"):
+        left, right = text.split(" + ")
+        with pytest.raises(pint.DimensionalityError):
+            Q_(left) + Q_(right)
     ordinary = pint.UnitRegistry()
     assert (ordinary("3 GB/s") + ordinary("2 GHz")).check("1/[time]")
     assert pint.get_application_registry().get() is not registry
@@ -207,14 +199,8 @@ def test_an_exact_figure_is_the_one_decimal_number_that_was_meant():
     assert message(InputError, exact, np.array([1.0, 2.0]), "overhead") == (
         "overhead must be one value for an exact answer, got an array. Ask for one point at a time."
     )
-
-
-def test_a_base_number_counts_seconds_bytes_samples_and_flop():
     values = ("1 ms", "2 KB", "3 GB/s", "4 img/s", "5 TFLOP/s", "6 GMAC")
     assert [base_number(Q_(value)) for value in values] == pytest.approx([1e-3, 2e3, 3e9, 4, 5e12, 6e9])
-
-
-def test_anything_may_be_asked_for_its_dimension():
     asked = ((Q_("5 KB"), "GB"), (Q_("5 KB"), "GB/s"), (5, "GB"), ("5 KB", "GB"))
     assert [has_dimension(*one) for one in asked] == [True, False, False, False]
 
@@ -244,11 +230,6 @@ def test_anything_may_be_asked_for_its_dimension():
 )
 def test_quantities_are_shown_with_four_digits_and_short_units(value, text):
     assert format_quantity(value) == text
-
-
-@given(st.floats(1e-5, 1e12))
-def test_a_shown_number_is_within_half_of_its_fourth_digit(value):
-    assert float(format_number(value)) == pytest.approx(value, rel=5.1e-4)
 
 
 def test_a_unit_is_written_as_people_write_it():
