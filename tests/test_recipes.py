@@ -35,7 +35,14 @@ ESSAY = """# %% [markdown]
 # %% [markdown]
 # ## Take"""
 # That a property holds is tried elsewhere with as many examples as it takes.
-QUICKLY = ("-m", "pytest", "--hypothesis-profile", "one")
+# What takes long, and looks at nothing that a recipe changes.
+ELSEWHERE = (
+    "tests/model/stages/test_barrier.py",
+    "tests/test_documents.py::test_a_stale_part_is_named_and_written_anew",
+    "tests/test_layers.py::test_an_import_that_points_upward_a_picture_in_the_model_or_a_module_without_a_place",
+    "tests/grader/lms/test_exports.py::test_nbgrader_takes_them_by_name_and_its_own_table_from_us",
+)
+QUICKLY = ("-m", "pytest", "--hypothesis-profile", "one", *(f"--deselect={one}" for one in ELSEWHERE))
 # All commands together count for the first test.
 pytestmark = pytest.mark.timeout(1500)
 # They need the index, and a day.
