@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from itertools import islice
 
 from PIL import Image, ImageFilter
 from tabulate import tabulate
@@ -32,19 +33,17 @@ def blur(image: Image.Image) -> Image.Image:
     return image
 
 
-def plants() -> dict[str, tuple[str, Pipeline]]:
-    """What is planted, the part that should be named, and the pipeline."""
+def plants() -> Iterator[tuple[str, str, Pipeline]]:
+    """What is planted, the part that should be named, and the pipeline, each when asked for."""
     base = Pipeline(dataset=Samples(source=photos("100 KB")), batch_size=8, workers=2, hardware="5 ms")
+    yield "a slow storage", "read", base.replace(storage="10 MB/s")
+    yield "small files", "read", base.replace(storage=Drive("1 GB/s", requests=Requests("30 ms")))
+    yield "large images", "decode", base.replace(dataset=Samples(source=photos("5 MB")), batch_size=2)
     decode, *rest = photo_transforms()
-    blurred, scans = (decode, Transform("blur", blur), *rest), Samples(source=photos("5 MB"))
-    return {
-        "a slow storage": ("read", base.replace(storage="10 MB/s")),
-        "small files": ("read", base.replace(storage=Drive("1 GB/s", requests=Requests("30 ms")))),
-        "large images": ("decode", base.replace(dataset=scans, batch_size=2)),
-        "a dear transform": ("transform", base.replace({"dataset.transforms": blurred})),
-        "a slow link": ("copy", base.replace(link="40 MB/s")),
-        "a slow accelerator": ("compute", base.replace(hardware="100 ms")),
-    }
+    blurred = (decode, Transform("blur", blur), *rest)
+    yield "a dear transform", "transform", base.replace({"dataset.transforms": blurred})
+    yield "a slow link", "copy", base.replace(link="40 MB/s")
+    yield "a slow accelerator", "compute", base.replace(hardware="100 ms")
 
 
 def spin() -> None:
@@ -74,8 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--budget", help="of each diagnosis (default %(default)s)")
     asked = parser.parse_args(arguments)
     others = max(1, min(usable_cores(), os.cpu_count() or 1) - 1)
-    cases = [(loader, name, *plant) for loader in LOADERS for name, plant in plants().items()]
-    cases = cases[: asked.cases]
+    cases = [*islice(((loader, *plant) for loader in LOADERS for plant in plants()), asked.cases)]
     rows, right, longest = [], 0, 0.0
     with nullcontext() if asked.quiet else busy(others):
         for loader, name, part, pipe in tqdm(cases, unit="case"):
