@@ -140,6 +140,15 @@ esac
     return run
 
 
+def test_pip_installs_the_same_where_uv_cannot(install, capfd):
+    asked = install(uv="exit 1")
+    assert asked[-4] == (
+        "-m pip install --quiet --disable-pip-version-check --constraint binder/constraints.txt "
+        "--no-compile --editable .[torch]"
+    )
+    assert capfd.readouterr().out == "uv could not install it; pip does, which takes longer.\n"
+
+
 def test_the_exact_versions_are_installed_by_uv_from_where_pip_would_take_them(install, monkeypatch, capsys):
     asked = install(uv="exit 0")
     assert asked[2:4] == [UV, "file:///a file:///b /c,/d unsafe-best-match"]
@@ -153,15 +162,6 @@ def test_the_exact_versions_are_installed_by_uv_from_where_pip_would_take_them(i
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
     exec(program, {})
     assert capsys.readouterr().out.startswith("For a Mac with an Intel processor there is no PyTorch")
-
-
-def test_pip_installs_the_same_where_uv_cannot(install, capfd):
-    asked = install(uv="exit 1")
-    assert asked[-4] == (
-        "-m pip install --quiet --disable-pip-version-check --constraint binder/constraints.txt "
-        "--no-compile --editable .[torch]"
-    )
-    assert capfd.readouterr().out == "uv could not install it; pip does, which takes longer.\n"
 
 
 def test_make_formgrader_asks_for_no_browser_where_there_is_no_display_and_allows_root_to_root_only(make):
@@ -258,7 +258,7 @@ def lab(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         process.wait(timeout=30)
 
 
-def test_the_lab_serves_the_first_notebook_and_the_assignments_but_not_their_solutions(lab, repository):
+def test_the_lab_is_that_of_a_learner_with_the_assignments_but_not_their_solutions(lab, repository):
     assert "<title>JupyterLab</title>" in lab(f"/lab/tree/{FIRST}")
     notebook = json.loads(lab(f"/api/contents/{FIRST}"))
     assert (notebook["type"], bool(notebook["content"]["cells"])) == ("notebook", True)
@@ -269,9 +269,6 @@ def test_the_lab_serves_the_first_notebook_and_the_assignments_but_not_their_sol
     assert "@jupyter/nbgrader" in config["disabledExtensions"]
     with pytest.raises(urllib.error.HTTPError, match="404"):
         lab("/formgrader/api/assignments")
-
-
-def test_the_lab_has_the_settings_of_a_learner(lab):
     for plugin, setting, expected in (
         # It asks nothing about news, and keeps every cell in the page.
         ("@jupyterlab/apputils-extension:notification", "fetchNews", "false"),

@@ -94,6 +94,12 @@ def test_it_says_how_long_it_takes_asks_for_own_words_and_ends_with_what_to_take
         # Details are closed, and leave room for Markdown.
         opened = re.findall(r"<details><summary>[^<]+</summary>\n\n", source)
         assert len(opened) == source.count("<details") == source.count("\n\n</details>")
+    sections = re.split(r"^#{2,3} ", notebook.markdown, flags=re.MULTILINE)
+    exercises = [section for section in sections if section.startswith("Exercise ")]
+    assert exercises, f"a notebook has an exercise, headed ## Exercise N.M; {notebook} has none"
+    for exercise in exercises:
+        heading = exercise.splitlines()[0]
+        assert "<details><summary>Hint" in exercise or "read by a person" in heading, heading
     assert last.startswith("## Take away\n")
     assert re.search(r"^\*\*(Next|What comes next)", last, flags=re.MULTILINE)
     assert re.findall(r"\]\((\w+)\.ipynb\)", last) == EXPECTED[notebook.assignment][number : number + 1]
@@ -136,28 +142,13 @@ def test_every_truth_is_revealed_with_what_it_means_and_with_likely_mistakes(not
 
 
 @each_notebook
-def test_every_exercise_but_the_self_check_has_a_hint(notebook):
-    sections = re.split(r"^#{2,3} ", notebook.markdown, flags=re.MULTILINE)
-    exercises = [section for section in sections if section.startswith("Exercise ")]
-    assert exercises, f"a notebook has an exercise, headed ## Exercise N.M; {notebook} has none"
-    for exercise in exercises:
-        heading = exercise.splitlines()[0]
-        assert "<details><summary>Hint" in exercise or "read by a person" in heading, heading
-
-
-@each_notebook
-def test_no_line_of_code_is_wider_than_a_page_and_one_cell_at_most_sets_up_before_something_is_seen(notebook):
-    for cell in read(notebook.released).cells:
-        if cell.cell_type == "code":
-            assert [line for line in cell.source.splitlines() if len(line) > 88] == []
+def test_no_code_is_wider_than_a_page_one_cell_sets_up_and_installs_the_lab_in_colab(notebook, monkeypatch):
+    released = [cell.source for cell in read(notebook.released).cells if cell.cell_type == "code"]
+    for source in released:
+        assert [line for line in source.splitlines() if len(line) > 88] == []
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert next(n for n, cell in enumerate(code) if "nbgrader" not in cell.metadata) <= 1
-
-
-@each_notebook
-def test_it_installs_the_lab_in_colab_and_nowhere_else(notebook, monkeypatch):
-    setup = next(cell for cell in read(notebook.released).cells if cell.cell_type == "code")
-    install = ast.unparse(ast.parse(setup.source).body[:2])
+    install = ast.unparse(ast.parse(released[0]).body[:2])
     commands: list[str] = []
     names = {"get_ipython": lambda: SimpleNamespace(system=commands.append)}
     monkeypatch.delenv("COLAB_RELEASE_TAG", raising=False)

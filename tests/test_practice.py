@@ -32,6 +32,12 @@ def test_there_are_enough_faults_each_of_a_line_of_its_own():
     assert sorted(re.findall(r"{(\w+)}", practice.SCRIPT)) == sorted([*FAULTS, "batch", "side"])
     lines = [line for fault in FAULTS.values() for line in (fault.good, fault.bad) if line]
     assert max(Counter(lines).values()) == 1
+    for name, fault in FAULTS.items():
+        size = fault.value if fault.value is not None else fault.sizes[-1]
+        for sizes in ({}, {name: size}):
+            compile(by_hand(sizes, tuple(sizes)).script, f"<script with {name}>", "exec")
+        assert fault.good != fault.bad, name
+        assert fault.cure.endswith("."), name
 
 
 @pytest.mark.long
@@ -129,15 +135,6 @@ def test_a_script_has_each_line_that_can_be_changed_and_the_name_behind_it():
     assert sorted(named) == sorted(case.changes)
     assert {*case._faults} <= {*named}
     compile(case.script, "<script>", "exec")
-
-
-def test_both_lines_of_a_fault_are_python_and_differ():
-    for name, fault in FAULTS.items():
-        size = fault.value if fault.value is not None else fault.sizes[-1]
-        for sizes in ({}, {name: size}):
-            compile(by_hand(sizes, tuple(sizes)).script, f"<script with {name}>", "exec")
-        assert fault.good != fault.bad, name
-        assert fault.cure.endswith("."), name
 
 
 def test_evidence_after_the_cures_is_that_of_an_accelerator_that_is_fed():

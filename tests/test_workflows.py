@@ -135,9 +135,7 @@ def test_only_what_was_built_and_tested_is_published_and_without_a_password():
     assert publish["needs"] == "build"
     assert publish["permissions"] == {"id-token": "write"}
     assert [step for step in publish["steps"] if "run" in step or "password" in step.get("with", {})] == []
-
-
-def test_the_site_is_published_only_after_its_lab_has_run_in_a_browser_with_the_compiled_wheels():
+    # The site only after its lab has run in a browser, with the compiled wheels.
     build, publish = (jobs("docs")[name] for name in ("build", "publish"))
     assert publish["needs"] == "build"
     assert build["env"]["STARVELAB_PYODIDE_WHEELS"]  # without it the test would be skipped
