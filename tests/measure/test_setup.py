@@ -23,7 +23,7 @@ from starvelab import (
     Storage,
     Workers,
 )
-from starvelab.measure import CudaDevice, DatasetSource, StepDevice, photo_transforms, photos
+from starvelab.measure import CudaDevice, StepDevice, photo_transforms, photos
 from starvelab.measure.devices import VirtualStorage
 from starvelab.measure.setup import NO_STEP, setup_of
 
@@ -120,10 +120,6 @@ def test_a_device_trains_in_place_of_a_simulated_accelerator(tiny):
     gpu = CudaDevice(precision="fp32")
     assert setup_of(Pipeline(dataset=tiny, hardware=Accelerator(device=gpu))).device is gpu
     assert setup_of(Pipeline(dataset=tiny, hardware=Accelerator(device=print))).device == StepDevice(print)
-
-
-def test_a_dataset_is_a_source_and_has_its_own_transforms():
-    assert isinstance(setup_of(Pipeline(dataset=Samples(source=[1, 2]))).samples, DatasetSource)
 
 
 def test_a_device_of_ones_own_needs_only_to_open(tiny):

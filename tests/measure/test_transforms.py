@@ -28,13 +28,6 @@ def picture():
     return photos(count=1).read(0)
 
 
-def test_photo_transforms_are_the_usual_ones_of_imagenet():
-    names = [transform.name for transform in photo_transforms()]
-    assert names == ["decode", "crop", "flip", "jitter", "to array", "normalize"]
-    assert [transform.name for transform in photo_transforms(send="uint8")] == names[:-1]
-    assert [transform.part for transform in photo_transforms()] == ["decode"] + ["transform"] * 5
-
-
 def test_a_photograph_becomes_what_a_network_takes(picture):
     value = picture
     for transform in photo_transforms(side=32):

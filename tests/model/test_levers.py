@@ -1,11 +1,9 @@
 """Levers belong to parts of an input pipeline, and say how to tell, what to change, and why it works."""
 
-from dataclasses import fields
-
 import pytest
 
 from starvelab.measure import PARTS
-from starvelab.model.levers import LEVERS, Advice, levers_for
+from starvelab.model.levers import LEVERS, levers_for
 
 
 @pytest.mark.parametrize("lever", LEVERS, ids=lambda lever: lever.name)
@@ -21,19 +19,10 @@ def test_a_lever_is_told_in_full(lever):
         assert "  " not in text
 
 
-def test_a_lever_is_what_the_file_says_and_has_a_name_of_its_own():
-    names = [lever.name for lever in LEVERS]
-    assert len(set(names)) == len(names)
-    assert [field.name for field in fields(Advice)] == ["name", "parts", "diagnose", "change", "why"]
-    first = levers_for("copy")[0]
-    assert (first.name, first.parts) == ("uint8 instead of float32", ("collate", "copy"))
-    assert levers_for("coffee") == ()
-
-
 @pytest.mark.parametrize("part", PARTS)
 def test_there_is_something_to_try_for_each_part(part):
     found = levers_for(part)
-    assert len(found) >= 2
+    assert len({lever.name for lever in found}) == len(found) >= 2
     assert all(part in lever.parts for lever in found)
     # In the order of the list, which is that of trying.
     assert list(found) == [lever for lever in LEVERS if lever in found]

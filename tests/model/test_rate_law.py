@@ -274,15 +274,6 @@ def test_the_parts_of_a_step_add_up_to_it_and_training_resnet_50_is_mostly_memor
     assert (found.memory_time / found.latency).m_as("") == pytest.approx(0.777, abs=5e-3)
 
 
-def test_a_framework_is_extrapolated_to_an_accelerator_on_which_nobody_measured_it():
-    fed = FED.replace(hardware=CLOUD.H100, batch_size=408)
-    step = fed.solve({"hardware.count": 8, "hardware.rate": Framework("MXNet")})
-    assert step.basis.startswith("extrapolated from the measured training of ResNet-50 on NVIDIA A100")
-    # MLPerf Training 3.0, MXNet on eight H100: 56,050 img/s.
-    assert step.throughput.m_as("img/s") == pytest.approx(56_050, rel=0.1)
-    assert fed.solve({"hardware.rate": Framework("PyTorch (Lambda)")}).throughput.m_as("img/s") == 2790
-
-
 def test_a_result_says_that_its_rate_was_not_measured():
     assert BARE.solve().note == ""
     assert repr(BARE.solve(hardware=Hardware.Cloud.H200)).endswith(

@@ -22,13 +22,6 @@ def test_the_law_goes_through_what_was_measured_on_16_cores(workers, measured):
     assert rate({"workers.cores": 16}, workers=workers) == pytest.approx(measured, rel=3e-3)
 
 
-def test_a_host_of_128_cores_feeds_eight_a100():
-    assert rate({"hardware.count": 8}, workers=128) == pytest.approx(16_100, rel=0.01)
-    # Published for eight A100 with DALI on the CPU: 16,621.
-    fed = HOST.solve({"hardware.count": 8, "workers.kind": "pool", "hardware.rate": "2470 img/s"}, workers=80)
-    assert fed.throughput.m_as("img/s") > 16_621
-
-
 def test_the_cores_of_the_host_are_known_from_the_catalogue_and_can_be_given():
     assert rate(workers=64) == rate({"workers.cores": 16}, workers=64)
     assert rate({"hardware.count": 2}, workers=64) == pytest.approx(rate({"workers.cores": 32}, workers=64))

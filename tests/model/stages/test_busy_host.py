@@ -21,15 +21,6 @@ def ms(step):
     return step.step_time.m_as("ms")
 
 
-def test_launching_slows_as_the_cpu_fills_and_faster_near_the_end():
-    assert slowdown(0) == 1
-    use = np.array([0.5273, 0.9917])
-    assert slowdown(use) == pytest.approx(1 + 0.396 * use**10.5)
-    # The published medians: 4.1, 3.7, 3.6 and 2.9 batches/s.
-    rates = 4.01 / slowdown(np.array([0.527, 0.765, 0.906, 0.992]))
-    assert rates == pytest.approx([4.1, 3.7, 3.6, 2.9], rel=0.07)
-
-
 def test_a_step_that_launches_set_has_the_length_at_which_the_workers_are_as_busy_as_it_lets_them_be():
     step = BUSY.solve()
     assert step.bottleneck == "accelerator"

@@ -30,19 +30,6 @@ def images(pipeline, changes=None, **fields):
     return pipeline.solve(changes, **fields).throughput.m_as("img/s")
 
 
-def test_a_pipeline_on_an_object_store_as_a_user_writes_it_gives_what_was_measured():
-    written = Pipeline(hardware="138 img/s", storage=Storage.S3_connection, workers=16, assumptions=PUBLISHED)
-    assert images(written) == pytest.approx(134, rel=0.05)
-    # One request at a time would be 9.9 img/s, and is what a host with one connection has.
-    assert images(written, storage=connections(1)) == pytest.approx(9.9, abs=0.05)
-
-
-def test_one_worker_and_a_warm_cache_give_what_sixteen_workers_reach():
-    assert images(WALL, workers=1) == pytest.approx(12)
-    assert images(VIT, {"storage.cache.share": 1}, workers=4) == pytest.approx(138)
-    assert images(VIT) == pytest.approx(134, rel=0.05)
-
-
 def test_workers_divide_what_they_wait_for_and_cores_do_not():
     # (l + S / R + cpu) / workers.
     for workers in (1, 4, 16, 64):
