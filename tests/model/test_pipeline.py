@@ -439,16 +439,11 @@ SHARES = ("Cache.share", "Host.busy", "Jitter.slow_share")
 
 
 @pytest.mark.parametrize("name", COUNTS)
-@pytest.mark.parametrize(
-    ("row", "value"),
-    [
-        *((not_whole, value) for value in (2.5, True, "64")),
-        *((not_positive, value) for value in (0, -256, float("nan"))),
-    ],
-)
-def test_a_count_that_is_no_whole_number_of_at_least_one_is_refused(row, name, value):
-    _, expected = row(**{COUNTS[name]: value})
-    assert message(InputError, FULL.replace, {name: value}) == expected
+def test_a_count_that_is_no_whole_number_of_at_least_one_is_refused(name):
+    wrong = {2.5: not_whole, True: not_whole, "64": not_whole, 0: not_positive, -256: not_positive}
+    for value, row in (*wrong.items(), (float("nan"), not_positive)):
+        _, expected = row(**{COUNTS[name]: value})
+        assert message(InputError, FULL.replace, {name: value}) == expected
 
 
 @pytest.mark.parametrize("name", [*SHARES, "Jitter.spread", "Ranks.spread"])
