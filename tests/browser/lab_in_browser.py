@@ -291,9 +291,14 @@ class OpenNotebook:
     def set_theme(self, theme: str) -> None:
         """Switch to the "light" or the "dark" theme and wait until it is applied."""
         self.command("apputils:change-theme", theme=THEMES[theme])
+        # Its colors may come after its name, and come by degrees.
         self.page.wait_for_function(
-            "light => document.body.dataset.jpThemeLight === light",
-            arg="true" if theme == "light" else "false",
+            """light => {
+                const paper = getComputedStyle(document.body).getPropertyValue('--jp-layout-color0').trim();
+                return (paper === 'white') === light && document.body.dataset.jpThemeLight === String(light)
+                    && !document.getAnimations().some(one => one instanceof CSSTransition);
+            }""",
+            arg=theme == "light",
         )
         self.page.wait_for_timeout(300)
 

@@ -3,7 +3,6 @@
 import json
 import os
 
-import pytest
 from lab_in_browser import open_notebook, window, write_notebook
 from playwright.sync_api import expect
 
@@ -106,18 +105,18 @@ def test_a_busy_kernel_locks_what_the_page_shows(opened):
     expect(box).to_contain_text("You predicted 12.8 %, 20 % sure to be within a quarter of the answer")
 
 
-@pytest.mark.parametrize(
-    "key", ["x", "b", "a", "d", "z", "m", "ArrowDown", "ArrowUp", "Enter", "Space", "j", "k"]
-)
-def test_a_key_pressed_in_a_widget_does_not_reach_the_notebook(shared_notebook, key):
-    notebook = shared_notebook
+def test_a_key_pressed_in_a_widget_does_not_reach_the_notebook(opened):
+    notebook = opened(IMPORTS, CHOICE, NUMBER)
+    notebook.run_all()
+    notebook.cell(1).locator(".jp-InputArea-editor").click()
+    press(notebook, "Escape")
     before, place = sources(notebook), active_cell(notebook)
-    for part in ("input[type=radio]", "[role=slider]", "button"):
-        # If a key before this one did reach the notebook, the cell may be gone: fail soon.
-        notebook.cell(1).locator(part).first.focus(timeout=5000)
-        press(notebook, *([key] if key != "d" else ["d", "d"]))
-    assert sources(notebook) == before
-    assert active_cell(notebook) == place
+    for key in ("x", "b", "a", "d", "z", "m", "ArrowDown", "ArrowUp", "Enter", "Space", "j", "k"):
+        for part in ("input[type=radio]", "[role=slider]", "button"):
+            # If a key before this one did reach the notebook, the cell may be gone: fail soon.
+            notebook.cell(1).locator(part).first.focus(timeout=5000)
+            press(notebook, *([key] if key != "d" else ["d", "d"]))
+        assert (sources(notebook), active_cell(notebook)) == (before, place), key
 
 
 def test_without_the_guard_x_would_cut_the_cell(opened):
@@ -142,16 +141,6 @@ def test_shift_enter_in_a_widget_still_runs_the_cell(opened):
 
 def active_cell(notebook) -> int:
     return notebook.page.evaluate("() => jupyterapp.shell.currentWidget.content.activeCellIndex")
-
-
-@pytest.fixture(scope="module")
-def shared_notebook(server, browser):
-    path = write_notebook(server.folder / "shared" / "notebook.ipynb", IMPORTS, CHOICE, NUMBER)
-    with window(browser, server) as page, open_notebook(page, server, path) as notebook:
-        notebook.run_all()
-        notebook.cell(1).locator(".jp-InputArea-editor").click()
-        press(notebook, "Escape")
-        yield notebook
 
 
 def test_a_choice_can_be_predicted_by_mouse_and_is_then_revealed(opened):
