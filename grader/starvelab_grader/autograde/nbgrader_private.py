@@ -70,13 +70,8 @@ def is_ignored(filename: str, ignore_globs: list[str] | None = None) -> bool:
 nbgrader.utils.is_ignored = is_ignored
 
 
-def newest_schema() -> str:
-    """The version of the tables that this nbgrader makes."""
-    return str(ScriptDirectory(nbgrader.dbutil.ALEMBIC_DIR).get_current_head())
-
-
 # nbgrader's own function starts `alembic` for it, which takes a second or two for each new gradebook.
-nbgrader.api.get_alembic_version = newest_schema
+nbgrader.api.get_alembic_version = ScriptDirectory(nbgrader.dbutil.ALEMBIC_DIR).get_current_head
 
 
 _engine_of = lru_cache(maxsize=4)(create_engine)

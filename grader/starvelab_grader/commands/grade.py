@@ -1,6 +1,5 @@
 """`starvelab-grader release` and `grade`: an assignment given out, and a class graded in parallel."""
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -59,7 +58,6 @@ class GradeApp(Command):
     kept = "What was graded is kept: the same command goes on from there."
     examples = """
         starvelab-grader grade starving-the-gpu                    all that is new, on all cores
-        starvelab-grader grade starving-the-gpu --workers=4
         starvelab-grader grade starving-the-gpu --only=ada,'b*'    some students
         starvelab-grader grade starving-the-gpu --scheduler=tls://10.0.0.5:8786
         starvelab-grader grade starving-the-gpu --only=ada --extend=2      who may be two days late
@@ -148,8 +146,11 @@ class GradeApp(Command):
     def _print_outcome(self, classroom: Classroom, outcome: Outcome) -> None:
         counts = f"{len(outcome.graded)} graded, {len(outcome.unchanged)} unchanged since they were graded"
         print(f"{classroom.assignment}: {counts}, {len(outcome.failed)} could not be graded.")
-        for line in _graded_again(outcome):
-            print(line)
+        for kind, why in REASONS.items():
+            again = [list(outcome.again.get(student, {}).values()).count(kind) for student in outcome.graded]
+            if any(again):
+                submissions = _count(sum(map(bool, again)), "submission")
+                print(f"Graded again because {why}: {_count(sum(again), 'notebook')} of {submissions}.")
         failed = outcome.failed.items()
         print_list("Not graded:", (f"{shown(one)}: {reason.splitlines()[-1]}" for one, reason in failed))
         for student, reason in failed:
@@ -172,15 +173,6 @@ class GradeApp(Command):
         folder = classroom.records.folder.parent.parent / "report" / name
         page = class_report.write(folder, f"{name}: the report of the class", sections)
         print(f"The report: {page}, and its tables as CSV beside it.")
-
-
-def _graded_again(outcome: Outcome) -> Iterator[str]:
-    """Yield one line for each reason for which notebooks were graded again."""
-    for kind, reason in REASONS.items():
-        again = [list(outcome.again.get(student, {}).values()).count(kind) for student in outcome.graded]
-        if any(again):
-            submissions = _count(sum(map(bool, again)), "submission")
-            yield f"Graded again because {reason}: {_count(sum(again), 'notebook')} of {submissions}."
 
 
 def _count(number: int, noun: str) -> str:

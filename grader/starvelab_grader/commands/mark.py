@@ -28,7 +28,6 @@ class MarkApp(Command):
 
     examples = """
         starvelab-grader mark starving-the-gpu                        opens the page; Ctrl+C ends it
-        starvelab-grader mark starving-the-gpu --names                begins with the names of the students
         starvelab-grader mark starving-the-gpu --share=1/3             the first of three who mark
         starvelab-grader mark starving-the-gpu --section=B --roster=canvas.csv
         starvelab-grader mark starving-the-gpu --port=8765 --no-browser
@@ -103,7 +102,6 @@ class FeedbackApp(Command):
     examples = """
         starvelab-grader feedback starving-the-gpu                    all that are out of date
         starvelab-grader feedback starving-the-gpu --only=ada,'b*'    some students
-        starvelab-grader feedback starving-the-gpu --again            also those that are up to date
         """
     workers = Integer(0, min=0, help="How many pages to make at once; 0: one for each core.")
     only = Unicode(help=ONLY)

@@ -207,6 +207,8 @@ def _folded(cells: list[NotebookNode], summary: str) -> list[NotebookNode]:
 
 
 _Pages: TypeAlias = Future[dict[str, str]]
+# Ctrl+C reaches every process of a terminal; only the one that a person started reacts to it.
+IGNORED = signal.SIGINT, signal.SIG_IGN
 IDLE_TIMEOUT = 30  # seconds after which a worker ends by itself, should this process be gone
 ENDED = (
     "The page cannot be written: the process that made it was ended, and again when nothing else was made "
@@ -308,15 +310,10 @@ def _results(jobs: Iterable[PageJob], workers: int, again: bool = True) -> Itera
 
 @contextmanager
 def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    pool = ProcessPoolExecutor(max_workers=workers, timeout=IDLE_TIMEOUT, initializer=_ignore_interruptions)
+    pool = ProcessPoolExecutor(workers, timeout=IDLE_TIMEOUT, initializer=signal.signal, initargs=IGNORED)
     try:
         yield pool
     except BaseException:
         pool.shutdown(wait=False, kill_workers=True)
         raise
     pool.shutdown(wait=True)
-
-
-def _ignore_interruptions() -> None:
-    """Ctrl+C reaches every process of a terminal; only the one that a person started reacts to it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -191,16 +191,15 @@ def test_of_another_submission_only_what_is_other_is_graded(done, ran):
     assert partly["resubmitted"] == ["two"]
 
 
-def test_a_fact_that_changed_grades_all_again(done, monkeypatch):
+def test_a_fact_that_changed_grades_all_again(done, monkeypatch, capsys):
     """In a checkout of starvelab, whose version stays the same meanwhile."""
     monkeypatch.setattr("starvelab_grader.autograde.definition.package_fingerprint", lambda: "another fact")
     room, outcome = done.classroom(), Outcome(graded=["ada"])
     assert room.pending(room.students(), outcome) == ["ada", "bob"]
     assert [one.to_grade for one in room.submissions(["ada"], outcome)] == [{"one", "two"}]
-    assert list(grade_command._graded_again(outcome)) == [
-        "Graded again because the grader, or a package that extends it, has changed: "
-        "2 notebooks of 1 submission."
-    ]
+    GradeApp()._print_outcome(room, outcome)
+    why = "the grader, or a package that extends it, has changed"
+    assert f"\nGraded again because {why}: 2 notebooks of 1 submission.\n" in capsys.readouterr().out
 
 
 def test_a_notebook_that_took_time_from_another_is_graded_together_with_it(done):

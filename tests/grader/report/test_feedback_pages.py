@@ -418,7 +418,6 @@ def test_a_worker_that_ends_costs_nobody_else_a_page(workers, one, monkeypatch, 
 
     # Workers import nothing of this package: that takes seconds.
     monkeypatch.setattr(pages, "make_pages", lambda job: pages_or_death(job.student))
-    monkeypatch.setattr(pages, "_ignore_interruptions", lambda: None)
     it = object.__new__(FeedbackPages)
     it.folder, it.classroom, it.written, it.failed = tmp_path, SimpleNamespace(assignment=TINY), [], {}
     students = ["ada", one, "bob", "cem"]
