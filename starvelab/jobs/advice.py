@@ -364,13 +364,13 @@ def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> I
             untimed,
             lambda times: times.lighter(share * (1 - 2 * ERROR), 1.0, likely.receive),
         )
-    if contents is not None and contents.objects >= MANY_OBJECTS:
+    if contents is not None and contents.one_by_one >= MANY_OBJECTS:
         yield lever(
             PACKING,
-            f"at most: if {contents.objects} objects are received as fast as one of their size",
-            lambda times: times.lighter(1 / contents.objects, rest, likely.receive),
+            f"at most: if {contents.one_by_one} objects are received as fast as one of their size",
+            lambda times: times.lighter(1 / contents.one_by_one, rest, likely.receive),
             untimed,
-            lambda times: times.lighter(1 / contents.objects, 1.0, likely.receive),
+            lambda times: times.lighter(1 / contents.one_by_one, 1.0, likely.receive),
         )
     if finding.persists:
         yield LeverForecast(PERSISTENT, None, None, None, "the workers persist already")

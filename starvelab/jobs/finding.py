@@ -5,16 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
 
 from ..measure.batches import BatchContents
-from ..measure.verdict import MIN_BATCHES, NOT_BOUND, SLIGHT, UNKNOWN, Share, is_certain, verdict_of
-from ..tables import TableRepr, percent
-from ..units import Q_, Quantity
+from ..measure.verdict import MIN_BATCHES, NOT_BOUND, SLIGHT, UNKNOWN, is_certain, verdict_of
+from ..tables import TableRepr, count_of, percent
+from ..units import Quantity
 from .gpu_use import GpuUse, TraceSteps
 from .loop_work import LoopWork
 from .memory import MemoryUse
@@ -24,6 +21,7 @@ from .timeline import SINGLE
 # The machine is busy where others use this share of the cores, and those who prepare wait this share of their
 # time for a core.
 BUSY, QUEUED = 0.1, 0.05
+RESTART = "Make the iterator once, before the loop: each pass ends with its first batch, and another begins."
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -64,6 +62,10 @@ class JobFinding(TableRepr):
         What it takes to end a pass on average, with the end of its workers; None where none was seen.
     persists : bool or None
         Whether the workers stay for the next pass; None where that is not known.
+    stream : bool
+        Whether each worker goes over all of the dataset, which has no indices.
+    restarts : bool
+        Whether passes end with their first batch, as those of `next(iter(loader))`; then these count.
     pickled : pair of quantity, or None
         The time in which data was pickled for workers that started, and the bytes for one of them at most.
     release : quantity [time] or None
@@ -141,6 +143,8 @@ class JobFinding(TableRepr):
     prefetch: int | None = None
     ending: Quantity | None = None
     persists: bool | None = None
+    stream: bool = False
+    restarts: bool = False
     pickled: tuple[Quantity, Quantity] | None = None
     release: Quantity | None = None
     loop_work: tuple[LoopWork, ...] = ()
@@ -204,8 +208,8 @@ class JobFinding(TableRepr):
     def state(self) -> str:
         """Say all of that but what to do."""
         more = [one.summary for one in (self.stages, self.memory) if one]
-        parts = (self._share, self._judged, self.together, self.changed, self.busy, *more)
-        return " ".join(filter(None, parts))
+        said = (self._share, self._judged, self.together, self.changed, self.long_steps, self.busy)
+        return " ".join(filter(None, (*said, *more, self.divided)))
 
     @property
     def changed(self) -> str:
@@ -216,6 +220,26 @@ class JobFinding(TableRepr):
         return (
             f"The {passes} from the later ones and is left out: the loop waited "
             f"{percent(self.pass_waits[0])} of it, as where a cache fills or files are read a first time."
+        )
+
+    @property
+    def long_steps(self) -> str:
+        """Say what rare long steps took, which are left out; empty if that is little."""
+        taken = self.interrupted.m_as("s") if self.interrupted is not None else 0.0
+        share = taken / max(taken + self.counted / max(self.batch_rate.m_as("1/s"), 1e-9), 1e-9)
+        if share < SLIGHT:
+            return ""
+        steps = f"{count_of(self.interruptions, 'long step')}, such as an evaluation or a checkpoint,"
+        return f"Left out: {steps} took {percent(share)} of the time, which no faster input shortens."
+
+    @property
+    def divided(self) -> str:
+        """Say what more workers do to an iterable dataset; empty where there is none."""
+        if not self.stream or self.verdict == NOT_BOUND:
+            return ""
+        return (
+            "The dataset is iterable: each worker goes over all of it, so more workers repeat its items "
+            "unless it divides them by get_worker_info()."
         )
 
     @property
@@ -288,6 +312,8 @@ class JobFinding(TableRepr):
             return (
                 "Profile a loop over a DataLoader of PyTorch, or put watch(...) around what yours goes over."
             )
+        if self.restarts:
+            return RESTART
         if self.verdict == UNKNOWN:
             more = "Record more steps" if self.source == "trace" else "Watch more batches"
             return f"{more} of a longer run."
@@ -347,43 +373,3 @@ class JobFinding(TableRepr):
             "No GPU was timed. Where the step runs on the CPU, or the loop waits for the GPU in each step, "
             "the wait of the loop is that of the accelerator."
         )
-
-
-def finding_of(
-    waits: np.ndarray,
-    lengths: np.ndarray,
-    ordinary: np.ndarray,
-    host: Share,
-    *,
-    stall: Share | None,
-    counts: Share,
-    first_waits: Sequence[float],
-    batch_size: int | None = None,
-    **known: Any,  # Any: the other fields of a finding
-) -> JobFinding:
-    """Return what the waits and the times from batch to batch come to [s].
-
-    `host` is the share that the loop waits, `stall` that of the GPU, and `counts` the one of them that says
-    which batches counted.
-    """
-    total = float(lengths[ordinary].sum())
-    rate = host.counted / total if total else 0.0
-    middle, high, highest = 1e3 * np.percentile(waits, [50, 95, 99]) if len(waits) else (0.0, 0.0, 0.0)
-    return JobFinding(
-        host_wait=host.value,
-        interval=host.interval,
-        stall=stall.value if stall else None,
-        stall_interval=stall.interval if stall else None,
-        counted=counts.counted,
-        wait_p50=Q_(float(middle), "ms"),
-        wait_p95=Q_(float(high), "ms"),
-        wait_p99=Q_(float(highest), "ms"),
-        batch_rate=Q_(rate, "1/s"),
-        step_time=Q_(1e3 * float(np.mean((lengths - waits)[ordinary])), "ms") if host.counted else None,
-        throughput=Q_(rate * batch_size, "img/s") if batch_size else None,
-        batch_size=batch_size,
-        first_waits=tuple(Q_(1e3 * wait, "ms") for wait in first_waits),
-        interruptions=counts.interruptions,
-        interrupted=Q_(counts.interrupted, "s"),
-        **known,
-    )

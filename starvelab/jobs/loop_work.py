@@ -30,21 +30,11 @@ TRAINING = tuple(f"/torch/{part}/" for part in ("nn", "optim", "autograd", "cuda
 
 @dataclass(frozen=True)
 class LoopWork:
-    """A line of the loop at which its own thread computes.
+    """A line of the loop at which its own thread computes."""
 
-    Attributes
-    ----------
-    place : str
-        File and number of the line.
-    share : float
-        Of the time between two batches, 0 to 1.
-    certain : bool
-        Whether it is input work: a generator between the loader and the training computes there.
-    """
-
-    place: str
-    share: float
-    certain: bool
+    place: str  # file and number of the line
+    share: float  # of the time between two batches, 0 to 1
+    certain: bool  # it is input work: a generator between the loader and the training computes there
 
 
 class LoopSampler:

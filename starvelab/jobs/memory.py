@@ -22,30 +22,16 @@ LONG = 30 * 86400.0  # seconds
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """Memory of the processes of a job.
-
-    Attributes
-    ----------
-    workers : int
-    each : quantity [data]
-        The most that a worker had for itself, on average of all.
-    copied, shared : quantity [data]
-        What each copied of what it shares with the training process, and what it may still copy.
-    growth, loop_growth : Growth or None
-        Of all workers, and of the training process; None where there is none, or too few looks tell.
-    batch_size : int or None
-    large : bool
-        Whether the workers have much of the memory that is free.
-    """
+    """Memory of the processes of a job."""
 
     workers: int
-    each: Quantity
-    copied: Quantity
-    shared: Quantity
-    growth: Growth | None = None
-    loop_growth: Growth | None = None
+    each: Quantity  # the most that a worker had for itself, on average of all
+    copied: Quantity  # what each copied of what it shares with the training process
+    shared: Quantity  # and what it may still copy
+    growth: Growth | None = None  # of all workers; None where there is none, or too few looks tell
+    loop_growth: Growth | None = None  # of the training process
     batch_size: int | None = None
-    large: bool = False
+    large: bool = False  # the workers have much of the memory that is free
 
     def __str__(self) -> str:
         return f"{self._each}, {count_of(self.workers, 'worker')}"

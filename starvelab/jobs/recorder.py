@@ -20,12 +20,13 @@ from ..measure.batches import BatchContents, contents_of
 from ..measure.devices import Cuda, DeviceTimes, cuda_in_use
 from ..measure.verdict import blocks_of, share_by_pass, share_of, unsettled, without_interruptions
 from ..units import Q_
-from .finding import BUSY, JobFinding, finding_of
+from .finding import BUSY, JobFinding
 from .memory import MemoryMeter
 from .probe import Probe
 from .ranks import own_rank
 from .stages import MANY_OBJECTS
-from .torch_internals import persists, prefetch_of, ready_batches
+from .times import finding_of
+from .torch_internals import is_stream, persists, prefetch_of, ready_batches
 from .usage import Pickled, ProcessUse
 
 Batch = TypeVar("Batch")
@@ -72,6 +73,7 @@ class Recorder:
         self.rank: int | None = None
         self.prefetch: int | None = None
         self.persists: bool | None = None
+        self.stream = False
         self.pickled = Pickled()
         self.endings: list[float] = []  # what it took to end a pass, as where its workers end [s]
         self.releases: list[float] = []  # what it took to release a batch [s]
@@ -120,14 +122,14 @@ class Recorder:
         self.use.poll(source)
         self.memory.poll(source, sum(each.batches for each in self.passes))
         self.prefetch = prefetch_of(source) or self.prefetch
-        self.persists = persists(source)
+        self.persists, self.stream = persists(source), is_stream(source)
         self.contents = contents_of(batch) or self.contents
         self.rank = own_rank() if self.rank is None else self.rank
 
     def holds(self, batch: object) -> bool:
         """True where the release of a batch is worth a look, and one more finds room in shared memory."""
         size = self.contents.size.m_as("B") if self.contents and self.contents.size is not None else 0.0
-        many = self.contents is not None and self.contents.objects >= MANY_OBJECTS
+        many = self.contents is not None and self.contents.one_by_one >= MANY_OBJECTS
         needed = batch is not None and bool(self.workers) and (size >= LARGE or many)
         return needed and size * ROOM < (free_shared_memory() or 0)
 
@@ -139,9 +141,18 @@ class Recorder:
         waits, steps = (np.array(column[start:])[: len(numbers)] for column in (self.waits, self.steps))
         return waits, steps, numbers
 
+    def _first_batches(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the same of passes that end with their first batch: its wait is all that they have."""
+        passes = [one for one in self.passes if one.first_wait is not None]
+        waits = np.array([one.first_wait for one in passes[:-1]], dtype=float)
+        lengths = np.diff([one.begun for one in passes])
+        return waits, np.maximum(lengths - waits, 0.0), np.zeros(len(waits), dtype=int)
+
     def finding(self) -> JobFinding:
         """Return what was found so far."""
         waits, steps, numbers = self.pairs()
+        if restarts := not len(waits) and len(self.passes) > 2:
+            waits, steps, numbers = self._first_batches()
         burst = max(self.workers or 1, 1)
         passes = share_by_pass(numbers, waits, steps)
         left_out = unsettled(numbers, waits, steps, burst)
@@ -193,6 +204,8 @@ class Recorder:
             ending=Q_(1e3 * float(np.mean(self.endings)), "ms") if self.endings else None,
             prefetch=self.prefetch,
             persists=self.persists,
+            stream=self.stream,
+            restarts=restarts,
             pickled=self.pickled.found,
             asynchronous=gpu is None and cuda_in_use() is not None,
         )

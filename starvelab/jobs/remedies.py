@@ -13,7 +13,7 @@ from ..simulate.rules import MIN_TIMED
 from ..tables import count_of, percent
 from ..units import Q_, format_quantity
 from .advice import LARGE, PACKING, WorkerAdvice, advise
-from .finding import JobFinding
+from .finding import RESTART, JobFinding
 from .loop_work import LoopWork
 from .stages import COLLATE, COPY, DATASET, DRAW, HANDOVER, SAMPLER
 from .times import ERROR, NAMED, JobTimes, pickled_share, start_up_of, throughputs_of
@@ -30,33 +30,25 @@ BUSY_THREAD = 0.8  # of a core: threads that share Python's lock have no more
 
 @dataclass(frozen=True)
 class Remedy:
-    """One change.
+    """One change."""
 
-    Attributes
-    ----------
-    name : str
-        Short: "workers", "prefetch", "packing" and others.
-    text : str
-        What to change and what that brings, in one or two sentences.
-    gain : tuple of float or None
-        Throughput over that of now: at worst, likely and at best. None where it cannot be predicted.
-    at_most : bool
-        Whether the likely gain is only what is possible.
-    value : int or None
-        Of the setting, where it has one.
-    """
-
-    name: str
-    text: str
+    name: str  # short: "workers", "prefetch", "packing" and others
+    text: str  # what to change and what that brings, in one or two sentences
+    # Throughput over that of now: at worst, likely and at best; None where it cannot be predicted.
     gain: tuple[float, float, float] | None = None
-    at_most: bool = False
-    value: int | None = None
+    at_most: bool = False  # the likely gain is only what is possible
+    value: int | None = None  # of the setting, where it has one
 
 
 def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Remedy, ...]:
     """Return what to change, what is to be tried first at the beginning; none where too little is known."""
     if finding.verdict == UNKNOWN or finding.counted < MIN_BATCHES:
         return ()
+    if finding.restarts and finding.step_time is not None and finding.verdict != NOT_BOUND:
+        now, step = 1e3 / finding.batch_rate.m_as("1/s"), finding.step_time.m_as("ms")
+        taken, most = format_quantity(Q_(now - step, "ms")), now / max(step, ERROR * now)
+        text = f"To begin a pass takes {taken} on average. {RESTART}"
+        return (Remedy("iterator", text, (1.0, most, most * (1 + ERROR)), at_most=True),)
     advice = advise(finding, cores=cores) if finding.workers is not None and not finding.elsewhere else None
     work = _loop_work(advice) if advice is not None else None
     start_up = _of_start_up(advice) if advice is not None else []
@@ -82,7 +74,7 @@ def _of_start_up(advice: WorkerAdvice) -> list[Remedy | None]:
         if finding.workers and not finding.persists:
             text = (
                 f"To begin and end a later pass takes {taken}: keep the workers with "
-                f"persistent_workers=True, or {longer}."
+                f"persistent_workers=True in one loader for all passes, or {longer}."
             )
             most = cost.now * cost.batches / max(cost.others, 1e-3) * (1 + ERROR)
             found.append(Remedy("persistent", text, (1.0, cost.now / cost.after, most), at_most=True))

@@ -113,8 +113,8 @@ class StageCosts(TableRepr):
         """
         if self.largest == SAMPLER:
             return DRAW
-        if self.largest == HANDOVER and contents is not None and contents.objects >= MANY_OBJECTS:
-            return f"pack the {contents.objects} objects of a batch: each is handed over on its own."
+        if self.largest == HANDOVER and contents is not None and contents.one_by_one >= MANY_OBJECTS:
+            return f"pack the {contents.one_by_one} objects of a batch: each is handed over on its own."
         if self.largest == HANDOVER and contents is not None and not contents.floats:
             return f"send only what the step uses: the batches are {contents.dtype} already."
         waits = self.largest == DATASET and prepare_cpu is not None and prepare_cpu < MOSTLY

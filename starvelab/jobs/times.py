@@ -7,11 +7,13 @@ all of them at once, or one at a time: a job that ran with one number of workers
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from ..measure.verdict import Share
 from ..simulate.rules import Lateness
 from ..units import Q_, Quantity
 from .finding import JobFinding
@@ -198,6 +200,46 @@ def _others(finding: JobFinding, times: JobTimes, workers: int, period: float) -
         else:
             high = middle
     return low
+
+
+def finding_of(
+    waits: np.ndarray,
+    lengths: np.ndarray,
+    ordinary: np.ndarray,
+    host: Share,
+    *,
+    stall: Share | None,
+    counts: Share,
+    first_waits: Sequence[float],
+    batch_size: int | None = None,
+    **known: Any,  # Any: the other fields of a finding
+) -> JobFinding:
+    """Return what the waits and the times from batch to batch come to [s].
+
+    `host` is the share that the loop waits, `stall` that of the GPU, and `counts` the one of them that says
+    which batches counted.
+    """
+    total = float(lengths[ordinary].sum())
+    rate = host.counted / total if total else 0.0
+    middle, high, highest = 1e3 * np.percentile(waits, [50, 95, 99]) if len(waits) else (0.0, 0.0, 0.0)
+    return JobFinding(
+        host_wait=host.value,
+        interval=host.interval,
+        stall=stall.value if stall else None,
+        stall_interval=stall.interval if stall else None,
+        counted=counts.counted,
+        wait_p50=Q_(float(middle), "ms"),
+        wait_p95=Q_(float(high), "ms"),
+        wait_p99=Q_(float(highest), "ms"),
+        batch_rate=Q_(rate, "1/s"),
+        step_time=Q_(1e3 * float(np.mean((lengths - waits)[ordinary])), "ms") if host.counted else None,
+        throughput=Q_(rate * batch_size, "img/s") if batch_size else None,
+        batch_size=batch_size,
+        first_waits=tuple(Q_(1e3 * wait, "ms") for wait in first_waits),
+        interruptions=counts.interruptions,
+        interrupted=Q_(counts.interrupted, "s"),
+        **known,
+    )
 
 
 def throughputs_of(

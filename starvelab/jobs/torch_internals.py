@@ -82,6 +82,11 @@ def persists(source: object) -> bool | None:
     return getattr(source, "_persistent_workers", None)
 
 
+def is_stream(source: object) -> bool:
+    """True for an iterator of PyTorch over an iterable dataset, all of which each worker goes over."""
+    return getattr(source, "_dataset_kind", None) == 1
+
+
 def length_of(source: object) -> int | None:
     """Return how many batches a pass has; None where nothing tells."""
     try:

@@ -22,9 +22,10 @@ import numpy as np
 from ..errors import InputError
 from ..measure.verdict import share_of, without_interruptions
 from . import kineto
-from .finding import JobFinding, finding_of
+from .finding import JobFinding
 from .gpu_use import steps_of, use_of
 from .timeline import COPY, KERNEL, PAGEABLE, HostThread, Timeline
+from .times import finding_of
 
 SUFFIXES = (".json", ".json.gz", ".sqlite")
 REPORT = ".nsys-rep"

@@ -104,11 +104,19 @@ class BatchContents:
         Of its tensors and arrays; None without any.
     dtype : str or None
         Type of the elements that take most of it, such as "float32".
+    tensors : int or None
+        Of its objects, those that a worker hands over one by one; None where that is not known.
     """
 
     objects: int
     size: Quantity | None
     dtype: str | None
+    tensors: int | None = None
+
+    @property
+    def one_by_one(self) -> int:
+        """Objects that are handed over one by one: texts and numbers travel together."""
+        return self.objects if self.tensors is None else self.tensors
 
     @property
     def floats(self) -> bool:
@@ -143,7 +151,8 @@ def contents_of(batch: object) -> BatchContents | None:
     if batch is None or len(parts) > MAX_OBJECTS:
         return None
     most = max(sizes, key=sizes.__getitem__, default="")
-    return BatchContents(len(parts), data_size(sum(sizes.values())) if sizes else None, most or None)
+    tensors = sum(hasattr(part, "untyped_storage") for part in parts)
+    return BatchContents(len(parts), data_size(sum(sizes.values())) if sizes else None, most or None, tensors)
 
 
 def _parts_of(batch: object) -> Iterator[object]:

@@ -12,6 +12,7 @@ import pytest
 
 from starvelab.errors import InputError
 from starvelab.jobs import loop, torch_internals, watch
+from starvelab.jobs.remedies import remedies_of
 from tests.jobs.loops import Loader, train
 
 
@@ -77,6 +78,8 @@ def test_rare_long_steps_are_left_out_and_counted(clock, count, wait, step, shar
     assert result.host_wait == pytest.approx(share, abs=0.01)
     assert result.interruptions == interruptions
     assert result.interrupted.m_as("s") == pytest.approx(interruptions * 26.58)
+    said = "Left out: 4 long steps, such as an evaluation or a checkpoint, took 96.5 % of the time, which no"
+    assert (said in result.state) is bool(interruptions)
 
 
 def test_the_waits_of_a_thread_that_fetches_for_the_loop_are_not_those_of_the_loop(clock):
@@ -310,3 +313,48 @@ def test_a_loader_that_accelerate_did_not_prepare_is_said_where_there_are_severa
         assert len(list(watch(range(4), progress=False))) == 4
         state._shared_state["num_processes"] = 1
         assert len(list(watch(data.DataLoader(range(8), 2), progress=False))) == 4
+
+
+def test_passes_that_end_with_their_first_batch_are_judged_by_it(clock):
+    watched = watch(Loader(clock, 0.01, start=0.08, first=0.01), workers=2, progress=False)
+    for _ in range(20):
+        next(iter(watched))
+        clock.sleep(0.01)
+        if len(watched._recorder.passes) == 5:
+            assert watched.result.verdict == "cannot tell"
+            assert watched.result.next_step.startswith("Make the iterator once")
+    result = watched.result
+    assert (result.verdict, result.host_wait) == ("highly input-bound", pytest.approx(0.9))
+    assert result.next_step == (
+        "Make the iterator once, before the loop: each pass ends with its first batch, and another begins."
+    )
+    (only,) = remedies_of(result)
+    assert only.text == f"To begin a pass takes 90 ms on average. {result.next_step}"
+    assert only.at_most
+    assert only.gain[:2] == pytest.approx((1, 10))
+    quick = watch(Loader(clock, 0.01, start=0.0001, first=0.0001), progress=False)
+    for _ in range(20):
+        next(iter(quick))
+        clock.sleep(0.01)
+    assert (quick.result.verdict, remedies_of(quick.result)) == ("not input-bound", ())
+
+
+def test_an_iterable_dataset_is_said_to_be_repeated_by_more_workers(clock):
+    class Stream(Loader):
+        _dataset_kind = 1  # as PyTorch has it
+
+        def batches(self):
+            return self
+
+        def __next__(self):
+            clock.sleep(0.01)
+            self.count -= 1
+            if self.count:
+                return self.count
+            raise StopIteration
+
+    said = "each worker goes over all of it, so more workers repeat its items unless it divides them"
+    for step, warns in ((0.01, True), (1.0, False)):  # nobody gives a job workers that does not wait
+        watched = watch(Stream(clock, 0.01), workers=1, progress=False)
+        train(clock, watched, step)
+        assert (said in watched.result.state) is warns

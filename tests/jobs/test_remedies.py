@@ -13,7 +13,7 @@ from starvelab.jobs.loop_work import LoopWork
 from starvelab.jobs.remedies import remedies_of
 from starvelab.jobs.report import html_report, json_report, text_report
 from starvelab.jobs.stages import MANY_OBJECTS
-from starvelab.measure.batches import Items, items_of
+from starvelab.measure.batches import Items, contents_of, items_of
 from starvelab.units import Q_
 from tests.jobs.test_advice import found
 
@@ -96,6 +96,14 @@ def test_fewer_bytes_are_a_bound_that_what_follows_them_does_not_exceed():
     assert first.gain[0] <= 1
     double = replace(job, contents=contents(dtype="float64"))
     assert remedies_of(double, cores=2)[0].gain[1] == pytest.approx(50 / (20 + 30 / 8), rel=0.02)
+
+
+def test_texts_are_not_packed():
+    texts = contents_of((["a review"] * 64, np.zeros(64)))
+    assert (texts.objects, texts.one_by_one) == (65, 0)
+    job = replace(found(**HANDED_OVER), contents=texts)
+    assert "packing" not in names(job)
+    assert "Pack" not in job.summary
 
 
 def test_packing_takes_as_many_objects_for_one():

@@ -46,7 +46,7 @@ LISTS = (
             None,
             "persistent",
             "To begin and end a later pass takes 200 ms on average, 41.7 % of its time: keep the workers "
-            "with persistent_workers=True, or make each pass longer.",
+            "with persistent_workers=True in one loader for all passes, or make each pass longer.",
         ),
         (0.2, 2, True, "passes", LISTS),
         (0.2, 0, None, "passes", LISTS),
