@@ -265,8 +265,8 @@ def test_who_wants_no_motion_sees_a_still_picture_that_steps(moving):
     expect(clock).not_to_have_text(stopped)
 
 
-@pytest.mark.parametrize("width", [390, 800])
-def test_nothing_overlaps_and_nothing_leaves_the_page(moving, width):
+@pytest.mark.parametrize("width", [390, 578, 800])
+def test_nothing_overlaps_and_nothing_leaves_the_picture_or_the_page(moving, width):
     moving.set_viewport_size({"width": width, "height": 700})
     for pipeline in (WALL, RUNS["the accelerator"], RUNS["eight"]):
         show(moving, "one", pipeline, controls={"workers": [1, 8, 64]})
@@ -275,6 +275,16 @@ def test_nothing_overlaps_and_nothing_leaves_the_page(moving, width):
                 .filter(one => one.textContent).map(one => one.getBoundingClientRect())
                 .map(({left, right, top, bottom}) => [left, right, top, bottom])"""
         )
+        cut_off = moving.evaluate(
+            """() => {
+                const svg = document.querySelector('#one svg'), whole = svg.getBoundingClientRect();
+                return [...svg.querySelectorAll(':scope > text')].filter(one => {
+                    const { left, right } = one.getBoundingClientRect();
+                    return one.textContent && (left < whole.left - 1 || right > whole.right + 1);
+                }).map(one => one.textContent);
+            }"""
+        )
+        assert cut_off == []
         for place, (left, right, top, bottom) in enumerate(boxes):
             assert 0 <= left < right <= width
             for other in boxes[:place]:

@@ -340,7 +340,7 @@ export function drawing(svg, run, solved, places, { resources, chip = "accelerat
       const busy = ((loops * run.end * total[name] + t * now.busy[name]) / whole) * (name === "accelerator" ? working(solved) : 1);
       bar.setAttribute("width", Math.max(0, Math.min(1, busy) * part.width));
       text.textContent = `${wide && part.width > 76 ? "busy " : ""}${percent(busy)}`;
-      if (other) other.textContent = `${wide ? `waits ${percent(1 - busy)} ` : ""}so far`;
+      if (other) other.textContent = "so far";
     });
     food.setAttribute("y", high + side * (1 - found.eaten));
     food.setAttribute("height", side * found.eaten);
