@@ -136,19 +136,16 @@ class LabReport(words.Sentences):
             f"The report is written: {REPORT}. To print it, click it with the right button in the "
             "list of files, and choose Open in New Browser Tab."
         ]
-        if self.misses:
-            said.append("Your misses, in the order in which you locked them:")
-        left = [n for n, miss in enumerate(self.misses, start=1) if miss.key not in self.learned]
+        left = []
         for number, miss in enumerate(self.misses, start=1):
-            explained = "Not explained yet."
-            if number not in left:
-                explained = f'You learned: "{self.learned[miss.key]}"'
-            said.append(f"{number}. {self.sentence_of(miss)} {explained}")
+            # What was predicted, and the answer, stand on the score card and in the report.
+            named, lesson = f"{number}. {one_line(miss.question or miss.key)}", self.learned.get(miss.key)
+            (said if lesson else left).append(f'{named} You learned: "{lesson}"' if lesson else named)
         if left:
             box = "Write it in the box below the answer, or say" if runtime.current().has_widgets else "Say"
             said.append(
-                f"What did you learn from those that are not explained yet? {box} it by number: "
-                f'report(learned={{{left[0]}: "I had forgotten that ..."}}).'
+                f"What did you learn from these misses? {' '.join(left)} {box} it by number: "
+                f'report(learned={{{left[0].split(".")[0]}: "I had forgotten that ..."}}).'
             )
         return said
 
