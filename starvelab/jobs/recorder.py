@@ -25,7 +25,7 @@ from .memory import MemoryMeter
 from .probe import Probe
 from .ranks import own_rank
 from .stages import MANY_OBJECTS
-from .times import finding_of
+from .times import RECEIVE_RANGE, finding_of
 from .torch_internals import is_stream, persists, prefetch_of, ready_batches
 from .usage import Pickled, ProcessUse
 
@@ -215,9 +215,9 @@ class Pass:
     """One pass over the data; its methods are the events in it, in the thread that goes over it."""
 
     __slots__ = (
-        "asked", "asking", "batches", "begun", "clock", "first_wait", "glances", "has_queue", "held", "known",
-        "long", "number", "outer", "outer_batches", "polled", "probe", "queued", "received", "recorder",
-        "spent", "stale", "start_up", "thread", "unasked", "under_way", "use", "used", "wait",
+        "asked", "asking", "batches", "begun", "clock", "computed", "first_wait", "glances", "has_queue",
+        "held", "known", "long", "number", "outer", "outer_batches", "polled", "probe", "queued", "received",
+        "recorder", "spent", "stale", "start_up", "thread", "unasked", "under_way", "use", "used", "wait",
     )  # fmt: skip
 
     def __init__(self, recorder: Recorder, number: int, since: float | None) -> None:
@@ -240,6 +240,7 @@ class Pass:
         # others prepare, or nobody asked.
         self.spent: float | None = None
         self.queued: float | None = None
+        self.computed = 0.0  # CPU time of that thread then
         self.begun = now if since is None else since
         self.start_up = now - self.begun
         self.asked = self.received = now
@@ -282,7 +283,7 @@ class Pass:
         # Ranks wake up together, and then wait for a core, however little each uses of it.
         self.queued = None
         if self.long and (alone or recorder.rank is not None or (recorder.use.others_share or 0.0) >= BUSY):
-            self.queued = queued_seconds()
+            self.queued, self.computed = queued_seconds(), time.thread_time()
         if alone:
             self.spent = time.process_time()
 
@@ -338,8 +339,10 @@ class Pass:
             times = 1 + self.unasked[self.long] / wait if wait else 1.0
             self.unasked[self.long] = 0.0
             self.recorder.use.add(times * (time.process_time() - self.spent), times * wait, waited)
-        # Its batch may be ready meanwhile: that is no wait for data, where others prepare.
-        return min(waited or 0.0, wait) if self.spent is None else 0.0
+        # Where others prepare, its batch may be ready meanwhile: that is no wait for data. But what the loop
+        # computes itself to have a batch, as its sampler does, wants that core.
+        own = time.thread_time() - self.computed > RECEIVE_RANGE[1] / 1e3 if waited else True
+        return min(waited or 0.0, wait) if self.spent is None and not own else 0.0
 
     def interrupt(self) -> None:
         """Leave out the next wait: the loop does something else before its next batch."""

@@ -70,10 +70,15 @@ def test_without_workers_waiting_for_a_core_is_no_waiting_for_storage(clock, mon
 
 
 @pytest.mark.parametrize(
-    ("others", "rank", "waits", "verdict"),
-    [(0.8, "", 0.03, "not"), (0.05, "", 0.08, "moderately"), (0.05, "1", 0.03, "not")],
+    ("others", "rank", "computes", "waits", "verdict"),
+    [
+        (0.8, "", 0.001, 0.03, "not"),
+        (0.8, "", 0.005, 0.08, "moderately"),  # a sampler in the loop's thread: that wants the core
+        (0.05, "", 0.001, 0.08, "moderately"),
+        (0.05, "1", 0.001, 0.03, "not"),
+    ],
 )
-def test_a_wait_for_a_core_is_no_wait_for_data(clock, monkeypatch, others, rank, waits, verdict):
+def test_a_wait_for_a_core_is_no_wait_for_data(clock, monkeypatch, others, rank, computes, waits, verdict):
     queued = [0.0]
     monkeypatch.setenv("RANK", rank)  # the other ranks are there, however little they use
     monkeypatch.setattr(recorder, "queued_seconds", lambda: queued[0])
@@ -83,6 +88,7 @@ def test_a_wait_for_a_core_is_no_wait_for_data(clock, monkeypatch, others, rank,
         def batches(self):
             for batch in super().batches():
                 queued[0] += 0.005
+                clock.computed += computes
                 yield batch
 
     watched = watch(Beside(clock, 0.008), workers=1, progress=False)
