@@ -13,7 +13,7 @@ from ..simulate.rules import MIN_TIMED
 from ..tables import count_of, percent
 from ..units import Q_, format_quantity
 from .advice import LARGE, PACKING, WorkerAdvice, advise
-from .finding import RESTART, JobFinding
+from .finding import QUEUED, RESTART, JobFinding
 from .loop_work import LoopWork
 from .stages import COLLATE, COPY, DATASET, DRAW, HANDOVER, SAMPLER
 from .times import ERROR, NAMED, JobTimes, pickled_share, start_up_of, throughputs_of
@@ -205,6 +205,8 @@ def _sampler(advice: WorkerAdvice) -> Remedy | None:
         return None
     period, taken = 1e3 / finding.batch_rate.m_as("1/s"), finding.stages.sampling
     likely, best = (period / max(period - part * taken, ERROR * period) for part in (1, 1 + 2 * ERROR))
+    if (finding.core_waits or 0.0) >= QUEUED:  # so does all else, and how much of it was waiting is not known
+        best = max(best, 2 * VAGUE * likely)
     rate = format_quantity(throughputs_of(finding, *(period / likely,) * 3)[0])
     text = (
         f"The sampler takes {format_quantity(Q_(taken, 'ms'))} for each batch in the training loop, which no "
