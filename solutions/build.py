@@ -133,7 +133,7 @@ def _fold_set_up(cells):
     """Fold what sets a notebook up; the first such cell begins with what only Google Colab needs."""
     locked = [cell for cell in cells if cell.metadata.get("nbgrader", {}).get("locked")]
     for n, cell in enumerate(cell for cell in locked if not cell.metadata.nbgrader.grade):
-        cell.source = f"{SET_UP}\n{'' if n else INSTALL_IN_COLAB}{cell.source}"
+        cell.source = f"{PLUMBING if n else SET_UP}\n{'' if n else INSTALL_IN_COLAB}{cell.source}"
         cell.metadata["jupyter"] = {"source_hidden": True}
 
 

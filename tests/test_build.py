@@ -121,7 +121,9 @@ def test_no_notebook_holds_an_output_or_what_a_machine_left_in_it(repository, bu
 def test_no_student_notebook_holds_a_solution_a_hidden_test_or_a_mark_scheme(repository, build):
     for path in notebooks_of(repository, "labs"):
         assert not re.search(f"(BEGIN|END) ({'|'.join(build.REGIONS)})", path.read_text("utf-8")), path
-        for cell in nbformat.read(path, as_version=4).cells:
+        cells = nbformat.read(path, as_version=4).cells
+        assert sum(cell.source.startswith(build.SET_UP) for cell in cells) == 1, path
+        for cell in cells:
             # What is seen of a folded cell gives nothing away.
             folded, graded = cell.metadata.get("jupyter"), cell.metadata.get("nbgrader", {}).get("grade")
             opening = build.FIRST_LINES if graded else (build.SET_UP, build.PLUMBING)
