@@ -49,7 +49,8 @@ def test_nobody_earns_more_on_average_than_who_says_what_they_believe():
     assert max((mean_score(said / 100), said) for said in range(26, 75))[1] == 60
 
 
-def test_the_most_likely_is_one():
+def test_the_most_likely_is_one_and_the_total_is_that_of_numbers_of_any_size():
+    assert total(dict.fromkeys(EVEN, 25)) == 100
     assert most_likely(verdict(CPU=0.3, link=0.2)) == "CPU"
     with pytest.raises(WrongAnswer, match=r"got 0\.3 for storage and CPU\. Decide, if only by little\."):
         most_likely({"storage": 0.3, "CPU": 0.3, "link": 0.2, "accelerator": 0.2})
@@ -69,7 +70,3 @@ def test_the_most_likely_is_one():
 def test_what_is_no_verdict_is_told_so(given, said):
     with pytest.raises(WrongAnswer, match=said):
         log_score(given, "CPU")
-
-
-def test_the_total_is_that_of_numbers_of_any_size():
-    assert total(dict.fromkeys(EVEN, 25)) == 100

@@ -40,13 +40,15 @@ def test_a_finding_is_that_of_the_recorded_times(workers):
     assert min(run.steps) >= 40, "the training step of the script takes 40 ms"
 
 
-def test_the_job_waits_for_its_data_and_workers_are_advised():
+def test_the_job_waits_for_its_data_and_workers_are_advised(tmp_path):
     alone = recorded_job(0).finding
     assert alone.verdict == "highly input-bound"
     assert advise(alone, cores=2).best.workers >= 2
     assert recorded_job(2).finding.throughput > 1.3 * alone.throughput
     with pytest.raises(InputError, match=r"ran with 0, 1, 2, 3 workers, got 7\. Pass one of these"):
         recorded_job(7)
+    with pytest.raises(InputError, match="wait needs a unit, got the bare int 2"):
+        example_trace(tmp_path / "trace.json", wait=2)
 
 
 @pytest.mark.parametrize(
@@ -65,11 +67,6 @@ def test_the_trace_holds_what_is_set(tmp_path, times, cause, verdict, copying, p
     assert (found.gpu.cause, found.gpu.verdict) == (cause, verdict)
     assert found.gpu.copying == pytest.approx(copying, abs=0.02)
     assert 1e3 / found.batch_rate.m_as("1/s") == pytest.approx(period, rel=0.05)
-
-
-def test_a_time_without_unit_is_rejected(tmp_path):
-    with pytest.raises(InputError, match="wait needs a unit, got the bare int 2"):
-        example_trace(tmp_path / "trace.json", wait=2)
 
 
 @pytest.mark.long

@@ -35,17 +35,14 @@ def test_a_crossover_outside_the_figure_is_said_and_not_marked(batches, drawn):
     assert not any(len(line.get_xdata()) == 2 for axes in drawn[0].axes for line in axes.lines)
 
 
-def test_the_table_over_the_batch_size_is_the_tutorials():
-    picture = over_batch(PIPE, batches=[32, 64, 128, 256, 512, 1024])
+def test_the_table_over_the_batch_size_is_the_tutorials_sorted_with_few_labels(drawn):
+    picture = over_batch(PIPE, batches=[1024, 32, 64, 128, 256, 512])
     assert picture.headers == ["batch", "CPU time", "accelerator time", "utilization", "binds"]
+    assert [row[0] for row in picture.rows] == [32, 64, 128, 256, 512, 1024]
     assert [row[3] for row in picture.rows] == ["73.2 %", "41.9 %", "26.2 %", "18.3 %", "14.4 %", "12.5 %"]
     assert {row[4] for row in picture.rows} == {"CPU"}
-
-
-def test_batch_sizes_are_sorted_and_their_labels_thinned_out(drawn):
-    picture = over_batch(PIPE, batches=range(100, 0, -1))
-    assert [row[0] for row in picture.rows] == list(range(1, 101))
-    assert len(drawn[0].axes[0].get_xticks()) <= 12
+    over_batch(PIPE, batches=range(100, 0, -1))
+    assert len(drawn[1].axes[0].get_xticks()) <= 12
 
 
 def test_a_resource_looks_the_same_however_many_there_are(drawn):

@@ -94,14 +94,6 @@ def test_stage_bars_name_whatever_it_is(changes, words):
     assert words in stage_bars(PIPE.solve(**changes)).caption
 
 
-def test_stage_bars_are_as_long_as_the_times_and_hatched_apart(drawn):
-    step = FULL.solve()
-    stage_bars(step)
-    bars = [bar for container in drawn[0].axes[0].containers for bar in container]
-    assert [bar.get_width() for bar in bars] == [t.m_as("ms") for t in step.resource_times.values()]
-    assert len({bar.get_hatch() for bar in bars}) == len(bars) == 4
-
-
 @pytest.mark.parametrize(("overlap", "mark"), [(True, "64 ms (binds)"), (False, "64 ms (the longest)")])
 def test_stage_bars_mark_one_bar(overlap, mark, drawn):
     stage_bars(FULL.solve(overlap=overlap))
@@ -109,12 +101,15 @@ def test_stage_bars_mark_one_bar(overlap, mark, drawn):
     assert marked == [mark]
 
 
-def test_the_table_of_the_stage_bars_is_the_steps_own():
+def test_the_bars_and_the_table_of_stages_are_the_steps_own(drawn):
     step = FULL.solve()
     picture = stage_bars(step)
     assert [row[0] for row in picture.rows] == ["storage", "CPU", "link", "accelerator"]
     assert [row[1] for row in picture.rows] == list(step.resource_times.values())
     assert [row[2] for row in picture.rows] == ["71.4 %", "0.0 %", "92.5 %", "81.7 %"]
+    bars = [bar for container in drawn[0].axes[0].containers for bar in container]
+    assert [bar.get_width() for bar in bars] == [t.m_as("ms") for t in step.resource_times.values()]
+    assert len({bar.get_hatch() for bar in bars}) == len(bars) == 4
 
 
 # --- bars with notes ------------------------------------------------------------------------------
