@@ -250,6 +250,13 @@ def test_a_page_without_widgets_shows_one_setting_once_the_prediction_is_locked(
     assert "svg" not in held_back
     assert "Shown is workers = 1. In JupyterLab they can be moved." in html
     assert svg({"workers": 1}) in html
+    # Of a pipeline it says what both kinds of numbers give.
+    explorer = explore(PIPE.replace(batch_size=256, workers=32), batch_size=[256, 512])
+    html = explorer.html()
+    assert "Shown is batch size = 256, assumptions = round numbers. " in html
+    first, _, other = html.partition("Switched to measured:")
+    assert ("The CPU binds" in first, "The accelerator binds" in other) == (True, True)
+    assert explorer.controls["assumptions"].value == "round numbers"
 
 
 def test_a_pipeline_with_round_numbers_gets_a_switch_to_measured_ones_and_its_verdict_follows():
@@ -272,13 +279,3 @@ def test_a_pipeline_with_round_numbers_gets_a_switch_to_measured_ones_and_its_ve
     assert (explorer.controls["assumptions"].value, explorer.figure.value) == ("measured", svg("PUBLISHED"))
     own = explore(lambda x, assumptions: svg(assumptions), x=(1, 3), assumptions=["a", "b"])
     assert own.controls["assumptions"].options == ("a", "b")
-
-
-def test_a_page_without_widgets_says_what_both_numbers_give():
-    pipe = PIPE.replace(batch_size=256, workers=32)
-    explorer = explore(pipe, batch_size=[256, 512])
-    html = explorer.html()
-    assert "Shown is batch size = 256, assumptions = round numbers. " in html
-    first, _, other = html.partition("Switched to measured:")
-    assert ("The CPU binds" in first, "The accelerator binds" in other) == (True, True)
-    assert explorer.controls["assumptions"].value == "round numbers"

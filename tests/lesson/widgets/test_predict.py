@@ -63,7 +63,14 @@ def test_what_is_missing_is_said_in_the_widget_and_nothing_is_locked(folder, mak
     assert not (folder / "predictions.json").exists()
 
 
-def test_an_unforeseen_error_and_a_folder_that_cannot_be_written_are_shown_in_the_widget(folder, monkeypatch):
+def test_an_unforeseen_error_and_what_ails_the_file_are_shown_in_the_widget(folder, monkeypatch):
+    (folder / "predictions.json").write_text("{")
+    box = a_choice()
+    assert "predictions.json must be JSON, and it is not" in box.message.value
+    box.answer.value = "CPU"
+    box.button.click()
+    assert box.locked
+    assert "It was moved to predictions.json.bad-1" in box.message.value
     nowhere = folder / "missing"
     box = a_choice(folder=nowhere)
     box.answer.value = "CPU"
@@ -79,7 +86,7 @@ def test_an_unforeseen_error_and_a_folder_that_cannot_be_written_are_shown_in_th
 
 
 @pytest.mark.parametrize("make", [a_choice, a_number])
-def test_shown_again_a_locked_prediction_is_text_and_everything_is_disabled(make):
+def test_shown_again_a_locked_prediction_is_text_and_everything_is_disabled(make, monkeypatch):
     first = make()
     first.answer.value = first.answer.options[0] if make is a_choice else "42"
     first.button.click()
@@ -91,6 +98,10 @@ def test_shown_again_a_locked_prediction_is_text_and_everything_is_disabled(make
     assert "You predicted" in again.message.value
     again.button.click()
     assert len(predictions()) == 1
+    # So it is after the kernel restarts.
+    monkeypatch.setattr(KERNEL, "unsaved", {})
+    assert make().locked
+    assert make().confidence.layout.display == "none", "nothing was said of how sure"
 
 
 def test_a_second_widget_does_not_replace_what_another_locked():
@@ -159,24 +170,6 @@ def test_a_slider_that_was_not_moved_states_no_confidence(box):
     [record] = predictions().values()
     assert record["confidence"] is None
     assert " sure" not in made.message.value
-
-
-def test_a_corrupt_file_is_explained_in_the_widget_and_set_aside_by_the_lock(folder):
-    (folder / "predictions.json").write_text("{")
-    box = a_choice()
-    assert "predictions.json must be JSON, and it is not" in box.message.value
-    box.answer.value = "CPU"
-    box.button.click()
-    assert box.locked
-    assert "It was moved to predictions.json.bad-1" in box.message.value
-
-
-def test_after_the_kernel_restarts_the_prediction_is_still_locked(folder, monkeypatch):
-    predict("cpu-wall", "CPU", choices=CHOICES)
-    monkeypatch.setattr(KERNEL, "unsaved", {})
-    box = a_choice()
-    assert box.locked
-    assert box.confidence.layout.display == "none", "nothing was said of how sure"
 
 
 def test_a_question_is_shown_as_text_with_its_few_marks_in_a_box_that_ends_in_the_keyboard_script():

@@ -24,6 +24,8 @@ from starvelab.widgets import predict, predictions, report, reveal, scorecard
 from tests.assignments import NOTEBOOKS
 from tests.assignments import given as given_in
 
+QUIET = QuietRun(value=104.0, unit="%", machine="2 physical cores, x86_64, Linux", date=date(2026, 11, 22))
+
 
 def never():
     raise AssertionError("this must not be called")
@@ -264,19 +266,23 @@ def test_whoever_predicted_what_was_measured_gets_credit_for_it(shown):
     assert shown[-1].startswith("Problem. ")
 
 
-def test_a_disturbed_measurement_is_shown_and_does_not_become_the_answer(shown, monkeypatch):
-    monkeypatch.setattr(_reveal, "recorded_run", {}.get)
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_disturbed_measurement_is_shown_with_a_recorded_one_and_does_not_become_the_answer(
+    shown, monkeypatch, recorded
+):
+    monkeypatch.setattr(_reveal, "recorded_run", {"past-cores": QUIET}.get if recorded else {}.get)
     predict("past-cores", 150, unit="%", between=(0, None))
     reveal("past-cores", 61, disturbed="other programs took 40 %", then=lambda: "the table")
     assert shown[0].startswith("Please note. You predicted 150 %. ")
     assert "was disturbed (other programs took 40 %), so it does not become the answer." in shown[0]
-    assert shown[1] == "the table"
+    assert shown[1:] == ["[A recorded quiet run]"] * recorded + ["the table"]
     assert predictions()["past-cores"]["truth"] is None
     reveal("past-cores", 140)
     assert predictions()["past-cores"]["truth"] == 140
     reveal("past-cores", 61, disturbed="other programs took 40 %")
     assert predictions()["past-cores"]["truth"] == 140
     assert shown[-1] == shown[-2], "the disturbed measurement is not told as what the cell now gives"
+    assert shown.count("[A recorded quiet run]") == recorded
 
 
 @pytest.mark.parametrize(
@@ -318,9 +324,6 @@ def test_without_a_truth_it_only_holds_back_what_follows_whose_errors_are_the_ce
     assert predictions()["cpu-wall"]["truth"] is None
     with pytest.raises(ZeroDivisionError):
         reveal("cpu-wall", then=lambda: 1 / 0)
-
-
-def test_with_neither_truth_nor_anything_to_follow_it_is_refused():
     with pytest.raises(InputError, match="A reveal shows a truth, calls `then`, or both; it got neither"):
         reveal("cpu-wall")
     with pytest.raises(InputError, match="A prediction is kept under a name, got None"):
@@ -354,7 +357,6 @@ def test_what_cannot_be_written_is_said_and_what_is_displayed_is_html_with_its_t
 # --- a quiet run in place of a disturbed one -----------------------------------------------------------
 
 
-QUIET = QuietRun(value=104.0, unit="%", machine="2 physical cores, x86_64, Linux", date=date(2026, 11, 22))
 ORIGIN = "Measured on a quiet machine (2 physical cores, x86_64, Linux) on 2026-11-22."
 
 
@@ -384,19 +386,6 @@ def test_one_click_makes_the_recorded_run_the_answer(answer, hit, word):
     box.button.click()
     assert "must be convertible to %, got 1 GB" in box.message.value
     assert not box.button.disabled
-
-
-def test_a_disturbed_measurement_comes_with_the_offer_and_a_quiet_one_without(shown, monkeypatch):
-    monkeypatch.setattr(_reveal, "recorded_run", {"past-cores": QUIET}.get)
-    predict("past-cores", 150, unit="%", between=(0, None))
-    predict("other", 1)
-    reveal("past-cores", 61, disturbed="other programs took 40 %", then=lambda: "the table")
-    assert shown[1:] == ["[A recorded quiet run]", "the table"]
-    reveal("other", 2, disturbed="other programs took 40 %")
-    assert len(shown) == 4, "of this one no run was recorded"
-    reveal("past-cores", 140)
-    reveal("past-cores", 61, disturbed="other programs took 40 %")
-    assert "[A recorded quiet run]" not in shown[4:]
 
 
 def test_a_record_is_read_with_its_unit(tmp_path):

@@ -47,11 +47,17 @@ def test_a_prediction_is_locked_once_and_the_file_is_left_untouched_then(folder)
     assert os.stat(folder / NAME).st_mtime_ns == stamp
 
 
-def test_the_first_reveal_stays():
-    made = PredictionStore()
+def test_the_first_reveal_stays_and_whoever_waits_for_a_key_is_called_once_when_it_is_locked():
+    made, calls = PredictionStore(), []
+    made.when_locked("cpu-wall", lambda: calls.append("locked"))
     with pytest.raises(KeyError):
         made.reveal("cpu-wall", truth=18.3, hit=True)
+    made.wake("other")
+    assert calls == []
     made.lock(a_record(answer=18.0, unit="%"))
+    made.wake("cpu-wall")
+    made.wake("cpu-wall")
+    assert calls == ["locked"]
     first = made.reveal("cpu-wall", truth=18.3, hit=True)
     second = made.reveal("cpu-wall", truth=99.0, hit=False)
     assert (first.is_new, second.is_new) == (True, False)
@@ -154,18 +160,19 @@ def test_two_never_hold_the_lock_however_long_the_first_one_takes(folder, monkey
     assert set(predictions()) == {"slow", "cpu-wall", "next"}
 
 
-def test_a_kernel_that_dies_leaves_no_lock(folder):
+def test_a_kernel_that_dies_leaves_no_lock_and_where_none_can_be_had_predictions_are_kept(
+    folder, monkeypatch
+):
     with held_by_a_kernel() as kernel:
         kernel.kill()
     assert PredictionStore().lock(a_record()).problem is None
     assert set(predictions()) == {"cpu-wall"}
-
-
-def test_in_a_browser_where_no_lock_can_be_had_predictions_are_kept(folder, monkeypatch):
+    # In a browser there is no lock.
+    (folder / "page").mkdir()
     monkeypatch.setattr(sys, "platform", "emscripten")
     monkeypatch.setitem(sys.modules, "filelock", None)
-    assert PredictionStore().lock(a_record()).problem is None
-    assert [path.name for path in folder.iterdir()] == [NAME]
+    assert PredictionStore(folder / "page").lock(a_record()).problem is None
+    assert [path.name for path in (folder / "page").iterdir()] == [NAME]
 
 
 def test_a_folder_that_cannot_be_written_keeps_the_prediction_until_the_kernel_stops(folder):
@@ -277,14 +284,3 @@ def test_what_is_locked_is_what_is_read(tmp_path_factory, key, answer, confidenc
     record = a_record(key=key, answer=answer, confidence=confidence, question=question)
     PredictionStore(folder).lock(record)
     assert PredictionStore(folder).get(key) == record
-
-
-def test_whoever_waits_for_a_key_is_called_once_when_it_is_locked(folder):
-    calls = []
-    PredictionStore().when_locked("cpu-wall", lambda: calls.append("locked"))
-    PredictionStore().wake("other")
-    assert calls == []
-    PredictionStore().lock(a_record())
-    PredictionStore().wake("cpu-wall")
-    PredictionStore().wake("cpu-wall")
-    assert calls == ["locked"]
