@@ -70,7 +70,7 @@ def slow(item):
     return item + 1
 
 
-def diagnosed(dataset, *, budget="2 s", clock=None, collate_fn=None, **fields):
+def diagnosed(dataset, *, budget="1 s", clock=None, collate_fn=None, **fields):
     source = DatasetSource(dataset, collate_fn=collate_fn)
     usual = {"dataset": Samples(source=source), "batch_size": 4, "workers": 1, "hardware": "4 ms"}
     return Pipeline(**usual | fields).diagnose(budget=budget, clock=clock, progress=False)
@@ -248,7 +248,7 @@ def test_the_loop_itself_is_a_suspect():
 
     loader = data.DataLoader(Numbers(), 4)
     finding = patiently(
-        lambda: Pipeline.of_loader(loader, step=train).diagnose(budget="1.5 s", progress=False),
+        lambda: Pipeline.of_loader(loader, step=train).diagnose(budget="1 s", progress=False),
         lambda found: found.bottleneck == "compute" or not found.confident,
     )
     # On a busy machine a few percent may seem to be waited; a step of 5 ms would be starved by far.
@@ -261,7 +261,7 @@ def test_the_loop_itself_is_a_suspect():
 def test_a_loader_without_a_step_is_measured_alone():
     loader = data.DataLoader(data.Subset(Numbers(transform=slow), range(12)), 4)
     finding = patiently(
-        lambda: Pipeline.of_loader(loader).diagnose(budget="1.5 s", progress=False),
+        lambda: Pipeline.of_loader(loader).diagnose(budget="1 s", progress=False),
         lambda found: found.bottleneck == "transform",
     )
     assert finding.bottleneck == "transform"
@@ -272,7 +272,7 @@ def test_a_loader_without_a_step_is_measured_alone():
 def test_a_stream_that_is_slow():
     loader = data.DataLoader(Naturals(0.01), 4)
     finding = patiently(
-        lambda: Pipeline.of_loader(loader, step_time="2 ms").diagnose(budget="1.5 s", progress=False),
+        lambda: Pipeline.of_loader(loader, step_time="2 ms").diagnose(budget="1 s", progress=False),
         lambda found: found.verdict == "highly input-bound",
     )
     assert finding.bottleneck == "read + decode + transform"

@@ -261,7 +261,7 @@ def test_the_stage_that_costs_most_is_called_by_its_own_name():
 @pytest.mark.parametrize(
     ("part", "changes"),
     [
-        ("read", {"kind": "processes", "storage": VirtualStorage(1e09, latency=0.01)}),
+        ("read", {"kind": "processes", "workers": 1, "storage": VirtualStorage(1e09, latency=0.01)}),
         ("copy", {"kind": "torch", "link": VirtualLink(6400)}),  # 30 ms for a batch
         ("compute", {"device": VirtualAccelerator(0.04)}),
     ],
@@ -269,7 +269,7 @@ def test_the_stage_that_costs_most_is_called_by_its_own_name():
 def test_a_slow_part_of_a_live_pipeline_is_found(tmp_path, nothing_stays, part, changes):
     pipe = pipeline(tmp_path, **changes)
     finding = patiently(
-        lambda: climb_ladder(pipe, budget="2 s", progress=False), lambda found: found.bottleneck == part
+        lambda: climb_ladder(pipe, budget="1 s", progress=False), lambda found: found.bottleneck == part
     )
     assert (finding.bottleneck, finding.source) == (part, "measured")
     assert finding.verdict == ("not input-bound" if part == "compute" else "highly input-bound")
