@@ -136,7 +136,7 @@ class LabReport(words.Sentences):
             f"The report is written: {REPORT}. To print it, click it with the right button in the "
             "list of files, and choose Open in New Browser Tab."
         ]
-        left = []
+        left: list[str] = []
         for number, miss in enumerate(self.misses, start=1):
             # What was predicted, and the answer, stand on the score card and in the report.
             named, lesson = f"{number}. {one_line(miss.question or miss.key)}", self.learned.get(miss.key)
