@@ -50,6 +50,7 @@ _RUN_ABOVE = (
     "Run > Run All Above Selected Cell, and then run this cell."
 )
 _IN_CHECK = re.compile(r"\b(check|hint|Credit)\(")
+_PUTS_OUT = re.compile(r"\b(print|display|show)\b")
 _HOW = "Replace the two lines in the cell of your answer, run that cell, and then this one."
 # What a formula may hold for its own sake, whatever figures the check has.
 _COMMON = {0, 1, 2, 10, 100, 1000}
@@ -110,12 +111,14 @@ class CellLog:
         exercise = next((one for one in self.exercises() if one.source == source), None)
         if exercise is None or not self.points(exercise) >= exercise.visible_points > 0:
             return
+        answers = answers_of(source, shell.user_ns)
         if not isinstance(result.result, Points):  # these say it themselves
             points = Points(exercise.visible_points, exercise.visible_points)
-            # The notice says once that all is right.
-            shell.display_pub.clear_output(wait=True)  # type: ignore[no-untyped-call]
+            # The notice says once that all is right. What the learner's own code puts out stays.
+            if not any(_PUTS_OUT.search(answer) for answer in answers.values()):
+                shell.display_pub.clear_output(wait=True)  # type: ignore[no-untyped-call]
             shell.display_pub.publish(notices.formats(f"{points.sentence} {OTHER_FIGURES}", "Done"))
-        for sentence in constants_in_question(source, answers_of(source, shell.user_ns)):
+        for sentence in constants_in_question(source, answers):
             shell.display_pub.publish(notices.formats(sentence, "Please note"))
 
     def show_error(

@@ -220,6 +220,9 @@ def test_a_check_that_has_passed_says_that_others_follow_and_what_would_not_surv
         "Please note. double uses none of its arguments: a constant would not survive.",
     ]
     assert shown(shell, "print('Right')")[0] == ["Right\n"], "a cell that is no check"
+    shell.run("def double(x):\n    print(x)\n    return 2 * x")
+    kept = ["1\nRight: the answer.\n"]
+    assert shown(shell, CHECK)[0] == kept + RIGHT_HERE, "what the learner's own code prints"
 
 
 def test_a_check_that_only_names_mistakes_has_no_points_to_be_done_with(shell, folder, log):
