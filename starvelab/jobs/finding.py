@@ -216,9 +216,10 @@ class JobFinding(TableRepr):
         """Say that the first passes differ from the later ones, which are judged; empty if they do not."""
         if not self.left_out:
             return ""
-        passes = "first pass differs" if self.left_out == 1 else f"first {self.left_out} passes differ"
+        one = self.left_out == 1
+        passes = "first pass differs" if one else f"first {self.left_out} passes differ"
         return (
-            f"The {passes} from the later ones and is left out: the loop waited "
+            f"The {passes} from the later ones and {'is' if one else 'are'} left out: the loop waited "
             f"{percent(self.pass_waits[0])} of it, as where a cache fills or files are read a first time."
         )
 

@@ -44,11 +44,10 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
     """Return what to change, what is to be tried first at the beginning; none where too little is known."""
     if finding.verdict == UNKNOWN or finding.counted < MIN_BATCHES:
         return ()
-    if finding.restarts and finding.step_time is not None and finding.verdict != NOT_BOUND:
-        now, step = 1e3 / finding.batch_rate.m_as("1/s"), finding.step_time.m_as("ms")
-        taken, most = format_quantity(Q_(now - step, "ms")), now / max(step, ERROR * now)
-        text = f"To begin a pass takes {taken} on average. {RESTART}"
-        return (Remedy("iterator", text, (1.0, most, most * (1 + ERROR)), at_most=True),)
+    if finding.restarts and finding.verdict != NOT_BOUND:
+        taken = format_quantity(Q_(1e3 * finding.host_wait / finding.batch_rate.m_as("1/s"), "ms"))
+        workers = ", and to end its workers more" if finding.workers else ""
+        return (Remedy("iterator", f"To begin a pass takes {taken} on average{workers}. {RESTART}"),)
     advice = advise(finding, cores=cores) if finding.workers is not None and not finding.elsewhere else None
     work = _loop_work(advice) if advice is not None else None
     start_up = _of_start_up(advice) if advice is not None else []
