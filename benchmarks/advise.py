@@ -68,6 +68,9 @@ def compute(rounds: int) -> None:
         zlib.compress(TEXT, 1)
 
 
+ENOUGH = 20  # batches that are watched, however busy the machine is
+
+
 def rounds_of(milliseconds: float) -> int:
     """How many rounds of work take so long on one core that nothing else uses."""
     if not milliseconds:
@@ -116,9 +119,9 @@ class Running:
         meter = LoadMeter()
         watched = watch(self.loader(self.job.workers), probe=True, progress=False)
         end = time.perf_counter() + seconds
-        for _ in watched:
+        for count, _ in enumerate(watched):
             self.step()
-            if time.perf_counter() > end:
+            if time.perf_counter() > end and count >= ENOUGH:
                 load = meter.background_load()  # while the workers are alive, so that they are not the others
                 break
         return load, advise(watched.result)
