@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
-from nbgrader.api import Gradebook
+from nbgrader.api import Gradebook, Student
 from nbgrader.plugins import ExportPlugin
 from traitlets import Bool, TraitError, Unicode
 
@@ -100,13 +100,15 @@ class Grades(_Table):
 
 
 class PlatformTable(_Table):
-    """A table that a platform gave out; a class says what its platform's has of its own."""
+    """A table of a platform, given out or new; a class says what its platform's has of its own."""
 
     roster = Unicode(help="The table that the learning platform exported: it is filled in.").tag(config=True)
     column = Unicode(help="The column for the points, if not called as the assignment.").tag(config=True)
     scale = Bool(help="Whether to scale points to what the platform has as points possible.").tag(config=True)
     what_is_needed = ""
     identities: ClassVar[Sequence[str]] = ()  # columns that may name the students; any where there are none
+    # Of a table of our own, where no roster was given: what stands in the line of a student.
+    new_columns: ClassVar[Mapping[str, Callable[[Student], str]]] = {}
     reads_both = False  # 7,5 and 7.5: a table with semicolons is for a spreadsheet that makes a date of one
     members: Mapping[str, str] = {}  # of groups: by member, who submitted
 
@@ -129,7 +131,7 @@ class PlatformTable(_Table):
         return None
 
     def table(self, gradebook: Gradebook) -> Sheet:
-        """Return the roster with the points in it; an InputError says what is wrong."""
+        """Return the roster with the points in it, or a new table; an InputError says what is wrong."""
         everybody = sorted(gradebook.students, key=lambda one: str(one.id))
         chosen = set(self.chosen("student", (one.id for one in everybody)))
         results = {}
@@ -141,7 +143,8 @@ class PlatformTable(_Table):
             results = {name: each for name, each in results.items() if each} or results
         if self.column:
             _require_one(results, "`column` names one column")
-        sheet = open_sheet(self.roster)
+        new_rows = ([value(one) for value in self.new_columns.values()] for one in everybody)
+        sheet = open_sheet(self.roster) if self.roster else Sheet.new([*self.new_columns], new_rows)
         # A table may call students by the name of the folder, the email, or the platform's number.
         known = {name: one.id for one in everybody for name in (one.lms_user_id, one.email) if name}
         known |= {one.id: one.id for one in everybody}
@@ -228,6 +231,14 @@ class Canvas(PlatformTable):
     what_is_needed = (
         f"It needs one of the columns {', '.join(identities)} with the names of the folders in submitted/."
     )
+    # Folders are called by the Canvas ID or by the login.
+    new_columns: ClassVar[Mapping[str, Callable[[Student], str]]] = {
+        "Student": lambda one: ", ".join(filter(None, (one.last_name, one.first_name))) or one.id,
+        "ID": lambda one: one.id if one.id.isdigit() else "",
+        "SIS User ID": lambda _: "",
+        "SIS Login ID": lambda one: one.id,
+        "Section": lambda _: "",
+    }
 
     def place(self, gradebook: Gradebook, sheet: Sheet, assignment: str) -> int:
         """Return the column whose title Canvas has put its own number behind: `Starving the GPU (4711)`."""
@@ -247,11 +258,12 @@ class Canvas(PlatformTable):
             sheet.insert_row(["Points Possible", *[""] * (column - 1), most])
         else:
             sheet.put(number, column, most)
-        self.log.warning(
-            "The roster has no column for %s: one is added, with %s points possible, and Canvas makes a new "
-            "assignment of it. If Canvas has the assignment already, name its column: --Canvas.column='...'",
-            assignment, most,
-        )  # fmt: skip
+        if self.roster:
+            self.log.warning(
+                "The roster has no column for %s: one is added, with %s points possible, and Canvas makes a "
+                "new assignment of it. If Canvas has the assignment already, name its column: "
+                "--Canvas.column='...'", assignment, most,
+            )  # fmt: skip
         return column
 
     def possible(self, sheet: Sheet, place: int) -> float | None:
@@ -268,10 +280,16 @@ class Canvas(PlatformTable):
 class Moodle(PlatformTable):
     """A grading worksheet or a table of grades that Moodle imports."""
 
+    comments = Unicode(help="The column for the comments, if its name does not tell.").tag(config=True)
     what_is_needed = (
         "It needs a column with the names of the folders in submitted/: for a download of Moodle the grading "
         "worksheet of the same assignment, with its identifiers (Participant 123)."
     )
+    # For Grades, Import, CSV: folders are called by the user names.
+    new_columns: ClassVar[Mapping[str, Callable[[Student], str]]] = {
+        "username": lambda student: student.id,
+        "email": lambda student: student.email or "",
+    }
 
     def place(self, gradebook: Gradebook, sheet: Sheet, assignment: str) -> int:
         """Return the one column of a worksheet for the grade; other tables have one by assignment."""
@@ -291,10 +309,13 @@ class Moodle(PlatformTable):
 
     def comments_column(self, sheet: Sheet, results: Mapping[str, object]) -> int | None:
         """Return the column of a worksheet that says what the points are for."""
-        if _grade_column(sheet) is None:
+        if _grade_column(sheet) is None and not self.comments:
             return None
         _require_one(results, "A grading worksheet belongs to one assignment")
-        return next((at for at, header in enumerate(sheet.headers) if COMMENTS.search(header)), None)
+        if self.comments and self.comments not in sheet.headers:
+            raise InputError(f"The worksheet has no column {self.comments!r}. It has: {sheet.columns}.")
+        is_it = self.comments.__eq__ if self.comments else COMMENTS.search
+        return next((at for at, header in enumerate(sheet.headers) if is_it(header)), None)
 
 
 def _require_one(results: Mapping[str, object], rule: str) -> None:

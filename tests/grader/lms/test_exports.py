@@ -11,8 +11,6 @@ from starvelab_grader.errors import InputError
 from starvelab_grader.lms.exports import Canvas, Grades, Moodle
 from tests.grader.in_process import run_here
 
-# nbgrader's own queries warn.
-
 
 @pytest.fixture(scope="module")
 def gradebook(tmp_path_factory):
@@ -95,11 +93,11 @@ def test_canvas_calls_an_assignment_by_its_title(export, starving, logged):
 LABS = "Student,ID,Lab 3 (12),Lab 31 (13),Lab 4: end (14),Current Score\n,,8,8,8,\nAda,101,,5,,\n"
 
 
-COLUMNS = [("Lab 3 (12)", 2), ("Lab 3", 2), ("lab 31", 3), ("Lab 4", 4), ("14", 4)]
+NAMED = [("Lab 3 (12)", 2), ("Lab 3", 2), ("lab 31", 3), ("Lab 4", 4), ("14", 4)]
 
 
-@pytest.mark.parametrize(("column", "place"), COLUMNS)
-def test_a_column_can_be_named_by_a_beginning_that_no_other_has(export, column, place):
+@pytest.mark.parametrize(("column", "place"), NAMED)
+def test_a_beginning_that_no_other_column_has_is_enough(export, column, place):
     found = export(Canvas, LABS, column=column, assignment=["tiny"])
     assert found[2][place] == "7.5"
 
@@ -165,6 +163,21 @@ def test_who_is_excused_on_the_platform_stays_so(export):
 
 
 LAB_3 = "Student,ID,Lab 3\nAda,101,\n"
+COLUMNS = {
+    Canvas: ("Student,ID,Section,Lab 3 (12),Lab 4 (13),Final Score\n,,,8,8,(read only)\nAda,101,A,,EX,88\n",
+             ("Lab 9", "Student", "ID", "Final Score"), r"Lab 3 \(12\), Lab 4 \(13\)"),
+    Moodle: ("First name,ID number,Last name,Lab 3 (Real),Lab 4 (Percentage),Email address\n"
+             "Ada,101,L,-,8 %,a@x.org\n",
+             ("Lab 9", "First name", "ID number", "Email address"), r"Lab 3 \(Real\), Lab 4 \(Percentage\)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_a_column_that_cannot_be_written_is_rejected(export, kind):
+    roster, columns, writable = COLUMNS[kind]
+    for column in columns:
+        with pytest.raises(InputError, match=rf"{column!r} is none\. These can be written: {writable}\."):
+            export(kind, roster, column=column, assignment=["tiny"])
 
 
 @pytest.mark.parametrize(
@@ -176,9 +189,14 @@ LAB_3 = "Student,ID,Lab 3\nAda,101,\n"
          r"`column` names one .*grades of 2 assignments: .*Name one of them: --assignment="),
         (Moodle, "Identifier,Full name,Grade\nParticipant 101,Ada,\n", {},
          r"belongs to one assignment, .* of 2 assignments: .*Name one of them: --assignment="),
+        *[(kind, None, {name: ["none"]}, message) for kind in (Canvas, Moodle, Grades) for name, message in (
+            ("assignment", r"has no assignment 'none'; it has: .*tiny"),
+            ("student", r"has no student 'none'; it has: 101, 102, 103\."),
+        )],
         (Canvas, "Student,ID\nAda,999\n", {},
          r"No student of the gradebook stands in the roster\. It needs one of the columns ID, SIS Login ID, "
          r"SIS User ID, Student with the names of the folders in submitted/\. It has: Student, ID\."),
+        (Moodle, "", {}, r"is empty\. Pass the table that the platform exported"),
         (Moodle, "Email address,tiny\nada@x.org,\n", {"scale": True, "assignment": ["tiny"]},
          r"possible of 'tiny' .* are not known\. .* --Moodle\.scale"),
     ],
@@ -187,6 +205,11 @@ def test_what_cannot_be_meant_is_rejected_with_what_to_pass(export, starving, ki
     assert starving, "and there are two assignments"
     with pytest.raises(InputError, match=message):
         export(kind, roster, **options)
+
+
+def test_a_roster_that_is_not_there_is_rejected(gradebook):
+    with pytest.raises(InputError, match=r"is not there\. Pass the table that the platform exported"):
+        Moodle(roster="/none.csv").table(gradebook)
 
 
 def test_cells_that_are_not_ours_keep_every_byte(export, gradebook, tmp_path):
@@ -236,6 +259,8 @@ WORKSHEETS = {
     "Participant 102,Bob,,,8,\nParticipant 103,=cmd(),No submission,,8,\n",
     "german": "ID,Vollständiger Name,Status,Bewertung,Bestwertung,Feedback als Kommentar\n"
     'Teilnehmer/in101,Ada,,,"8,00",\nTeilnehmer/in102,Bob,,,"8,00",\n',
+    "french": "Identifiant,Nom complet,Statut,Note,Note maximale,Feedback par commentaires\n"
+    "Participant101,Ada,,,8,\nParticipant102,Bob,,,8,\n",
     "chinese": "编号,全名,状态,分数,最高分,反馈评语\n参与者101,Ada,,,8.00,\n参与者102,Bob,,,8.00,\n",
     "blind": "Identifier,Status,Grade,Maximum Grade,Last modified (grade),Feedback comments\n"
     "Participant 101,,,8,-,\nParticipant 102,,,8,-,\n",
@@ -267,6 +292,10 @@ def test_a_comment_that_a_person_wrote_stays_and_ours_is_brought_up_to_date(expo
         "Participant 101,Ada,,8,See me.,\nParticipant 102,Bob,,8,1 of 8 points; one: 1 of 8.,\n"
     )
     assert [row[4][:12] for row in export(Moodle, roster)[1:]] == ["See me.", "3 of 8 point"]
+    named = export(Moodle, roster, comments="Remarks")
+    assert [row[5][:12] for row in named[1:]] == ["7.5 of 8 poi", "3 of 8 point"]
+    with pytest.raises(InputError, match=r"has no column 'X'. It has: Identifier"):
+        export(Moodle, roster, comments="X")
 
 
 def test_a_table_of_grades_may_name_students_by_email(export, starving):
@@ -274,6 +303,18 @@ def test_a_table_of_grades_may_name_students_by_email(export, starving):
     assert by_email[1:] == [["ada@x.org", "7.5"], ["x@x.org", ""]]
     worksheet = "Identifier,Full name,Grade\nParticipant 101,Ada,\n"
     assert export(Moodle, worksheet, assignment=[starving])[1][2] == "81"
+
+
+def test_where_there_is_no_table_a_new_one_is_made(export):
+    assert export(Canvas) == [
+        ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "tiny"],
+        ["Points Possible", "", "", "", "", "8"],
+        ["Lovelace, Ada", "101", "", "101", "", "7.5"],
+        ["Barker, Bob", "102", "", "102", "", "3"],
+        ["Can, Cem", "103", "", "103", "", ""],
+    ]
+    assert len(export(Canvas, assignment=["tiny"], student=["101"])) == 5
+    assert export(Moodle)[:2] == [["username", "email", "tiny"], ["101", "ada@x.org", "7.5"]]
 
 
 FORGED = "Eve\ntiny,None,,zoe,Z,Z,z@a.org,8.0,0.0,8.0,8.0"
@@ -299,11 +340,10 @@ def test_nbgrader_takes_them_by_name_and_its_own_table_from_us(course):
     with course.gradebook() as book:
         book.add_student("ada", last_name="=1+1")
         book.add_submission("tiny", "ada")
-    (roster := course.folder / "roster.csv").write_text("Name,ID,tiny\nAda,ada,\n")
     for kind in ("Canvas", "Moodle"):
         to = course.folder / f"{kind}.csv"
         by_name = f"--exporter=starvelab_grader.lms.exports.{kind}"
-        run_here(course, NbGraderApp(), "export", by_name, f"--{kind}.roster={roster}", f"--to={to}")
-        assert "ada,0" in to.read_text()
+        run_here(course, NbGraderApp(), "export", by_name, f"--to={to}")
+        assert "ada" in to.read_text()
     run_here(course, NbGraderApp(), "export")
     assert "tiny,,,ada,'=1+1," in (course.folder / "course" / "grades.csv").read_text()
