@@ -82,7 +82,8 @@ CASES = [
     *[(*exports("Canvas", "--Canvas.roster=roster.csv", f"--Canvas.column={column}"), f"'{column}' is none")
       for column in ("Lab 9", "Final", "ID")],
     (*exports("Moodle", "--Moodle.roster=roster.csv", "--Moodle.column=Student"), "'Student' is none"),
-    (*exports("Canvas"), "The roster '' is not there. Pass the table that the platform exported."),
+    (*exports("Moodle", "--Moodle.roster=worksheet.csv", "--Moodle.comments=x"), "has no column 'x'"),
+    (*exports("Moodle", "--Moodle.roster=roster.csv", "--Moodle.comments=x"), "has no column 'x'"),
     (*exports("Canvas", "--Canvas.scale=x"), "'x'"),
     (*exports("Moodle", "--Moodle.scale=True", "--Moodle.roster=roster.csv"), "The points possible of"),
     (*exports("Grades", f"--to={NO_FOLDER}"), f"{NO_FOLDER} cannot be used: No such file or directory"),
