@@ -5,6 +5,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from types import SimpleNamespace
 
 import psutil
@@ -157,8 +158,10 @@ def test_all_below_a_process_are_found_while_others_end(monkeypatch, kernel_list
             assert sum(map(bool, missed)) < 33, "a look may miss one, and seldom does"
             assert _tree(process.pid)[0] == process.pid
         finally:
+            process.suspend()  # it has no more children, of which one might end before it is killed
             for one in [*process.children(recursive=True), process]:
-                one.kill()
+                with suppress(psutil.NoSuchProcess):
+                    one.kill()
     assert _tree(process.pid) == []
 
 
