@@ -218,7 +218,7 @@ if __name__ == "__main__":
         Path(sys.argv[1], f"runs-{os.getpid()}").touch()
         return np.zeros(3)
     samples = Samples(source=folder(sys.argv[2]), transforms=[Transform("blank", blank)])
-    pipe = Pipeline(dataset=samples, batch_size=2, workers=Workers(1, kind=sys.argv[3]))
+    pipe = Pipeline(dataset=samples, batch_size=2, workers=Workers(2, kind=sys.argv[3]))
     pipe.measure(seconds="60 s", progress=False)
 """
 
@@ -231,15 +231,15 @@ def test_ctrl_c_in_a_terminal_ends_workers_and_program(tmp_path, nothing_stays, 
     # A group of its own, as a terminal has it: an interrupt reaches every process in it.
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as program:
         try:
-            # The program itself and its worker.
-            while len(list(nothing_stays.glob("runs-*"))) < 2 and program.poll() is None:
+            # The program itself and two workers.
+            while len(list(nothing_stays.glob("runs-*"))) < 3 and program.poll() is None:
                 time.sleep(0.05)
             workers = psutil.Process(program.pid).children(recursive=True)
             os.killpg(program.pid, signal.SIGINT)
             _, said = program.communicate(timeout=120)
         finally:
             program.kill()
-    assert workers
+    assert len(workers) >= 2
     assert program.returncode != 0
     assert said.rstrip().endswith("KeyboardInterrupt")
     assert psutil.wait_procs(workers, timeout=10)[1] == []
