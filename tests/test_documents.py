@@ -2,6 +2,7 @@
 
 import doctest
 import re
+from pkgutil import resolve_name
 
 import pytest
 
@@ -136,6 +137,16 @@ def test_each_figure_is_in_the_api_reference():
     page = (DOCS / "api.md").read_text(encoding="utf-8")
     for name in set(show.__all__) - {"svg"}:
         assert f".. autofunction:: starvelab.show.{name}\n" in page, f"docs/api.md does not list {name}"
+
+
+def test_all_that_the_api_reference_lists_exists():
+    page = (DOCS / "api.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\.\. auto\w+:: (\S+)\n(?:   :members: (.+))?", page, flags=re.MULTILINE)
+    assert len(listed) > 80
+    for name, members in listed:
+        one = resolve_name(f"starvelab:{name}" if name[0].isupper() else name)
+        for member in filter(None, members.split(", ")):
+            assert hasattr(one, member), f"docs/api.md lists {name}.{member}"
 
 
 # --- links -----------------------------------------------------------------------------------------------
