@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..measure.batches import BatchContents
+from ..measure.memory import Room
 from ..measure.verdict import MIN_BATCHES, NOT_BOUND, SLIGHT, UNKNOWN, is_certain, verdict_of
 from ..tables import TableRepr, count_of, percent
 from ..units import Quantity
@@ -210,6 +211,17 @@ class JobFinding(TableRepr):
         more = [one.summary for one in (self.stages, self.memory) if one]
         said = (self._share, self._judged, self.together, self.changed, self.long_steps, self.busy)
         return " ".join(filter(None, (*said, *more, self.divided)))
+
+    @property
+    def room(self) -> Room:
+        """What finds room in memory: more workers, and more batches ahead of them."""
+        workers, memory, contents = self.workers or 0, self.memory, self.contents
+        # Of others than the system's processes nothing is known.
+        if memory is None or memory.workers != workers or self.processes is False:
+            return Room(workers)
+        # What is no tensor goes through a pipe.
+        size = contents.size if contents is not None and contents.tensors != 0 else None
+        return memory.room(size.m_as("B") if size is not None else 0.0, self.queue_depth or 0.0)
 
     @property
     def changed(self) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 from ..host import free_shared_memory, queued_seconds, this_thread
 from ..measure.batches import BatchContents, contents_of
 from ..measure.devices import Cuda, DeviceTimes, cuda_in_use
+from ..measure.memory import Pickled
 from ..measure.verdict import blocks_of, share_by_pass, share_of, unsettled, without_interruptions
 from ..units import Q_
 from .finding import BUSY, JobFinding
@@ -27,7 +28,7 @@ from .ranks import own_rank
 from .stages import MANY_OBJECTS
 from .times import RECEIVE_RANGE, finding_of
 from .torch_internals import is_stream, persists, prefetch_of, ready_batches
-from .usage import Pickled, ProcessUse
+from .usage import ProcessUse
 
 Batch = TypeVar("Batch")
 

@@ -16,7 +16,7 @@ from .advice import LARGE, PACKING, WorkerAdvice, advise
 from .finding import QUEUED, RESTART, JobFinding
 from .loop_work import LoopWork
 from .stages import COLLATE, COPY, DATASET, DRAW, HANDOVER, SAMPLER
-from .times import ERROR, NAMED, JobTimes, pickled_share, start_up_of, throughputs_of
+from .times import ERROR, NAMED, PREFETCH, JobTimes, pickled_share, start_up_of, throughputs_of
 
 LARGE_PART = 0.3  # of what a batch costs: below that a stage needs no remedy of its own
 MANY_ITEMS, TINY = 64, 0.05  # items of a batch, and milliseconds for each, that are better fetched together
@@ -92,7 +92,7 @@ def _of_start_up(advice: WorkerAdvice) -> list[Remedy | None]:
 
 def _workers(advice: WorkerAdvice) -> Remedy | None:
     if advice.gain < SLIGHT:
-        return None
+        return Remedy("memory", advice.summary) if advice.room else None
     best, finding = advice.best, advice.finding
     if finding.processes is False and finding.workers and (finding.loop_cpu or 0.0) >= BUSY_THREAD:
         text = (
@@ -140,7 +140,10 @@ def _of_levers(advice: WorkerAdvice) -> list[Remedy | None]:
     for one in advice.worthwhile:
         gain = _gain(advice, one)
         if one.name == "a deeper queue":
-            ahead = one.value or AHEAD
+            prefetch = finding.prefetch or PREFETCH
+            ahead = one.value or finding.room.ahead_for(max(AHEAD, 2 * prefetch), prefetch)
+            if ahead == prefetch:
+                continue
             text = f"prefetch_factor={ahead} instead of {finding.prefetch or 'fewer'}: {one.summary}"
             found.append(Remedy("prefetch", text, gain, one.value is None, ahead))
         elif one.name == PACKING:
@@ -149,9 +152,10 @@ def _of_levers(advice: WorkerAdvice) -> list[Remedy | None]:
         elif one.name.startswith("uint8") and (stages is None or stages.largest in (HANDOVER, COLLATE)):
             found.append(Remedy("bytes", f"Send fewer bytes. {one.summary}", gain, True))
     untimed = stages is None or len(stages.prepared) < MIN_TIMED
-    if finding.prefetch == 1 and finding.workers and untimed:
-        text = f"prefetch_factor={AHEAD} instead of 1 hides single batches that are late, if there are any."
-        found.append(Remedy("prefetch", text, None, value=AHEAD))
+    ahead = finding.room.ahead_for(AHEAD, 1)
+    if finding.prefetch == 1 < ahead and finding.workers and untimed:
+        text = f"prefetch_factor={ahead} instead of 1 hides single batches that are late, if there are any."
+        found.append(Remedy("prefetch", text, None, value=ahead))
     return found
 
 
@@ -235,8 +239,11 @@ def _loop_work(advice: WorkerAdvice) -> Remedy | None:
     model = replace(
         now, likely=change(now.likely), slow=change(now.slow, -SAMPLED), fast=change(now.fast, SAMPLED)
     )
+    room = finding.room.workers_for(finding.prefetch or PREFETCH)
+    if not (most := int(max(min(max(now.likely.cores, 1.0), room), now.workers))):
+        return None
     workers = min(
-        range(max(now.workers, 1), max(int(now.likely.cores), now.workers, 1) + 1),
+        range(max(now.workers, 1), most + 1),
         key=lambda n: (round(model.periods(n)[0], 2), n),
     )
     likely, slow, fast = (period / each for each in model.periods(workers))

@@ -25,6 +25,7 @@ ERROR = 0.08
 # machine of two cores PyTorch took 1.5 to 2 ms for a batch of one tensor. The worker packs for half of that.
 RECEIVE, RECEIVE_RANGE, PACK = 2.0, (0.3, 4.0), 0.5
 QUICKER = 0.5  # of what receiving took: it takes longer where the loop has to wake up for each batch
+PREFETCH = 2  # batches ahead of each worker, where a loader names no number
 ROUNDS = 12  # until the stretched times and the rate agree
 LATE = 0.15  # share of their time that workers are idle, from which on the probe says what a batch takes
 CROWDED = 0.3  # share of a step that it may have waited for a core at least, where others want it
@@ -185,6 +186,15 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
         queue = max(CROWDED * step, min(finding.core_waits or 0.0, MOST_QUEUED) * period)
         fast = replace(fast, step=max(step - queue, (1 - MOST_QUEUED) * step))
     return JobModel(likely, slow, fast, workers, _dataset_share(finding), late)
+
+
+def doubt_of(finding: JobFinding, model: JobModel) -> str:
+    """Return why more workers than there are may bring nothing at all; empty where nothing says so."""
+    if model.workers and finding.processes is False:
+        return "It is less where they are threads that wait for Python's lock: processes have one each."
+    if model.workers > 1 and finding.prefetch == 1 and model.late is None:
+        return "It is less where single batches are late, each worker having one ahead: a probe decides."
+    return ""
 
 
 def _others(finding: JobFinding, times: JobTimes, workers: int, period: float) -> float:

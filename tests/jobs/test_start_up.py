@@ -13,7 +13,7 @@ import pytest
 from starvelab.jobs import advise, doctor, watch
 from starvelab.jobs.recorder import Recorder
 from starvelab.jobs.remedies import remedies_of
-from starvelab.jobs.usage import Pickled
+from starvelab.measure.memory import Pickled
 from starvelab.units import Q_
 from tests.jobs.loops import Loader, train
 from tests.jobs.test_advice import AT_ONCE, found, lever, per_second
