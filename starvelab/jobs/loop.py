@@ -240,13 +240,12 @@ class _Batches(Iterator[Batch]):
     def __next__(self) -> Batch:
         record = self.record
         assert record is not None
-        polled = record.polled
         try:
             batch = record.fetch(self.source)
         except StopIteration:
             self.close()
             raise
-        if self.bar is not None and record.polled != polled and record.batches > 1:
+        if record.stale and self.bar is not None and record.batches > 1:  # it was polled just now
             self.bar.set_postfix_str(line_of(record.recorder, self.source), refresh=False)
             self.bar.update(record.batches - self.bar.n)
             record.received = time.perf_counter()

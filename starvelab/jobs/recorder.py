@@ -38,6 +38,7 @@ POLL_INTERVAL = 0.5  # seconds between two looks at what need not be known of ea
 LONG = 2e-3  # seconds of a wait, beside which two questions to the system are nothing
 # At first all is looked at, and then the clock alone for up to so many batches, as no period can always miss.
 FIRST, MAX_GLANCES, FEW_GLANCES, GOLDEN = 300, 192, 24, 0.6180339887
+QUICK = 5e-5  # seconds from batch to batch, of which a close look is a large part
 LARGE = 1e6  # bytes of a batch from which on its release is timed
 ROOM = 16  # batches that have to find room beside one that is held a step longer
 
@@ -322,11 +323,12 @@ class Pass:
             self.probe.receive(batch)
             self.received = time.perf_counter()
         self.received -= crowded
-        closely = self.wait is None or self.long or self.stale or self.has_queue or self.batches < FIRST
+        closely = self.wait is None or self.long or self.stale or self.has_queue
+        closely = closely or len(recorder.numbers) < FIRST
         if not (closely or recorder.device or self.probe or self.held is not None):
-            # What a long wait was spent on is soon to be known.
-            most = FEW_GLANCES if self.unasked[True] else MAX_GLANCES
-            self.glances = int(most * (self.batches * GOLDEN % 1.0))
+            # What a long wait was spent on is soon to be known, but where batches are as quick as a look.
+            few = self.unasked[True] and now - self.asked + recorder.steps[-1] > QUICK
+            self.glances = int((FEW_GLANCES if few else MAX_GLANCES) * (self.batches * GOLDEN % 1.0))
 
     def _ask_system(self, wait: float) -> float:
         """Count what the system says of a wait [s]; return the seconds of it that were no wait for data."""
