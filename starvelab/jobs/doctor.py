@@ -150,7 +150,7 @@ class Doctor:
             return timed
 
         with (
-            torch_internals.replaced_iterators(dataloader, following, self._beginning),
+            torch_internals.replaced_iterators(dataloader, following, self._beginning, self._restarting),
             self.handed_on.watching(),
             self.sampler.watching(),
         ):
@@ -173,6 +173,17 @@ class Doctor:
             self.started[iterator] = (time.perf_counter() - begun, pickled)
 
         return begin
+
+    def _restarting(self, original: Callable[..., None]) -> Callable[..., None]:
+        """Return what begins a later pass of an iterator whose workers persist, and times that."""
+
+        def restart(iterator: TorchIterator, loader: TorchLoader, first_iter: bool = False) -> None:
+            begun = time.perf_counter()
+            original(iterator, loader, first_iter)
+            if not first_iter:
+                self.started[iterator] = (time.perf_counter() - begun, Pickled())
+
+        return restart
 
     def _pass_of(self, iterator: TorchIterator, caller: FrameType) -> Pass:
         """Return the pass that an iterator is in, which its first batch begins."""

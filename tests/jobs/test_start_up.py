@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import sys
+import time
 from dataclasses import replace
 from io import BytesIO
 from multiprocessing import popen_fork, reduction
@@ -149,3 +150,25 @@ def test_what_workers_get_is_counted_in_each_way_of_watching(monkeypatch, watchi
             assert sum(1 for _ in loader) == 10
         ((_, found),) = watcher.results()
     assert (found.pickled[1].m_as("B"), found.persists) == (pytest.approx(128_000, rel=0.05), False)
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_doctor_counts_what_the_sampler_does_before_the_first_batch_of_a_pass(persistent):
+    torch_data = pytest.importorskip("torch.utils.data")
+
+    class Draws(torch_data.Sampler):  # as one with weights, that draws all indices of a pass at its beginning
+        def __iter__(self):
+            time.sleep(0.2)
+            return iter(range(16))
+
+        def __len__(self):
+            return 16
+
+    loader = torch_data.DataLoader(
+        range(16), 4, sampler=Draws(), num_workers=1, persistent_workers=persistent
+    )
+    with doctor.watched_by_doctor(probe=False) as watcher:
+        for _ in range(3):
+            assert sum(1 for _ in loader) == 4
+    ((_, found),) = watcher.results()
+    assert all(wait.m_as("s") > 0.2 for wait in found.first_waits)
