@@ -135,6 +135,7 @@ class Items(NamedTuple):
     together: bool  # `__getitems__` gives all of them at once
     bytes: int  # of one of them
     spread: float  # bytes of what it is a view of, over its own
+    kept: int = 0  # by how much more the dataset's own lists and dictionaries hold since its worker began
 
 
 def contents_of(batch: object) -> BatchContents | None:
@@ -181,6 +182,14 @@ def items_of(items: object, together: bool) -> Items | None:
     ]
     size, whole = max(held, default=(0, 0))
     return Items(len(items), together, size, whole / size if size else 1.0)
+
+
+def held_by(dataset: object) -> int:
+    """Return how much the lists, dictionaries and sets hold that are attributes of a dataset."""
+    own = getattr(dataset, "__dict__", {})
+    # A Subset and the like have theirs by that name.
+    inner = vars(own["dataset"]) if hasattr(own.get("dataset"), "__dict__") else {}
+    return sum(len(part) for part in [*own.values(), *inner.values()] if isinstance(part, list | dict | set))
 
 
 def _bytes_of_view(part: Any) -> int:  # Any: an array or a tensor
