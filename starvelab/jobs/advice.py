@@ -14,7 +14,7 @@ from ..measure.verdict import SLIGHT
 from ..tables import TableRepr, count_of
 from ..units import Quantity, format_quantity
 from .finding import JobFinding
-from .stages import COPY, MANY_OBJECTS
+from .stages import COPY, LARGE, MANY_OBJECTS
 from .times import ERROR, PREFETCH, JobModel, JobTimes, doubt_of, model_of, start_up_of, throughputs_of
 
 MAX_WORKERS = 64
@@ -25,11 +25,9 @@ HEADROOM = 1.2
 CROWDED_IDLE = 0.5  # beside other programs
 IDLE = 0.1  # of a worker's time: below that it waits so little that it needs a core of its own
 FLOAT_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}  # uint8 has one
-LARGE = 1e6  # bytes of a batch from which on their number matters
 PACKING = "One buffer for all tensors of a batch"
 PERSISTENT = "persistent_workers=True"
 BOUND = 1.25  # so much longer a batch may take at worst, before what is likely is only what is possible
-FASTER = 2.0  # how many times as fast a step is looked at
 
 
 @dataclass(frozen=True)
@@ -348,11 +346,6 @@ def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> I
         'the copy to the device was not timed: watch with probe=True and device="cuda"'
         if copy is None
         else "",
-    )
-    yield lever(
-        f"a training step {FASTER:g} times as fast",
-        "if nothing else of the step changes",
-        lambda times: replace(times, step=times.step / FASTER),
     )
     if not model.workers:
         return

@@ -6,6 +6,7 @@ import math
 import os
 import time
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from .torch_internals import length_of, persists, prefetch_of, worker_numbers
 PAUSE = 100  # times as long as the last look took, until the next one
 LARGE_COPY = 50e6  # bytes that each worker copied, before it is worth a line
 LARGE_PART = 0.25  # of the memory that is free, that all workers have
+_short = partial(format_quantity, digits=2)
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,7 @@ class MemoryMeter:
         self.loop, self.workers, self.longest = Looks((os.getpid(),)), Looks(()), Looks(())
         self.numbers: tuple[int, ...] = ()  # of the workers
         self.ahead = 0  # batches of a full queue
-        self.free: int | None = None
-        self.shared_free: int | None = None
+        self.free: tuple[int | None, int | None] = (None, None)  # bytes, and of these of shared memory
         self.next = 0.0
 
     def poll(self, source: object, batches: int) -> None:
@@ -107,7 +108,7 @@ class MemoryMeter:
         for looks in (self.workers, self.loop):
             looks.add(batches, closely=closely)
         if closely:
-            self.free, self.shared_free = free_memory(), free_shared_memory()
+            self.free = free_memory(), free_shared_memory()
             self.next = begun + PAUSE * (time.monotonic() - begun)
 
     @property
@@ -127,14 +128,9 @@ class MemoryMeter:
             data_size(own.max()),
             data_size(max(0.0, shared[0] - shared[-1])),
             data_size(max(0.0, shared[-1])),
-            looks.growth(int(rows[0, 0]) + self.ahead, self.free),
-            self.loop.growth(0, self.free),
+            looks.growth(int(rows[0, 0]) + self.ahead, self.free[0]),
+            self.loop.growth(0, self.free[0]),
             batch_size,
-            self.free is not None and own.max() * count > LARGE_PART * self.free,
-            self.free,
-            self.shared_free,
+            self.free[0] is not None and own.max() * count > LARGE_PART * self.free[0],
+            *self.free,
         )
-
-
-def _short(size: Quantity) -> str:
-    return format_quantity(size, 2)

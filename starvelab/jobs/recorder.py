@@ -25,7 +25,7 @@ from .finding import BUSY, JobFinding
 from .memory import MemoryMeter
 from .probe import Probe
 from .ranks import own_rank
-from .stages import MANY_OBJECTS
+from .stages import LARGE, MANY_OBJECTS
 from .times import RECEIVE_RANGE, finding_of
 from .torch_internals import is_stream, persists, prefetch_of, ready_batches
 from .usage import ProcessUse
@@ -39,7 +39,6 @@ LONG = 2e-3  # seconds of a wait, beside which two questions to the system are n
 # At first all is looked at, and then the clock alone for up to so many batches, as no period can always miss.
 FIRST, MAX_GLANCES, FEW_GLANCES, GOLDEN = 300, 192, 24, 0.6180339887
 QUICK = 5e-5  # seconds from batch to batch, of which a close look is a large part
-LARGE = 1e6  # bytes of a batch from which on its release is timed
 ROOM = 16  # batches that have to find room beside one that is held a step longer
 
 # The passes that are under way in each thread, the innermost last.

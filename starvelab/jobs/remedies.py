@@ -12,10 +12,10 @@ from ..measure.verdict import MIN_BATCHES, NOT_BOUND, SLIGHT, UNKNOWN
 from ..simulate.rules import MIN_TIMED
 from ..tables import count_of, percent
 from ..units import Q_, format_quantity
-from .advice import LARGE, PACKING, WorkerAdvice, advise
+from .advice import PACKING, WorkerAdvice, advise
 from .finding import QUEUED, RESTART, JobFinding
 from .loop_work import LoopWork
-from .stages import COLLATE, COPY, DATASET, DRAW, HANDOVER, SAMPLER
+from .stages import COLLATE, COPY, DATASET, DRAW, HANDOVER, LARGE, MANY_OBJECTS, SAMPLER
 from .times import ERROR, NAMED, PREFETCH, JobTimes, pickled_share, start_up_of, throughputs_of
 
 LARGE_PART = 0.3  # of what a batch costs: below that a stage needs no remedy of its own
@@ -55,7 +55,7 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
         return tuple(filter(None, [work, *start_up]))
     found = [*start_up, *_of_items(finding, advice)]
     if advice is not None:
-        found += [_workers(advice), *_of_levers(advice), work, _sampler(advice)]
+        found += [_workers(advice), *_of_levers(advice), work, _sampler(advice), _no_workers(advice)]
     known = sorted(filter(None, found), key=lambda one: -(one.gain or (0.0, 0.0, 0.0))[1])
     if advice is not None:
         known = [_deciding(one, advice) if one.name == "workers" else _certain(one) for one in known]
@@ -206,6 +206,21 @@ def _quicker(advice: WorkerAdvice, rest: float) -> tuple[float, float, float]:
     step = min(times.step * (1 - SAMPLED), model.fast.step)
     best = max(period / max(step, 1e-3), 1.0)
     return 1.0, min(max(period / times.period(model.workers), 1.0), best), best
+
+
+def _no_workers(advice: WorkerAdvice) -> Remedy | None:
+    """Return what no workers bring, where it is the hand-over of small batches that takes long."""
+    finding, stages, contents = advice.finding, advice.finding.stages, advice.finding.contents
+    small = contents is not None and contents.size is not None and contents.size.m_as("B") < LARGE
+    if not (finding.workers and small and stages and stages.certain and stages.largest == HANDOVER):
+        return None
+    likely, slow, fast = (1e3 / finding.batch_rate.m_as("1/s") / each for each in advice.model.periods(0))
+    text = (
+        f"num_workers=0: to hand so small a batch over takes longer than to prepare it. That brings "
+        f"{likely:.2f} times the throughput ({slow:.2f} to {fast:.2f}); so may larger batches."
+    )
+    few = contents is not None and contents.one_by_one < MANY_OBJECTS
+    return Remedy("workers", text, (slow, likely, fast), value=0) if few and likely >= 1 + SLIGHT else None
 
 
 def _sampler(advice: WorkerAdvice) -> Remedy | None:

@@ -100,13 +100,9 @@ class ProcessUse:
         """Share of the cores that other programs used, 0 to 1; None where it is not known."""
         return self.others / self.offered if self.offered else None
 
-    @property
-    def loop_share(self) -> float | None:
-        """Cores that the process of the loop uses, on average; None where it is not known."""
-        return self._loop_busy / self._loop_passed if self._loop_passed else None
-
     def loop_cores(self, waits: float) -> float | None:
-        """Return the same of its own work, where it prepares batches itself in that share of the time."""
-        if self.loop_share is None or not self.passed:
-            return self.loop_share
-        return max(self.loop_share - waits * self.busy / self.passed, 0.0)
+        """Return the cores that the loop's own work uses, if it prepares in that share of the time."""
+        if not self._loop_passed:
+            return None
+        prepared = waits * self.busy / self.passed if self.passed else 0.0
+        return max(self._loop_busy / self._loop_passed - prepared, 0.0)

@@ -262,3 +262,19 @@ def test_where_workers_bring_something_in_any_case_all_of_them_are_advised():
     job = found(workers=0, wait=0.03, step=0.03, cpu=0.0)
     first, *_ = remedies_of(job, cores=8)
     assert first.value == advise(job, cores=8).best.workers
+
+
+def test_small_batches_are_better_not_handed_over():
+    # Of 1 ms, receiving takes 0.8; both workers together prepare a batch in 0.1 ms.
+    tiny = {"workers": 2, "wait": 0.0008, "step": 0.0002, "cpu": 0.1, "ready": 2}
+    tiny |= {"items": 0.00008, "collate": 0.00002, "unpacking": 0.0008}
+    job = replace(found(**tiny), contents=contents(3, "56 B"))
+    first, *_ = remedies_of(job, cores=2)
+    assert (first.name, first.value) == ("workers", 0)
+    assert first.gain[1] == pytest.approx(1 / 0.3, rel=0.01)
+    assert first.text.startswith("num_workers=0: to hand so small a batch over takes longer than to prepare")
+    assert "For that stage, hand over less often, in larger batches" in job.summary
+    for other in (contents(), contents(113, "60 KB")):
+        assert ("workers", 0) not in [
+            (one.name, one.value) for one in remedies_of(replace(job, contents=other))
+        ]

@@ -31,20 +31,20 @@ def test_each_look_counts_since_the_one_before(monkeypatch):
     monkeypatch.setattr("psutil.Process", lambda number: worker)
     found, workers = ProcessUse(), source(1)
     found.poll(workers)
-    assert (found.share, found.loop_share, found.queued_share) == (None, None, None)
+    assert (found.share, found.loop_cores(0.0), found.queued_share) == (None, None, None)
     found.poll(workers)
-    assert (found.share, found.loop_share, found.queued_share) == (0.75, 0.25, 0.0)
+    assert (found.share, found.loop_cores(0.0), found.queued_share) == (0.75, 0.25, 0.0)
     found.poll(workers)
     # Waiting for a core counts as work, and apart.
-    assert (found.share, found.loop_share, found.queued_share) == (1.0, 0.25, 0.25)
+    assert (found.share, found.loop_cores(0.0), found.queued_share) == (1.0, 0.25, 0.25)
     assert found.core_waits == 0.25  # the loop has no core in half as much
     found.queued = None
     assert found.core_waits == 0.125
 
 
-def test_what_a_loop_without_workers_prepares_is_not_its_own_work(monkeypatch):
-    monkeypatch.setattr(ProcessUse, "loop_share", 0.75)
+def test_what_a_loop_without_workers_prepares_is_not_its_own_work():
     recorder = Recorder(batch_size=1, workers=0)
+    recorder.use._loop_busy, recorder.use._loop_passed = 0.75, 1.0
     recorder.replay(None, [0.06] * 10, [0.04] * 10)
     recorder.use.add(0.5, 0.6)
     assert recorder.finding().loop_cpu == pytest.approx(0.25)
