@@ -236,11 +236,15 @@ class JobFinding(TableRepr):
         )
 
     @property
-    def long_steps(self) -> str:
-        """Say what rare long steps took, which are left out; empty if that is little."""
+    def interrupted_share(self) -> float:
+        """Share of the time that rare long steps took, which are left out, 0 to 1."""
         taken = self.interrupted.m_as("s") if self.interrupted is not None else 0.0
-        share = taken / max(taken + self.counted / max(self.batch_rate.m_as("1/s"), 1e-9), 1e-9)
-        if share < SLIGHT:
+        return float(taken / max(taken + self.counted / max(self.batch_rate.m_as("1/s"), 1e-9), 1e-9))
+
+    @property
+    def long_steps(self) -> str:
+        """Say what those took; empty if that is little."""
+        if (share := self.interrupted_share) < SLIGHT:
             return ""
         steps = f"{count_of(self.interruptions, 'long step')}, such as an evaluation or a checkpoint,"
         return f"Left out: {steps} took {percent(share)} of the time, which no faster input shortens."
@@ -369,9 +373,6 @@ class JobFinding(TableRepr):
         if self.stages is not None:
             table += [[f"{stage} costs of a batch", cost] for stage, cost in self.stages.costs.items()]
             table.append(["on its way to the loop, where it waited", self.stages.way])
-        if self.interruptions:
-            table.append(["long steps left out", self.interruptions])
-            table.append(["long steps left out, together", self.interrupted])
         for rank, found in self.ranks.items():
             waits = "no DataLoader" if found._without_loader else f"loop waits {percent(found.host_wait)}"
             table.append([f"rank {rank}", f"{waits}: {found.verdict}"])

@@ -58,8 +58,19 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
         found += [_workers(advice), *_of_levers(advice), work, _sampler(advice), _no_workers(advice)]
     known = sorted(filter(None, found), key=lambda one: -(one.gain or (0.0, 0.0, 0.0))[1])
     if advice is not None:
-        known = [_deciding(one, advice) if one.name == "workers" else _certain(one) for one in known]
+        more = [one for one in known if one.name == "workers" and one.value]
+        known = [_deciding(one, advice) if one in more else _certain(one) for one in known]
+    known = [_of_whole(one, finding.interrupted_share) for one in known]
     return (*known, *filter(None, [_of_stage(finding, {one.name for one in known})]))
+
+
+def _of_whole(remedy: Remedy, left_out: float) -> Remedy:
+    """Return a remedy with its gain of the whole job, of which long steps that take this share are a part."""
+    if remedy.gain is None or left_out < SLIGHT:
+        return remedy
+    low, likely, high = (1 / ((1 - left_out) / each + left_out) for each in remedy.gain)
+    text = f"{remedy.text} Of the whole job, that is {likely:.2f} times the throughput."
+    return replace(remedy, text=text, gain=(low, likely, high))
 
 
 def _of_start_up(advice: WorkerAdvice) -> list[Remedy | None]:
@@ -77,8 +88,8 @@ def _of_start_up(advice: WorkerAdvice) -> list[Remedy | None]:
         found.append(Remedy("persistent", text, (1.0, likely, best), at_most=True))
     elif cost is not None and cost.matters:
         each = Q_(cost.each, "ms") if cost.each < LONG else Q_(cost.each / 1e3, "s")
-        taken = f"{format_quantity(each)} on average, {percent(cost.share)} of its time"
-        longer = "make each pass longer"
+        part, longer = percent(cost.each / (cost.each + cost.others)), "make each pass longer"
+        taken = f"{format_quantity(each)} on average, {part} of its time"
         if finding.workers and not finding.persists:
             text = (
                 f"To begin and end a later pass takes {taken}: keep the workers with "

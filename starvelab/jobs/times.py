@@ -301,11 +301,6 @@ class StartUp:
     batches: float  # of a pass
 
     @property
-    def share(self) -> float:
-        """Of a later pass, 0 to 1."""
-        return self.each / (self.each + self.others)
-
-    @property
     def now(self) -> float:
         """Milliseconds from batch to batch, over whole passes."""
         return (self.each + self.others) / self.batches
