@@ -143,6 +143,9 @@ class Ascent:
     def _workers(self, number: int | None, cores: int) -> None:
         if self.setup.stream or self.waits < SLIGHT:
             return
+        if number == 0:  # what they hand over takes longer than to prepare it
+            self._try_all({"num_workers": 0})
+            return
         before = self.setup.workers
         # New workers for each short pass would cost more than they bring.
         beside: Settings = {"persistent_workers": True} if self.setup.short and not before else {}

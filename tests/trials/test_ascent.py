@@ -133,3 +133,9 @@ def test_what_would_not_find_room_is_not_tried():
     deeper = climb(job(wait=16, late=1.3), {"prefetch": 4}, of(2), room=lambda ahead: 6 // ahead)
     assert not [one for one in deeper.trials if "prefetch_factor" in one.settings]
     assert climb(job(wait=80), {"workers": 8}, of(0), limit=0).trials == []
+
+
+def test_no_workers_are_tried_where_doctor_names_none():
+    ascent = climb(job(compute=0.1, step=0.2, receive=0.8), {"workers": 0}, of(2))
+    assert ascent.best == {"num_workers": 0}
+    assert [one.settings for one in ascent.trials] == [{"num_workers": 0}]
