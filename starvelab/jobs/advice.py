@@ -222,14 +222,10 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
     others = [one for one in options if known and (one.workers > workers or not starved)]
     enough = next((one for one in others if one.throughput >= ENOUGH * best.throughput), best)
     levers = tuple(lever_forecasts(finding, model, starved=starved))
-    crowded = starved and wanted > limit and _gains(model, wanted, best.workers)
+    more, most = (model.periods(each)[0] for each in (wanted, best.workers))
+    crowded = starved and wanted > limit and more * (1 + SLIGHT) <= most
     room = finding.room.reason(ahead) if crowded else ""
     return WorkerAdvice(now, best, enough, options, levers, finding, model, room)
-
-
-def _gains(model: JobModel, workers: int, than: int) -> bool:
-    """True if so many workers bring 5 % more than as many as those."""
-    return model.periods(workers)[0] * (1 + SLIGHT) <= model.periods(than)[0]
 
 
 def _fewest(model: JobModel) -> int:
@@ -387,7 +383,7 @@ def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> I
         period = min(max(now * less_late / late, likely.period(model.workers) * less_late), now)
         if ahead > model.late.prefetch:
             most, least = min(period * (1 + 2 * ERROR), now), period / (1 + ERROR)
-            yield of(name, "if batches are late as now", period, most, least, value=ahead)
+            yield of(name, "if batches are late and steps long as now", period, most, least, value=ahead)
     elif starved:
         yield limit(name, "no more than now: on average the workers are too slow", now, ERROR / 2)
     else:

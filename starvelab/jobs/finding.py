@@ -83,6 +83,8 @@ class JobFinding(TableRepr):
         None where the batch size is not known.
     blocks : tuple of float
         Seconds that a batch took in each of at most 50 blocks of equally many neighbors, in their order.
+    uneven : tuple of float
+        The last steps over their mean, where they differ much; else empty.
     first_waits : tuple of quantity [time]
         For the first batch of each pass over the data, with the start of the workers.
     pass_waits : tuple of float
@@ -155,6 +157,7 @@ class JobFinding(TableRepr):
     stall: float | None = None
     stall_interval: tuple[float, float] | None = None
     blocks: tuple[float, ...] = ()
+    uneven: tuple[float, ...] = ()
     first_waits: tuple[Quantity, ...] = ()
     pass_waits: tuple[float, ...] = ()
     left_out: int = 0

@@ -19,7 +19,7 @@ from ..host import free_shared_memory, queued_seconds, this_thread
 from ..measure.batches import BatchContents, contents_of
 from ..measure.devices import Cuda, DeviceTimes, cuda_in_use
 from ..measure.memory import Pickled
-from ..measure.verdict import blocks_of, share_by_pass, share_of, unsettled, without_interruptions
+from ..measure.verdict import blocks_of, share_by_pass, share_of, uneven, unsettled, without_interruptions
 from ..units import Q_
 from .finding import BUSY, JobFinding
 from .memory import MemoryMeter
@@ -184,6 +184,7 @@ class Recorder:
             first_waits=[each.first_wait for each in self.passes if each.first_wait is not None],
             batch_size=self.batch_size,
             blocks=tuple(blocks_of((waits + steps)[ordinary]).tolist()),
+            uneven=uneven(steps[ordinary]),
             batches=sum(each.batches for each in self.passes),
             pass_waits=passes,
             left_out=left_out,
@@ -260,7 +261,12 @@ class Pass:
         Of an iterator of PyTorch, the queue and later the workers are looked at.
         """
         recorder, self.asking = self.recorder, True
-        self._record(time.perf_counter())
+        self.asked = time.perf_counter()
+        if self.wait is not None:
+            recorder.waits.append(self.wait)
+            recorder.steps.append(max(self.asked - self.received, 0.0))
+            recorder.numbers.append(self.number)
+            self.wait = None
         if self.held is not None and self.used:  # released here, and not in the step that ended
             begun = time.perf_counter()
             self.held = None
@@ -287,15 +293,6 @@ class Pass:
             self.queued, self.computed = queued_seconds(), time.thread_time()
         if alone:
             self.spent = time.process_time()
-
-    def _record(self, now: float) -> None:
-        """Record the step that ends now, as the loop asks for its next batch."""
-        recorder, self.asked = self.recorder, now
-        if self.wait is not None:
-            recorder.waits.append(self.wait)
-            recorder.steps.append(max(now - self.received, 0.0))
-            recorder.numbers.append(self.number)
-            self.wait = None
 
     def receive(self, batch: object = None, source: object = None) -> None:
         """End the wait: the loop has its batch."""

@@ -148,7 +148,8 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
         # where single batches are late.
         idle = prepare - float(np.mean(finding.stages.prepared))
         prepare -= max(idle, 0.0) if (finding.queue_depth or 0.0) >= 1 or idle > LATE * prepare else 0.0
-        late = Lateness(finding.stages.prepared, finding.prefetch) if finding.prefetch else None
+        prepared, ahead = finding.stages.prepared, finding.prefetch
+        late = Lateness(prepared, ahead, finding.uneven) if ahead else None
     receive, receives = _receiving(finding, workers, waits)
     if finding.between:  # a thread does that beside the step, unless both want Python's lock
         receive, receives = 0.0, (0.0, receives[1])
