@@ -147,6 +147,7 @@ class JobFinding(TableRepr):
     ending: Quantity | None = None
     persists: bool | None = None
     stream: bool = False
+    repeats: bool = False  # its workers give the same items
     restarts: bool = False
     pickled: tuple[Quantity, Quantity] | None = None
     release: Quantity | None = None
@@ -255,12 +256,12 @@ class JobFinding(TableRepr):
     @property
     def divided(self) -> str:
         """Say what more workers do to an iterable dataset; empty where there is none."""
-        if not self.stream or self.verdict == NOT_BOUND:
+        if not self.stream or (self.verdict == NOT_BOUND and not self.repeats):
             return ""
-        return (
-            "The dataset is iterable: each worker goes over all of it, so more workers repeat its items "
-            "unless it divides them by get_worker_info()."
-        )
+        whole = "The dataset is iterable: each worker goes over all of it, so"
+        if self.repeats:
+            return f"{whole} they repeat each other. Divide its items among them by get_worker_info()."
+        return f"{whole} more workers repeat its items unless it divides them by get_worker_info()."
 
     @property
     def busy(self) -> str:

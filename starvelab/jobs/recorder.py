@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from ..host import free_shared_memory, queued_seconds, this_thread
-from ..measure.batches import BatchContents, contents_of
+from ..measure.batches import BatchContents, Repeats, contents_of
 from ..measure.devices import Cuda, DeviceTimes, cuda_in_use
 from ..measure.memory import Pickled
 from ..measure.verdict import blocks_of, share_by_pass, share_of, uneven, unsettled, without_interruptions
@@ -74,7 +74,7 @@ class Recorder:
         self.rank: int | None = None
         self.prefetch: int | None = None
         self.persists: bool | None = None
-        self.stream = False
+        self.stream, self.repeats = False, Repeats()
         self.pickled = Pickled()
         self.endings: list[float] = []  # what it took to end a pass, as where its workers end [s]
         self.releases: list[float] = []  # what it took to release a batch [s]
@@ -207,6 +207,7 @@ class Recorder:
             prefetch=self.prefetch,
             persists=self.persists,
             stream=self.stream,
+            repeats=self.repeats.found,
             restarts=restarts,
             pickled=self.pickled.found,
             asynchronous=gpu is None and cuda_in_use() is not None,
@@ -215,12 +216,6 @@ class Recorder:
 
 class Pass:
     """One pass over the data; its methods are the events in it, in the thread that goes over it."""
-
-    __slots__ = (
-        "asked", "asking", "batches", "begun", "clock", "computed", "first_wait", "glances", "has_queue",
-        "held", "known", "long", "number", "outer", "outer_batches", "polled", "probe", "queued", "received",
-        "recorder", "spent", "stale", "start_up", "thread", "unasked", "under_way", "use", "used", "wait",
-    )  # fmt: skip
 
     def __init__(self, recorder: Recorder, number: int, since: float | None) -> None:
         self.clock = time.perf_counter
@@ -314,6 +309,9 @@ class Pass:
             recorder.poll(source, batch)
             if self.held is None and source is not None and recorder.holds(batch):
                 self.held, self.used = batch, False
+            self.received = time.perf_counter()
+        if recorder.stream and self.batches <= (recorder.workers or 0) + 1:
+            recorder.repeats.see(self.batches, batch, recorder.workers or 0)
             self.received = time.perf_counter()
         if self.probe is not None:
             self.probe.receive(batch)

@@ -55,8 +55,11 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
         return tuple(filter(None, [work, *start_up]))
     found = [*start_up, *_of_items(finding, advice)]
     if advice is not None:
-        found += [_workers(advice), *_of_levers(advice), work, _sampler(advice), _no_workers(advice)]
-    known = sorted(filter(None, found), key=lambda one: -(one.gain or (0.0, 0.0, 0.0))[1])
+        found += [*_of_levers(advice), work, _sampler(advice), _no_workers(advice)]
+        found += [Remedy("divide", finding.divided) if finding.repeats else _workers(advice)]
+    known = sorted(
+        filter(None, found), key=lambda one: (one.name != "divide", -(one.gain or (0.0, 0.0, 0.0))[1])
+    )
     if advice is not None:
         more = [one for one in known if one.name == "workers" and one.value]
         known = [_deciding(one, advice) if one in more else _certain(one) for one in known]
@@ -305,7 +308,7 @@ def _of_stage(finding: JobFinding, others: set[str]) -> Remedy | None:
     stages, contents = finding.stages, finding.contents
     if stages is None or not stages.certain:
         return None
-    known = {HANDOVER: {"packing", "bytes"}, DATASET: {"views", "together"}}
+    known = {HANDOVER: {"packing", "bytes"}, DATASET: {"views", "together", "divide"}}
     if stages.largest == SAMPLER or others & known.get(stages.largest, set()):
         return None
     size = contents.size.m_as("B") if contents is not None and contents.size is not None else 0.0

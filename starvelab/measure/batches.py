@@ -184,6 +184,33 @@ def items_of(items: object, together: bool) -> Items | None:
     return Items(len(items), together, size, whole / size if size else 1.0)
 
 
+class Repeats:
+    """Sees by the first batches of a stream whether its workers repeat each other, each giving all of it."""
+
+    def __init__(self) -> None:
+        self.first: Batch = None
+        self.alike = self.found = False
+
+    def see(self, number: int, batch: Batch, workers: int) -> None:
+        """Look at the batch of that number, from 1 on: at first each comes from another worker."""
+        if number == 1:
+            self.first, self.alike = batch, False
+        elif number == 2:
+            self.alike = same_contents(self.first, batch)
+        if number == workers + 1:  # of the first worker again: data that never changes is no repetition
+            self.found = self.alike and workers > 1 and not same_contents(self.first, batch)
+            self.first = None
+
+
+def same_contents(one: Batch, other: Batch) -> bool:
+    """True if two batches hold the same, as far as that can be compared here."""
+    try:
+        parts = [list(islice(_parts_of(batch), MAX_OBJECTS)) for batch in (one, other)]
+        return all(np.array_equal(np.asarray(a), np.asarray(b)) for a, b in zip(*parts, strict=True))
+    except Exception:  # of a batch's own class, or of another device
+        return False
+
+
 def held_by(dataset: object) -> int:
     """Return how much the lists, dictionaries and sets hold that are attributes of a dataset."""
     own = getattr(dataset, "__dict__", {})
