@@ -21,7 +21,7 @@ MAX_INTERRUPTIONS = 0.1
 MIN_STEP = 2e-4  # seconds
 CHANGED = 0.1  # by so much of the time a pass waits more or less than the later ones before it is left out
 
-MAX_UNEVEN, UNEVEN = 600, 1.0  # steps that are looked at; standard deviation over their mean
+MAX_UNEVEN, UNEVEN = 600, 0.5  # steps that are looked at; standard deviation over their mean
 
 BLOCKS, RESAMPLES, CONFIDENCE = 50, 1000, 0.95
 

@@ -83,3 +83,16 @@ def test_more_workers_or_batches_ahead_help_where_several_batches_share_a_long_s
     for name in ("workers", "prefetch"):
         assert found_[name].gain[1] == pytest.approx(162.5 / 120, rel=0.05)
     assert found(workers=1, wait=0.01, step=0.02).uneven == ()
+
+
+def test_batches_that_are_ready_out_of_turn_do_not_hide_that_the_next_one_is_late():
+    # Each twelfth batch takes 260 ms, the others 20; the loop waits 17 of 32 ms, while later ones lie there.
+    prepared = tuple(20.0 + 240.0 * (number % 12 == 0) for number in range(600))
+    job = found(
+        workers=2, wait=0.0172, step=0.015, cpu=0.0, ready=2.5, items=0.04, collate=0.0, unpacking=0.0
+    )
+    job = replace(job, prefetch=2, stages=replace(job.stages, prepared=prepared))
+    first, second, *_ = remedies_of(job, cores=2)
+    assert (first.name, first.value) == ("workers", 4)
+    assert first.gain[1] == pytest.approx(1.19, rel=0.05)  # as a loader does that is followed batch by batch
+    assert (second.name, second.gain[1] < first.gain[1]) == ("prefetch", True)
