@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-# Where Linux says what a container may use, what it uses, and what of that are files: of both its versions.
-CONTAINERS = (
-    ("memory.max", "memory.current", "memory.stat"),
-    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat"),
-)
+# Where Linux says in which groups a process is, such as those of a container or of a scheduler's job; and by
+# the name of each version's controller the folder of all groups, what one may use, and what it uses.
+OWN_GROUPS, GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+MEMORY_FILES = {
+    "": ("", "memory.max", "memory.current"),
+    "memory": ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+}
 
 
 def has_processes() -> bool:
@@ -112,17 +114,32 @@ def free_memory() -> int | None:
     import psutil
 
     free = int(psutil.virtual_memory().available)
-    for limit, used, cache in CONTAINERS:
+    for group, names in _memory_groups():
         try:
-            known = [
-                int(Path(f"/sys/fs/cgroup/{name}").read_text(encoding="ascii")) for name in (limit, used)
-            ]
-            stat = Path(f"/sys/fs/cgroup/{cache}").read_text(encoding="ascii")
+            limit, used = (int((group / name).read_text(encoding="ascii")) for name in names)
+            stat = (group / "memory.stat").read_text(encoding="ascii")
         except (OSError, ValueError):  # there is none, or it has no limit
             continue
-        files = re.search(r"^(?:total_)?inactive_file (\d+)", stat, re.MULTILINE)
-        free = min(free, known[0] - known[1] + (int(files[1]) if files else 0))
-    return free
+        # Files that nobody uses make room; of version 1, the total is that of the groups within as well.
+        files = [int(size) for size in re.findall(r"^(?:total_)?inactive_file (\d+)", stat, re.MULTILINE)]
+        free = min(free, limit - used + max(files, default=0))
+    return max(free, 0)
+
+
+def _memory_groups() -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """Give the group of this process and each around it, with the names of its limit and its use."""
+    try:
+        lines = OWN_GROUPS.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controller, path = line.split(":", 2)
+        if controller in MEMORY_FILES:
+            base, *names = MEMORY_FILES[controller]
+            group = GROUPS / base / path.lstrip("/")
+            yield from (
+                (each, tuple(names)) for each in (group, *group.parents) if each.is_relative_to(GROUPS)
+            )
 
 
 def free_shared_memory() -> int | None:

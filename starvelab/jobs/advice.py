@@ -14,8 +14,8 @@ from ..measure.verdict import SLIGHT
 from ..tables import TableRepr, count_of
 from ..units import Quantity, format_quantity
 from .finding import JobFinding
-from .stages import COPY, MANY_OBJECTS
-from .times import ERROR, JobModel, JobTimes, model_of, start_up_of, throughputs_of
+from .stages import COPY, LARGE, MANY_OBJECTS
+from .times import ERROR, PREFETCH, JobModel, JobTimes, doubt_of, model_of, start_up_of, throughputs_of
 
 MAX_WORKERS = 64
 ENOUGH = 0.95  # of the best throughput
@@ -24,13 +24,10 @@ ALIKE = 0.99  # of the highest prediction: what comes so near is as good
 HEADROOM = 1.2
 CROWDED_IDLE = 0.5  # beside other programs
 IDLE = 0.1  # of a worker's time: below that it waits so little that it needs a core of its own
-UINT8 = 0.25  # bytes of uint8 over those of float32
-FLOAT_BYTES = {"float16": 2, "float32": 4, "float64": 8}
-LARGE = 1e6  # bytes of a batch from which on their number matters
+FLOAT_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}  # uint8 has one
 PACKING = "One buffer for all tensors of a batch"
 PERSISTENT = "persistent_workers=True"
 BOUND = 1.25  # so much longer a batch may take at worst, before what is likely is only what is possible
-FASTER = 2.0  # how many times as fast a step is looked at
 
 
 @dataclass(frozen=True)
@@ -94,6 +91,8 @@ class WorkerAdvice(TableRepr):
     finding : JobFinding
     model : JobModel
         Its times, by which all of that is predicted.
+    room : str
+        Why more workers than the best find no room in memory, where they would bring more; else empty.
     """
 
     now: Option
@@ -103,6 +102,7 @@ class WorkerAdvice(TableRepr):
     levers: tuple[LeverForecast, ...]
     finding: JobFinding
     model: JobModel
+    room: str = ""
 
     @property
     def gain(self) -> float:
@@ -114,14 +114,16 @@ class WorkerAdvice(TableRepr):
         """Say what to change, and what it will bring."""
         if self.gain < SLIGHT:
             fewer = self._enough if self.enough.workers < self.now.workers else ""
-            return f"Keep the {count_of(self.now.workers, 'worker')}: more would bring less than 5 %{fewer}."
+            why = self.room or f"more would bring less than 5 %{fewer}."
+            return f"Keep the {count_of(self.now.workers, 'worker')}: {why}"
         best = self.best
         likely, low, high, now = map(
             format_quantity, (best.throughput, best.low, best.high, self.now.throughput)
         )
         less = f"{self._enough} for 95 % of it" if self.enough.workers < best.workers else ""
         promised = f"at most {high}, at least {low}," if best.condition else f"{likely} ({low} to {high})"
-        reached = f" {best.condition}" if best.condition else ""
+        room = f"{self.room[:1].upper()}{self.room[1:]}"
+        reached = "".join(f" {one}" for one in (best.condition, room) if one)
         binds = f"then {best.bottleneck} {'bind' if best.bottleneck.endswith('s') else 'binds'}"
         return (
             f"{count_of(best.workers, 'worker')} instead of {self.now.workers}: {promised} instead of {now}, "
@@ -196,16 +198,20 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
     # What the sampler takes the loop, no worker takes over: it is like a longer step.
     step = finding.step_time.m_as("ms") + (finding.stages.sampling if finding.stages is not None else 0.0)
     model = model_of(finding, workers, step, float(cores if cores is not None else usable_cores()))
-    period = 1e3 / finding.batch_rate.m_as("1/s")
+    period, ahead = 1e3 / finding.batch_rate.m_as("1/s"), finding.prefetch or PREFETCH
+    limit = max(finding.room.workers_for(ahead), workers)
     options = tuple(
         _option(finding, model, number, *_bounded(finding, model, number, period))
         for number in _candidates(model)
+        if number <= limit
     )
     now = _option(finding, model, workers, period, period * (1 + ERROR / 2), period * (1 - ERROR / 2))
     waits_for_data = (finding.stall if finding.stall is not None else finding.host_wait) >= SLIGHT
-    # Where a batch is ready when the loop asks, the wait is for its way to the loop, not for workers.
-    starved = waits_for_data and (finding.queue_depth or 0.0) < 1
-    best = options[_fewest(model)] if starved else now
+    # Where a batch is ready when the loop asks, the wait is for its way to the loop, not for workers; unless
+    # it is not the next one, which is late.
+    starved = waits_for_data and ((finding.queue_depth or 0.0) < 1 or model.lateness(workers) >= 1 + SLIGHT)
+    wanted = _fewest(model)
+    best = options[min(wanted, len(options) - 1)] if starved else now
     # What as many workers would bring with free cores is no change, and fewer are not faster.
     if best.throughput < now.throughput or (starved and best.workers <= workers):
         best = now
@@ -217,7 +223,10 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
     others = [one for one in options if known and (one.workers > workers or not starved)]
     enough = next((one for one in others if one.throughput >= ENOUGH * best.throughput), best)
     levers = tuple(lever_forecasts(finding, model, starved=starved))
-    return WorkerAdvice(now, best, enough, options, levers, finding, model)
+    more, most = (model.periods(each)[0] for each in (wanted, best.workers))
+    crowded = starved and wanted > limit and more * (1 + SLIGHT) <= most
+    room = finding.room.reason(ahead) if crowded else ""
+    return WorkerAdvice(now, best, enough, options, levers, finding, model, room)
 
 
 def _fewest(model: JobModel) -> int:
@@ -233,15 +242,6 @@ def _fewest(model: JobModel) -> int:
     return next(workers for workers, period in enumerate(periods) if ALIKE * period <= min(periods))
 
 
-def _doubt(finding: JobFinding, model: JobModel) -> str:
-    """Return why more workers than there are may bring nothing at all; empty where nothing says so."""
-    if model.workers and finding.processes is False:
-        return "It is less where they are threads that wait for Python's lock: processes have one each."
-    if model.workers > 1 and finding.prefetch == 1 and model.late is None:
-        return "It is less where single batches are late, each worker having one ahead: a probe decides."
-    return ""
-
-
 def _bounded(finding: JobFinding, model: JobModel, workers: int, now: float) -> tuple[float, float, float]:
     """Return the milliseconds from batch to batch: likely, at most and at least, with so many workers.
 
@@ -251,7 +251,7 @@ def _bounded(finding: JobFinding, model: JobModel, workers: int, now: float) -> 
     if workers <= model.workers:
         return likely, slow, fast
     least = now * model.workers / workers if model.workers else now / (workers + 1)
-    slow = max(slow, least, now * (1 + ERROR / 2) if _doubt(finding, model) else 0.0)
+    slow = max(slow, least, now * (1 + ERROR / 2) if doubt_of(finding, model) else 0.0)
     return max(likely, least), slow, max(fast, least * (1 - ERROR))
 
 
@@ -259,7 +259,7 @@ def _condition(finding: JobFinding, model: JobModel, workers: int, likely: float
     """Return what has to hold for so many workers to bring what is likely; empty where it was measured."""
     if workers <= model.workers or slow < BOUND * likely:
         return ""
-    if doubt := _doubt(finding, model):
+    if doubt := doubt_of(finding, model):
         return doubt
     if replace(model.slow, serial=0.0).period(workers) * model.lateness(workers) >= slow / BOUND:
         return ""
@@ -344,11 +344,6 @@ def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> I
         if copy is None
         else "",
     )
-    yield lever(
-        f"a training step {FASTER:g} times as fast",
-        "if nothing else of the step changes",
-        lambda times: replace(times, step=times.step / FASTER),
-    )
     if not model.workers:
         return
     timed, contents = stages is not None and stages.receiving is not None, finding.contents
@@ -356,7 +351,7 @@ def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> I
     size = contents.size.m_as("B") if contents is not None and contents.size is not None else LARGE
     if size >= LARGE and (contents is None or contents.floats):
         kind = contents.dtype if contents is not None else "float32"
-        share = UINT8 * 4 / FLOAT_BYTES.get(kind or "", 4)
+        share = 1 / FLOAT_BYTES.get(kind or "", 4)
         yield lever(
             f"uint8 instead of {kind}",
             "if the dataset gives one as fast as the other, and the model can take it",
@@ -383,13 +378,13 @@ def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> I
         )
     name, loop = "a deeper queue", likely.step + likely.receive
     if model.late is not None:
-        ahead = model.late.best_prefetch(model.workers, loop)
+        ahead = finding.room.ahead_for(model.late.best_prefetch(model.workers, loop), model.late.prefetch)
         late, less_late = model.lateness(model.workers), model.lateness(model.workers, ahead)
         # No more than it brings to the job as it was measured, nor to the model of it.
         period = min(max(now * less_late / late, likely.period(model.workers) * less_late), now)
         if ahead > model.late.prefetch:
             most, least = min(period * (1 + 2 * ERROR), now), period / (1 + ERROR)
-            yield of(name, "if batches are late as now", period, most, least, value=ahead)
+            yield of(name, "if batches are late and steps long as now", period, most, least, value=ahead)
     elif starved:
         yield limit(name, "no more than now: on average the workers are too slow", now, ERROR / 2)
     else:

@@ -26,6 +26,7 @@ import numpy as np
 from ..errors import InputError, install_hint
 from ..host import this_thread
 from ..measure.batches import Batch
+from ..measure.memory import Pickled
 from ..script import run_script, terminable
 from . import torch_internals
 from .finding import JobFinding
@@ -35,7 +36,6 @@ from .ranks import RankLoop, local_ranks, merge, read, spawned, write
 from .recorder import Pass, Recorder
 from .report import html_report, json_report, text_report
 from .torch_internals import TorchIterator, TorchLoader
-from .usage import Pickled
 
 CELL = re.compile(r"<ipython-input|ipykernel_\d")
 Queue: TypeAlias = queue.Queue[Any]  # Any: whatever a program hands on
@@ -89,7 +89,7 @@ class HandedOn:
         """Return the recorder whose waits count: that of the loop behind a queue, if there is one."""
         loop = self.loops.get(recorder, recorder)
         if loop is not recorder:
-            loop.use, loop.probe = recorder.use, recorder.probe
+            loop.use, loop.probe, loop.memory = recorder.use, recorder.probe, recorder.memory
         return loop
 
     @contextmanager
@@ -150,7 +150,7 @@ class Doctor:
             return timed
 
         with (
-            torch_internals.replaced_iterators(dataloader, following, self._beginning),
+            torch_internals.replaced_iterators(dataloader, following, self._beginning, self._restarting),
             self.handed_on.watching(),
             self.sampler.watching(),
         ):
@@ -173,6 +173,17 @@ class Doctor:
             self.started[iterator] = (time.perf_counter() - begun, pickled)
 
         return begin
+
+    def _restarting(self, original: Callable[..., None]) -> Callable[..., None]:
+        """Return what begins a later pass of an iterator whose workers persist, and times that."""
+
+        def restart(iterator: TorchIterator, loader: TorchLoader, first_iter: bool = False) -> None:
+            begun = time.perf_counter()
+            original(iterator, loader, first_iter)
+            if not first_iter:
+                self.started[iterator] = (time.perf_counter() - begun, Pickled())
+
+        return restart
 
     def _pass_of(self, iterator: TorchIterator, caller: FrameType) -> Pass:
         """Return the pass that an iterator is in, which its first batch begins."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..measure.batches import BatchContents
+from ..measure.memory import Room
 from ..measure.verdict import MIN_BATCHES, NOT_BOUND, SLIGHT, UNKNOWN, is_certain, verdict_of
 from ..tables import TableRepr, count_of, percent
 from ..units import Quantity
@@ -82,6 +83,8 @@ class JobFinding(TableRepr):
         None where the batch size is not known.
     blocks : tuple of float
         Seconds that a batch took in each of at most 50 blocks of equally many neighbors, in their order.
+    uneven : tuple of float
+        The last steps over their mean, where they differ much; else empty.
     first_waits : tuple of quantity [time]
         For the first batch of each pass over the data, with the start of the workers.
     pass_waits : tuple of float
@@ -144,6 +147,7 @@ class JobFinding(TableRepr):
     ending: Quantity | None = None
     persists: bool | None = None
     stream: bool = False
+    repeats: bool = False  # its workers give the same items
     restarts: bool = False
     pickled: tuple[Quantity, Quantity] | None = None
     release: Quantity | None = None
@@ -154,6 +158,7 @@ class JobFinding(TableRepr):
     stall: float | None = None
     stall_interval: tuple[float, float] | None = None
     blocks: tuple[float, ...] = ()
+    uneven: tuple[float, ...] = ()
     first_waits: tuple[Quantity, ...] = ()
     pass_waits: tuple[float, ...] = ()
     left_out: int = 0
@@ -212,6 +217,17 @@ class JobFinding(TableRepr):
         return " ".join(filter(None, (*said, *more, self.divided)))
 
     @property
+    def room(self) -> Room:
+        """What finds room in memory: more workers, and more batches ahead of them."""
+        workers, memory, contents = self.workers or 0, self.memory, self.contents
+        # Of others than the system's processes nothing is known.
+        if memory is None or memory.workers != workers or self.processes is False:
+            return Room(workers)
+        # What is no tensor goes through a pipe.
+        size = contents.size if contents is not None and contents.tensors != 0 else None
+        return memory.room(size.m_as("B") if size is not None else 0.0, self.queue_depth or 0.0)
+
+    @property
     def changed(self) -> str:
         """Say that the first passes differ from the later ones, which are judged; empty if they do not."""
         if not self.left_out:
@@ -224,11 +240,15 @@ class JobFinding(TableRepr):
         )
 
     @property
-    def long_steps(self) -> str:
-        """Say what rare long steps took, which are left out; empty if that is little."""
+    def interrupted_share(self) -> float:
+        """Share of the time that rare long steps took, which are left out, 0 to 1."""
         taken = self.interrupted.m_as("s") if self.interrupted is not None else 0.0
-        share = taken / max(taken + self.counted / max(self.batch_rate.m_as("1/s"), 1e-9), 1e-9)
-        if share < SLIGHT:
+        return float(taken / max(taken + self.counted / max(self.batch_rate.m_as("1/s"), 1e-9), 1e-9))
+
+    @property
+    def long_steps(self) -> str:
+        """Say what those took; empty if that is little."""
+        if (share := self.interrupted_share) < SLIGHT:
             return ""
         steps = f"{count_of(self.interruptions, 'long step')}, such as an evaluation or a checkpoint,"
         return f"Left out: {steps} took {percent(share)} of the time, which no faster input shortens."
@@ -236,12 +256,12 @@ class JobFinding(TableRepr):
     @property
     def divided(self) -> str:
         """Say what more workers do to an iterable dataset; empty where there is none."""
-        if not self.stream or self.verdict == NOT_BOUND:
+        if not self.stream or (self.verdict == NOT_BOUND and not self.repeats):
             return ""
-        return (
-            "The dataset is iterable: each worker goes over all of it, so more workers repeat its items "
-            "unless it divides them by get_worker_info()."
-        )
+        whole = "The dataset is iterable: each worker goes over all of it, so"
+        if self.repeats:
+            return f"{whole} they repeat each other. Divide its items among them by get_worker_info()."
+        return f"{whole} more workers repeat its items unless it divides them by get_worker_info()."
 
     @property
     def busy(self) -> str:
@@ -357,9 +377,6 @@ class JobFinding(TableRepr):
         if self.stages is not None:
             table += [[f"{stage} costs of a batch", cost] for stage, cost in self.stages.costs.items()]
             table.append(["on its way to the loop, where it waited", self.stages.way])
-        if self.interruptions:
-            table.append(["long steps left out", self.interruptions])
-            table.append(["long steps left out, together", self.interrupted])
         for rank, found in self.ranks.items():
             waits = "no DataLoader" if found._without_loader else f"loop waits {percent(found.host_wait)}"
             table.append([f"rank {rank}", f"{waits}: {found.verdict}"])

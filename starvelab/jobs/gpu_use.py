@@ -11,7 +11,7 @@ import numpy as np
 
 from ..measure.verdict import SLIGHT
 from ..tables import percent
-from .timeline import COPY, KERNEL, GpuWork, Timeline, covered, gaps
+from .timeline import COPY, KERNEL, GpuWork, Timeline, covered
 
 # Between two kernels that were both launched in time a GPU still pauses for some microseconds.
 SHORT = 10.0  # microseconds
@@ -38,7 +38,6 @@ class GpuUse:
     copying_pageable : float
         Of these, copies from or to memory that is not pinned.
     pageable_copies : int
-    pageable_bytes : float
     """
 
     busy: float
@@ -49,7 +48,6 @@ class GpuUse:
     copying: float
     copying_pageable: float
     pageable_copies: int
-    pageable_bytes: float
 
     @property
     def cause(self) -> str:
@@ -192,7 +190,6 @@ def use_of(timeline: Timeline, waits: np.ndarray, stretches: np.ndarray) -> tupl
         copying=copying,
         copying_pageable=min(copying, busy - share("all_but_pageable")),
         pageable_copies=sum(gpu.pageable_copies for gpu in gpus),
-        pageable_bytes=timeline.pageable_bytes,
     )
     return use, idle_in_waits
 
@@ -204,7 +201,7 @@ class _Gpu:
         self.busy, self.computing = work.spans(), work.spans([KERNEL])
         self.all_but_pageable = work.spans([KERNEL, COPY])
         self.pageable_copies = sum(kind not in (KERNEL, COPY) for kind in work.kinds)
-        self.gaps = gaps(self.busy)
+        self.gaps = np.column_stack([self.busy[:-1, 1], self.busy[1:, 0]])
         # When the work after each gap was launched; a gap ends where a span of the union begins.
         starts = np.array(work.starts)
         order = np.argsort(starts, kind="stable")

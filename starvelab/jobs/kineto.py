@@ -109,10 +109,7 @@ class _Kineto:
         kind = KERNEL
         if category in COPIES:
             # "Memcpy HtoD (Pageable -> Device)"; the name says from where to where.
-            pageable = "pageable" in str(event.get("name", "")).lower()
-            kind = PAGEABLE if pageable else COPY
-            if pageable:
-                self.devices.pageable_bytes += float(arguments.get("bytes") or 0)
+            kind = PAGEABLE if "pageable" in str(event.get("name", "")).lower() else COPY
         self.devices.gpu(device).add(start, end, kind, _correlation(event))
 
     def timelines(self, rank: int | None) -> list[Timeline]:
@@ -126,11 +123,9 @@ class _Kineto:
                 process.rank = number
                 if len(devices) == len(waiting):  # each has its GPU, in the order of their numbers
                     process.gpus = {devices[number]: self.devices.gpus[devices[number]]}
-                    process.pageable_bytes = self.devices.pageable_bytes / len(waiting)
             return waiting
         only = waiting[0] if waiting else next(iter(self.processes.values()), Timeline())
         only.rank, only.gpus = rank, self.devices.gpus
-        only.pageable_bytes = self.devices.pageable_bytes
         return [only]
 
 

@@ -209,13 +209,6 @@ class LogLines:
         """End without a line: what was found follows."""
 
 
-def progress_of(total: int | None) -> Any:  # Any: tqdm brings no types
-    """Return a bar where one can be seen, and lines for a log file elsewhere."""
-    if sys.stderr.isatty() or shell() is not None:
-        return tqdm(total=total, desc="watch", unit="batch")
-    return LogLines(total)
-
-
 class _Batches(Iterator[Batch]):
     """The batches of one pass over the loader, whose times go to the watch that it belongs to."""
 
@@ -232,7 +225,8 @@ class _Batches(Iterator[Batch]):
         self.record = recorder.begin(since=begun)
         if owner._progress:
             total = length if (length := length_hint(owner.loader, -1)) >= 0 else None
-            self.bar = progress_of(total)
+            seen = sys.stderr.isatty() or shell() is not None  # else it is a log file
+            self.bar = tqdm(total=total, desc="watch", unit="batch") if seen else LogLines(total)
 
     def __iter__(self) -> Iterator[Batch]:
         return self
@@ -240,13 +234,12 @@ class _Batches(Iterator[Batch]):
     def __next__(self) -> Batch:
         record = self.record
         assert record is not None
-        polled = record.polled
         try:
             batch = record.fetch(self.source)
         except StopIteration:
             self.close()
             raise
-        if self.bar is not None and record.polled != polled and record.batches > 1:
+        if record.stale and self.bar is not None and record.batches > 1:  # it was polled just now
             self.bar.set_postfix_str(line_of(record.recorder, self.source), refresh=False)
             self.bar.update(record.batches - self.bar.n)
             record.received = time.perf_counter()

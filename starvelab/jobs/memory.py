@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from ..host import free_memory, has_processes
-from ..measure.memory import Growth, Looks
+from ..host import free_memory, free_shared_memory, has_processes
+from ..measure.memory import Growth, Looks, Room, duration
 from ..tables import count_of
 from ..units import Quantity, data_size, format_quantity
 from .torch_internals import length_of, persists, prefetch_of, worker_numbers
@@ -17,7 +19,7 @@ from .torch_internals import length_of, persists, prefetch_of, worker_numbers
 PAUSE = 100  # times as long as the last look took, until the next one
 LARGE_COPY = 50e6  # bytes that each worker copied, before it is worth a line
 LARGE_PART = 0.25  # of the memory that is free, that all workers have
-LONG = 30 * 86400.0  # seconds
+_short = partial(format_quantity, digits=2)
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,16 @@ class MemoryUse:
     loop_growth: Growth | None = None  # of the training process
     batch_size: int | None = None
     large: bool = False  # the workers have much of the memory that is free
+    # Bytes beside them, also of shared memory; None where nobody tells.
+    free: int | None = None
+    shared_free: int | None = None
+
+    def room(self, batch: float, ready: float) -> Room:
+        """Return the room for more workers, whose batches have so many bytes; so many lie there already."""
+        free, shared = (math.inf if size is None else size for size in (self.free, self.shared_free))
+        # One that copies what it shares with the training process goes on until it has all of it.
+        own = self.each + (self.shared if self.copied.m_as("B") >= LARGE_COPY else data_size(0))
+        return Room(self.workers, own.m_as("B") if self.workers else batch, batch, ready, free, shared)
 
     def __str__(self) -> str:
         return f"{self._each}, {count_of(self.workers, 'worker')}"
@@ -63,18 +75,10 @@ class MemoryUse:
 
     def _says(self, growth: Growth, who: str) -> str:
         each = _short(data_size(growth.batch[1] / (self.batch_size or 1)))
-        if growth.full is None:
-            full = "they end with the pass before that fills the memory"
-        elif growth.full[0] > LONG:
-            full = "that takes months to fill the memory"
-        else:
-            worst, best = map(_duration, growth.full)
-            span = worst if worst == best else f"{worst} to {best}"
-            full = f"memory is full in {span} if that goes on"
         return (
             f"{who} gained {each} for each {'item' if self.batch_size else 'batch'}, which is neither the "
-            f"copy of a list nor the queue: {full}. That rests on {growth.looks} looks in "
-            f"{_duration(growth.seconds)}; a cache or a buffer that is not full yet looks the same."
+            f"copy of a list nor the queue: {growth.end}. That rests on {growth.looks} looks in "
+            f"{duration(growth.seconds)}; a cache or a buffer that is not full yet looks the same."
         )
 
 
@@ -85,7 +89,7 @@ class MemoryMeter:
         self.loop, self.workers, self.longest = Looks((os.getpid(),)), Looks(()), Looks(())
         self.numbers: tuple[int, ...] = ()  # of the workers
         self.ahead = 0  # batches of a full queue
-        self.free: int | None = None
+        self.free: tuple[int | None, int | None] = (None, None)  # bytes, and of these of shared memory
         self.next = 0.0
 
     def poll(self, source: object, batches: int) -> None:
@@ -104,7 +108,7 @@ class MemoryMeter:
         for looks in (self.workers, self.loop):
             looks.add(batches, closely=closely)
         if closely:
-            self.free = free_memory()
+            self.free = free_memory(), free_shared_memory()
             self.next = begun + PAUSE * (time.monotonic() - begun)
 
     @property
@@ -124,19 +128,9 @@ class MemoryMeter:
             data_size(own.max()),
             data_size(max(0.0, shared[0] - shared[-1])),
             data_size(max(0.0, shared[-1])),
-            looks.growth(int(rows[0, 0]) + self.ahead, self.free),
-            self.loop.growth(0, self.free),
+            looks.growth(int(rows[0, 0]) + self.ahead, self.free[0]),
+            self.loop.growth(0, self.free[0]),
             batch_size,
-            self.free is not None and own.max() * count > LARGE_PART * self.free,
+            self.free[0] is not None and own.max() * count > LARGE_PART * self.free[0],
+            *self.free,
         )
-
-
-def _short(size: Quantity) -> str:
-    return format_quantity(size, 2)
-
-
-def _duration(seconds: float) -> str:
-    for size, name in ((86400, "days"), (3600, "hours"), (60, "minutes")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {name}"
-    return f"{seconds:.0f} s"

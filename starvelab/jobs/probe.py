@@ -18,7 +18,7 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from ..measure.batches import Batch, Items, items_of
+from ..measure.batches import Batch, Items, held_by, items_of
 from ..measure.datasets import is_stream
 from ..measure.devices import wait_for_device
 from . import torch_internals
@@ -77,6 +77,7 @@ class TimedFetch:
         self.deliver, self.handover = deliver, handover
         self.items: Items | None = None  # that the dataset gave for the last batch that was timed
         self.first = True  # modules are loaded and files opened for it
+        self.held = held_by(fetcher.dataset)
 
     def __call__(self, index: Index) -> object:
         """Return what the fetcher returns for these indices."""
@@ -88,8 +89,9 @@ class TimedFetch:
 
         def timed(items: object) -> Batch:
             spans[0] = time.perf_counter()
-            if self.items is None:
-                self.items = items_of(items, hasattr(self.fetcher.dataset, "__getitems__"))
+            dataset = self.fetcher.dataset
+            given = self.items or items_of(items, hasattr(dataset, "__getitems__"))
+            self.items = given and given._replace(kept=held_by(dataset) - self.held)
             looked = time.perf_counter()
             batch = collate(items)
             spans[2] = looked - spans[0]
@@ -150,7 +152,7 @@ def _arrive(
     number: int,
     items: float,
     collate: float,
-    given: tuple[int, bool, int, float] | None,
+    given: tuple[int, bool, int, float, int] | None,
 ) -> Batch:
     """Called by the unpickler, in the process of the loop."""
     probe = PROBES.get(number)

@@ -16,18 +16,19 @@ from typing import TypeVar
 import numpy as np
 
 from ..host import free_shared_memory, queued_seconds, this_thread
-from ..measure.batches import BatchContents, contents_of
+from ..measure.batches import BatchContents, Repeats, contents_of
 from ..measure.devices import Cuda, DeviceTimes, cuda_in_use
-from ..measure.verdict import blocks_of, share_by_pass, share_of, unsettled, without_interruptions
+from ..measure.memory import Pickled
+from ..measure.verdict import blocks_of, share_by_pass, share_of, uneven, unsettled, without_interruptions
 from ..units import Q_
 from .finding import BUSY, JobFinding
 from .memory import MemoryMeter
 from .probe import Probe
 from .ranks import own_rank
-from .stages import MANY_OBJECTS
+from .stages import LARGE, MANY_OBJECTS
 from .times import RECEIVE_RANGE, finding_of
 from .torch_internals import is_stream, persists, prefetch_of, ready_batches
-from .usage import Pickled, ProcessUse
+from .usage import ProcessUse
 
 Batch = TypeVar("Batch")
 
@@ -37,7 +38,7 @@ POLL_INTERVAL = 0.5  # seconds between two looks at what need not be known of ea
 LONG = 2e-3  # seconds of a wait, beside which two questions to the system are nothing
 # At first all is looked at, and then the clock alone for up to so many batches, as no period can always miss.
 FIRST, MAX_GLANCES, FEW_GLANCES, GOLDEN = 300, 192, 24, 0.6180339887
-LARGE = 1e6  # bytes of a batch from which on its release is timed
+QUICK = 5e-5  # seconds from batch to batch, of which a close look is a large part
 ROOM = 16  # batches that have to find room beside one that is held a step longer
 
 # The passes that are under way in each thread, the innermost last.
@@ -73,7 +74,7 @@ class Recorder:
         self.rank: int | None = None
         self.prefetch: int | None = None
         self.persists: bool | None = None
-        self.stream = False
+        self.stream, self.repeats = False, Repeats()
         self.pickled = Pickled()
         self.endings: list[float] = []  # what it took to end a pass, as where its workers end [s]
         self.releases: list[float] = []  # what it took to release a batch [s]
@@ -183,6 +184,7 @@ class Recorder:
             first_waits=[each.first_wait for each in self.passes if each.first_wait is not None],
             batch_size=self.batch_size,
             blocks=tuple(blocks_of((waits + steps)[ordinary]).tolist()),
+            uneven=uneven(steps[ordinary]),
             batches=sum(each.batches for each in self.passes),
             pass_waits=passes,
             left_out=left_out,
@@ -205,6 +207,7 @@ class Recorder:
             prefetch=self.prefetch,
             persists=self.persists,
             stream=self.stream,
+            repeats=self.repeats.found,
             restarts=restarts,
             pickled=self.pickled.found,
             asynchronous=gpu is None and cuda_in_use() is not None,
@@ -213,12 +216,6 @@ class Recorder:
 
 class Pass:
     """One pass over the data; its methods are the events in it, in the thread that goes over it."""
-
-    __slots__ = (
-        "asked", "asking", "batches", "begun", "clock", "computed", "first_wait", "glances", "has_queue",
-        "held", "known", "long", "number", "outer", "outer_batches", "polled", "probe", "queued", "received",
-        "recorder", "spent", "stale", "start_up", "thread", "unasked", "under_way", "use", "used", "wait",
-    )  # fmt: skip
 
     def __init__(self, recorder: Recorder, number: int, since: float | None) -> None:
         self.clock = time.perf_counter
@@ -259,7 +256,12 @@ class Pass:
         Of an iterator of PyTorch, the queue and later the workers are looked at.
         """
         recorder, self.asking = self.recorder, True
-        self._record(time.perf_counter())
+        self.asked = time.perf_counter()
+        if self.wait is not None:
+            recorder.waits.append(self.wait)
+            recorder.steps.append(max(self.asked - self.received, 0.0))
+            recorder.numbers.append(self.number)
+            self.wait = None
         if self.held is not None and self.used:  # released here, and not in the step that ended
             begun = time.perf_counter()
             self.held = None
@@ -287,15 +289,6 @@ class Pass:
         if alone:
             self.spent = time.process_time()
 
-    def _record(self, now: float) -> None:
-        """Record the step that ends now, as the loop asks for its next batch."""
-        recorder, self.asked = self.recorder, now
-        if self.wait is not None:
-            recorder.waits.append(self.wait)
-            recorder.steps.append(max(now - self.received, 0.0))
-            recorder.numbers.append(self.number)
-            self.wait = None
-
     def receive(self, batch: object = None, source: object = None) -> None:
         """End the wait: the loop has its batch."""
         now, recorder, crowded = time.perf_counter(), self.recorder, 0.0
@@ -317,15 +310,19 @@ class Pass:
             if self.held is None and source is not None and recorder.holds(batch):
                 self.held, self.used = batch, False
             self.received = time.perf_counter()
+        if recorder.stream and self.batches <= (recorder.workers or 0) + 1:
+            recorder.repeats.see(self.batches, batch, recorder.workers or 0)
+            self.received = time.perf_counter()
         if self.probe is not None:
             self.probe.receive(batch)
             self.received = time.perf_counter()
         self.received -= crowded
-        closely = self.wait is None or self.long or self.stale or self.has_queue or self.batches < FIRST
+        closely = self.wait is None or self.long or self.stale or self.has_queue
+        closely = closely or len(recorder.numbers) < FIRST
         if not (closely or recorder.device or self.probe or self.held is not None):
-            # What a long wait was spent on is soon to be known.
-            most = FEW_GLANCES if self.unasked[True] else MAX_GLANCES
-            self.glances = int(most * (self.batches * GOLDEN % 1.0))
+            # What a long wait was spent on is soon to be known, but where batches are as quick as a look.
+            few = self.unasked[True] and now - self.asked + recorder.steps[-1] > QUICK
+            self.glances = int((FEW_GLANCES if few else MAX_GLANCES) * (self.batches * GOLDEN % 1.0))
 
     def _ask_system(self, wait: float) -> float:
         """Count what the system says of a wait [s]; return the seconds of it that were no wait for data."""

@@ -12,11 +12,11 @@ from ..measure.verdict import MIN_BATCHES, NOT_BOUND, SLIGHT, UNKNOWN
 from ..simulate.rules import MIN_TIMED
 from ..tables import count_of, percent
 from ..units import Q_, format_quantity
-from .advice import LARGE, PACKING, WorkerAdvice, advise
+from .advice import PACKING, WorkerAdvice, advise
 from .finding import QUEUED, RESTART, JobFinding
 from .loop_work import LoopWork
-from .stages import COLLATE, COPY, DATASET, DRAW, HANDOVER, SAMPLER
-from .times import ERROR, NAMED, JobTimes, pickled_share, start_up_of, throughputs_of
+from .stages import COLLATE, COPY, DATASET, DRAW, HANDOVER, LARGE, MANY_OBJECTS, SAMPLER
+from .times import ERROR, NAMED, PREFETCH, JobTimes, pickled_share, start_up_of, throughputs_of
 
 LARGE_PART = 0.3  # of what a batch costs: below that a stage needs no remedy of its own
 MANY_ITEMS, TINY = 64, 0.05  # items of a batch, and milliseconds for each, that are better fetched together
@@ -55,21 +55,44 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
         return tuple(filter(None, [work, *start_up]))
     found = [*start_up, *_of_items(finding, advice)]
     if advice is not None:
-        found += [_workers(advice), *_of_levers(advice), work, _sampler(advice)]
-    known = sorted(filter(None, found), key=lambda one: -(one.gain or (0.0, 0.0, 0.0))[1])
+        found += [*_of_levers(advice), work, _sampler(advice), _no_workers(advice)]
+        found += [Remedy("divide", finding.divided) if finding.repeats else _workers(advice)]
+    known = sorted(
+        filter(None, found), key=lambda one: (one.name != "divide", -(one.gain or (0.0, 0.0, 0.0))[1])
+    )
     if advice is not None:
-        known = [_deciding(one, advice) if one.name == "workers" else _certain(one) for one in known]
+        more = [one for one in known if one.name == "workers" and one.value]
+        known = [_deciding(one, advice) if one in more else _certain(one) for one in known]
+    known = [_of_whole(one, finding.interrupted_share) for one in known]
     return (*known, *filter(None, [_of_stage(finding, {one.name for one in known})]))
+
+
+def _of_whole(remedy: Remedy, left_out: float) -> Remedy:
+    """Return a remedy with its gain of the whole job, of which long steps that take this share are a part."""
+    if remedy.gain is None or left_out < SLIGHT:
+        return remedy
+    low, likely, high = (1 / ((1 - left_out) / each + left_out) for each in remedy.gain)
+    text = f"{remedy.text} Of the whole job, that is {likely:.2f} times the throughput."
+    return replace(remedy, text=text, gain=(low, likely, high))
 
 
 def _of_start_up(advice: WorkerAdvice) -> list[Remedy | None]:
     """Return what shortens the start of workers and of passes, where that costs much."""
     finding, found = advice.finding, list[Remedy | None]()
     cost, share = start_up_of(finding, advice.model), pickled_share(finding)
-    if cost is not None and cost.matters:
+    items = finding.stages.items if finding.stages is not None and finding.persists is False else None
+    if cost is not None and finding.workers and items is not None and items.kept >= items.number:
+        _, likely, best = (cost.now * finding.batch_rate.m_as("1/ms") * one for one in _quicker(advice, 0.0))
+        text = (
+            "Each worker keeps something of its items in the dataset, and loses it with the end of the pass. "
+            "If that is a cache, keep the workers with persistent_workers=True in one loader for all passes: "
+            f"that brings {likely:.2f} times the throughput at most."
+        )
+        found.append(Remedy("persistent", text, (1.0, likely, best), at_most=True))
+    elif cost is not None and cost.matters:
         each = Q_(cost.each, "ms") if cost.each < LONG else Q_(cost.each / 1e3, "s")
-        taken = f"{format_quantity(each)} on average, {percent(cost.share)} of its time"
-        longer = "make each pass longer"
+        part, longer = percent(cost.each / (cost.each + cost.others)), "make each pass longer"
+        taken = f"{format_quantity(each)} on average, {part} of its time"
         if finding.workers and not finding.persists:
             text = (
                 f"To begin and end a later pass takes {taken}: keep the workers with "
@@ -92,7 +115,7 @@ def _of_start_up(advice: WorkerAdvice) -> list[Remedy | None]:
 
 def _workers(advice: WorkerAdvice) -> Remedy | None:
     if advice.gain < SLIGHT:
-        return None
+        return Remedy("memory", advice.summary) if advice.room else None
     best, finding = advice.best, advice.finding
     if finding.processes is False and finding.workers and (finding.loop_cpu or 0.0) >= BUSY_THREAD:
         text = (
@@ -140,7 +163,10 @@ def _of_levers(advice: WorkerAdvice) -> list[Remedy | None]:
     for one in advice.worthwhile:
         gain = _gain(advice, one)
         if one.name == "a deeper queue":
-            ahead = one.value or AHEAD
+            prefetch = finding.prefetch or PREFETCH
+            ahead = one.value or finding.room.ahead_for(max(AHEAD, 2 * prefetch), prefetch)
+            if ahead == prefetch:
+                continue
             text = f"prefetch_factor={ahead} instead of {finding.prefetch or 'fewer'}: {one.summary}"
             found.append(Remedy("prefetch", text, gain, one.value is None, ahead))
         elif one.name == PACKING:
@@ -149,9 +175,10 @@ def _of_levers(advice: WorkerAdvice) -> list[Remedy | None]:
         elif one.name.startswith("uint8") and (stages is None or stages.largest in (HANDOVER, COLLATE)):
             found.append(Remedy("bytes", f"Send fewer bytes. {one.summary}", gain, True))
     untimed = stages is None or len(stages.prepared) < MIN_TIMED
-    if finding.prefetch == 1 and finding.workers and untimed:
-        text = f"prefetch_factor={AHEAD} instead of 1 hides single batches that are late, if there are any."
-        found.append(Remedy("prefetch", text, None, value=AHEAD))
+    ahead = finding.room.ahead_for(AHEAD, 1)
+    if finding.prefetch == 1 < ahead and finding.workers and untimed:
+        text = f"prefetch_factor={ahead} instead of 1 hides single batches that are late, if there are any."
+        found.append(Remedy("prefetch", text, None, value=ahead))
     return found
 
 
@@ -168,7 +195,7 @@ def _of_items(finding: JobFinding, advice: WorkerAdvice | None) -> list[Remedy |
                 "views",
                 f"Each item is a view of {items.spread:.0f} times its bytes, which are read for it: read "
                 "what belongs together once for all of its items, or store each item in one piece.",
-                _quicker(advice, 1 / items.spread),
+                _quicker(advice, 1 / items.spread) if advice is not None else None,
                 at_most=True,
             )
         )
@@ -178,23 +205,36 @@ def _of_items(finding: JobFinding, advice: WorkerAdvice | None) -> list[Remedy |
                 "together",
                 f"{items.number} items of {1e3 * each:.0f} microseconds are fetched one by one for each "
                 "batch: give the dataset a method __getitems__, which returns all of them at once.",
-                _quicker(advice, 0.0),
+                _quicker(advice, 0.0) if advice is not None else None,
                 at_most=True,
             )
         )
     return found
 
 
-def _quicker(advice: WorkerAdvice | None, rest: float) -> tuple[float, float, float] | None:
+def _quicker(advice: WorkerAdvice, rest: float) -> tuple[float, float, float]:
     """Return the gain if the dataset takes this share of its time; at best, only the step takes any."""
-    if advice is None:
-        return None
     model, period = advice.model, 1e3 / advice.finding.batch_rate.m_as("1/s")
     cut = 1 - (model.dataset_share or 0.0) * (1 - rest)
     times = replace(model.likely, wait=model.likely.wait * cut, compute=model.likely.compute * cut)
     step = min(times.step * (1 - SAMPLED), model.fast.step)
     best = max(period / max(step, 1e-3), 1.0)
     return 1.0, min(max(period / times.period(model.workers), 1.0), best), best
+
+
+def _no_workers(advice: WorkerAdvice) -> Remedy | None:
+    """Return what no workers bring, where it is the hand-over of small batches that takes long."""
+    finding, stages, contents = advice.finding, advice.finding.stages, advice.finding.contents
+    small = contents is not None and contents.size is not None and contents.size.m_as("B") < LARGE
+    if not (finding.workers and small and stages and stages.certain and stages.largest == HANDOVER):
+        return None
+    likely, slow, fast = (1e3 / finding.batch_rate.m_as("1/s") / each for each in advice.model.periods(0))
+    text = (
+        f"num_workers=0: to hand so small a batch over takes longer than to prepare it. That brings "
+        f"{likely:.2f} times the throughput ({slow:.2f} to {fast:.2f}); so may larger batches."
+    )
+    few = contents is not None and contents.one_by_one < MANY_OBJECTS
+    return Remedy("workers", text, (slow, likely, fast), value=0) if few and likely >= 1 + SLIGHT else None
 
 
 def _sampler(advice: WorkerAdvice) -> Remedy | None:
@@ -235,8 +275,11 @@ def _loop_work(advice: WorkerAdvice) -> Remedy | None:
     model = replace(
         now, likely=change(now.likely), slow=change(now.slow, -SAMPLED), fast=change(now.fast, SAMPLED)
     )
+    room = finding.room.workers_for(finding.prefetch or PREFETCH)
+    if not (most := int(max(min(max(now.likely.cores, 1.0), room), now.workers))):
+        return None
     workers = min(
-        range(max(now.workers, 1), max(int(now.likely.cores), now.workers, 1) + 1),
+        range(max(now.workers, 1), most + 1),
         key=lambda n: (round(model.periods(n)[0], 2), n),
     )
     likely, slow, fast = (period / each for each in model.periods(workers))
@@ -265,7 +308,7 @@ def _of_stage(finding: JobFinding, others: set[str]) -> Remedy | None:
     stages, contents = finding.stages, finding.contents
     if stages is None or not stages.certain:
         return None
-    known = {HANDOVER: {"packing", "bytes"}, DATASET: {"views", "together"}}
+    known = {HANDOVER: {"packing", "bytes"}, DATASET: {"views", "together", "divide"}}
     if stages.largest == SAMPLER or others & known.get(stages.largest, set()):
         return None
     size = contents.size.m_as("B") if contents is not None and contents.size is not None else 0.0

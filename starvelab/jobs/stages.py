@@ -27,6 +27,7 @@ NAMES = {
 MAX_KEPT = 500_000  # batches that were timed; older ones are forgotten
 MAX_PREPARED = 600  # batches whose times are kept one by one
 MANY_OBJECTS = 16  # of a batch: each of them is handed over on its own
+LARGE = 1e6  # bytes of a batch from which on their number matters
 MOSTLY = 0.5  # share of the CPU from which on workers compute rather than wait
 
 # By stage the lever to try first, and the one where workers wait rather than compute.
@@ -115,6 +116,9 @@ class StageCosts(TableRepr):
             return DRAW
         if self.largest == HANDOVER and contents is not None and contents.one_by_one >= MANY_OBJECTS:
             return f"pack the {contents.one_by_one} objects of a batch: each is handed over on its own."
+        size = contents.size.m_as("B") if contents is not None and contents.size is not None else LARGE
+        if self.largest == HANDOVER and size < LARGE:
+            return "hand over less often, in larger batches, or nothing at all: without workers."
         if self.largest == HANDOVER and contents is not None and not contents.floats:
             return f"send only what the step uses: the batches are {contents.dtype} already."
         waits = self.largest == DATASET and prepare_cpu is not None and prepare_cpu < MOSTLY

@@ -46,11 +46,6 @@ def covered(spans: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarr
     return passed
 
 
-def gaps(spans: np.ndarray) -> np.ndarray:
-    """Return the spans between those of a union."""
-    return np.column_stack([spans[:-1, 1], spans[1:, 0]])
-
-
 @dataclass
 class HostThread:
     """One thread of the training program."""
@@ -104,7 +99,6 @@ class Timeline:
     gpus: dict[object, GpuWork] = field(default_factory=dict)
     # Correlation and start of each call that gave the GPU work.
     launches: tuple[array[int], array[float]] = field(default_factory=lambda: (array("q"), array("d")))
-    pageable_bytes: float = 0.0  # that went to the GPU from memory that is not pinned
 
     def thread(self, key: object) -> HostThread:
         """Return the thread of that name, made when it is first met."""

@@ -25,6 +25,7 @@ ERROR = 0.08
 # machine of two cores PyTorch took 1.5 to 2 ms for a batch of one tensor. The worker packs for half of that.
 RECEIVE, RECEIVE_RANGE, PACK = 2.0, (0.3, 4.0), 0.5
 QUICKER = 0.5  # of what receiving took: it takes longer where the loop has to wake up for each batch
+PREFETCH = 2  # batches ahead of each worker, where a loader names no number
 ROUNDS = 12  # until the stretched times and the rate agree
 LATE = 0.15  # share of their time that workers are idle, from which on the probe says what a batch takes
 CROWDED = 0.3  # share of a step that it may have waited for a core at least, where others want it
@@ -147,7 +148,8 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
         # where single batches are late.
         idle = prepare - float(np.mean(finding.stages.prepared))
         prepare -= max(idle, 0.0) if (finding.queue_depth or 0.0) >= 1 or idle > LATE * prepare else 0.0
-        late = Lateness(finding.stages.prepared, finding.prefetch) if finding.prefetch else None
+        prepared, ahead = finding.stages.prepared, finding.prefetch
+        late = Lateness(prepared, ahead, finding.uneven) if ahead else None
     receive, receives = _receiving(finding, workers, waits)
     if finding.between:  # a thread does that beside the step, unless both want Python's lock
         receive, receives = 0.0, (0.0, receives[1])
@@ -185,6 +187,15 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
         queue = max(CROWDED * step, min(finding.core_waits or 0.0, MOST_QUEUED) * period)
         fast = replace(fast, step=max(step - queue, (1 - MOST_QUEUED) * step))
     return JobModel(likely, slow, fast, workers, _dataset_share(finding), late)
+
+
+def doubt_of(finding: JobFinding, model: JobModel) -> str:
+    """Return why more workers than there are may bring nothing at all; empty where nothing says so."""
+    if model.workers and finding.processes is False:
+        return "It is less where they are threads that wait for Python's lock: processes have one each."
+    if model.workers > 1 and finding.prefetch == 1 and model.late is None:
+        return "It is less where single batches are late, each worker having one ahead: a probe decides."
+    return ""
 
 
 def _others(finding: JobFinding, times: JobTimes, workers: int, period: float) -> float:
@@ -289,11 +300,6 @@ class StartUp:
     ready: float  # of that, what a batch takes in any case
     others: float  # what its other batches take
     batches: float  # of a pass
-
-    @property
-    def share(self) -> float:
-        """Of a later pass, 0 to 1."""
-        return self.each / (self.each + self.others)
 
     @property
     def now(self) -> float:

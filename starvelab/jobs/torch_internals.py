@@ -155,11 +155,12 @@ def replaced_iterators(
     dataloader: ModuleType,
     following: Callable[[Callable[[TorchIterator], object]], Callable[[TorchIterator], object]],
     beginning: Callable[[Callable[..., None]], Callable[..., None]],
+    restarting: Callable[[Callable[..., None]], Callable[..., None]] | None = None,
 ) -> Iterator[None]:
-    """Replace `__next__` of every iterator meanwhile, and `__init__`.
+    """Replace `__next__` and `__init__` of every iterator meanwhile, and what begins it again if it persists.
 
-    `dataloader` is PyTorch's module of that name. `following` and `beginning` return the function that stands
-    in the place of the one that is given.
+    `dataloader` is PyTorch's module of that name. Each of the others returns the function that stands in the
+    place of the one that is given.
     """
     from unittest.mock import patch  # loaded here: only `starvelab doctor` replaces anything
 
@@ -169,4 +170,6 @@ def replaced_iterators(
         stack.enter_context(patch.object(base, "__next__", following(base.__next__)))
         for kind in kinds:
             stack.enter_context(patch.object(kind, "__init__", beginning(kind.__init__)))
+        if restarting is not None:
+            stack.enter_context(patch.object(kinds[1], "_reset", restarting(kinds[1]._reset)))
         yield

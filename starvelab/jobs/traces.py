@@ -297,11 +297,8 @@ class _Export:
             for number, name in self._rows("ENUM_CUDA_MEM_KIND", "id, name")
             if "PAGEABLE" in name.upper()
         } or {PAGEABLE_MEMORY}
-        columns = "start, end, deviceId, correlationId, srcKind, dstKind, bytes"
-        for start, end, device, correlation, source, target, size in self._rows(
-            "CUPTI_ACTIVITY_KIND_MEMCPY", columns
-        ):
-            slow = source in pageable or target in pageable
-            kind = PAGEABLE if slow else COPY
-            timeline.pageable_bytes += size if slow else 0
+        columns = "start, end, deviceId, correlationId, srcKind, dstKind"
+        copies = self._rows("CUPTI_ACTIVITY_KIND_MEMCPY", columns)
+        for start, end, device, correlation, source, target in copies:
+            kind = PAGEABLE if source in pageable or target in pageable else COPY
             timeline.gpu(device).add(start / 1e3, end / 1e3, kind, correlation)

@@ -7,13 +7,8 @@ of the preparing is no work of the CPU is waiting, mostly to read.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from multiprocessing import reduction
-from typing import Any
 
 from ..host import busy_cores, queued_seconds, usable_cores
-from ..units import Q_, Quantity, data_size
 from .torch_internals import is_iterator, worker_numbers
 
 
@@ -105,46 +100,9 @@ class ProcessUse:
         """Share of the cores that other programs used, 0 to 1; None where it is not known."""
         return self.others / self.offered if self.offered else None
 
-    @property
-    def loop_share(self) -> float | None:
-        """Cores that the process of the loop uses, on average; None where it is not known."""
-        return self._loop_busy / self._loop_passed if self._loop_passed else None
-
     def loop_cores(self, waits: float) -> float | None:
-        """Return the same of its own work, where it prepares batches itself in that share of the time."""
-        if self.loop_share is None or not self.passed:
-            return self.loop_share
-        return max(self.loop_share - waits * self.busy / self.passed, 0.0)
-
-
-class Pickled:
-    """What is pickled for processes that start: no fork needs it, and each other process needs all of it."""
-
-    def __init__(self) -> None:
-        self.seconds, self.bytes = 0.0, 0  # in all, and for the process that got most
-
-    def add(self, more: Pickled) -> None:
-        """Count what another one counted."""
-        self.seconds, self.bytes = self.seconds + more.seconds, max(self.bytes, more.bytes)
-
-    @property
-    def found(self) -> tuple[Quantity, Quantity] | None:
-        """The two with their units; None where nothing was pickled."""
-        return (Q_(1e3 * self.seconds, "ms"), data_size(self.bytes)) if self.seconds else None
-
-    @contextmanager
-    def counting(self) -> Iterator[None]:
-        """Count what is pickled while this lasts."""
-        original = reduction.dump
-
-        def dump(obj: object, file: Any, protocol: int | None = None) -> None:  # Any: a file or a pipe
-            begun, before = time.perf_counter(), file.tell() if file.seekable() else 0
-            original(obj, file, protocol)
-            self.seconds += time.perf_counter() - begun
-            self.bytes = max(self.bytes, file.tell() - before if file.seekable() else 0)
-
-        reduction.dump = dump
-        try:
-            yield
-        finally:
-            reduction.dump = original
+        """Return the cores that the loop's own work uses, if it prepares in that share of the time."""
+        if not self._loop_passed:
+            return None
+        prepared = waits * self.busy / self.passed if self.passed else 0.0
+        return max(self._loop_busy / self._loop_passed - prepared, 0.0)

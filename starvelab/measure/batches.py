@@ -135,6 +135,7 @@ class Items(NamedTuple):
     together: bool  # `__getitems__` gives all of them at once
     bytes: int  # of one of them
     spread: float  # bytes of what it is a view of, over its own
+    kept: int = 0  # by how much more the dataset's own lists and dictionaries hold since its worker began
 
 
 def contents_of(batch: object) -> BatchContents | None:
@@ -181,6 +182,41 @@ def items_of(items: object, together: bool) -> Items | None:
     ]
     size, whole = max(held, default=(0, 0))
     return Items(len(items), together, size, whole / size if size else 1.0)
+
+
+class Repeats:
+    """Sees by the first batches of a stream whether its workers repeat each other, each giving all of it."""
+
+    def __init__(self) -> None:
+        self.first: Batch = None
+        self.alike = self.found = False
+
+    def see(self, number: int, batch: Batch, workers: int) -> None:
+        """Look at the batch of that number, from 1 on: at first each comes from another worker."""
+        if number == 1:
+            self.first, self.alike = batch, False
+        elif number == 2:
+            self.alike = same_contents(self.first, batch)
+        if number == workers + 1:  # of the first worker again: data that never changes is no repetition
+            self.found = self.alike and workers > 1 and not same_contents(self.first, batch)
+            self.first = None
+
+
+def same_contents(one: Batch, other: Batch) -> bool:
+    """True if two batches hold the same, as far as that can be compared here."""
+    try:
+        parts = [list(islice(_parts_of(batch), MAX_OBJECTS)) for batch in (one, other)]
+        return all(np.array_equal(np.asarray(a), np.asarray(b)) for a, b in zip(*parts, strict=True))
+    except Exception:  # of a batch's own class, or of another device
+        return False
+
+
+def held_by(dataset: object) -> int:
+    """Return how much the lists, dictionaries and sets hold that are attributes of a dataset."""
+    own = getattr(dataset, "__dict__", {})
+    # A Subset and the like have theirs by that name.
+    inner = vars(own["dataset"]) if hasattr(own.get("dataset"), "__dict__") else {}
+    return sum(len(part) for part in [*own.values(), *inner.values()] if isinstance(part, list | dict | set))
 
 
 def _bytes_of_view(part: Any) -> int:  # Any: an array or a tensor

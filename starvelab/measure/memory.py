@@ -1,4 +1,4 @@
-"""Memory of processes: what grows with each batch, and what is a copy or a queue, which have an end.
+"""Memory of processes: what they start with, what grows with each batch, and what is a copy or a queue.
 
 A process that was forked shares the objects of its parent. When it uses one, its count of references
 changes, and the page around it is copied: the process has more for itself, and filled no more. A queue is
@@ -8,20 +8,28 @@ or buffer that is not full yet: memory does not tell these apart.
 
 from __future__ import annotations
 
+import math
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import reduction
+from typing import Any
 
 import numpy as np
 
 from ..host import memory_lines
+from ..tables import count_of
+from ..units import Q_, Quantity, data_size, format_quantity
 
 MAX_LOOKS = 512  # at the same processes; then every second one is forgotten
 BLOCKS, MIN_LOOKS = 6, 2  # of the batches, of each of which the least memory counts; looks in each
 STUDENT = 2.776  # of the t distribution, for 95 % of what five differences say
 MIN_GROWTH = 4e6  # bytes, of all processes together: allocators take as much now and then
 STEADY = 2 / 3  # of the growth at first, that what does not end has at last
+LONG = 30 * 86400.0  # seconds
+ROOM = 0.7  # of what is free, for more workers and their batches
 
 
 @dataclass(frozen=True)
@@ -33,6 +41,104 @@ class Growth:
     seconds: float  # in which the looks were taken
     # Seconds until all memory is full, at worst and at best; None where they end before, or nobody tells.
     full: tuple[float, float] | None
+
+    @property
+    def end(self) -> str:
+        """Say what it comes to, roughly."""
+        if self.full is None:
+            return "they end with the pass before that fills the memory"
+        if self.full[0] > LONG:
+            return "that takes months to fill the memory"
+        worst, best = map(duration, self.full)
+        span = worst if worst == best else f"{worst} to {best}"
+        return f"memory is full in {span} if that goes on"
+
+
+def duration(seconds: float) -> str:
+    """Write a time roughly: 41 minutes."""
+    for size, name in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {name}"
+    return f"{seconds:.0f} s"
+
+
+@dataclass(frozen=True)
+class Room:
+    """Memory for more workers of a loader than it has, and for the batches ahead of them [B]."""
+
+    workers: int  # that it has
+    each: float = 0.0  # what one of them has for itself; without any, at least the items of a batch
+    batch: float = 0.0  # in shared memory
+    ready: float = 0.0  # batches that lie there already
+    free: float = math.inf  # when it had so many workers
+    shared: float = math.inf  # of that, for shared memory
+
+    def _most(self, ahead: int) -> tuple[float, float]:
+        """Return the most workers with so many batches ahead of each: by memory, and by shared memory."""
+        queue = max(ahead * self.batch, 1.0)
+        lying = self.ready * self.batch
+        by_memory = (ROOM * self.free + self.workers * self.each + lying) / (self.each + queue)
+        return by_memory, (ROOM * self.shared + lying) / queue
+
+    def workers_for(self, ahead: int) -> float:
+        """Return the most workers that find room with so many batches ahead of each."""
+        most = min(self._most(ahead))
+        return most if most == math.inf else int(most)
+
+    def ahead_for(self, wanted: int, now: int) -> int:
+        """Return how many batches ahead of each worker find room, of those wanted: as now at least."""
+        return next((each for each in range(wanted, now, -1) if self.workers_for(each) >= self.workers), now)
+
+    def reason(self, ahead: int) -> str:
+        """Say why no more workers find room."""
+        by_memory, by_shared = self._most(ahead)
+        each, batch, free = (
+            format_quantity(data_size(size), 2)
+            for size in (self.each, self.batch, min(self.free, self.shared))
+        )
+        queue = f"{count_of(ahead, 'batch')} of {batch} ahead"
+        if by_shared <= by_memory:
+            return (
+                f"more find no room, since each needs {queue} in /dev/shm, of which {free} are free: a "
+                "container gets more by --shm-size."
+            )
+        least = "" if self.workers else "at least "
+        return (
+            f"more find no room, since each takes {least}{each} and {queue}, and {free} of memory are free."
+        )
+
+
+class Pickled:
+    """What is pickled for processes that start: no fork needs it, and each other process needs all of it."""
+
+    def __init__(self) -> None:
+        self.seconds, self.bytes = 0.0, 0  # in all, and for the process that got most
+
+    def add(self, more: Pickled) -> None:
+        """Count what another one counted."""
+        self.seconds, self.bytes = self.seconds + more.seconds, max(self.bytes, more.bytes)
+
+    @property
+    def found(self) -> tuple[Quantity, Quantity] | None:
+        """The two with their units; None where nothing was pickled."""
+        return (Q_(1e3 * self.seconds, "ms"), data_size(self.bytes)) if self.seconds else None
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Count what is pickled while this lasts."""
+        original = reduction.dump
+
+        def dump(obj: object, file: Any, protocol: int | None = None) -> None:  # Any: a file or a pipe
+            begun, before = time.perf_counter(), file.tell() if file.seekable() else 0
+            original(obj, file, protocol)
+            self.seconds += time.perf_counter() - begun
+            self.bytes = max(self.bytes, file.tell() - before if file.seekable() else 0)
+
+        reduction.dump = dump
+        try:
+            yield
+        finally:
+            reduction.dump = original
 
 
 class Process:

@@ -238,11 +238,13 @@ class Lateness:
     """The milliseconds that a worker took for each of some batches, in their order.
 
     A loader hands its batches over in order, and a worker has only so many of them ahead. So one that takes
-    long holds up the others, and workers are idle that are quick enough on average.
+    long holds up the others, and workers are idle that are quick enough on average. So does a long step, in
+    which they prepare no more than that.
     """
 
     prepared: Sequence[float]
     prefetch: int  # batches that a worker has ahead
+    uneven: Sequence[float] = ()  # what the loop takes for each over its mean, where that differs much
 
     def factor(self, workers: int, loop: float, prefetch: int | None = None) -> float:
         """Return how many times as long a batch takes as if all batches were alike.
@@ -258,12 +260,13 @@ class Lateness:
         done, taken, now = [0.0] * workers, [0.0] * (workers * prefetch), 0.0
         turns = -(-MAX_SIMULATED // len(self.prepared))
         times = [*self.prepared] * turns
+        steps = [loop * each for each in self.uneven or (1.0,)]
         for number, time in enumerate(times):
             worker, place = number % workers, number % len(taken)
             # A batch is asked for when the one so many places before it was taken.
             done[worker] = max(done[worker], taken[place]) + time
             taken[place] = max(now, done[worker])
-            now = taken[place] + loop
+            now = taken[place] + steps[number % len(steps)]
         return now / len(times)
 
     def best_prefetch(self, workers: int, loop: float) -> int:

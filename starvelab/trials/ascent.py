@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import TypeAlias
 
+from ..jobs.times import PREFETCH
 from ..measure.verdict import SLIGHT
 
 # Arguments of DataLoader, and whether its batches come in one buffer each.
@@ -80,17 +81,32 @@ class Ascent:
 
     setup: Setup
     compare: Callable[[Settings, Settings], Turns]
-    limit: int = MOST  # workers that there is memory for
+    room: Callable[[int], float]  # for workers, with so many batches ahead of each
     best: Settings = field(default_factory=dict)
     trials: list[Tried] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.waits = self.setup.waits
+        self.waits, self.crowded = self.setup.waits, False  # whether more workers would find no room
 
     @property
     def workers(self) -> int:
         """Of the best settings."""
         return self.best.get("num_workers", self.setup.workers)
+
+    @property
+    def limit(self) -> int:
+        """Workers that find room."""
+        return int(min(MOST, max(self.room(self.ahead), self.setup.workers)))
+
+    @property
+    def ahead(self) -> int:
+        """Batches ahead of each worker, with the best settings."""
+        return self.best.get("prefetch_factor", self.setup.prefetch or PREFETCH)
+
+    def _fit(self, workers: int) -> int:
+        """Return so many workers, or as many as find room."""
+        self.crowded = self.crowded or workers > self.limit < MOST
+        return min(workers, self.limit)
 
     @property
     def left(self) -> int:
@@ -127,17 +143,22 @@ class Ascent:
     def _workers(self, number: int | None, cores: int) -> None:
         if self.setup.stream or self.waits < SLIGHT:
             return
+        if number == 0:  # what they hand over takes longer than to prepare it
+            self._try_all({"num_workers": 0})
+            return
         before = self.setup.workers
         # New workers for each short pass would cost more than they bring.
         beside: Settings = {"persistent_workers": True} if self.setup.short and not before else {}
         usual = 2 * before if 0 < before <= 2 * cores else cores
-        number = min(number or usual, self.limit)
+        number = self._fit(number or usual)
         kept = number != before and self._try(num_workers=number, **beside)
         if not kept and (half := (before + number) // 2) > before:
             self._try(num_workers=half, **beside)
         # Two trials are left for what else there is.
-        while kept and before < number < self.limit and self.waits >= SLIGHT and self.left > 2:
-            number = min(2 * number, self.limit)
+        while kept and before < number and self.waits >= SLIGHT and self.left > 2:
+            if (more := self._fit(min(2 * number, MOST))) == number:
+                break
+            number = more
             kept = self._try(num_workers=number)
 
     def _light(self) -> None:
@@ -148,7 +169,8 @@ class Ascent:
                 self._try_all({"num_workers": 0})
 
     def _ahead(self, batches: int) -> None:
-        if self.workers and self.waits >= SLIGHT and batches > (self.setup.prefetch or 2):
+        worthwhile = self.waits >= SLIGHT and batches > (self.setup.prefetch or PREFETCH)
+        if self.workers and worthwhile and self.room(batches) >= self.workers:
             self._try(prefetch_factor=batches)
 
     def _persistent(self) -> None:

@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..host import free_memory, usable_cores
-from ..jobs.finding import JobFinding
+from ..host import usable_cores
 from ..jobs.ranks import merge, read
 from ..jobs.remedies import remedies_of
 from ..jobs.report import Results, json_report, text_report
+from ..measure.memory import Room
 from ..script import INTERRUPTED, TERMINATED, Terminated, terminable
-from .ascent import CLEAR, MAX_TRIALS, MOST, PACKED, Ascent, Settings, Setup, Turns
+from .ascent import CLEAR, MAX_TRIALS, PACKED, Ascent, Settings, Setup, Turns
 from .scratch import SILENT, link_entries
 
 WATCHED, SECONDS = 8.0, 3.0  # of a first run with a probe, and of each later one
@@ -38,7 +38,6 @@ TURNS = 3  # of a trial that is not clear
 LAST_TURNS = 6
 MAX_PATH = 64  # characters, as those of a socket in it are 103
 TAIL = 3  # lines of what a script said when it failed
-MEMORY = 0.7  # of what is free, for all workers
 
 
 class Runs:
@@ -152,19 +151,14 @@ def try_settings(
         setup = Setup(**first["setup"] | {"waits": first["pace"]["waits"], "short": first["whole"]})
         found = next((one for _, one in first["results"] if one.workers == setup.workers), None)
         named = {one.name: one.value for one in remedies_of(found)} if found is not None else {}
-        ascent = Ascent(setup, runs.compare, _room_for(found))
+        room = found.room if found is not None else Room(setup.workers)
+        ascent = Ascent(setup, runs.compare, room.workers_for)
         ascent.climb(named, cores=usable_cores(), allow_order=allow_order)
         last = runs.compare({}, ascent.best, LAST_TURNS) if ascent.best else Turns(failed="nothing was kept")
-    return first["results"], _told(first["loop"].split(" ")[0], ascent, last, allow_order=allow_order)
-
-
-def _room_for(finding: JobFinding | None) -> int:
-    """Return for how many workers there is memory."""
-    free = free_memory()
-    if finding is None or finding.memory is None or not finding.workers or free is None:
-        return MOST
-    each = (finding.memory.each + finding.memory.shared).m_as("B")  # it may copy what it shares
-    return min(MOST, finding.workers + int(MEMORY * free / max(each, 1.0)))
+    told = _told(first["loop"].split(" ")[0], ascent, last, allow_order=allow_order)
+    if ascent.crowded:
+        told["untried"].append(f"more workers than {ascent.limit}: {room.reason(ascent.ahead)}")
+    return first["results"], told
 
 
 def _told(place: str, ascent: Ascent, last: Turns, *, allow_order: bool) -> dict[str, Any]:

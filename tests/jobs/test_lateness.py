@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from starvelab.jobs import advise
+from starvelab.jobs.recorder import Recorder
 from starvelab.jobs.remedies import remedies_of
-from starvelab.simulate.rules import Lateness
-from tests.jobs.test_advice import found
+from starvelab.simulate.rules import MIN_TIMED, Lateness
+from tests.jobs.test_advice import KnownStages, found
 
 # Every thirteenth batch takes 128 ms and the others 16: two workers give one each 12.3 ms on average.
 LATE = [128.0 if number % 13 == 12 else 16.0 for number in range(260)]
@@ -51,3 +52,47 @@ def test_more_ahead_is_not_advised_where_it_changes_nothing():
     job = found(workers=2, wait=0.01, step=0.02, cpu=0.9, ready=3, items=0.01, collate=0.0, unpacking=0.01)
     job = replace(job, prefetch=2, stages=replace(job.stages, prepared=(10.0,) * 100))
     assert "prefetch" not in [one.name for one in remedies_of(job, cores=8)]
+
+
+# Eight batches share a step of the optimizer: 15 ms a batch on average, and a worker takes 12.5 for one.
+SHARED = [5.0] * 7 + [85.0]
+
+
+def test_workers_that_are_quick_enough_on_average_are_late_after_a_long_step():
+    late = Lateness([12.5] * 96, 2, [each / 15 for each in SHARED])
+    # While the optimizer steps, two batches get ready: it waits 7.5 ms for most others.
+    assert late.factor(1, 15.0) == pytest.approx((120 + 5 * 7.5 + 5) / 120, abs=0.05)
+    assert late.factor(2, 15.0) < 1.03
+    assert (late.best_prefetch(1, 15.0), late.best_prefetch(2, 15.0)) == (8, 2)
+
+
+def test_more_workers_or_batches_ahead_help_where_several_batches_share_a_long_step():
+    probe = KnownStages(1, items=0.0125, collate=0.0, unpacking=0.0)
+    for _ in range(MIN_TIMED):
+        probe.samples.add(items=0.0125, collate=0.0)
+    recorder = Recorder(workers=1, probe=probe)
+    recorder.prefetch = 2
+    waits = [0.0, 0.005, *[0.0075] * 5, 0.0]
+    recorder.replay(None, waits * 20, [each / 1000 for each in SHARED] * 20)
+    recorder.use.add(0.0, 1.0)
+    recorder.asked, recorder.ready = 8, 3
+    finding = recorder.finding()
+    assert finding.uneven[:8] == pytest.approx([each / 15 for each in SHARED])
+    found_ = {one.name: one for one in remedies_of(finding, cores=2)}
+    assert (found_["workers"].value, found_["prefetch"].value) == (2, 8)
+    for name in ("workers", "prefetch"):
+        assert found_[name].gain[1] == pytest.approx(162.5 / 120, rel=0.05)
+    assert found(workers=1, wait=0.01, step=0.02).uneven == ()
+
+
+def test_batches_that_are_ready_out_of_turn_do_not_hide_that_the_next_one_is_late():
+    # Each twelfth batch takes 260 ms, the others 20; the loop waits 17 of 32 ms, while later ones lie there.
+    prepared = tuple(20.0 + 240.0 * (number % 12 == 0) for number in range(600))
+    job = found(
+        workers=2, wait=0.0172, step=0.015, cpu=0.0, ready=2.5, items=0.04, collate=0.0, unpacking=0.0
+    )
+    job = replace(job, prefetch=2, stages=replace(job.stages, prepared=prepared))
+    first, second, *_ = remedies_of(job, cores=2)
+    assert (first.name, first.value) == ("workers", 4)
+    assert first.gain[1] == pytest.approx(1.19, rel=0.05)  # as a loader does that is followed batch by batch
+    assert (second.name, second.gain[1] < first.gain[1]) == ("prefetch", True)

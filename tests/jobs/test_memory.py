@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from starvelab.jobs import recorder, watch
-from starvelab.jobs.memory import MemoryUse
-from starvelab.measure.memory import Growth
+from starvelab.jobs import BatchContents, advise, recorder, watch
+from starvelab.jobs.memory import LARGE_COPY, MemoryUse
+from starvelab.jobs.remedies import remedies_of
+from starvelab.measure.memory import Growth, Room
 from starvelab.units import Q_
+from tests.jobs.test_advice import AT_ONCE, ONE, found
 
 NOTHING = Q_("0 B")
 
@@ -67,6 +69,74 @@ def test_who_grows_without_workers_cannot_be_told_apart_from_the_step():
         "The training process, which prepares the batches, gained 1.2 MB for each"
     )
     assert use(loop_growth=growth).summary.startswith("The training process gained 1.2 MB for each batch")
+
+
+def limited(job, workers, *, each="2 GB", free=10e9, shm=None, size="100 MB", **fields):
+    """Return a job whose workers have so much memory, where so much is free [B]."""
+    memory = MemoryUse(workers, Q_(each), **({"copied": NOTHING, "shared": NOTHING} | fields))
+    memory = replace(memory, free=free, shared_free=shm)
+    return replace(job, memory=memory, contents=BatchContents(1, Q_(size), "uint8", 1))
+
+
+def test_as_many_workers_are_advised_as_find_room():
+    job = found(**ONE, cpu=0.01, **AT_ONCE)
+    assert advise(job, cores=2).best.workers == 12
+    advice = advise(limited(job, 1), cores=2)
+    # Each more takes 2.2 GB, and 7 of the 10 may be used: two of the batches in the queue are there already.
+    assert (advice.best.workers, advice.options[-1].workers) == (4, 4)
+    assert advice.summary.endswith(
+        " More find no room, since each takes 2 GB and 2 batches of 100 MB ahead, and 10 GB of memory are "
+        "free."
+    )
+    roomy = advise(limited(job, 1, free=1e12), cores=2)
+    assert (roomy.best.workers, roomy.room) == (12, "")
+    unknown = advise(limited(job, 1, free=None), cores=2)
+    assert (unknown.best.workers, unknown.room) == (12, "")
+
+
+def test_where_no_worker_finds_room_that_is_the_remedy():
+    job = found(workers=0, wait=0.09, step=0.01, cpu=0.0)
+    (remedy,) = remedies_of(limited(job, 0, free=20e9, shm=64e6, size="38.5 MB"), cores=2)
+    assert (remedy.name, remedy.gain) == ("memory", None)
+    assert remedy.text == (
+        "Keep the 0 workers: more find no room, since each needs 2 batches of 38 MB ahead in /dev/shm, of "
+        "which 64 MB are free: a container gets more by --shm-size."
+    )
+    # What is no tensor goes through a pipe, and a thread shares all memory.
+    arrays = limited(job, 0, free=20e9, shm=64e6, size="38.5 MB")
+    arrays = replace(arrays, contents=BatchContents(1, Q_("38.5 MB"), "uint8", 0))
+    assert advise(arrays, cores=2).best.workers > 1
+    threads = replace(limited(found(**ONE, cpu=0.01, **AT_ONCE), 1), processes=False)
+    assert advise(threads, cores=2).best.workers == 12
+
+
+def test_workers_that_would_bring_nothing_are_not_missed():
+    computes = found(**ONE, cpu=1.0)
+    assert advise(limited(computes, 1, free=1e9), cores=1).summary == (
+        "Keep the 1 worker: more would bring less than 5 %."
+    )
+
+
+def test_a_worker_that_copies_a_list_will_have_all_of_it():
+    job = found(**ONE, cpu=0.01, **AT_ONCE)
+    shares = {"shared": Q_("2 GB")}
+    assert limited(job, 1, **shares).room.each == 2e9  # an array, which is not copied
+    assert limited(job, 1, **shares, copied=Q_(LARGE_COPY, "B")).room.each == 4e9
+
+
+@pytest.mark.parametrize(("shm", "ahead"), [(1e12, 4), (4e8, 3), (2e8, None)])
+def test_a_deeper_queue_is_advised_as_far_as_it_finds_room(shm, ahead):
+    # Two workers: six batches of 50 MB are less than 70 % of 400 MB with those that lie there, eight are not.
+    job = replace(found(workers=2, wait=0.03, step=0.02, cpu=0.01, ready=1), prefetch=1)
+    job = limited(job, 2, each="50 MB", shm=shm, size="50 MB")
+    assert [one.value for one in remedies_of(job, cores=2) if one.name == "prefetch"] == [ahead] * bool(ahead)
+
+
+def test_batches_that_lie_there_already_need_no_more_room():
+    room = Room(2, each=1e9, batch=1e8, ready=4, free=1e9, shared=1e12)
+    assert (room.workers_for(2), room.workers_for(8)) == (2, 1)
+    assert Room(7).workers_for(2) == float("inf")
+    assert room.reason(1).startswith("more find no room, since each takes 1 GB and 1 batch of 100 MB ahead")
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/smaps_rollup"), reason="only Linux tells")

@@ -11,7 +11,8 @@ import pytest
 
 from starvelab.jobs import recorder, watch
 from starvelab.jobs.recorder import Recorder
-from starvelab.measure.batches import MAX_OBJECTS, BatchContents, contents_of
+from starvelab.jobs.remedies import remedies_of
+from starvelab.measure.batches import MAX_OBJECTS, BatchContents, contents_of, same_contents
 from starvelab.units import Q_
 from tests.jobs.loops import Loader, train
 
@@ -212,3 +213,36 @@ def test_batches_of_which_only_the_clock_is_looked_at_are_recorded_like_the_othe
     assert set(passes) == {0}
     assert len(shares) == 300
     assert shares[50] == pytest.approx(sum(waits[499:509]) / sum(waits[499:509] + steps[499:509]))
+
+
+@pytest.mark.parametrize(
+    ("batches", "workers", "repeats"),
+    [
+        ([0, 0, 1, 1], 2, True),
+        ([0, 0, 0, 1, 1, 1], 3, True),
+        ([0, 1, 2, 3], 2, False),
+        ([5, 5, 5, 5], 2, False),  # data that never changes
+        ([0, 0, 1, 1], 1, False),
+    ],
+    ids=["each gives all", "three", "divided", "constant", "one worker"],
+)
+def test_workers_that_repeat_each_other_are_seen_by_their_first_batches(clock, batches, workers, repeats):
+    recorder = Recorder(workers=workers, batch_size=4)
+    stream = types.SimpleNamespace(_dataset_kind=1)  # as an iterator of PyTorch over an iterable dataset
+    record = recorder.begin()
+    for number in batches * 10:
+        record.ask(stream)
+        clock.sleep(0.01)
+        record.receive([IMAGES + number, {"y": LABELS}], stream)
+        clock.sleep(0.01)
+    finding = recorder.finding()
+    assert finding.repeats is repeats
+    assert ("so they repeat each other. Divide its items among them by" in finding.state) is repeats
+    names = [one.name for one in remedies_of(finding, cores=4)]
+    assert (names[0] == "divide" and "workers" not in names) is repeats
+
+
+def test_batches_that_cannot_be_compared_are_no_repetition():
+    assert same_contents((IMAGES, "a"), (IMAGES, "a"))
+    assert not same_contents((IMAGES, LABELS), (IMAGES,))
+    assert not same_contents(types.SimpleNamespace(__array__=1), Broken())

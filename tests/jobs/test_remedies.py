@@ -10,6 +10,7 @@ import pytest
 
 from starvelab.jobs import BatchContents, advise, remedies
 from starvelab.jobs.loop_work import LoopWork
+from starvelab.jobs.recorder import Recorder
 from starvelab.jobs.remedies import remedies_of
 from starvelab.jobs.report import html_report, json_report, text_report
 from starvelab.jobs.stages import MANY_OBJECTS
@@ -262,3 +263,34 @@ def test_where_workers_bring_something_in_any_case_all_of_them_are_advised():
     job = found(workers=0, wait=0.03, step=0.03, cpu=0.0)
     first, *_ = remedies_of(job, cores=8)
     assert first.value == advise(job, cores=8).best.workers
+
+
+def test_small_batches_are_better_not_handed_over():
+    # Of 1 ms, receiving takes 0.8; both workers together prepare a batch in 0.1 ms.
+    tiny = {"workers": 2, "wait": 0.0008, "step": 0.0002, "cpu": 0.1, "ready": 2}
+    tiny |= {"items": 0.00008, "collate": 0.00002, "unpacking": 0.0008}
+    job = replace(found(**tiny), contents=contents(3, "56 B"))
+    first, *_ = remedies_of(job, cores=2)
+    assert (first.name, first.value) == ("workers", 0)
+    assert first.gain[1] == pytest.approx(1 / 0.3, rel=0.01)
+    assert first.text.startswith("num_workers=0: to hand so small a batch over takes longer than to prepare")
+    assert "For that stage, hand over less often, in larger batches" in job.summary
+    for other in (contents(), contents(113, "60 KB")):
+        assert ("workers", 0) not in [
+            (one.name, one.value) for one in remedies_of(replace(job, contents=other))
+        ]
+
+
+def test_the_gain_is_that_of_the_whole_job_with_its_long_steps():
+    recorder = Recorder(batch_size=8, workers=0)
+    # Of 21 batches of 50 ms the last takes 1 s more: as much as all others.
+    steps = [0.03 + 1.0 * (number % 20 == 19) for number in range(200)]
+    recorder.replay(None, [0.02] * 200, steps)
+    recorder.use.add(0.0, 1.0)
+    finding = recorder.finding()
+    assert finding.interrupted_share == pytest.approx(1.05 / (19 * 0.05 + 1.05))
+    first, *_ = remedies_of(finding, cores=2)
+    plain, *_ = remedies_of(replace(finding, interrupted=Q_("0 s")), cores=2)
+    share = finding.interrupted_share
+    assert first.gain == pytest.approx([1 / ((1 - share) / each + share) for each in plain.gain])
+    assert first.text == f"{plain.text} Of the whole job, that is {first.gain[1]:.2f} times the throughput."

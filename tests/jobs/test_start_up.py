@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import multiprocessing
 import sys
+import time
 from dataclasses import replace
 from io import BytesIO
 from multiprocessing import popen_fork, reduction
+from types import SimpleNamespace
 
 import pytest
 
 from starvelab.jobs import advise, doctor, watch
 from starvelab.jobs.recorder import Recorder
 from starvelab.jobs.remedies import remedies_of
-from starvelab.jobs.usage import Pickled
+from starvelab.measure.batches import Items, held_by
+from starvelab.measure.memory import Pickled
 from starvelab.units import Q_
 from tests.jobs.loops import Loader, train
-from tests.jobs.test_advice import AT_ONCE, found, lever, per_second
+from tests.jobs.test_advice import AT_ONCE, KnownStages, found, lever, per_second
 
 
-def passes(first, workers, batches=8):
+def passes(first, workers, batches=8, wait=0.001, **stages):
     """Ten passes, each batch of which takes 40 ms and its first one longer."""
-    recorder = Recorder(batch_size=8, workers=workers)
+    recorder = Recorder(
+        batch_size=8, workers=workers, probe=KnownStages(workers, **stages) if stages else None
+    )
     for number in range(10):
-        recorder.replay(first if number else 1.0, [0.001] * (batches - 1), [0.039] * (batches - 1))
+        recorder.replay(first if number else 1.0, [wait] * (batches - 1), [0.039] * (batches - 1))
     return recorder.finding()
 
 
@@ -103,6 +108,31 @@ def test_what_the_end_of_a_pass_takes_is_part_of_what_new_workers_cost(clock):
     assert first.text.startswith("To begin and end a later pass takes 500 ms on average")
 
 
+def test_what_workers_keep_of_their_items_ends_with_them():
+    finding = passes(0.05, 2, wait=0.03, **AT_ONCE)
+    items = Items(8, False, 1024, 1.0, kept=60)
+    finding = replace(finding, persists=False, stages=replace(finding.stages, items=items))
+    one = named(finding)["persistent"]
+    assert one.text.startswith("Each worker keeps something of its items in the dataset, and loses it with")
+    # Of 69 ms the step takes 39, and a cache of all items leaves no more than that.
+    assert one.at_most
+    assert one.gain[0] == 1
+    assert one.gain[1] == pytest.approx((7 * 69 + 50) / 8 / 39, rel=0.02)
+    for other in (
+        replace(finding, persists=True),
+        replace(finding, workers=0),
+        replace(finding, stages=replace(finding.stages, items=items._replace(kept=3))),
+    ):
+        assert "Each worker keeps" not in getattr(named(other).get("persistent"), "text", "")
+
+
+def test_what_a_dataset_holds_is_counted_also_of_a_part_of_it():
+    whole = SimpleNamespace(cache={1: 2, 3: 4}, names=["a"], size=7, text="abc")
+    part = SimpleNamespace(dataset=whole, indices=[0, 1])
+    assert (held_by(whole), held_by(part)) == (3, 5)
+    assert (held_by(range(3)), held_by(SimpleNamespace(dataset=range(3)))) == (0, 0)
+
+
 def test_pickling_the_data_for_each_worker_is_named():
     finding = replace(passes(0.05, 2), pickled=(Q_("300 ms"), Q_("35 MB")))
     one = named(finding)["pickling"]
@@ -149,3 +179,25 @@ def test_what_workers_get_is_counted_in_each_way_of_watching(monkeypatch, watchi
             assert sum(1 for _ in loader) == 10
         ((_, found),) = watcher.results()
     assert (found.pickled[1].m_as("B"), found.persists) == (pytest.approx(128_000, rel=0.05), False)
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_doctor_counts_what_the_sampler_does_before_the_first_batch_of_a_pass(persistent):
+    torch_data = pytest.importorskip("torch.utils.data")
+
+    class Draws(torch_data.Sampler):  # as one with weights, that draws all indices of a pass at its beginning
+        def __iter__(self):
+            time.sleep(0.2)
+            return iter(range(16))
+
+        def __len__(self):
+            return 16
+
+    loader = torch_data.DataLoader(
+        range(16), 4, sampler=Draws(), num_workers=1, persistent_workers=persistent
+    )
+    with doctor.watched_by_doctor(probe=False) as watcher:
+        for _ in range(3):
+            assert sum(1 for _ in loader) == 4
+    ((_, found),) = watcher.results()
+    assert all(wait.m_as("s") > 0.2 for wait in found.first_waits)

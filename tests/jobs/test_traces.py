@@ -79,7 +79,7 @@ def test_a_gpu_that_is_not_starved(tmp_path, times, verdict, cause, share, said)
     assert f"This job is not input-bound: the GPU is {verdict}." in found.summary
     assert said in found.summary
     pageable = BATCHES * (times.get("copy") == "Pageable")
-    assert (found.gpu.pageable_copies, found.gpu.pageable_bytes) == (pageable, pageable * 19_267_584)
+    assert found.gpu.pageable_copies == pageable
 
 
 def test_a_copy_beside_a_kernel_costs_nothing(tmp_path):

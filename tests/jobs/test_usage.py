@@ -31,20 +31,20 @@ def test_each_look_counts_since_the_one_before(monkeypatch):
     monkeypatch.setattr("psutil.Process", lambda number: worker)
     found, workers = ProcessUse(), source(1)
     found.poll(workers)
-    assert (found.share, found.loop_share, found.queued_share) == (None, None, None)
+    assert (found.share, found.loop_cores(0.0), found.queued_share) == (None, None, None)
     found.poll(workers)
-    assert (found.share, found.loop_share, found.queued_share) == (0.75, 0.25, 0.0)
+    assert (found.share, found.loop_cores(0.0), found.queued_share) == (0.75, 0.25, 0.0)
     found.poll(workers)
     # Waiting for a core counts as work, and apart.
-    assert (found.share, found.loop_share, found.queued_share) == (1.0, 0.25, 0.25)
+    assert (found.share, found.loop_cores(0.0), found.queued_share) == (1.0, 0.25, 0.25)
     assert found.core_waits == 0.25  # the loop has no core in half as much
     found.queued = None
     assert found.core_waits == 0.125
 
 
-def test_what_a_loop_without_workers_prepares_is_not_its_own_work(monkeypatch):
-    monkeypatch.setattr(ProcessUse, "loop_share", 0.75)
+def test_what_a_loop_without_workers_prepares_is_not_its_own_work():
     recorder = Recorder(batch_size=1, workers=0)
+    recorder.use._loop_busy, recorder.use._loop_passed = 0.75, 1.0
     recorder.replay(None, [0.06] * 10, [0.04] * 10)
     recorder.use.add(0.5, 0.6)
     assert recorder.finding().loop_cpu == pytest.approx(0.25)
@@ -276,3 +276,27 @@ def test_after_short_waits_the_system_is_asked_seldom_and_an_answer_stands_for_t
     train(clock, watched, 0.001)
     assert len(asked) < 2500  # twice for a batch
     assert watched.result.prepare_cpu == pytest.approx(97 / 197, abs=0.05)
+
+
+@pytest.mark.parametrize("long", [(), (1500,)])
+def test_a_long_wait_brings_no_closer_looks_where_batches_are_quick(clock, monkeypatch, long):
+    asked = []
+    monkeypatch.setattr(clock, "process_time", lambda: asked.append(1) or clock.now)
+
+    def items():
+        for number in range(6000):
+            clock.sleep(0.02 if number in long else 1e-5)
+            yield number
+
+    for _ in watch(items(), workers=0, progress=False):
+        clock.sleep(1e-5)
+    assert len(asked) < 2 * (300 + 100)  # twice for a batch: of the first ones, and of one in sixty
+
+
+def test_the_first_batches_of_short_passes_are_looked_at_once(clock, monkeypatch):
+    asked = []
+    monkeypatch.setattr(clock, "process_time", lambda: asked.append(1) or clock.now)
+    watched = watch(Loader(clock, 1e-5, 100, start=0.0, first=1e-5), workers=0, progress=False)
+    for _ in range(30):
+        train(clock, watched, 1e-5)
+    assert len(asked) < 2 * 600

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from starvelab.trials.ascent import MAX_TRIALS, Ascent, Setup, Turns
+from starvelab.trials.ascent import MAX_TRIALS, MOST, Ascent, Setup, Turns
 
 SETUP = Setup(workers=1, prefetch=2, persistent=False, pinned=True, in_order=True, stream=False)
 
@@ -29,14 +29,14 @@ def job(
     return pace
 
 
-def climb(pace, named, setup=SETUP, *, allow_order=False, limit=32, failing=()):
+def climb(pace, named, setup=SETUP, *, allow_order=False, limit=32, room=None, failing=()):
     def compare(old, new):
         if any(item in failing for item in new.items()):
             return Turns(failed="out of memory")
         (before, _), (after, waits) = pace(old, setup), pace(new, setup)
         return Turns(((before, after),), waits)
 
-    ascent = Ascent(setup, compare, limit)
+    ascent = Ascent(setup, compare, room or (lambda _: limit))
     ascent.climb(named, cores=2, allow_order=allow_order)
     assert len(ascent.trials) <= MAX_TRIALS
     return ascent
@@ -123,3 +123,19 @@ def test_a_gpu_is_copied_to_from_pinned_memory():
 )
 def test_a_setting_is_kept_where_each_turn_was_better(rates, kept):
     assert Turns(tuple(rates)).kept == kept
+
+
+def test_what_would_not_find_room_is_not_tried():
+    ascent = climb(job(wait=80), {"workers": 8}, of(1), limit=3)
+    assert {one.settings["num_workers"] for one in ascent.trials} == {3}
+    assert ascent.crowded
+    assert not climb(job(wait=80), {"workers": 8}, of(1), limit=MOST).crowded
+    deeper = climb(job(wait=16, late=1.3), {"prefetch": 4}, of(2), room=lambda ahead: 6 // ahead)
+    assert not [one for one in deeper.trials if "prefetch_factor" in one.settings]
+    assert climb(job(wait=80), {"workers": 8}, of(0), limit=0).trials == []
+
+
+def test_no_workers_are_tried_where_doctor_names_none():
+    ascent = climb(job(compute=0.1, step=0.2, receive=0.8), {"workers": 0}, of(2))
+    assert ascent.best == {"num_workers": 0}
+    assert [one.settings for one in ascent.trials] == [{"num_workers": 0}]

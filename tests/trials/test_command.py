@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("torch")
 
 from starvelab.errors import InputError
-from starvelab.jobs import doctor
+from starvelab.jobs import BatchContents, doctor
 from starvelab.jobs.memory import MemoryUse
 from starvelab.script import Terminated
 from starvelab.trials import command
@@ -123,10 +123,12 @@ def run_doctor(arguments):
     return doctor.main(arguments, trials=command.main)
 
 
-def planted(monkeypatch, *, rates, changes=False, **setup):
+def planted(monkeypatch, *, rates, changes=False, shared=None, **setup):
     """Let runs find these batches a second by the number of workers, and persistent ones as given."""
     setup = {"workers": 0, "prefetch": None, "persistent": False, "pinned": True, "in_order": True} | setup
     finding = found(workers=0, wait=0.03, step=0.01, cpu=0.0)
+    memory = MemoryUse(0, *[Q_("0 B")] * 3, shared_free=shared)
+    finding = replace(finding, memory=memory, contents=BatchContents(1, Q_("50 MB"), "uint8", 1))
 
     def run(self, settings):
         workers = settings.get("num_workers", setup["workers"])
@@ -243,19 +245,13 @@ def test_what_trials_need_of_the_machine(monkeypatch, capsys, script, tmp_path):
     assert "doctor --try needs Linux, macOS or WSL, got Windows." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("each", "shared", "free", "room"),
-    [
-        ("2 GB", "0 B", 10e9, 5),
-        ("1 GB", "1 GB", 10e9, 5),
-        ("1 MB", "0 B", 10e9, command.MOST),
-        ("2 GB", "0 B", None, command.MOST),
-    ],
-    ids=["its own", "it may copy what it shares", "little", "nobody tells"],
-)
-def test_no_more_workers_are_tried_than_find_room(monkeypatch, each, shared, free, room):
-    monkeypatch.setattr(command, "free_memory", lambda: free)
-    memory = MemoryUse(2, Q_(each), Q_("0 B"), Q_(shared))
-    finding = replace(found(workers=2, wait=0.03, step=0.01), memory=memory)
-    assert command._room_for(finding) == room
-    assert command._room_for(None) == command.MOST
+def test_no_more_workers_are_tried_than_find_room_and_that_is_said(monkeypatch, capsys, script):
+    planted(monkeypatch, rates={0: 20.0, 2: 40.0, 4: 60.0}, shared=300e6)
+    assert run_doctor(["--try", "train.py"]) == 0
+    told = capsys.readouterr().err
+    assert "\n  num_workers=3: " not in told
+    assert "\n  num_workers=2: 2.00 times the batches a second, kept.\n" in told
+    assert (
+        "more workers than 2: more find no room, since each needs 2 batches of 50 MB ahead in /dev/shm, of "
+        "which 300 MB are free"
+    ) in told
