@@ -504,6 +504,7 @@ def test_what_only_runs_and_simulations_read_has_one_value(part, field, value):
         no_entry("Models.ResNet50", model="ResNet50"),
         no_entry("Storage.NVMe_Gen4", storage="S3"),
         no_entry("Links.PCIe4_x16", link="PCIe5_x16"),
+        ({"workers": [0, 1]}, "workers=0 is solved by itself, got it among several values. Leave it out."),
         ({"workers": []}, "workers must have at least one value, got none. Pass one, or several."),
         (
             {"hardware": Models.ResNet50},

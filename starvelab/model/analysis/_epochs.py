@@ -155,6 +155,9 @@ def epochs(
             "epochs needs the samples of an epoch, and the pipeline names no data set of a known size. "
             f"{PASS_SAMPLES}"
         )
+    accelerators = pipeline.numbers["accelerators"]
+    if samples < pipeline.numbers["batch_size"] * accelerators:  # then an epoch is one batch of what there is
+        pipeline = pipeline.replace(batch_size=ceil(samples / accelerators))
     begin = float(pipeline.numbers["start_up"] or 0.0)
     first, later, held = pipeline, pipeline, None
     if memory is None:
@@ -163,7 +166,7 @@ def epochs(
         held = min(1.0, positive(memory, "B", "memory") / (samples * pipeline.sizes["stored"]))
         cached = float(hit_share(held)) if evicts else held
         first, later = (pipeline.replace({"storage.cache.share": share}) for share in (0.0, cached))
-    steps = samples / (pipeline.numbers["batch_size"] * pipeline.numbers["accelerators"])
+    steps = samples / (pipeline.numbers["batch_size"] * accelerators)
     cold, warm = first.solve(), later.solve()
     return Epochs(
         samples=samples,

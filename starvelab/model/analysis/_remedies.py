@@ -165,8 +165,8 @@ def _awaited_of_storage(pipeline: Description) -> str:
 def _fewer_reads(pipeline: Description) -> Tries:
     """What lets storage serve, or workers wait for, fewer requests or more of them at a time."""
     drive, reads = pipeline.storage, pipeline.reads
-    assert drive is not None and reads is not None  # its requests are waited for
-    # As many as the assumptions say; more than endless many help nobody, and are not tried.
+    assert drive is not None  # its requests are waited for
+    assert reads is not None
     cached, under_way = float(pipeline.numbers["cached_fraction"] or 0), min(reads.open, MAX_WORKERS)
     return {
         "read several samples with each request": {"storage.requests.samples": 2 * drive.requests.samples},

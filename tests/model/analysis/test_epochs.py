@@ -117,6 +117,13 @@ def test_workers_that_are_kept_start_once():
     assert "read from storage" not in anew.headers
 
 
+def test_an_epoch_of_less_than_a_batch_is_one_batch_of_what_there_is():
+    ten = PREPARED.replace(hardware="20 ms").epochs(samples=10)
+    assert ten.time(1).m_as("ms") == pytest.approx(10 * 4 + 20)
+    shared = PREPARED.replace({"hardware.count": 4, "dataset.cpu_time": "1 ms"}, workers=4)
+    assert shared.epochs(samples=10).first.batch_size == 3
+
+
 def test_workers_without_a_batch_take_nobodys_core():
     # Four batches in an epoch, each 400 ms of a core, and four cores or more.
     crowd = PREPARED.replace({"workers.cores": 4}, workers=4)
