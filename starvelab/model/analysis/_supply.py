@@ -196,6 +196,11 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
         one_cost(pipeline, 'workers_needed(batch_size="any")')
     supplies = pipeline.resource_costs(exact=True)
     calm = supplies[ACCELERATOR.name]
+    if any_batch and not calm.limit:
+        raise InputError(
+            'workers_needed(batch_size="any") needs the time of a sample, got that of a step, '
+            f"{format_quantity(pipeline.hardware.rate)} whatever its batch. Pass a batch size, or a rate."
+        )
     batch = None if any_batch else positive_int(pipeline.batch_size, "batch_size")
 
     def seconds(cost: Cost) -> Fraction:
@@ -225,8 +230,14 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
         obstacles.append(
             "The training loop's own thread takes longer than the accelerator, with any workers."
         )
-    if batch is not None and (reason := pipeline.solve().infeasible_reason):
-        obstacles.append(reason)
+    if batch is not None:
+        step = pipeline.solve(workers=workers or 1)
+        slowest = step.resource_times[step.bottleneck]
+        if workers and exceeds(step.step_time.m_as("ms"), slowest.m_as("ms")):
+            taken = format_quantity(step.step_time)
+            obstacles.append(f"Parts of a step would still wait for each other: it would take {taken}.")
+        if step.infeasible_reason:
+            obstacles.append(step.infeasible_reason)
     found = tuple(obstacles)
     better = "" if batch is None or workers is None else fewer_workers(pipeline.replace(workers=workers))
     note = " ".join(filter(None, (better, pipeline.foreign_rate)))

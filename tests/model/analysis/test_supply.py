@@ -126,6 +126,18 @@ def test_fixed_costs_move_the_crossing_exactly(fields, batch):
     assert pipe.replace(**fields).crossover().batch == batch
 
 
+def test_a_crossing_is_exact_where_batches_wait_for_each_other():
+    # A batch of b is read in b / 2 ms and prepared in b ms, one after the other, and a step takes 30 ms.
+    slow = Pipeline(
+        hardware="30 ms",
+        dataset=Samples(cpu_time="1 ms", size="1 MB"),
+        storage="2 GB/s",
+        workers=Workers(1, prefetch=1),
+    )
+    found = slow.crossover()
+    assert (found.batch, found.last_fed, found.starves_from) == (20, 20, 21)
+
+
 # ---- The workers -------------------------------------------------------------------------------------------
 
 SCANS = WALL.replace({"dataset.size": "5 MB"})
@@ -154,6 +166,8 @@ def test_that_many_workers_are_enough_and_one_less_is_not(pipe, batch):
     else:
         assert slack(pipe, needed.workers, pipe.batch_size) >= 0
         assert needed.workers == 1 or slack(pipe, needed.workers - 1, pipe.batch_size) < 0
+    if pipe.resource_costs(exact=True)["accelerator"].limit == 0:
+        return  # of a given time of a step, which is that of one batch
     at_any = pipe.workers_needed(batch_size="any")
     assert at_any.batch_size is None
     assert at_any.workers is None or slack(pipe, at_any.workers, batch) >= 0
@@ -219,6 +233,12 @@ ONE_REQUEST = TUTORIAL.replace(open_requests=1)
         ),
         # Each accelerator brings the cores of its host.
         (WALL.replace({"hardware.count": 2}, batch_size=40), 27, ()),
+        # A worker begins the next batch when the loop has received its last one, which is read meanwhile.
+        (
+            LOADER.replace({"workers.prefetch": 1, "dataset.size": "1 MB"}, storage="1.25 GB/s"),
+            10,
+            ("Parts of a step would still wait for each other: it would take 108 ms.",),
+        ),
     ],
 )
 def test_so_many_workers_meet_these_obstacles(pipe, workers, obstacles):
@@ -391,6 +411,13 @@ IN_TURN = (
             WALL,
             {"batch_size": [1, 2]},
             "workers_needed looks at one point, got several values of batch_size. Pass one value of each.",
+        ),
+        (
+            Pipeline.workers_needed,
+            WALL.replace(hardware="20 ms"),
+            {"batch_size": "any"},
+            'workers_needed(batch_size="any") needs the time of a sample, got that of a step, 20 ms whatever '
+            "its batch. Pass a batch size, or a rate.",
         ),
         (Pipeline.workers_needed, WALL, *not_whole(batch_size=2.5)),
         (Pipeline.workers_needed, WALL, *not_whole(batch_size="all")),
