@@ -29,7 +29,7 @@ from ...units import (
 )
 from ..cost import Cost, exceeds
 from ..description import Description
-from ..resources import ACCELERATOR, LABELS, LOOP, RESOURCES, capitalized
+from ..resources import ACCELERATOR, LABELS, LOOP, capitalized
 from ..solver import by_resource, costs, round_trips
 from ..stages import STAGES, DataModel, SingleNodeModel, TransferModel, TransformationModel
 from ..stages.single_node import SingleNodeInputs, launch_wait
@@ -261,8 +261,8 @@ def accelerators_fed(pipeline: Description, utilization: float = 0.9) -> int | N
     Notes
     -----
     Exact: a shared resource takes ``n`` times as long for ``n`` accelerators, so ``n`` of them are busy
-    for a share ``u`` as long as ``n supply <= own / u``. Where the pipeline names no cores, those of the
-    host of one accelerator are meant, however many there are.
+    for a share ``u`` as long as ``n supply <= own / u``, and what waits for each other takes no longer.
+    Where the pipeline names no cores, those of the host of one accelerator are meant, however many there are.
 
     Examples
     --------
@@ -281,11 +281,17 @@ def accelerators_fed(pipeline: Description, utilization: float = 0.9) -> int | N
     stages = {name: Fraction(cost.at(batch)) for name, cost in one.costs(exact=True).items()}
     busy = sum(time for name, time in stages.items() if _BUSY[name]) - Fraction(float(launching(one)))
     longest = busy / exact(share, "utilization")
-    times = by_resource(stages)
-    shared = [times.pop(name) for name in [*times] if RESOURCES[name].shared]
-    if max(times.values()) > longest or not one.solve().feasible:
+
+    def starved(count: int) -> bool:
+        """True if the step of so many takes too long, also because parts of it wait for each other."""
+        taken = costs(one.inputs, count, exact=True)
+        trips = round_trips(taken, one.numbers, in_flight=one.hardware.in_flight, alone=False)
+        return any(cost.at(batch) > longest for cost in (*by_resource(taken).values(), *trips.values()))
+
+    if starved(1) or not one.solve().feasible:
         return 0
-    return min((int(longest / time) for time in shared if time > 0), default=None)
+    first = min_workers(starved)
+    return None if first is None else first - 1
 
 
 def cpu_cost(pipeline: Description, workers: int) -> Cost:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import partial
-from math import ceil
+from math import ceil, inf
 
 import pytest
 from hypothesis import given
@@ -316,6 +316,9 @@ def test_waits_and_fixed_costs_count(fields, batch, workers):
 
 # 100 ms a batch of 100; the host prepares 4,000 samples a second.
 HOST = Pipeline(hardware="1000 img/s", batch_size=100, workers="4000 img/s")
+ONE_AT_A_TIME = HOST.replace(
+    {"hardware.in_flight": 1}, workers=Workers(8, rate="500 img/s", handover=Handover(loop="60 ms"))
+)
 
 
 @pytest.mark.parametrize(
@@ -329,13 +332,19 @@ HOST = Pipeline(hardware="1000 img/s", batch_size=100, workers="4000 img/s")
         (HOST.replace({"hardware.host.time": "20 ms"}), 0.9, 0),  # a loop that idles more than is asked for
         (HOST.replace({"hardware.host.time": "20 ms"}), 0.8, 5),
         (WALL, 0.9, 0),
+        # A loop that waits for each step leaves the accelerator 100 ms of 160, however many there are.
+        (ONE_AT_A_TIME, 0.7, 0),
+        (ONE_AT_A_TIME, 0.6, 6),
     ],
 )
 def test_a_host_that_prepares_four_times_as_much_feeds_four(pipe, share, fed):
     assert pipe.accelerators_fed(share) == fed
 
 
-@given(pipelines(**OVERLAPPING, hardware=accelerators), st.sampled_from([0.5, 0.9, 1.0]))
+loops = st.builds(Accelerator, accelerators, in_flight=st.sampled_from([1, 2, 3, inf]))
+
+
+@given(pipelines(**OVERLAPPING, hardware=loops), st.sampled_from([0.5, 0.9, 1.0]))
 def test_that_many_accelerators_are_busy_enough_and_one_more_are_not(pipe, share):
     cores = pipe.inputs["transform"].cores
     if pipe.numbers["cpu_throughput"] is None and cores is not None:
