@@ -212,8 +212,6 @@ def check_magnitude(
     if not _is_numeric(value):
         raise InputError(f"{what} must be a number, got {value!r:.80}. Pass a number or an array of numbers.")
     array = np.asarray(value, dtype=float)
-    if not array.size:
-        raise InputError(f"{what} must have at least one value, got none. Pass one, or several.")
     bad = ~np.isfinite(array) | (array < 0 if zero else array <= 0)
     if bad.any():
         shown = f"{array[bad].flat[0]:g} {'' if units is None else unit_name(units)}".strip()

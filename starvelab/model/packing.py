@@ -190,7 +190,9 @@ class Packing(Part):
                 f"Lengths of documents are an array, or a mean and an sd, got {came}. Pass one or the other."
             )
         if self.lengths is not None and not isinstance(self.lengths, Lengths):
-            object.__setattr__(self, "lengths", given_lengths(positive_int(self.lengths, "Packing.lengths")))
+            if not np.size(found := positive_int(self.lengths, "Packing.lengths")):
+                raise InputError("Packing.lengths are those of documents, got none. Pass one length or more.")
+            object.__setattr__(self, "lengths", given_lengths(found))
         super().__post_init__()
         object.__setattr__(self, "named", {})
 

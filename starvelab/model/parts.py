@@ -182,12 +182,12 @@ class Drive(Part):
     read_ahead: bool = fields.switch(True)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.of is None and self.requests.latency is None:
             raise InputError(
                 "A Drive is a catalogue entry, a bandwidth, or the latency of its requests, got none of "
                 "them. Pass for example Drive(Storage.NVMe_Gen4, count=4)."
             )
-        super().__post_init__()
 
 
 @dataclass(frozen=True, repr=False)

@@ -505,7 +505,6 @@ def test_what_only_runs_and_simulations_read_has_one_value(part, field, value):
         no_entry("Storage.NVMe_Gen4", storage="S3"),
         no_entry("Links.PCIe4_x16", link="PCIe5_x16"),
         ({"workers": [0, 1]}, "workers=0 is solved by itself, got it among several values. Leave it out."),
-        ({"workers": []}, "workers must have at least one value, got none. Pass one, or several."),
         (
             {"hardware": Models.ResNet50},
             "hardware must be an entry of Hardware, got Models.ResNet50. Pass for example "
