@@ -16,7 +16,7 @@ from math import floor
 import numpy as np
 
 from ...errors import InputError, MissingValueError
-from ...tables import count_of
+from ...tables import cell, count_of
 from ...units import (
     Q_,
     Number,
@@ -199,7 +199,7 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
     if any_batch and not calm.limit:
         raise InputError(
             'workers_needed(batch_size="any") needs the time of a sample, got that of a step, '
-            f"{format_quantity(pipeline.hardware.rate)} whatever its batch. Pass a batch size, or a rate."
+            f"{cell(pipeline.hardware.rate)} whatever its batch. Pass a batch size, or a rate."
         )
     batch = None if any_batch else positive_int(pipeline.batch_size, "batch_size")
 
