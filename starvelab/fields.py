@@ -77,7 +77,10 @@ class Meaning:
         if self.kind is Kind.SUPPLY:
             return read_supply(value, name)
         if self.kind is Kind.COUNT:
-            special = (self.zero and type(value) is int and value == 0) or (
+            if self.zero and not isinstance(value, str) and np.iterable(value) and 0 in value:
+                raise InputError(f"{name}=0 is solved by itself, got it among several values. Leave it out.")
+            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            special = (self.zero and whole and value == 0) or (
                 self.maximum == inf and type(value) is float and value == inf
             )
             return value, value if special else positive_int(value, name)

@@ -56,7 +56,8 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
     kind: {name: unit for unit, names in units.items() for name in names.split()}
     for kind, units in _BY_UNIT.items()
 }
-_EXAMPLE = {"Datasets": "Datasets.ImageNet", "Models": "Models.ResNet50", "Hardware": "Hardware.Cloud.A100"}
+_EXAMPLE = {"Datasets": "ImageNet", "Models": "ResNet50", "Hardware": "Cloud.A100"}
+_EXAMPLE |= {"Storage": "NVMe_Gen4", "Links": "PCIe4_x16"}
 # What may be zero: a drive that answers at once, samples all of one size.
 _MAY_BE_ZERO = ("request_latency", "sample_size_sd")
 
@@ -152,7 +153,8 @@ def check_entry(value: Unchecked, kind: str, what: str) -> Entry:
     """`value` itself, if it is an entry of that file."""
     if not (isinstance(value, Entry) and value.kind == kind):
         raise InputError(
-            f"{what} must be an entry of {kind}, got {described(value)}. Pass for example {_EXAMPLE[kind]}."
+            f"{what} must be an entry of {kind}, got {described(value)}. "
+            f"Pass for example {kind}.{_EXAMPLE[kind]}."
         )
     return value
 

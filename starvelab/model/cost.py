@@ -80,7 +80,12 @@ class Cost:
 
     def over(self, count: Number) -> Cost:
         """Its share where so many are under way at a time."""
-        return Cost(tuple(Line(piece.fixed / count, piece.per_sample / count) for piece in self.pieces))
+        return Cost(tuple(Line(_over(p.fixed, count), _over(p.per_sample, count)) for p in self.pieces))
+
+
+def _over(time: Number, count: Number) -> Number:
+    """A share of a time; a whole 0 stays one, since 0 / 2 is a float, and no sum with that is exact."""
+    return time if type(time) is int and time == 0 else time / count
 
 
 def maximum(values: Iterable[Number]) -> Number:

@@ -363,11 +363,12 @@ def check_fields(paths: Iterable[str]) -> None:
             parts = ", ".join(f"{field}={part.__name__}(...)" for field, part in PARTS.items())
             hint = f"Did you mean {near[0]}?" if near else f"What qualifies a part stands in it: {parts}."
             raise UnknownNameError(f"A pipeline has no field {name!r}. {hint}")
-        part: type[Part] | None = PARTS.get(name)
+        part, whole = PARTS.get(name), name
         for field in below:
-            known = [] if part is None else [one.name for one in dataclasses.fields(part)]
-            check_names([field], known, f"{name} of a pipeline" if part is None else part.__name__)
-            part = NESTED.get((part, field)) if part is not None else None
+            if part is None:
+                raise UnknownNameError(f"{whole} has no fields, got {path!r}. Change {whole} itself.")
+            check_names([field], [one.name for one in dataclasses.fields(part)], part.__name__)
+            part, whole = NESTED.get((part, field)), f"{whole}.{field}"
 
 
 def _check_samples(model: Entry | None, dataset: Entry | None) -> None:

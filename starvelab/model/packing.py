@@ -19,18 +19,21 @@ from .catalogue import Entry
 from .part import Part
 
 STRATEGIES = ("padded", "sorted", "split", "first-fit")
-_PARTS = 1000
-# Documents that are drawn for it, or one pool where that has more; packing takes longer than sorting.
+# Where all documents, by length, are cut into parts: ever finer among the longest hundredth, since one long
+# document among ten thousand is as long as the batch that it is in.
+_EDGES = np.concatenate((np.linspace(0, 0.99, 991), 1 - np.geomspace(0.01, 1e-6, 201)[1:], [1.0]))
+_SHARES = np.diff(_EDGES)
+# Documents that are drawn, and the most in a pool: packing takes longer than sorting.
 _DRAWN = {"sorted": 100_000, "first-fit": 10_000}
 
 
 class Lengths(tuple[float, ...]):
-    """Lengths of documents [tokens], ascending: the means of so many equal parts of all of them."""
+    """Lengths of documents [tokens], ascending: the mean of each part that `_EDGES` cut."""
 
     @property
     def mean(self) -> float:
         """Their mean [tokens]."""
-        return sum(self) / len(self)
+        return float(np.array(self) @ _SHARES)
 
     def __repr__(self) -> str:
         return f"<lengths of {self.mean:.4g} tokens on average>"
@@ -53,7 +56,7 @@ class Rows:
 
 def given_lengths(lengths: Unchecked) -> Lengths:
     """Return the distribution of an array of lengths, each of them as likely."""
-    ascending = np.sort(np.asarray(lengths, dtype=float))
+    ascending = np.sort(np.asarray(lengths, dtype=float), axis=None)
     return _parts(np.linspace(0, 1, len(ascending) + 1), np.append(0, np.cumsum(ascending)) / len(ascending))
 
 
@@ -61,16 +64,16 @@ def given_lengths(lengths: Unchecked) -> Lengths:
 def _quantile_lengths(quantiles: tuple[int, ...]) -> Lengths:
     """Return a distribution by lengths at equal steps from the shortest to the longest, straight between."""
     ends = np.asarray(quantiles, dtype=float)
-    return given_lengths(np.interp((np.arange(_PARTS) + 0.5) / _PARTS, np.linspace(0, 1, len(ends)), ends))
+    return given_lengths(np.interp((np.arange(1000) + 0.5) / 1000, np.linspace(0, 1, len(ends)), ends))
 
 
 @lru_cache
 def lognormal_lengths(mean: float, sd: float) -> Lengths:
     """Return a lognormal distribution by its mean and standard deviation."""
-    sigma, normal, shares = sqrt(log1p((sd / mean) ** 2)), NormalDist(), np.linspace(0, 1, _PARTS + 1)
+    sigma, normal = sqrt(log1p((sd / mean) ** 2)), NormalDist()
     # Documents up to the quantile p hold this share of all tokens.
-    held = [0.0, *(normal.cdf(normal.inv_cdf(p) - sigma) for p in shares[1:-1]), 1.0]
-    return _parts(shares, mean * np.array(held))
+    held = [0.0, *(normal.cdf(normal.inv_cdf(p) - sigma) for p in _EDGES[1:-1]), 1.0]
+    return _parts(_EDGES, mean * np.array(held))
 
 
 def lengths_of(documents: Entry, strategy: str) -> Lengths | None:
@@ -84,8 +87,8 @@ def lengths_of(documents: Entry, strategy: str) -> Lengths | None:
 
 
 def _parts(shares: np.ndarray, held: np.ndarray) -> Lengths:
-    """Return the mean length of equal parts, from the tokens that each share of the documents holds."""
-    return Lengths((_PARTS * np.diff(np.interp(np.linspace(0, 1, _PARTS + 1), shares, held))).tolist())
+    """Return the mean length of each part, from the tokens that each share of the documents holds."""
+    return Lengths((np.diff(np.interp(_EDGES, shares, held)) / _SHARES).tolist())
 
 
 def rows_of(lengths: Lengths, length: int, strategy: str, pool: int, batch: Number) -> Rows:
@@ -117,20 +120,25 @@ def _rows(lengths: Lengths, length: int, strategy: str, pool: int, batch: int) -
     What a document has beyond a row is cut off, and of first-fit fills rows of its own.
     """
     every = np.array(lengths)
-    mean, useful = lengths.mean, float(np.minimum(every, length).mean())
+    mean, useful = lengths.mean, float(np.minimum(every, length) @ _SHARES)
     if strategy == "split":
         return Rows(length / mean, float(length), float(length), length)
     if strategy == "padded":
         return Rows(1.0, useful, float(length), length)
-    # Pools are drawn, always the same: what is left over in one has no formula.
-    count = batch * ceil(pool / batch)
-    pools = np.rint(np.random.default_rng(0).choice(every, (ceil(_DRAWN[strategy] / count), count)))
-    pools = np.maximum(pools, 1)
+    # Pools are drawn, always the same, and each length as often as it comes: what is left over in one has no
+    # formula.
+    drawn = _DRAWN[strategy]
+    batch, every = min(batch, drawn), np.maximum(np.rint(every), 1)
+    count = batch * ceil(min(pool, drawn) / batch)
+    places = np.random.default_rng(0).permutation(ceil(drawn / count) * count) + 0.5
+    pools = every[np.searchsorted(_EDGES, places / len(places)) - 1].reshape(-1, count)
     if strategy == "sorted":
         kept = np.sort(np.minimum(pools, length)).reshape(-1, batch)
         return Rows(1.0, useful, useful * float(kept[:, -1].mean() / kept.mean()), length)
-    rows = sum(float(np.sum(one // length)) + _first_fit(np.sort(one % length), length) for one in pools)
-    useful = float(pools.sum()) / rows
+    # Full rows of long documents are counted in all of them, since a few may hold most of the tokens.
+    full, rest = float(every // length @ _SHARES) * pools.size, pools % length
+    rows = full + sum(_first_fit(np.sort(one), length) for one in rest)
+    useful = (full * length + float(rest.sum())) / rows
     return Rows(useful / mean, useful, float(length), length)
 
 
@@ -182,7 +190,9 @@ class Packing(Part):
                 f"Lengths of documents are an array, or a mean and an sd, got {came}. Pass one or the other."
             )
         if self.lengths is not None and not isinstance(self.lengths, Lengths):
-            object.__setattr__(self, "lengths", given_lengths(positive_int(self.lengths, "Packing.lengths")))
+            if not np.size(found := positive_int(self.lengths, "Packing.lengths")):
+                raise InputError("Packing.lengths are those of documents, got none. Pass one length or more.")
+            object.__setattr__(self, "lengths", given_lengths(found))
         super().__post_init__()
         object.__setattr__(self, "named", {})
 

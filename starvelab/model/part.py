@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_args, get_type_hints
 
 from ..errors import InputError, check_names
 from ..fields import Kind, Meaning, meanings, shape_of
@@ -22,8 +22,10 @@ class Part:
         numbers: dict[str, Number] = {}
         named: dict[str, Number] = {}
         shapes: dict[str, tuple[int, ...]] = {}
-        for name, default, meaning in _fields(type(self)):
+        for name, default, meaning, held in _fields(type(self)):
             value = numbers[name] = getattr(self, name)
+            if held is not None and value is not default and not isinstance(value, held):
+                raise not_described(f"{type(self).__name__}.{name}", held, value)
             if meaning is not None:
                 if value is not default:
                     kept, numbers[name] = self._read(name, value, meaning)
@@ -46,7 +48,7 @@ class Part:
     def _read(self, name: str, value: Unchecked, meaning: Meaning) -> tuple[Unchecked, Number]:
         """A field as it is kept, and in base units."""
         label = meaning.label or f"{type(self).__name__}.{name}"
-        if meaning.kind is Kind.ENTRY:
+        if meaning.kind is Kind.ENTRY or (meaning.group and is_name(value)):
             return check_entry(value, meaning.group, label), value
         if isinstance(value, Entry):
             if name == "of":
@@ -67,7 +69,7 @@ class Part:
     @property
     def given(self) -> dict[str, Unchecked]:
         """The fields that differ from their defaults, by name."""
-        return {n: v for n, default, _ in _fields(type(self)) if differs(v := getattr(self, n), default)}
+        return {n: v for n, default, *_ in _fields(type(self)) if differs(v := getattr(self, n), default)}
 
     def __repr__(self) -> str:
         first = first_field(type(self))
@@ -82,15 +84,38 @@ def differs(value: Unchecked, default: Unchecked) -> bool:
     return bool(value.given if isinstance(value, Part) else value != default)
 
 
-_FIELDS: dict[type, tuple[tuple[str, Any, Any], ...]] = {}
+def is_name(value: Unchecked) -> bool:
+    """True of a text without a number, such as "NVMe_Gen4", which names an entry and no quantity."""
+    return isinstance(value, str) and value.replace(".", "").isidentifier()
 
 
-def _fields(part: type) -> tuple[tuple[str, Any, Any], ...]:
-    """Name, default and meaning of each field of a part."""
+def not_described(name: str, part: type[Part], value: Unchecked) -> InputError:
+    """The error for a value that a part, or a small value in it, is not made of."""
+    made, field = part.__name__, name.rpartition(".")[2]
+    return InputError(f"{name} is described by {made}, got {value!r:.80}. Pass {field}={made}(...).")
+
+
+_FIELDS: dict[type, tuple[tuple[str, Any, Any, Any], ...]] = {}
+
+
+def _fields(part: type) -> tuple[tuple[str, Any, Any, Any], ...]:
+    """Name, default and meaning of each field of a part, and the part that it is, if it is a small value."""
     if part not in _FIELDS:
-        known = meanings(part)
-        _FIELDS[part] = tuple((f.name, f.default, known.get(f.name)) for f in dataclasses.fields(part))
+        known, values = meanings(part), values_in(part)
+        _FIELDS[part] = tuple(
+            (f.name, f.default, known.get(f.name), values.get(f.name)) for f in dataclasses.fields(part)
+        )
     return _FIELDS[part]
+
+
+def values_in(part: type) -> dict[str, type[Part]]:
+    """The fields of a part that are small values with fields of their own, and what these values are."""
+    return {
+        name: one
+        for name, hint in get_type_hints(part).items()
+        for one in (hint, *get_args(hint))
+        if name not in meanings(part) and isinstance(one, type) and issubclass(one, Part)
+    }
 
 
 def first_field(part: type[Part]) -> str:

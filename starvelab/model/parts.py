@@ -173,19 +173,21 @@ class Drive(Part):
         their bytes are read as soon as a batch is ordered. A run on this machine reads in its workers.
     """
 
-    of: Entry | Amount | None = fields.quantity("B/s", None, sweepable=True, label="storage", stage="storage")
+    of: Entry | Amount | None = fields.quantity(
+        "B/s", None, sweepable=True, group="Storage", label="storage", stage="storage"
+    )
     count: Count = fields.count(1, sweepable=True, stage="drives", shown="drives")
     requests: Requests = Requests()
     cache: Cache | None = None
     read_ahead: bool = fields.switch(True)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.of is None and self.requests.latency is None:
             raise InputError(
                 "A Drive is a catalogue entry, a bandwidth, or the latency of its requests, got none of "
                 "them. Pass for example Drive(Storage.NVMe_Gen4, count=4)."
             )
-        super().__post_init__()
 
 
 @dataclass(frozen=True, repr=False)
@@ -277,7 +279,7 @@ class Link(Part):
         False where the copy runs on the stream that computes: the accelerator waits for it in each step.
     """
 
-    of: Entry | Amount = fields.quantity("B/s", sweepable=True, label="link", stage="link")
+    of: Entry | Amount = fields.quantity("B/s", sweepable=True, group="Links", label="link", stage="link")
     pinned: bool = fields.switch(True, shown="pinned memory")
     overlaps: bool = fields.switch(True, shown="copies overlap")
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import get_args, get_type_hints
 
 from ..errors import InputError
 from ..fields import Meaning, read_supply
 from ..units import Quantity, Unchecked
 from .catalogue import Entry
-from .part import Part, first_field
+from .part import Part, first_field, is_name, not_described, values_in
 from .parts import Accelerator, Drive, Link, Samples, Workers
 
 # What each field of a pipeline is made of where something else than a part is given for it.
@@ -24,17 +23,8 @@ PARTS: Mapping[str, type[Part]] = {
 }
 
 
-def _values(part: type[Part]) -> Iterator[tuple[str, type[Part]]]:
-    """The fields of a part that are small values with fields of their own, and what these values are."""
-    hints = get_type_hints(part)
-    for field in dataclasses.fields(part):
-        for hint in (hints[field.name], *get_args(hints[field.name])):
-            if "meaning" not in field.metadata and isinstance(hint, type) and issubclass(hint, Part):
-                yield field.name, hint
-
-
 NESTED: Mapping[tuple[type[Part], str], type[Part]] = {
-    (part, name): value for part in PARTS.values() for name, value in _values(part)
+    (part, name): value for part in PARTS.values() for name, value in values_in(part).items()
 }
 
 # A field that a plain value stands for goes by the name of its part: "workers", not "workers.count".
@@ -68,12 +58,10 @@ def part_of(name: str, value: Unchecked) -> Part | Quantity:
     if isinstance(value, part):
         return value
     if isinstance(value, Part):
-        raise InputError(
-            f"{name} is described by {part.__name__}, got {value!r:.80}. Pass {name}={part.__name__}(...)."
-        )
+        raise not_described(name, part, value)
     if name == "workers" and isinstance(value, str | Quantity):
         return read_supply(value, "workers")[0]
-    if name == "hardware" and not isinstance(value, Entry):
+    if name == "hardware" and not (isinstance(value, Entry) or is_name(value)):
         return Accelerator(rate=value)
     return part(**{first_field(part): value})
 

@@ -455,6 +455,33 @@ def test_a_number_without_a_unit_is_not_negative_and_a_share_is_one_at_most(name
 
 
 @pytest.mark.parametrize(
+    ("part", "field", "value", "described"),
+    [
+        (parts.Drive, "cache", 0.9, "Cache"),
+        (parts.Drive, "requests", "10 ms", "Requests"),
+        (parts.Drive, "requests", parts.Cache(0.9), "Requests"),
+        (parts.Workers, "handover", "5 ms", "Handover"),
+        (parts.Workers, "handover", None, "Handover"),
+        (parts.Samples, "jitter", 0.3, "Jitter"),
+        (parts.Samples, "on_device", "1 ms", "OnDevice"),
+        (parts.Samples, "packing", "padded", "Packing"),
+        (parts.Accelerator, "host", "30 ms", "Host"),
+        (parts.Accelerator, "ranks", 8, "Ranks"),
+    ],
+)
+def test_a_small_value_in_a_part_is_never_left_out_without_a_word(part, field, value, described):
+    assert message(InputError, part, **{field: value}) == (
+        f"{part.__name__}.{field} is described by {described}, got {value!r}. Pass {field}={described}(...)."
+    )
+
+
+def test_a_name_of_an_accelerator_is_no_framework_and_a_numpy_zero_is_no_worker():
+    _, expected = no_entry("Hardware.Cloud.A100", hardware="A100")
+    assert message(InputError, Pipeline, model=Models.ResNet50, hardware="A100") == expected
+    assert KNOWN.replace(workers=np.int64(0)).solve() == KNOWN.replace(workers=0).solve()
+
+
+@pytest.mark.parametrize(
     ("part", "field", "value"),
     [
         (parts.Workers, "prefetch", [1, 2]),
@@ -475,6 +502,9 @@ def test_what_only_runs_and_simulations_read_has_one_value(part, field, value):
         not_whole(batch_size=None),
         ({"workers": [8, 2.5]}, not_whole(workers=2.5)[1]),
         no_entry("Models.ResNet50", model="ResNet50"),
+        no_entry("Storage.NVMe_Gen4", storage="S3"),
+        no_entry("Links.PCIe4_x16", link="PCIe5_x16"),
+        ({"workers": [0, 1]}, "workers=0 is solved by itself, got it among several values. Leave it out."),
         (
             {"hardware": Models.ResNet50},
             "hardware must be an entry of Hardware, got Models.ResNet50. Pass for example "
@@ -557,7 +587,11 @@ def test_what_the_catalogue_does_not_know_is_refused():
         ("batchsize", "A pipeline has no field 'batchsize'. Did you mean batch_size?"),
         ("zzz", "A pipeline has no field 'zzz'. What qualifies a part stands in it: dataset=Samples(...), "),
         ("workers.zzz", "Workers has no field 'zzz'. There is: count, rate, "),
-        ("model.name", "model of a pipeline has no field 'name'."),
+        ("model.name", "model has no fields, got 'model.name'. Change model itself."),
+        (
+            "workers.cores.count",
+            "workers.cores has no fields, got 'workers.cores.count'. Change workers.cores itself.",
+        ),
         (
             "open_requests",
             "A pipeline has no field 'open_requests': it is one of its assumptions. "

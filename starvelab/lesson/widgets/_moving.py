@@ -219,9 +219,9 @@ def rule_of(pipeline: Pipeline) -> Data:
                 "busy": stages[name].BUSY,
                 "pieces": _pairs(cost.pieces),
                 # What launches that take twice as long would add.
-                "launching": None if busy is None else (
-                    np.subtract(_pairs(twice[name].pieces), _pairs(cost.pieces)).tolist()
-                ),
+                "launching": None
+                if busy is None
+                else (np.subtract(_pairs(twice[name].pieces), _pairs(cost.pieces)).tolist()),
             }
             for name, cost in once.items()
             if name != TransformationModel.NAME or crew.workers is None

@@ -126,9 +126,10 @@ def epochs(
     -----
     The first epoch reads each sample once and finds none of them in memory. A later one finds the share
     that `starvelab.model.stages.data.hit_share` derives. At the boundary of an epoch the queue is empty,
-    and the loop is one step ahead of the accelerator: `starvelab.model.analysis._epochs` has the rule,
-    and `Pipeline.simulate` follows the same batch by batch. Stops being true where several jobs share
-    the memory, and where one epoch is prepared while another one still runs, as DALI does.
+    and the loop is ahead of the accelerator as far as steps may be in flight:
+    `starvelab.model.analysis._epochs` has the rule, and `Pipeline.simulate` follows it batch by batch. Stops
+    being true where several jobs share the memory, and where one epoch is prepared while another one still
+    runs, as DALI does.
 
     Examples
     --------
@@ -155,6 +156,9 @@ def epochs(
             "epochs needs the samples of an epoch, and the pipeline names no data set of a known size. "
             f"{PASS_SAMPLES}"
         )
+    accelerators = pipeline.numbers["accelerators"]
+    if samples < pipeline.numbers["batch_size"] * accelerators:  # then an epoch is one batch of what there is
+        pipeline = pipeline.replace(batch_size=ceil(samples / accelerators))
     begin = float(pipeline.numbers["start_up"] or 0.0)
     first, later, held = pipeline, pipeline, None
     if memory is None:
@@ -163,7 +167,7 @@ def epochs(
         held = min(1.0, positive(memory, "B", "memory") / (samples * pipeline.sizes["stored"]))
         cached = float(hit_share(held)) if evicts else held
         first, later = (pipeline.replace({"storage.cache.share": share}) for share in (0.0, cached))
-    steps = samples / (pipeline.numbers["batch_size"] * pipeline.numbers["accelerators"])
+    steps = samples / (pipeline.numbers["batch_size"] * accelerators)
     cold, warm = first.solve(), later.solve()
     return Epochs(
         samples=samples,
@@ -179,31 +183,31 @@ def epochs(
 def _boundary(pipeline: Description, step: Step, steps: float, start_up: float) -> float:
     """How much longer an epoch of so many steps takes than these, whose workers need `start_up` [s].
 
-    The loop is one step ahead of the accelerator, and asks for an epoch when it has the last batch of the one
-    before. Each resource needs its time for all steps, and waits for what comes before its first one or after
-    its last one. With a worker's time ``T`` for a batch, workers ``W`` of each accelerator, ``q`` batches
-    that they may have waiting or in work, and times ``s``, ``r`` and ``c`` of a step, a read and a copy, the
-    first batch is prepared from ``b = max(start_up, r)`` on, and ``n`` steps take the longest of::
+    The loop asks for an epoch when it has the last batch of the one before, and at most ``d - 1`` steps are
+    unfinished, where ``d`` may be in flight. Each resource needs its time for all steps, and waits for what
+    comes before its first one or after its last one. With a worker's time ``T`` for a batch, workers ``W`` of
+    each accelerator, ``q`` batches that they may have waiting or in work, and times ``s``, ``r``, ``c`` and
+    ``l`` of a step, a read, a copy and the loop's own thread, the first batch is prepared from ``b =
+    max(start_up, r)`` on, and passes all in ``p = b + T + l + c + s``. Then ``n`` steps take the longest of::
 
-        n s + max(0, b + T + c - s)
+        n s + max(0, p - d s) / ceil(d / n), and so for c
         b + ceil(n / W) T + what the loop needs for the last round
-        n r + T, and where n > q at least b + T + (n - q) r + T
-        n c + max(0, b + T + s - c)
+        n r + T + l, and where n > q at least b + T + (n - q) r + T + l
+        b + T + l (n mod d) + floor(n / d) max(d l, l + c + s)
 
     Workers that read themselves have the read in ``T``, and begin with it: then ``b`` is ``start_up``, and
-    the third row is ``start_up + n r + T - r``.
-
-    A decoder behind the link adds to what the first batch passes, and a row like that of the link. So does
-    what the loop's own thread takes for a batch, ``l``; with ``k`` steps in flight::
-
-        b + T + k l + (n - k) max(l, (l + c + s) / k)
+    the third row is ``start_up + n r + T - r + l``. Without workers nothing is prepared ahead, and nothing
+    is lost. A decoder behind the link adds to what the first batch passes, and a row like that of the link.
 
     The batches of a round are there together, and the loop receives them one step after another: of ``k`` in
-    the last round that is ``c + s + (k - 2) max(s, c)``, and nothing of a single one.
+    the last round that is ``l + c + s + (k - d) max(s, c)``, and only ``k l`` of fewer than ``d``. With one
+    batch ahead of each worker, that one is read and received before the next.
 
     The threads of a pool prepare one batch together: then W is 1. So it is where only the CPU's supply as a
     whole is known.
     """
+    if pipeline.alone:
+        return 0.0
     if not step.overlap:  # nothing is prepared ahead of any step
         return start_up
     seconds = {name: float(time.m_as("s")) for name, time in step.resource_times.items()}
@@ -221,27 +225,26 @@ def _boundary(pipeline: Description, step: Step, steps: float, start_up: float) 
     # A share of a round that is left by rounding is none.
     rounds = ceil(steps / workers - 1e-9)
     last = steps - (rounds - 1) * workers
-    receiving = copy + decode + own + (last - 2) * max(own, copy, decode) if last >= 2 else 0.0
-    receiving = max(loop + receiving, last * loop) if loop else receiving
+    free = min(pipeline.hardware.in_flight, 1e9)  # steps that the loop waits for none of; without end for all
+    passes, slowest = copy + decode + own, max(own, copy, decode)
+    receiving = max(loop + (passes + (last - free) * slowest if last >= free else 0.0), last * loop)
+    ahead = pipeline.numbers["prefetch"]
     if pipeline.workers_read:
-        begins = start_up
+        begins, read_first = start_up, 0.0
         reads = start_up + (steps - 1) * read + batch
     else:
-        begins, more = max(start_up, read), steps - workers * pipeline.numbers["prefetch"]
+        begins, more, read_first = max(start_up, read), steps - workers * ahead, read
         reads = max(steps * read, begins + batch + more * read if more > 0 else 0.0) + batch
-    through = begins + batch + loop + copy + decode + own
-    # Only so many steps are under way: the first of them wait for none.
-    free = min(pipeline.hardware.in_flight, steps)
-    trip = (loop + max(copy, decode) + own) / free
+    one_by_one = (rounds - 1) * (read_first + loop) if ahead == 1 else 0.0
+    through, epochs_ahead = begins + batch + loop + passes, ceil(free / steps - 1e-9)
+    full, left = divmod(steps, free)
     takes = (
-        steps * own + max(0.0, through - 2 * own),
-        begins + rounds * batch + receiving,
-        reads,
-        steps * copy + max(0.0, through - 2 * copy),
-        steps * decode + max(0.0, through - 2 * decode),
-        begins + batch + free * loop + (steps - free) * max(loop, trip) if loop else 0.0,
+        *(steps * each + max(0.0, through - free * each) / epochs_ahead for each in (own, copy, decode)),
+        begins + rounds * batch + one_by_one + receiving,
+        reads + loop + (passes if free == 1 else 0.0),
+        begins + batch + left * loop + full * max(free * loop, loop + max(copy, decode) + own),
     )
-    return max(takes) - steps * float(step.step_time.m_as("s"))
+    return max(0.0, max(takes) - steps * float(step.step_time.m_as("s")))
 
 
 def samples_of_epoch(pipeline: Description, given: Unchecked) -> Number:

@@ -164,9 +164,10 @@ def _awaited_of_storage(pipeline: Description) -> str:
 
 def _fewer_reads(pipeline: Description) -> Tries:
     """What lets storage serve, or workers wait for, fewer requests or more of them at a time."""
-    drive = pipeline.storage
+    drive, reads = pipeline.storage, pipeline.reads
     assert drive is not None  # its requests are waited for
-    cached, under_way = float(pipeline.numbers["cached_fraction"] or 0), drive.requests.open or 1
+    assert reads is not None
+    cached, under_way = float(pipeline.numbers["cached_fraction"] or 0), min(reads.open, MAX_WORKERS)
     return {
         "read several samples with each request": {"storage.requests.samples": 2 * drive.requests.samples},
         "open more requests at a time": {"storage.requests.open": 2 * under_way},

@@ -16,7 +16,7 @@ from math import floor
 import numpy as np
 
 from ...errors import InputError, MissingValueError
-from ...tables import count_of
+from ...tables import cell, count_of
 from ...units import (
     Q_,
     Number,
@@ -29,7 +29,7 @@ from ...units import (
 )
 from ..cost import Cost, exceeds
 from ..description import Description
-from ..resources import ACCELERATOR, LABELS, LOOP, RESOURCES, capitalized
+from ..resources import ACCELERATOR, LABELS, LOOP, capitalized
 from ..solver import by_resource, costs, round_trips
 from ..stages import STAGES, DataModel, SingleNodeModel, TransferModel, TransformationModel
 from ..stages.single_node import SingleNodeInputs, launch_wait
@@ -196,6 +196,11 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
         one_cost(pipeline, 'workers_needed(batch_size="any")')
     supplies = pipeline.resource_costs(exact=True)
     calm = supplies[ACCELERATOR.name]
+    if any_batch and not calm.limit:
+        raise InputError(
+            'workers_needed(batch_size="any") needs the time of a sample, got that of a step, '
+            f"{cell(pipeline.hardware.rate)} whatever its batch. Pass a batch size, or a rate."
+        )
     batch = None if any_batch else positive_int(pipeline.batch_size, "batch_size")
 
     def seconds(cost: Cost) -> Fraction:
@@ -225,8 +230,14 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
         obstacles.append(
             "The training loop's own thread takes longer than the accelerator, with any workers."
         )
-    if batch is not None and (reason := pipeline.solve().infeasible_reason):
-        obstacles.append(reason)
+    if batch is not None:
+        step = pipeline.solve(workers=workers or 1)
+        slowest = step.resource_times[step.bottleneck]
+        if workers and exceeds(step.step_time.m_as("ms"), slowest.m_as("ms")):
+            taken = format_quantity(step.step_time)
+            obstacles.append(f"Parts of a step would still wait for each other: it would take {taken}.")
+        if step.infeasible_reason:
+            obstacles.append(step.infeasible_reason)
     found = tuple(obstacles)
     better = "" if batch is None or workers is None else fewer_workers(pipeline.replace(workers=workers))
     note = " ".join(filter(None, (better, pipeline.foreign_rate)))
@@ -250,8 +261,8 @@ def accelerators_fed(pipeline: Description, utilization: float = 0.9) -> int | N
     Notes
     -----
     Exact: a shared resource takes ``n`` times as long for ``n`` accelerators, so ``n`` of them are busy
-    for a share ``u`` as long as ``n supply <= own / u``. Where the pipeline names no cores, those of the
-    host of one accelerator are meant, however many there are.
+    for a share ``u`` as long as ``n supply <= own / u``, and what waits for each other takes no longer.
+    Where the pipeline names no cores, those of the host of one accelerator are meant, however many there are.
 
     Examples
     --------
@@ -270,11 +281,17 @@ def accelerators_fed(pipeline: Description, utilization: float = 0.9) -> int | N
     stages = {name: Fraction(cost.at(batch)) for name, cost in one.costs(exact=True).items()}
     busy = sum(time for name, time in stages.items() if _BUSY[name]) - Fraction(float(launching(one)))
     longest = busy / exact(share, "utilization")
-    times = by_resource(stages)
-    shared = [times.pop(name) for name in [*times] if RESOURCES[name].shared]
-    if max(times.values()) > longest or not one.solve().feasible:
+
+    def starved(count: int) -> bool:
+        """True if the step of so many takes too long, also because parts of it wait for each other."""
+        taken = costs(one.inputs, count, exact=True)
+        trips = round_trips(taken, one.numbers, in_flight=one.hardware.in_flight, alone=False)
+        return any(cost.at(batch) > longest for cost in (*by_resource(taken).values(), *trips.values()))
+
+    if starved(1) or not one.solve().feasible:
         return 0
-    return min((int(longest / time) for time in shared if time > 0), default=None)
+    first = min_workers(starved)
+    return None if first is None else first - 1
 
 
 def cpu_cost(pipeline: Description, workers: int) -> Cost:

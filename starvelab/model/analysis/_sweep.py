@@ -136,6 +136,8 @@ def _values(name: str, given: Unchecked) -> Number:
         first = Q_(given[0])
         unit = f"{first.units:~C}"
         return Q_(np.array([convert(value, unit, name).magnitude for value in given]), unit)
+    if np.iterable(given[0]):
+        raise InputError(f"{name} must be a list of single values, got {given!r:.80}. Pass a list of these.")
     return np.asarray(given)
 
 

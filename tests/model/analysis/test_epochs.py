@@ -1,6 +1,7 @@
 """A cold first epoch and warm later ones, and what is lost between them."""
 
 from itertools import product
+from math import inf
 from random import Random
 
 import pytest
@@ -66,7 +67,7 @@ def timed():
     """Some that prepare, some that read and some that copy longest, with epochs short and long."""
     random = Random(12)
     for step, prepare, (batches, workers) in product(
-        (3, 20), (2, 30, 80), ((5, 8), (20, 3), (60, 7), (61, 1))
+        (3, 20), (2, 30, 80), ((1, 4), (2, 1), (5, 8), (20, 3), (60, 7), (61, 1))
     ):
         copy = random.choice((0, 8))
         # Where a worker's own reads bind, the rates themselves are another question.
@@ -85,10 +86,11 @@ def timed():
         )
 
 
+@pytest.mark.parametrize("in_flight", [1, 2, 3, inf])
 @pytest.mark.parametrize(("ahead", "loop"), [(True, None), (False, None), (False, "5 ms"), (True, "25 ms")])
-def test_an_epoch_takes_as_long_as_batch_by_batch(ahead, loop):
+def test_an_epoch_takes_as_long_as_batch_by_batch(ahead, loop, in_flight):
     for batches, pipeline in timed():
-        pipeline = pipeline.replace({"workers.handover.loop": loop})
+        pipeline = pipeline.replace({"workers.handover.loop": loop, "hardware.in_flight": in_flight})
         if pipeline.storage is not None:
             pipeline = pipeline.replace({"storage.read_ahead": ahead})
         found = pipeline.epochs(samples=batches)
@@ -117,6 +119,14 @@ def test_workers_that_are_kept_start_once():
     assert "read from storage" not in anew.headers
 
 
+def test_an_epoch_of_less_than_a_batch_is_one_batch_of_what_there_is():
+    # It is prepared while the accelerator computes on the one before.
+    ten = PREPARED.replace(hardware="20 ms").epochs(samples=10)
+    assert ten.time(1).m_as("ms") == pytest.approx(10 * 4)
+    shared = PREPARED.replace({"hardware.count": 4, "dataset.cpu_time": "1 ms"}, workers=4)
+    assert shared.epochs(samples=10).first.batch_size == 3
+
+
 def test_workers_without_a_batch_take_nobodys_core():
     # Four batches in an epoch, each 400 ms of a core, and four cores or more.
     crowd = PREPARED.replace({"workers.cores": 4}, workers=4)
@@ -131,6 +141,11 @@ def test_a_pool_prepares_its_first_batch_together():
     fed = PREPARED.replace(assumptions=PUBLISHED)
     found = fed.replace({"workers.kind": "pool"}).epochs(samples=100_000)
     assert found.boundary.m_as("ms") < 60 < fed.epochs(samples=100_000).boundary.m_as("ms")
+
+
+def test_without_workers_nothing_is_lost_and_none_has_to_start():
+    alone = PREPARED.replace({"workers.start_up": "2 s"}, workers=0)
+    assert alone.epochs(samples=1000).boundary.m_as("s") == 0
 
 
 def test_a_loop_that_prepares_nothing_ahead_loses_what_its_workers_take_to_start():

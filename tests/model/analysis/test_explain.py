@@ -328,6 +328,12 @@ def test_nothing_is_said_of_samples_that_are_named_and_a_tie_starves_nobody():
     assert "From batch 65 on the CPU would bind." in tied.explain()
 
 
+def test_more_requests_than_are_assumed_to_be_open_are_advised_where_they_help():
+    far = WALL.replace(storage=Storage.S3_connection, assumptions=PUBLISHED.replace(open_requests=4))
+    assert far.explain().endswith(f" {WAIT_LESS}")
+    assert far.solve({"storage.requests.open": 8}).throughput > 1.6 * far.solve().throughput
+
+
 # What each advice to a starved storage does to a pipeline that follows it.
 FOLLOWED = {
     "store fewer bytes for each sample": lambda p: p.replace({"dataset.size": p.size / 2}),

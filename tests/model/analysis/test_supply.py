@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import partial
-from math import ceil
+from math import ceil, inf
 
 import pytest
 from hypothesis import given
@@ -126,6 +126,18 @@ def test_fixed_costs_move_the_crossing_exactly(fields, batch):
     assert pipe.replace(**fields).crossover().batch == batch
 
 
+def test_a_crossing_is_exact_where_batches_wait_for_each_other():
+    # A batch of b is read in b / 2 ms and prepared in b ms, one after the other, and a step takes 30 ms.
+    slow = Pipeline(
+        hardware="30 ms",
+        dataset=Samples(cpu_time="1 ms", size="1 MB"),
+        storage="2 GB/s",
+        workers=Workers(1, prefetch=1),
+    )
+    found = slow.crossover()
+    assert (found.batch, found.last_fed, found.starves_from) == (20, 20, 21)
+
+
 # ---- The workers -------------------------------------------------------------------------------------------
 
 SCANS = WALL.replace({"dataset.size": "5 MB"})
@@ -154,6 +166,8 @@ def test_that_many_workers_are_enough_and_one_less_is_not(pipe, batch):
     else:
         assert slack(pipe, needed.workers, pipe.batch_size) >= 0
         assert needed.workers == 1 or slack(pipe, needed.workers - 1, pipe.batch_size) < 0
+    if pipe.resource_costs(exact=True)["accelerator"].limit == 0:
+        return  # of a given time of a step, which is that of one batch
     at_any = pipe.workers_needed(batch_size="any")
     assert at_any.batch_size is None
     assert at_any.workers is None or slack(pipe, at_any.workers, batch) >= 0
@@ -219,6 +233,12 @@ ONE_REQUEST = TUTORIAL.replace(open_requests=1)
         ),
         # Each accelerator brings the cores of its host.
         (WALL.replace({"hardware.count": 2}, batch_size=40), 27, ()),
+        # A worker begins the next batch when the loop has received its last one, which is read meanwhile.
+        (
+            LOADER.replace({"workers.prefetch": 1, "dataset.size": "1 MB"}, storage="1.25 GB/s"),
+            10,
+            ("Parts of a step would still wait for each other: it would take 108 ms.",),
+        ),
     ],
 )
 def test_so_many_workers_meet_these_obstacles(pipe, workers, obstacles):
@@ -296,6 +316,9 @@ def test_waits_and_fixed_costs_count(fields, batch, workers):
 
 # 100 ms a batch of 100; the host prepares 4,000 samples a second.
 HOST = Pipeline(hardware="1000 img/s", batch_size=100, workers="4000 img/s")
+ONE_AT_A_TIME = HOST.replace(
+    {"hardware.in_flight": 1}, workers=Workers(8, rate="500 img/s", handover=Handover(loop="60 ms"))
+)
 
 
 @pytest.mark.parametrize(
@@ -309,13 +332,19 @@ HOST = Pipeline(hardware="1000 img/s", batch_size=100, workers="4000 img/s")
         (HOST.replace({"hardware.host.time": "20 ms"}), 0.9, 0),  # a loop that idles more than is asked for
         (HOST.replace({"hardware.host.time": "20 ms"}), 0.8, 5),
         (WALL, 0.9, 0),
+        # A loop that waits for each step leaves the accelerator 100 ms of 160, however many there are.
+        (ONE_AT_A_TIME, 0.7, 0),
+        (ONE_AT_A_TIME, 0.6, 6),
     ],
 )
 def test_a_host_that_prepares_four_times_as_much_feeds_four(pipe, share, fed):
     assert pipe.accelerators_fed(share) == fed
 
 
-@given(pipelines(**OVERLAPPING, hardware=accelerators), st.sampled_from([0.5, 0.9, 1.0]))
+loops = st.builds(Accelerator, accelerators, in_flight=st.sampled_from([1, 2, 3, inf]))
+
+
+@given(pipelines(**OVERLAPPING, hardware=loops), st.sampled_from([0.5, 0.9, 1.0]))
 def test_that_many_accelerators_are_busy_enough_and_one_more_are_not(pipe, share):
     cores = pipe.inputs["transform"].cores
     if pipe.numbers["cpu_throughput"] is None and cores is not None:
@@ -391,6 +420,13 @@ IN_TURN = (
             WALL,
             {"batch_size": [1, 2]},
             "workers_needed looks at one point, got several values of batch_size. Pass one value of each.",
+        ),
+        (
+            Pipeline.workers_needed,
+            WALL.replace(hardware="20 ms"),
+            {"batch_size": "any"},
+            'workers_needed(batch_size="any") needs the time of a sample, got that of a step, 20 ms whatever '
+            "its batch. Pass a batch size, or a rate.",
         ),
         (Pipeline.workers_needed, WALL, *not_whole(batch_size=2.5)),
         (Pipeline.workers_needed, WALL, *not_whole(batch_size="all")),

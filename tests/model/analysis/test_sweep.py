@@ -98,6 +98,10 @@ FIELDS = ", ".join(SWEEPABLE)
         ({"batch_size": 32}, "batch_size must be several values to sweep, got 32. Pass a list."),
         ({"dataset.size": "5 MB"}, "dataset.size must be several values to sweep, got '5 MB'. Pass a list."),
         (
+            {"workers": [[1, 2], [3]]},
+            "workers must be a list of single values, got [[1, 2], [3]]. Pass a list of these.",
+        ),
+        (
             {"batch_size": []},
             "batch_size must have at least one value to sweep, got none. Pass a list of values.",
         ),
