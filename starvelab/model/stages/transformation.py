@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from ..assumptions import Assumptions
 from ..catalogue import Entry, dataset_of
 from ..cost import Cost, Inputs, Line, as_float, exceeds
 from ..groups import Datasets
-from ..resources import CPU, Resource
+from ..resources import CPU
 from ..scaling import LoaderKind, WorkerScaling, loader_kinds
 from .stage import StageModel
 
@@ -54,7 +53,6 @@ class TransformationInputs(Inputs):
         return None if self.cores is None else self.cores * (2 if self.scaling.second_thread else 1)
 
 
-@dataclass(frozen=True)
 class TransformationModel(StageModel[TransformationInputs]):
     """The CPU workers: a batch takes what it costs one of them over how many, or how many cores, there are.
 
@@ -78,8 +76,7 @@ class TransformationModel(StageModel[TransformationInputs]):
     Bachkaniwala et al., IISWC 2024 (Lotus), Table II and section V-D, for measured rates and scaling.
     """
 
-    NAME: ClassVar[str] = "transform"
-    RESOURCE: ClassVar[Resource] = CPU
+    NAME, RESOURCE = "transform", CPU
 
     def solve(
         self,
