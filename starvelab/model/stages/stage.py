@@ -16,10 +16,9 @@ from typing import ClassVar, Generic, TypeVar
 import numpy as np
 
 from ...units import Number
-from ..assumptions import TUTORIAL, Assumptions, check_assumptions
+from ..assumptions import TUTORIAL, Assumptions, check_assumptions, loader_kinds
 from ..cost import Cost, Inputs, Line
 from ..resources import ACCELERATOR, DECODER, LOOP, Resource
-from ..scaling import loader_kinds
 
 InputsT = TypeVar("InputsT", bound=Inputs)
 # Whose hand-over is meant where a pipeline names no kind of workers.

@@ -9,12 +9,11 @@ import numpy as np
 from ...errors import InputError
 from ...fields import SupplyRate, read_supply
 from ...units import Q_, Number, Quantity, base_number, format_quantity, positive, positive_int
-from ..assumptions import Assumptions
+from ..assumptions import Assumptions, LoaderKind, WorkerScaling, loader_kinds
 from ..catalogue import Entry, dataset_of
 from ..cost import Cost, Inputs, Line, as_float, exceeds
 from ..groups import Datasets
 from ..resources import CPU
-from ..scaling import LoaderKind, WorkerScaling, loader_kinds
 from .stage import StageModel
 
 _PASS = "Pass Samples(cpu_time=...) for your own."
