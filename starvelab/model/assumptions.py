@@ -14,7 +14,7 @@ from functools import cache, cached_property, partial
 from math import ceil, inf, sqrt
 
 from ..errors import InputError, UnknownNameError
-from ..fields import Kind, SupplyRate, choice, meanings, number, quantity, supply, switch
+from ..fields import Kind, choice, meanings, number, quantity, supply, switch
 from ..tables import cell
 from ..units import Q_, Number, Quantity, Unchecked
 from .cost import Inputs, minimum
@@ -195,12 +195,6 @@ class Assumptions(Sourced):
         return {
             name: meaning.read(getattr(self, name), name)[1] for name, meaning in meanings(type(self)).items()
         }
-
-    @property
-    def supply(self) -> SupplyRate:
-        """What one worker prepares alone."""
-        rate: SupplyRate = self.numbers["worker_rate"]
-        return rate
 
     def given(self, name: str) -> bool:
         """True if an assumption is the user's own."""

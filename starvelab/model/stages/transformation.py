@@ -210,7 +210,7 @@ def worker_time(
     ImageNet, so its rate goes before what a worker process takes for the same images, but not for others.
     """
     own = None if samples is None else samples.facts.get("preparation_time")
-    pool, rate = None if kind is None else kind.worker_rate, assumed.supply
+    pool, rate = None if kind is None else kind.worker_rate, assumed.numbers["worker_rate"]
     own_given = own is not None and own.given
     if assumed.given("worker_rate") and not own_given:
         return stored if rate.of_bytes else 1, rate.number, ""
