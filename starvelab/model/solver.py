@@ -111,7 +111,7 @@ def solve(
     # While it waits for a copy, for the loop or for a launch, the accelerator is taken, but does not work.
     model = inputs[SingleNodeModel.NAME]
     assert isinstance(model, SingleNodeInputs)
-    waits = sum(time for name, time in stages.items() if not _STAGES[name].BUSY)
+    waits = sum(time for name, time in stages.items() if _STAGES[name].AWAITED)
     own = resources[ACCELERATOR.name] - waits - launch_wait(model, batch)
     step = _step(resources, taken, numbers, overlap=overlap, in_flight=in_flight, alone=alone)
     # Rounding must not turn a tie into a bottleneck: favor earlier resources by a part in 10^12.

@@ -216,7 +216,7 @@ def rule_of(pipeline: Pipeline) -> Data:
         "stages": [
             {
                 "resource": stages[name].RESOURCE.name,
-                "busy": stages[name].BUSY,
+                "busy": not stages[name].AWAITED,
                 "pieces": _pairs(cost.pieces),
                 # What launches that take twice as long would add.
                 "launching": None if busy is None else (

@@ -38,7 +38,7 @@ from ._point import one_cost, one_host, one_point, overlapping
 
 # Nobody starts as many.
 MAX_WORKERS = 10**9
-_BUSY = {stage.NAME: stage.BUSY and stage.RESOURCE is ACCELERATOR for stage in STAGES}
+_BUSY = {stage.NAME: stage.RESOURCE is ACCELERATOR and not stage.AWAITED for stage in STAGES}
 
 
 @dataclass(frozen=True)

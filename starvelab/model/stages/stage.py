@@ -42,8 +42,8 @@ class StageModel(Generic[InputsT]):
     RESOURCE: ClassVar[Resource]
     # The field without which a pipeline does not model this stage; one that each has, where it always does.
     NEEDS: ClassVar[str] = "batch_size"
-    # False where the resource is taken meanwhile, but waits.
-    BUSY: ClassVar[bool] = True
+    # How a sentence calls what the resource waits for, taken but idle; empty where it works.
+    AWAITED: ClassVar[str] = ""
 
     assumptions: Assumptions = TUTORIAL
 
@@ -112,7 +112,7 @@ class StepOverheadModel(GivenTimeModel):
 class HostLoopModel(GivenTimeModel):
     """The training loop's own ``host_time`` in each step: the accelerator waits."""
 
-    NAME, RESOURCE, NEEDS, BUSY = "host time", ACCELERATOR, "host_time", False
+    NAME, RESOURCE, NEEDS, AWAITED = "host time", ACCELERATOR, "host_time", "the training loop"
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class BarrierModel(StageModel[BarrierInputs]):
     others'. What one waits for is that mean less its own (David, Nagaraja: Order Statistics, 2003, ch. 3).
     """
 
-    NAME, RESOURCE, BUSY = "barrier", ACCELERATOR, False
+    NAME, RESOURCE, AWAITED = "barrier", ACCELERATOR, "the barrier"
 
     def resolve(self, *, hosts: Number, accelerators: Number, rank_spread: float) -> BarrierInputs | None:
         """The formula's numbers from the fields of a pipeline."""

@@ -103,7 +103,7 @@ class TransferModel(StageModel[TransferInputs]):
 class SerializedCopyModel(TransferModel):
     """The same copy on the stream that computes: the link's bytes, but the accelerator waits for it."""
 
-    NAME, RESOURCE, BUSY, OVERLAPS = "serialized copy", ACCELERATOR, False, False
+    NAME, RESOURCE, AWAITED, OVERLAPS = "serialized copy", ACCELERATOR, "the copy", False
 
 
 def link_bandwidth(link: Unchecked, *, pinned: bool, rate: str) -> Quantity:
