@@ -40,7 +40,7 @@ class Price:
     note: str = ""
 
 
-def _price(row: dict[str, Unchecked]) -> Price:
+def _read(row: dict[str, Unchecked]) -> Price:
     ends = {end: _PRICE.read(row[end], f"a price of {row['of']}")[0] for end in ("low", "high")}
     return Price(**{**row, **ends})
 
@@ -48,13 +48,13 @@ def _price(row: dict[str, Unchecked]) -> Price:
 @cache
 def listed_prices() -> tuple[Price, ...]:
     """Every price of an accelerator in ``data/prices.toml``."""
-    return tuple(_price(row) for row in read_data("prices")["price"])
+    return tuple(_read(row) for row in read_data("prices")["price"])
 
 
 @cache
 def part_prices() -> dict[str, Price]:
     """The price of every part of a host in ``data/prices.toml``, by the part: both ends are the same."""
-    return {row["of"]: _price(row) for row in read_data("prices")["part"]}
+    return {row["of"]: _read(row) for row in read_data("prices")["part"]}
 
 
 def prices_of(hardware: Entry) -> tuple[Price, ...]:
