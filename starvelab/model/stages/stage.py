@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from math import erfc, log1p, sqrt
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar, cast
 
 import numpy as np
 
@@ -55,6 +55,11 @@ class StageModel(Generic[InputsT]):
         resolve = type(self).resolve  # type: ignore[attr-defined]  # each takes fields of its own
         found: InputsT | None = resolve(self, **{name: numbers[name] for name in _parameters(resolve)})
         return found
+
+    @classmethod
+    def among(cls, inputs: Mapping[str, Inputs]) -> InputsT:
+        """Its own of the inputs of all stages, by their names."""
+        return cast(InputsT, inputs[cls.NAME])
 
     @staticmethod
     def cost(inputs: InputsT) -> Cost:
