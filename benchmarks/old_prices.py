@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 
-from starvelab.model.prices import Price, listed_prices, part_prices, price_age
+from starvelab.model.analysis.prices import Price, listed_prices, part_prices, price_age
 
 from .report import options
 

@@ -30,8 +30,8 @@ from starvelab import (
     Storage,
     Workers,
 )
+from starvelab.model.analysis.prices import part_prices, prices_of
 from starvelab.model.catalogue import Entry
-from starvelab.model.prices import part_prices, prices_of
 from starvelab.model.resources import RESOURCES
 from starvelab.model.stages.data import hit_share
 from starvelab.model.step import Step

@@ -7,7 +7,7 @@ from pkgutil import resolve_name
 import pytest
 
 from benchmarks import report, results
-from starvelab import show
+from starvelab import Pipeline, show
 from tests.assignments import EXPECTED, REPOSITORY
 from tests.documents import DOCS, DOCUMENTS, PAGES, anchors, load, sources, text_of, without_code
 
@@ -133,8 +133,11 @@ def test_the_first_page_is_the_picture_a_question_two_buttons_and_three_rows():
     assert re.findall(r"!\[(.*)\]", README)[0] == re.findall(r"!\[(.*)\]", page)[0]
 
 
-def test_each_figure_is_in_the_api_reference():
+def test_each_figure_and_each_question_of_a_pipeline_is_in_the_api_reference():
     page = (DOCS / "api.md").read_text(encoding="utf-8")
+    for name in vars(Pipeline):
+        listed = name.startswith("_") or f".. automethod:: Pipeline.{name}\n" in page
+        assert listed, f"docs/api.md does not list Pipeline.{name}"
     for name in set(show.__all__) - {"svg"}:
         assert f".. autofunction:: starvelab.show.{name}\n" in page, f"docs/api.md does not list {name}"
 

@@ -1,7 +1,6 @@
 """One's own training job: how long it waits for data, why, and what would help."""
 
-from ..measure.batches import BatchContents
-from ..measure.one_buffer import packed
+from ..measure.batches import BatchContents, packed
 from .advice import LeverForecast, WorkerAdvice, advise
 from .finding import JobFinding
 from .gpu_use import GpuUse

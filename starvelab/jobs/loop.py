@@ -18,8 +18,8 @@ from tqdm.auto import tqdm
 
 from ..errors import InputError
 from ..host import this_thread
+from ..measure.batches import AroundLoader
 from ..measure.devices import Cuda
-from ..measure.one_buffer import AroundLoader
 from ..runtime import shell
 from ..trackers import Trackers
 from .finding import JobFinding

@@ -1,7 +1,8 @@
 """What the model believes where no measured value decides: one named set instead of scattered defaults.
 
-`TUTORIAL` reproduces the walkthrough this lab grew from, `PUBLISHED` what was measured and published;
-both are read from ``data/assumptions.toml``, where each line has its origin.
+`TUTORIAL` reproduces the walkthrough this lab grew from, `PUBLISHED` what was measured and published; both
+are read from ``data/assumptions.toml``, where each line has its origin. How workers of each kind scale stands
+in ``data/loaders.toml``.
 """
 
 from __future__ import annotations
@@ -9,20 +10,90 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
-from math import inf
+from functools import cache, cached_property, partial
+from math import ceil, inf, sqrt
 
 from ..errors import InputError, UnknownNameError
-from ..fields import Kind, SupplyRate, choice, meanings, number, quantity, supply, switch
+from ..fields import Kind, choice, meanings, number, quantity, supply, switch
 from ..tables import cell
 from ..units import Q_, Number, Quantity, Unchecked
+from .cost import Inputs, minimum
 from .facts import Fact, Sourced, read_data
-from .scaling import LoaderKind, WorkerScaling
 
 PHASES = ("forward", "training")
 _SCALING = ("contention", "coherency", "crowding", "second_thread")
 # Of how many cases a range claims to hold the truth.
 COVERAGE = 0.8
+
+
+@dataclass(frozen=True)
+class WorkerScaling(Inputs):
+    """A law of scaling, within the cores of a host.
+
+    Contention and coherency are those of the workers, whatever host they run on: the two parameters of
+    Gunther's universal scalability law, ``n / (1 + contention (n - 1) + coherency n (n - 1))``. Both zero is
+    linear scaling. Crowding is the host's: how much longer work takes where all cores are busy, as a share.
+    It grows with the share of busy cores, so the same number of workers crowds a large host less. The second
+    hardware thread of a busy core adds `second_thread`, as a share of a core.
+
+    With more workers than cores, the surplus runs on second hardware threads, at most one for each core:
+    ``e = min(n, cores) + second_thread min(max(n - cores, 0), cores)`` workers' worth of cores are busy. Then
+    ``S = e / (1 + contention (e - 1) + coherency e (e - 1) + crowding (e - 1) / cores)``. Past the peak of
+    the universal law the speed-up stays at the peak, since nobody starts workers that slow the others down.
+    """
+
+    contention: Number
+    coherency: Number
+    crowding: Number = 0
+    second_thread: Number = 0
+
+    @property
+    def peak_workers(self) -> Number:
+        """The number of workers past which more do not help on any host; infinite if there is none."""
+        if self.coherency == 0:
+            return inf
+        # One more worker helps the first n as long as n (n + 1) < (1 - contention) / coherency.
+        return max(1, ceil(sqrt((1 - self.contention) / self.coherency + 0.25) - 0.5))
+
+    def speedup(self, workers: Number, cores: Number | None = None) -> Number:
+        """How many times one worker's rate that many reach; without `cores` each has one to itself."""
+        crowding: Number = 0
+        if cores is None:
+            e = minimum(workers, self.peak_workers)
+        else:
+            surplus = minimum(workers - minimum(workers, cores), cores)
+            e = minimum(minimum(workers, cores) + self.second_thread * surplus, self.peak_workers)
+            # Less than one busy core crowds nobody.
+            crowding = self.crowding * (e - 1) / cores
+        return e / (1 + self.contention * (e - 1) + self.coherency * e * (e - 1) + crowding)
+
+
+@dataclass(frozen=True)
+class LoaderKind:
+    """A kind of loader: how its workers scale, what one of them prepares, and where that was measured."""
+
+    name: str
+    scaling: WorkerScaling
+    worker_rate: Number | None  # samples per second of one, where it differs from that of the assumptions
+    object_time: Number  # seconds of the training loop for each object of a batch
+    byte_time: Number  # and for each byte
+    facts: dict[str, Fact]
+
+
+# "torch" are the worker processes of PyTorch's DataLoader.
+KINDS = ("processes", "threads", "pool", "torch")
+
+
+@cache
+def loader_kinds() -> dict[str, LoaderKind]:
+    """Every kind of loader in ``data/loaders.toml``, by name."""
+    kinds = {}
+    for name, table in read_data("loaders").items():
+        facts = {key: Fact(**row) for key, row in table.items()}
+        values = {key: fact.value for key, fact in facts.items()}
+        own = {key: values.pop(key, None) for key in ("worker_rate", "object_time", "byte_time")}
+        kinds[name] = LoaderKind(name, WorkerScaling(**values), **own, facts=facts)
+    return {**kinds, "torch": kinds["processes"]}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -65,7 +136,7 @@ class Assumptions(Sourced):
     contention, coherency : float
         The two parameters of the universal scalability law for workers; zero is linear scaling.
     crowding, second_thread : float
-        What a host's cores do to that (`starvelab.model.scaling.WorkerScaling`).
+        What a host's cores do to that (`starvelab.model.assumptions.WorkerScaling`).
     host_cores : bool
         Whether a pipeline that names no cores has those of its accelerators' host, where the catalogue knows
         them; otherwise each worker has a core to itself.
@@ -124,12 +195,6 @@ class Assumptions(Sourced):
         return {
             name: meaning.read(getattr(self, name), name)[1] for name, meaning in meanings(type(self)).items()
         }
-
-    @property
-    def supply(self) -> SupplyRate:
-        """What one worker prepares alone."""
-        rate: SupplyRate = self.numbers["worker_rate"]
-        return rate
 
     def given(self, name: str) -> bool:
         """True if an assumption is the user's own."""

@@ -16,14 +16,13 @@ import numpy as np
 from ..errors import InputError, MissingValueError, UnknownNameError, check_names
 from ..fields import choice, count, meanings, read_supply, shape_of, switch
 from ..units import Q_, Number, Quantity, Unchecked, format_quantity
-from .assumptions import PHASES, TUTORIAL, Assumptions, check_assumptions
+from .assumptions import PHASES, TUTORIAL, Assumptions, check_assumptions, loader_kinds
 from .catalogue import Entry, check_entry, dataset_of, described
 from .cost import Cost, Inputs
 from .packing import Rows, lengths_of, rows_of
 from .part import Part, differs, first_field, short
 from .parts import DTYPE_BYTES, Accelerator, Amount, Drive, Framework, Link, Samples, Workers
 from .paths import NESTED, PARTS, PATHS, PLAIN, changed, part_of
-from .scaling import loader_kinds
 from .solver import by_resource, costs, resolve
 from .stages.data import DataInputs, DataModel
 from .stages.transformation import takes_images, worker_time

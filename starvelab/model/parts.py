@@ -14,13 +14,13 @@ from .. import fields
 from ..errors import InputError
 from ..fields import Meaning
 from ..units import Q_, Number, Quantity, Unchecked, has_dimension, positive
+from .assumptions import KINDS
 from .catalogue import Entry
 from .cost import StepTime
 from .packing import Packing as Packing
 from .part import Part
 from .rates import ELEMENT_BYTES
 from .rates import Framework as Framework
-from .scaling import KINDS
 
 # Bytes of one number as it crosses the link.
 DTYPE_BYTES = {"uint8": 1, "float16": 2, "float32": 4}

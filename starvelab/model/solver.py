@@ -100,8 +100,7 @@ def solve(
     What is `shown` besides is passed on to the step.
     """
     batch, accelerators = numbers["batch_size"], numbers["accelerators"]
-    calm = inputs[SingleNodeModel.NAME]
-    assert isinstance(calm, SingleNodeInputs)
+    calm = SingleNodeModel.among(inputs)
     if calm.host is not None:
         beside = _beside(numbers, inputs, calm, calm.host, overlap=overlap, in_flight=in_flight, alone=alone)
         inputs = {**inputs, SingleNodeModel.NAME: beside}
@@ -109,9 +108,8 @@ def solve(
     stages = {name: _shaped(cost.at(batch), shape) for name, cost in taken.items()}
     resources = by_resource(stages)
     # While it waits for a copy, for the loop or for a launch, the accelerator is taken, but does not work.
-    model = inputs[SingleNodeModel.NAME]
-    assert isinstance(model, SingleNodeInputs)
-    waits = sum(time for name, time in stages.items() if not _STAGES[name].BUSY)
+    model = SingleNodeModel.among(inputs)
+    waits = sum(time for name, time in stages.items() if _STAGES[name].AWAITED)
     own = resources[ACCELERATOR.name] - waits - launch_wait(model, batch)
     step = _step(resources, taken, numbers, overlap=overlap, in_flight=in_flight, alone=alone)
     # Rounding must not turn a tie into a bottleneck: favor earlier resources by a part in 10^12.

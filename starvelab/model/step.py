@@ -14,9 +14,9 @@ from ..units import Q_, Quantity, format_number
 from .assumptions import COVERAGE
 from .packing import Rows
 from .resources import ACCELERATOR, LABELS
+from .stages import STAGES
 
-# Stages for which the accelerator waits within its part of a step, and what they are called.
-_AWAITED = {"barrier": "the barrier", "host time": "the training loop", "serialized copy": "the copy"}
+_AWAITED = {stage.NAME: stage.AWAITED for stage in STAGES if stage.AWAITED}
 
 
 @dataclass(frozen=True)

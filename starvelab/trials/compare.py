@@ -37,22 +37,12 @@ Loop = dict[str, Any]  # Any: the values of a JSON file
 
 @dataclass(frozen=True)
 class Comparison:
-    """A loop before and after a change.
-
-    Attributes
-    ----------
-    before, after : mapping
-        The loop as doctor wrote it in both runs.
-    ratio : float
-        Throughput after the change over that before it.
-    interval : pair of float or None
-        The 95 % confidence interval of the ratio; None where a run had too few batches.
-    """
+    """A loop before and after a change, as doctor wrote it in both runs."""
 
     before: Loop
     after: Loop
-    ratio: float
-    interval: tuple[float, float] | None
+    ratio: float  # throughput after the change over that before it
+    interval: tuple[float, float] | None  # with 95 % confidence; None where a run had too few batches
 
     @property
     def verdict(self) -> str:

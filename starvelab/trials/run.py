@@ -27,9 +27,8 @@ from ..jobs import torch_internals
 from ..jobs.doctor import Doctor
 from ..jobs.ranks import write
 from ..jobs.torch_internals import TorchIterator, TorchLoader
-from ..measure.batches import Batch
+from ..measure.batches import Batch, packed, unpacked
 from ..measure.datasets import is_stream
-from ..measure.one_buffer import packed, unpacked
 from ..measure.verdict import MIN_BATCHES
 from ..script import run_script
 from .ascent import PACKED, Pace, Setup

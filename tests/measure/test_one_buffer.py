@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader
 
 from starvelab.errors import InputError
 from starvelab.jobs import packed, watch
-from starvelab.measure.one_buffer import OneBuffer, unpacked
+from starvelab.measure.batches import OneBuffer, unpacked
 
 
 class Pair(NamedTuple):

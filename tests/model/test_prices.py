@@ -6,8 +6,7 @@ import pytest
 
 from benchmarks.old_prices import old_prices
 from starvelab import Q_, Hardware, InputError, UnknownNameError
-from starvelab.model.catalogue import entry_at
-from starvelab.model.prices import (
+from starvelab.model.analysis.prices import (
     carbon_intensity,
     grids,
     listed_prices,
@@ -15,6 +14,7 @@ from starvelab.model.prices import (
     price_age,
     prices_of,
 )
+from starvelab.model.catalogue import entry_at
 from tests.rejected import message
 
 ALL = (*listed_prices(), *part_prices().values())

@@ -316,7 +316,7 @@ def test_where_busy_stands_beside_the_accelerators_time_it_says_what_of_it_count
     # Where it waits for nothing else than its input there is nothing to say.
     assert "Busy" not in repr(starved.solve(batch_size=256))
     waiting = starved.solve({"hardware.host.time": "3 ms", "link.overlaps": False}, link=Links.PCIe4_x16).note
-    assert "for the rest it waits for launches, the training loop and the copy." in waiting
+    assert "for the rest it waits for launches, the copy and the training loop." in waiting
 
 
 def test_the_walkthroughs_overhead_counts_as_work():

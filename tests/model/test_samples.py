@@ -18,7 +18,7 @@ from starvelab import (
     Pipeline,
     Samples,
 )
-from starvelab.model.scaling import KINDS, loader_kinds
+from starvelab.model.assumptions import KINDS, loader_kinds
 from tests.rejected import message
 from tests.strategies import pipelines, workers
 

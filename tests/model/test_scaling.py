@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from starvelab import PUBLISHED, Accelerator, Hardware, InputError, Models, Pipeline, Workers
-from starvelab.model.scaling import KINDS, loader_kinds
+from starvelab.model.assumptions import KINDS, loader_kinds
 from tests.rejected import message
 
 HOST = Pipeline(

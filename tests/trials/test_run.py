@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 from torch.utils.data import dataloader
 
 from starvelab.jobs import torch_internals
-from starvelab.measure.one_buffer import IntoOneBuffer
+from starvelab.measure.batches import IntoOneBuffer
 from starvelab.trials.run import Trial, pace_of
 from starvelab.trials.scratch import Scratch, link_entries
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...model.analysis._point import one_step
-from ...model.resources import ACCELERATOR, CPU, LABELS, LINK, STORAGE
+from ...model.resources import ACCELERATOR, CPU, LABELS, LINK, RESOURCES, STORAGE
 from ...model.stages import STAGES, SingleNodeModel
 from ...model.stages.single_node import SingleNodeResult
 from ...model.step import Step
@@ -29,7 +29,7 @@ from .figure import COLORS, PART_COLORS, caveat
 WIDTH, LEFT, BAR, ROW, _TOP = 640, 110, 330, 40, 8
 _LANES, _LANE, _SPAN = 500, 18, 600.0  # how long the lanes of a loader are, from one to the next, and ms
 _HEIGHT = 200  # of the plane of lines
-_DASHES = {"storage": "10 4 2 4", "CPU": "8 4", "link": "2 4", "decoder": "5 1", "accelerator": "none"}
+_DASHES = {"-": "none", "--": "8 4", "-.": "10 4 2 4", ":": "2 4"}  # of lines that matplotlib has by name
 _STYLE = (
     "max-width:100%;height:auto;color:var(--jp-content-font-color1,currentColor);"
     "font:14px var(--jp-content-font-family,sans-serif)"
@@ -110,6 +110,11 @@ def hatching(name: str) -> str:
     stripe = tag("path", d="M0 6L6 0", stroke="currentColor", stroke_opacity="0.45")
     pattern = tag("pattern", stripe, id=name, width=6, height=6, patternUnits="userSpaceOnUse")
     return tag("defs", pattern)
+
+
+def _dashes(resource: str) -> str:
+    dash = RESOURCES[resource].dash
+    return _DASHES[dash] if isinstance(dash, str) else " ".join(map(str, dash[1]))
 
 
 def _below(y: int, sentences: Iterable[str]) -> str:
@@ -270,7 +275,8 @@ def lines_over_batch(pipeline: Pipeline, *, batches: int = 160) -> str:
     times = {name: time.m_as("ms") for name, time in step.resource_times.items()}
     top = 4 * ceil(2.5 * float(times[ACCELERATOR.name][-1]) / 4)  # ms; the axis has four parts
     x, y = _LANES / batches, _HEIGHT / top
-    looks = {n: {"stroke": COLORS[n], "stroke_width": "2.5", "stroke_dasharray": _DASHES[n]} for n in times}
+    looks = {n: {"stroke": COLORS[n], "stroke_width": "2.5", "stroke_dasharray": _dashes(n)} for n in times}
+    names_left, apart = (LEFT, 130) if len(times) <= 4 else (8, (WIDTH - 8) // len(times))
 
     def upright(at: float, dashes: str = "none") -> str:
         return line(x * at, 0, x * at, _HEIGHT, stroke_dasharray=dashes)
@@ -279,7 +285,7 @@ def lines_over_batch(pipeline: Pipeline, *, batches: int = 160) -> str:
     for i, (name, time) in enumerate(times.items()):
         points = (f"{x * size:.1f},{_HEIGHT - y * ms:.1f}" for size, ms in zip(sizes, time, strict=True))
         curves += tag("polyline", fill="none", points=" ".join(points), **looks[name])
-        left = LEFT + 130 * i
+        left = names_left + apart * i
         names += tag("path", d=f"M{left} 12h30", **looks[name]) + text(left + 36, 16, name, size=12)
     if found.batch is not None and found.batch <= batches:
         at = float(found.batch)

@@ -23,8 +23,6 @@ from ...model.rates import busy_launches
 from ...model.resources import ACCELERATOR, CPU, LINK, RESOURCES, STORAGE
 from ...model.solver import costs
 from ...model.stages import STAGES, SingleNodeModel, TransformationModel
-from ...model.stages.single_node import SingleNodeInputs
-from ...model.stages.transformation import TransformationInputs
 from ...model.step import Step
 from ...pipeline import Pipeline
 from ...simulate import Trace
@@ -199,9 +197,7 @@ def rule_of(pipeline: Pipeline) -> Data:
     """The plain numbers of a pipeline from which the script solves it for any batch size and any workers."""
     inputs, count = pipeline.inputs, pipeline.numbers["accelerators"]
     stages = {stage.NAME: stage for stage in STAGES}
-    crew, model = inputs[TransformationModel.NAME], inputs[SingleNodeModel.NAME]
-    assert isinstance(crew, TransformationInputs)
-    assert isinstance(model, SingleNodeInputs)
+    crew, model = TransformationModel.among(inputs), SingleNodeModel.among(inputs)
     launch: tuple[Line, tuple[Line, ...]] | None = None
     step = model.step if model.launches else None
     if step is not None and step.hidden:
@@ -216,7 +212,7 @@ def rule_of(pipeline: Pipeline) -> Data:
         "stages": [
             {
                 "resource": stages[name].RESOURCE.name,
-                "busy": stages[name].BUSY,
+                "busy": not stages[name].AWAITED,
                 "pieces": _pairs(cost.pieces),
                 # What launches that take twice as long would add.
                 "launching": None

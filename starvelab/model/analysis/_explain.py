@@ -11,7 +11,6 @@ from ..description import Description
 from ..parts import Workers
 from ..resources import ACCELERATOR, CPU, LABELS, LINK, RESOURCES, capitalized
 from ..stages import BarrierModel, SerializedCopyModel, SingleNodeModel
-from ..stages.single_node import SingleNodeInputs
 from ..step import Step
 from ._point import one_point, sorted_by_length
 from ._remedies import relieved, remedies, shorter, spoken_time, time_without_waits
@@ -125,8 +124,7 @@ def _ranks(pipeline: Description, step: Step) -> tuple[str, ...]:
 
 def _busy(pipeline: Description, step: Step) -> tuple[str, ...]:
     """What launching takes longer on a busy host, and with fewer workers."""
-    model = pipeline.inputs[SingleNodeModel.NAME]
-    assert isinstance(model, SingleNodeInputs)
+    model = SingleNodeModel.among(pipeline.inputs)
     if model.host is None:
         return ()
     calm = pipeline.solve({"hardware.host.busy": None})

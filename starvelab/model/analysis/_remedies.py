@@ -11,7 +11,6 @@ from ..cost import exceeds
 from ..description import Description
 from ..resources import ACCELERATOR, CPU, DECODER, LABELS, LINK, LOOP, RESOURCES, STORAGE
 from ..stages import DataModel
-from ..stages.data import DataInputs
 from ..stages.stage import LoopInputs, LoopModel
 from ..step import Step
 from ._supply import MAX_WORKERS, cpu_cost, spoken_bandwidths, workers_needed
@@ -28,9 +27,8 @@ def remedies(pipeline: Description, step: Step) -> tuple[str, ...]:
 
 
 def _for_storage(pipeline: Description, step: Step) -> tuple[str, ...]:
-    drive, reads = pipeline.storage, pipeline.inputs[DataModel.NAME]
+    drive, reads = pipeline.storage, DataModel.among(pipeline.inputs)
     assert drive is not None  # it binds
-    assert isinstance(reads, DataInputs)
     cached = float(pipeline.numbers["cached_fraction"] or 0)
     faster = "use a faster drive or more of them"
     if reads.request_bandwidth is not None:

@@ -32,13 +32,12 @@ from ..description import Description
 from ..resources import ACCELERATOR, LABELS, LOOP, capitalized
 from ..solver import by_resource, costs, round_trips
 from ..stages import STAGES, DataModel, SingleNodeModel, TransferModel, TransformationModel
-from ..stages.single_node import SingleNodeInputs, launch_wait
-from ..stages.transformation import TransformationInputs
+from ..stages.single_node import launch_wait
 from ._point import one_cost, one_host, one_point, overlapping
 
 # Nobody starts as many.
 MAX_WORKERS = 10**9
-_BUSY = {stage.NAME: stage.BUSY and stage.RESOURCE is ACCELERATOR for stage in STAGES}
+_BUSY = {stage.NAME: stage.RESOURCE is ACCELERATOR and not stage.AWAITED for stage in STAGES}
 
 
 @dataclass(frozen=True)
@@ -296,15 +295,14 @@ def accelerators_fed(pipeline: Description, utilization: float = 0.9) -> int | N
 
 def cpu_cost(pipeline: Description, workers: int) -> Cost:
     """Return what preparing the batches of a step would cost the CPU with that many workers, exactly."""
+    inputs = dataclasses.replace(TransformationModel.among(pipeline.inputs), workers=workers)
     name = TransformationModel.NAME
-    inputs = dataclasses.replace(pipeline.inputs[name], workers=workers)  # type: ignore[call-arg]
     return costs({name: inputs}, pipeline.numbers["accelerators"], exact=True)[name]
 
 
 def fewer_workers(pipeline: Description) -> str:
     """With how many workers fewer a step would be shortest, as launching slows while they fill the CPU."""
-    crew, model = pipeline.workers, pipeline.inputs[SingleNodeModel.NAME]
-    assert isinstance(model, SingleNodeInputs)
+    crew, model = pipeline.workers, SingleNodeModel.among(pipeline.inputs)
     if isinstance(crew, Quantity) or pipeline.alone or model.host is None or not model.launches:
         return ""
     counts = np.arange(1, min(crew.count, 4096) + 1)
@@ -321,8 +319,7 @@ def fewer_workers(pipeline: Description) -> str:
 
 def launching(pipeline: Description) -> Number:
     """How long the accelerator waits for launches in a step [s]."""
-    model = pipeline.inputs[SingleNodeModel.NAME]
-    assert isinstance(model, SingleNodeInputs)
+    model = SingleNodeModel.among(pipeline.inputs)
     full = 1.0 if model.host is None else model.host.full
     return launch_wait(model.launched(full), pipeline.numbers["batch_size"])
 
@@ -342,8 +339,7 @@ def min_workers(enough: Callable[[int], bool]) -> int | None:
 
 def _too_few_cores(pipeline: Description, most: Fraction, wanted: Fraction) -> str:
     """Why no number of workers is enough: `most` is how many times one's rate they reach together."""
-    inputs, hardware = pipeline.inputs[TransformationModel.NAME], pipeline.hardware.of
-    cores = inputs.cores if isinstance(inputs, TransformationInputs) else None
+    cores, hardware = TransformationModel.among(pipeline.inputs).cores, pipeline.hardware.of
     unlimited = pipeline.replace({"workers.cores": MAX_WORKERS})
     one, many = (Fraction(cpu_cost(unlimited, count).limit) for count in (1, MAX_WORKERS))
     who, more = "Workers get in each other's way: together they", ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import ClassVar
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from ...fields import SupplyRate
 from ...units import Q_, Number, Quantity, Unchecked, has_dimension, nonnegative, positive
 from ..catalogue import Entry, bandwidth_of
 from ..cost import Cost, Inputs, Line, as_float, exceeds, maximum, minimum
-from ..resources import STORAGE, Resource
+from ..resources import STORAGE
 from .stage import StageModel
 
 _FIELDS = {"Storage": "bandwidth_sustained", "Hardware": "storage_bandwidth"}
@@ -47,7 +46,6 @@ class DataInputs(Inputs):
     cache_bandwidth: Number | None  # how fast it does [B/s]; None where that takes no time of its own
 
 
-@dataclass(frozen=True)
 class DataModel(StageModel[DataInputs]):
     """The storage device: bandwidth, and latency of each request.
 
@@ -74,9 +72,7 @@ class DataModel(StageModel[DataInputs]):
     Little's law for the requests under way; Mohan et al., PVLDB 14(5), 2021, for fetch stalls and the cache.
     """
 
-    NAME: ClassVar[str] = "read"
-    RESOURCE: ClassVar[Resource] = STORAGE
-    NEEDS: ClassVar[str] = "storage"
+    NAME, RESOURCE, NEEDS = "read", STORAGE, "storage"
 
     def solve(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import floor
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ..assumptions import PHASES
 from ..catalogue import Entry, check_entry
 from ..cost import Cost, Inputs, Line, StepTime, name_of_largest
 from ..rates import ELEMENT_BYTES, BusyHost, SampleTime, Work, frameworks_of, launch_time, sample_time
-from ..resources import ACCELERATOR, Resource
+from ..resources import ACCELERATOR
 from .stage import StageModel
 
 # XLA compiles whatever a TPU runs; on a GPU it is asked for.
@@ -111,7 +111,6 @@ class SingleNodeInputs(Inputs):
         return replace(self, step=step)
 
 
-@dataclass(frozen=True)
 class SingleNodeModel(StageModel[SingleNodeInputs]):
     """The accelerator alone: the larger of arithmetic and memory traffic, plus overhead.
 
@@ -133,8 +132,7 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
     Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009.
     """
 
-    NAME: ClassVar[str] = "model"
-    RESOURCE: ClassVar[Resource] = ACCELERATOR
+    NAME, RESOURCE = "model", ACCELERATOR
 
     def solve(
         self,

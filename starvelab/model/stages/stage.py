@@ -11,15 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from math import erfc, log1p, sqrt
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar, cast
 
 import numpy as np
 
 from ...units import Number
-from ..assumptions import TUTORIAL, Assumptions, check_assumptions
+from ..assumptions import TUTORIAL, Assumptions, check_assumptions, loader_kinds
 from ..cost import Cost, Inputs, Line
 from ..resources import ACCELERATOR, DECODER, LOOP, Resource
-from ..scaling import loader_kinds
 
 InputsT = TypeVar("InputsT", bound=Inputs)
 # Whose hand-over is meant where a pipeline names no kind of workers.
@@ -43,8 +42,8 @@ class StageModel(Generic[InputsT]):
     RESOURCE: ClassVar[Resource]
     # The field without which a pipeline does not model this stage; one that each has, where it always does.
     NEEDS: ClassVar[str] = "batch_size"
-    # False where the resource is taken meanwhile, but waits.
-    BUSY: ClassVar[bool] = True
+    # How a sentence calls what the resource waits for, taken but idle; empty where it works.
+    AWAITED: ClassVar[str] = ""
 
     assumptions: Assumptions = TUTORIAL
 
@@ -56,6 +55,11 @@ class StageModel(Generic[InputsT]):
         resolve = type(self).resolve  # type: ignore[attr-defined]  # each takes fields of its own
         found: InputsT | None = resolve(self, **{name: numbers[name] for name in _parameters(resolve)})
         return found
+
+    @classmethod
+    def among(cls, inputs: Mapping[str, Inputs]) -> InputsT:
+        """Its own of the inputs of all stages, by their names."""
+        return cast(InputsT, inputs[cls.NAME])
 
     @staticmethod
     def cost(inputs: InputsT) -> Cost:
@@ -77,11 +81,10 @@ class Seconds(Inputs):
     step: Number = 0
 
 
-@dataclass(frozen=True)
 class GivenTimeModel(StageModel[Seconds]):
     """A stage that takes as long as the field that it needs says: for each sample, or for each step."""
 
-    EACH: ClassVar[str] = "step"
+    EACH = "step"
 
     def inputs(self, numbers: Mapping[str, Number]) -> Seconds:
         """The seconds that the pipeline gives."""
@@ -93,43 +96,28 @@ class GivenTimeModel(StageModel[Seconds]):
         return Cost((Line(inputs.step, inputs.sample),))
 
 
-@dataclass(frozen=True)
 class DecoderModel(GivenTimeModel):
     """A batch of ``b`` takes ``b decoder_time`` of the accelerator's decoder, while its kernels compute."""
 
-    NAME: ClassVar[str] = "decode"
-    RESOURCE: ClassVar[Resource] = DECODER
-    NEEDS: ClassVar[str] = "decoder_time"
-    EACH: ClassVar[str] = "sample"
+    NAME, RESOURCE, NEEDS, EACH = "decode", DECODER, "decoder_time", "sample"
 
 
-@dataclass(frozen=True)
 class DeviceInputModel(GivenTimeModel):
     """A batch of ``b`` takes ``b device_time`` of the accelerator: its kernels decode or augment."""
 
-    NAME: ClassVar[str] = "input on device"
-    RESOURCE: ClassVar[Resource] = ACCELERATOR
-    NEEDS: ClassVar[str] = "device_time"
-    EACH: ClassVar[str] = "sample"
+    NAME, RESOURCE, NEEDS, EACH = "input on device", ACCELERATOR, "device_time", "sample"
 
 
-@dataclass(frozen=True)
 class StepOverheadModel(GivenTimeModel):
     """A step takes ``step_overhead`` more of the accelerator: synchronizing several of them."""
 
-    NAME: ClassVar[str] = "step overhead"
-    RESOURCE: ClassVar[Resource] = ACCELERATOR
-    NEEDS: ClassVar[str] = "step_overhead"
+    NAME, RESOURCE, NEEDS = "step overhead", ACCELERATOR, "step_overhead"
 
 
-@dataclass(frozen=True)
 class HostLoopModel(GivenTimeModel):
     """The training loop's own ``host_time`` in each step: the accelerator waits."""
 
-    NAME: ClassVar[str] = "host time"
-    RESOURCE: ClassVar[Resource] = ACCELERATOR
-    NEEDS: ClassVar[str] = "host_time"
-    BUSY: ClassVar[bool] = False
+    NAME, RESOURCE, NEEDS, AWAITED = "host time", ACCELERATOR, "host_time", "the training loop"
 
 
 @dataclass(frozen=True)
@@ -143,7 +131,6 @@ class LoopInputs(Inputs):
     own: Number
 
 
-@dataclass(frozen=True)
 class LoopModel(StageModel[LoopInputs]):
     """A batch takes ``objects object_time + bytes byte_time + own`` of one thread.
 
@@ -152,8 +139,7 @@ class LoopModel(StageModel[LoopInputs]):
     is in flight is `HostLoopModel`. The two constants belong to the kind of workers (``data/loaders.toml``).
     """
 
-    NAME: ClassVar[str] = "receive"
-    RESOURCE: ClassVar[Resource] = LOOP
+    NAME, RESOURCE = "receive", LOOP
 
     def resolve(
         self, *, loop_time: Number | None, objects: Number | None, transferred: Number, loader: str | None
@@ -191,7 +177,6 @@ class BarrierInputs(Inputs):
     lag: Number
 
 
-@dataclass(frozen=True)
 class BarrierModel(StageModel[BarrierInputs]):
     """A step takes ``E[max over ranks]`` of what scatters in it: the mean of the largest of so many times.
 
@@ -199,9 +184,7 @@ class BarrierModel(StageModel[BarrierInputs]):
     others'. What one waits for is that mean less its own (David, Nagaraja: Order Statistics, 2003, ch. 3).
     """
 
-    NAME: ClassVar[str] = "barrier"
-    RESOURCE: ClassVar[Resource] = ACCELERATOR
-    BUSY: ClassVar[bool] = False
+    NAME, RESOURCE, AWAITED = "barrier", ACCELERATOR, "the barrier"
 
     def resolve(self, *, hosts: Number, accelerators: Number, rank_spread: float) -> BarrierInputs | None:
         """The formula's numbers from the fields of a pipeline."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from ...units import Q_, Number, Quantity, Unchecked, positive, positive_int
 from ..catalogue import Entry, bandwidth_of
 from ..cost import Cost, Inputs, Line
-from ..resources import ACCELERATOR, LINK, Resource
+from ..resources import ACCELERATOR, LINK
 from .stage import StageModel
 
 _REMEDY = 'Pass link=Links.PCIe4_x16 or Q_("32 GB/s").'
@@ -30,7 +29,6 @@ class TransferInputs(Inputs):
     bandwidth: Number
 
 
-@dataclass(frozen=True)
 class TransferModel(StageModel[TransferInputs]):
     """The host-to-device link, from pinned or pageable memory.
 
@@ -50,10 +48,7 @@ class TransferModel(StageModel[TransferInputs]):
     NVIDIA/nvbandwidth@66746a3, README, for measured pinned copies.
     """
 
-    NAME: ClassVar[str] = "copy"
-    RESOURCE: ClassVar[Resource] = LINK
-    NEEDS: ClassVar[str] = "link"
-    OVERLAPS: ClassVar[bool] = True
+    NAME, RESOURCE, NEEDS, OVERLAPS = "copy", LINK, "link", True
 
     def solve(
         self, *, batch_size: Number, transfer_size: Quantity, link: Entry | Quantity, pinned: bool = True
@@ -105,14 +100,10 @@ class TransferModel(StageModel[TransferInputs]):
         return Cost((Line(0, inputs.size / inputs.bandwidth),))
 
 
-@dataclass(frozen=True)
 class SerializedCopyModel(TransferModel):
     """The same copy on the stream that computes: the link's bytes, but the accelerator waits for it."""
 
-    NAME: ClassVar[str] = "serialized copy"
-    RESOURCE: ClassVar[Resource] = ACCELERATOR
-    BUSY: ClassVar[bool] = False
-    OVERLAPS: ClassVar[bool] = False
+    NAME, RESOURCE, AWAITED, OVERLAPS = "serialized copy", ACCELERATOR, "the copy", False
 
 
 def link_bandwidth(link: Unchecked, *, pinned: bool, rate: str) -> Quantity:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from ...errors import InputError
 from ...fields import SupplyRate, read_supply
 from ...units import Q_, Number, Quantity, base_number, format_quantity, positive, positive_int
-from ..assumptions import Assumptions
+from ..assumptions import Assumptions, LoaderKind, WorkerScaling, loader_kinds
 from ..catalogue import Entry, dataset_of
 from ..cost import Cost, Inputs, Line, as_float, exceeds
 from ..groups import Datasets
-from ..resources import CPU, Resource
-from ..scaling import LoaderKind, WorkerScaling, loader_kinds
+from ..resources import CPU
 from .stage import StageModel
 
 _PASS = "Pass Samples(cpu_time=...) for your own."
@@ -54,7 +52,6 @@ class TransformationInputs(Inputs):
         return None if self.cores is None else self.cores * (2 if self.scaling.second_thread else 1)
 
 
-@dataclass(frozen=True)
 class TransformationModel(StageModel[TransformationInputs]):
     """The CPU workers: a batch takes what it costs one of them over how many, or how many cores, there are.
 
@@ -78,8 +75,7 @@ class TransformationModel(StageModel[TransformationInputs]):
     Bachkaniwala et al., IISWC 2024 (Lotus), Table II and section V-D, for measured rates and scaling.
     """
 
-    NAME: ClassVar[str] = "transform"
-    RESOURCE: ClassVar[Resource] = CPU
+    NAME, RESOURCE = "transform", CPU
 
     def solve(
         self,
@@ -214,7 +210,7 @@ def worker_time(
     ImageNet, so its rate goes before what a worker process takes for the same images, but not for others.
     """
     own = None if samples is None else samples.facts.get("preparation_time")
-    pool, rate = None if kind is None else kind.worker_rate, assumed.supply
+    pool, rate = None if kind is None else kind.worker_rate, assumed.numbers["worker_rate"]
     own_given = own is not None and own.given
     if assumed.given("worker_rate") and not own_given:
         return stored if rate.of_bytes else 1, rate.number, ""

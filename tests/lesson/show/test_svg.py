@@ -12,7 +12,7 @@ from matplotlib.textpath import TextPath
 from starvelab import PUBLISHED, Hardware, InputError, Models, Pipeline, Samples, SingleNodeModel, Storage
 from starvelab.lesson.show import svg
 from starvelab.lesson.show.figure import COLORS
-from starvelab.model.resources import ACCELERATOR, CPU, STORAGE
+from starvelab.model.resources import ACCELERATOR, CPU, RESOURCES, STORAGE
 
 NAME = "{http://www.w3.org/2000/svg}"
 PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
@@ -20,6 +20,7 @@ DALI = PIPE.replace({"dataset.on_device.time": "0.12765 ms"}, workers="50 GB/s",
     batch_size=512
 )
 FULL = PIPE.replace(storage=Storage.NVMe_Gen4, link=Hardware.Cloud.A100)
+EVERY = FULL.replace({"workers.handover.loop": "1 ms", "dataset.on_device.decoder_time": "0.1 ms"})
 
 
 def parts(batch_size=256, assumptions=None, **changes):
@@ -35,6 +36,7 @@ DRAWINGS = {
     "step parts of a measured step": lambda: svg.step_parts(parts(assumptions=PUBLISHED)),
     "lines over the batch": lambda: svg.lines_over_batch(FULL.replace(batch_size=64)),
     "lines that do not cross": lambda: svg.lines_over_batch(PIPE.replace(batch_size=1, workers=500)),
+    "lines of every resource": lambda: svg.lines_over_batch(EVERY),
     "step bars with decoding on the accelerator": lambda: svg.step_bars(DALI.solve()),
     "a frame": lambda: svg.frame("", height=10, title="A <title> & more", description='It\'s "so"'),
 }
@@ -141,6 +143,12 @@ def test_the_lines_cross_where_the_accelerator_begins_to_wait_and_follow_the_wor
     assert "circle" not in apart
     assert "Dashed" not in apart  # a line that is not drawn is not explained
     assert "Dashed: where the lines cross." in svg.lines_over_batch(PIPE)
+
+
+def test_each_resource_has_a_line_with_dashes_of_its_own():
+    lines = list(ElementTree.fromstring(svg.lines_over_batch(EVERY)).iter(f"{NAME}polyline"))
+    assert [one.get("stroke") for one in lines] == [resource.color for resource in RESOURCES.values()]
+    assert len({one.get("stroke-dasharray") for one in lines}) == len(RESOURCES)
 
 
 def test_what_binds_is_bold_and_says_so():

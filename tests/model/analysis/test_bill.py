@@ -192,9 +192,9 @@ def test_requests_are_billed_where_their_price_is_known():
         storage=Storage.S3_connection,
     )
     found = store.bill()
-    assert found.epoch_requests.m_as("USD") == pytest.approx(1_281_167 * 0.4e-6)
+    assert found.epoch.requests.m_as("USD") == pytest.approx(1_281_167 * 0.4e-6)
     hours = found.epoch_time.m_as("h")
-    assert found.hour_requests.m_as("USD") == pytest.approx(found.epoch_requests.m_as("USD") / hours)
+    assert found.hour.requests.m_as("USD") == pytest.approx(found.epoch.requests.m_as("USD") / hours)
     assert found.rows[-1] == ["requests", "1.677 USD", "", "0.5125 USD", ""]
     # Shards take fewer, and memory takes none.
     for changes, share in (
@@ -202,7 +202,7 @@ def test_requests_are_billed_where_their_price_is_known():
         ({"storage.cache.share": 0.75}, 1 / 4),
     ):
         fewer = store.replace(changes).bill()
-        assert fewer.epoch_requests.m_as("USD") == pytest.approx(share * found.epoch_requests.m_as("USD"))
-    assert store.replace(storage=Storage.NVMe_Gen4).bill().epoch_requests is None
+        assert fewer.epoch.requests.m_as("USD") == pytest.approx(share * found.epoch.requests.m_as("USD"))
+    assert store.replace(storage=Storage.NVMe_Gen4).bill().epoch.requests is None
     unknown = store.replace(dataset=Samples(size="100 KB")).bill()
-    assert (unknown.epoch_requests, len(unknown.rows[-1])) == (None, 3)
+    assert (unknown.epoch.requests, len(unknown.rows[-1])) == (None, 3)

@@ -3,7 +3,7 @@
 import pytest
 
 from starvelab import Accelerator, Handover, Pipeline, Samples, Workers
-from starvelab.model.scaling import loader_kinds
+from starvelab.model.assumptions import loader_kinds
 
 # 32 samples of 150 KB: 6.25 ms of eight workers, and 20 ms of the accelerator.
 FED = Pipeline(

@@ -1,22 +1,101 @@
-"""Money, energy and CO2 of an hour and of an epoch, and how much of it is waiting."""
+"""What an hour of an accelerator or of a part of its host is sold for, and the bill of a pipeline.
+
+A bill is money, energy and CO2 of an hour and of an epoch, and how much of it is waiting.
+"""
 
 from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
-from ...errors import MissingValueError
+from ...errors import MissingValueError, UnknownNameError
+from ...fields import Kind, Meaning
 from ...tables import TableRepr, cell, percent
 from ...units import Q_, Number, Quantity, Unchecked, format_number, nonnegative
 from ..assumptions import COVERAGE
 from ..catalogue import Entry
 from ..cost import as_float
 from ..description import Description
-from ..prices import carbon_intensity, price_age, prices_of
+from ..facts import Fact, read_data
 from ..step import Step
 from ._epochs import PASS_SAMPLES, samples_of_epoch
+
+_PRICE = Meaning(Kind.QUANTITY, "USD/h")
+_CARBON = Meaning(Kind.QUANTITY, "g/kWh", zero=True)
+
+
+@dataclass(frozen=True)
+class Price:
+    """What one seller asks for an hour of one thing, on demand [money/time]."""
+
+    of: str  # the path of an accelerator or a drive in the catalogue, "core", or "memory" (each GiB of it)
+    seller: str
+    low: Quantity  # as `high` where the source gives one price and no range
+    high: Quantity
+    date: datetime.date  # when the source stated it or was looked up: the day, or the first of the month
+    source: str
+    note: str = ""
+
+
+def _read(row: dict[str, Unchecked]) -> Price:
+    ends = {end: _PRICE.read(row[end], f"a price of {row['of']}")[0] for end in ("low", "high")}
+    return Price(**{**row, **ends})
+
+
+@cache
+def listed_prices() -> tuple[Price, ...]:
+    """Every price of an accelerator in ``data/prices.toml``."""
+    return tuple(_read(row) for row in read_data("prices")["price"])
+
+
+@cache
+def part_prices() -> dict[str, Price]:
+    """The price of every part of a host in ``data/prices.toml``, by the part: both ends are the same."""
+    return {row["of"]: _read(row) for row in read_data("prices")["part"]}
+
+
+def prices_of(hardware: Entry) -> tuple[Price, ...]:
+    """The prices of one accelerator, none where the file lists none."""
+    return tuple(price for price in listed_prices() if price.of == hardware.path)
+
+
+def price_age(stated: datetime.date, today: datetime.date | None = None) -> str:
+    """How long ago a price was stated, as people say it; counted to today unless another day is given.
+
+    >>> price_age(datetime.date(2026, 5, 1), today=datetime.date(2026, 11, 23))
+    '6 months ago'
+    """
+    today = today or datetime.date.today()
+    months = 12 * (today.year - stated.year) + today.month - stated.month - (today.day < stated.day)
+    if months < 1:
+        return "less than a month ago"
+    number, unit = (months, "month") if months < 12 else (months // 12, "year")
+    return f"{number} {unit}{'s' if number > 1 else ''} ago"
+
+
+@cache
+def grids() -> dict[str, Fact]:
+    """The carbon intensity [mass/energy] of each country of ``data/grids.toml``."""
+    rows = read_data("grids")["carbon_intensity"]
+    return {
+        name: Fact.read(row, lambda value: _CARBON.read(value, "a grid")[0]) for name, row in rows.items()
+    }
+
+
+def carbon_intensity(grid: Unchecked) -> Quantity:
+    """The carbon intensity [mass/energy] of a country, or the one that was given."""
+    if isinstance(grid, str) and grid in grids():
+        grid = grids()[grid].value
+    elif isinstance(grid, str) and not any(character.isdigit() for character in grid):
+        raise UnknownNameError(
+            f"grid must be a country that the lab lists, or a carbon intensity, got {grid!r:.80}. "
+            f'There is: {", ".join(grids())}. Or pass for example grid="369 g/kWh".'
+        )
+    given: Quantity = _CARBON.read(grid, "grid")[0]
+    return given
 
 
 @dataclass(frozen=True)
@@ -29,11 +108,14 @@ class Amounts:
     energy : quantity [energy] or None
     carbon : quantity [mass] or None
         CO2 that is emitted for the energy.
+    requests : quantity [money] or None
+        What the requests to the storage cost besides, where the catalogue knows their price.
     """
 
     money: Quantity | None
     energy: Quantity | None
     carbon: Quantity | None
+    requests: Quantity | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,8 +135,6 @@ class Bill(TableRepr):
     hour, epoch : Amounts
     hour_waiting, epoch_waiting : Amounts
         How much of these falls on the time in which the accelerators wait.
-    hour_requests, epoch_requests : quantity [money] or None
-        What the requests to the storage cost besides, where the catalogue knows their price.
     notes : tuple of str
         Where the price is from, and what to pass for what is missing.
     """
@@ -68,8 +148,6 @@ class Bill(TableRepr):
     hour_waiting: Amounts
     epoch: Amounts
     epoch_waiting: Amounts
-    hour_requests: Quantity | None
-    epoch_requests: Quantity | None
     notes: tuple[str, ...]
 
     @property
@@ -85,18 +163,14 @@ class Bill(TableRepr):
 
     @property
     def rows(self) -> list[list[str]]:
-        """Money, energy and CO2, as far as they are known, and the money for requests."""
-        shown = len(self.headers) - 1
-        columns = (self.hour, self.hour_waiting, self.epoch, self.epoch_waiting)[:shown]
-        rows = [
+        """Money, energy, CO2, and the money for requests, as far as they are known."""
+        columns = (self.hour, self.hour_waiting, self.epoch, self.epoch_waiting)[: len(self.headers) - 1]
+        kinds = {"money": "money", "energy": "energy", "CO2": "carbon", "requests": "requests"}
+        return [
             [label, *(cell(getattr(column, name)) for column in columns)]
-            for label, name in (("money", "money"), ("energy", "energy"), ("CO2", "carbon"))
+            for label, name in kinds.items()
             if getattr(self.hour, name) is not None
         ]
-        if self.hour_requests is not None:
-            requests = (cell(self.hour_requests), "", "" if shown < 4 else cell(self.epoch_requests), "")
-            rows.append(["requests", *requests[:shown]])
-        return rows
 
     @property
     def summary(self) -> str:
@@ -193,27 +267,25 @@ def bill(
     waiting = None if missing else count * stall * idle
     drawn = None if missing else count * (1 - stall) * busy + waiting
 
-    def amounts(hours: Number, dollars: Number, watts: Number) -> Amounts:
+    def amounts(hours: Number, dollars: Number, watts: Number, images: Number = None) -> Amounts:
         return Amounts(
             money=_product("USD", hours, dollars),
             energy=_product("Wh", hours, watts),
             carbon=_product("g", hours, watts, intensity.m_as("g/Wh")),
+            requests=_product("USD", for_requests, images),
         )
 
-    for_requests = _requests(pipeline)
-    whole, wasted = (dollars, drawn), (None if dollars is None else stall * dollars, waiting)
+    for_requests, lost = _requests(pipeline), None if dollars is None else stall * dollars
     return Bill(
         step=step,
         price=_product("USD/h", rate),
         power=_product("W", drawn),
         carbon_intensity=intensity,
         epoch_time=_product("h", hours),
-        hour=amounts(1.0, *whole),
-        hour_waiting=amounts(1.0, *wasted),
-        epoch=amounts(hours, *whole),
-        epoch_waiting=amounts(hours, *wasted),
-        hour_requests=_product("USD", for_requests, step.throughput.m_as("img/h")),
-        epoch_requests=_product("USD", for_requests, samples),
+        hour=amounts(1.0, dollars, drawn, step.throughput.m_as("img/h")),
+        hour_waiting=amounts(1.0, lost, waiting),
+        epoch=amounts(hours, dollars, drawn, samples),
+        epoch_waiting=amounts(hours, lost, waiting),
         notes=tuple(
             filter(None, (step.note, _rank_note(pipeline, step), price_note, power_note, epoch_note))
         ),
