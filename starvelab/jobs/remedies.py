@@ -84,8 +84,8 @@ def _of_start_up(advice: WorkerAdvice) -> list[Remedy | None]:
     if cost is not None and finding.workers and items is not None and items.kept >= items.number:
         _, likely, best = (cost.now * finding.batch_rate.m_as("1/ms") * one for one in _quicker(advice, 0.0))
         text = (
-            "Each worker keeps something of its items in the dataset, and loses it with the end of the pass. "
-            "If that is a cache, keep the workers with persistent_workers=True in one loader for all passes: "
+            "Keep the workers with persistent_workers=True in one loader for all passes: each of them keeps "
+            "something of its items in the dataset, and loses it with the end of the pass. If it is a cache, "
             f"that brings {likely:.2f} times the throughput at most."
         )
         found.append(Remedy("persistent", text, (1.0, likely, best), at_most=True))

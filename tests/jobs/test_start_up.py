@@ -113,7 +113,14 @@ def test_what_workers_keep_of_their_items_ends_with_them():
     items = Items(8, False, 1024, 1.0, kept=60)
     finding = replace(finding, persists=False, stages=replace(finding.stages, items=items))
     one = named(finding)["persistent"]
-    assert one.text.startswith("Each worker keeps something of its items in the dataset, and loses it with")
+    assert one.text.startswith(
+        "Keep the workers with persistent_workers=True in one loader for all passes: each"
+    )
+    # Where nobody can tell what it brings, the change itself is said all the same.
+    crowded = replace(finding, core_waits=0.9, others_cpu=0.9, prepare_queued=0.5, step_time=Q_("0.01 ms"))
+    vague = named(crowded)["persistent"]
+    assert (vague.gain is None, vague.text.startswith("Keep the workers with persistent_w")) == (True, True)
+    assert vague.text.endswith("with the end of the pass. Only a trial can tell what that brings.")
     # Of 69 ms the step takes 39, and a cache of all items leaves no more than that.
     assert one.at_most
     assert one.gain[0] == 1
@@ -123,7 +130,7 @@ def test_what_workers_keep_of_their_items_ends_with_them():
         replace(finding, workers=0),
         replace(finding, stages=replace(finding.stages, items=items._replace(kept=3))),
     ):
-        assert "Each worker keeps" not in getattr(named(other).get("persistent"), "text", "")
+        assert "each of them keeps" not in getattr(named(other).get("persistent"), "text", "")
 
 
 def test_what_a_dataset_holds_is_counted_also_of_a_part_of_it():
