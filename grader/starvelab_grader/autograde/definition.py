@@ -5,7 +5,6 @@ cell once anybody has submitted. Here it is one transaction, and marks of a pers
 """
 
 import json
-import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -44,7 +43,6 @@ class Definition:
     cells: Cells  # the instructor's
     source: Mapping[str, bytes]  # the instructor's notebooks and files
     settings: Config
-    gradebook: bytes  # an SQLite gradebook that holds the assignment, and no student
 
     @classmethod
     def of(cls, course: CourseDirectory, config: Config, assignment: str, folder: Path | None = None) -> Self:
@@ -59,11 +57,6 @@ class Definition:
                     f"Release it first: starvelab-grader release {assignment}"
                 ) from None
             cells = {name: reference_cells(book, name, assignment) for name in names}
-            with tempfile.TemporaryDirectory(prefix="starvelab-") as name:
-                path = Path(name) / "gradebook.db"
-                with Gradebook(f"sqlite:///{path}") as copy:
-                    replace_assignment(book, copy, assignment, path.parent)
-                gradebook = path.read_bytes()
         folder = folder or _folder_of_source(course, assignment, cells)
         for name in names:
             cells[name] = in_order(cells[name], reference.read_reference(course, assignment, name, folder))
@@ -72,7 +65,7 @@ class Definition:
         own = settings.pop("IsolatedExecute", {})
         if own := Config({key: each for key, each in own.items() if key != "runners"}):
             settings.IsolatedExecute = own
-        return cls(assignment, cells, reference.read_source(course, folder), settings, gradebook)
+        return cls(assignment, cells, reference.read_source(course, folder), settings)
 
     @property
     def asked(self) -> dict[str, set[str]]:

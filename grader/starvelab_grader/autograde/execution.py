@@ -18,7 +18,7 @@ from nbformat.v4 import new_markdown_cell
 from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
-from traitlets import Bool, Dict, Enum, Float, Instance, Integer, List, Unicode
+from traitlets import Bool, Enum, Float, Instance, Integer, List, Unicode
 
 from ..errors import GraderError
 from ..fingerprints import VERSION
@@ -51,25 +51,23 @@ class NoSandboxError(GraderError, RuntimeError):
 class RestoreStructure(NbGraderPreprocessor):
     """Puts the instructor's cells back, keeps the answers, and lists on top of the page what it changed."""
 
-    known_warnings = Dict(help="Lists of the warnings that are known, by notebook.").tag(config=True)
-    rejected = Dict(help="Warnings that say why a notebook earns nothing, by notebook.").tag(config=True)
-
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         """Make the notebook anew from its sources and from the instructor's cells."""
         names = resources["nbgrader"]
         notebook, assignment = names["notebook"], names["assignment"]
-        warnings = self.known_warnings.get(notebook, [])
-        nb, more = read_notebook(json.dumps(nb).encode())
-        with Gradebook(names["db_url"]) as gradebook:
-            cells = reference_cells(gradebook, notebook, assignment)
+        more, cells = list(names.get("warnings", ())), names.get("cells")
+        if cells is None:  # nbgrader's own program has read the notebook
+            nb, more[:] = read_notebook(json.dumps(nb).encode())
+            with Gradebook(names["db_url"]) as gradebook:
+                cells = reference_cells(gradebook, notebook, assignment)
         locked = {cell.name for cell in cells if cell.is_check_side}
         written = reference.read_reference(CourseDirectory(parent=self), assignment, notebook, locked=locked)
         outline = [reference.name_of(cell) or cell.source for cell in written]
         more += restore(nb, in_order(cells, written), outline)
-        if notebook in self.rejected:
-            more = [self.rejected[notebook]]
-            nb.metadata[REJECTED] = more[0].text
-        add_warnings(nb, [*warnings, *more])
+        if reason := names.get("rejected"):
+            more = [*names["warnings"], reason]
+            nb.metadata[REJECTED] = reason.text
+        add_warnings(nb, more)
         return nb, resources
 
 
@@ -126,7 +124,10 @@ class IsolatedExecute(NbGraderPreprocessor):
     def _run(self, nb: NotebookNode, resources: ResourcesDict, is_sandboxed: bool) -> NotebookRun:
         course, names = CourseDirectory(parent=self), resources["nbgrader"]
         assignment, student = names["assignment"], names["student"]
-        source = _given_out(course, assignment)
+        released = reference.released_source(course, assignment)
+        if not released.is_dir():
+            released = Path(course.format_path(course.source_directory, ".", assignment))
+        source = reference.read_source(course, released)
         submitted = Path(course.format_path(course.submitted_directory, student, assignment))
         folder = Path(resources["metadata"]["path"])
         files, checks_files, modules, warnings = read_attachments(source, submitted, folder, self.max_bytes)
@@ -183,14 +184,6 @@ def modules_in(paths: Iterable[str]) -> dict[str, str]:
     """
     places = ((path, path.removesuffix(".py").removesuffix("/__init__")) for path in sorted(paths))
     return {name: path for path, name in places if path.endswith(".py") and "/" not in name}
-
-
-def _given_out(course: CourseDirectory, assignment: str) -> dict[str, bytes]:
-    """Return the instructor's notebooks and files."""
-    released = reference.released_source(course, assignment)
-    if not released.is_dir():
-        released = Path(course.format_path(course.source_directory, ".", assignment))
-    return reference.read_source(course, released)
 
 
 def read_attachments(

@@ -7,23 +7,28 @@ gradebook.
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from logging import Logger
 from pathlib import Path
-from typing import Any
 
 import nbgrader.api
 import nbgrader.dbutil
 import nbgrader.utils
 from alembic.script import ScriptDirectory
 from jinja2 import Environment, Template
+from nbconvert.exporters import NotebookExporter
+from nbconvert.preprocessors import Preprocessor
 from nbformat.v4 import new_code_cell
+from nbgrader import preprocessors
 from nbgrader.api import Gradebook, SubmittedAssignment
-from nbgrader.preprocessors import AssignLatePenalties, ClearHiddenTests
-from sqlalchemy import Engine, create_engine
+from nbgrader.converters import Autograde
+from nbgrader.converters.base import BaseConverter
+from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
+
+from ..files import write_files
 
 # nbgrader's comment on an answer that is as it was given out.
 NO_RESPONSE = "No response."
@@ -74,21 +79,6 @@ nbgrader.utils.is_ignored = is_ignored
 nbgrader.api.get_alembic_version = ScriptDirectory(nbgrader.dbutil.ALEMBIC_DIR).get_current_head
 
 
-_engine_of = lru_cache(maxsize=4)(create_engine)
-
-
-def engine_of(url: str, **options: Any) -> Engine:
-    """Return the same engine for the same gradebook; in memory each is one of its own."""
-    if ":///" not in url or ":memory:" in url:
-        return create_engine(url, **options)
-    return _engine_of(url, **options)
-
-
-# nbgrader opens a gradebook some forty times for each submission. An engine keeps the statements that it has
-# compiled, which took a quarter of all time.
-nbgrader.api.create_engine = engine_of
-
-
 @contextmanager
 def one_transaction(book: Gradebook) -> Iterator[None]:
     """Write all that nbgrader's own functions write in this block, or nothing of it."""
@@ -110,7 +100,7 @@ def apply_late_penalty(book: Gradebook, submission: SubmittedAssignment, config:
     """Set what a late submission costs, as the instructor's own plugin computes it of what was earned."""
     book.db.flush()
     book.db.expire_all()  # scores are sums, which the database makes
-    rule = AssignLatePenalties(config=config)
+    rule = preprocessors.AssignLatePenalties(config=config)
     rule.init_plugin()
     for notebook in submission.notebooks:
         notebook.late_submission_penalty = None
@@ -141,9 +131,26 @@ def escape_names_in_formgrader() -> None:
         formgrader.Environment = _Pages  # type: ignore[attr-defined]
 
 
-@lru_cache(maxsize=10_000)
+def steps_of(config: Config, log: Logger, source: Mapping[str, bytes]) -> tuple[Path, list[Preprocessor]]:
+    """Copy what stands beside the notebooks, the instructor's last; return its folder, and the steps."""
+    grading = Autograde(coursedir=CourseDirectory(config=config), config=config, log=log)
+    names = grading.coursedir.assignment_id, grading.coursedir.student_id
+    BaseConverter.init_assignment(grading, *names)
+    folder, kept = Path(grading._format_dest(*names)), grading.exclude_overwriting.get(names[0], ())
+    given = (name for name in source if name not in kept and not name.endswith(".ipynb"))
+    write_files(folder, {name: source[name] for name in given})
+    exporter = grading.exporter = NotebookExporter(parent=grading, config=grading.config)
+    steps: list[Preprocessor] = []
+    for grading._sanitizing in (True, False):
+        grading._init_preprocessors()
+        steps += exporter._preprocessors
+    # What these do follows from a graded notebook.
+    own = preprocessors.OverwriteKernelspec, preprocessors.SaveAutoGrades, preprocessors.AssignLatePenalties
+    return folder, [one for one in steps if type(one) not in own]
+
+
 def without_hidden_tests(source: str) -> str:
-    """The source of a cell as students are given it; asked for anew with each student of a class."""
+    """The source of a cell as students are given it."""
     cell = new_code_cell(source)
-    ClearHiddenTests()._remove_hidden_test_region(cell)
+    preprocessors.ClearHiddenTests()._remove_hidden_test_region(cell)
     return str(cell.source)

@@ -1,4 +1,4 @@
-"""One submission, graded by nbgrader in a course of its own, in whatever process runs this."""
+"""One submission, which goes through nbgrader's steps in whatever process runs this, without a gradebook."""
 
 import errno
 import io
@@ -8,17 +8,14 @@ import re
 import tempfile
 import time
 import traceback
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
-from nbgrader.api import Gradebook
-from nbgrader.converters import Autograde
-from nbgrader.coursedir import CourseDirectory
-from nbgrader.utils import determine_grade
+from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution
 from traitlets.config import Config
 
 from ..files import read_files, write_files
@@ -30,6 +27,7 @@ from ..submissions.submission import Submission
 from ..text import enumerated
 from .definition import Definition
 from .execution import MODES, REJECTED, RESULT, WARNINGS
+from .nbgrader_private import NO_RESPONSE, environment_with, steps_of
 from .notebook_run import ENDED, ENDED_PYTHON, UNFINISHED
 
 # In its own course every student has the same name: no character of it can mislead a path.
@@ -81,18 +79,14 @@ def log_into(log: io.StringIO) -> logging.Logger:
 
 def grade(submission: Submission, definition: Definition, runners: Runners) -> GradingResult:
     """Grade a submission. An error is written into the result, and not raised."""
-    start = time.monotonic()
-    log = io.StringIO()
+    start, log = time.monotonic(), io.StringIO()
     try:
-        with runners.lock, _course(submission, definition, runners) as (folder, config):
-            logger = log_into(log)
-            course = CourseDirectory(config=config, log=logger)
+        with runners.lock, environment_with(NBGRADER_EXECUTION="autograde"):
             try:
-                Autograde(coursedir=course, config=config, log=logger).start()
+                result = _graded(submission, definition, runners, log_into(log))
             finally:
                 runners.end_student()
-            result = _read_result(folder, submission, definition)
-    # A class is graded to its end, whatever one submission does; nbgrader ends Python at times.
+    # A class is graded to its end, whatever one submission does; a step of nbgrader ends Python at times.
     except (Exception, SystemExit):
         reason = f"{log.getvalue()[-MAX_LOG:]}\n{traceback.format_exc()}"
         result = GradingResult(submission.student, failed=reason.strip())
@@ -100,51 +94,48 @@ def grade(submission: Submission, definition: Definition, runners: Runners) -> G
     return result
 
 
-@contextmanager
-def _course(
-    submission: Submission, definition: Definition, runners: Runners
-) -> Iterator[tuple[Path, Config]]:
-    """A temporary course with one student, and its configuration."""
-    with tempfile.TemporaryDirectory(prefix="starvelab-grading-") as name:
-        folder = Path(name)
-        _write(folder, "gradebook.db", definition.gradebook)
-        write_files(folder / "source" / definition.assignment, definition.source)
-        submitted = folder / "submitted" / STUDENT / definition.assignment
-        rejected = dict(submission.rejected)
-        warnings = {name: list(each) for name, each in submission.warnings.items()}
-        to_grade = _to_grade(submission, definition)
-        for notebook in to_grade:
-            nb = nbformat.v4.new_notebook()
-            if notebook in submission.notebooks:
-                content = submission.notebooks[notebook]
-                try:
-                    nb, more = read_notebook(content)
-                    more += outputs_only(content, definition.cells[notebook])
-                    warnings.setdefault(notebook, []).extend(more)
-                except UnreadableNotebookError as error:
-                    text = f"`{notebook}.ipynb` {error} Its exercises earn no points."
-                    rejected[notebook] = SubmissionWarning(text, person=True)
-            # Of a file that cannot be read an empty notebook takes the place.
-            _write(submitted, f"{notebook}.ipynb", json.dumps(nb).encode())
-        if lost := [name for name, each in submission.files.items() if not _write(submitted, name, each)]:
-            names = enumerated(lost)
-            text = f"Of a file and a folder with one name the file that came first counts, without {names}."
-            warnings.setdefault(to_grade[0], []).append(SubmissionWarning(text, person=True))
+def _graded(
+    submission: Submission, definition: Definition, runners: Runners, logger: logging.Logger
+) -> GradingResult:
+    """Take each notebook through nbgrader's steps, as the course has them, in a temporary folder."""
+    result, assignment = GradingResult(submission.student), definition.assignment
+    with tempfile.TemporaryDirectory(prefix="starvelab-grading-") as root:
         config = Config(definition.settings)
-        config.CourseDirectory = Config(
-            root=str(folder), db_url=f"sqlite:///{folder / 'gradebook.db'}",
-            assignment_id=definition.assignment, student_id=STUDENT,
-        )  # fmt: skip
-        config.NotebookExporter.optimistic_validation = True  # in the end, and not after each step
-        config.RestoreStructure = Config(known_warnings=warnings, rejected=rejected)
+        config.CourseDirectory = Config(root=root, assignment_id=assignment, student_id=STUDENT)
         own = {"shown_warnings": sorted(submission.shown_warnings), "runners": runners}
         config.IsolatedExecute = Config({**definition.settings.get("IsolatedExecute", {}), **own})
-        yield folder, config
+        write_files(Path(root) / "source" / assignment, definition.source)
+        submitted = Path(root) / "submitted" / STUDENT / assignment
+        lost = [name for name, each in submission.files.items() if not _write(submitted, name, each)]
+        folder, steps = steps_of(config, logger, definition.source)
+        to_grade = sorted(definition.cells if submission.to_grade is None else submission.to_grade)
+        for notebook in to_grade:
+            nb, names = _read(notebook, submission, definition)
+            if lost and notebook == to_grade[0]:
+                text = "Of a file and a folder with one name the file that came first counts, without"
+                names["warnings"].append(SubmissionWarning(f"{text} {enumerated(lost)}.", person=True))
+            # There is no gradebook: this tells submissions from each other.
+            resources = {"metadata": {"path": str(folder)}, "nbgrader": names | {"db_url": root}}
+            for step in steps:
+                nb, resources = step(nb, resources)
+            _add(result, notebook, nb, definition)
+        result.files |= read_files(folder)
+    return result
 
 
-def _to_grade(submission: Submission, definition: Definition) -> list[str]:
-    chosen = submission.to_grade
-    return [name for name in definition.cells if chosen is None or name in chosen]
+def _read(name: str, submission: Submission, definition: Definition) -> tuple[NotebookNode, dict[str, Any]]:
+    """Return a notebook, or an empty one if it cannot be read, and what its steps are to know of it."""
+    nb, cells, rejected = nbformat.v4.new_notebook(), definition.cells[name], submission.rejected
+    warnings, reason = list(submission.warnings.get(name, ())), rejected.get(name)
+    if (content := submission.notebooks.get(name)) is not None:
+        try:
+            nb, more = read_notebook(content)
+            warnings += [*more, *outputs_only(content, cells)]
+        except UnreadableNotebookError as error:
+            text = f"`{name}.ipynb` {error} Its exercises earn no points."
+            reason = SubmissionWarning(text, person=True)
+    names = {"assignment": definition.assignment, "student": STUDENT, "notebook": name}
+    return nb, names | {"cells": cells, "warnings": warnings, "rejected": reason}
 
 
 def _write(folder: Path, inner: str, content: bytes) -> bool:
@@ -160,31 +151,32 @@ def _write(folder: Path, inner: str, content: bytes) -> bool:
     return True
 
 
-def _read_result(folder: Path, submission: Submission, definition: Definition) -> GradingResult:
-    """Read what nbgrader wrote into the gradebook and into the notebooks."""
-    result = GradingResult(submission.student)
-    names = _to_grade(submission, definition)
-    with Gradebook(f"sqlite:///{folder / 'gradebook.db'}") as book:
-        entry = book.find_submission(definition.assignment, STUDENT)
-        for notebook in [each for each in entry.notebooks if each.name in names]:
-            grades = ((one.name, one.auto_score, bool(one.needs_manual_grade)) for one in notebook.grades)
-            result.grades[notebook.name] = {name: (points, waits) for name, points, waits in grades}
-            result.comments[notebook.name] = {one.name: one.auto_comment for one in notebook.comments}
-    result.files |= read_files(folder / "autograded" / STUDENT / definition.assignment)
-    modes = []
-    for name in names:
-        nb = nbformat.reads(result.files[f"{name}.ipynb"].decode(), as_version=4)
-        run = nb.metadata[RESULT]
-        warnings = [SubmissionWarning(*each) for each in nb.metadata.get(WARNINGS, [])]
-        result.warnings[name] = warnings + cost_of_running(nb)
-        result.notes[name] = dict(run.get("notes", {}))
-        result.out_of_time |= bool(run.get("is_out_of_time"))
-        result.limited |= bool(run.get("is_limited"))
-        result.rejected += [name] if REJECTED in nb.metadata else []
-        modes.append(run["mode"])
+def _add(result: GradingResult, notebook: str, nb: NotebookNode, definition: Definition) -> None:
+    """Add a notebook that has been through all steps to a result."""
+    written = json.loads(definition.source.get(f"{notebook}.ipynb", b"{}"))
+    if kernel := written.get("metadata", {}).get("kernelspec"):
+        nb.metadata["kernelspec"] = kernel
+    nbformat.validate(nb, relax_add_props=True)
+    result.files[f"{notebook}.ipynb"] = f"{nbformat.v4.writes(nb)}\n".encode()
+    cells = definition.cells[notebook]
+    grades = result.grades[notebook] = {one.name: (None, True) for one in cells if one.grade or one.task}
+    comments = result.comments[notebook] = {one.name: None for one in cells if one.solution or one.task}
+    for cell in nb.cells:
+        if (name := name_of(cell)) in grades and is_grade(cell):
+            points, _ = determine_grade(cell)
+            grades[name] = (None, True) if points is None else (float(points), False)
+        if name in comments and is_solution(cell):
+            is_as_given = cell.metadata.nbgrader.get("checksum") == compute_checksum(cell)
+            comments[name] = NO_RESPONSE if is_as_given else None
+    run = nb.metadata[RESULT]
+    warnings = [SubmissionWarning(*each) for each in nb.metadata.get(WARNINGS, [])]
+    result.warnings[notebook] = warnings + cost_of_running(nb)
+    result.notes[notebook] = dict(run.get("notes", {}))
+    result.out_of_time |= bool(run.get("is_out_of_time"))
+    result.limited |= bool(run.get("is_limited"))
+    result.rejected += [notebook] if REJECTED in nb.metadata else []
     # Notebooks that were not run say nothing about the others.
-    result.mode = max(modes, key=MODES.index)
-    return result
+    result.mode = max(filter(None, (result.mode, run["mode"])), key=MODES.index)
 
 
 # --- what may have cost points although the answers were right --------------------------------------------

@@ -76,7 +76,9 @@ class GradeApp(Command):
     report = Bool(help="Write the report of the class.")
     names = Bool(help="Call students in the report by the names that the gradebook has for them.")
     extend = Float(
-        None, allow_none=True, help="Days after the due date that those in --only have; 0 takes them back. "
+        None,
+        allow_none=True,
+        help="Days after the due date that those in --only have; 0 takes them back. "
         "They need not have submitted, and nothing is graded.",
     )
     again = Bool(help="Grade also what has not changed.")

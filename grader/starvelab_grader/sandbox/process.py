@@ -51,7 +51,7 @@ LIMITS = {
 ENVIRONMENT = {
     "NBGRADER_EXECUTION": "autograde", **plugins.declared("environment"),
     "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-    "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1",
+    "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1",
 }  # fmt: skip
 # Processes are counted by user: each sandbox is one of its own.
 _users = itertools.count(os.getpid() % 1000 * 30)
@@ -111,8 +111,9 @@ class Runner:
         if not self.sandboxed:
             return _started([sys.executable, *PYTHON], stderr=self.errors, env=os.environ | ENVIRONMENT)
         folders = {name: str(find()) for name, find in plugins.declared("folders").items()}
-        # In the host's own /tmp another user might have left a configuration of that name.
-        own = {"MPLCONFIGDIR": "/tmp/starvelab-matplotlib"}
+        # In the host's own /tmp another user might have left a configuration of that name. What the runner of
+        # the checks imports it compiles for all sandboxes.
+        own = {"MPLCONFIGDIR": "/tmp/starvelab-matplotlib", "PYTHONDONTWRITEBYTECODE": "1"}
         with bubblewrap.command(
             PYTHON,
             user=FIRST_USER + next(_users) % 30_000,
@@ -229,7 +230,7 @@ class Runners:
         self.output_bytes = 0  # that were kept of the student's outputs
         self.shown_warnings: set[str] = set()  # those that stand in another notebook of the submission
         self.logged: set[str] = set()  # what one log entry for the first notebook is enough for
-        # Held while nbgrader grades: it changes the current folder of the whole process.
+        # Held while a submission is graded: the sandbox is its student's alone.
         self.lock = threading.Lock()
         self._submission: Hashable = None
         self._new = partial(Runner, sandboxed=True)

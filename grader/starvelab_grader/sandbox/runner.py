@@ -217,9 +217,11 @@ class NotebookProcess:
 
     def _describe_error(self, error: BaseException) -> Message:
         """An error as text: its type, its message, and how IPython shows where it happened."""
-        parts: list[str] = []
+        parts, trace = list[str](), error.__traceback__
+        while trace is not None and OWN_FILES in trace.tb_frame.f_code.co_filename:
+            trace = trace.tb_next  # to show a frame takes long
         with suppress(Exception):  # a student's error may fail even where it is shown
-            parts = self.shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__)
+            parts = self.shell.InteractiveTB.structured_traceback(type(error), error, trace, tb_offset=0)
         frames = [str(part)[:MAX_TEXT] for part in parts[2:-1] if OWN_FILES not in str(part)]
         name = type(error).__name__[:MAX_TYPE_NAME]
         return {"type": name, "message": text_of(error)[:MAX_TEXT], "frames": frames[-MAX_FRAMES:]}

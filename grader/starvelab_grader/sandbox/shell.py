@@ -4,10 +4,12 @@ import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
+from functools import cache
 
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
+from pygments.lexer import words
 from traitlets import Type
 from traitlets.config import Config
 
@@ -98,6 +100,10 @@ class Shell(InteractiveShell):
     def enable_gui(self, gui: object = None) -> None:
         """There is no window here."""
 
+    def _format_exception_for_storage(self, *_: object, **__: object) -> dict[str, object]:
+        """Show no error once more, for a history that nobody reads."""
+        return {}
+
     def _showtraceback(self, etype: type, evalue: BaseException, stb: list[str]) -> None:
         lines = [str(line) for line in stb]
         self.outputs.add("error", ename=str(etype.__name__), evalue=text_of(evalue), traceback=lines)
@@ -117,6 +123,8 @@ class Shell(InteractiveShell):
 
     def warm_up(self) -> None:
         """Run a cell that shows a value and one that fails: what that takes the first time is taken here."""
+        # For each frame of a traceback a new lexer is made, of the same lists of words.
+        words.get = cache(words.get)
         for source in ("0", "raise RuntimeError"):
             with self.captured():
                 self.run_cell(source)

@@ -11,6 +11,7 @@ import symtable
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -27,8 +28,7 @@ SCHEMA = 3  # the version of nbgrader's metadata
 
 def released_source(course: CourseDirectory, assignment: str) -> Path:
     """Return where the notebooks stand as they were released, with which a class is graded all year."""
-    autograded: Path = Path(course.root) / course.autograded_directory
-    return autograded.parent / "released" / assignment
+    return Path(course.root, course.autograded_directory).parent / "released" / assignment
 
 
 def read_source(course: CourseDirectory, folder: Path) -> dict[str, bytes]:
@@ -251,13 +251,14 @@ def _scopes(source: str) -> tuple[symtable.SymbolTable, ...]:
     """The scope of a cell and all within it; none of what is no Python."""
     scopes, tree = list[symtable.SymbolTable](), _tree(source)
     with suppress(*NOT_PYTHON):
-        text = ast.unparse(ast.fix_missing_locations(_Generators().visit(tree))) if tree else ""
+        text = ast.unparse(ast.fix_missing_locations(_Generators().visit(deepcopy(tree)))) if tree else ""
         scopes = [symtable.symtable(text, "cell", "exec")]
     for scope in scopes:  # the list grows meanwhile
         scopes += scope.get_children()
     return tuple(scopes)
 
 
+@lru_cache(maxsize=1000)
 def _tree(source: str) -> ast.Module | None:
     """A cell as Python reads it; None of what is no Python."""
     magic, _, body = source.lstrip().partition("\n")

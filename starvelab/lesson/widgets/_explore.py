@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import ipywidgets
 
+from ... import runtime
 from ...errors import InputError, StarvelabError
 from ...model.assumptions import PUBLISHED, TUTORIAL
 from ...model.part import Part, first_field
@@ -239,7 +240,9 @@ class Explorer(Box):
     def _open(self) -> None:
         for widget in self.controls.values():
             widget.disabled = False
-        self._redraw()
+        # A graded notebook keeps no widget, and nobody moves one there.
+        if not runtime.current().is_grading:
+            self._redraw()
 
     def _redraw(self) -> None:
         # The front end keeps one message per control under way and merges what comes meanwhile, so that a

@@ -7,6 +7,7 @@ from unittest import mock
 
 import nbformat
 import pytest
+from nbformat.v4 import new_code_cell
 from traitlets.config import Config
 
 from starvelab_grader import IsolatedExecute, NoSandboxError
@@ -124,6 +125,21 @@ def test_what_an_answer_earns_and_what_its_student_reads(tmp_path, answer, tests
     assert points(nb) == earned
     for name, text in said.items():
         assert text in re.sub(r"\x1b\[\d+m", "", printed(nb, name))
+
+
+def test_an_error_is_made_into_text_once_and_without_frames_of_the_grader(tmp_path):
+    watch = """from IPython.core.ultratb import VerboseTB
+made, old = [], VerboseTB.format_record
+VerboseTB.format_record = lambda self, frame, *more: made.append(frame.filename) or old(self, frame, *more)
+def double(x): raise ValueError(x)"""
+    nb = notebook(watch)
+    nb.cells += [new_code_cell("double(1)", id="fails"), new_code_cell("print(*made)", id="made")]
+    frames = printed(execute(nb, tmp_path), "made").split()
+    assert len(frames) == 5, (
+        "of three calls by checks one each, of the cell that fails its own and the function's"
+    )
+    assert not any("starvelab_grader" in one for one in frames)
+    assert "ValueError" in printed(nb, "fails")
 
 
 def test_what_most_notebooks_need_is_there_before_the_first_cell_and_leaves_no_trace_in_it(tmp_path):

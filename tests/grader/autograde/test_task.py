@@ -7,11 +7,13 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.api import Gradebook
+from nbgrader.converters import Autograde
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config, PyFileConfigLoader
 
 from starvelab_grader.autograde import releasing
 from starvelab_grader.autograde.definition import Definition
+from starvelab_grader.autograde.nbgrader_private import NO_RESPONSE
 from starvelab_grader.autograde.releasing import (
     ReleaseError,
     as_submission,
@@ -20,6 +22,7 @@ from starvelab_grader.autograde.releasing import (
     require_full_points,
 )
 from starvelab_grader.autograde.task import grade
+from starvelab_grader.files import read_files
 from tests.archives import zipped
 from tests.grader.a_course import graded_cell, points
 from tests.grader.shared_runners import RUNNERS
@@ -282,3 +285,34 @@ def test_a_file_whose_place_is_taken_is_named(course):
     assert graded.files["data"] == b"2"
     text = "Of a file and a folder with one name the file that came first counts, without `data/x.csv`."
     assert [(one.text, one.person) for one in graded.warnings["one"]] == [(text, True)]
+
+
+def test_it_earns_without_a_gradebook_what_nbgraders_own_program_writes_into_one(course, monkeypatch):
+    """Of an answer that is right, one that is wrong, one as it was given out, and an essay."""
+    answers = course.solved(double="def double(x):\n    return x ** 2", why="Because of the bytes.")
+    course.hand_in("ada", answers | {"two": course.released()["two"], "notes.txt": "mine"})
+    submission, definition = course.handed_in("ada"), course.definition
+    with monkeypatch.context() as patch:
+        patch.setattr(Gradebook, "__init__", lambda *_: pytest.fail("a gradebook was opened"))
+        graded = grade(submission, definition, RUNNERS)
+    config = Config(course.config)
+    config.CourseDirectory.update({"assignment_id": definition.assignment, "student_id": "ada"})
+    Autograde(coursedir=CourseDirectory(config=config), config=config).start()
+    with course.gradebook() as book:
+        for nb in book.find_submission(definition.assignment, "ada").notebooks:
+            grades = {one.name: (one.auto_score, one.needs_manual_grade) for one in nb.grades}
+            assert graded.grades[nb.name] == grades
+            assert graded.comments[nb.name] == {one.name: one.auto_comment for one in nb.comments}
+    assert points(graded) == {"double-test": 0, "halve-test": 3, "why": None, "value-test": 0}
+    assert graded.comments == {
+        "one": {"double": None, "halve": None, "why": None},
+        "two": {"value": NO_RESPONSE},
+    }
+    written = read_files(course.folder / "course" / "autograded" / "ada" / definition.assignment)
+    assert {name: without_time(content) for name, content in graded.files.items()} == {
+        name: without_time(content) for name, content in written.items()
+    }
+
+
+def without_time(content: bytes) -> bytes:
+    return re.sub(rb'"at": "[^"]*"', b"", content)

@@ -8,7 +8,7 @@ import pytest
 
 from starvelab import PUBLISHED, Q_, TUTORIAL, Cache, Drive, Hardware, InputError, Models, Pipeline, Storage
 from starvelab.checks import Credit
-from starvelab.runtime import Runtime, use
+from starvelab.runtime import GRADING, Runtime, use
 from starvelab.widgets import Drawing, explore, predict
 from tests.rejected import message
 
@@ -46,6 +46,13 @@ def test_a_value_that_does_not_change_draws_nothing_and_an_svg_string_has_no_wor
     explorer._redraw()
     assert drawn == [1, 5]
     assert (explorer.figure.value, explorer.sentence.value, explorer.table.value) == (svg(5), "", "")
+
+
+def test_nothing_is_drawn_while_a_notebook_is_graded():
+    drawn = []
+    with use(GRADING):
+        explorer = explore(lambda x: drawn.append(x) or svg(x), x=(1, 9))
+    assert (repr(explorer), explorer.controls["x"].disabled, drawn) == ("[Explorer: x]", False, [])
 
 
 @pytest.mark.parametrize(
