@@ -15,7 +15,7 @@ from traitlets import Bool, Integer, Unicode
 
 from ..batch.classroom import Classroom, chosen
 from ..errors import InputError
-from ..lms.rosters import read_sections
+from ..lms.rosters import read_sections, sections_in
 from ..marking.marks import Marking
 from ..marking.server import MarkingServer, make_redirect
 from ..report.pages import FeedbackPages
@@ -66,14 +66,15 @@ class MarkApp(Command):
             raise InputError(f"A share is such as 1/3, the first of three; {self.share!r} is none.")
         if self.section and not self.roster:
             raise InputError("A section needs the table of the class that names it: --roster=canvas.csv")
-        section_of = read_sections(self.roster, students) if self.section else {}
-        if self.section and self.section not in section_of.values():
-            known = ", ".join(sorted(set(section_of.values())))
+        sections = read_sections(self.roster, students) if self.section else {}
+        section_of = {student: sections_in(each) for student, each in sections.items()}
+        if self.section and not any(self.section in each for each in section_of.values()):
+            known = ", ".join(sorted(set().union(*section_of.values())))
             raise InputError(f"The roster has no section {self.section!r}; it has: {known}.")
 
         def is_mine(student: str) -> bool:
             share = int(hashlib.sha256(student.encode()).hexdigest(), 16) % int(number[2])
-            in_section = not self.section or section_of.get(student) == self.section
+            in_section = not self.section or self.section in section_of.get(student, ())
             return bool(in_section and share == int(number[1]) - 1 and chosen([student], self.only))
 
         return is_mine

@@ -8,7 +8,7 @@ import pytest
 
 from starvelab_grader.submissions import archives, submission
 from starvelab_grader.submissions.submission import read_submission
-from tests.archives import zipped
+from tests.archives import zipped, zipped_on_macos
 
 EXPECTED = {"01_one": {"a", "b"}, "02_two": {"c", "d"}}
 
@@ -92,6 +92,13 @@ def test_the_newest_of_several_copies_counts_where_none_has_the_name_itself(read
     assert result.notebooks["01_one"] == nb("11").encode()
     (warning,) = texts(result, person=True)[:1]
     assert "`01_one (11).ipynb` counts, and `01_one (2).ipynb`, `01_one (1).ipynb` does not." in warning
+
+
+def test_a_copy_counts_where_the_file_with_the_name_itself_was_cut_off(read):
+    for name, cut in (("01_one", ""), ("02_two", nb("c")[:-9])):
+        result = read({f"{name}.ipynb": cut, f"{name} (1).ipynb": nb("a", "c")})
+        assert result.notebooks[name] == nb("a", "c").encode()
+        assert f"`{name} (1).ipynb` counts, and `{name}.ipynb` does not." in texts(result, person=True)[-1]
 
 
 MISSING = "`02_two.ipynb` was not submitted, so its exercises earn no points."
@@ -294,6 +301,26 @@ def test_a_large_file_takes_no_notebooks_place_and_where_reading_ended_is_said(r
     assert texts(result, person=True) == [
         "More than 2000 files or 0.001 MB were submitted: from `big.bin` on, files were left out."
     ]
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_thousands_of_other_files_take_no_notebooks_place(read, monkeypatch, packed):
+    monkeypatch.setattr(archives, "MAX_FILES", 10)
+    others = {f"data/{number}.csv": "x" for number in range(20)}
+    others |= {f"env/Lib/site-packages/{number}.py": "x" for number in range(20)}
+    files = others | {"work/01_one.ipynb": nb("a"), "work/02_two.ipynb": nb("c")}
+    result = read({"all.zip": zipped(files)} if packed else files)
+    assert list(result.notebooks) == ["01_one", "02_two"]
+    assert not any("site-packages" in name for name in result.files)
+    assert any("were submitted: from `" in text for text in texts(result, person=True))
+
+
+def test_an_archive_may_come_from_any_system(read):
+    windows = {"work\\": "", "work\\data\\": "", "work\\data\\x.csv": "1", "work\\01_one.ipynb": nb("a")}
+    result = read({"a.zip": zipped(windows)})
+    assert (list(result.notebooks), result.files, texts(result)) == (["01_one"], {"data/x.csv": b"1"}, [])
+    result = read({"a.zip": zipped_on_macos({"gro\u0308\xdfe.csv": "2", "01_one.ipynb": nb("a")})})
+    assert result.files == {"größe.csv": b"2"}, "as a notebook has it that is typed"
 
 
 FOLDERS = [entry(f"f{at}", kind=tarfile.DIRTYPE) for at in range(200)]
