@@ -51,12 +51,9 @@ class MarkApp(Command):
             asyncio.run(self._serve(marking))
         except KeyboardInterrupt:  # which is how it ends
             print()
-        waiting = {one.title: sum(each.waits for each in marking.answers(one)) for one in marking.essays}
-        for title, number in waiting.items():
-            if number:
-                print(f"{title}: {number} still to be marked.")
-        if not any(waiting.values()):
-            print(f"All essays of {assignment} are marked.")
+        waiting = [(one.title, sum(each.waits for each in marking.answers(one))) for one in marking.essays]
+        lines = [f"{title}: {number} still to be marked." for title, number in waiting if number]
+        print("\n".join(lines) or f"All essays of {assignment} are marked.")
         print(f"Marks are in the gradebook. Students read them after: starvelab-grader feedback {assignment}")
 
     def _share_of(self, students: list[str]) -> Callable[[str], bool]:

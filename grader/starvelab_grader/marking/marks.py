@@ -131,8 +131,9 @@ class Marking:
         cells = classroom.definition.cells
         self._cells = {name: {cell.name: cell for cell in each} for name, each in cells.items()}
         if not self.essays:
-            text = f"No exercise of {self.assignment} is marked by a person: tests give all its points."
-            raise NotFoundError(text)
+            text = f"No exercise of {self.assignment} is marked by a person: tests give all its points. "
+            text += f"Put a regrade request into {self.classroom.requests.folder}, and start again."
+            raise NotFoundError(" ".join([text, *self.unknown_requests()]))
         if not any(map(self.all_answers, self.essays)):
             raise NotFoundError(
                 f"Nobody's submission of {self.assignment} has been graded. "

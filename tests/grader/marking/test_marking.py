@@ -142,8 +142,12 @@ def test_there_must_be_something_to_mark(essays):
     only_tests = {"one": [cell for cell in definition.cells["one"] if cell.name == "sum-test"]}
     nothing = SimpleNamespace(assignment=LAB, cells=only_tests, source=definition.source)
     room = SimpleNamespace(assignment=LAB, definition=nothing, requests=essays.requests)
-    with pytest.raises(NotFoundError, match=r"No exercise of lab is marked by a person: tests give all"):
+    essays.requests.folder.mkdir(exist_ok=True)
+    (essays.requests.folder / "letter.txt").write_text("Please look again.")
+    said = r"tests give all its points\. Put a regrade request into .*requests/lab, .* letter\.txt: no line"
+    with pytest.raises(NotFoundError, match=said):
         Marking(room)
+    (essays.requests.folder / "letter.txt").unlink()
     with closing(essays.gradebook()) as book:
         for student in ANSWERS:
             book.remove_student(student)
@@ -362,6 +366,14 @@ def test_the_command_opens_the_page_and_says_in_the_end_what_still_waits(essays,
         book.db.commit()
     MarkApp().run(LAB)
     assert "\nAll essays of lab are marked.\nMarks are in" in capsys.readouterr().out
+    with closing(essays.gradebook()) as book:
+        book.find_grade("why", "one", LAB, "bob").needs_manual_grade = True
+        book.db.commit()
+    twice = essays.marking()
+    twice.essays += [replace(one, cell="sketch") for one in twice.essays[:1]]  # with the same title
+    monkeypatch.setattr(mark_command, "Marking", lambda *_: twice)
+    MarkApp().run(LAB)
+    assert "\nExercise 1.2: why: 1 still to be marked.\nMarks are in" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("shown", [False, True])
