@@ -46,8 +46,7 @@ class Submission:
 
     def fingerprints(self) -> dict[str, str]:
         """Return one by expected notebook, also of the files beside: each notebook may read them."""
-        beside = fingerprint(self.files, self.student, self.assignment)
-        fingerprints = {}
+        beside, fingerprints = fingerprint(self.files, self.student, self.assignment), {}
         for name in sorted({*self.notebooks, *self.rejected}):
             notebook = {"": self.notebooks[name]} if name in self.notebooks else {}
             warnings = [*self.warnings.get(name, []), *filter(None, [self.rejected.get(name)])]
