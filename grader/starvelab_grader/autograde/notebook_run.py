@@ -28,8 +28,7 @@ NO_END = (
     "Is your answer of a size that nobody expects?"
 )
 ENDED_EARLY = "SubmissionEnded"  # the error of a check that needed more of that code
-# What a student reads in place of an error of the channel.
-WHY_ENDED = {
+WHY_ENDED = {  # for the student, by the error of the channel
     "Nothing came in time.": "it took too long, and could not be interrupted",
     "The other end is gone.": "it needed more memory or more processes than it may have, or ended itself",
 }

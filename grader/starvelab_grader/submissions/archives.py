@@ -158,7 +158,8 @@ class SubmissionReader:
                     self._left_out(inner, "no ordinary file")
         # A damaged archive fails in more ways than the two libraries document.
         except Exception as error:
-            reason = "it needs a password" if "password" in str(error) else "it is damaged"
+            damage = "it is damaged" if content else "it is empty"
+            reason = "it needs a password" if "password" in str(error) else damage
             self._warn(f"`{shown(path.name)}` could not be unpacked: {reason}.")
 
     def _zip(self, inside: PurePosixPath, content: io.BytesIO) -> Iterator[Entry]:

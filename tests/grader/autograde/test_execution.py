@@ -79,7 +79,7 @@ SAID = {
         {}, NOTHING, {"answer": "had to be ended: it took too long, and could not be interrupted."},
     ),
     "nobody types while a notebook is graded": (
-        "name = input('Your name? ')", {"called": (1, "double(1)")}, NOTHING | {"called": 0},
+        "name = input('Your name? ')", {}, NOTHING,
         {"answer": "EOFError: Nobody can type while a notebook is graded: take input() out"},
     ),
     "nor while a check calls a function": (

@@ -142,7 +142,7 @@ def test_there_must_be_something_to_mark(essays):
     only_tests = {"one": [cell for cell in definition.cells["one"] if cell.name == "sum-test"]}
     nothing = SimpleNamespace(assignment=LAB, cells=only_tests, source=definition.source)
     room = SimpleNamespace(assignment=LAB, definition=nothing, requests=essays.requests)
-    essays.requests.folder.mkdir(exist_ok=True)
+    essays.requests.folder.mkdir(parents=True)
     (essays.requests.folder / "letter.txt").write_text("Please look again.")
     said = r"tests give all its points\. Put a regrade request into .*requests/lab, .* letter\.txt: no line"
     with pytest.raises(NotFoundError, match=said):

@@ -274,13 +274,14 @@ def test_what_tools_leave_behind_is_left_out_and_named(read):
 def test_what_of_an_archive_is_no_file_or_packed_too_deep_is_named(read):
     inner = zipped({"deep.zip": b"PK", "..": b"x"})
     odd = (entry(".."), entry("work/pipe", kind=tarfile.FIFOTYPE), entry("inner.zip", len(inner)))
-    assert texts(read(ONE | {"a.tar": tape(*odd, body=inner), "b.rar": "x", "c.zip": "x"})) == [
+    assert texts(read(ONE | {"a.tar": tape(*odd, body=inner), "b.rar": "x", "c.zip": "x", "d.zip": ""})) == [
         "A file in `a` has no name, and was left out.",
         "`work/pipe` is no ordinary file, and was left out.",
         "`deep.zip` was not unpacked: it stands in 2 archives. Submit the files themselves.",
         "A file in `a/inner` has no name, and was left out.",
         "`b.rar` could not be unpacked: submit the files themselves, or a .zip.",
         "`c.zip` could not be unpacked: it is damaged.",
+        "`d.zip` could not be unpacked: it is empty.",
     ]
 
 
