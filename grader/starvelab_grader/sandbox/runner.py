@@ -83,7 +83,7 @@ def _run_notebook(channel: Channel, opened: Message) -> int:
 def _serve_notebook(channel: Channel, opened: Message) -> None:
     try:
         os.chdir(opened["folder"])
-        vars(builtins)["input"] = _no_input
+        builtins.input = _no_input
         write_files(Path(), {name: base64.b64decode(each) for name, each in opened["files"].items()})
         if modules := opened["modules"]:
             sys.meta_path.insert(0, _Modules({name: Path.cwd() / path for name, path in modules.items()}))
@@ -94,7 +94,7 @@ def _serve_notebook(channel: Channel, opened: Message) -> None:
         os._exit(0)
 
 
-def _no_input(*_: object) -> str:
+def _no_input(prompt: object = "", /) -> str:  # noqa: ARG001
     raise EOFError("Nobody can type while a notebook is graded: take input() out, and write the value there.")
 
 

@@ -194,8 +194,8 @@ def restore(
 def _unanswered(nb: NotebookNode, reference: Sequence[ReferenceCell]) -> set[str]:
     """Return what is graded for answers of which none is there, or only as it was given out."""
     released, graded = {cell.name: _words(cell.released) for cell in reference}, graded_by(reference)
-    changed = (cell for cell in nb.cells if _words(cell.source) != released.get(name_of(cell)))
-    return {*graded.values()} - {graded.get(name_of(cell)) for cell in changed}
+    named = ((str(name_of(cell)), _words(cell.source)) for cell in nb.cells)
+    return {*graded.values()} - {graded.get(name) for name, words in named if words != released.get(name)}
 
 
 def _about(names: Sequence[str], text: str, *, person: bool = False) -> list[SubmissionWarning]:
