@@ -178,8 +178,11 @@ def test_a_rubric_is_clicked_and_changed_and_answers_that_are_alike_get_one_mark
         open_answer("ada")
         expect(page.locator("#answers article h3")).to_contain_text("The same: Answer")
         page.locator("#answers article h3").filter(has_text="(dan)").wait_for()
+        same = page.get_by_role("button", name="Give the same mark to all that stand here: 2 answers")
+        same.click()
+        expect(status).to_have_text("Type the points first: without any, the others would lose theirs.")
         rubric.first.locator("button").first.click()
-        page.get_by_role("button", name="Give the same mark to all that stand here: 2 answers").click()
+        same.click()
         expect(status).to_have_text("The same mark: 2 answers.")
         line = "- 2 points: names the *CPU*."
         assert [essays.grade(one)[1:] for one in ("ada", "dan")] == [(2, False, line)] * 2
@@ -189,6 +192,11 @@ def test_a_rubric_is_clicked_and_changed_and_answers_that_are_alike_get_one_mark
         rubric.first.get_by_role("button", name="Change for all").click()
         expect(status).to_contain_text("Changed for 3.")
         assert [essays.grade(one)[1] for one in ("ada", "dan", "eve")] == [1.5, 1.5, 2.5]
+
+        # Points of lines add up as decimals.
+        page.locator("#comment").fill("- 0.1 points: is legible.\n- 0.2 points: is short.\n- 1 point: is so.")
+        rubric.filter(has_text="is so").locator("button").first.click()
+        expect(page.locator("#points")).to_have_value("0.3")
 
         # A request that is pasted waits with its reason, until points are given.
         page.locator("#request-part summary").click()

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from html import escape
+from pathlib import Path
 from typing import TypeAlias
 
 from nbconvert.exporters.exporter import ResourcesDict
@@ -19,16 +20,7 @@ from .execution import RESULT
 from .notebook_run import ENDED_EARLY, ENDED_PYTHON
 from .outputs import as_nodes, printed
 
-STYLE = """
-.highlight pre, .output_error pre { white-space: pre-wrap; word-break: normal; overflow-wrap: anywhere; }
-.output_stream pre { overflow-x: auto; }
-.nbgrader_cell .input_area { clear: both; }
-th, td { padding: 0.1em 0.8em; }
-caption { text-align: left; }
-summary { display: list-item; cursor: pointer; }
-.output_area, .rendered_html, .jp-OutputArea, .jp-RenderedHTMLCommon { overflow-x: auto; max-width: 100%; }
-.figure { display: inline-block; border-left: 3px solid; padding-left: 0.6em; font-style: italic; }
-"""
+STYLE = (Path(__file__).parent / "feedback.css").read_text(encoding="utf-8")
 Changed: TypeAlias = tuple[NotebookNode, ResourcesDict]
 MAX_OUTPUTS = 100  # of a cell
 # From the root, or from the home folder; not what is a part of a word, an address or a fraction.

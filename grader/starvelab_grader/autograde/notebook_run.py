@@ -27,6 +27,10 @@ NO_END = (
     "Is your answer of a size that nobody expects?"
 )
 ENDED_EARLY = "SubmissionEnded"  # the error of a check that needed more of that code
+WHY_ENDED = {  # for the student, by the error of the channel
+    "Nothing came in time.": "it took too long, and could not be interrupted",
+    "The other end is gone.": "it needed more memory or more processes than it may have, or ended itself",
+}
 
 
 class _EndedError(GraderError):
@@ -83,7 +87,7 @@ class NotebookRun:
                 self._open_student(self.student_place)
                 return
             except ChannelError as error:
-                reason = f"had to be ended ({error})"
+                reason = f"had to be ended: {WHY_ENDED.get(str(error), error)}"
         self._end(reason)
 
     def _open_student(self, place: Place) -> None:
@@ -342,14 +346,13 @@ class NotebookRun:
         return reply
 
     def _exchange(self, message: Message) -> Message:
-        seconds = min(self.timeout, self.time_left())
-        clock = self.student.clock
+        seconds, clock = min(self.timeout, self.time_left()), self.student.clock
         with self.runners.counted(self.student):
             start = clock()
             try:
                 reply = self.student.ask({**message, "seconds": seconds}, seconds + EXTRA_TIMEOUT)
             except ChannelError as error:
-                raise _EndedError(f"had to be ended ({error})") from error
+                raise _EndedError(f"had to be ended: {WHY_ENDED.get(str(error), error)}") from error
             finally:
                 self.is_starved |= clock.starved
                 self.is_out_of_time |= clock() - start >= seconds and clock.starved

@@ -137,8 +137,7 @@ def stale_notebooks(folder: Path) -> list[str]:
     build = folder.parent / "build.py"
     if not build.is_file() or "def instructor_notebook(" not in build.read_text(encoding="utf-8"):
         return []
-    derive = runpy.run_path(str(build), run_name="starvelab_build")
-    stale = []
+    derive, stale = runpy.run_path(str(build), run_name="starvelab_build"), []
     for script in sorted(folder.glob("[0-9][0-9]_*.py")):
         notebook = script.with_suffix(".ipynb")
         try:

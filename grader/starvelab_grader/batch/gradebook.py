@@ -38,11 +38,12 @@ def merge(book: Gradebook, record: GradedSubmission, config: Config, extension: 
             grades = record.grades.get(notebook.name, {})
             for grade in notebook.grades:
                 if grade.name in grades:
-                    grade.auto_score, needs_person = grades[grade.name]
+                    before, (grade.auto_score, needs_person) = grade.auto_score, grades[grade.name]
                     if grade.manual_score is None:
                         # Nobody has to mark an exercise that was set to 0 points.
                         grade.needs_manual_grade = needs_person and grade.cell.max_score > 0
-                    elif notebook.name in record.resubmitted:
+                    # Who gave points knew the answer, and those of the test.
+                    elif notebook.name in record.resubmitted or grade.auto_score not in (before, None):
                         grade.needs_manual_grade = True
             comments = record.comments.get(notebook.name, {})
             for comment in notebook.comments:

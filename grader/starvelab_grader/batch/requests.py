@@ -1,9 +1,12 @@
 """Regrade requests: texts in a folder of the course, each of which names an exercise of a student."""
 
+import email
 import hashlib
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from email import policy
 from pathlib import Path
 
 from ..errors import InputError
@@ -12,7 +15,7 @@ from ..text import storable
 
 # Mail breaks lines, and quotes them.
 _REQUEST = re.compile(r"Regrade[\s>]+request[\s>]+\[([^\[\]]+)\]")
-MAX_REASON = 4000  # characters that are shown
+MAX_REASON, MAX_FILE = 4000, 1_000_000  # characters that are shown, bytes that are read
 CONTACT = ".contact"  # the file with the address to which students mail them
 ANSWERED = ".answered"  # the folder of what a person has answered, by the request
 
@@ -37,6 +40,15 @@ class Request:
         return hashlib.sha256(storable(f"{vars(self)}").encode()).hexdigest()
 
 
+def _text_of(content: bytes) -> str:
+    """Return what a file says; of a mail, as programs save it, the subject and the text."""
+    with suppress(Exception):  # a damaged mail is a text
+        mail = email.message_from_bytes(content, policy=policy.default)
+        if mail["MIME-Version"] and (body := mail.get_body(("plain",))):
+            return f"{mail['Subject']}\n\n{body.get_content()}"
+    return content.decode("utf-8", "replace")
+
+
 class Requests:
     """The requests of an assignment, and which of them a person has answered."""
 
@@ -55,9 +67,17 @@ class Requests:
 
     def all(self) -> Iterator[Request]:
         """Yield them, the latest of a student last."""
+        for requests in self._by_file().values():
+            yield from requests
+
+    def unknown(self) -> list[str]:
+        """Return the names of the files in which nothing is a request of this assignment."""
+        return [name for name, requests in self._by_file().items() if not requests]
+
+    def _by_file(self) -> dict[str, list[Request]]:
         paths = (path for path in self.folder.glob("[!.]*") if path.is_file())
-        for path in sorted(paths, key=lambda path: path.stat().st_mtime):
-            yield from self._in(path.read_text(encoding="utf-8", errors="replace"))
+        in_order = sorted(paths, key=lambda path: path.stat().st_mtime)
+        return {path.name: list(self._in(path.read_bytes()[:MAX_FILE])) for path in in_order}
 
     def open(self) -> list[Request]:
         """Return those that nobody has answered."""
@@ -76,11 +96,11 @@ class Requests:
         """True if nobody has answered a request."""
         return not (self.folder / ANSWERED / request.key).exists()
 
-    def _in(self, text: str) -> Iterator[Request]:
-        before, *parts = _REQUEST.split(text)
+    def _in(self, content: bytes) -> Iterator[Request]:
+        before, *parts = _REQUEST.split(_text_of(content))
         reasons: dict[tuple[str, str], str] = {}  # a mail has the line as its subject, and once more
         for place, reason in zip(parts[::2], parts[1::2], strict=True):
-            names = re.sub(r"\s*\n[>\s]*", " ", place).split("/")
+            names = " ".join(re.sub(r"\n[>\s]*", " ", place).split()).split("/")
             if len(names) >= 4 and names[0] == self.assignment:
                 about = (subject(self.assignment, names[1], "/".join(names[2:-1]), ""), names[-1])
                 reasons[about] = f"{reasons.get(about, '')}\n\n{reason.strip()}".strip()
@@ -89,7 +109,7 @@ class Requests:
 
     def add(self, text: str) -> Request:
         """Keep a text that somebody pasted, and return its request. Raises InputError where it holds none."""
-        request = next(self._in(text), None)
+        request = next(self._in(storable(text).encode()), None)
         if request is None:
             line = subject(self.assignment, "NOTEBOOK", "EXERCISE", "STUDENT")
             raise InputError(

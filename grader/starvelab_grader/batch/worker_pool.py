@@ -38,7 +38,7 @@ START_TIMEOUT = "60s"
 # A task takes seconds. Dask watches itself every few milliseconds, and the cores should rather grade.
 QUIET = {
     "distributed.worker.profile.enabled": False, "distributed.admin.system-monitor.interval": "5s",
-    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.tick.interval": "1s", "distributed.admin.large-graph-warning-threshold": "1GB",
 }  # fmt: skip
 # Dask's web pages ask for no password, and show the names of students.
 NO_PAGES: dict[str, list[str]] = {f"distributed.{one}.http.routes": [] for one in ("scheduler", "worker")}
@@ -60,6 +60,7 @@ def open_pool(
     They are `ready`, or an UnavailableError says what one of them lacks.
     """
     with ExitStack() as stack:
+        stack.enter_context(dask.config.set(QUIET | NO_PAGES))
         if scheduler:
             _require_encryption(scheduler, without_tls)
             try:
@@ -73,7 +74,6 @@ def open_pool(
                 text = f"The scheduler at {scheduler} has no workers. Start some: dask worker {scheduler}"
                 raise UnavailableError(text)
         else:
-            stack.enter_context(dask.config.set(QUIET | NO_PAGES))
             folder = tempfile.TemporaryDirectory(prefix="starvelab-workers-", ignore_cleanup_errors=True)
             available = int(psutil.virtual_memory().available)
             with _interrupts_for_the_main_thread_only():

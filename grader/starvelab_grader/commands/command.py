@@ -28,7 +28,6 @@ from . import COMMANDS
 
 CONFIG = "nbgrader_config.py"
 ONLY = "Students, with commas between them; * and ? stand for characters."
-MAX_LISTED = 20  # names in a list on the screen
 DELAY = 1.0  # seconds before there is a bar
 AGAIN_AFTER = 3.0  # seconds after a Ctrl+C that ended nothing
 STILL_AFTER = 5.0  # seconds in which nothing has finished
@@ -93,9 +92,6 @@ class Command(NbGrader):
             super().initialize(argv, root)
         except Exception as error:
             end(_why_not_read(error))
-        for name in self.config:
-            if (word := name.removesuffix("Options")).lower() in COMMANDS and word != name:
-                end(f"The configuration sets c.{name}, which is c.{word}App now. Write that in its place.")
 
     def start(self) -> None:
         """Run for the assignment. An error is printed as one paragraph, and the exit status is 1."""
@@ -130,10 +126,8 @@ def _why_not_read(error: Exception) -> str:
         reason = error.msg
         frames.append((str(error.filename), error.lineno))
     lines = [f"line {line} of {name}, " for name, line in frames if Path(name).name == CONFIG]
-    what = f"The configuration cannot be read: {''.join(lines[-1:])}{type(error).__name__}: {reason}"
-    if isinstance(error, ModuleNotFoundError) and f"{error.name}.".startswith("starvelab.grading."):
-        return f"{what}. The grader is starvelab_grader now: import that."
-    return f"{what}. Correct it."
+    kind = type(error).__name__
+    return f"The configuration cannot be read: {''.join(lines[-1:])}{kind}: {reason}. Correct it."
 
 
 def end(message: str, status: int = 1) -> NoReturn:
@@ -170,12 +164,10 @@ def errors_in_a_paragraph(kept: str) -> Iterator[None]:
         end(f"Stopped. {kept}", 130)
 
 
-def print_list(title: str, lines: Iterable[str], most: int | None = MAX_LISTED) -> None:
-    """Print a list; of a long one only the beginning, unless `most` is None."""
-    if lines := list(lines):
-        print(title, *(f"  {printed(line)}" for line in lines[:most]), sep="\n")
-        if most and len(lines) > most:
-            print(f"  and {len(lines) - most} more")
+def print_list(title: str, lines: Iterable[str]) -> None:
+    """Print a list, if there is anything in it: all of it, since it stands nowhere else."""
+    if lines := [f"  {printed(line)}" for line in lines]:
+        print(title, *lines, sep="\n")
 
 
 @contextmanager

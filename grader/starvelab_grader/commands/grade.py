@@ -163,7 +163,7 @@ class GradeApp(Command):
         if done:
             save_looked_at(classroom.records, (one for one in found if one.student in done))
         to_check = (str(one) for one in found if one.student not in done)
-        print_list("A person should look at these, the worst first:", to_check, most=None)
+        print_list("A person should look at these, the worst first:", to_check)
 
     def _write_report(self, classroom: Classroom, outcome: Outcome) -> None:
         with classroom.gradebook() as book:

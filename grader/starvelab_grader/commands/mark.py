@@ -15,7 +15,7 @@ from traitlets import Bool, Integer, Unicode
 
 from ..batch.classroom import Classroom, chosen
 from ..errors import InputError
-from ..lms.rosters import read_sections
+from ..lms.rosters import read_sections, sections_in
 from ..marking.marks import Marking
 from ..marking.server import MarkingServer, make_redirect
 from ..report.pages import FeedbackPages
@@ -51,12 +51,9 @@ class MarkApp(Command):
             asyncio.run(self._serve(marking))
         except KeyboardInterrupt:  # which is how it ends
             print()
-        waiting = {one.title: sum(each.waits for each in marking.answers(one)) for one in marking.essays}
-        for title, number in waiting.items():
-            if number:
-                print(f"{title}: {number} still to be marked.")
-        if not any(waiting.values()):
-            print(f"All essays of {assignment} are marked.")
+        waiting = [(one.title, sum(each.waits for each in marking.answers(one))) for one in marking.essays]
+        lines = [f"{title}: {number} still to be marked." for title, number in waiting if number]
+        print("\n".join(lines) or f"All essays of {assignment} are marked.")
         print(f"Marks are in the gradebook. Students read them after: starvelab-grader feedback {assignment}")
 
     def _share_of(self, students: list[str]) -> Callable[[str], bool]:
@@ -66,14 +63,15 @@ class MarkApp(Command):
             raise InputError(f"A share is such as 1/3, the first of three; {self.share!r} is none.")
         if self.section and not self.roster:
             raise InputError("A section needs the table of the class that names it: --roster=canvas.csv")
-        section_of = read_sections(self.roster, students) if self.section else {}
-        if self.section and self.section not in section_of.values():
-            known = ", ".join(sorted(set(section_of.values())))
+        sections = read_sections(self.roster, students) if self.section else {}
+        section_of = {student: sections_in(each) for student, each in sections.items()}
+        if self.section and not any(self.section in each for each in section_of.values()):
+            known = ", ".join(sorted(set().union(*section_of.values())))
             raise InputError(f"The roster has no section {self.section!r}; it has: {known}.")
 
         def is_mine(student: str) -> bool:
             share = int(hashlib.sha256(student.encode()).hexdigest(), 16) % int(number[2])
-            in_section = not self.section or section_of.get(student) == self.section
+            in_section = not self.section or self.section in section_of.get(student, ())
             return bool(in_section and share == int(number[1]) - 1 and chosen([student], self.only))
 
         return is_mine

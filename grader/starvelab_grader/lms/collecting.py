@@ -24,7 +24,7 @@ from typing import NamedTuple, TypeAlias
 from ..batch.one_student import READ_TIMEOUT, one_student
 from ..errors import InputError
 from ..files import read_files, whole_folder, write_files, write_whole
-from ..submissions.archives import MAX_TOTAL, within
+from ..submissions.archives import MAX_TOTAL, name_in, within
 from ..submissions.submission import TIMESTAMP
 from ..text import storable
 
@@ -191,8 +191,8 @@ def _opened(place: Path, left_out: dict[str, str]) -> Iterator[_Files]:
     with zipfile.ZipFile(place) as archive:
         files: _Files = {}
         for entry in archive.infolist():
-            inner = within(entry.filename)
-            if entry.is_dir():
+            inner = within(name := name_in(entry))
+            if name.endswith("/"):
                 continue
             if not inner.parts:
                 left_out[entry.filename] = "it has no name"

@@ -18,7 +18,7 @@ from traitlets import Bool, TraitError, Unicode
 from ..errors import InputError
 from ..text import listed, printed, slug
 from .returning import Result
-from .rosters import DECIMAL_COMMA, Sheet, identity_column, number_in, open_sheet, student_in
+from .rosters import DECIMAL_COMMA, WORDS, Sheet, identity_column, number_in, open_sheet, student_in
 
 # What a spreadsheet of another language makes of points: 7.5 becomes `7. May` or `07.05.2026`.
 DATE = re.compile(r"\d+[./-] ?\d+[./-] ?\d+|\d+[.-] ?[^\W\d_]{3,}\.?|[^\W\d_]{3,}\.?[ -]\d+")
@@ -29,16 +29,6 @@ EXCUSED = "EX"  # in the place of points, as a platform writes it
 OF_CANVAS = re.compile(
     r"Student|(SIS \w+ |Integration )?ID|Root Account|Section|"
     r".*(Current|Final|Override) (Score|Points|Grade).*"
-)
-# What Moodle calls the two columns that it imports, in some of its languages.
-GRADES = {
-    "grade", "bewertung", "note", "calificación", "nota", "valutazione", "voto", "cijfer", "beoordeling",
-    "betyg", "karakter", "ocena", "hodnocení", "arvosana", "оценка", "成绩", "成績", "評点", "評定",
-}  # fmt: skip
-COMMENTS = re.compile(
-    r"feedback|comment|kommentar|comentario|coment[aá]rio|commento|commentaire|retroal|opmerking|palaute|"
-    r"komentarz|komentář|отзыв|комментари|反馈|评语|コメント",
-    re.IGNORECASE,
 )
 
 
@@ -299,7 +289,7 @@ class Moodle(PlatformTable):
 
     def writable(self, sheet: Sheet, identity: int) -> list[int]:
         """Return the one column for the grade, of a worksheet that calls it so."""
-        grade = [at for at, header in enumerate(sheet.headers) if header.casefold() in GRADES]
+        grade = [at for at, header in enumerate(sheet.headers) if header.casefold() in WORDS["grades"]]
         return grade or super().writable(sheet, identity)
 
     def possible(self, sheet: Sheet, place: int) -> float | None:
@@ -314,7 +304,8 @@ class Moodle(PlatformTable):
         _require_one(results, "A grading worksheet belongs to one assignment")
         if self.comments and self.comments not in sheet.headers:
             raise InputError(f"The worksheet has no column {self.comments!r}. It has: {sheet.columns}.")
-        is_it = self.comments.__eq__ if self.comments else COMMENTS.search
+        usual = re.compile("|".join(WORDS["comments"]), re.IGNORECASE)
+        is_it = self.comments.__eq__ if self.comments else usual.search
         return next((at for at, header in enumerate(sheet.headers) if is_it(header)), None)
 
 
@@ -333,7 +324,7 @@ def _points_row(sheet: Sheet) -> int | None:
 
 def _grade_column(sheet: Sheet) -> int | None:
     """Return the column of a worksheet that holds the grade; None if it is no worksheet."""
-    named = (at for at, header in enumerate(sheet.headers) if header.casefold() in GRADES)
+    named = (at for at, header in enumerate(sheet.headers) if header.casefold() in WORDS["grades"])
     # In any language the most that can be earned stands behind it: the same number in each line.
     numbers = (at - 1 for at in range(2, len(sheet.headers)) if _same_number(sheet, at) is not None)
     return next(chain(named, numbers), None)

@@ -5,6 +5,7 @@ Cells are filled in, the rest is unchanged, and no text becomes a formula.
 
 import codecs
 import re
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,19 +136,8 @@ def open_sheet(roster: str | Path) -> Sheet:
 # --- who is in a class ------------------------------------------------------------------------------------
 CANVAS_ID = "ID"
 TEST_STUDENT = "Student, Test"  # Canvas' own
-FULL_NAMES = {
-    "student", "full name", "name", "vollständiger name", "nom complet", "nombre completo", "nome completo",
-    "volledige naam", "fullständigt namn", "全名", "姓名",
-}  # fmt: skip
-FIRST_NAMES = {"first name", "firstname", "vorname", "prénom", "nombre", "nome", "voornaam", "förnamn"}
-LAST_NAMES = {
-    "last name", "lastname", "surname", "nachname", "nom", "nom de famille", "apellido(s)", "apellidos",
-    "cognome", "sobrenome", "apelido", "achternaam", "efternamn", "nazwisko",
-}  # fmt: skip
-SECTIONS = {
-    "section", "sections", "group", "groups", "gruppe", "gruppen", "groupe", "groupes", "grupo", "grupos",
-    "gruppo", "gruppi", "groep", "groepen",
-}  # fmt: skip
+# By what a column holds, the words for it in many languages.
+WORDS = tomllib.loads((Path(__file__).parent / "words.toml").read_text(encoding="utf-8"))
 PARTICIPANT = re.compile(r"(?P<word>\D*[^\W\d_]\D*?)\s*(?P<number>\d+)", re.DOTALL)
 
 
@@ -215,7 +205,7 @@ def read_sections(roster: str | Path, students: Iterable[str]) -> dict[str, str]
     """Return the section of each of these students, by a platform's table; or InputError."""
     sheet, known = open_sheet(roster), {name: name for name in students}
     identity = identity_column(sheet, known)
-    at = next((at for at, header in enumerate(sheet.headers) if header.casefold() in SECTIONS), None)
+    at = next((at for at, header in enumerate(sheet.headers) if header.casefold() in WORDS["sections"]), None)
     if identity is None or at is None:
         lacks = "column of sections or groups" if at is None else "column that names a student who submitted"
         raise InputError(f"The roster '{roster}' has no {lacks}. It has: {sheet.columns}.")
@@ -223,11 +213,16 @@ def read_sections(roster: str | Path, students: Iterable[str]) -> dict[str, str]
     return {student: section for student, section in rows if student and section}
 
 
+def sections_in(text: str) -> set[str]:
+    """Return the sections that a cell names: Canvas writes "Lab 1 and Lab 2" for who is in both."""
+    return {text, *re.split(rf",? (?:{'|'.join(WORDS['and'])}) |, ", text)}
+
+
 def _person(sheet: Sheet, row: Sequence[str], identity: int) -> Person:
     email = next((value for value in row if re.fullmatch(r"[^@\s]+@[^@\s]+", value.strip())), "").strip()
     first, last, full = (
         next((at for at, header in enumerate(sheet.headers) if header.casefold() in usual), None)
-        for usual in (FIRST_NAMES, LAST_NAMES, FULL_NAMES)
+        for usual in map(WORDS.__getitem__, ("first_names", "last_names", "full_names"))
     )
     if first is not None and last is not None and row[first].strip() and row[last].strip():
         return Person(row[first].strip(), row[last].strip(), email)

@@ -27,6 +27,7 @@ from ..fingerprints import fingerprint
 from ..report.findings import CODE, PROSE, pairs, taken_from
 from ..report.rendering import cells_as_html
 from ..submissions.reference import HEADING, ModelAnswer, graded_by, name_of, parse_cells, titles_of
+from ..text import shown
 
 SAVE_TIMEOUT = 5.0  # seconds that the gradebook may be locked before the page shows an error
 MAX_COMMENT = 20_000  # characters
@@ -130,8 +131,9 @@ class Marking:
         cells = classroom.definition.cells
         self._cells = {name: {cell.name: cell for cell in each} for name, each in cells.items()}
         if not self.essays:
-            text = f"No exercise of {self.assignment} is marked by a person: tests give all its points."
-            raise NotFoundError(text)
+            text = f"No exercise of {self.assignment} is marked by a person: tests give all its points. "
+            text += f"Put a regrade request into {self.classroom.requests.folder}, and start again."
+            raise NotFoundError(" ".join([text, *self.unknown_requests()]))
         if not any(map(self.all_answers, self.essays)):
             raise NotFoundError(
                 f"Nobody's submission of {self.assignment} has been graded. "
@@ -145,10 +147,11 @@ class Marking:
         return list(essays_of(self.classroom.definition, asked))
 
     def unknown_requests(self) -> list[str]:
-        """Return the open requests that name no exercise or nobody who is graded."""
+        """Return open requests that name no exercise or nobody who is graded, and files without any."""
         lines = {(self._line(one), answer.student) for one in self.essays for answer in self.all_answers(one)}
-        asked = self.classroom.requests.open()
-        return [f"{one.line} of {one.student}" for one in asked if (one.line, one.student) not in lines]
+        asked, files = self.classroom.requests.open(), self.classroom.requests.unknown()
+        unknown = [f"{one.line} of {one.student}" for one in asked if (one.line, one.student) not in lines]
+        return [*unknown, *(f"{shown(name)}: no line of a feedback page is in it" for name in files)]
 
     def add_request(self, text: str) -> int:
         """Keep a request that was pasted, and return the place of its exercise, or 0. Raises InputError."""

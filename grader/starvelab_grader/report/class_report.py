@@ -80,9 +80,7 @@ def sections(
     }  # fmt: skip
     # What everybody may have: the texts that were given out, and the solution.
     released = {text for one in notebooks for text in one.given_out}
-    texts: dict[str, dict[str, str]] = {}
-    files: dict[str, dict[str, str]] = {}
-    members: list[Member] = []
+    texts, files, members = dict[str, dict[str, str]](), dict[str, dict[str, str]](), list[Member]()
     for record in submissions:
         with one_student(record.student, left_out, "The report leaves this submission out", READ_TIMEOUT):
             folder, written, changed = records.notebooks(record.student), dict[str, str](), dict[str, str]()

@@ -280,9 +280,8 @@ class FeedbackPages:
         called = f"{name} ({student})" if name else student
         shown = [(one.title, one.titles, one.model_answers) for one in self._notebooks]
         beside = (called, shown, definition.fingerprint, VERSION, self.contact)
-        now = fingerprint(files, asdict(marks), *beside)
-        assignment = self.classroom.assignment
-        return PageJob(student, called, assignment, folder, self._notebooks, marks, now, self.contact)
+        now, name = fingerprint(files, asdict(marks), *beside), definition.assignment
+        return PageJob(student, called, name, folder, self._notebooks, marks, now, self.contact)
 
 
 def _results(jobs: Iterable[PageJob], workers: int, again: bool = True) -> Iterator[tuple[PageJob, _Pages]]:

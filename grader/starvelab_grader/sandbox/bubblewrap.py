@@ -14,9 +14,11 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from ..plugins import packages
@@ -128,32 +130,8 @@ def why_not() -> str:
 
 
 # --- the filter of system calls, and keys -----------------------------------------------------------------
-# Memory that no process of the sandbox seems to have, and keys of whoever grades.
-UNCOUNTED = ("memfd_secret", "shmget", "shmat", "msgget", "semget")
-KEYS = ("keyctl", "add_key", "request_key")
-# A process that is traced can be kept from ending.
-OTHER_PROCESSES = (
-    "ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease", "pidfd_getfd",
-    "kcmp",
-)  # fmt: skip
-# Many kernels share the cores between sessions (autogroup), and heed a niceness only within each. With
-# sessions of its own, each process of a sandbox would get as much as a whole sandbox.
-SHARES = ("setsid",)
-# Parts of the kernel that no exercise needs, where most ways out of a sandbox have been found.
-KERNEL = (
-    "bpf", "perf_event_open", "userfaultfd", "fanotify_init", "lookup_dcookie", "quotactl", "quotactl_fd",
-    "acct", "syslog", "vhangup", "uselib", "personality", "modify_ldt", "ioperm", "iopl", "kexec_load",
-    "kexec_file_load", "reboot", "init_module", "finit_module", "delete_module", "swapon", "swapoff",
-    "settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "sethostname", "setdomainname",
-    "name_to_handle_at", "open_by_handle_at", "move_pages", "migrate_pages", "vmsplice",
-)  # fmt: skip
-# setns, and below unshare and clone, lead to a namespace in which a student would be root.
-NAMESPACES = (
-    "setns", "mount", "umount", "umount2", "pivot_root", "chroot", "mount_setattr", "move_mount", "open_tree",
-    "fsopen", "fsconfig", "fsmount", "fspick",
-)  # fmt: skip
-# Programs that find these missing use an older call. What clone3 is asked for no filter can read.
-NEWER = ("clone3", "memfd_create", "io_uring_setup", "io_uring_enter", "io_uring_register")
+# System calls that get an error in place of what they do, by the name of the error, and why.
+REFUSED = Path(__file__).parent / "refused.toml"
 CLONE_NEWUSER = 0x10000000
 # Sockets of other kinds, such as AF_VSOCK and AF_ALG, know no network namespace or are seldom looked at.
 SOCKETS = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, getattr(socket, "AF_NETLINK", 16))
@@ -184,10 +162,9 @@ def program() -> bytes:
         if call != -1:  # an older library than the call, or a machine that never had it
             rules.add_rule(lib.ERRNO(number), call, *arguments)
 
-    for name in (*UNCOUNTED, *KEYS, *OTHER_PROCESSES, *SHARES, *KERNEL, *NAMESPACES):
-        refuse(errno.EPERM, name)
-    for name in NEWER:
-        refuse(errno.ENOSYS, name)
+    for error, calls in tomllib.loads(REFUSED.read_text(encoding="utf-8")).items():
+        for name in chain(*calls.values()):
+            refuse(getattr(errno, error), name)
     for name in ("clone", "unshare"):
         refuse(errno.EPERM, name, lib.Arg(0, lib.MASKED_EQ, CLONE_NEWUSER, CLONE_NEWUSER))
     for kind in range(1, max(SOCKETS)):

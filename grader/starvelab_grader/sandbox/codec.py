@@ -345,8 +345,7 @@ def describe_figure(value: object) -> dict[str, object] | None:
 def _axes(axes: Any) -> dict[str, object]:
     from matplotlib.container import BarContainer
 
-    legend = axes.get_legend()
-    names = ("title", "xlabel", "ylabel", "xscale", "yscale")
+    legend, names = axes.get_legend(), ("title", "xlabel", "ylabel", "xscale", "yscale")
     return {name: getattr(axes, f"get_{name}")() for name in names} | {
         "legend": [text.get_text() for text in legend.get_texts()] if legend else [],
         "lines": [

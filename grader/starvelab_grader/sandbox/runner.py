@@ -35,8 +35,7 @@ MAX_FRAMES = 10
 
 def main() -> None:
     """Import, and fork for each notebook, until the channel is closed."""
-    channel = Channel(os.dup(0), os.dup(1))
-    null = os.open(os.devnull, os.O_RDWR)
+    channel, null = Channel(os.dup(0), os.dup(1)), os.open(os.devnull, os.O_RDWR)
     for end in (0, 1):
         os.dup2(null, end)
     start = channel.receive()
@@ -84,6 +83,7 @@ def _run_notebook(channel: Channel, opened: Message) -> int:
 def _serve_notebook(channel: Channel, opened: Message) -> None:
     try:
         os.chdir(opened["folder"])
+        builtins.input = _no_input
         write_files(Path(), {name: base64.b64decode(each) for name, each in opened["files"].items()})
         if modules := opened["modules"]:
             sys.meta_path.insert(0, _Modules({name: Path.cwd() / path for name, path in modules.items()}))
@@ -92,6 +92,10 @@ def _serve_notebook(channel: Channel, opened: Message) -> None:
         process.serve()
     finally:
         os._exit(0)
+
+
+def _no_input(prompt: object = "", /) -> str:  # noqa: ARG001
+    raise EOFError("Nobody can type while a notebook is graded: take input() out, and write the value there.")
 
 
 class _Modules(dict[str, Path]):

@@ -8,8 +8,10 @@ import os
 import re
 import stat
 import tarfile
+import unicodedata
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -24,13 +26,14 @@ MAX_FILES = 2000
 MAX_ENTRIES = 20_000  # files, folders and links, also those that are left out
 MAX_HEADERS = 2_000_000  # bytes of the names and times in a tar archive
 MAX_ARCHIVE_DEPTH = 2
-LEFT_BEHIND = {"__MACOSX", "__pycache__", "node_modules"}
+LEFT_BEHIND = {"__MACOSX", "__pycache__", "node_modules", "site-packages"}
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 UNKNOWN_ARCHIVES = (".rar", ".7z", ".gz", ".xz", ".bz2")
 UNPACK: dict[bytes, Callable[[Any], Any]] = {
     b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open
 }  # fmt: skip
 CENTRAL_ENTRY = b"PK\x01\x02"
+SAID_TO_BE_UTF8 = 0x800  # a flag of an entry
 # Of an archive: its name, whether it is a file, a folder, a link or something special, and what opens it.
 Entry: TypeAlias = tuple[str, str, Callable[[], IO[bytes] | None]]
 HEADERS = {tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, b"X"}
@@ -73,18 +76,19 @@ class SubmissionReader:
 
     def files(self, folder: Path) -> Iterator[FoundFile]:
         """Every file that counts, until a limit is reached."""
+        found: list[PurePosixPath] = []
         for place, folders, names in os.walk(folder, onerror=self._warn_unreadable):
             inner = PurePosixPath(os.path.relpath(place, folder))
             folders[:] = sorted(name for name in folders if not self._is_ignored(name))
-            if not self._counted(inner):
-                return
             for name in [each for each in folders if os.path.islink(os.path.join(place, each))]:
                 self._warn_link(inner / name)
-            # Notebooks and what the lab wrote come first: no other file, however large, takes their place.
-            first = (".ipynb", *declared("student_files"))
-            for name in sorted(names, key=lambda name: (not name.endswith(first), name)):
-                if not self._is_ignored(name) and self._counted(inner / name):
-                    yield from self._file(Path(place) / name, inner / name)
+            found += [inner / name for name in sorted(names) if not self._is_ignored(name)]
+            self._entries_left -= 1
+            if len(found) > self._entries_left:
+                break
+        for path in sorted(found, key=lambda path: _comes_later(path.name)):
+            if self._counted(path):
+                yield from self._file(folder / path, path)
 
     def _file(self, path: Path, inner: PurePosixPath) -> Iterator[FoundFile]:
         if path.is_symlink():
@@ -154,7 +158,8 @@ class SubmissionReader:
                     self._left_out(inner, "no ordinary file")
         # A damaged archive fails in more ways than the two libraries document.
         except Exception as error:
-            reason = "it needs a password" if "password" in str(error) else "it is damaged"
+            damage = "it is damaged" if content else "it is empty"
+            reason = "it needs a password" if "password" in str(error) else damage
             self._warn(f"`{shown(path.name)}` could not be unpacked: {reason}.")
 
     def _zip(self, inside: PurePosixPath, content: io.BytesIO) -> Iterator[Entry]:
@@ -163,10 +168,11 @@ class SubmissionReader:
             self._stop(inside)
             return
         with zipfile.ZipFile(content) as archive:
-            for entry in archive.infolist():
+            names = {entry: name_in(entry) for entry in archive.infolist()}
+            for entry, name in sorted(names.items(), key=lambda each: _comes_later(each[1])):
                 is_link = stat.S_ISLNK(entry.external_attr >> 16)
-                kind = "folder" if entry.is_dir() else "link" if is_link else "file"
-                yield entry.filename, kind, partial(archive.open, entry)
+                kind = "folder" if name.endswith("/") else "link" if is_link else "file"
+                yield name, kind, partial(archive.open, entry)
 
     def _tar(self, inside: PurePosixPath, content: io.BytesIO) -> Iterator[Entry]:
         # tarfile's own decompression unpacks as much at once as there is: here it goes as far as it is read.
@@ -201,9 +207,24 @@ class SubmissionReader:
         self.warnings.add(text, person=True)
 
 
+def _comes_later(name: str) -> bool:
+    """False for notebooks and what the lab wrote: no other file, however large, takes their place."""
+    return not name.lower().endswith((".ipynb", *declared("student_files")))
+
+
+def name_in(entry: zipfile.ZipInfo) -> str:
+    """The name of an entry of a .zip, of a folder with a slash at its end, from any system."""
+    name = entry.filename
+    if not entry.flag_bits & SAID_TO_BE_UTF8:  # on macOS it is that all the same
+        with suppress(UnicodeError):
+            name = name.encode("cp437").decode()
+    return name.replace("\\", "/")
+
+
 def within(name: str) -> PurePosixPath:
-    """A path in an archive, without what would lead out of it."""
+    """A path in an archive, without what would lead out of it, with accents as they are typed."""
     name = re.sub(r"^[A-Za-z]:/", "", name.replace("\\", "/").replace("\0", ""))
     if os.name == "nt":  # where a colon in a name leads elsewhere
         name = name.replace(":", "_")
-    return PurePosixPath(*(part for part in PurePosixPath(name).parts if part not in ("/", "..", ".")))
+    parts = PurePosixPath(unicodedata.normalize("NFC", name)).parts
+    return PurePosixPath(*(part for part in parts if part not in ("/", "..", ".")))

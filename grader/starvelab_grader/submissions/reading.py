@@ -18,7 +18,7 @@ from nbformat.v4 import new_notebook
 from ..errors import GraderError
 from ..text import enumerated, shown, storable
 from . import SubmissionWarning, Warnings
-from .reference import ReferenceCell, name_of, names_in_order
+from .reference import ReferenceCell, graded_by, name_of, names_in_order
 
 ByName: TypeAlias = Mapping[str | None, ReferenceCell]
 MAX_CELLS = 2000
@@ -165,11 +165,12 @@ def restore(
     warnings = _find_essays(nb, by_name, outline or [cell.name for cell in reference])
     warnings += _keep_one_of_each(nb, by_name)
     warnings += _take_apart(nb, by_name)
-    changed = []
-    for number, cell in enumerate(nb.cells):
+    changed, cells, unanswered = [], list[NotebookNode](), _unanswered(nb, reference)
+    for cell in nb.cells:
         original = by_name.get(name_of(cell))
         if original is None:
             cell.metadata.pop("nbgrader", None)
+            cells.append(cell)
             continue
         words, released = _words(cell.source), _words(original.released)
         source = cell.source if original.answered else original.source
@@ -177,15 +178,24 @@ def restore(
             source = original.released  # which nbgrader tells by every character from an answer
         if not original.answered and words not in (_words(original.source), released):
             changed.append(original.name)
-        nb.cells[number] = _restored_cell(original, source, cell)
-    # What stood there may have been the answer.
+            if original.name in unanswered and cell.cell_type == "code":
+                cells.append(_new_cell("code", cell.source))  # which may be the answer
+        cells.append(_restored_cell(original, source, cell))
+    nb.cells = cells
     lost = {cell.name for cell in reference if cell.answered}.difference(map(name_of, nb.cells))
     text = "Cells that students must not change were changed, and have been restored: {}."
-    warnings += _about(changed, text, person=bool(lost))
+    warnings += _about(changed, text, person=bool(lost) or not unanswered.isdisjoint(changed))
     warnings += _changed_order(nb, reference)
     warnings += _put_back(nb, reference)
     with_ids(nb.cells)
     return warnings
+
+
+def _unanswered(nb: NotebookNode, reference: Sequence[ReferenceCell]) -> set[str]:
+    """Return what is graded for answers of which none is there, or only as it was given out."""
+    released, graded = {cell.name: _words(cell.released) for cell in reference}, graded_by(reference)
+    named = ((str(name_of(cell)), _words(cell.source)) for cell in nb.cells)
+    return {*graded.values()} - {graded.get(name) for name, words in named if words != released.get(name)}
 
 
 def _about(names: Sequence[str], text: str, *, person: bool = False) -> list[SubmissionWarning]:

@@ -175,8 +175,7 @@ class ReferenceNotebook:
         First those that the instructor's answers define: code that a check calls may use them too, so a test
         is given all of them. Then those that the cell uses and no cell of the instructor's defines.
         """
-        used = loaded(self.cells[cell].source)
-        reserved = self._reserved(cell)
+        used, reserved = loaded(self.cells[cell].source), self._reserved(cell)
         answers = set[str]().union(*self.answers.values()) - reserved
         if not is_test(self.cells[cell]):
             answers &= used

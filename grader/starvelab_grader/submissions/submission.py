@@ -46,8 +46,7 @@ class Submission:
 
     def fingerprints(self) -> dict[str, str]:
         """Return one by expected notebook, also of the files beside: each notebook may read them."""
-        beside = fingerprint(self.files, self.student, self.assignment)
-        fingerprints = {}
+        beside, fingerprints = fingerprint(self.files, self.student, self.assignment), {}
         for name in sorted({*self.notebooks, *self.rejected}):
             notebook = {"": self.notebooks[name]} if name in self.notebooks else {}
             warnings = [*self.warnings.get(name, []), *filter(None, [self.rejected.get(name)])]
@@ -58,8 +57,7 @@ class Submission:
 def read_submission(folder: Path, student: str, assignment: str, expected: Expected) -> Submission:
     """Read what is in a submission's folder; the expected notebooks come with the names of their cells."""
     reader = SubmissionReader()
-    files = list(reader.files(folder))
-    submission = Submission(student, assignment)
+    files, submission = list(reader.files(folder)), Submission(student, assignment)
     by_notebook = files_by_notebook(files, expected)
     for name, cells in expected.items():
         if not by_notebook[name]:
@@ -134,7 +132,8 @@ def files_by_notebook(files: Sequence[FoundFile], expected: Expected) -> dict[st
             is_exact = file.path.name == f"{name}.ipynb"
             # Of several copies browsers and learning platforms give the newest the highest number.
             number = int((re.findall(r"\d+", stem.replace(name, "")) or ["0"])[-1][:9])
-            rank = (not is_exact, file.depth, len(file.path.parts), -number, str(file.path))
+            is_whole = file.content.rstrip(b" \t\r\n\0").endswith(b"}")  # or an upload was cut off
+            rank = (not is_whole, not is_exact, file.depth, len(file.path.parts), -number, str(file.path))
             claims[name].append((rank, file))
     return {name: [file for _, file in sorted(each, key=itemgetter(0))] for name, each in claims.items()}
 

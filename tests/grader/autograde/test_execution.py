@@ -77,7 +77,15 @@ SAID = {
     ),
     "a submission has a deadline": (
         f"{RIGHT}\nimport time, signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\ntime.sleep(99)",
-        {}, NOTHING, {"answer": "The submitted code had to be ended (Nothing came in time.)."},
+        {}, NOTHING, {"answer": "had to be ended: it took too long, and could not be interrupted."},
+    ),
+    "nobody types while a notebook is graded": (
+        "name = input('Your name? ')", {}, NOTHING,
+        {"answer": "EOFError: Nobody can type while a notebook is graded: take input() out"},
+    ),
+    "nor while a check calls a function": (
+        "def double(x): return 2 * int(input())\nanswer = 42", {}, NOTHING | {"value": 1},
+        {"whole": "EOFError: Nobody can type while a notebook is graded"},
     ),
     "an error that ends a loop ends no loop of a check": (
         "def double(x): raise StopIteration",

@@ -122,6 +122,18 @@ def test_a_mark_waits_again_only_for_another_notebook_of_its_own(marked):
         assert (essay.manual_score, essay.needs_manual_grade) == (5, waits)
 
 
+def test_points_beside_a_test_wait_again_once_the_test_gives_others(marked):
+    hard = marked.find_grade("hard", "one", "lab", "ada")
+    hard.manual_score = 4.5
+    texts = dict.fromkeys(("written", "at", "grader", "nbgrader", "mode"), "")
+    for by_test, waits in ((4.0, False), (5.0, True)):  # a check that was mended
+        record = GradedSubmission(
+            student="ada", assignment="lab", seconds=1.0, grades={"one": {"hard": (by_test, False)}}, **texts
+        )
+        merge(marked, record, Config())
+        assert (hard.auto_score, hard.score, hard.needs_manual_grade) == (by_test, 4.5, waits)
+
+
 def test_what_fails_half_way_changes_nothing(marked, gradebook, tmp_path, monkeypatch):
     monkeypatch.setattr("starvelab_grader.autograde.definition._replace_cells", lambda *_: 1 / 0)
     new = gradebook("new.db", {"one": {"easy": 1}})

@@ -1,6 +1,7 @@
 """Regrade requests as they come by mail and in files."""
 
 import os
+from email.message import EmailMessage
 
 import pytest
 
@@ -46,6 +47,28 @@ def test_files_in_the_folder_are_read_and_an_answer_is_remembered(requests):
     assert list(requests.all()) == [first, second]
     requests.add(f"{LINE}\nAnd now I ask again.")
     assert [one.student for one in requests.open()] == ["bob", "ada"]
+
+
+@pytest.mark.parametrize("encoding", ["quoted-printable", "base64", "8bit"])
+def test_a_mail_as_a_program_saves_it_is_read(requests, encoding):
+    mail = EmailMessage()
+    mail["From"], mail["Subject"] = "ada@uni.example", LINE
+    mail.set_content(f"{LINE.replace(' ', chr(160))}\n\nI meant MiB, größer: {'x' * 90}\n", cte=encoding)
+    mail.add_alternative(f"<p>{LINE}</p>", subtype="html")
+    requests.folder.mkdir()
+    (requests.folder / "mail.eml").write_bytes(bytes(mail))
+    assert [(one.student, one.reason) for one in requests.open()] == [
+        ("ada", f"I meant MiB, größer: {'x' * 90}")
+    ]
+    assert requests.unknown() == []
+
+
+def test_a_file_without_a_request_is_named(requests):
+    requests.folder.mkdir()
+    damaged = b"MIME-Version: 1.0\nContent-Type: text/plain; charset=no-such\n\nPlease."
+    for name, content in (("a.eml", damaged), ("b.pdf", b"%PDF \xff"), ("c.txt", LINE.encode()), (".d", b"")):
+        (requests.folder / name).write_bytes(content)
+    assert sorted(requests.unknown()) == ["a.eml", "b.pdf"]
 
 
 def test_a_text_without_a_request_is_refused(requests):

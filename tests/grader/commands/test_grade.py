@@ -382,8 +382,6 @@ def test_a_folder_that_is_no_course_is_said_and_nothing_is_made_in_it(tmp_path):
 @pytest.mark.parametrize(
     ("broken", "reason"),
     [
-        ("from starvelab.grading import configure", r"The grader is starvelab_grader now: import that\."),
-        ("c = get_config()\nc.GradeOptions.workers = 2", r"sets c\.GradeOptions, which is c\.GradeApp now\."),
         ("x = 1\nc.nothing(1", r"line 2 of .*/nbgrader_config\.py, SyntaxError: '\(' was never closed"),
         ("import json\njson.loads('')", r"line 2 of .*/nbgrader_config\.py, JSONDecodeError: Exp"),
         ("c = get_config()\nc.CourseDirectory.db_url = 3", r"The 'db_url' trait of .* not the int 3"),
@@ -426,13 +424,11 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(capsys):
 
 def test_what_a_student_wrote_is_text_on_the_terminal(capsys):
     print_list("Left out:", [f"a\x1b[2Jb\u202e\ud800{number}" for number in range(30)])
-    print_list("All:", map(str, range(30)), most=None)
     with pytest.raises(SystemExit):
         end("Nobody is called 'a\x07'.\nName one.")
     printed = capsys.readouterr()
     assert printed.out.startswith("Left out:\n  a?[2Jb??0\n  a?[2Jb??1\n")
-    assert "  a?[2Jb??19\n  and 10 more\nAll:\n" in printed.out
-    assert printed.out.endswith("\n  29\n")
+    assert printed.out.endswith("\n  a?[2Jb??29\n"), "what is cut stands nowhere else"
     assert printed.err == "Nobody is called 'a?'.\nName one.\n"
 
 

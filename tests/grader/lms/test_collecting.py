@@ -11,7 +11,7 @@ from starvelab_grader.errors import InputError
 from starvelab_grader.lms import collecting
 from starvelab_grader.lms.collecting import TOO_LARGE, collect_download, files_of
 from starvelab_grader.submissions.archives import SubmissionReader
-from tests.archives import zipped
+from tests.archives import zipped, zipped_on_macos
 from tests.grader.in_process import run_here
 
 ONE = "one.ipynb"
@@ -207,6 +207,7 @@ PLACE = "Ada_1_assignsubmission_{}_/text.html"
             {PLACE.format("onlinetext"): "another file has its place"},
             {"1/tiny/text.html": b"a"},
         ),
+        ({"ada\\": "", "ada\\in\\": "", "ada\\in\\one.ipynb": "a"}, {}, {"ada/tiny/in/one.ipynb": b"a"}),
         (
             {"ada/data": "a file", "ada/data\\a.csv": "beside it"},
             {"ada/data/a.csv": "a file has the name of its folder"},
@@ -257,6 +258,12 @@ def test_a_colon_in_a_name_which_a_mac_shows_as_a_slash_is_no_reason_to_leave_a_
     files = {str(file.path): file.content for file in reader.files(tmp_path / "home/submitted/ada/tiny")}
     expected = {"one: final.ipynb": b"a", "both/Lab 1:2/one.ipynb": b"a", "both/data 3:4.csv": b"b"}
     assert (files, reader.warnings) == (expected, [])
+
+
+def test_a_download_that_was_packed_again_on_macos_has_the_names_of_the_students(collect, tmp_path):
+    place = tmp_path / "packed.zip"
+    place.write_bytes(zipped_on_macos({"Jo\u0308rg \u738b_7_assignsubmission_file_/one.ipynb": "a"}))
+    assert collect(place)[0].names == {"7": "Jörg 王"}
 
 
 def test_what_of_a_folder_is_not_collected_is_named(collect, tmp_path, monkeypatch):

@@ -142,8 +142,12 @@ def test_there_must_be_something_to_mark(essays):
     only_tests = {"one": [cell for cell in definition.cells["one"] if cell.name == "sum-test"]}
     nothing = SimpleNamespace(assignment=LAB, cells=only_tests, source=definition.source)
     room = SimpleNamespace(assignment=LAB, definition=nothing, requests=essays.requests)
-    with pytest.raises(NotFoundError, match=r"No exercise of lab is marked by a person: tests give all"):
+    essays.requests.folder.mkdir(parents=True)
+    (essays.requests.folder / "letter.txt").write_text("Please look again.")
+    said = r"tests give all its points\. Put a regrade request into .*requests/lab, .* letter\.txt: no line"
+    with pytest.raises(NotFoundError, match=said):
         Marking(room)
+    (essays.requests.folder / "letter.txt").unlink()
     with closing(essays.gradebook()) as book:
         for student in ANSWERS:
             book.remove_student(student)
@@ -362,6 +366,14 @@ def test_the_command_opens_the_page_and_says_in_the_end_what_still_waits(essays,
         book.db.commit()
     MarkApp().run(LAB)
     assert "\nAll essays of lab are marked.\nMarks are in" in capsys.readouterr().out
+    with closing(essays.gradebook()) as book:
+        book.find_grade("why", "one", LAB, "bob").needs_manual_grade = True
+        book.db.commit()
+    twice = essays.marking()
+    twice.essays += [replace(one, cell="sketch") for one in twice.essays[:1]]  # with the same title
+    monkeypatch.setattr(mark_command, "Marking", lambda *_: twice)
+    MarkApp().run(LAB)
+    assert "\nExercise 1.2: why: 1 still to be marked.\nMarks are in" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("shown", [False, True])
@@ -419,12 +431,17 @@ def test_every_answer_is_in_one_share_and_likeness_is_seen_across_shares(essays,
     assert shares[0] | shares[1] == set(ANSWERS)
     assert not shares[0] & shares[1]
     assert names(only="a*,bob") == {"ada", "bob"}
-    sections = {"ada": "A", "bob": "B", "cem": "B"}
+    sections = {"ada": "A, C, and D", "bob": "A und B", "cem": "B"}
     monkeypatch.setattr(mark_command, "read_sections", lambda roster, students: sections)
     assert names(section="B", roster="r.csv") == {"bob", "cem"}
+    assert names(section="A und B", roster="r.csv") == {"bob"}
+    assert names(section="D", roster="r.csv") == {"ada"}
     for options, said in (
         ({"share": "3/2"}, r"A share is such as 1/3, the first of three; '3/2' is none\."),
-        ({"section": "C", "roster": "r.csv"}, r"The roster has no section 'C'; it has: A, B\."),
+        (
+            {"section": "E", "roster": "r.csv"},
+            r"The roster has no section 'E'; it has: A, A und B, A, C, and D, B, C, D\.",
+        ),
         ({"section": "A"}, r"needs the table of the class that names it: --roster=canvas\.csv"),
     ):
         with pytest.raises(InputError, match=said):
@@ -483,4 +500,8 @@ def test_what_a_test_graded_is_listed_for_who_asks_and_for_nobody_else(essays, m
     marking.save(essay, "dan", marking.read(essay, "dan")[1], points="1", comment="Right.")
     assert essays.grade("dan", "sum-test", "sum") == (0, 1, False, "Right.")
     assert [one.points for one in marking.answers(essay)] == [1]
-    assert marking.unknown_requests() == ["Regrade request [lab/one/No such exercise/] of dan"]
+    (marking.classroom.requests.folder / "letter\x1b.txt").write_text("Please look at the sum again. Dan")
+    assert marking.unknown_requests() == [
+        "Regrade request [lab/one/No such exercise/] of dan",
+        "letter?.txt: no line of a feedback page is in it",
+    ]

@@ -97,7 +97,10 @@ FOUND = "Cells had lost their names, and were found by their places: {}."
     [
         ([SET_UP, OWN, ("f-test", "1000"), WHY], CHANGED.format("f-test"), False, NAMES),
         # What was written into a locked cell may be the answer that is missing.
-        ([SET_UP, ("f-test", "f = 1"), WHY], CHANGED.format("f-test"), True, ["set-up", "f-test", "why"]),
+        ([SET_UP, ("f-test", "f = 1"), WHY], CHANGED.format("f-test"), True,
+         ["set-up", "f = 1", "f-test", "why"]),
+        ([SET_UP, F, ("f-test", "f = 1"), WHY], CHANGED.format("f-test"), True,
+         ["set-up", "f", "f = 1", "f-test", "why"]),
         # A missing answer does not come back, and that to an essay may stand elsewhere.
         ([("x", "mine"), TEST], MISSING.format("set-up, why"), True, ["set-up", "mine", "f-test", "why"]),
         # Of two answers the last that was changed counts, and the other still runs.

@@ -8,7 +8,7 @@ import pytest
 
 from starvelab_grader.submissions import archives, submission
 from starvelab_grader.submissions.submission import read_submission
-from tests.archives import zipped
+from tests.archives import zipped, zipped_on_macos
 
 EXPECTED = {"01_one": {"a", "b"}, "02_two": {"c", "d"}}
 
@@ -92,6 +92,13 @@ def test_the_newest_of_several_copies_counts_where_none_has_the_name_itself(read
     assert result.notebooks["01_one"] == nb("11").encode()
     (warning,) = texts(result, person=True)[:1]
     assert "`01_one (11).ipynb` counts, and `01_one (2).ipynb`, `01_one (1).ipynb` does not." in warning
+
+
+def test_a_copy_counts_where_the_file_with_the_name_itself_was_cut_off(read):
+    for name, cut in (("01_one", ""), ("02_two", nb("c")[:-9])):
+        result = read({f"{name}.ipynb": cut, f"{name} (1).ipynb": nb("a", "c")})
+        assert result.notebooks[name] == nb("a", "c").encode()
+        assert f"`{name} (1).ipynb` counts, and `{name}.ipynb` does not." in texts(result, person=True)[-1]
 
 
 MISSING = "`02_two.ipynb` was not submitted, so its exercises earn no points."
@@ -267,13 +274,14 @@ def test_what_tools_leave_behind_is_left_out_and_named(read):
 def test_what_of_an_archive_is_no_file_or_packed_too_deep_is_named(read):
     inner = zipped({"deep.zip": b"PK", "..": b"x"})
     odd = (entry(".."), entry("work/pipe", kind=tarfile.FIFOTYPE), entry("inner.zip", len(inner)))
-    assert texts(read(ONE | {"a.tar": tape(*odd, body=inner), "b.rar": "x", "c.zip": "x"})) == [
+    assert texts(read(ONE | {"a.tar": tape(*odd, body=inner), "b.rar": "x", "c.zip": "x", "d.zip": ""})) == [
         "A file in `a` has no name, and was left out.",
         "`work/pipe` is no ordinary file, and was left out.",
         "`deep.zip` was not unpacked: it stands in 2 archives. Submit the files themselves.",
         "A file in `a/inner` has no name, and was left out.",
         "`b.rar` could not be unpacked: submit the files themselves, or a .zip.",
         "`c.zip` could not be unpacked: it is damaged.",
+        "`d.zip` could not be unpacked: it is empty.",
     ]
 
 
@@ -294,6 +302,26 @@ def test_a_large_file_takes_no_notebooks_place_and_where_reading_ended_is_said(r
     assert texts(result, person=True) == [
         "More than 2000 files or 0.001 MB were submitted: from `big.bin` on, files were left out."
     ]
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_thousands_of_other_files_take_no_notebooks_place(read, monkeypatch, packed):
+    monkeypatch.setattr(archives, "MAX_FILES", 10)
+    others = {f"data/{number}.csv": "x" for number in range(20)}
+    others |= {f"env/Lib/site-packages/{number}.py": "x" for number in range(20)}
+    files = others | {"work/01_one.ipynb": nb("a"), "work/02_two.ipynb": nb("c")}
+    result = read({"all.zip": zipped(files)} if packed else files)
+    assert list(result.notebooks) == ["01_one", "02_two"]
+    assert not any("site-packages" in name for name in result.files)
+    assert any("were submitted: from `" in text for text in texts(result, person=True))
+
+
+def test_an_archive_may_come_from_any_system(read):
+    windows = {"work\\": "", "work\\data\\": "", "work\\data\\x.csv": "1", "work\\01_one.ipynb": nb("a")}
+    result = read({"a.zip": zipped(windows)})
+    assert (list(result.notebooks), result.files, texts(result)) == (["01_one"], {"data/x.csv": b"1"}, [])
+    result = read({"a.zip": zipped_on_macos({"gro\u0308\xdfe.csv": "2", "01_one.ipynb": nb("a")})})
+    assert result.files == {"größe.csv": b"2"}, "as a notebook has it that is typed"
 
 
 FOLDERS = [entry(f"f{at}", kind=tarfile.DIRTYPE) for at in range(200)]

@@ -179,7 +179,8 @@ function toggle(line) {
   const worth = itemsIn(comment.value).map((one) => Number(ITEM.exec(one)[1])), most = essays[essay].points;
   // Lines that only take points off begin with all.
   const begin = worth.length && Math.max(...worth) < 0 ? most : 0;
-  points.value = String(Math.min(Math.max(worth.reduce((sum, one) => sum + one, begin), 0), most));
+  const sum = Number(worth.reduce((all, one) => all + one, begin).toFixed(6)); // 0.1 and 0.2 are 0.3
+  points.value = String(Math.min(Math.max(sum, 0), most));
   showRubric();
   points.focus();
 }
@@ -210,6 +211,11 @@ function solutionArticle() {
 
 // Each gets the mark in the version in which it was shown here: what has changed since is not overwritten.
 async function giveTheSame(others) {
+  if (!points.value.trim()) {
+    say("Type the points first: without any, the others would lose theirs.", "bad");
+    points.focus();
+    return;
+  }
   if (!(await save({ confirmed: true }))) return;
   for (const title of others) {
     const { student, version } = title.dataset;
