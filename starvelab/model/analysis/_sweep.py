@@ -167,8 +167,13 @@ class Comparison(TableRepr):
     @property
     def headers(self) -> tuple[str, ...]:
         """One for each column."""
-        own = () if self.field == "hardware" else (f"{self.field} busy",)
+        own = (f"{self.field} busy",) if self._is_busy else ()
         return self.field, "throughput", "binds", "accelerator busy", *own
+
+    @property
+    def _is_busy(self) -> bool:
+        """True if it has a share of its own: of a copy that is waited for the accelerator's holds that."""
+        return self.field != "hardware" and all(self.field in one.headroom for one in self.steps.values())
 
     @property
     def rows(self) -> list[tuple[object, ...]]:
@@ -176,7 +181,7 @@ class Comparison(TableRepr):
         rows = []
         for name, step in self.steps.items():
             binds = LABELS[step.bottleneck] if step.feasible else "the batch does not fit into memory"
-            own = () if self.field == "hardware" else (percent(1 - step.headroom[self.field]),)
+            own = (percent(1 - step.headroom[self.field]),) if self._is_busy else ()
             rows.append((name, step.throughput, binds, percent(step.utilization), *own))
         return rows
 

@@ -2,7 +2,17 @@
 
 import pytest
 
-from starvelab import PUBLISHED, Hardware, InputError, Links, Models, Pipeline, Storage, UnknownNameError
+from starvelab import (
+    PUBLISHED,
+    Hardware,
+    InputError,
+    Link,
+    Links,
+    Models,
+    Pipeline,
+    Storage,
+    UnknownNameError,
+)
 from tests.rejected import message
 
 DEMAND = Pipeline(
@@ -34,6 +44,13 @@ def test_it_reads_as_a_table_and_says_of_what_too_little_is_known():
     assert accelerators.rows[0][2] == "the CPU"  # from some accelerator on
     large = DEMAND.replace(batch_size=4096).compare("hardware")
     assert "the batch does not fit into memory" in [row[2] for row in large.rows]
+
+
+def test_a_copy_for_which_the_accelerator_waits_has_no_busy_link():
+    waiting = DEMAND.replace(link=Link(Links.PCIe4_x16, overlaps=False)).compare("link")
+    assert waiting.headers == DEMAND.compare("link").headers[:-1]
+    assert {len(row) for row in waiting.rows} == {len(waiting.headers)}
+    assert "PCIe4_x16" in repr(waiting)
 
 
 def test_what_cannot_be_compared_is_rejected():
