@@ -4,9 +4,12 @@ Every test fails that leaves something behind: see tests/leaks.py.
 """
 
 import gc
+import importlib
 import logging
+import os
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +20,8 @@ from hypothesis.internal.conjecture import providers
 from tests.leaks import every_test_leaves_things_as_they_were, pytest_fixture_setup  # noqa: F401
 from tests.notebook_runs import Run, kernel, run_once
 from tests.selection import (  # noqa: F401
+    REPOSITORY,
+    is_imported,
     pytest_collection_modifyitems,
     pytest_ignore_collect,
     pytest_testnodedown,
@@ -42,7 +47,9 @@ settings.register_profile("same", always, derandomize=True, database=None, max_e
 settings.register_profile("fuzz", always, max_examples=500, print_blob=True)
 # For tests that run others of these tests once more, in a copy.
 settings.register_profile("one", settings.get_profile("same"), max_examples=1)
-settings.load_profile("same")
+# Of each property `make check` tries a few.
+settings.register_profile("few", settings.get_profile("same"), max_examples=5)
+settings.load_profile("few" if "programs" in os.environ.get("STARVELAB_TESTS_WITHOUT", "") else "same")
 # Hypothesis also tries the constants of the modules of this repository that are loaded by then, and these
 # depend on what a process has run before. They are left out where the examples have to be the same.
 _with_constants_of_modules = providers._get_local_constants
@@ -53,6 +60,25 @@ def _constants() -> providers.Constants:
 
 
 providers._get_local_constants = _constants
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Let each process of a run import the tests from another place on.
+
+    In a fresh checkout it takes longest to write what `assert` says into their bytecode, and whoever comes
+    later finds it there. What fails here fails again when pytest collects, which then says so.
+    """
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None:
+        return
+    folders = [Path(argument) for argument in session.config.args if Path(argument).is_dir()]
+    found = (path.resolve() for folder in folders for path in folder.rglob("test_*.py"))
+    files = sorted(filter(is_imported, found))
+    first = len(files) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+    for path in files[first:] + files[:first]:
+        with suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(".".join(path.relative_to(REPOSITORY).with_suffix("").parts))
 
 
 def pytest_collection_finish() -> None:

@@ -188,13 +188,18 @@ def without() -> set[str]:
     return words
 
 
+def is_imported(path: Path) -> bool:
+    """Whether a file of tests is so much as imported: for `make check` that would take seconds."""
+    if "programs" not in _words() or not path.is_relative_to(REPOSITORY):
+        return True
+    return not any(_is_below(path.relative_to(REPOSITORY).as_posix(), program) for program in PROGRAMS)
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """For `make check`, files are not even imported: in each process that would take seconds."""
-    if "programs" not in _words() or not collection_path.is_relative_to(REPOSITORY):
+    """Leave out what is not imported."""
+    if is_imported(collection_path):
         return None
     file = collection_path.relative_to(REPOSITORY).as_posix()
-    if not any(_is_below(file, path) for path in PROGRAMS):
-        return None
     config.stash.setdefault(_files_left_out, set()).add(file)
     return True
 

@@ -43,7 +43,7 @@ def in_the_long_run(pipeline, **options):
 
 
 @pytest.mark.long
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(
     pipelines(
         workers=st.builds(
@@ -65,6 +65,7 @@ def test_solving_and_simulating_come_to_one_rate(pipeline, packing):
     assert run.utilization == pytest.approx(step.utilization, rel=0.01)
 
 
+@pytest.mark.long
 @settings(max_examples=50)
 @given(pipelines(workers=st.integers(1, 16)), st.floats(0.05, 1))
 def test_jitter_never_raises_the_rate_and_the_gap_is_shown(pipeline, spread):
@@ -151,6 +152,7 @@ def milliseconds(highest, lowest=0):
     return st.integers(lowest, highest).map(lambda ms: Q_(ms, "ms"))
 
 
+@pytest.mark.long
 @given(
     st.builds(
         Pipeline,

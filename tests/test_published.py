@@ -187,6 +187,7 @@ def test_what_eight_accelerators_lose_was_starvation_and_not_synchronization():
 ALL_HELD = {"model_error": lambda: TABLES.held, "extrapolated_time": held_rates}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ALL_HELD)
 def test_a_range_holds_as_many_measurements_as_it_claims_to(name):
     rows = ALL_HELD[name]()

@@ -4,7 +4,6 @@ It knows notebooks, cells, outputs and themes. It does not know what any noteboo
 """
 
 import contextlib
-import itertools
 import os
 import shutil
 import signal
@@ -46,8 +45,6 @@ CHROMIUM_ARGUMENTS = (
 
 # The settings that the lab ships: no news pop-up, and cells that stay in the page when scrolled away.
 LAB_SETTINGS = REPOSITORY / "binder" / "jupyter"
-
-_windows = itertools.count()
 
 # What stands where a widget should be that the page could not draw.
 BROKEN_WIDGET = "Error displaying widget"
@@ -249,6 +246,7 @@ class OpenNotebook:
                     && !panel.node.textContent.includes('Loading widget...');
             }""",
             timeout=timeout * 1000,
+            polling=100,  # ms: to look at a long notebook in each frame holds up what is waited for
         )
         # Widgets are drawn from messages that arrive after the kernel says idle: two frames later they stand.
         self.page.evaluate(
@@ -390,9 +388,13 @@ class OpenNotebook:
         return paths
 
 
-def serious(page: Page, *, within: str | None = None) -> list[str]:
-    """What axe-core finds serious or critical in a page, or in the parts of it that a selector names."""
-    found = Axe().run(page, within).response["violations"]
+def serious(page: Page, *, within: str | None = None, contrast: bool = True) -> list[str]:
+    """What axe-core finds serious or critical in a page, or in the parts of it that a selector names.
+
+    In a notebook to look at contrast takes it longest, and `faint_texts` looks at that more strictly.
+    """
+    options = {"resultTypes": ["violations"], "rules": {"color-contrast": {"enabled": contrast}}}
+    found = Axe().run(page, within, options).response["violations"]
     return [one["id"] for one in found if one["impact"] in ("serious", "critical")]
 
 
@@ -415,18 +417,12 @@ def page_of_site(browser: BrowserContext, address: str, **options: object) -> It
 
 
 @contextlib.contextmanager
-def window(browser: BrowserContext, server: Server, *, without: str | None = None) -> Iterator[Page]:
-    """JupyterLab in a window of its own, for one notebook after the other: to load it takes longest.
-
-    Requests that match the pattern `without` are refused, as if that part were not installed.
-    """
+def window(browser: BrowserContext, server: Server) -> Iterator[Page]:
+    """JupyterLab in a window of its own, for one notebook after the other: to load it takes longest."""
     page = browser.new_page()
-    if without is not None:
-        page.route(without, lambda route: route.abort())
     page.set_default_timeout(ACTION_SECONDS * 1000)
     try:
-        # Two windows of one workspace are sent elsewhere while they load.
-        page.goto(f"{server.url}/lab/workspaces/window-{next(_windows)}")
+        page.goto(f"{server.url}/lab")
         page.wait_for_function("() => Boolean(window.jupyterapp)")
         # A notebook has the whole width, as in a tab of its own.
         page.evaluate(

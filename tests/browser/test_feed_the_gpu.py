@@ -186,7 +186,7 @@ def test_a_host_is_repaired_by_keyboard_in_five_runs_and_its_line_is_shared(game
 
 
 def test_giving_up_earns_nothing_and_what_was_shown_counts_no_more(game, feed):
-    for scenario in feed.SCENARIOS:
+    for scenario in feed.SCENARIOS[:2]:  # one with a GPU before it, and one without
         game.goto(f"{PAGE}#{scenario.key}")
         lock(game, "more" if scenario.before else "the link")
         game.get_by_role("button", name="Give up").press("Enter")

@@ -18,7 +18,7 @@ def test_a_wrong_chromium_is_an_error_that_names_it(monkeypatch):
         find_chromium()
 
 
-def test_errors_cells_left_and_pictures_without_words_are_found(opened):
+def test_what_a_notebook_shows_is_found_and_one_that_is_left_open_is_in_nobodys_way(server, opened):
     notebook = opened(
         "from IPython.display import HTML",
         'HTML(\'<img src="data:,"><img src="data:," alt="a bar"><svg role="img"><title> </title></svg>\')',
@@ -32,11 +32,8 @@ def test_errors_cells_left_and_pictures_without_words_are_found(opened):
     assert [found[:4] for found in notebook.pictures_without_words()] == ["<img", "<svg"]
     assert notebook.faint_texts() == ["pale (1.3:1)"]
 
-
-def test_a_notebook_that_another_test_has_left_open_is_in_nobodys_way(server, opened):
-    opened(path=write_notebook(server.folder / "left.ipynb", "'left open'")).run_all()
-    notebook = opened("1 + 1")
-    notebook.run_all()
-    expect(notebook.cell(0)).to_be_visible()
-    assert [cell["source"] for cell in notebook.cells()] == ["1 + 1"]
-    assert notebook.cells_not_run() == []
+    other = opened(path=write_notebook(server.folder / "other.ipynb", "1 + 1"))
+    other.run_all()
+    expect(other.cell(0)).to_be_visible()
+    assert [cell["source"] for cell in other.cells()] == ["1 + 1"]
+    assert other.cells_not_run() == other.errors() == []

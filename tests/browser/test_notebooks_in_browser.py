@@ -59,7 +59,7 @@ def can_be_read(notebook: OpenNotebook, explorers: int, screenshots: Path, name:
     assert notebook.page.locator(f".{BOX_CLASS} svg[role=img]").count() >= explorers
     expect(notebook.page.get_by_text("Lock your prediction above first")).to_have_count(0)
     assert notebook.pictures_without_words() == []
-    assert serious(notebook.page, within=".jp-OutputArea-output") == []
+    assert serious(notebook.page, within=".jp-OutputArea-output", contrast=False) == []
     for theme in ("light", "dark"):
         notebook.set_theme(theme)
         # To paint a whole notebook takes seconds: only for somebody who looks at it.

@@ -12,7 +12,7 @@ from tests.assignments import REPOSITORY
 from tests.grader.a_course import TINY, Course
 from tests.grader.in_process import run_here
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.usefixtures("one_sandbox"), pytest.mark.timeout(600)]
 SCRIPT = REPOSITORY / "solutions" / "master-the-loader" / "own_case.py"
 NUMBERS = {"ada": 4, "bob": 6, "eve": 8, "kim": 11}
 

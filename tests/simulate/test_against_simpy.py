@@ -4,6 +4,7 @@ from dataclasses import replace
 from math import inf
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,6 +48,7 @@ loaders = st.builds(
 
 
 # Short ones end before each worker has had its first batches.
+@pytest.mark.long
 @settings(max_examples=100)
 @given(
     loaders,

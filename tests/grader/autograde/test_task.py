@@ -28,6 +28,7 @@ from tests.grader.a_course import graded_cell, points
 from tests.grader.shared_runners import RUNNERS
 from tests.rejected import message
 
+pytestmark = pytest.mark.usefixtures("one_sandbox")
 QUIZ = "ps1"
 CONFIG = """
 from starvelab_grader import configure

@@ -27,6 +27,7 @@ from starvelab_grader.submissions.reference import GradedNotebook
 from tests.grader.a_course import TINY, Course
 from tests.grader.in_process import run_here
 
+pytestmark = pytest.mark.usefixtures("one_sandbox")
 TABLES = [
     "calibration", "distribution", "graded", "items", "look_at", "mistakes", "questions", "should_come",
     "similar",
