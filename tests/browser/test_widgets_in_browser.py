@@ -82,6 +82,7 @@ def test_a_number_can_be_predicted_by_keyboard_alone(opened):
     notebook.run_all()
     box = notebook.cell(1).locator(".starvelab-box")
     box.locator("input[type=text]").focus()
+    expect(box.locator("input[type=text]")).to_have_css("outline-style", "solid")
     notebook.page.keyboard.type("18.3")
     press(notebook, "Enter")
     assert focused(notebook) == "slider: How sure are you to be within a quarter of the answer?"
@@ -163,6 +164,7 @@ def test_a_choice_can_be_predicted_by_mouse_and_is_then_revealed(opened):
     woken = revealed.inner_text()
     lesson = revealed.get_by_role("textbox", name="What did this teach you?")
     lesson.fill("The CPU sets the step.")
+    expect(lesson).to_have_css("outline-style", "solid")
     press(notebook, "Tab")
     expect(revealed).to_contain_text("It is kept for your lab report.")
     expect(revealed.locator(".widget-output")).to_have_count(1)
@@ -221,7 +223,9 @@ def test_an_explorer_opens_with_its_prediction_follows_a_slider_and_keeps_its_ta
     notebook.page.mouse.up()
     expect(title).not_to_have_text(before)
 
-    box.locator("summary").click()
+    # The picture is drawn again before the page hears that its table was opened.
+    drawn = "const table = it.parentElement, drawn = table.cloneNode(true)"
+    box.locator("summary").evaluate(f"it => {{ {drawn}; it.click(); table.replaceWith(drawn); }}")
     cell = box.locator("td").nth(1)
     expect(cell).to_be_visible()
     before = cell.text_content()

@@ -325,8 +325,9 @@ $("next").addEventListener("click", () => {
 $("copy").addEventListener("click", async () => {
   try {
     await navigator.clipboard.writeText($("share").value);
-    $("copied").textContent = "Copied: paste it where your friends are.";
+    $("copied").textContent = "Copied: paste it into a message to your friends.";
   } catch {
+    $("share").focus();
     $("share").select();
     $("copied").textContent = "This browser does not let a page copy. The text is selected: copy it with your keyboard.";
   }
