@@ -285,6 +285,8 @@ function run() {
     : `Not fed: ${percent(found.busy)} busy. The goal is ${percent(TABLES.goal)}.`;
   if (mine.done) $("said").focus();
   $("moving").scrollIntoView({ block: "nearest" });
+  // Who cannot see the button below the picture shall not press it again.
+  if (!mine.done && $("run").getBoundingClientRect().bottom > innerHeight) $("workers").focus();
 }
 
 function finish() {
