@@ -167,7 +167,7 @@ SCENARIOS = (
     Scenario(
         "the-hungriest",
         "The hungriest",
-        "ResNet-50 learns ImageNet. A B200, the fastest GPU of this page, took the place of an A100.",
+        "ResNet-50 learns ImageNet. A B200, the fastest GPU of this page, replaced an A100.",
         "A faster GPU shortens a time that does not set the step, so it waits more.",
         WORKLOADS[2],
         Setting(workers=16, cores=16, memory=0, drive="EBS_gp3_max", decode="cpu", batch=256),
@@ -176,8 +176,8 @@ SCENARIOS = (
     Scenario(
         "first-bite",
         "The first bite",
-        "ResNet-50 learns ImageNet on an A100. Somebody rented eight cores, left the batch small, and left.",
-        "The slowest resource sets the step, and work that moves elsewhere is taken from it.",
+        "ResNet-50 learns ImageNet on an A100. Somebody rented eight cores and chose a small batch.",
+        "The slowest resource sets the step, so move work away from it.",
         WORKLOADS[0],
         Setting(workers=8, cores=8, memory=0, drive="EBS_gp3_max", decode="cpu", batch=64),
     ),
@@ -185,7 +185,7 @@ SCENARIOS = (
         "nearly-there",
         "Nearly there",
         "A vision transformer learns ImageNet on an A100, from the cheapest drive of all. It is nearly fed.",
-        "What does not bind may be smaller: it costs, and brings nothing.",
+        "What does not bind can be smaller: it costs money and brings nothing.",
         WORKLOADS[3],
         Setting(workers=6, cores=16, memory=0, drive="EBS_gp3", decode="cpu", batch=256),
     ),
@@ -422,7 +422,7 @@ def draw_link(path: Path) -> None:
                 "", (x - 4, 335), (x - 66, 335), arrowprops={"arrowstyle": "-|>", "color": "#e8eaed", "lw": 4}
             )
     old, new = (entry.name.split()[1] for entry in (first.before, first.workload.hardware))
-    axes.text(600, 125, f"An {old} gave way to a {new}. Does it wait less?", size=34, **say)
+    axes.text(600, 125, f"A {new} replaces an {old}. Does it wait less?", size=34, **say)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=100)
     with Image.open(path) as drawn:

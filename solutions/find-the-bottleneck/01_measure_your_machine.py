@@ -337,11 +337,11 @@ ending = 3, "runs", a_step
 # %% [markdown]
 # ## In your own words
 #
-# In a small container a colleague sets `num_workers=64`, with threads and a transform in pure Python. What
-# will happen? Nobody marks this.
+# In a small container a colleague sets `num_workers=64`, with threads and a transform in pure Python. What will happen? Not
+# graded.
 
 # %% [markdown]
-# *Double-click here and write.*
+# *Press Enter and write.*
 
 # %%
 progress()

@@ -345,11 +345,10 @@ ending = 1, "curves", a_curve
 # %% [markdown]
 # ## In your own words
 #
-# A colleague's loop is mostly in `next()`, and they want a faster drive. What do you measure first? Nobody
-# marks this.
+# A colleague's loop is mostly in `next()`, and they want a faster drive. What do you measure first? Not graded.
 
 # %% [markdown]
-# *Double-click here and write.*
+# *Press Enter and write.*
 
 # %%
 progress()

@@ -341,11 +341,10 @@ ending = 3, "pairs of parts", two_parts
 # %% [markdown]
 # ## In your own words
 #
-# With `num_workers=0` a profiler finds augmentation the largest part. What do you measure before you rewrite
-# it? Nobody marks this.
+# With `num_workers=0` a profiler finds augmentation the largest part. What do you measure before you rewrite it? Not graded.
 
 # %% [markdown]
-# *Double-click here and write.*
+# *Press Enter and write.*
 
 # %%
 progress()

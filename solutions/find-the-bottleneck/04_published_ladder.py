@@ -465,11 +465,10 @@ reveal("rewrite", (after.throughput / before.throughput).m_as(""), then=show_rew
 # %% [markdown]
 # ## In your own words
 #
-# "Reading keeps the workers busy for twice as long as the transforms." Which two rates do you show? Nobody
-# marks this.
+# "Reading keeps the workers busy for twice as long as the transforms." Which two rates do you show? Not graded.
 
 # %% [markdown]
-# *Double-click here and write.*
+# *Press Enter and write.*
 
 # %%
 progress()

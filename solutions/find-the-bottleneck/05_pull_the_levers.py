@@ -446,11 +446,10 @@ ending = 2, "machines", a_machine
 # %% [markdown]
 # ## In your own words
 #
-# "I doubled the workers, and the rate stayed. Workers are no use." Which two things do you look at before you
-# agree? Nobody marks this.
+# "I doubled the workers, and the rate stayed. Workers are no use." Which two things do you look at before you agree? Not graded.
 
 # %% [markdown]
-# *Double-click here and write.*
+# *Press Enter and write.*
 
 # %%
 progress()

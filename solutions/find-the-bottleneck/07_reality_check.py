@@ -372,10 +372,10 @@ ending = 2, "stories", some_stories
 # %% [markdown]
 # ## In your own words
 #
-# Which verdict would you repeat to somebody who buys a host, and which not? Nobody marks this.
+# Which verdict would you repeat to somebody who buys a host, and which not? Not graded.
 
 # %% [markdown]
-# *Double-click here and write.*
+# *Press Enter and write.*
 
 # %%
 progress()

@@ -401,10 +401,10 @@ say(advise(watched.result).summary)
 # %% [markdown]
 # ## In your own words
 #
-# What does your job wait for, and what will you change first? Nobody marks this.
+# What does your job wait for, and what will you change first? Not graded.
 
 # %% [markdown]
-# *Double-click here and write.*
+# *Press Enter and write.*
 
 # %% [markdown]
 # Your predictions, and your lab report, which is one file:

@@ -313,10 +313,10 @@ ending = 12, what_the_boxes_are
 # %% [markdown]
 # ## In your own words
 #
-# In which box were you least sure, and what would have decided it? Nobody marks this.
+# In which box were you least sure, and what would have decided it? Not graded.
 
 # %% [markdown]
-# *Double-click here and write.*
+# *Press Enter and write.*
 
 # %%
 progress()

@@ -451,10 +451,10 @@ ending = 3, other_images
 # %% [markdown]
 # ## In your own words
 #
-# Which repair brought the most by itself, and which nothing until another one was made? Why? Nobody marks this.
+# Which repair brought the most by itself, and which nothing until another one was made? Why? Not graded.
 
 # %% [markdown]
-# *Double-click here and write.*
+# *Press Enter and write.*
 
 # %% [markdown]
 # ## Practice without end

@@ -4,8 +4,8 @@
 # You train ResNet-50 on an A100. You expect it to be busy 95 % of the time, and `nvidia-smi` says 40 %. **The fastest GPU can
 # starve.** In about MINUTES minutes you find out how fast it would be if every batch were already there.
 #
-# Run each cell with Shift+Enter, also folded ones, which arrow keys skip. By keyboard, Shift+Tab goes back into what it shows, and
-# Escape leaves that. On another day choose Run > Run All Cells: what you locked is still there.
+# Run every cell with Shift+Enter; arrow keys skip folded ones. By keyboard, Shift+Tab goes back to the buttons above, Escape
+# leaves them, and Enter starts to write. On another day choose Run > Run All Cells: what you locked is still there.
 
 # %% role="setup" id="setup-01"
 from starvelab import Hardware, Models, Pipeline, Q_, Samples, SingleNodeModel
@@ -55,7 +55,7 @@ def why_baseline():
         "Perhaps the launches are missing: they add to every step.": rate["bare"],
         "Perhaps half of the peak is missing.": rate["half"],
         "Perhaps half of the peak and the launches are missing.": rate["both"],
-        "Perhaps each image paid the launches; a step of 256 pays them once.":
+        "Perhaps you added the launches to each image: a step has them once.":
             Q_(1, "img") / (baseline.overhead_time + baseline.compute_time / 256)}}
 
 # %%
@@ -64,24 +64,25 @@ play(Pipeline(hardware="20 ms", dataset=Samples(cpu_time="2 ms", size="300 KB"),
      workers=range(1, 13))
 
 # %% [markdown]
-# Samples travel from the drive through the workers and over the link into the accelerator, here a GPU. Each works at its own pace, and the slowest
-# one sets the pace of all: it **binds**. Move the workers. From how many on does the accelerator never wait?
+# Samples travel from the drive through the workers and over the link into the accelerator, here a GPU. Each part has its own pace,
+# and the slowest one sets the pace of all: it **binds**. Move the slider. With how many workers does the accelerator never wait?
 #
 # ## Predict
 #
-# Take the GPU alone. We start from *round numbers*, those of [the walkthrough](https://github.com/harvard-edge/cs249r_book/blob/ea6dae3053823dfeee97d93d0f370501b514e001/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
-# that this lab grew from: a forward pass at half of the peak, and cheap decoding. Notebook 6 puts measured ones in their place.
+# Take the GPU alone. We start from *round numbers*, those of [the
+# walkthrough](https://github.com/harvard-edge/cs249r_book/blob/ea6dae3053823dfeee97d93d0f370501b514e001/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
+# behind this lab: a forward pass at half of the peak, and cheap decoding. Notebook 6 uses measured ones.
 #
 # The peak of an A100 is 312 TFLOP/s in half precision. ResNet-50 takes 4.1 G operations an image. In every step the kernels of
 # 50 layers are launched, which costs 0.1 ms each.
 
 # %%
 predict("baseline", unit="img/s",
-        question="How many images per second does the model say that this A100 "
-                 "processes at a batch size of 256?")
+        question="By these numbers, how many images per second does this A100 "
+                 "process at a batch size of 256?")
 
 # %% [markdown]
-# Lock your prediction before you go on: it counts for having been made, right or wrong.
+# Lock your prediction before you go on: it counts, right or wrong.
 #
 # <details><summary>Hint</summary>
 #
@@ -96,13 +97,13 @@ reveal("baseline", baseline.throughput, measured=measured, then=show_published,
        **why_baseline())
 
 # %% [markdown]
-# Three things make the difference between the round numbers and a training:
+# Three things make the difference between the round numbers and training:
 #
 # 1. Training also runs backward: it costs about **three times** the forward pass.
 # 2. The 4.1 G count multiply-accumulates (MACs). Each is **two** operations (FLOPs).
 # 3. The measured run reached 19.4 % of the peak, not half of it.
 #
-# The lab keeps both: `TUTORIAL` has the round numbers, `PUBLISHED` the measured ones. Each figure of the GPU has its source:
+# The lab keeps both: `TUTORIAL` has the round numbers, `PUBLISHED` the measured ones. Each number of this GPU has its source:
 
 # %%
 Hardware.Cloud.A100
@@ -114,7 +115,7 @@ Hardware.Cloud.A100
 #
 # $$\text{step} = \max(\text{arithmetic},\ \text{memory traffic}) + \text{overhead}$$
 #
-# Move the batch size. When does the arithmetic take over from the overhead?
+# Move the batch size. When is the arithmetic longer than the overhead?
 
 # %%
 explore(draw_step, after="baseline", batch_size=[1, 2, 4, 8, 16, 32, 64, 128, 191, 256,
@@ -161,7 +162,7 @@ check(step_time(1000), Q_("31.297 ms"), what="step_time(1000)", within=2e-4, mis
     "Overhead is paid once a step, not once an image.": Q_("5041.28 ms"),
     "That is the step of 256 images: use the batch size that is passed in.":
         Q_("11.743 ms"),
-    "Check the prefix: milli, not full seconds.": Q_("31.297 s"),
+    "Check the unit: milliseconds, not seconds.": Q_("31.297 s"),
 })
 ### BEGIN HIDDEN TESTS
 for batch in (2, 64, 256, 4096):
@@ -178,10 +179,10 @@ ending = 4, "batches", lambda draw: (draw.randint(2, 400),)
 # %% [markdown]
 # ## In your own words
 #
-# What would you say to somebody who quotes 21,800 images a second for one A100? Two sentences; nobody marks them.
+# Somebody claims 21,800 images a second for one A100. What do you say? Two sentences; not graded.
 
 # %% [markdown]
-# *Double-click here and write.*
+# *Press Enter and write.*
 
 # %%
 progress()
@@ -189,7 +190,7 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - The compute baseline is the rate with the input at hand: a ceiling, not a forecast.
+# - The compute baseline is the rate with every batch ready: an upper limit, not a forecast.
 # - A step is the longer of arithmetic and memory traffic, **plus** fixed overhead.
 # - Ask of every rate: measured or computed, forward or training?
 #

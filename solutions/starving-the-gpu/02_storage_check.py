@@ -4,7 +4,7 @@
 # The GPU could take thousands of images a second. Each of them has to be read first. **Is the drive fast enough?**
 # In about MINUTES minutes you know.
 #
-# The GPU of notebook 1 at a batch of 256, images of 500 KB, and one NVMe drive of 7 GB/s:
+# The GPU of notebook 1 at a batch of 256, images of 500 KB, and as *storage* one NVMe drive of 7 GB/s:
 
 # %% role="setup" id="setup-02"
 from math import ceil
@@ -39,14 +39,14 @@ def show_check():
 def show_behind():
     step = pipe.solve()
     table(["", "bytes a second"], [
-        ["the GPU alone would ask for", step.demand_at_ceiling],
-        ["behind eight workers is read", step.actual_demand]])
+        ["what the GPU alone would ask for", step.demand_at_ceiling],
+        ["what is read with eight workers", step.actual_demand]])
 
 
 def why_storage():
     """What the verdict means, and what plausible mistakes predict."""
     enough = (supply.supply_bw / Q_("500 KB/img")).m_as("img/s")
-    return {"meaning": f"The drive alone would leave the GPU busy for "
+    return {"meaning": f"With this drive the GPU can be busy "
                        f"{100 / supply.utilization:.0f} % of the time.",
             "mistakes": {
         "Perhaps a factor was lost: 1000 KB are a MB, and a byte has eight bits.":
@@ -56,13 +56,13 @@ def why_storage():
 # %%
 predict("storage-check", choices=["The drive keeps up easily", "It is just enough",
                                   "The drive is too slow"],
-        question="Can one 7 GB/s NVMe drive feed that GPU at its ceiling?")
+        question="Can one 7 GB/s NVMe drive feed that GPU at full speed?")
 
 # %% [markdown]
 # <details><summary>Hint</summary>
 #
-# A rate of images times the size of an image is a rate of bytes. For the rate of notebook 1 a round 20,000 img/s is near
-# enough. `KB` here means 1000 bytes.
+# A rate of images times the size of an image is a rate of bytes. For the rate of notebook 1 take 20,000 img/s. `KB` here means
+# 1000 bytes.
 #
 # </details>
 
@@ -72,8 +72,8 @@ supply = DataModel().solve(workload_data_rate=demand, hardware=Hardware.Cloud.A1
 reveal("storage-check", found(), then=show_check, **why_storage())
 
 # %% [markdown]
-# `img/s` times `KB/img` leaves bytes a second. Mind bits and bytes: networks are sold in `Gbit/s` and drives in `GB/s`, and a
-# factor of eight lies between them.
+# `img/s` times `KB/img` leaves bytes a second. Keep bits and bytes apart: networks are sold in `Gbit/s`, drives in `GB/s`, and a
+# byte has eight bits.
 #
 # Try other drives, in front of a CPU that is fast enough. Which of them starve the GPU at a batch of 256, and which at 32?
 
@@ -135,7 +135,7 @@ ending = 2, "demands", lambda draw: (
 # <details><summary>Hint 2</summary>
 #
 # `(demand / drive_bandwidth).to("").magnitude` is a plain number. `2.1 / 0.7` is a little above three in a computer:
-# `ceil(round(x, 9))` does not mind. `ceil` is imported.
+# `ceil(round(x, 9))` corrects that. `ceil` is imported.
 #
 # </details>
 
@@ -158,7 +158,7 @@ check(drives_needed(Q_("6 GB/s"), Q_("2 GB/s")), 3,
 })
 check(drives_needed(Q_("1 GB/s"), Q_("500 MB/s")), 2,
       what="the number of drives of 500 MB/s for 1 GB/s", mistakes={
-    "Convert both figures to the same unit first.": 1,
+    "Convert both numbers to the same unit first.": 1,
 })
 ### BEGIN HIDDEN TESTS
 check(drives_needed(Q_("10.9 GB/s"), Q_("7 GB/s")), 2, what="the number of drives of 7 GB/s for 10.9 GB/s")
@@ -195,10 +195,10 @@ reveal("storage-check", then=show_behind)
 #
 # ## In your own words
 #
-# A drive is 30 % busy. Why does that not prove that it is fast enough? Two sentences; nobody marks them.
+# A drive is 30 % busy. Why does that not prove that it is fast enough? Two sentences; not graded.
 
 # %% [markdown]
-# *Double-click here and write.*
+# *Press Enter and write.*
 
 # %%
 progress()
@@ -210,4 +210,4 @@ progress()
 # - What the GPU would ask for and what is read are two numbers.
 # - Stored bytes load the drive, decoded bytes load the link.
 #
-# **Next:** suppose the drive is fine. [Notebook 3](03_cpu_wall.ipynb): between the drive and the GPU sits the CPU.
+# **Next:** suppose the drive is fine. [Notebook 3](03_cpu_wall.ipynb): between the drive and the GPU is the CPU.

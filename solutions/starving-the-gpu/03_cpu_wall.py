@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 3. The CPU wall
 #
-# A GPU does not eat JPEGs. CPU workers decode, crop and normalize the next images while the GPU trains on these. **What happens
-# when they cannot keep up?** In about MINUTES minutes you see the wall, and learn to tell who starves a GPU.
+# A GPU does not eat JPEGs. CPU workers decode, crop and normalize the next batch while the GPU trains on this one. **What happens
+# when they are too slow?** In about MINUTES minutes you see this limit, the *CPU wall*, and find what starves a GPU.
 #
 # Eight workers, each preparing 250 MB of JPEGs a second, make 2 GB/s. Images of 500 KB, batches of 256. Alone, the GPU
 # would need 11.74 ms for a batch.
@@ -162,9 +162,9 @@ ending = 2, "pairs of times", lambda draw: (Q_(draw.randint(1, 90), "ms"), Q_(dr
 # %% [markdown]
 # ## Who starves it?
 #
-# `nvidia-smi` does not tell you: its percentage counts the time in which *some* kernel runs, however small. A low figure shows
-# that the GPU waits, and a high one shows nothing. But you can change one thing at a time. If you train on the same batch again
-# and again, nothing has to be read or prepared.
+# `nvidia-smi` does not tell you: its percentage counts the time in which *some* kernel runs, however small. A low value shows that
+# the GPU waits, and a high one shows nothing. But you can change one thing at a time. If you train on the same batch again and
+# again, nothing has to be read or prepared.
 
 # %%
 reveal("cpu-wall", then=show_changes)
@@ -174,8 +174,8 @@ reveal("cpu-wall", then=show_changes)
 #
 # ## Exercise 3.3: your verdict (5 points)
 #
-# Now from measurements, which are off by a few percent: only a gain of more than 5 % counts. Return `"workers"`, `"drive"`,
-# `"GPU"` if the GPU never waits, or `"both"` if workers and drive are equally slow.
+# Measured rates are a few percent wrong: only a gain of more than 5 % counts. Return `"workers"`, `"drive"`, `"GPU"` if the GPU
+# never waits, or `"both"` if workers and drive are equally slow.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -206,18 +206,18 @@ words = "workers", "drive", "GPU", "both"
 check(who_starves_it(1000, 1030, 1420, 2500), "drive", among=words,
       what="the verdict on the first job", mistakes={
     "Twice the workers bring 3 %: a measurement may be off by that much.": "workers",
-    "With its batch at hand the GPU is far faster, so it does wait.": "GPU",
+    "With the same batch the GPU is far faster, so it does wait.": "GPU",
     "One change alone brings more than 5 %: that one was slower.": "both",
 })
 check(who_starves_it(2400, 2450, 2420, 2470), "GPU", among=words,
       what="the verdict on the second job", mistakes={
-    "Even with its batch at hand this GPU is no faster: does it wait?": "both",
+    "Even with the same batch this GPU is no faster: does it wait?": "both",
     "A gain of 2 % may be noise.": "workers",
     "A gain of 1 % may be noise.": "drive",
 })
 check(who_starves_it(1000, 1020, 990, 2500), "both", among=words,
       what="the verdict on the third job", mistakes={
-    "No single change helps, but with its batch at hand the GPU is faster.": "GPU",
+    "No single change helps, but with the same batch the GPU is faster.": "GPU",
     "Twice the workers bring 2 %, which may be noise.": "workers",
     "With the data in memory this job is no faster.": "drive",
 })
@@ -265,7 +265,7 @@ progress()
 # ## Take away
 #
 # - Workers and GPU overlap: the slower one sets the step, and the busy share is the GPU's own time over the step.
-# - In a tie nobody waits: the CPU binds only if it takes longer.
+# - In a tie (equal times) nobody waits: the CPU binds only if it takes longer.
 # - Change one thing at a time. What helps is what bound.
 #
 # **Next:** the wall is not always there. [Notebook 4](04_batch_sweep.ipynb): from which batch size on?

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 4. The batch sweep: where does starvation begin?
 #
-# Behind eight workers the GPU starved at a batch of 256. In about MINUTES minutes you find where
-# starvation begins, and learn when a sweep can tell you.
+# Behind eight workers the GPU starved at a batch of 256. In about MINUTES minutes you find where starvation begins, and what a
+# *sweep*, a measurement at several batch sizes, can show.
 #
 # Eight workers prepare 2 GB/s together, in images of 500 KB. The GPU takes 11.74 ms for a batch of 256, and 5.015 ms of
 # these are overhead, which each step has, however small its batch.
@@ -67,8 +67,8 @@ reveal("crossover", pipe.crossover().starves_from, then=lambda: over_batch(pipe)
 
 # %% [markdown]
 # The time to prepare a batch grows with every image in it. The time to use it does, too, but it starts from a fixed cost, so
-# the two lines cross. Left of the crossing no data are missing, and yet the GPU is hardly used: at a batch of 10 about
-# 95 % of the step is overhead, in which the CPU launches one kernel after the other. No number of workers helps there.
+# the two lines cross. Left of the crossing no data are missing, and yet the GPU is hardly used. At a batch of 10 about
+# 95 % of the step is overhead: the CPU launches one kernel after the other. No number of workers helps there.
 #
 # Move the workers: where do the lines cross for 2, 8 and 32 of them? Then move the batch to the right.
 
@@ -81,9 +81,9 @@ explore(draw_lines, after="crossover", workers=[1, 2, 4, 8, 16, 32, 64],
 #
 # ## Exercise 4.1: the first starved batch (5 points)
 #
-# The workers need `cpu_per_image` for each image. The GPU needs `gpu_per_image` for each image and `gpu_overhead` for each
-# step. Which is the smallest whole batch size at which preparing takes *longer* than using? Take it that
-# `cpu_per_image` is the larger of the two, so that there is one. When both take equally long, nobody waits.
+# The workers need `cpu_per_image` for each image. The GPU needs `gpu_per_image` for each image and `gpu_overhead` for each step.
+# Which is the smallest whole batch size at which preparing takes *longer* than using? `cpu_per_image` is the larger one. When both
+# take equally long, nobody waits.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -144,16 +144,15 @@ ending = 5, "batches", three_times, "exact"
 ### END ENDING
 
 # %% [markdown]
-# ## Can this sweep tell?
+# ## What does a sweep show?
 #
-# You measured a job at some batch sizes: with its loader, that is, with the workers and what they run, and with the same batch
-# again and again.
+# You measured a job at some batch sizes: with its loader (the workers and what they run), and with the same batch again and again.
 
 # %%
 reveal("crossover", then=show_sweeps)
 
 # %% [markdown]
-# In every row of sweep A the GPU starves: the beginning lies to the left of it. Sweep B shows both sides.
+# In every row of sweep A the GPU starves: where that begins, it does not show. Sweep B shows both sides.
 #
 # ## Exercise 4.2: what to measure next (4 points)
 #
@@ -217,10 +216,10 @@ ending = 4, "sweeps", a_sweep
 # %% [markdown]
 # ## In your own words
 #
-# Why does a larger batch help the GPU and not the CPU wall? Two sentences; nobody marks them.
+# Why does a larger batch not help at the CPU wall? Two sentences; not graded.
 
 # %% [markdown]
-# *Double-click here and write.*
+# *Press Enter and write.*
 
 # %%
 progress()
@@ -228,8 +227,8 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Below the crossing the GPU binds, above it the CPU: the batch size moves what binds.
-# - "Use a larger batch" helps the GPU and does nothing for a CPU wall.
+# - Below the crossing the GPU binds, above it the CPU: the batch size decides what binds.
+# - "Use a larger batch" helps the GPU, and does not help at a CPU wall.
 # - A sweep must show *both* sides of what you look for.
 #
 # **Next:** add workers. [Notebook 5](05_worker_fix.ipynb): how many, and what comes after?

@@ -49,15 +49,15 @@ def why_workers():
             "mistakes": {
         "That is enough at any batch: here the fixed cost of a step leaves more time.":
             pipe.workers_needed(batch_size="any").workers,
-        "Perhaps you took how many times as many as eight it takes.": enough / 8}}
+        "Perhaps you counted groups of eight workers: multiply by eight.": enough / 8}}
 
 # %% [markdown]
 # Images of 500 KB, batches of 256, and 250 MB/s for each worker. The GPU needs 11.74 ms for a batch.
 
 # %%
 predict("worker-fix", between=(1, None), whole=True,
-        question="How many workers does it take until the GPU never waits "
-                 "at a batch of 256?")
+        question="What is the smallest number of workers with which the GPU never "
+                 "waits at a batch of 256?")
 
 # %% [markdown]
 # <details><summary>Hint</summary>
@@ -75,16 +75,16 @@ reveal("worker-fix", pipe.workers_needed().workers, then=show_enough, **why_work
 #
 # $$\frac{b\,S}{n\,w} \le g(b) \qquad\Longleftrightarrow\qquad n \ge \frac{b\,S}{w\,g(b)}$$
 #
-# Larger batches need *more* workers, since the overhead that gave the CPU time is spread thinner.
+# Larger batches need *more* workers, since the overhead does not grow with them.
 #
 # ## Exercise 5.1: workers needed (3 points, in parts)
 #
-# Write the formula as a function. A tie is enough. Round **up**, and once, at the end: with a step time that was rounded
-# beforehand, a count that is close to a whole number comes out wrong.
+# Write the formula as a function. A tie is enough. Round **up**, and only once, at the end: an earlier rounding can change the
+# result.
 #
 # <details><summary>Hint</summary>
 #
-# The formula, with `ceil` (it is imported) at the very end; `.to("").magnitude` makes a plain number of a ratio.
+# The formula, with `ceil` (it is imported) at the very end; `.to("").magnitude` makes a ratio a plain number.
 #
 # </details>
 
@@ -136,7 +136,7 @@ ending = 1.5, "batches", a_batch
 # %% [markdown]
 # ## The wall behind the wall
 #
-# A faster CPU asks more of the drive. Put one NVMe drive of 7 GB/s into the same pipeline, at a batch of 512:
+# A faster CPU reads more from the drive. Put one NVMe drive of 7 GB/s into the same pipeline, at a batch of 512:
 
 # %%
 with_drive = pipe.replace(batch_size=512, storage=Hardware.Cloud.A100)
@@ -148,7 +148,7 @@ reveal("worker-fix", then=lambda: play(with_drive.replace(workers=32),
 
 # %% [markdown]
 # 28 workers prepare exactly what the drive can read. From there on **no** number of workers helps: the GPU is busy 50.5 % of the
-# time, and without the drive it would be 57.7 % with 32 workers.
+# time. With 32 workers and a faster drive it would be 57.7 %.
 
 # %%
 explore(with_drive.replace(batch_size=256, storage=Q_("7 GB/s"),
@@ -227,7 +227,7 @@ ending = 3, "curves", lambda draw: (
 # %% [markdown]
 # ## One host, several GPUs
 #
-# All GPUs of a host share its cores and its drive. How many A100 that train ResNet-50 are busy for 90 % of each step, with two
+# All GPUs of a host share its cores and its drive. How many A100s can train ResNet-50 and be busy for 90 % of each step, with two
 # workers for each core?
 
 # %%
@@ -236,8 +236,8 @@ show_host()
 # %% [markdown]
 # ## Exercise 5.3: how many GPUs does a host feed? (5 points, in parts)
 #
-# Every sample is read from the drive and prepared by a core. How many GPUs does the host keep at full speed, and which of the
-# two keeps it from feeding more: `"cores"` or `"drive"`? Return both, the number first: `return 3, "cores"`.
+# Every sample is read from the drive and prepared by a core. How many GPUs does the host keep at full speed, and which of the two
+# binds: `"cores"` or `"drive"`? Return both, the number first: `return 3, "cores"`.
 #
 # <details><summary>Hint</summary>
 #
@@ -315,10 +315,10 @@ ending = 1, "hosts", a_host
 # %% [markdown]
 # ## In your own words
 #
-# Your group wants to set `num_workers=64`. What do you ask? Two sentences; nobody marks them.
+# Your group wants to set `num_workers=64`. What do you ask? Two sentences; not graded.
 
 # %% [markdown]
-# *Double-click here and write.*
+# *Press Enter and write.*
 
 # %%
 progress()

@@ -68,7 +68,7 @@ def why_training():
             "mistakes": {
         f"The workers get slower too, {slower[0]:.1f} times.": "Both change",
         f"The GPU gets {slower[1]:.1f} times as slow, and the workers "
-        f"{slower[0]:.1f} times: they stay too few.": "Eight workers are too few"}}
+        f"{slower[0]:.1f} times: they are still too few.": "Eight workers are too few"}}
 
 
 def why_medical():
@@ -190,7 +190,7 @@ check(crossing(Q_("1 MB"), Q_("2 GB/s")), 35.6521, what="the crossing of 1 MB im
     "Give it unrounded: this one is rounded up.": 36.0,
     "The GPU's time grows with the batch as well.": 30.03,
     "Times per image that overlap are subtracted here, not added.": 25.9395,
-    "Check the units: the GPU's figures are in milliseconds.": 15.015
+    "Check the units: the GPU's times are in milliseconds.": 15.015
     / (0.0005 - 41 / 520),
     "That is where the forward pass crosses: this pipeline trains.": 10.5865,
 })
@@ -250,7 +250,7 @@ ending = 3, "batches", lambda draw: (draw.randint(1, 500), Q_(draw.randint(5, 90
 ### END ENDING
 
 # %% [markdown]
-# A number is not a plan: somebody has to run these workers, read what they prepare, and carry it to the GPU.
+# Such workers need cores, a drive and a link:
 
 # %%
 say(medical.workers_needed(batch_size=256))
@@ -264,13 +264,13 @@ say(medical.workers_needed(batch_size=256))
 show_faster()
 
 # %% [markdown]
-# Alone the B200 is four times as fast as the A100. Behind these workers it trains no more images.
+# Alone the B200 is four times as fast as the A100. Behind these workers it is no faster.
 #
 # ## Exercise 6.4: which GPU do you rent? (5 points)
 #
-# `offers` has, for each GPU, its rate with the data at hand (in img/s) and its price (in dollars an hour), such as
-# `{"A100": (2470, 2.0)}`. Drive and workers deliver `supply` img/s. Return the name of the GPU that trains the most images for a
-# dollar, among those that really train at least `needed` img/s. If none does, return `None`.
+# `offers` has, for each GPU, its rate alone (in img/s) and its price (in dollars an hour), such as `{"A100": (2470, 2.0)}`. Drive
+# and workers deliver `supply` img/s. Return the name of the GPU that trains the most images for a dollar, among those that really
+# train at least `needed` img/s. If none does, return `None`.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -279,8 +279,8 @@ show_faster()
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# Take the A100 above behind half of its rate. How many images a second does a dollar an hour buy? Which offers drop out before
-# you compare?
+# If `supply` is half of the A100's rate, how many images a second does a dollar an hour buy? Which offers must you leave out
+# first?
 #
 # </details>
 
@@ -331,10 +331,10 @@ ending = 5, "offers", some_offers
 # %% [markdown]
 # ## In your own words
 #
-# Somebody says which resource binds. What do you ask before you believe it? Two sentences; nobody marks them.
+# Somebody says which resource binds. What do you ask before you believe it? Two sentences; not graded.
 
 # %% [markdown]
-# *Double-click here and write.*
+# *Press Enter and write.*
 
 # %%
 progress()

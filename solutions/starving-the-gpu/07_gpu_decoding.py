@@ -1,11 +1,12 @@
 # %% [markdown]
 # # 7. Decoding on the GPU, and a real workload
 #
-# **What does it cost to move work to where it seems to be free?** In about MINUTES minutes you know, and you audit a claim. The GPU
-# trains.
+# **What does it cost to move work to where it seems to be free?** In about MINUTES minutes you know, and you question a claim. The
+# GPU trains.
 #
-# KiTS19 has volumes of 146.6 MB on average. A 3D U-Net on an A100 takes 7 of them in a training step of 0.636 s, and one worker
-# needs about 184 ms to prepare one (MLPerf Storage, unet3d_a100; Lotus, Table II). Here they are read from one SATA SSD.
+# KiTS19 has CT scans, called volumes, of 146.6 MB on average. A 3D U-Net on an A100 takes 7 of them in a training step of 0.636 s,
+# and one worker needs about 184 ms to prepare one (MLPerf Storage, unet3d_a100; Lotus, Table II). Here they are read from one SATA
+# SSD.
 
 # %% role="setup" id="setup-07"
 from contextlib import suppress
@@ -64,8 +65,8 @@ stage_bars(kits.solve())
 #
 # <details><summary>Hint</summary>
 #
-# What does one GPU read in a second? How often does that fit into the drive's bandwidth? Half a GPU is not kept at full speed:
-# round down with `floor`, which is imported.
+# What does one GPU read in a second? How often does that fit into the drive's bandwidth? Round down with `floor`, which is
+# imported.
 #
 # </details>
 
@@ -83,7 +84,7 @@ check(gpus_per_drive(Q_("43 GB/s"), Q_("100 MB"), 4, Q_("0.1 s")), 10,
       what="the number of GPUs on a 43 GB/s store", mistakes={
     "The last of these would have to wait: round down.": 11,
     "Each GPU reads a whole batch in a step.": 43,
-    "Bits and bytes are mixed up: all of these figures are in bytes.": 1,
+    "Bits and bytes are mixed up: all of these numbers are in bytes.": 1,
     "Not even one? Convert to the same units, and check what is above the fraction "
     "bar.": 0,
 })
@@ -113,7 +114,7 @@ ending = 3, "drives", a_drive
 # %% [markdown]
 # ## Decode on the GPU
 #
-# NVIDIA's DALI moves decoding to the GPU. The round numbers take it for cheap decoding: for a CPU that prepares 50 GB/s.
+# NVIDIA's DALI moves decoding to the GPU. In the round numbers it is cheap decoding: a CPU that prepares 50 GB/s.
 
 # %%
 predict("dali", choices=["The CPU", "The GPU", "Neither: it is a tie"],
@@ -136,12 +137,12 @@ cases = {
 reveal("dali", CALLED[dali.solve().bottleneck], then=show_cases, **why_dali())
 
 # %% [markdown]
-# This DALI takes nothing from the GPU. A real one does:
+# This DALI costs the GPU nothing. A real one has a cost:
 #
 # - Some GPUs, such as A100 and H100, have a **decoder**, hardware of its own for baseline JPEGs. It works while the kernels
 #   train, so it is one more resource, and its time **overlaps**. On an A100 it took 127.65 ms for 1000 images of 551 x 676
 #   pixels on average (pytorch/vision, pull request 8496).
-# - Elsewhere **kernels** decode. They run where the model runs, so their time **adds**. NVIDIA says that the decoder is 4 to 8
+# - On other GPUs **kernels** decode. They run where the model runs, so their time **adds**. NVIDIA says that the decoder is 4 to 8
 #   times as fast as the kernels of a V100; take 4.
 #
 # With a decoder the GPU trains for 85 % of the time. Where kernels decode, it is *busy* all the time and *training* for less
@@ -231,7 +232,7 @@ check(gpu_busy, 20 / 35, what="gpu_busy", within=5e-3)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## Audit a claim (4 points, read by a person)
+# ## Question a claim (4 points, read by a person)
 #
 # A blog post says: *"With 436 data loader workers our A100 reaches 21,800 images per second on 5 MB scans."* In four to
 # six sentences: which of its numbers would you question, with which evidence from this lab, and what single measurement
@@ -285,8 +286,8 @@ credit.total()
 stage_bars(pipe.replace(batch_size=256, assumptions=PUBLISHED).solve())
 
 # %% [markdown]
-# Behind eight workers such a GPU is busy about as much as in the story, with nothing wrong with it: it waits for more than half of
-# each step. That does not prove the story, since the sources of a worker's rate and of the GPU's allow anything from 22 to 98 %.
+# Behind eight workers such a GPU is busy about as much as in the story, though nothing is broken: it waits for more than half of
+# each step. That does not prove the story: published rates of workers and GPUs allow anything from 22 to 98 %.
 
 # %%
 progress()

@@ -98,10 +98,10 @@ reveal("s3-eight", Q_(100 * s3.solve(workers=8).utilization, "%"), then=show_wor
        **why_eight())
 
 # %% [markdown]
-# Each worker waits for its own request, so twice the workers bring twice the images until the GPU or the cores bind. Cores idle
-# while workers wait.
+# Each worker waits for its own request, so twice the workers bring twice the images until the GPU or the cores bind. Cores are
+# idle while workers wait.
 #
-# Nothing of that measurement was told to the model. Its latency is the least that Amazon names.
+# The model does not use that measurement. Its latency is the shortest that Amazon names.
 
 # %%
 remedied = {name: s3.solve(change, workers=4) for name, change in REMEDIES.items()}
@@ -120,8 +120,8 @@ explore(s3, {"storage.requests.samples": [1, 2, 4, 8, 36],
 # %% [markdown]
 # ## Exercise 8.1: a worker's own time (6 points, in parts)
 #
-# How many images a second do workers bring from an object store? For each image a worker waits for its share of a request, receives
-# its bytes, and then prepares it for `cpu_time`. Waiting and receiving take no core.
+# How many images a second do workers bring from an object store? For each image a worker waits for that image's share of a
+# request, receives its bytes, and then prepares it for `cpu_time`. Waiting and receiving need no core.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -152,7 +152,7 @@ credit.part(2, "one image a request", lambda: check(
     "Receiving takes time as well.": Q_(4 / 0.098, "1/s"),
     "The worker prepares the image, too.": Q_(4 / 0.092, "1/s"),
     "That is one worker.": Q_("10 /s"),
-    "Sixteen cores wait no faster than four workers.": Q_("160 /s")}))
+    "That is the rate of sixteen workers: here are four.": Q_("160 /s")}))
 credit.part(2, "thirty images a request", lambda: check(
     store_rate(4, 16, *MANY), Q_(4 / 0.013, "1/s"), what="the rate", mistakes={
     "One request brings all thirty, and is waited for once.": Q_("40 /s"),
@@ -160,9 +160,9 @@ credit.part(2, "thirty images a request", lambda: check(
 credit.part(1, "more workers than cores", lambda: check(
     store_rate(64, 2, *ONE), Q_("250 /s"), what="the rate on two cores", mistakes={
     "Two cores prepare no more than 250 images a second.": Q_("640 /s"),
-    "While a worker waits another one has its core.": Q_("20 /s")}))
+    "While a worker waits another one uses its core.": Q_("20 /s")}))
 ### BEGIN HIDDEN TESTS
-credit.part(1, "other figures", lambda: (
+credit.part(1, "other values", lambda: (
     check(store_rate(16, 32, Q_("0.2 s"), 4, Q_("1 MB"), Q_("100 MB/s"), Q_("20 ms")), Q_("200 /s"), what="the rate of 16 workers"),
     check(store_rate(100, 4, Q_("30 ms"), 1, Q_("0.5 MB"), Q_("50 MB/s"), Q_("0.01 s")), Q_("400 /s"), what="the rate on four cores")))
 ### END HIDDEN TESTS
@@ -179,10 +179,10 @@ ending = 1, "stores", lambda draw: (
 # %% [markdown]
 # ## In your own words
 #
-# Why do more workers help here although their cores idle? Two sentences; nobody marks them.
+# Why do more workers help here although their cores are idle? Two sentences; not graded.
 
 # %% [markdown]
-# *Double-click here and write.*
+# *Press Enter and write.*
 
 # %%
 scorecard()

@@ -28,7 +28,7 @@ from .notices import Captured
 Answer: TypeAlias = Any
 Expected: TypeAlias = Quantity | float | bool | np.integer[Any] | np.floating[Any] | np.bool_ | str | None
 
-OTHER_FIGURES = "Other figures are checked when it is graded."
+OTHER_VALUES = "Other values are checked when it is graded."
 
 # How near a wrong number counts as close: a rounded step time makes less of a difference.
 _CLOSE = 1e-2

@@ -1,4 +1,4 @@
-"""Checks of final answers, of the kind of the hidden ones: each draws figures that nobody has seen.
+"""Checks of final answers, of the kind of the hidden ones: each draws values that nobody has seen.
 
 What is drawn stands beside its exercise, in `solutions/`. The build puts it into `endings.json`, below the
 model answer, which says what is right of it; in base64, against reading by accident.
@@ -76,7 +76,7 @@ def _of_cases(
     draw_case: Callable[[Random], Sequence[object]],
     exact: str = "",
 ) -> Check:
-    """Hold an answer against the right one: each case has other figures, and often other units.
+    """Hold an answer against the right one: each case has other values, and often other units.
 
     Where "exact" is said, units stay as they are drawn, since no rounding may decide a tie.
     """
@@ -90,7 +90,7 @@ def _of_cases(
                 try:
                     _agree(answer(*deepcopy(case)), expected)
                 except WrongAnswer as error:
-                    raise WrongAnswer(f"{error}{_figures(case)}") from None
+                    raise WrongAnswer(f"{error}{_values(case)}") from None
 
         credit.part(points, f"twenty random {what}", compare)
         return ()
@@ -100,12 +100,12 @@ def _of_cases(
 
 def _agree(answer: Answer, right: Answer) -> None:
     if not isinstance(right, tuple | list):
-        check(answer, right, what="the answer to random figures", within=WITHIN)
+        check(answer, right, what="the answer to random values", within=WITHIN)
         return
     values = list(answer)
     check(len(values), len(right), what="the number of values")
     for value, expected in zip(values, right, strict=True):
-        check(value, expected, what="one of the values for random figures", within=WITHIN)
+        check(value, expected, what="one of the results for random values", within=WITHIN)
 
 
 # Any: what a case is made of.
@@ -118,14 +118,14 @@ def _in_any_unit(value: Any, draw: Random) -> Any:
     return other.to(other.units * _PER_MINUTE) if other.units == value.units else other
 
 
-def _figures(case: Sequence[object]) -> str:
-    """Say what the answer was given, where that is a few figures."""
+def _values(case: Sequence[object]) -> str:
+    """Say what the answer was given, where that is a few values."""
     if not all(isinstance(one, int | float | str | Quantity) for one in case):
         return ""
-    return f" It was given {', '.join(map(_figure, case))}."
+    return f" It was given {', '.join(map(_value, case))}."
 
 
-def _figure(value: object) -> str:
+def _value(value: object) -> str:
     if isinstance(value, Quantity):
         return format_quantity(value)
     return format_number(value) if isinstance(value, float) else repr(value)

@@ -25,6 +25,10 @@ CALIBRATED_WITHIN = 0.10
 CHANCE = 0.05
 # No question of the lab is as long: a file can hold anything.
 MAX_QUESTION_LENGTH = 400
+BRIER = (
+    "Your Brier score is {:.2f}: the mean squared distance between how sure you were and what came true. "
+    "Lower is better: 0 is perfect, and always saying 50 % gives 0.25."
+)
 # With fewer predictions nothing is said of calibration.
 MIN_PREDICTIONS = 5
 
@@ -74,7 +78,7 @@ class Outcomes:
         if len(self.revealed) < MIN_PREDICTIONS:
             return sentences
         if self.group and self.group.number >= MIN_PREDICTIONS:
-            sentences += [self._calibration(self.group), _brier_in_words(self.brier)]
+            sentences += [self._calibration(self.group), BRIER.format(self.brier)]
         unrated = len(self.revealed) - len(self.rated)
         if unrated:
             sentences.append(
@@ -200,10 +204,3 @@ def _result(prediction: Prediction) -> str:
     if prediction.measured is not None:
         return f"hit: {number(prediction.measured, prediction.unit)} were measured"
     return "hit" if prediction.hit else "miss"
-
-
-def _brier_in_words(brier: float) -> str:
-    return (
-        f"Your Brier score is {brier:.2f}: the mean squared distance between how sure you were "
-        "and what came true. 0 is perfect, 0.25 is what saying 50 % every time earns, lower is better."
-    )

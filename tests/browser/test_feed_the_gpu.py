@@ -253,6 +253,9 @@ def test_a_phone_has_one_column_with_everything_in_it_and_in_the_dark_the_page_i
     game.locator("#run").press("Enter")
     expect(game.locator("#said")).to_contain_text("This cannot run. A step needs 3,670 GB of memory")
     expect(game.locator("#busy")).to_have_text("cannot run")
+    # What came of it is in view, and so is the focus: a button out of view would spend the next run.
+    for seen in (game.locator("#said"), game.locator(":focus")):
+        expect(seen).to_be_in_viewport(ratio=1)
     wide, overflowing, columns, background, unnamed = game.evaluate(
         """() => [
             Math.max(...[...document.querySelectorAll('body *')]

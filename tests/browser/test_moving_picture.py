@@ -312,5 +312,11 @@ picture""",
     # With every batch alike nobody would wait here: this is what chance costs in the kernel's run.
     expect(said).to_contain_text("On average nothing is slower than the accelerator, and yet")
     assert len(notebook.cells()) == 3
+    # The next frame of the picture does not close the table that was just opened.
+    table = box.locator("details")
+    clock = "it.parentElement.querySelector('.sl-row > span').textContent"
+    table.evaluate(f"it => {{ it.open = true; {clock} = ''; }}")
+    expect(table).to_have_attribute("open", "")
     notebook.page.wait_for_timeout(500)
+    expect(table).to_have_attribute("open", "")
     assert notebook.errors() == []

@@ -27,19 +27,19 @@ def functions(source: str, check: str) -> dict[str, str]:
         (
             'return Q_("31.297 ms")',
             [
-                "step uses none of its arguments: a constant would not survive.",
+                "step uses none of its arguments: with other values it would be wrong.",
                 "31.297 ms stands in step and in this check: "
-                "if it is there for the check, it would not survive.",
+                "with other values step may be wrong.",
             ],
         ),
         ("return 400 * time", [
-            "step does not use batch: if that makes a difference, it would not survive.",
-            "400 stands in step and in this check: if it is there for the check, it would not survive.",
+            "step does not use batch: with other values it may be wrong.",
+            "400 stands in step and in this check: with other values step may be wrong.",
         ]),
-        ("return 2 * time", ["step does not use batch: if that makes a difference, it would not survive."]),
+        ("return 2 * time", ["step does not use batch: with other values it may be wrong."]),
         ('return batch * Q_("20ms") + Q_("0 ms")', [
-            "step does not use time: if that makes a difference, it would not survive.",
-            "20ms stands in step and in this check: if it is there for the check, it would not survive."
+            "step does not use time: with other values it may be wrong.",
+            "20ms stands in step and in this check: with other values step may be wrong."
         ]),
         # Of a mistake, a tolerance, points and titles, and what many formulas hold.
         ('return batch * time * 7 * 2e-4 + Q_("60 ms") * 3 + 1000 + Q_("18.156 ms")', []),
@@ -54,9 +54,9 @@ def test_each_argument_that_is_not_used_is_named():
         return constants_in_question("check(rate(3, 4, 5), 3)", {"rate": answer})
 
     assert of("def rate(a, b, c):\n    return min(a, b, c)") == []
-    survives = "if that makes a difference, it would not survive."
-    assert of("def rate(a, b, c):\n    return b") == [f"rate does not use a and c: {survives}"]
-    assert of("def rate(a, /, *, c):\n    return c") == [f"rate does not use a: {survives}"]
+    may_be = "with other values it may be wrong."
+    assert of("def rate(a, b, c):\n    return b") == [f"rate does not use a and c: {may_be}"]
+    assert of("def rate(a, /, *, c):\n    return c") == [f"rate does not use a: {may_be}"]
 
 
 def test_no_right_answer_is_suspected():

@@ -285,6 +285,8 @@ function run() {
     : `Not fed: ${percent(found.busy)} busy. The goal is ${percent(TABLES.goal)}.`;
   if (mine.done) $("said").focus();
   $("moving").scrollIntoView({ block: "nearest" });
+  // Who cannot see the button below the picture shall not press it again.
+  if (!mine.done && $("run").getBoundingClientRect().bottom > innerHeight) $("workers").focus();
 }
 
 function finish() {
@@ -325,8 +327,9 @@ $("next").addEventListener("click", () => {
 $("copy").addEventListener("click", async () => {
   try {
     await navigator.clipboard.writeText($("share").value);
-    $("copied").textContent = "Copied: paste it where your friends are.";
+    $("copied").textContent = "Copied: paste it into a message to your friends.";
   } catch {
+    $("share").focus();
     $("share").select();
     $("copied").textContent = "This browser does not let a page copy. The text is selected: copy it with your keyboard.";
   }

@@ -1,4 +1,4 @@
-"""The end of an exercise for somebody who learns alone: a final answer is checked with new figures."""
+"""The end of an exercise for somebody who learns alone: a final answer is checked with new values."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .store import PredictionStore, now
 GRADED = "It is for somebody who learns alone. This notebook is being graded, and hidden checks decide."
 OPEN = "There is nothing to finish yet: write your answer, run its cell, and then this one."
 ASK = (
-    "Do you learn alone, and is your answer final? With final=True you hear what hidden checks say, "
-    "and your report says so."
+    "Do you learn alone, and is your answer final? With final=True you see what hidden checks say, "
+    "and your report says that you did."
 )
 ASKED = "__finish_asked_at__"  # a name of the notebook's, so that another notebook asks again
 CHANGED = "You have changed your answer since it was final, and your report says so."
@@ -38,7 +38,7 @@ class Finished(words.Sentences):
 
 
 def finish(key: str, answer: Callable[..., Answer], *, final: bool = False) -> Finished | None:
-    """Finish an exercise: lock the answer as final, check it with new figures, and tell what was hidden.
+    """Finish an exercise: lock the answer as final, check it with new values, and tell what was hidden.
 
     Parameters
     ----------
@@ -79,4 +79,4 @@ def finish(key: str, answer: Callable[..., Answer], *, final: bool = False) -> F
     told = ending.check(credit, answer, Random())
     changed = CHANGED if locked.answer != mine else ""
     earned = f"{points(credit.earned)} of the {points(ending.points)} points that hidden checks give"
-    return Finished(tuple(filter(None, (f"{earned}, with new figures.", *told, changed, problem))))
+    return Finished(tuple(filter(None, (f"{earned}, with new values.", *told, changed, problem))))

@@ -97,7 +97,7 @@ class Progress(words.Sentences):
         more = f", and decide {tables.points(hidden)} more" if hidden else ""
         found = [
             f"{done} of {count_of(len(checked), 'exercise')} done, with {tables.points(earned)} of the "
-            f"{tables.points(visible)} points that the checks you can see give. "
+            f"{tables.points(visible)} points of the checks that you can see. "
             f"Hidden checks look at each answer once more when it is graded{more}."
             f"{f' A person decides {tables.points(by_person)}.' if by_person else ''}"
         ]

@@ -42,6 +42,7 @@ NOTES = re.compile(r'<script type="application/json" id="starvelab-notes">(.*?)<
 # What somebody who made the report says of their misses; longer texts are for an essay.
 MAX_LESSON = 600
 MAX_MEASUREMENTS = 40
+WRITTEN = "The report is written: {}. To print it, {} and open it in your browser."
 UNWRITTEN = (
     "A report is for whoever works on the notebooks. This one is being graded, and nothing is written."
 )
@@ -132,10 +133,7 @@ class LabReport(words.Sentences):
         """Say what was done."""
         if not self.date:
             return [UNWRITTEN]
-        said = [
-            f"The report is written: {REPORT}. To print it, click it with the right button in the "
-            "list of files, and choose Open in New Browser Tab."
-        ]
+        said = [WRITTEN.format(REPORT, "download it")]
         left: list[str] = []
         for number, miss in enumerate(self.misses, start=1):
             # What was predicted, and the answer, stand on the score card and in the report.
@@ -148,6 +146,11 @@ class LabReport(words.Sentences):
                 f'report(learned={{{left[0].split(".")[0]}: "I had forgotten that ..."}}).'
             )
         return said
+
+    def _repr_html_(self) -> str:
+        link = f'<a href="{REPORT}"'  # is reached by keyboard: a menu of the list of files is not
+        links = WRITTEN.format(f"{link}>{REPORT}</a>", f"{link} download>download it</a>")
+        return super()._repr_html_().replace(WRITTEN.format(REPORT, "download it"), links)
 
 
 @cache

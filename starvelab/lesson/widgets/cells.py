@@ -34,7 +34,7 @@ from ...errors import StarvelabError
 from ...tables import as_sentence
 from ...units import Quantity, unit_name
 from .. import notices
-from ..checks import OTHER_FIGURES, NotAnsweredError, Points, WrongAnswer
+from ..checks import OTHER_VALUES, NotAnsweredError, Points, WrongAnswer
 from ..endings import model_answers
 from ..exercises import NOT_ANSWERED, OPEN_WORD, Exercise, find_notebook, read_exercises
 
@@ -102,7 +102,7 @@ class CellLog:
             self.failed.add(source)
 
     def say_what_is_left(self, shell: InteractiveShell, result: ExecutionResult | None) -> None:
-        """Say of a check that has passed that others follow, and which constants would not survive them."""
+        """Say of a check that has passed that others follow, and which constants may be wrong in them."""
         if result is None or result.info is None or not result.success:
             return
         source = result.info.raw_cell
@@ -117,7 +117,7 @@ class CellLog:
             # The notice says once that all is right. What the learner's own code puts out stays.
             if not any(_PUTS_OUT.search(answer) for answer in answers.values()):
                 shell.display_pub.clear_output(wait=True)  # type: ignore[no-untyped-call]
-            shell.display_pub.publish(notices.formats(f"{points.sentence} {OTHER_FIGURES}", "Done"))
+            shell.display_pub.publish(notices.formats(f"{points.sentence} {OTHER_VALUES}", "Done"))
         for sentence in constants_in_question(source, answers):
             shell.display_pub.publish(notices.formats(sentence, "Please note"))
 
@@ -227,13 +227,13 @@ def constants_in_question(check: str, answers: Mapping[str, str]) -> list[str]:
             continue
         arguments, unused = _arguments(answer)
         if unused == arguments != []:
-            found.append(f"{name} uses none of its arguments: a constant would not survive.")
+            found.append(f"{name} uses none of its arguments: with other values it would be wrong.")
         elif unused := unused and [*filterfalse(_needless(name).__contains__, unused)]:
             left_out = " and ".join(unused)
-            found.append(f"{name} does not use {left_out}: if that makes a difference, it would not survive.")
+            found.append(f"{name} does not use {left_out}: with other values it may be wrong.")
         own = dict.fromkeys(value for statement in answer.body for value in _constants(statement))
         found += [
-            f"{value} stands in {name} and in this check: if it is there for the check, it would not survive."
+            f"{value} stands in {name} and in this check: with other values {name} may be wrong."
             for value in own
             if _key(value) in figures
         ]

@@ -112,10 +112,18 @@ function render({ model, el }) {
   const note = (event) => {
     lastFocused = event.target;
   };
-  const observer = new MutationObserver(dress);
+  // A moving picture changes sixty times a second and names its own parts.
+  const observer = new MutationObserver((changes) => {
+    if (changes.some(({ target }) => !target.closest?.(".sl-moving"))) dress();
+  });
   // The table under a picture is replaced whenever the picture is. It stays open if the reader opened it.
   const remember = (event) => {
     if (event.target.isConnected) tableOpen = event.target.open;
+  };
+  // Enter on it is a click, too. The picture may be drawn again before the page hears of the toggle.
+  const press = (event) => {
+    const table = event.target.closest("summary")?.parentElement;
+    if (table) tableOpen = !table.open;
   };
 
   const attach = () => {
@@ -128,6 +136,7 @@ function render({ model, el }) {
     // Before ipywidgets, whose text field lets no key out.
     box.addEventListener("keydown", goOn, true);
     box.addEventListener("focusin", note);
+    box.addEventListener("click", press);
     box.addEventListener("toggle", remember, true);
     observer.observe(box, {
       subtree: true,
@@ -146,6 +155,7 @@ function render({ model, el }) {
     box?.removeEventListener("keydown", keepKey);
     box?.removeEventListener("keydown", goOn, true);
     box?.removeEventListener("focusin", note);
+    box?.removeEventListener("click", press);
     box?.removeEventListener("toggle", remember, true);
   };
 }

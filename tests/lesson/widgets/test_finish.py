@@ -58,13 +58,13 @@ def test_a_notebook_asks_once_whether_an_answer_is_final(folder):
 def test_a_final_answer_is_checked_with_other_figures_each_time_and_may_be_heard_again(folder, capsys):
     wrong = answer(RIGHT.replace("parts[repaired] / factor", "parts[repaired]"))
     assert finish("repair-gain", answer(RIGHT), final=True).sentences() == [
-        "2 of the 2 points that hidden checks give, with new figures."
+        "2 of the 2 points that hidden checks give, with new values."
     ]
     assert capsys.readouterr().out == "2 of 2: twenty random repairs\n"
     assert finish("repair-gain", wrong).sentences()[-1] == CHANGED
     first = capsys.readouterr().out
     assert first.startswith(
-        "0 of 2: twenty random repairs. The answer to random figures is 1, and that is not"
+        "0 of 2: twenty random repairs. The answer to random values is 1, and that is not"
     )
     with pytest.raises(UnknownNameError, match=r"finish has no exercise 'repair-gian'\. .*repair-gain"):
         finish("repair-gian", wrong)

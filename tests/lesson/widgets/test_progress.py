@@ -45,7 +45,7 @@ def test_at_the_start_everything_is_open_and_it_says_with_what_to_begin(notebook
         ["Exercise 1.3: why", "of 4", "open"],
     ]
     assert found.sentences() == [
-        f"0 of 2 exercises done, with 0 of the 5.5 points that the checks you can see give. {HIDDEN}",
+        f"0 of 2 exercises done, with 0 of the 5.5 points of the checks that you can see. {HIDDEN}",
         "1 explanation to be written, as the notebook was last saved.",
         "Begin with Exercise 1.1: double it.",
     ]
@@ -66,7 +66,7 @@ def test_on_the_way_it_names_what_comes_next_and_which_predictions_are_open(note
         ["of 4", "open"],
     ]
     assert found.sentences() == [
-        f"1 of 2 exercises done, with 3.5 of the 5.5 points that the checks you can see give. {HIDDEN}",
+        f"1 of 2 exercises done, with 3.5 of the 5.5 points of the checks that you can see. {HIDDEN}",
         "1 explanation to be written, as the notebook was last saved.",
         "1 of 2 predictions locked. Still open: How many?",
         "Go on with Exercise 1.2: in parts.",
@@ -107,7 +107,7 @@ def test_with_everything_done_nothing_is_left(notebook):
         ["of 4", "written, for a person to read"],
     ]
     assert found.sentences() == [
-        f"2 of 2 exercises done, with 5.5 of the 5.5 points that the checks you can see give. {HIDDEN}",
+        f"2 of 2 exercises done, with 5.5 of the 5.5 points of the checks that you can see. {HIDDEN}",
         "Nothing is left to do in this notebook.",
     ]
     predict("two", question="How many?")
@@ -133,7 +133,7 @@ def test_predictions_of_cells_that_did_not_run_yet_count(notebook, folder):
     predict("one", 1)
     found = progress(log=CellLog({"check(1)": math.inf, 'predict("two", question="How many?")': math.inf}))
     assert found.sentences() == [
-        "1 of 1 exercise done, with 2 of the 2 points that the checks you can see give. "
+        "1 of 1 exercise done, with 2 of the 2 points of the checks that you can see. "
         "Hidden checks look at each answer once more when it is graded.",
         "1 of 2 predictions locked. Still open: How many?",
         "Every exercise is done. Go on with what is open: lock it in its box above.",
@@ -156,7 +156,7 @@ def test_where_a_hidden_check_decides_alone_it_is_said_and_no_point_is_counted(f
     found = progress(log=CellLog({hinted: math.inf}))
     assert found.rows() == [["Self-check", "0 of 1", "no known mistake; hidden checks decide it"]]
     assert found.sentences()[0] == (
-        "1 of 1 exercise done, with 0 of the 0 points that the checks you can see give. "
+        "1 of 1 exercise done, with 0 of the 0 points of the checks that you can see. "
         "Hidden checks look at each answer once more when it is graded, and decide 1 more."
     )
     assert progress(log=CellLog({hinted: None})).rows() == [["Self-check", "0 of 1", "open"]]

@@ -4,6 +4,7 @@ import zipfile
 
 import nbformat
 import pytest
+from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from starvelab.errors import InputError
@@ -71,8 +72,7 @@ def test_what_ran_in_this_kernel_counts_before_what_was_saved(worked):
 def test_misses_are_listed_and_what_was_learned_of_them_is_kept(worked):
     first = report(folder=worked, log=CellLog())
     assert repr(first).splitlines() == [
-        "The report is written: report.html. To print it, click it with the right button in the list of "
-        "files, and choose Open in New Browser Tab.",
+        "The report is written: report.html. To print it, download it and open it in your browser.",
         "What did you learn from these misses? 1. What of wall? 2. What of drive? Write it in the box below "
         'the answer, or say it by number: report(learned={1: "I had forgotten that ..."}).',
     ]
@@ -84,6 +84,12 @@ def test_misses_are_listed_and_what_was_learned_of_them_is_kept(worked):
     assert again.learned == {"drive": "Bits are no bytes.", "wall": "They overlap."}
     assert "What did you learn" not in repr(again)
     assert "<p>1. What of wall?" in again._repr_html_()
+
+
+def test_the_report_is_opened_and_downloaded_by_links_for_who_has_no_mouse(worked):
+    page = BeautifulSoup(report(folder=worked, log=CellLog())._repr_html_(), "html.parser")
+    links = [(link["href"], link.has_attr("download"), link.text) for link in page.find_all("a")]
+    assert links == [("report.html", False, "report.html"), ("report.html", True, "download it")]
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_nothing_is_said_of_calibration_below_five_predictions_that_say_how_sure
     assert revealed(*[(0.5, i < 3) for i in range(5)]).sentences()[1:] == [
         "You were 50 % sure on average and right 60 % of the time: well matched.",
         "Your Brier score is 0.25: the mean squared distance between how sure you were and what came true. "
-        "0 is perfect, 0.25 is what saying 50 % every time earns, lower is better.",
+        "Lower is better: 0 is perfect, and always saying 50 % gives 0.25.",
     ]
 
 
