@@ -535,6 +535,16 @@ def test_without_predictions_no_truth_is_revealed_and_explorers_draw_only_for_wh
     assert len(waiting) == len(with_.source.calls("explore"))
 
 
+@pytest.mark.parametrize("notebook", WALKTHROUGH.values(), ids=str)
+def test_what_an_explorer_draws_has_round_numbers_and_measured_ones(notebook):
+    drawn = {getattr(call.args[0], "id", None) for _, call in notebook.calls("explore")}
+    code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+    for node in ast.parse(code).body:
+        # A pipeline brings its switch itself.
+        if isinstance(node, ast.FunctionDef) and node.name in drawn:
+            assert "assumptions" in [one.arg for one in node.args.args]
+
+
 def test_where_all_is_answered_nothing_is_left_and_no_cell_shows_an_object(runs):
     run, _ = runs
     (cell,) = run.cells_with("progress")

@@ -32,10 +32,10 @@ def show_published():
     table(["what", "rate", "source"], rows)
 
 
-def draw_step(batch_size=256):
+def draw_step(batch_size=256, assumptions=TUTORIAL):
     """Draw the parts of one step."""
-    step = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100,
-                                   batch_size=batch_size)
+    step = SingleNodeModel(assumptions).solve(
+        model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=batch_size)
     return Drawing(svg.step_parts(step),
                    f"Most of this step is {step.cause}. Of the peak, "
                    f"{100 * step.mfu:.1f} % is used.")

@@ -18,9 +18,9 @@ from starvelab.widgets import Drawing, explore, finish, predict, progress, revea
 pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8)
 
 
-def draw_lines(workers=8, batch_size=64):
+def draw_lines(workers=8, batch_size=64, assumptions=TUTORIAL):
     """Draw the time of each resource, and where they cross."""
-    here = pipe.replace(workers=workers, batch_size=batch_size)
+    here = pipe.replace(workers=workers, batch_size=batch_size, assumptions=assumptions)
     return Drawing(svg.lines_over_batch(here), str(here.crossover()))
 
 

@@ -1,5 +1,7 @@
 """Partial credit: each part earns its points on its own, and a grader reads their sum."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,6 +31,60 @@ def test_each_part_earns_its_points_or_says_why_not_and_the_next_goes_on(capsys)
         "0 of 1: dividing. ZeroDivisionError: division by zero\n0 of 1.5: adding. Not written yet.\n"
         "2 of 2: squaring\n"
     )
+
+
+@pytest.mark.parametrize("why", ["", "n is 3, and that is not right.\n"], ids=["in part", "not at all"])
+def test_points_of_a_single_part_are_said_once_to_a_learner_and_a_grader_reads_its_line(capsys, why):
+    def earn():
+        if why:
+            fail()
+        return 0.125
+
+    earned = "0" if why else "0.38"
+    for graded in (False, True):
+        with runtime.use(runtime.GRADING if graded else runtime.current()):
+            credit = Credit(3)
+            credit.share(3, "predictions", earn)
+            total = credit.total()
+        said = capsys.readouterr().out
+        assert said == (f"{earned} of 3: predictions{'. ' + why if why else chr(10)}" if graded else why)
+    assert total._repr_html_() == f"<p>{earned} of 3 points.</p>"
+
+
+def test_what_is_wrong_with_each_part_is_said_once(capsys):
+    credit = Credit(6)
+    for n, test in enumerate((fail, fail, unwritten, unwritten, fail, lambda: 1 / 0, fail)):
+        credit.part(0.5, f"part {n}", test)
+    why, same = "n is 3, and that is not right.", "The reason is the same."
+    credit.total()
+    assert [line.partition(". ")[2] for line in capsys.readouterr().out.splitlines()] == [
+        why, same, "Not written yet.", "Not written yet.", why, "ZeroDivisionError: division by zero", why
+    ]  # fmt: skip
+
+
+def test_in_a_notebook_the_parts_are_one_table_with_reasons_where_there_are_some(monkeypatch):
+    shown = []
+    monkeypatch.setattr("IPython.get_ipython", lambda: True)
+    monkeypatch.setattr("IPython.display.display", lambda data, raw: shown.append(data["text/html"]))
+    for test in (fail, lambda: None):
+        credit = Credit(4)
+        credit.part(1.5, "doubling", lambda: None)
+        credit.part(2, "halving", test)
+        credit.total()
+    wrong, right = (re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", html) for html in shown)
+    why = "n is 3, and that is not right."
+    assert wrong == [
+        "points",
+        "part",
+        "what is not right yet",
+        "1.5 of 1.5",
+        "doubling",
+        "",
+        "0 of 2",
+        "halving",
+        why,
+    ]
+    assert right == ["points", "part", "1.5 of 1.5", "doubling", "2 of 2", "halving"]
 
 
 @pytest.mark.parametrize(("points", "hidden"), [(5, "3"), (3, "1"), (2.5, "0.5")])

@@ -162,8 +162,7 @@ LOG = CellLog()  # of the notebook that runs in this process
 def install(log: CellLog = LOG, shell: InteractiveShell | None = None) -> None:
     """Let IPython tell `log` of each cell, where a learner works in a notebook."""
     shell = shell or get_ipython()
-    current = runtime.current()
-    if shell is None or current.is_grading or current.is_validating:
+    if shell is None or runtime.current().is_for_nbgrader:
         return
 
     shell.events.register("post_run_cell", log.remember)
