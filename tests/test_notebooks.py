@@ -141,6 +141,18 @@ def test_every_truth_is_revealed_with_what_it_means_and_with_likely_mistakes(not
         assert [ast.literal_eval(one) for one in returned.keys] == ["meaning", "mistakes"], key
 
 
+# Which say no more than that probabilities add up, or that predictions are locked.
+FORMAL = {"verdicts-test", "predictions-test"}
+
+
+@each_notebook
+def test_a_check_in_parts_says_what_it_means_that_all_is_right(notebook):
+    in_parts = [cell for cell in notebook.cells if "credit.total(" in cell.source]
+    for cell in in_parts:
+        if cell.metadata.nbgrader.grade_id not in FORMAL:
+            assert re.search(r'^credit\.total\("So [^"]{20,}"', cell.source, re.MULTILINE)
+
+
 @each_notebook
 def test_no_code_is_wider_than_a_page_one_cell_sets_up_and_installs_the_lab_in_colab(notebook, monkeypatch):
     released = [cell.source for cell in read(notebook.released).cells if cell.cell_type == "code"]

@@ -222,7 +222,8 @@ work = Q_(1000 * 4 / 256 / 1.72, "ms")
 credit.part(1, "the article's reading", lambda: check(solve_costs(*real)[0], read_cost, what="The time to read"))
 credit.part(1, "the article's transforms", lambda: check(solve_costs(*real)[1], work, what="The time to transform"))
 ### END HIDDEN TESTS
-credit.total()
+credit.total("So a table of rates tells what a worker's time goes into, without a "
+             "profiler.")
 
 # %% tags=["learning-alone"]
 finish("solve-costs", solve_costs, final=False)
@@ -407,7 +408,7 @@ credit.part(2, "fewer calls", lambda: less(lambda byte: byte // 2, (9, 16, 3)))
 ### BEGIN HIDDEN TESTS
 credit.part(1, "another curve, and a gray image", lambda: less(lambda byte: (7 * byte + 3) % 251, (40, 31)))
 ### END HIDDEN TESTS
-credit.total()
+credit.total("So the same machine gets the same pixels with less work.")
 
 # %% tags=["learning-alone"]
 finish("rewritten", rewritten, final=False)

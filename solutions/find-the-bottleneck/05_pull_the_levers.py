@@ -429,7 +429,7 @@ credit.part(1, "other numbers", lambda: (
 credit.part(1, "an accelerator that never waits", lambda: check(
     one_of_two(dollars(Q_("4 USD/h"), 1.0, Q_("1000 img/s"), Q_("3000 img/s")), 1), Q_("8 USD/h"), what="What three times the rate may add"))
 ### END HIDDEN TESTS
-credit.total()
+credit.total("So a wait has a price, and you can hold it against that of a change.")
 
 # %% tags=["learning-alone"]
 finish("dollars-an-hour", dollars, final=False)

@@ -351,7 +351,7 @@ credit.part(2, "other stories", lambda: (
     check(which_story({"a": {"n": 99.4}}, {"n": 100}), "undecided", what="a story that is 0.6 % off"),
     check(which_story(dict(tales), {"step": 50, "workers": 35}), "undecided", what="the story of 50 ms and 35 workers")))
 ### END HIDDEN TESTS
-credit.total()
+credit.total("So a story that fits one figure can fail at the next.")
 
 # %% tags=["learning-alone"]
 finish("which-story", which_story, final=False)
