@@ -137,7 +137,7 @@ of_other_lengths = [0, 30, 60], [20, 50, 90], [20, 50, 90], [30, 70, 100]
 check(idle_share(*of_other_lengths), 0.5, what="the share with steps of 10, 20 and 10",
       mistakes={
     "Steps may differ: add up what each of them takes.": 1 - 30 / 80,
-})
+}, means="So the loop may wait while the accelerator works, and the other way round.")
 ### BEGIN HIDDEN TESTS
 kept_busy = [5, 20, 40, 60], [15, 35, 55, 75], [20, 40, 60, 80], [40, 60, 80, 100]
 check(idle_share(*kept_busy), 0.0, what="the share of an accelerator that never waits")

@@ -273,7 +273,7 @@ idle = steps_per_second(Q_("1 ms"), Q_("2 ms"), 100, 5, Q_("0.1 s"))
 check(idle, Q_("10 / s"), what="the rate of quick workers", mistakes={
     "However quick the workers are, the accelerator needs its time.":
         Q_(1 / 0.06, "1/s"),
-})
+}, means="So two costs tell a rate before anybody measures it.")
 ### BEGIN HIDDEN TESTS
 load, mended = 1000 / 0.89 - 1000 / 1.72, 1000 / 1.28 - 1000 / 0.89 + 1000 / 1.72
 images = [Q_(time / 64, "ms") for time in (load, mended, load / 16)]

@@ -162,7 +162,7 @@ check(step_time(1000), Q_("31.297 ms"), what="step_time(1000)", within=2e-4, mis
     "That is the step of 256 images: use the batch size that is passed in.":
         Q_("11.743 ms"),
     "Check the prefix: milli, not full seconds.": Q_("31.297 s"),
-})
+}, means="So a small batch pays mostly for its launches.")
 ### BEGIN HIDDEN TESTS
 for batch in (2, 64, 256, 4096):
     single = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=batch)

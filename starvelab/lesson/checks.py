@@ -61,6 +61,7 @@ def check(
     within: float = 1e-3,
     mistakes: Mapping[str, Expected] | None = None,
     among: Collection[str] = (),
+    means: str = "",
 ) -> None:
     """Accept an answer and say so, or raise an error that names what is wrong with it.
 
@@ -78,6 +79,8 @@ def check(
         What plausible mistakes would have returned; the first that fits is named.
     among : collection of str
         The words that may be answered, which are said to whoever answers another one.
+    means : str
+        What a right answer means, such as "So 44 workers, and a host has 16 cores."; said with the points.
 
     Raises
     ------
@@ -91,9 +94,10 @@ def check(
     Traceback (most recent call last):
     starvelab.lesson.checks.WrongAnswer: the utilization is 0.3636. You added stages that overlap.
     """
+    right = f"Right: {what}. {means}".rstrip()
     if expected is None:
         if answer is None:
-            print(f"Right: {what}.")
+            print(right)
             return
         raise WrongAnswer(f"{what} is {_format(answer)}, and there is no such value: return None.")
     if answer is None:
@@ -102,7 +106,7 @@ def check(
         )
     answer = _same_kind(answer, expected, what)
     if _agree(answer, expected, within):
-        print(f"Right: {what}.")
+        print(right)
         return
     _name_mistake(answer, mistakes or {}, what, within)
     if among and not any(_agree(answer, word, within) for word in among):
