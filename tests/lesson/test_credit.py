@@ -71,7 +71,7 @@ def test_in_a_notebook_the_parts_are_one_table_with_reasons_where_there_are_some
         credit.part(1.5, "doubling", lambda: None)
         credit.part(2, "halving", test)
         credit.total()
-    wrong, right = (re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", html) for html in shown)
+    wrong, right = (re.findall(r"<t[hd]\b[^>]*>(.*?)</t[hd]>", html) for html in shown)
     why = "n is 3, and that is not right."
     assert wrong == [
         "points",

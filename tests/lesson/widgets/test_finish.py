@@ -76,7 +76,7 @@ def test_whoever_misses_hears_with_which_figures_and_a_rounded_answer_is_a_miss(
     assert re.search(
         r"^The answer .* is 0?[01][.\d]*: close, but not right\. "
         r"Was something rounded on the way\? It was given [\d.]+ m?s, [\d.]+ m?s\.$",
-        capsys.readouterr().out.strip(),
+        " ".join(capsys.readouterr().out.split()),
     )
 
 
