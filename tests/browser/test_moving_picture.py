@@ -242,8 +242,9 @@ def test_a_batch_after_the_hundredth_has_its_number_within_its_box(moving):
         """() => [...document.querySelectorAll('#one .token')].filter(one => one.textContent > 99)
             .map(one => [...one.children].map(part => part.getBoundingClientRect().width))"""
     )
-    assert len([number for _, number in boxes if number]) > 10
-    assert all(number < box - 2 for box, number in boxes)
+    numbered = [(box, number) for box, number in boxes if number]
+    assert len(numbered) > 10
+    assert all(number < box - 2 for box, number in numbered)
 
 
 def test_on_paper_it_has_its_table_and_no_buttons(moving):
