@@ -1,6 +1,7 @@
 """Partial credit: each part earns its points on its own, and a grader reads their sum."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -64,8 +65,8 @@ def test_what_is_wrong_with_each_part_is_said_once(capsys):
 
 def test_in_a_notebook_the_parts_are_one_table_with_reasons_where_there_are_some(monkeypatch):
     shown = []
-    monkeypatch.setattr("IPython.get_ipython", lambda: True)
-    monkeypatch.setattr("IPython.display.display", lambda data, raw: shown.append(data["text/html"]))
+    shell = SimpleNamespace(display_pub=SimpleNamespace(publish=lambda data: shown.append(data["text/html"])))
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
     for test in (fail, lambda: None):
         credit = Credit(4)
         credit.part(1.5, "doubling", lambda: None)

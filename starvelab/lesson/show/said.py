@@ -74,9 +74,8 @@ def link(text: str, address: str) -> None:
 
 def _show(text: str, html: str) -> None:
     """Show HTML to a front end, and its text where IPython does not run."""
-    if runtime.shell() is None:
+    shell = runtime.shell()
+    if shell is None:
         print(text)
     else:
-        from IPython.display import display
-
-        display({"text/plain": text, "text/html": html}, raw=True)  # type: ignore[no-untyped-call]
+        shell.display_pub.publish({"text/plain": text, "text/html": html})

@@ -1,6 +1,7 @@
 """Tables, lists and sentences: quantities to four digits, HTML in a notebook, and nothing returned."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,8 +14,8 @@ from starvelab.tables import to_text
 def shown_in_a_notebook(monkeypatch):
     """What a notebook is told to show, while IPython runs."""
     published = []
-    monkeypatch.setattr("IPython.get_ipython", lambda: True)
-    monkeypatch.setattr("IPython.display.display", lambda data, raw: published.append(data))
+    shell = SimpleNamespace(display_pub=SimpleNamespace(publish=published.append))
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
     return published
 
 
