@@ -7,6 +7,7 @@ A check in parts gives partial credit: the points that it earns.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -352,12 +353,13 @@ class Credit:
             name = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
             why = tables.as_sentence(f"{name}{error}")
         self.earned += earned
-        is_told = why not in ("", _OPEN) and why == self._reason
-        self._reason = why or self._reason
-        part = f"{tables.points(earned)} of {points:g}", what, "The reason is the same." if is_told else why
-        self._parts.append(part)
+        # What is said of another part, but for its name.
+        reason = re.split(r" (?:is|must be) ", why, maxsplit=1)[-1]
+        told = "The reason is the same." if reason == self._reason not in ("", _OPEN) else why
+        self._reason = reason or self._reason
+        self._parts.append((f"{tables.points(earned)} of {points:g}", what, told))
         if runtime.current().is_for_nbgrader:  # a later part may never end
-            print(_line(*part))
+            print(_line(*self._parts[-1]))
 
     def total(self, meaning: str = "") -> float:
         """Points earned, a float between 0 and `points`; whoever has all is told what that means.

@@ -54,12 +54,19 @@ def test_points_of_a_single_part_are_said_once_to_a_learner_and_a_grader_reads_i
 
 def test_what_is_wrong_with_each_part_is_said_once(capsys):
     credit = Credit(6)
-    for n, test in enumerate((fail, fail, unwritten, unwritten, fail, lambda: 1 / 0, fail)):
+
+    def fail_so(what):
+        check("fast", 0.5, what=what)
+
+    tests = (fail, fail, unwritten, unwritten, fail, lambda: 1 / 0, fail)
+    tests += (lambda: fail_so("the rate of two"), lambda: fail_so("the rate of four"))
+    for n, test in enumerate(tests):
         credit.part(0.5, f"part {n}", test)
     why, same = "n is 3, and that is not right.", "The reason is the same."
     credit.total()
     assert [line.partition(". ")[2] for line in capsys.readouterr().out.splitlines()] == [
-        why, same, "Not written yet.", "Not written yet.", why, "ZeroDivisionError: division by zero", why
+        why, same, "Not written yet.", "Not written yet.", why, "ZeroDivisionError: division by zero", why,
+        "The rate of two must be a number, got 'fast' (str).", same
     ]  # fmt: skip
 
 
