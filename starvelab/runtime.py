@@ -57,6 +57,11 @@ class Runtime:
             has_widgets=widgets == "on",
         )
 
+    @property
+    def is_for_nbgrader(self) -> bool:
+        """True if nbgrader reads what a check says, and no learner."""
+        return self.is_grading or self.is_validating
+
     def environment(self) -> dict[str, str]:
         """The variables that say so to another process."""
         execution = "autograde" if self.is_grading else "validate" if self.is_validating else ""

@@ -225,6 +225,8 @@ def test_the_first_cell_says_how_long_the_notebook_takes(build, made, monkeypatc
         source.replace('# %% role="answer"', folded, 1),
     ):
         assert "About 15 minutes." in made(each)[0][0].source
+    counted = source.replace("assert double(7)", "lock_predictions({}, {})  # double(7)", 1)
+    assert "About 10 minutes." in made(counted)[0][0].source, "they were locked on the way"
 
 
 def test_only_the_first_set_up_cell_installs_the_lab_in_colab(made, build):

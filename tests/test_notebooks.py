@@ -141,6 +141,19 @@ def test_every_truth_is_revealed_with_what_it_means_and_with_likely_mistakes(not
         assert [ast.literal_eval(one) for one in returned.keys] == ["meaning", "mistakes"], key
 
 
+# Which say no more than that probabilities add up, or that predictions are locked.
+FORMAL = {"verdicts-test", "predictions-test"}
+
+
+@each_notebook
+def test_a_check_says_what_it_means_that_all_is_right(notebook):
+    for cell in read(notebook.released).cells:
+        grader = cell.metadata.get("nbgrader", {})
+        asks = "check(" in cell.source or "credit." in cell.source
+        if grader.get("grade") and asks and grader.grade_id not in FORMAL:
+            assert len(re.findall(r'(?:means=|credit\.total\()"So [^"]{20,}"', cell.source)) == 1
+
+
 @each_notebook
 def test_no_code_is_wider_than_a_page_one_cell_sets_up_and_installs_the_lab_in_colab(notebook, monkeypatch):
     released = [cell.source for cell in read(notebook.released).cells if cell.cell_type == "code"]
@@ -533,6 +546,16 @@ def test_without_predictions_no_truth_is_revealed_and_explorers_draw_only_for_wh
     assert not any("<svg" in html for html in without.in_widgets)
     waiting = [html for html in without.in_widgets if "This explorer opens when" in html]
     assert len(waiting) == len(with_.source.calls("explore"))
+
+
+@pytest.mark.parametrize("notebook", WALKTHROUGH.values(), ids=str)
+def test_what_an_explorer_draws_has_round_numbers_and_measured_ones(notebook):
+    drawn = {getattr(call.args[0], "id", None) for _, call in notebook.calls("explore")}
+    code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+    for node in ast.parse(code).body:
+        # A pipeline brings its switch itself.
+        if isinstance(node, ast.FunctionDef) and node.name in drawn:
+            assert "assumptions" in [one.arg for one in node.args.args]
 
 
 def test_where_all_is_answered_nothing_is_left_and_no_cell_shows_an_object(runs):

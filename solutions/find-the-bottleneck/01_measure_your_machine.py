@@ -258,7 +258,7 @@ check(throughput(Q_(three_workers, "ms"), 16, 3, 6), Q_(16 * 6 / 0.26, "img/s"),
     "You rounded the batches down, but not the time: end at the mark that many batches "
     "later.": Q_(16 * 6 / 0.265, "img/s"),
     "That is batches a second. How many images are in a batch?": Q_(6 / 0.26, "img/s"),
-})
+}, means="So start and bursts no longer bend the rate.")
 ### BEGIN HIDDEN TESTS
 longer = np.add.outer(np.arange(12) * 0.2, [0.5, 0.51, 0.52, 0.53]).ravel()[:-1]
 check(throughput(Q_(longer, "s"), 32, 4, 8), Q_("640 img/s"), what="the throughput of four workers, in seconds")
@@ -310,7 +310,7 @@ check(stall(Q_("10 ms"), Q_("400 img/s"), 16), 0.75,
     "A step is for a whole batch, and the throughput counts images.": -3.0,
     "You compared the wait with the step; compare it with the whole time of a batch.":
         3.0,
-})
+}, means="So a rate and a step time tell how long the accelerator waits.")
 ### BEGIN HIDDEN TESTS
 check(stall(Q_("0.02 s"), Q_("640 img/s"), 16), 0.2, what="the stall at 0.02 s and 640 img/s", mistakes={
     "Convert the times to one unit first.": 0.9992,

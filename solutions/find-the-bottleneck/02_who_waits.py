@@ -137,7 +137,7 @@ of_other_lengths = [0, 30, 60], [20, 50, 90], [20, 50, 90], [30, 70, 100]
 check(idle_share(*of_other_lengths), 0.5, what="the share with steps of 10, 20 and 10",
       mistakes={
     "Steps may differ: add up what each of them takes.": 1 - 30 / 80,
-})
+}, means="So the loop may wait while the accelerator works, and the other way round.")
 ### BEGIN HIDDEN TESTS
 kept_busy = [5, 20, 40, 60], [15, 35, 55, 75], [20, 40, 60, 80], [40, 60, 80, 100]
 check(idle_share(*kept_busy), 0.0, what="the share of an accelerator that never waits")
@@ -246,7 +246,8 @@ other = {"cpu_time": Q_("2.5 ms"), "handover_time": Q_("0.004 s"), "step_time": 
 credit.part(1, "a batch of 32", lambda: check(
     predicted_rate(32, 6, 3, **other), Q_(96 / 0.084, "img/s"), what="The rate at a batch of 32"))
 ### END HIDDEN TESTS
-credit.total()
+credit.total("So workers past the cores bring nothing, nor does a faster GPU behind "
+             "slow workers.")
 
 # %% tags=["learning-alone"]
 finish("mean-rate", predicted_rate, final=False)
@@ -328,7 +329,7 @@ credit.part(1, "a host that nothing crowds", lambda: (
     check(fewest(quiet, 3), 3, what="the number of workers, of three at most"),
     check(fewest(crowded.replace(batch_size=256), 64), 16, what="the number of workers for a batch of 256")))
 ### END HIDDEN TESTS
-credit.total()
+credit.total("So it takes a measurement to know how many workers are enough.")
 
 # %% tags=["learning-alone"]
 finish("fewest-workers", fewest_workers, final=False)

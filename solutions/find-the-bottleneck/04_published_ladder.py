@@ -222,7 +222,8 @@ work = Q_(1000 * 4 / 256 / 1.72, "ms")
 credit.part(1, "the article's reading", lambda: check(solve_costs(*real)[0], read_cost, what="The time to read"))
 credit.part(1, "the article's transforms", lambda: check(solve_costs(*real)[1], work, what="The time to transform"))
 ### END HIDDEN TESTS
-credit.total()
+credit.total("So a table of rates tells what a worker's time goes into, without a "
+             "profiler.")
 
 # %% tags=["learning-alone"]
 finish("solve-costs", solve_costs, final=False)
@@ -272,7 +273,7 @@ idle = steps_per_second(Q_("1 ms"), Q_("2 ms"), 100, 5, Q_("0.1 s"))
 check(idle, Q_("10 / s"), what="the rate of quick workers", mistakes={
     "However quick the workers are, the accelerator needs its time.":
         Q_(1 / 0.06, "1/s"),
-})
+}, means="So two costs tell a rate before anybody measures it.")
 ### BEGIN HIDDEN TESTS
 load, mended = 1000 / 0.89 - 1000 / 1.72, 1000 / 1.28 - 1000 / 0.89 + 1000 / 1.72
 images = [Q_(time / 64, "ms") for time in (load, mended, load / 16)]
@@ -407,7 +408,7 @@ credit.part(2, "fewer calls", lambda: less(lambda byte: byte // 2, (9, 16, 3)))
 ### BEGIN HIDDEN TESTS
 credit.part(1, "another curve, and a gray image", lambda: less(lambda byte: (7 * byte + 3) % 251, (40, 31)))
 ### END HIDDEN TESTS
-credit.total()
+credit.total("So the same machine gets the same pixels with less work.")
 
 # %% tags=["learning-alone"]
 finish("rewritten", rewritten, final=False)

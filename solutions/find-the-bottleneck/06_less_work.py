@@ -103,7 +103,7 @@ half = (Q_("8 ms"), 0.5)
 check(time_in_order([half, half, half]), Q_("14 ms"),
       what="three stages that each halve the pixels", mistakes={
     "Shares multiply: half of a half is a quarter.": Q_("16 ms"),
-})
+}, means="So what throws pixels away belongs to the front.")
 ### BEGIN HIDDEN TESTS
 check(time_in_order([(Q_("0.01 s"), 0.1), (Q_("30 ms"), 0.5), crop_]), Q_("13.2 ms"), what="three stages in mixed units")
 ### END HIDDEN TESTS
@@ -204,7 +204,7 @@ check(period(100, 150_000, 4, link, Q_("15 ms"), True), Q_("20 ms"),
 check(period(100, 150_000, 1, link, Q_("15 ms"), True), Q_("15 ms"),
       what="the period with small copies beside", mistakes={
     "The step is the slower of the two here.": Q_("5 ms"),
-})
+}, means="So a copy beside the step costs nothing until it takes longer than the step.")
 ### BEGIN HIDDEN TESTS
 check(period(256, 3 * 224 * 224, 1, Q_("12 GB/s"), Q_("10 ms"), False), Q_("13.2112640 ms"), what="the period of uint8 in turn")
 check(period(256, 3 * 224 * 224, 4, Q_("12000 MB/s"), Q_("0.01 s"), True), Q_("12.845056 ms"), what="the period of float32 beside")

@@ -178,7 +178,7 @@ check(factor(toy, "MAC", ["training"]), 22 / 16,
 check(factor(toy, "no overhead", []), 2 / 12,
       what="the factor of a change that makes it faster",
       mistakes={"A change that makes it faster divides the rate by less than one.":
-          6.0})
+          6.0}, means="So what a change costs depends on what was changed before.")
 ### BEGIN HIDDEN TESTS
 check(factor(toy, "no overhead", ["training", "MAC"]), 12 / 22, what="the factor of no overhead, made last")
 check(factor(toy, "training", ["no overhead", "MAC"]), 3.0, what="the factor of training where no overhead is left")
@@ -351,7 +351,7 @@ credit.part(2, "other stories", lambda: (
     check(which_story({"a": {"n": 99.4}}, {"n": 100}), "undecided", what="a story that is 0.6 % off"),
     check(which_story(dict(tales), {"step": 50, "workers": 35}), "undecided", what="the story of 50 ms and 35 workers")))
 ### END HIDDEN TESTS
-credit.total()
+credit.total("So a story that fits one figure can fail at the next.")
 
 # %% tags=["learning-alone"]
 finish("which-story", which_story, final=False)

@@ -132,7 +132,7 @@ credit.part(2, "a drive that is exactly enough", lambda: (
     check(workers_needed(Q_("150 /s"), 1, Q_("20 MB"), Q_("25 ms"), Q_("3 GB/s")), 4, what="the number of workers in front of a faster drive"),
     check(workers_needed(Q_("0.2 /ms"), 2, Q_("20000 KB"), Q_("0.025 s"), Q_("2000 MB/s")), 3, what="the number of workers, in other units")))
 ### END HIDDEN TESTS
-credit.total()
+credit.total("So one formula holds for tokens, audio, tables and video.")
 
 # %% [markdown]
 # ## Beside what you decided
@@ -313,7 +313,7 @@ credit.part(2, "other texts", lambda: (
     compare([40, 900, 60, 200], 256, True, 8, Q_("3 ms"), Q_("0.5 ms"), Q_("0.02 s")),
     compare([640, 1920], 512, True, 64, Q_("0.2 ms"), Q_("9 ms"), Q_("11 ms"))))
 ### END HIDDEN TESTS
-credit.total()
+credit.total("So a step is worth the tokens of documents in it, and no padding.")
 
 # %% tags=["learning-alone"]
 finish("useful-tokens", useful_tokens, final=False)
@@ -424,7 +424,7 @@ credit.part(2, "a repair that brings nothing", lambda: (
     check(gain_of("read", 100, 4, 4, 30), 1.0, what="the gain where the accelerator binds already"),
     check(repair_gain({"decode": 8.0, "augment": 2.0}, "augment", 4, 1, 8, 1.5), 10 / 8.5, what="the gain of another part")))
 ### END HIDDEN TESTS
-credit.total()
+credit.total("So a repair brings what the next resource allows.")
 
 # %% tags=["learning-alone"]
 finish("repair-gain", repair_gain, final=False)

@@ -32,10 +32,10 @@ def show_published():
     table(["what", "rate", "source"], rows)
 
 
-def draw_step(batch_size=256):
+def draw_step(batch_size=256, assumptions=TUTORIAL):
     """Draw the parts of one step."""
-    step = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100,
-                                   batch_size=batch_size)
+    step = SingleNodeModel(assumptions).solve(
+        model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=batch_size)
     return Drawing(svg.step_parts(step),
                    f"Most of this step is {step.cause}. Of the peak, "
                    f"{100 * step.mfu:.1f} % is used.")
@@ -163,7 +163,7 @@ check(step_time(1000), Q_("31.297 ms"), what="step_time(1000)", within=2e-4, mis
     "That is the step of 256 images: use the batch size that is passed in.":
         Q_("11.743 ms"),
     "Check the unit: milliseconds, not seconds.": Q_("31.297 s"),
-})
+}, means="So a small batch pays mostly for its launches.")
 ### BEGIN HIDDEN TESTS
 for batch in (2, 64, 256, 4096):
     single = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=batch)

@@ -18,9 +18,9 @@ from starvelab.widgets import Drawing, explore, finish, predict, progress, revea
 pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8)
 
 
-def draw_lines(workers=8, batch_size=64):
+def draw_lines(workers=8, batch_size=64, assumptions=TUTORIAL):
     """Draw the time of each resource, and where they cross."""
-    here = pipe.replace(workers=workers, batch_size=batch_size)
+    here = pipe.replace(workers=workers, batch_size=batch_size, assumptions=assumptions)
     return Drawing(svg.lines_over_batch(here), str(here.crossover()))
 
 
@@ -121,7 +121,7 @@ check(starved_from(Q_("1 ms"), Q_("0.5 ms"), Q_("5 ms")), 11,
 check(starved_from(Q_("200 us"), Q_("0.15 ms"), Q_("5.01 ms")), 101,
       what="the first starved batch of fast workers", mistakes={
     "Convert the three times to the same unit first.": 1,
-})
+}, means="So one batch size is fed, and the next one starves.")
 ### BEGIN HIDDEN TESTS
 gpu = Q_(41 / 1560, "ms")
 check(starved_from(Q_("0.25 ms"), gpu, Q_("5.015 ms")), 23, what="the first starved batch of 500 KB images")
@@ -192,7 +192,7 @@ check(measure_next([700, 1200, 1590], [710, 1220, 1600]), "larger", among=words,
       what="the verdict on the third sweep", mistakes={
     "Differences of 1 or 2 % are noise: no batch of these starves.": "between",
     "Differences of 1 % are noise: its first batch does not starve.": "smaller",
-})
+}, means="So you measure next where the answer can still change.")
 ### BEGIN HIDDEN TESTS
 for loader, alone, verdict in (
     ([90, 91], [99, 98], "smaller"), ([97, 92], [100, 99], "between"), ([2000, 2010, 2005], [2010, 2005, 2020], "larger"),

@@ -119,7 +119,7 @@ credit.part(0.5, "5 MB at a batch of 256", lambda: check(
     "Somewhere a rounded step time was used: round once, at the end.": 437,
 }))
 ### END HIDDEN TESTS
-credit.total()
+credit.total("So a faster GPU needs more workers for the same batch.")
 
 # %% tags=["learning-alone"]
 finish("workers-needed", how_many_workers, final=False)
@@ -209,7 +209,9 @@ check(workers_for(1.9, list(curve)), 2,
     "Reaching the target exactly is enough.": 3,
 })
 check(workers_for(4.0, list(curve)), None,
-      what="the number of workers for 4.0 times the rate")
+      what="the number of workers for 4.0 times the rate",
+      means="So a measured curve tells how many workers are enough, and no straight "
+            "line does.")
 ### BEGIN HIDDEN TESTS
 check(workers_for(1.0, list(curve)), 1,
       what="the number of workers for the rate of one")
@@ -297,7 +299,7 @@ credit.part(1, "other units", lambda: (
           what="The number of GPUs in other units"),
     check(one_of_two(gpus_per_host(16, Q_("9000 img/min"), Q_("2e6 img/h"), Q_("0.5 img/ms")), 1), "drive", what="What binds in other units")))
 ### END HIDDEN TESTS
-credit.total()
+credit.total("So while the cores bind, a faster drive feeds no more GPUs.")
 
 # %% tags=["learning-alone"]
 finish("gpus-per-host", gpus_per_host, final=False)

@@ -128,7 +128,7 @@ check(training_step(100), Q_("22.8996 ms"), what="training_step(100)", within=2e
     "That is the backward pass alone; training runs forward too.": Q_("15.2714 ms"),
     "Take the 4.1 GFLOP as they are given: only the factor of three is asked for.":
         Q_("30.7842 ms"),
-})
+}, means="So a training step takes nearly three forward passes.")
 ### BEGIN HIDDEN TESTS
 for batch in (8, 64, 512):
     expected = pipe.solve(batch_size=batch).resource_times["accelerator"]
@@ -193,7 +193,7 @@ check(crossing(Q_("1 MB"), Q_("2 GB/s")), 35.6521, what="the crossing of 1 MB im
     "Check the units: the GPU's times are in milliseconds.": 15.015
     / (0.0005 - 41 / 520),
     "That is where the forward pass crosses: this pipeline trains.": 10.5865,
-})
+}, means="So larger images starve a GPU from smaller batches on.")
 ### BEGIN HIDDEN TESTS
 check(crossing(Q_("5 MB"), Q_("2 GB/s")), 6.201589, what="the crossing of 5 MB images")
 check(crossing(Q_("500 KB"), Q_("2 GB/s")), 87.728090, what="the crossing of 500 KB images")
@@ -236,7 +236,7 @@ check(medical_workers(270, Q_("4 MB")), 119,
     "The GPU's step grows with the batch: that one is for 256 images.": 123,
     "That is eight times too few: did bits slip in?": 15,
     "That is for the forward pass: this pipeline trains.": 357,
-})
+}, means="So ten times the bytes need ten times the workers.")
 ### BEGIN HIDDEN TESTS
 check(medical_workers(256, Q_("5 MB")), 146, what="the number of workers for 256 images of 5 MB")
 check(medical_workers(32, Q_("5 MB")), 37, what="the number of workers for 32 images of 5 MB")
@@ -305,7 +305,7 @@ check(which_gpu(dict(offers), 20000, 1000), "B200", what="the GPU behind 20000 i
       among=offers, mistakes={
     "Nothing waits here: compare the images for a dollar, not the price of an hour.":
         "A100",
-})
+}, means="So you rent what your input can feed.")
 ### BEGIN HIDDEN TESTS
 two = {"fast": (9000, 6.0), "slow": (1500, 1.0)}
 check(which_gpu(dict(two), 1800, 1400), "slow", what="the GPU of two offers")

@@ -91,7 +91,7 @@ check(gpus_per_drive(Q_("43 GB/s"), Q_("100 MB"), 4, Q_("0.1 s")), 10,
 check(gpus_per_drive(Q_("600 MB/s"), Q_("100 MB"), 4, Q_("0.5 s")), 0,
       what="the number of GPUs on a slow drive", mistakes={
     "This drive is too slow for even one GPU: none runs at full speed.": 1,
-})
+}, means="So a drive feeds so many GPUs, however many fit into the host.")
 ### BEGIN HIDDEN TESTS
 kits19 = Datasets.KiTS19.sample_size
 check(gpus_per_drive(Q_("7 GB/s"), kits19, 7, Q_("0.636 s")), 4, what="the number of A100s on an NVMe drive")
@@ -192,7 +192,7 @@ check(training_share(Q_("20 ms"), Q_("30 ms"), Q_("10 ms"), decoder=True), 10 / 
 check(training_share(Q_("80 ms"), Q_("30 ms"), Q_("10 ms"), decoder=False), 0.125,
       what="the share behind a slow drive", mistakes={
     "Reading takes longer than everything on the GPU here.": 0.25,
-})
+}, means="So a GPU may be busy all the time and train for a part of it.")
 ### BEGIN HIDDEN TESTS
 free = training_share(Q_("1 ms"), Q_("0 ms"), Q_("55.38 ms"), decoder=False)
 check(free, 1.0, what="the share if decoding were free")

@@ -7,7 +7,8 @@ A check in parts gives partial credit: the points that it earns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from math import isfinite
@@ -23,12 +24,14 @@ from ..runtime import note
 from ..units import Quantity, format_number, format_quantity, unit_name
 from . import notices
 from .notices import Captured
+from .show import said
 
 # Any: whatever a learner's code returned; the checks find out what it is.
 Answer: TypeAlias = Any
 Expected: TypeAlias = Quantity | float | bool | np.integer[Any] | np.floating[Any] | np.bool_ | str | None
 
 OTHER_VALUES = "Other values are checked when it is graded."
+_OPEN = "Not written yet."
 
 # How near a wrong number counts as close: a rounded step time makes less of a difference.
 _CLOSE = 1e-2
@@ -59,6 +62,7 @@ def check(
     within: float = 1e-3,
     mistakes: Mapping[str, Expected] | None = None,
     among: Collection[str] = (),
+    means: str = "",
 ) -> None:
     """Accept an answer and say so, or raise an error that names what is wrong with it.
 
@@ -76,6 +80,8 @@ def check(
         What plausible mistakes would have returned; the first that fits is named.
     among : collection of str
         The words that may be answered, which are said to whoever answers another one.
+    means : str
+        What a right answer means, such as "So 44 workers, and a host has 16 cores."; said with the points.
 
     Raises
     ------
@@ -89,9 +95,10 @@ def check(
     Traceback (most recent call last):
     starvelab.lesson.checks.WrongAnswer: the utilization is 0.3636. You added stages that overlap.
     """
+    right = f"Right: {what}. {means}".rstrip()
     if expected is None:
         if answer is None:
-            print(f"Right: {what}.")
+            print(right)
             return
         raise WrongAnswer(f"{what} is {_format(answer)}, and there is no such value: return None.")
     if answer is None:
@@ -100,7 +107,7 @@ def check(
         )
     answer = _same_kind(answer, expected, what)
     if _agree(answer, expected, within):
-        print(f"Right: {what}.")
+        print(right)
         return
     _name_mistake(answer, mistakes or {}, what, within)
     if among and not any(_agree(answer, word, within) for word in among):
@@ -289,7 +296,7 @@ class Points(float):
 
     def _repr_html_(self) -> str | None:
         # In a saved notebook the number stands beside the sentence, and whoever grades sees it alone.
-        if _is_graded():
+        if runtime.current().is_for_nbgrader:
             return None
         if self < self.most:
             return f"<p>{self.sentence}</p>"
@@ -312,48 +319,47 @@ class Credit:
     >>> from starvelab.lesson.checks import check
     >>> credit = Credit(3)
     >>> credit.part(1, "doubling", lambda: check(2 * 2, 4))
-    1 of 1: doubling
     >>> credit.part(2, "halving", lambda: check(2 * 2, 1, what="half of 2"))
-    0 of 2: halving. Half of 2 is 4, and that is not right: it is too large.
     >>> credit.total()
+    1 of 1: doubling
+    0 of 2: halving. Half of 2 is 4, and that is not right: it is too large.
     1.0
     """
 
     points: float
     earned: float = field(default=0.0, init=False)
     tried: float = field(default=0.0, init=False)
-    _open: list[str] | None = field(default_factory=list, init=False)
+    # The points of each part, its title, and why they are not earned.
+    _parts: list[tuple[str, str, str]] = field(default_factory=list, init=False)
+    _reason: str = field(default="", init=False)
 
     def part(self, points: float, what: str, test: Callable[[], object]) -> None:
-        """Run one check and add its points, or print why they are not earned."""
+        """Run one check and add its points, or say in the end why they are not earned."""
         self.share(points, what, lambda: (test(), 1.0)[1])
 
     def share(self, points: float, what: str, found: Callable[[], float]) -> None:
-        """Add the share of the points that `found` returns, 0 to 1, or print why none is earned."""
+        """Add the share of the points that `found` returns, 0 to 1, or say in the end why none is earned."""
         self.tried += points
         earned, why = 0.0, ""
         try:
             with Captured():  # the part says itself what is right
                 earned = round(points * min(max(found(), 0.0), 1.0), 2)
         except NotImplementedError:
-            why = "Not written yet."
+            why = _OPEN
         except Exception as error:
             files = {frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)} - {__file__}
-            if type(error) is NameError and len(files) == 1 and not _is_graded():
+            if type(error) is NameError and len(files) == 1 and not runtime.current().is_for_nbgrader:
                 raise  # the cell of the answer has not run
             name = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
             why = tables.as_sentence(f"{name}{error}")
         self.earned += earned
-        line = f"{tables.points(earned)} of {points:g}: {what}"
-        self._tell(f"{line}. {why}" if why else line, is_open=why == "Not written yet.")
-
-    def _tell(self, line: str, *, is_open: bool = False) -> None:
-        """Print what came of a part; not before one of them is written."""
-        if self._open is not None and is_open:
-            self._open.append(line)
-            return
-        print(*(self._open or ()), line, sep="\n")
-        self._open = None
+        # What is said of another part, but for its name.
+        reason = re.split(r" (?:is|must be) ", why, maxsplit=1)[-1]
+        told = "The reason is the same." if reason == self._reason not in ("", _OPEN) else why
+        self._reason = reason or self._reason
+        self._parts.append((f"{tables.points(earned)} of {points:g}", what, told))
+        if runtime.current().is_for_nbgrader:  # a later part may never end
+            print(_line(*self._parts[-1]))
 
     def total(self, meaning: str = "") -> float:
         """Points earned, a float between 0 and `points`; whoever has all is told what that means.
@@ -363,14 +369,26 @@ class Credit:
         NotAnsweredError
             If a learner has written nothing yet; a grader gets 0.
         """
-        if self._open:
-            if not _is_graded():
+        if not runtime.current().is_for_nbgrader:
+            if self._parts and all(why == _OPEN for *_, why in self._parts):
                 raise NotAnsweredError("Nothing is written yet.")
-            print(*self._open, sep="\n")
+            _show_parts(self._parts)
         most = min(self.tried, self.points)
         return Points(round(min(max(self.earned, 0.0), self.points), 2), most, self.points - most, meaning)
 
 
-def _is_graded() -> bool:
-    current = runtime.current()
-    return current.is_grading or current.is_validating
+def _line(points: str, what: str, why: str) -> str:
+    return f"{points}: {what}. {why}" if why else f"{points}: {what}"
+
+
+def _show_parts(parts: Sequence[tuple[str, str, str]]) -> None:
+    """Show a learner what came of the parts; of a single one only why, since its points follow."""
+    reasons = [why for *_, why in parts if why]
+    if len(parts) < 2:
+        for why in reasons:
+            said.say(why)
+    elif runtime.shell() is None:
+        print(*(_line(*part) for part in parts), sep="\n")
+    else:
+        columns = 3 if reasons else 2
+        said.table(("points", "part", "what is not right yet")[:columns], [part[:columns] for part in parts])

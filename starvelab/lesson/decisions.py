@@ -114,7 +114,7 @@ def most_likely(verdict: object) -> str:
 def log_score(verdict: object, truth: str) -> float:
     """Return the share of the points that a verdict earns, 0 to 1.
 
-    With a probability p for what is true it is (1 + log4 p) / (1 + log4 0.9): a guess, one in four, earns
+    With a probability p for what is true it is log(4 p) / log(4 * 0.9): a guess, one in four, earns
     nothing, and 0.9 earns all. Who wants to earn the most on average has to say what they believe.
 
     >>> verdict = {"storage": 0.1, "CPU": 0.7, "link": 0.1, "accelerator": 0.1}
@@ -124,11 +124,7 @@ def log_score(verdict: object, truth: str) -> float:
     probability = _probabilities(verdict)[truth]
     if probability <= 1 / len(RESOURCES):
         return 0.0
-
-    def score(p: float) -> float:
-        return 1 + log(p) / log(len(RESOURCES))
-
-    return min(1.0, score(probability) / score(ENOUGH))
+    return min(1.0, log(len(RESOURCES) * probability) / log(len(RESOURCES) * ENOUGH))
 
 
 def _numbers(verdict: object) -> dict[str, float]:

@@ -71,9 +71,7 @@ class Outcomes:
         if not self.revealed:
             said = f"{locked} locked, none revealed yet. Run the cells that show the answers."
         if not self.predictions:
-            said = (
-                "Nothing is locked yet. Lock a prediction in a notebook of this folder, and it appears here."
-            )
+            said = "Nothing is locked yet. Lock a prediction in a notebook of this folder: it appears here."
         sentences = [said]
         if len(self.revealed) < MIN_PREDICTIONS:
             return sentences

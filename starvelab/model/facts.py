@@ -134,8 +134,8 @@ class Sourced:
 
 
 def _on_one_line(table: str) -> str:
-    """The table, in which no unit stands below its value."""
-    return table.replace("<td>", '<td style="white-space: nowrap">')
+    """The table: no unit stands below its value, and a long name breaks behind an underscore."""
+    return table.replace("<td>", '<td style="white-space: nowrap">').replace("_", "_<wbr>")
 
 
 # Any: what a file holds, which each reader checks.

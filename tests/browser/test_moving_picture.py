@@ -12,6 +12,7 @@ from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from starvelab import (
     PUBLISHED,
+    Q_,
     Accelerator,
     Drive,
     Hardware,
@@ -226,6 +227,24 @@ def test_it_plays_stops_steps_and_follows_its_slider(moving):
             "accelerator11.7 ms64\u00a0%",
         ]
     )
+
+
+def test_a_batch_after_the_hundredth_has_its_number_within_its_box(moving):
+    bursts = Pipeline(
+        dataset=Samples(cpu_time="35 ms"),
+        batch_size=1,
+        workers=2,
+        hardware=Accelerator(rate="20 ms", in_flight=1),
+    )
+    times = Q_([180 if batch % 11 == 7 else 20 for batch in range(440)], "ms")
+    show(moving, "one", bursts, **data_of(bursts, times))
+    boxes = moving.evaluate(
+        """() => [...document.querySelectorAll('#one .token')].filter(one => one.textContent > 99)
+            .map(one => [...one.children].map(part => part.getBoundingClientRect().width))"""
+    )
+    numbered = [(box, number) for box, number in boxes if number]
+    assert len(numbered) > 10
+    assert all(number < box - 2 for box, number in numbered)
 
 
 def test_on_paper_it_has_its_table_and_no_buttons(moving):

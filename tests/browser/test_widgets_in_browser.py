@@ -270,3 +270,27 @@ def test_widgets_can_be_read_in_both_themes_and_narrow_windows_and_each_control_
             assert part["x"] + part["width"] <= whole["x"] + whole["width"] + 1, name
     finally:
         page.set_viewport_size(usual)
+
+
+def test_in_a_narrow_window_an_explorer_and_the_card_of_an_accelerator_keep_their_lines(opened):
+    explorer = (
+        "explore(Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8), workers=(1, 64))"
+    )
+    notebook = opened(
+        "from starvelab import *\nfrom starvelab.widgets import explore", explorer, "Hardware.Cloud.A100"
+    )
+    notebook.run_all()
+    page, usual = notebook.page, notebook.page.viewport_size
+    page.set_viewport_size({"width": 480, "height": 800})
+    try:
+        slider, readout = (
+            notebook.cell(1).locator(name).first.bounding_box()
+            for name in (".noUi-target", ".widget-readout")
+        )
+        assert abs(slider["y"] + slider["height"] / 2 - readout["y"] - readout["height"] / 2) < 8
+        for place, name in ((1, ".widget-readout"), (2, "table")):
+            whole = notebook.cell(place).locator(".jp-OutputArea-output").bounding_box()
+            part = notebook.cell(place).locator(name).first.bounding_box()
+            assert part["x"] + part["width"] <= whole["x"] + whole["width"] + 3, name
+    finally:
+        page.set_viewport_size(usual)

@@ -257,8 +257,10 @@ def test_a_hint_knows_no_right_answer_and_refuses_no_other(answer):
 
 def test_what_is_right_is_told_so_and_a_hint_that_finds_nothing_does_not_promise_more(capsys):
     check(4, 4, what="two times two", mistakes={"You multiplied.": 4})
+    check(None, None, what="no worker", means="So nobody waits.")
     hint(0.5, like=0.1, what="the share", mistakes={})
     assert capsys.readouterr().out.splitlines() == [
         "Right: two times two.",
+        "Right: no worker. So nobody waits.",
         "No known mistake in the share. A hidden check decides whether it is right.",
     ]

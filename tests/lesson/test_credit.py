@@ -1,5 +1,8 @@
 """Partial credit: each part earns its points on its own, and a grader reads their sum."""
 
+import re
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,6 +34,67 @@ def test_each_part_earns_its_points_or_says_why_not_and_the_next_goes_on(capsys)
     )
 
 
+@pytest.mark.parametrize("why", ["", "n is 3, and that is not right.\n"], ids=["in part", "not at all"])
+def test_points_of_a_single_part_are_said_once_to_a_learner_and_a_grader_reads_its_line(capsys, why):
+    def earn():
+        if why:
+            fail()
+        return 0.125
+
+    earned = "0" if why else "0.38"
+    for graded in (False, True):
+        with runtime.use(runtime.GRADING if graded else runtime.current()):
+            credit = Credit(3)
+            credit.share(3, "predictions", earn)
+            total = credit.total()
+        said = capsys.readouterr().out
+        assert said == (f"{earned} of 3: predictions{'. ' + why if why else chr(10)}" if graded else why)
+    assert total._repr_html_() == f"<p>{earned} of 3 points.</p>"
+
+
+def test_what_is_wrong_with_each_part_is_said_once(capsys):
+    credit = Credit(6)
+
+    def fail_so(what):
+        check("fast", 0.5, what=what)
+
+    tests = (fail, fail, unwritten, unwritten, fail, lambda: 1 / 0, fail)
+    tests += (lambda: fail_so("the rate of two"), lambda: fail_so("the rate of four"))
+    for n, test in enumerate(tests):
+        credit.part(0.5, f"part {n}", test)
+    why, same = "n is 3, and that is not right.", "The reason is the same."
+    credit.total()
+    assert [line.partition(". ")[2] for line in capsys.readouterr().out.splitlines()] == [
+        why, same, "Not written yet.", "Not written yet.", why, "ZeroDivisionError: division by zero", why,
+        "The rate of two must be a number, got 'fast' (str).", same
+    ]  # fmt: skip
+
+
+def test_in_a_notebook_the_parts_are_one_table_with_reasons_where_there_are_some(monkeypatch):
+    shown = []
+    shell = SimpleNamespace(display_pub=SimpleNamespace(publish=lambda data: shown.append(data["text/html"])))
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
+    for test in (fail, lambda: None):
+        credit = Credit(4)
+        credit.part(1.5, "doubling", lambda: None)
+        credit.part(2, "halving", test)
+        credit.total()
+    wrong, right = (re.findall(r"<t[hd]\b[^>]*>(.*?)</t[hd]>", html) for html in shown)
+    why = "n is 3, and that is not right."
+    assert wrong == [
+        "points",
+        "part",
+        "what is not right yet",
+        "1.5 of 1.5",
+        "doubling",
+        "",
+        "0 of 2",
+        "halving",
+        why,
+    ]
+    assert right == ["points", "part", "1.5 of 1.5", "doubling", "2 of 2", "halving"]
+
+
 @pytest.mark.parametrize(("points", "hidden"), [(5, "3"), (3, "1"), (2.5, "0.5")])
 def test_points_of_hidden_parts_are_announced(points, hidden):
     credit = Credit(points)
@@ -39,14 +103,17 @@ def test_points_of_hidden_parts_are_announced(points, hidden):
 
 
 def test_where_nothing_is_written_a_learner_is_told_so_in_one_line_and_a_grader_reads_0(capsys):
-    credit = Credit(3)
-    credit.part(1, "dividing", unwritten)
-    credit.part(1, "adding", unwritten)
+    def answered():
+        credit = Credit(3)
+        credit.part(1, "dividing", unwritten)
+        credit.part(1, "adding", unwritten)
+        return credit.total()
+
     with pytest.raises(NotAnsweredError, match=r"^Nothing is written yet\.$"):
-        credit.total()
+        answered()
     assert capsys.readouterr().out == ""
     with runtime.use(runtime.GRADING):
-        assert credit.total() == 0.0
+        assert answered() == 0.0
     assert capsys.readouterr().out == (
         "0 of 1: dividing. Not written yet.\n0 of 1: adding. Not written yet.\n"
     )

@@ -81,7 +81,7 @@ def test_every_fact_of_every_entry_has_a_sane_figure_and_says_where_it_comes_fro
 
 
 def test_the_card_of_an_accelerator_shows_the_four_rows_that_matter_and_folds_the_others():
-    shown, _, folded = Hardware.Cloud.A100._repr_html_().partition("<details>")
+    shown, _, folded = Hardware.Cloud.A100._repr_html_().replace("_<wbr>", "_").partition("<details>")
     assert shown.count("<tr>") == 1 + 4
     for name in ("peak_fp16_dense", "memory_capacity", "memory_bandwidth", "link_bandwidth_each_way"):
         assert (name in shown, name in folded) == (True, False)
@@ -95,7 +95,7 @@ def test_the_card_of_an_accelerator_shows_the_four_rows_that_matter_and_folds_th
 def test_every_entry_has_a_name_and_shows_each_figure_with_its_origin(kind):
     for entry in GROUPS[kind]:
         assert entry.name, entry.path
-        text, html = repr(entry), entry._repr_html_()
+        text, html = repr(entry), entry._repr_html_().replace("_<wbr>", "_")
         assert text.startswith(f"{entry.name}  ({kind}.{entry.path})\n")
         for name, fact in entry.facts.items():
             assert name in text

@@ -264,7 +264,7 @@ function lock() {
   keep();
   const { busy } = play(setting);
   draw();
-  $("said").textContent = `${mine.right ? "Right" : "No"}: this GPU waits ${percent(1 - busy)} of the time. ${busy < TABLES.goal ? "Now feed it." : "Run it as it is."}`;
+  $("said").textContent = `${mine.right ? "Right" : "No"}. ${busy < TABLES.goal ? "Now feed it." : "Run it as it is."}`;
   $("workers").focus();
 }
 

@@ -8,7 +8,7 @@ from textwrap import fill
 
 from ... import runtime
 from ...errors import InputError
-from ...tables import cell, to_html, to_text
+from ...tables import to_html, to_text
 from ..notices import notice
 
 
@@ -19,24 +19,12 @@ def info(title: str, **fields: object) -> None:
     --------
     >>> from starvelab import Q_
     >>> info("Baseline", step_time=Q_("11.743 ms"), binds="Compute")
-    Baseline
-    --------
-    step time  11.74 ms
-    binds      Compute
+    Baseline    value
+    ----------  --------
+    step time   11.74 ms
+    binds       Compute
     """
-    shown = {name.replace("_", " "): cell(value) for name, value in fields.items()}
-    width = max(map(len, shown), default=0)
-    lines = (f"{name:<{width}}  {value}" for name, value in shown.items())
-    left = 'style="text-align:left"'
-    rows = "".join(
-        f'<tr><th scope="row" {left}>{escape(name)}</th><td>{escape(value)}</td></tr>'
-        for name, value in shown.items()
-    )
-    _show(
-        "\n".join((title, "-" * len(title), *lines)),
-        f'<table><thead><tr><th colspan="2" scope="colgroup" {left}>{escape(title)}</th></tr>'
-        f"</thead><tbody>{rows}</tbody></table>",
-    )
+    table([title, "value"], [[name.replace("_", " "), value] for name, value in fields.items()])
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -86,9 +74,8 @@ def link(text: str, address: str) -> None:
 
 def _show(text: str, html: str) -> None:
     """Show HTML to a front end, and its text where IPython does not run."""
-    if runtime.shell() is None:
+    shell = runtime.shell()
+    if shell is None:
         print(text)
     else:
-        from IPython.display import display
-
-        display({"text/plain": text, "text/html": html}, raw=True)  # type: ignore[no-untyped-call]
+        shell.display_pub.publish({"text/plain": text, "text/html": html})

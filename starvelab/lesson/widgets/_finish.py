@@ -78,5 +78,5 @@ def finish(key: str, answer: Callable[..., Answer], *, final: bool = False) -> F
     credit = Credit(ending.points)
     told = ending.check(credit, answer, Random())
     changed = CHANGED if locked.answer != mine else ""
-    earned = f"{points(credit.earned)} of the {points(ending.points)} points that hidden checks give"
+    earned = f"{points(credit.total())} of the {points(ending.points)} points that hidden checks give"
     return Finished(tuple(filter(None, (f"{earned}, with new values.", *told, changed, problem))))

@@ -43,9 +43,7 @@ NOTES = re.compile(r'<script type="application/json" id="starvelab-notes">(.*?)<
 MAX_LESSON = 600
 MAX_MEASUREMENTS = 40
 WRITTEN = "The report is written: {}. To print it, {} and open it in your browser."
-UNWRITTEN = (
-    "A report is for whoever works on the notebooks. This one is being graded, and nothing is written."
-)
+UNWRITTEN = "This notebook is being graded, and no report is written: it is for whoever works on it."
 UNPACKED = "A submission is packed by whoever works on the notebooks. This one is being graded."
 SAVED = "A notebook is packed as it was last saved. If it has changed since then, save it and pack again."
 

@@ -120,7 +120,7 @@ def reveal(
         return
     current = runtime.current()
     # A page without widgets cannot put anything in a place that was shown before.
-    follows = current.has_widgets and not (current.is_grading or current.is_validating)
+    follows = current.has_widgets and not current.is_for_nbgrader
     text = LOCK_FIRST if follows else RUN_AGAIN
     text = " ".join(filter(None, (text, store.memory.which(key), contents.problem)))
     if not follows:

@@ -55,7 +55,7 @@ _HOW = "Replace the two lines in the cell of your answer, run that cell, and the
 # What a formula may hold for its own sake, whatever figures the check has.
 _COMMON = {0, 1, 2, 10, 100, 1000}
 # What a check says, and not what it asks.
-_WORDS = {"mistakes", "what", "within"}
+_WORDS = {"means", "mistakes", "what", "within"}
 
 
 @dataclass
@@ -117,7 +117,11 @@ class CellLog:
             # The notice says once that all is right. What the learner's own code puts out stays.
             if not any(_PUTS_OUT.search(answer) for answer in answers.values()):
                 shell.display_pub.clear_output(wait=True)  # type: ignore[no-untyped-call]
-            shell.display_pub.publish(notices.formats(f"{points.sentence} {OTHER_VALUES}", "Done"))
+            keywords = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.keyword))
+            means = [ast.literal_eval(one.value) for one in keywords if one.arg == "means"]
+            shell.display_pub.publish(
+                notices.formats(" ".join((*means, points.sentence, OTHER_VALUES)), "Done")
+            )
         for sentence in constants_in_question(source, answers):
             shell.display_pub.publish(notices.formats(sentence, "Please note"))
 
@@ -162,8 +166,7 @@ LOG = CellLog()  # of the notebook that runs in this process
 def install(log: CellLog = LOG, shell: InteractiveShell | None = None) -> None:
     """Let IPython tell `log` of each cell, where a learner works in a notebook."""
     shell = shell or get_ipython()
-    current = runtime.current()
-    if shell is None or current.is_grading or current.is_validating:
+    if shell is None or runtime.current().is_for_nbgrader:
         return
 
     shell.events.register("post_run_cell", log.remember)

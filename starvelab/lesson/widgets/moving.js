@@ -215,7 +215,7 @@ export const STYLE = `
 .sl-moving .ground { fill: var(--sl-soft); }
 .sl-moving .line { fill: none; stroke: currentColor; stroke-opacity: 0.55; }
 .sl-moving .idle { fill: none; stroke: currentColor; stroke-opacity: 0.4; stroke-dasharray: 3 3; }
-.sl-moving .token text { font-size: 11px; font-weight: 600; }
+.sl-moving .token text { font-weight: 600; }
 .sl-moving p { margin: 0.3em 0; }
 .sl-moving .sl-row { display: flex; flex-wrap: wrap; gap: 0.4em 1em; align-items: center; margin: 0.3em 0; }
 .sl-moving button { font: inherit; color: inherit; background: none; border: 1px solid; border-radius: 0.4em;
@@ -310,7 +310,7 @@ export function drawing(svg, run, solved, places, { resources, chip = "accelerat
       let token = tokens.get(key);
       if (!token) {
         const node = put(belt, "g", { class: "token" });
-        token = { node, x, y, size, box: put(node, "rect", { rx: 3, stroke: "currentColor", "stroke-width": 0.8 }), text: put(node, "text", { y: 4 }, key + 1) };
+        token = { node, x, y, size, box: put(node, "rect", { rx: 3, stroke: "currentColor", "stroke-width": 0.8 }), text: put(node, "text", { y: 4, "font-size": key > 98 ? 9 : 11 }, key + 1) };
         tokens.set(key, token);
       }
       seen.add(key);
@@ -320,7 +320,7 @@ export function drawing(svg, run, solved, places, { resources, chip = "accelerat
       for (const [name, value] of Object.entries({ x: -half, y: -half, width: token.size, height: token.size })) token.box.setAttribute(name, value.toFixed(1));
       if (token.kind !== kind) token.box.setAttribute("fill", fill(token.kind = kind));
       token.text.setAttribute("fill", looks[kind]?.ink ?? (kind === "waits" ? "currentColor" : "black"));
-      token.text.style.display = token.size < 18 || key > 98 || kind === "accelerator" ? "none" : "";
+      token.text.style.display = token.size < 18 || key > 998 || kind === "accelerator" ? "none" : "";
     }
     for (const [key, token] of tokens) if (!seen.has(key)) { token.node.remove(); tokens.delete(key); }
     const trails = new Map(found.trails.map((trail) => [trail.number, trail]));

@@ -225,6 +225,13 @@ def test_a_check_that_has_passed_says_that_others_follow_and_what_may_be_wrong_i
     assert shown(shell, CHECK)[0] == kept + RIGHT_HERE, "what the learner's own code prints"
 
 
+def test_what_a_right_answer_means_is_said_with_its_points(shell, folder, log):
+    source = 'check(2 * 2, 4, what="twice two",\n      means="So 44 workers, " "and a host has 16 cores.")'
+    write(folder / "02.ipynb", cell(source, grade=True, points=2))
+    (said,) = shown(shell, source)[0]
+    assert said == RIGHT_HERE[0].replace("Done. ", "Done. So 44 workers, and a host has 16 cores. ")
+
+
 def test_a_check_that_only_names_mistakes_has_no_points_to_be_done_with(shell, folder, log):
     source = 'hint(0.5, like=1.0, what="busy", mistakes={})'
     write(folder / "02.ipynb", cell(source, grade=True, points=2))

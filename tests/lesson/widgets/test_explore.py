@@ -174,10 +174,13 @@ def test_what_a_cell_prints_is_not_lost_while_an_explorer_draws_in_the_thread_of
         return 1.0
 
     usual = sys.stdout._before
-    Credit(1).share(1, "a part", answer)
+    credit = Credit(2)
+    credit.share(1, "a part", answer)
+    credit.share(1, "another", lambda: 0.5)
+    credit.total()
     assert sys.stdout is usual, "a kernel tells it which cell runs"
     print("after the drawing", flush=True)
-    assert capsys.readouterr().out == "of the cell\n1 of 1: a part\nafter the drawing\n"
+    assert capsys.readouterr().out == "of the cell\n1 of 1: a part\n0.5 of 1: another\nafter the drawing\n"
     assert "<pre>of the explorer\n</pre>" in explorer.message.value
 
 

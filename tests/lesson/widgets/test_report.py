@@ -125,7 +125,7 @@ def test_nothing_is_written_or_packed_while_grading_or_without_a_notebook(folder
     with pytest.raises(InputError, match=r"A submission holds at least one notebook, and .* has none"):
         pack()
     with use(GRADING):
-        assert "nothing is written" in repr(report(log=CellLog()))
+        assert "no report is written" in repr(report(log=CellLog()))
         assert list(folder.iterdir()) == []
         (folder / "01_one.ipynb").write_text("{}", encoding="utf-8")
         packed = pack()

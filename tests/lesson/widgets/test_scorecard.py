@@ -22,7 +22,7 @@ def revealed(*pairs) -> ScoreCard:
 
 
 def test_with_nothing_locked_or_revealed_it_says_how_to_go_on(folder):
-    said = "Nothing is locked yet. Lock a prediction in a notebook of this folder, and it appears here."
+    said = "Nothing is locked yet. Lock a prediction in a notebook of this folder: it appears here."
     assert (repr(scorecard()), scorecard()._repr_html_()) == (said, f"<p>{said}</p>")
     predict("cpu-wall", "CPU", confidence=0.7)
     card = scorecard()
