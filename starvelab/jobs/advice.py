@@ -385,7 +385,5 @@ def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> I
         if ahead > model.late.prefetch:
             most, least = min(period * (1 + 2 * ERROR), now), period / (1 + ERROR)
             yield of(name, "if batches are late and steps long as now", period, most, least, value=ahead)
-    elif starved:
-        yield limit(name, "no more than now: on average the workers are too slow", now, ERROR / 2)
-    else:
+    elif not starved:
         yield limit(name, "at most: if no batch is late", loop)
