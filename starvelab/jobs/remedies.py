@@ -289,12 +289,14 @@ def _loop_work(advice: WorkerAdvice) -> Remedy | None:
     likely, slow, fast = (period / each for each in model.periods(workers))
     if finding.busy:  # the workers may get no core for it
         slow = min(slow, 1 - SAMPLED)
-    # Where other programs compute, what is moved may lose them as well: the ends need not stand in order.
-    slow, fast = min(slow, likely), max(fast, likely)
+    # The loop saves no more than it computes there; without workers, it is rid of all that it prepares.
+    saved = moved if now.workers else period
+    most, best = (period / max(period - part * saved, ERROR * period) for part in (1, 1 + SAMPLED))
+    slow, likely, fast = min(slow, likely, most), min(likely, most), min(max(fast, likely), best)
     if likely < 1 + SLIGHT:
         return None
-    found = throughputs_of(finding, period / likely, period / slow, period / fast)
-    rate, low, high = map(format_quantity, found)
+    rates = throughputs_of(finding, *(period / each for each in (likely, slow, fast)))
+    rate, low, high = map(format_quantity, rates)
     text = f"{_at(line)} with {count_of(workers, 'worker')}, that is {rate} ({low} to {high})."
     return Remedy("move", text, (slow, likely, fast), not line.certain, workers)
 

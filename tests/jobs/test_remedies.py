@@ -171,6 +171,15 @@ def test_work_of_the_loops_own_thread_is_input_work():
     )
 
 
+def test_work_that_moves_saves_no_more_than_it_is():
+    # The loop computes in 14 % of its time, and waits for its only worker in half of it.
+    job = found(workers=1, wait=0.025, step=0.024, cpu=0.9, items=0.049, collate=0.0, unpacking=0.0005)
+    job = replace(job, loop_work=(LoopWork("train.py:20", 0.14, False),), others_cpu=0.3, prepare_queued=0.4)
+    moves = [one for one in remedies_of(job, cores=2) if one.name == "move"]
+    assert all(one.gain[1] <= 1 / 0.86 + 1e-9 and one.gain[2] <= 1 / (1 - 1.2 * 0.14) + 1e-9 for one in moves)
+    assert names(job)[0] == "workers"
+
+
 def test_the_range_of_work_that_moves_holds_what_the_loop_may_save():
     # Of 24 ms the loop computes 15; two workers wait 4 ms for a batch. The planted job gained 2.35.
     job = found(
