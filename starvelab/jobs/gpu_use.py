@@ -97,7 +97,6 @@ class GpuUse:
             ["GPU idle, nothing launched", percent(self.idle_before_launch)],
             ["GPU idle for another reason", percent(self.idle_otherwise)],
             ["GPU only copies", percent(self.copying)],
-            ["GPU only copies, pageable memory", percent(self.copying_pageable)],
         ]
 
 

@@ -71,7 +71,7 @@ def _of_whole(remedy: Remedy, finding: JobFinding) -> Remedy:
     if remedy.gain is None or (left_out := finding.interrupted_share) < SLIGHT:
         return remedy
     low, likely, high = (1 / ((1 - left_out) / each + left_out) for each in remedy.gain)
-    if (finding.core_waits or 0.0) >= QUEUED:  # they may be long for want of a core, and end with the waits
+    if not _has_core(finding):  # they may be long for want of one, and end with the waits
         high = max(high, remedy.gain[2])
     text = f"{remedy.text} Of the whole job, that is {likely:.2f} times the throughput."
     return replace(remedy, text=text, gain=(low, likely, high))
@@ -233,7 +233,7 @@ def _no_workers(advice: WorkerAdvice) -> Remedy | None:
     if (contents and contents.one_by_one >= MANY_OBJECTS) or likely < 1 + SLIGHT:
         return None
     # Without workers beside it a step is shorter, too, and by what nobody knows where it lacks a core.
-    best = 2 * VAGUE * fast if (finding.core_waits or 0.0) >= QUEUED else fast / QUICKER
+    best = fast / QUICKER if _has_core(finding) else 2 * VAGUE * fast
     text = (
         "num_workers=0, or larger batches: to hand so small a batch over takes longer than to prepare it. "
         f"That brings {likely:.2f} times the throughput ({slow:.2f} to {best:.2f})."
@@ -248,7 +248,7 @@ def _sampler(advice: WorkerAdvice) -> Remedy | None:
         return None
     period, taken = 1e3 / finding.batch_rate.m_as("1/s"), finding.stages.sampling
     likely, best = (period / max(period - part * taken, ERROR * period) for part in (1, 1 + 2 * ERROR))
-    if (finding.core_waits or 0.0) >= QUEUED:  # so does all else, and how much of it was waiting is not known
+    if not _has_core(finding):  # so does all else, and how much of it was waiting is not known
         best = max(best, 2 * VAGUE * likely)
     rate = format_quantity(throughputs_of(finding, *(period / likely,) * 3)[0])
     text = (
@@ -289,9 +289,9 @@ def _loop_work(advice: WorkerAdvice) -> Remedy | None:
     likely, slow, fast = (period / each for each in model.periods(workers))
     if finding.busy:  # the workers may get no core for it
         slow = min(slow, 1 - SAMPLED)
-    # The loop saves no more than it computes there; without workers, it is rid of all that it prepares.
-    saved = moved if now.workers else period
-    most, best = (period / max(period - part * saved, ERROR * period) for part in (1, 1 + SAMPLED))
+    # The loop saves no more than it computes there, but where it lacks a core, or has no workers yet.
+    saved, part = moved if now.workers else period, 1 + SAMPLED if _has_core(finding) else 1 / ERROR
+    most, best = (period / max(period - each * saved, ERROR * period) for each in (1, part))
     slow, likely, fast = min(slow, likely, most), min(likely, most), min(max(fast, likely), best)
     if likely < 1 + SLIGHT:
         return None
@@ -299,6 +299,10 @@ def _loop_work(advice: WorkerAdvice) -> Remedy | None:
     rate, low, high = map(format_quantity, rates)
     text = f"{_at(line)} with {count_of(workers, 'worker')}, that is {rate} ({low} to {high})."
     return Remedy("move", text, (slow, likely, fast), not line.certain, workers)
+
+
+def _has_core(finding: JobFinding) -> bool:
+    return (finding.core_waits or 0.0) < QUEUED
 
 
 def _at(line: LoopWork) -> str:
