@@ -207,8 +207,7 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
     )
     now = _option(finding, model, workers, period, period * (1 + ERROR / 2), period * (1 - ERROR / 2))
     waits_for_data = (finding.stall if finding.stall is not None else finding.host_wait) >= SLIGHT
-    # Where a batch is ready when the loop asks, the wait is for its way to the loop, not for workers; unless
-    # it is not the next one, which is late.
+    # Where a batch is ready, the wait is for its way to the loop, not for workers, unless the next is late.
     starved = waits_for_data and ((finding.queue_depth or 0.0) < 1 or model.lateness(workers) >= 1 + SLIGHT)
     wanted = _fewest(model)
     best = options[min(wanted, len(options) - 1)] if starved else now
@@ -385,7 +384,5 @@ def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> I
         if ahead > model.late.prefetch:
             most, least = min(period * (1 + 2 * ERROR), now), period / (1 + ERROR)
             yield of(name, "if batches are late and steps long as now", period, most, least, value=ahead)
-    elif starved:
-        yield limit(name, "no more than now: on average the workers are too slow", now, ERROR / 2)
-    else:
+    elif not starved:
         yield limit(name, "at most: if no batch is late", loop)

@@ -364,7 +364,6 @@ class JobFinding(TableRepr):
             ["throughput", self.throughput],
             ["batches ready when the loop asks", self.queue_depth],
             ["first batch", self.first_waits[0] if self.first_waits else None],
-            ["first batch of later passes, at most", max(self.first_waits[1:], default=None)],
             ["batches", self.batches],
             ["a batch", self.contents],
             ["a worker's own memory, at most", self.memory if self.memory and self.memory.workers else None],
@@ -376,7 +375,6 @@ class JobFinding(TableRepr):
             table.append(["loop waits in the last pass", percent(self.pass_waits[-1])])
         if self.stages is not None:
             table += [[f"{stage} costs of a batch", cost] for stage, cost in self.stages.costs.items()]
-            table.append(["on its way to the loop, where it waited", self.stages.way])
         for rank, found in self.ranks.items():
             waits = "no DataLoader" if found._without_loader else f"loop waits {percent(found.host_wait)}"
             table.append([f"rank {rank}", f"{waits}: {found.verdict}"])

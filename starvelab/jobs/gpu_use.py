@@ -97,8 +97,6 @@ class GpuUse:
             ["GPU idle, nothing launched", percent(self.idle_before_launch)],
             ["GPU idle for another reason", percent(self.idle_otherwise)],
             ["GPU only copies", percent(self.copying)],
-            ["GPU only copies, pageable memory", percent(self.copying_pageable)],
-            ["copies from or to pageable memory", self.pageable_copies],
         ]
 
 

@@ -104,8 +104,7 @@ class _Kineto:
             thread.operations.append(start)
 
     def _gpu(self, event: Event, category: str, start: float, end: float) -> None:
-        arguments = event.get("args") or {}
-        device = arguments.get("device", event.get("pid"))
+        device = (event.get("args") or {}).get("device", event.get("pid"))
         kind = KERNEL
         if category in COPIES:
             # "Memcpy HtoD (Pageable -> Device)"; the name says from where to where.

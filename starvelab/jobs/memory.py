@@ -34,8 +34,7 @@ class MemoryUse:
     loop_growth: Growth | None = None  # of the training process
     batch_size: int | None = None
     large: bool = False  # the workers have much of the memory that is free
-    # Bytes beside them, also of shared memory; None where nobody tells.
-    free: int | None = None
+    free: int | None = None  # bytes beside them; None where nobody tells
     shared_free: int | None = None
 
     def room(self, batch: float, ready: float) -> Room:

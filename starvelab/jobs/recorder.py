@@ -312,7 +312,6 @@ class Pass:
             self.received = time.perf_counter()
         if recorder.stream and self.batches <= (recorder.workers or 0) + 1:
             recorder.repeats.see(self.batches, batch, recorder.workers or 0)
-            self.received = time.perf_counter()
         if self.probe is not None:
             self.probe.receive(batch)
             self.received = time.perf_counter()

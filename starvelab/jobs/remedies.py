@@ -16,7 +16,7 @@ from .advice import PACKING, WorkerAdvice, advise
 from .finding import QUEUED, RESTART, JobFinding
 from .loop_work import LoopWork
 from .stages import COLLATE, COPY, DATASET, DRAW, HANDOVER, LARGE, MANY_OBJECTS, SAMPLER
-from .times import ERROR, NAMED, PREFETCH, JobTimes, pickled_share, start_up_of, throughputs_of
+from .times import ERROR, NAMED, PREFETCH, QUICKER, JobTimes, pickled_share, start_up_of, throughputs_of
 
 LARGE_PART = 0.3  # of what a batch costs: below that a stage needs no remedy of its own
 MANY_ITEMS, TINY = 64, 0.05  # items of a batch, and milliseconds for each, that are better fetched together
@@ -56,22 +56,23 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
     found = [*start_up, *_of_items(finding, advice)]
     if advice is not None:
         found += [*_of_levers(advice), work, _sampler(advice), _no_workers(advice)]
-        found += [Remedy("divide", finding.divided) if finding.repeats else _workers(advice)]
-    known = sorted(
-        filter(None, found), key=lambda one: (one.name != "divide", -(one.gain or (0.0, 0.0, 0.0))[1])
-    )
+        found += [] if finding.repeats else [_workers(advice)]
+    known = sorted(filter(None, found), key=lambda one: -(one.gain or (0.0, 0.0, 0.0))[1])
     if advice is not None:
         more = [one for one in known if one.name == "workers" and one.value]
         known = [_deciding(one, advice) if one in more else _certain(one) for one in known]
-    known = [_of_whole(one, finding.interrupted_share) for one in known]
+    divide = [Remedy("divide", finding.divided)] if finding.repeats else []
+    known = [*divide, *(_of_whole(one, finding) for one in known)]
     return (*known, *filter(None, [_of_stage(finding, {one.name for one in known})]))
 
 
-def _of_whole(remedy: Remedy, left_out: float) -> Remedy:
-    """Return a remedy with its gain of the whole job, of which long steps that take this share are a part."""
-    if remedy.gain is None or left_out < SLIGHT:
+def _of_whole(remedy: Remedy, finding: JobFinding) -> Remedy:
+    """Return a remedy with its gain of the whole job, of which its long steps are a part."""
+    if remedy.gain is None or (left_out := finding.interrupted_share) < SLIGHT:
         return remedy
     low, likely, high = (1 / ((1 - left_out) / each + left_out) for each in remedy.gain)
+    if not _has_core(finding):  # they may be long for want of one, and end with the waits
+        high = max(high, remedy.gain[2])
     text = f"{remedy.text} Of the whole job, that is {likely:.2f} times the throughput."
     return replace(remedy, text=text, gain=(low, likely, high))
 
@@ -229,12 +230,15 @@ def _no_workers(advice: WorkerAdvice) -> Remedy | None:
     if not (finding.workers and small and stages and stages.certain and stages.largest == HANDOVER):
         return None
     likely, slow, fast = (1e3 / finding.batch_rate.m_as("1/s") / each for each in advice.model.periods(0))
+    if (contents and contents.one_by_one >= MANY_OBJECTS) or likely < 1 + SLIGHT:
+        return None
+    # Without workers beside it a step is shorter, too, and by what nobody knows where it lacks a core.
+    best = fast / QUICKER if _has_core(finding) else 2 * VAGUE * fast
     text = (
-        f"num_workers=0: to hand so small a batch over takes longer than to prepare it. That brings "
-        f"{likely:.2f} times the throughput ({slow:.2f} to {fast:.2f}); so may larger batches."
+        "num_workers=0, or larger batches: to hand so small a batch over takes longer than to prepare it. "
+        f"That brings {likely:.2f} times the throughput ({slow:.2f} to {best:.2f})."
     )
-    few = contents is not None and contents.one_by_one < MANY_OBJECTS
-    return Remedy("workers", text, (slow, likely, fast), value=0) if few and likely >= 1 + SLIGHT else None
+    return Remedy("workers", text, (slow, likely, best), value=0)
 
 
 def _sampler(advice: WorkerAdvice) -> Remedy | None:
@@ -244,7 +248,7 @@ def _sampler(advice: WorkerAdvice) -> Remedy | None:
         return None
     period, taken = 1e3 / finding.batch_rate.m_as("1/s"), finding.stages.sampling
     likely, best = (period / max(period - part * taken, ERROR * period) for part in (1, 1 + 2 * ERROR))
-    if (finding.core_waits or 0.0) >= QUEUED:  # so does all else, and how much of it was waiting is not known
+    if not _has_core(finding):  # so does all else, and how much of it was waiting is not known
         best = max(best, 2 * VAGUE * likely)
     rate = format_quantity(throughputs_of(finding, *(period / likely,) * 3)[0])
     text = (
@@ -285,14 +289,20 @@ def _loop_work(advice: WorkerAdvice) -> Remedy | None:
     likely, slow, fast = (period / each for each in model.periods(workers))
     if finding.busy:  # the workers may get no core for it
         slow = min(slow, 1 - SAMPLED)
-    # Where other programs compute, what is moved may lose them as well: the ends need not stand in order.
-    slow, fast = min(slow, likely), max(fast, likely)
+    # The loop saves no more than it computes there, but where it lacks a core, or has no workers yet.
+    saved, part = moved if now.workers else period, 1 + SAMPLED if _has_core(finding) else 1 / ERROR
+    most, best = (period / max(period - each * saved, ERROR * period) for each in (1, part))
+    slow, likely, fast = min(slow, likely, most), min(likely, most), min(max(fast, likely), best)
     if likely < 1 + SLIGHT:
         return None
-    found = throughputs_of(finding, period / likely, period / slow, period / fast)
-    rate, low, high = map(format_quantity, found)
+    rates = throughputs_of(finding, *(period / each for each in (likely, slow, fast)))
+    rate, low, high = map(format_quantity, rates)
     text = f"{_at(line)} with {count_of(workers, 'worker')}, that is {rate} ({low} to {high})."
     return Remedy("move", text, (slow, likely, fast), not line.certain, workers)
+
+
+def _has_core(finding: JobFinding) -> bool:
+    return (finding.core_waits or 0.0) < QUEUED
 
 
 def _at(line: LoopWork) -> str:

@@ -313,7 +313,6 @@ LOOP_BINDS = {"workers": 8, "wait": 0.004, "step": 0.03, "cpu": 0.0, "ready": 9,
         (WORKERS_BIND, "faster or nearer storage", 0.050),
         (WORKERS_BIND | {"copy": 0.015}, "pinned memory and copies beside the computation", 0.1),
         (WORKERS_BIND, "uint8 instead of float32", 0.085),  # 20 ms of collating follow the bytes
-        (WORKERS_BIND, "a deeper queue", 0.1),
         (LOOP_BINDS, "a cache in memory", 0.03 + 0.004),
         (LOOP_BINDS, "pinned memory and copies beside the computation", 0.015 + 0.004),
         (LOOP_BINDS, "uint8 instead of float32", 0.03 + 0.001),
