@@ -198,6 +198,11 @@ def bandwidth_of(value: Unchecked, what: str, fields: Mapping[str, str], needs: 
     return found
 
 
+@cache
+def _members_of(kind: str) -> Members:
+    return read_group(kind, read_data(kind.lower()))
+
+
 class Group:
     """A named set of entries, read from its file the first time anything in it is asked for."""
 
@@ -206,7 +211,7 @@ class Group:
 
     def _load(self) -> Members:
         if self._members is None:
-            self._members = read_group(self._kind, read_data(self._kind.lower()))
+            self._members = _members_of(self._kind)
         return self._members
 
     if not TYPE_CHECKING:  # a checker reads the names in groups.pyi, and reports any other
