@@ -38,7 +38,7 @@ def images(found):
 def in_the_long_run(pipeline, **options):
     workers = getattr(pipeline.workers, "count", 1)
     warm_up = 4 * max(1, workers) + 20
-    batches = warm_up + 40 * max(1, workers)
+    batches = warm_up + 60 * max(1, workers)  # whole rounds of what may be under way
     return pipeline.simulate(**{"batches": batches, "warm_up": warm_up, "replicas": 1, **options})
 
 
