@@ -171,8 +171,8 @@ def round_trips(
         count = 1 if numbers["cpu_throughput"] is not None else numbers["workers"]
         ahead = [resources[STORAGE.name]] if STORAGE.name in resources and numbers["read_ahead"] else []
         if way:
-            whole = isinstance(resources[CPU.name].limit, Fraction)
-            ahead.append(Cost((Line(as_exact(way, "way") if whole else way, 0),)))
+            exact = isinstance(resources[CPU.name].limit, Fraction)
+            ahead.append(Cost((Line(as_exact(way, "way") if exact else way, 0),)))
         order = reduce(add, [resources[CPU.name], *(cost.over(count) for cost in (*ahead, *loop))])
         found[CPU.name] = order.over(numbers["prefetch"])
     return found
