@@ -237,7 +237,7 @@ class Pipeline(Description):
             read_wait=max(0.0, wait) / chance,
             read_ahead=ahead,
             cached_share=1 - chance,
-            handover_way=_ms(handover, "way"),
+            handover_way=0.0 if self.alone or self.in_turn else _ms(handover, "way"),
             handover_loop=ms.get(LOOP.name, 0.0),
             ranks=several.hosts,
             slow_rank=several.slow,

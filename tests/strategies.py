@@ -83,7 +83,7 @@ samples = _given(
     on_device=on_device,
 )
 slow_samples = _given(Samples, "cpu_time", cpu_time=quantities(0.01, 200, "ms"), size=sample_sizes)
-handovers = _given(Handover, worker=times, loop=times, objects=st.integers(1, 200))
+handovers = _given(Handover, worker=times, way=times, loop=times, objects=st.integers(1, 200))
 workers = _given(
     Workers,
     "count",

@@ -38,7 +38,7 @@ def images(found):
 def in_the_long_run(pipeline, **options):
     workers = getattr(pipeline.workers, "count", 1)
     warm_up = 4 * max(1, workers) + 20
-    batches = warm_up + 40 * max(1, workers)
+    batches = warm_up + 60 * max(1, workers)  # whole rounds of what may be under way
     return pipeline.simulate(**{"batches": batches, "warm_up": warm_up, "replicas": 1, **options})
 
 
@@ -63,6 +63,22 @@ def test_solving_and_simulating_come_to_one_rate(pipeline, packing):
     step, run = pipeline.solve(), in_the_long_run(pipeline)
     assert images(run) == pytest.approx(images(step), rel=0.01)
     assert run.utilization == pytest.approx(step.utilization, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("workers", "prefetch", "period"),
+    # A worker takes 10 ms, each batch is 30 ms under way, and a step takes 5 ms.
+    [(1, 1, 40), (1, 2, 20), (2, 2, 10), (4, 2, 5), (0, 2, 10)],
+)
+def test_batches_that_are_long_under_way_keep_workers_from_the_next_one(workers, prefetch, period):
+    far = Workers(workers, prefetch=prefetch, handover=Handover(way="30 ms"))
+    pool = Pipeline(hardware="5 ms", batch_size=10, dataset=Samples(cpu_time="1 ms"), workers=far)
+    assert pool.solve().step_time.m_as("ms") == pytest.approx(period)
+    assert images(in_the_long_run(pool)) == pytest.approx(images(pool.solve()))
+    if period > 10:
+        assert "a batch's way to the loop 30 ms." in pool.explain()
+    if not workers:
+        assert "worker" not in pool.replace({"workers.prefetch": 1}).explain()
 
 
 @pytest.mark.long

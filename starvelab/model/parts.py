@@ -199,7 +199,8 @@ class Handover(Part):
     worker : quantity [time]
         What its worker spends on joining and handing it over.
     way : quantity [time]
-        How long it is under way: that delays the batch, and keeps no worker from the next one.
+        How long it is under way: that delays the batch, and keeps no worker from the next one unless as many
+        as `prefetch` are under way.
     loop : quantity [time]
         What the training loop's own thread spends on it, such as packing it: that overlaps with the
         accelerator as far as steps may be in flight. On receiving too, unless `objects` says what this takes.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from functools import reduce
 from itertools import chain
 from operator import add
@@ -14,7 +15,7 @@ import numpy as np
 from ..units import Q_, Number, Quantity
 from ..units import exact as as_exact
 from .assumptions import Assumptions
-from .cost import Cost, Inputs, argmax, as_float, minimum, name_of_largest
+from .cost import Cost, Inputs, Line, argmax, as_float, minimum, name_of_largest
 from .rates import BusyHost, slowdown
 from .resources import ACCELERATOR, CPU, DECODER, DISPLAY_ORDER, LINK, LOOP, STORAGE, TIE_ORDER
 from .stages import (
@@ -162,10 +163,14 @@ def round_trips(
         trip = whole.over(in_flight)
         name = LOOP.name if loop else CPU.name if alone else DECODER.name
         found[name] = Cost((*trip.pieces, *reduce(add, thread).pieces)) if thread else trip
-    if not alone and (loop or numbers["prefetch"] == 1):
+    way = numbers["way"]
+    if not alone and (loop or way or numbers["prefetch"] == 1):
         # A batch is ordered when the loop has received one of the same worker.
         count = 1 if numbers["cpu_throughput"] is not None else numbers["workers"]
         ahead = [resources[STORAGE.name]] if STORAGE.name in resources and numbers["read_ahead"] else []
+        if way:
+            exact = isinstance(resources[CPU.name].limit, Fraction)
+            ahead.append(Cost((Line(as_exact(way, "way") if exact else way, 0),)))
         order = reduce(add, [resources[CPU.name], *(cost.over(count) for cost in (*ahead, *loop))])
         found[CPU.name] = order.over(numbers["prefetch"])
     return found

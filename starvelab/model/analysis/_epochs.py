@@ -185,10 +185,11 @@ def _boundary(pipeline: Description, step: Step, steps: float, start_up: float) 
 
     The loop asks for an epoch when it has the last batch of the one before, and at most ``d - 1`` steps are
     unfinished, where ``d`` may be in flight. Each resource needs its time for all steps, and waits for what
-    comes before its first one or after its last one. With a worker's time ``T`` for a batch, workers ``W`` of
-    each accelerator, ``q`` batches that they may have waiting or in work, and times ``s``, ``r``, ``c`` and
-    ``l`` of a step, a read, a copy and the loop's own thread, the first batch is prepared from ``b =
-    max(start_up, r)`` on, and passes all in ``p = b + T + l + c + s``. Then ``n`` steps take the longest of::
+    comes before its first one or after its last one. With a worker's time ``T`` for a batch and the batch's
+    way to the loop, workers ``W`` of each accelerator, ``q`` batches that they may have waiting or in work,
+    and times ``s``, ``r``, ``c`` and ``l`` of a step, a read, a copy and the loop's own thread, the first
+    batch is prepared from ``b = max(start_up, r)`` on, and passes all in ``p = b + T + l + c + s``. Then
+    ``n`` steps take the longest of::
 
         n s + max(0, p - d s) / ceil(d / n), and so for c
         b + ceil(n / W) T + what the loop needs for the last round
@@ -228,21 +229,21 @@ def _boundary(pipeline: Description, step: Step, steps: float, start_up: float) 
     free = min(pipeline.hardware.in_flight, 1e9)  # steps that the loop waits for none of; without end for all
     passes, slowest = copy + decode + own, max(own, copy, decode)
     receiving = max(loop + (passes + (last - free) * slowest if last >= free else 0.0), last * loop)
-    ahead = pipeline.numbers["prefetch"]
+    ahead, way = pipeline.numbers["prefetch"], pipeline.numbers["way"] or 0.0
     if pipeline.workers_read:
         begins, read_first = start_up, 0.0
         reads = start_up + (steps - 1) * read + batch
     else:
         begins, more, read_first = max(start_up, read), steps - workers * ahead, read
         reads = max(steps * read, begins + batch + more * read if more > 0 else 0.0) + batch
-    one_by_one = (rounds - 1) * (read_first + loop) if ahead == 1 else 0.0
-    through, epochs_ahead = begins + batch + loop + passes, ceil(free / steps - 1e-9)
+    one_by_one = (rounds - 1) * (read_first + way + loop) if ahead == 1 else 0.0
+    through, epochs_ahead = begins + batch + way + loop + passes, ceil(free / steps - 1e-9)
     full, left = divmod(steps, free)
     takes = (
         *(steps * each + max(0.0, through - free * each) / epochs_ahead for each in (own, copy, decode)),
-        begins + rounds * batch + one_by_one + receiving,
-        reads + loop + (passes if free == 1 else 0.0),
-        begins + batch + left * loop + full * max(free * loop, loop + max(copy, decode) + own),
+        begins + rounds * batch + one_by_one + way + receiving,
+        reads + way + loop + (passes if free == 1 else 0.0),
+        begins + batch + way + left * loop + full * max(free * loop, loop + max(copy, decode) + own),
     )
     return max(0.0, max(takes) - steps * float(step.step_time.m_as("s")))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...tables import percent
-from ...units import format_number
+from ...units import Q_, format_number
 from ..cost import exceeds
 from ..description import Description
 from ..parts import Workers
@@ -93,11 +93,14 @@ def _in_turn(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
         remedy = "Start a worker, so that batches are prepared meanwhile: then {} would bind, with {}."
         best = best.replace(workers=1)
     found = best.solve()
+    remedy = "" if shorter(step, found, 1) else remedy
     return (
         f"{why} {spoken_time(step.step_time)}, and {of.who} {of.are} busy {percent(step.utilization)} of "
         "that.",
         step.spoken_busy,
-        remedy.format(LABELS[found.bottleneck], spoken_time(found.step_time)),
+        ""
+        if shorter(step, found, 1)
+        else remedy.format(LABELS[found.bottleneck], spoken_time(found.step_time)),
     )
 
 
@@ -142,7 +145,9 @@ def _busy(pipeline: Description, step: Step) -> tuple[str, ...]:
 
 def _taking_turns(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
     """Too few steps or batches may be under way, so that parts which would overlap wait for each other."""
-    taken = (f"{LABELS[name]} {spoken_time(time)}" for name, time in step.resource_times.items())
+    taken = [f"{LABELS[name]} {spoken_time(time)}" for name, time in step.resource_times.items()]
+    if way := pipeline.numbers["way"]:
+        taken.append(f"a batch's way to the loop {spoken_time(Q_(1e3 * way, 'ms'))}")
     few = {
         "hardware.in_flight": pipeline.hardware.in_flight,
         "workers.prefetch": pipeline.numbers["prefetch"],

@@ -29,7 +29,7 @@ from ...units import (
 )
 from ..cost import Cost, exceeds
 from ..description import Description
-from ..resources import ACCELERATOR, LABELS, LOOP, capitalized
+from ..resources import ACCELERATOR, CPU, LABELS, LOOP, capitalized
 from ..solver import by_resource, costs, round_trips
 from ..stages import STAGES, DataModel, SingleNodeModel, TransferModel, TransformationModel
 from ..stages.single_node import launch_wait
@@ -193,9 +193,10 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
     overlapping(pipeline, "workers_needed")
     if any_batch:
         one_cost(pipeline, 'workers_needed(batch_size="any")')
-    supplies = pipeline.resource_costs(exact=True)
+    stages, in_flight = pipeline.costs(exact=True), pipeline.hardware.in_flight
+    supplies = by_resource(stages)
     calm = supplies[ACCELERATOR.name]
-    if any_batch and not calm.limit:
+    if any_batch and calm.limit < 1e-15:  # seconds, which is nothing
         raise InputError(
             'workers_needed(batch_size="any") needs the time of a sample, got that of a step, '
             f"{cell(pipeline.hardware.rate)} whatever its batch. Pass a batch size, or a rate."
@@ -214,6 +215,9 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
 
     def enough(workers: int) -> bool:
         cost, own = cpu_cost(pipeline, workers), own_beside(workers)
+        taken, now = {**stages, TransformationModel.NAME: cost}, {**pipeline.numbers, "workers": workers}
+        waiting = round_trips(taken, now, in_flight=in_flight, alone=False).get(CPU.name, cost)
+        cost = Cost((*cost.pieces, *waiting.pieces))
         return starves_from(cost, own) is None if batch is None else cost.at(batch) <= own.at(batch)
 
     one, workers = seconds(cpu_cost(pipeline, 1)), min_workers(enough)

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from starvelab import PUBLISHED, Q_, InputError, MissingValueError, Pipeline, Samples, Workers
+from starvelab import PUBLISHED, Q_, Handover, InputError, MissingValueError, Pipeline, Samples, Workers
 from tests.cases import KITS, WALL
 from tests.rejected import message, not_positive
 
@@ -72,6 +72,7 @@ def timed():
         copy = random.choice((0, 8))
         # Where a worker's own reads bind, the rates themselves are another question.
         read = random.choice((0, 4)) if prepare < 30 and workers > 3 else 0
+        handover = Handover(way=Q_(random.choice((0, 1)), "ms"))
         start_up, persistent = Q_(random.choice((0, 50, 400)), "ms"), random.random() < 0.5
         yield (
             batches,
@@ -79,7 +80,7 @@ def timed():
                 batch_size=1,
                 hardware=Q_(step, "ms"),
                 dataset=Samples(cpu_time=Q_(prepare, "ms"), size="1 MB", transfer="1 MB"),
-                workers=Workers(workers, start_up=start_up, persistent=persistent),
+                workers=Workers(workers, handover=handover, start_up=start_up, persistent=persistent),
                 storage=Q_(1 / read, "GB/s") if read else None,
                 link=Q_(1 / copy, "GB/s") if copy else None,
             ),
