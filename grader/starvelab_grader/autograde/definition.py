@@ -121,10 +121,9 @@ def reference_cells(gradebook: Gradebook, notebook: str, assignment: str) -> lis
     grades, answers, tasks = ({cell.name for cell in each} for each in kinds)
     return [
         ReferenceCell(
-            one.name, one.cell_type, one.source, without_hidden_tests(one.source), one.checksum, one.locked,
-            grade=one.name in grades and one.name not in tasks,
-            solution=one.name in answers, task=one.name in tasks,
-            points=points.get(one.name, 0.0),
+            one.name, one.cell_type, one.source, reference.SCHEME.sub("", without_hidden_tests(one.source)),
+            one.checksum, one.locked, grade=one.name in grades and one.name not in tasks,
+            solution=one.name in answers, task=one.name in tasks, points=points.get(one.name, 0.0),
         )
         for one in entry.source_cells
     ]  # fmt: skip

@@ -25,8 +25,7 @@ from ..report.rendering import page_style
 from .marks import Answer, ChangedError, Essay, Marking
 
 TEMPLATES = Path(__file__).parent / "templates"
-LOOPBACK = "127.0.0.1"
-TOKEN_HEADER = "X-Starvelab-Token"
+LOOPBACK, TOKEN_HEADER = "127.0.0.1", "X-Starvelab-Token"
 # By address the files of the page, and their types.
 PARTS = {"/": ("index.html", "html"), "/mark.js": ("mark.js", "javascript"), "/mark.css": ("mark.css", "css")}
 MAX_BODY = 200_000  # bytes; a comment is shorter

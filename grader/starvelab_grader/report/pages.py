@@ -24,6 +24,7 @@ from nbformat import NotebookNode
 
 from ..autograde.execution import NOTE_ID
 from ..autograde.feedback import ClearHiddenTracebacks
+from ..autograde.nbgrader_private import NO_RESPONSE
 from ..batch.classroom import Classroom, chosen
 from ..batch.gradebook import Mark, Marks, marks_of, names_of
 from ..batch.one_student import READ_TIMEOUT, one_student
@@ -98,8 +99,7 @@ def fingerprint_in(path: Path) -> str:
 
 
 def _page(job: PageJob, parts: Sequence[_Part]) -> str:
-    notebooks = [part.notebook for part in parts]
-    by_notebook = job.marks.notebooks
+    notebooks, by_notebook = [part.notebook for part in parts], job.marks.notebooks
     marks = [(one, cell, mark) for one in notebooks for cell, mark in by_notebook.get(one.name, {}).items()]
     total = sum(mark.points or 0.0 for _, _, mark in marks)
     penalty = sum(job.marks.penalties.get(one.name, 0.0) for one in notebooks)
@@ -117,6 +117,9 @@ def _page(job: PageJob, parts: Sequence[_Part]) -> str:
 def _part(one: GradedNotebook, job: PageJob) -> _Part:
     marks, comments = job.marks.notebooks.get(one.name, {}), job.marks.comments.get(one.name, {})
     graded, asked = graded_by(one.reference), job.marks.asked.get(one.name, {})
+    # Who has earned points has answered, in another cell.
+    earned = {name for name, test in graded.items() if test in marks and marks[test].points}
+    comments = {name: text for name, text in comments.items() if name not in earned or text != NO_RESPONSE}
     commented = {graded.get(name, name) for name in comments} | asked.keys()
     exercises = {
         cell.name: _Exercise(

@@ -130,8 +130,7 @@ def why_not() -> str:
 
 
 # --- the filter of system calls, and keys -----------------------------------------------------------------
-# System calls that get an error in place of what they do, by the name of the error, and why.
-REFUSED = Path(__file__).parent / "refused.toml"
+REFUSED = Path(__file__).parent / "refused.toml"  # system calls, by the name of the error, and why
 CLONE_NEWUSER = 0x10000000
 # Sockets of other kinds, such as AF_VSOCK and AF_ALG, know no network namespace or are seldom looked at.
 SOCKETS = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, getattr(socket, "AF_NETLINK", 16))

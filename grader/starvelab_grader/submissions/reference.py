@@ -288,7 +288,7 @@ _POINTS = re.compile(r"\s*\([^()]*\bpoints?\b[^()]*\)$")
 # What nbgrader takes out of a cell stands between such lines, with any signs around, which may look like
 # headings.
 _REGION = re.compile(r"^[^\w\n]*(?:BEGIN|END) (?:[A-Z]+ )*(?:SOLUTION|TESTS|SCHEME)\b[^\w\n]*$", re.MULTILINE)
-_SCHEME = re.compile(
+SCHEME = re.compile(
     r"^[^\w\n]*BEGIN MARK SCHEME[^\w\n]*$(.*?)^[^\w\n]*END MARK SCHEME[^\w\n]*$", re.MULTILINE | re.DOTALL
 )
 
@@ -329,8 +329,8 @@ class ModelAnswer:
     @classmethod
     def of(cls, source: str, cell_type: str = "markdown") -> Self:
         """Read it from the source of an instructor's cell."""
-        scheme = "\n".join(_SCHEME.findall(source)).strip()
-        text = _REGION.sub("", _SCHEME.sub("", source)).strip()
+        scheme = "\n".join(SCHEME.findall(source)).strip()
+        text = _REGION.sub("", SCHEME.sub("", source)).strip()
         return cls(text, scheme, cell_type == "code")
 
     @property

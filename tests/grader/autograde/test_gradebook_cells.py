@@ -3,12 +3,14 @@
 import json
 
 import pytest
+from nbformat.v4 import new_markdown_cell, new_notebook
 from nbgrader.api import Gradebook
 from traitlets.config import Config
 
-from starvelab_grader.autograde.definition import replace_assignment
+from starvelab_grader.autograde.definition import reference_cells, replace_assignment
 from starvelab_grader.batch.gradebook import merge
 from starvelab_grader.batch.records import GradedSubmission
+from starvelab_grader.submissions.reading import restore
 
 Cells = dict[str, dict[str, float]]
 BEFORE: Cells = {"one": {"easy": 2, "hard": 5, "essay": 6}, "two": {"last": 3}}
@@ -120,6 +122,17 @@ def test_a_mark_waits_again_only_for_another_notebook_of_its_own(marked):
         merge(marked, record, Config())
         essay = marked.find_grade("essay", "one", "lab", "ada")
         assert (essay.manual_score, essay.needs_manual_grade) == (5, waits)
+
+
+def test_what_earns_points_in_a_task_is_no_part_of_what_students_have(gradebook):
+    text = "Draw.\n\n### BEGIN MARK SCHEME\n- 1 point: a plot.\n### END MARK SCHEME"
+    book = gradebook("task.db", {"one": {}})
+    book.add_task_cell("draw", "one", "lab", max_score=3, cell_type="markdown")
+    book.add_source_cell("draw", "one", "lab", source=text, cell_type="markdown", locked=True)
+    (cell,) = reference_cells(book, "one", "lab")
+    given_out = new_markdown_cell("Draw.", metadata={"nbgrader": {"grade_id": "draw"}})
+    assert restore(new_notebook(cells=[given_out]), [cell]) == [], "nobody has changed it"
+    assert cell.released.strip() == "Draw.", "which is what a feedback page shows"
 
 
 def test_points_beside_a_test_wait_again_once_the_test_gives_others(marked):

@@ -136,6 +136,9 @@ def test_what_is_wrong_comes_first_and_what_is_right_is_folded(make):
     assert [one.find_parent("details").summary.text[:11] for one in page.find_all("h3")] == [
         "2 exercises"
     ] * 2
+    page = make(marks=Marks(RIGHT.notebooks, {"one": {"double": "No response."}}))
+    assert page.h3.find_parent("details"), "who answered in another cell has answered"
+    assert "No response" not in page.text
     page = make(marks=Marks(RIGHT.notebooks, {"one": {"double": "Well done."}}))
     assert not page.find("h3").find_parent("details"), "a comment is to be read"
     assert page.h3.find_next(class_="comment").text.endswith("Well done.\n")
