@@ -69,11 +69,12 @@ def run(command: list[str | Path], folder: Path) -> tuple[str, float]:
     return done.stderr, float(re.search(r"samples/s ([\d.]+)", done.stdout)[1])
 
 
-def try_out(fault: Fault, environment: Path, folder: Path) -> list[str]:
+def try_out(fault: Fault, environment: Path, folder: Path, batches: int | None) -> list[str]:
     """One row of the table."""
-    job, bin_folder = JOBS / f"{fault.job}.py", environment / "bin"
+    job = [JOBS / f"{fault.job}.py", *(["--batches", str(batches)] if batches else [])]
+    bin_folder = environment / "bin"
     doctor = [bin_folder / "starvelab", "doctor", "--probe"]
-    said, before = run([*doctor, job, "--fault", fault.name], folder)
+    said, before = run([*doctor, *job, "--fault", fault.name], folder)
     told = said.partition("starvelab doctor:")[2]
     verdict = (re.search(r"This job is ([a-z -]+)", told) or ["", "cannot tell"])[1]
     advised = re.search(r"(\d+) workers? instead of \d+: ([\d.]+) ", told)
@@ -86,7 +87,7 @@ def try_out(fault: Fault, environment: Path, folder: Path) -> list[str]:
         predicted = f"{float(advised[2]) / before:.2f}, {how}"
     elif lever:
         predicted = f"{float(lever[1]) / before:.2f}, {fault.lever}"
-    _, after = run([bin_folder / "python", job, *repair], folder)
+    _, after = run([bin_folder / "python", *job, *repair], folder)
     right = "yes" if verdict == fault.verdict and fault.says in told else "no"
     print(told, f"before {before:.1f}, after {after:.1f} samples/s", file=sys.stderr, flush=True)
     return [fault.job, fault.name, verdict, right, predicted, f"{after / before:.2f}, {how}"]
@@ -131,7 +132,9 @@ def record() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = options(__doc__, jobs=([*JOB_NAMES], ["text"]), faults=(None, ["tiny prefetch"]))
+    parser = options(
+        __doc__, jobs=([*JOB_NAMES], ["text"]), faults=(None, ["tiny prefetch"]), batches=(None, 20)
+    )
     parser.add_argument(
         "--environment", type=Path, default=Path(sys.prefix), help="where starvelab is installed"
     )
@@ -148,7 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory(prefix="starvelab-own-jobs-") as folder:
         for fault in FAULTS:
             if fault.job in asked.jobs and (not asked.faults or fault.name in asked.faults):
-                print(line(try_out(fault, asked.environment, Path(folder))), flush=True)
+                print(line(try_out(fault, asked.environment, Path(folder), asked.batches)), flush=True)
 
 
 if __name__ == "__main__":

@@ -134,8 +134,8 @@ def fused(turns: int) -> tuple[float, float]:
     return own_ms(lambda: one_by_one(image), turns), own_ms(lambda: table[image], turns)
 
 
-def gathered(advice: int, turns: int, count: int = 2**18, length: int = 2**28) -> tuple[float, float]:
-    """The times of filling memory, and of reading so many of its numbers in a random order [ms]."""
+def gathered(advice: int, turns: int, length: int, count: int = 2**18) -> tuple[float, float]:
+    """The times of filling so many bytes, and of reading so many of its numbers in a random order [ms]."""
     places = np.random.default_rng(0).integers(0, length // 8, count)
 
     def fill() -> np.ndarray:
@@ -174,7 +174,9 @@ def served(turns: int, size: int = 256 * 3 * 224 * 224) -> tuple[float, float]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = options(__doc__, seconds=(4.0, 0.1), turns=(30, 2), workers=((1, 2, 4), (1,)))
+    parser = options(
+        __doc__, seconds=(4.0, 0.1), turns=(30, 2), workers=((1, 2, 4), (1,)), memory=(2**28, 2**22)
+    )
     asked = parser.parse_args(arguments)
     print(f"{machine()}\n")
     rows = []
@@ -201,8 +203,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     free, pinned = (products(1, 2, asked.seconds, pinned=pinned) for pinned in (False, True))
     rows.append(["2 workers that multiply", f"{free:.0f}/s on any core", f"{pinned:.0f}/s on a core each"])
     for name, advice in (("small", mmap.MADV_NOHUGEPAGE), ("huge", mmap.MADV_HUGEPAGE)):
-        fill, read = gathered(advice, asked.turns)
-        rows.append([f"268 MB in {name} pages", f"{fill:.0f} ms to fill", f"{read:.2f} ms to read at random"])
+        fill, read = gathered(advice, asked.turns, asked.memory)
+        size = f"{asked.memory / 1e6:.0f} MB"
+        rows.append(
+            [f"{size} in {name} pages", f"{fill:.0f} ms to fill", f"{read:.2f} ms to read at random"]
+        )
     through, copied = served(asked.turns)
     rows.append(["a batch of 39 MB", f"{through:.1f} ms to receive over TCP", f"{copied:.1f} ms to copy"])
     print(tabulate(rows))

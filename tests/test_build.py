@@ -5,12 +5,9 @@ import os
 import re
 import runpy
 import shutil
-import sqlite3
 import subprocess
-import sys
 from base64 import b64decode
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -135,39 +132,6 @@ def test_no_prediction_is_committed_since_it_would_stand_in_for_the_learners(rep
         ["git", "ls-files", "labs", "solutions"], cwd=repository, capture_output=True, text=True, check=True
     )
     assert [name for name in listed.stdout.splitlines() if "predictions.json" in name] == []
-
-
-# One process for all: nbgrader takes a second to load.
-GENERATE = """
-import sys
-from nbgrader.apps import NbGraderApp
-for assignment in sys.argv[1:]:
-    NbGraderApp.launch_instance(["generate_assignment", assignment, "--force"])
-    NbGraderApp.clear_instance()
-"""
-
-
-@pytest.mark.grading
-def test_generate_assignment_with_a_gradebook_releases_the_same_bytes_and_leaves_the_repository_clean(
-    repository, tmp_path
-):
-    copy, course = tmp_path / "copy", tmp_path / "course"
-    shutil.copytree(repository / "solutions", copy / "solutions")
-    shutil.copytree(repository / "labs", copy / "labs")
-    shutil.copy(repository / "nbgrader_config.py", copy)
-    before = files_below(copy)
-    assignments = sorted({path.parent.name for path in (copy / "labs").glob("*/*.ipynb")})
-    # No virtual environment on the PATH: nbgrader must need no program of it.
-    environment = {**os.environ, "STARVELAB_COURSE": str(course), "PATH": os.defpath}
-    subprocess.run(
-        [sys.executable, "-B", "-c", GENERATE, *assignments],
-        cwd=copy, env=environment, check=True, capture_output=True,
-    )  # fmt: skip
-    assert files_below(copy) == before
-    assert (course / "gradebook.db").is_file()
-    with closing(sqlite3.connect(course / "gradebook.db")) as gradebook:
-        released = gradebook.execute("select name from assignment").fetchall()
-    assert sorted(name for (name,) in released) == assignments
 
 
 # --- what build.py makes of a script -----------------------------------------------------------------

@@ -76,10 +76,10 @@ class Round:
         """The exercises that tests grade."""
         return exercises(self.assignment)
 
-    def nbgrader(self, command: str, *arguments: str) -> None:
+    def nbgrader(self, command: str, *arguments: str, **variables: str) -> None:
         """Run a command of nbgrader in this process, and keep what it prints: to start one takes seconds."""
-        course = Course(self.repository)
-        done = run_here(course, NbGraderApp(), command, *arguments, STARVELAB_COURSE=str(self.course))
+        variables |= {"STARVELAB_COURSE": str(self.course)}
+        done = run_here(Course(self.repository), NbGraderApp(), command, *arguments, **variables)
         RUNNERS.end_student()
         self.printed[command] = done.stdout + done.stderr
 

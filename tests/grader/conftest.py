@@ -36,7 +36,8 @@ def _round(assignment: str) -> Callable[..., Round]:
         for size in PHOTOS.get(assignment, ()):
             photos(size)
         it = Round.start(assignment, tmp_path_factory.mktemp("round"))
-        it.nbgrader("generate_assignment", it.assignment, "--force")
+        # No virtual environment on the PATH: nbgrader must need no program of it.
+        it.nbgrader("generate_assignment", it.assignment, "--force", PATH=os.defpath)
         it.hand_in()
         it.nbgrader("autograde", it.assignment)
         it.nbgrader("generate_feedback", it.assignment)

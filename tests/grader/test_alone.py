@@ -30,7 +30,8 @@ try:
 except ModuleNotFoundError:
     from starvelab_grader.commands import main
     from traitlets.config import Application
-    for command in (["release", "ps1"], ["grade", "ps1", "--workers=1", "--report"], ["feedback", "ps1"]):
+    one = "--workers=1"
+    for command in (["release", "ps1"], ["grade", "ps1", one, "--report"], ["feedback", "ps1", one]):
         main(command)
         type(Application.instance()).clear_instance()
     assert "starvelab" not in sys.modules

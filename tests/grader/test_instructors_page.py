@@ -22,7 +22,7 @@ from tests.grader.a_round import Round
 from tests.grader.in_process import run_here
 from tests.wrong_answers.exercises import exercises
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.usefixtures("one_sandbox"), pytest.mark.timeout(900)]
 ASSIGNMENT = "starving-the-gpu"
 NOTEBOOK = "01_compute_baseline"
 PAGE = (REPOSITORY / "docs" / "instructors.md").read_text(encoding="utf-8")

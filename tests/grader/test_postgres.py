@@ -18,7 +18,7 @@ from tests.grader.a_course import MOST, TINY
 from tests.grader.commands.test_grade import grade
 from tests.grader.in_process import run_here
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.usefixtures("one_sandbox"), pytest.mark.timeout(600)]
 
 
 def program(name: str) -> str:

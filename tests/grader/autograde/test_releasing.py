@@ -27,6 +27,8 @@ from tests.grader.a_course import MOST, TINY, Course, earned
 from tests.grader.in_process import run_here
 from tests.rejected import message
 
+pytestmark = pytest.mark.usefixtures("one_sandbox")
+
 
 def parts(course: Course) -> tuple:
     """What `release` takes."""
