@@ -286,8 +286,11 @@ def test_in_a_narrow_window_a_slider_stands_below_its_question_and_is_not_cut_of
     notebook.run_all()
     page, usual = notebook.page, notebook.page.viewport_size
     box = notebook.cell(1).locator(".starvelab-box")
-    page.set_viewport_size({"width": 520, "height": 800})
+    page.set_viewport_size({"width": 390, "height": 800})
     try:
+        # The question stands there to its end, on as many lines as it takes.
+        cut_off = "it => [it.scrollHeight - it.clientHeight > 1, it.scrollWidth > it.clientWidth]"
+        assert box.locator(".widget-hslider .widget-label").evaluate(cut_off) == [False, False]
         whole = box.bounding_box()
         for name in (".widget-hslider .widget-label", ".noUi-target", ".widget-readout", "button"):
             part = box.locator(name).first.bounding_box()
