@@ -262,8 +262,11 @@ def test_widgets_can_be_read_in_both_themes_and_narrow_windows_and_each_control_
         assert faint == [], f"in the {theme} theme"
     # In a narrow window a slider stands below its question and is not cut off.
     box, usual = notebook.cell(2).locator(".starvelab-box"), page.viewport_size
-    page.set_viewport_size({"width": 520, "height": 800})
+    page.set_viewport_size({"width": 390, "height": 800})
     try:
+        # The question stands there to its end, on as many lines as it takes.
+        cut_off = "it => [it.scrollHeight - it.clientHeight > 1, it.scrollWidth > it.clientWidth]"
+        assert box.locator(".widget-hslider .widget-label").evaluate(cut_off) == [False, False]
         whole = box.bounding_box()
         for name in (".widget-hslider .widget-label", ".noUi-target", ".widget-readout", "button"):
             part = box.locator(name).first.bounding_box()
