@@ -212,6 +212,21 @@ def test_where_the_launch_binds_the_picture_says_so(game, feed):
     )
 
 
+def test_of_a_setting_that_cannot_run_the_picture_says_nothing(game):
+    game.goto(f"{PAGE}#words")
+    game.reload()
+    lock(game, "nothing: it is fed")
+    moving = game.locator("#moving")
+    expect(moving.locator(".token")).not_to_have_count(0)
+    for key, cannot in (("End", True), ("Home", False)):
+        game.get_by_role("slider", name="Batch size").press(key)
+        game.locator("#run").press("Enter")
+        expect(game.locator("#said")).to_contain_text("This cannot run." if cannot else "Not fed: ")
+        expect(moving.get_by_role("status")).to_be_visible(visible=not cannot)
+        assert ("binds" in moving.locator("svg").text_content()) != cannot
+        assert bool(moving.locator(".token").count()) != cannot
+
+
 def test_a_day_has_one_puzzle_for_everybody_which_starves(game):
     game.clock.set_fixed_time("2030-01-02T03:04:05Z")
     game.goto(f"{PAGE}#2030-01-02")

@@ -5,7 +5,7 @@ import { mount, solve } from "../moving.js";
 
 const $ = (id) => document.getElementById(id);
 
-// --- the rule, for what this page asks ----------------------------------------------------------------------
+// --- the rule, for what this page asks --------------------
 
 // What a sample that memory does not serve takes of the drive; its worker waits for the latency.
 const readTime = (size, { bandwidth, rate }) => Math.max(size / bandwidth, rate ? 1 / rate : 0);
@@ -48,7 +48,7 @@ export function answer(scenario, setting) {
   };
 }
 
-// --- the puzzle of a day ------------------------------------------------------------------------------------
+// --- the puzzle of a day --------------------
 
 const today = () => new Date().toISOString().slice(0, 10);
 
@@ -81,7 +81,7 @@ const SCENARIOS = TABLES.scenarios.map((one) => ({ ...TABLES.workloads[one.workl
 export const scenarioOf = (key) =>
   SCENARIOS.find((one) => one.key === key) ?? (/^20\d\d-[01]\d-[0-3]\d$/.test(key) && key <= today() ? daily(key) : undefined);
 
-// --- words --------------------------------------------------------------------------------------------------
+// --- words --------------------
 
 const dollars = (amount) => `$${amount.toFixed(2)}`;
 // Rounded down, so that what is short of the goal never reads as if it had reached it.
@@ -128,7 +128,7 @@ function guessOf(scenario) {
   };
 }
 
-// --- results, which stay in this browser --------------------------------------------------------------------
+// --- results, which stay in this browser --------------------
 
 // A square for each run: how busy the GPU was.
 const SQUARES = [["🟥", 0.5, "starves"], ["🟧", 0.8, "hungry"], ["🟨", TABLES.goal, "nearly fed"], ["🟩", Infinity, "fed"]];
@@ -157,7 +157,7 @@ const medal = ({ best }, { cheapest }) =>
 const lineOf = ({ guess, right, squares }) => (guess === null ? [] : [right ? RIGHT : WRONG])
   .concat(squares.map((sign) => [STUCK, ...SQUARES].find(([square]) => square === sign)));
 
-// --- the page -----------------------------------------------------------------------------------------------
+// --- the page --------------------
 
 let puzzle, setting, guess, last, moving = null;
 
@@ -203,11 +203,10 @@ function open() {
   draw();
 }
 
-// Let the picture play a setting; while a guess is asked for, it shows nothing of its run.
+// Let the picture play a setting; while a guess is asked for, and where it cannot run, it shows nothing.
 function play(shown, locked = false) {
   const found = last = answer(puzzle, shown);
-  const data = { rule: found.rule, setting: { batch: shown.batch, workers: shown.workers }, resources: TABLES.resources, chip: "GPU", locked };
-  if (!found.feasible) return found;
+  const data = { rule: found.rule, setting: { batch: shown.batch, workers: shown.workers }, resources: TABLES.resources, chip: "GPU", locked: locked || !found.feasible };
   if (moving) moving.show(data, false);
   else moving = mount($("moving"), data);
   return found;

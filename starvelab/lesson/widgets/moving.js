@@ -386,7 +386,7 @@ export function mount(el, data, rests = () => {}) {
     for (const part of [said, row, details]) part.style.display = data.locked ? "none" : "";
     tell(spoken);
     place();
-    if (!playing) go(wanted);
+    if (!playing || data.locked) go(wanted);
   }
   function tell(spoken) {
     const chip = data.chip ?? "accelerator", { bottleneck, times, step } = solved, busy = state(run, run.end).busy, works = working(solved);
