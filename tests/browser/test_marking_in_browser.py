@@ -207,3 +207,8 @@ def test_a_rubric_is_clicked_and_changed_and_answers_that_are_alike_get_one_mark
         page.keyboard.press("Enter")
         expect(status).to_contain_text("saved. Answer")
         assert marking.classroom.requests.open() == []
+
+        # Code is read as well as prose.
+        page.locator("#essays").select_option("1")
+        expect(page.locator("#answer .input")).to_contain_text("# once")
+        assert serious(page) == []

@@ -103,7 +103,7 @@ class EssayClass:
         nb = _source()
         cells = {cell.id: cell for cell in nb.cells}
         cells["why"].source = text
-        cells["sketch"].source = "print('drawn')"
+        cells["sketch"].source = "print('drawn')  # once"
         cells["sketch"].outputs = [nbformat.v4.new_output("stream", text="drawn\n")]
         cells["task-code"].source = "plot(2)"
         nb.cells.append(new_markdown_cell(f"My own cell, {student}.", id="own"))

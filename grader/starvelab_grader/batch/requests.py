@@ -103,7 +103,7 @@ class Requests:
             names = " ".join(re.sub(r"\n[>\s]*", " ", place).split()).split("/")
             if len(names) >= 4 and names[0] == self.assignment:
                 about = (subject(self.assignment, names[1], "/".join(names[2:-1]), ""), names[-1])
-                reasons[about] = f"{reasons.get(about, '')}\n\n{reason.strip()}".strip()
+                reasons[about] = f"{reasons.get(about, '')}\n\n{reason.strip().rstrip('> ')}".strip()
         for (line, student), reason in reasons.items():
             yield Request(line, student, (reason or before.strip())[:MAX_REASON])
 

@@ -24,6 +24,7 @@ def requests(tmp_path):
         (f"I meant MiB.\n{LINE}\n", "I meant MiB."),
         ("> " + LINE.replace(" ", "\n> ") + "\n\nI meant MiB.", "I meant MiB."),
         (f"From: ada@uni.example\nSubject: {LINE}\n\n{LINE}\n\nI meant MiB.", "I meant MiB."),
+        (f"Subject: Re: {LINE}\n\n> {LINE}\n\nI meant MiB.", "I meant MiB."),
         (f"{LINE}\n{'x' * 5000}", "x" * MAX_REASON),
     ],
 )
