@@ -40,9 +40,10 @@ FIRST_LINES = """\
 # Is a name not defined? After a restart of the kernel, choose Run > Run All Cells."""
 # What notebooks write when they are tried: students have their own.
 OF_LEARNERS = ("predictions.json*", "measurements.json", "report.html", "train.txt", "loader.txt")
-# How long a notebook takes: what there is to read, and what there is to do. Rates of reading and typing that
-# were tried on eight notebooks came to 1.2 to 1.5 times of what 200 words, 15 lines and 4 minutes promise.
-WORDS_A_MINUTE, LINES_A_MINUTE, MINUTES_AN_EXERCISE = 150, 11, 5.5
+# How long a notebook takes: what there is to read, and what there is to do. In eight that were played by
+# keyboard, reading and typing took 0.5 to 0.9 of it: the rest is for thinking.
+WORDS_A_MINUTE, LINES_A_MINUTE = 150, 11
+MINUTES_AN_EXERCISE, MINUTES_A_PREDICTION = 4.5, 2
 # Show before telling: what a notebook may ask of a learner.
 MAX_WORDS, MAX_FIRST = 900, 200
 # The author writes this in the first cell, and the build puts the number there.
@@ -144,12 +145,14 @@ class Counts(NamedTuple):
     lines: int
     first: int
     exercises: int
+    predictions: int
 
     @property
     def minutes(self):
-        """How long a learner takes to read the words and the code, and to do the exercises."""
+        """How long a learner takes to read the words and the code, to predict, and to do the exercises."""
         reading = self.words / WORDS_A_MINUTE + self.lines / LINES_A_MINUTE
-        return ceil(reading + MINUTES_AN_EXERCISE * self.exercises)
+        doing = MINUTES_AN_EXERCISE * self.exercises + MINUTES_A_PREDICTION * self.predictions
+        return ceil(reading + doing)
 
 
 def counts(cells):
@@ -166,7 +169,9 @@ def counts(cells):
     # Where predictions count, whoever has locked them has nothing to do.
     asking = (cell for cell in cells if "lock_predictions(" not in cell.source)
     exercises = sum(cell.metadata.get("nbgrader", {}).get("grade", False) for cell in asking)
-    return Counts(words, lines, words if first is None else first, exercises)
+    code = [cell.source for cell in cells if cell.cell_type == "code"]
+    predictions = sum(len(re.findall(r"^predict\(", source, flags=re.MULTILINE)) for source in code)
+    return Counts(words, lines, words if first is None else first, exercises, predictions)
 
 
 def _cell(parsed, where, position):
