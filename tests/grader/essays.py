@@ -118,7 +118,7 @@ class EssayClass:
     @property
     def definition(self) -> Definition:
         source = {"one.ipynb": nbformat.writes(_source()).encode()}
-        return Definition(LAB, {"one": _reference()}, source, Config(), b"")
+        return Definition(LAB, {"one": _reference()}, source, Config())
 
     def marking(self, is_mine: Callable[[str], bool] = lambda _: True) -> Marking:
         return Marking(self, is_mine)

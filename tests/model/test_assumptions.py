@@ -28,7 +28,8 @@ def test_every_assumption_says_where_it_comes_from(assumed):
 
 @BOTH
 def test_a_set_shows_itself_with_the_origin_of_each_value(assumed):
-    for text in (repr(assumed), assumed._repr_html_()):
+    # A browser may break a long name behind an underscore.
+    for text in (repr(assumed), assumed._repr_html_().replace("<wbr>", "")):
         assert all(name in text for name in (assumed.name, *FIELDS))
     assert assumed.facts["sample_size"].origin in repr(assumed)
 
