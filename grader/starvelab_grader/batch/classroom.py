@@ -139,6 +139,20 @@ class Classroom:
             return dict.fromkeys(self.definition.cells, next(iter(reasons.values())))
         return reasons
 
+    @property
+    def old_grades(self) -> str:
+        """Return how many grades are of another state of the assignment; empty if none are."""
+        now = {name: each["assignment"] for name, each in self.definition.inputs.items()}
+        records = [*filter(None, map(self.records.load, self.records.students))]
+        old = sum(
+            any(record.inputs.get(name, {}).get("assignment") != each for name, each in now.items())
+            for record in records
+        )
+        if not old:
+            return ""
+        counts = f"Graded before {self.assignment} changed: {old} of {len(records)} students."
+        return f"{counts} Their grades are of then. Grade again: starvelab-grader grade {self.assignment}"
+
     def _up_to_date(self, student: str) -> GradedSubmission | None:
         """A record whose notebooks need no grading, brought up to date; None where some do."""
         record = self.records.load(student)

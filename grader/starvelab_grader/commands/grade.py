@@ -48,8 +48,8 @@ class ReleaseApp(Command):
             print(f"Marks by hand for what was dropped are kept in {replaced.marks_file}")
         if replaced.to_mark_again:
             print(f"{replaced.to_mark_again} marks by hand are above the new maximum: give them again.")
-        if replaced.dropped or replaced.points:
-            print(f"Grade again what this touches: starvelab-grader grade {assignment}")
+        if old := Classroom(self.coursedir, self.config, assignment).old_grades:
+            print(old)
 
 
 class GradeApp(Command):

@@ -111,6 +111,8 @@ class FeedbackApp(Command):
         """Write the pages that are out of date, and print what came of it."""
         classroom = Classroom(self.coursedir, self.config, assignment)
         with classroom.exclusive_lock():
+            if old := classroom.old_grades:
+                print(old)
             if self.contact:
                 classroom.requests.contact = self.contact
             pages = FeedbackPages(classroom)

@@ -58,6 +58,8 @@ class ReturnApp(Command):
         course = classroom.records.folder.parents[1]
         folder = course / "returned" / assignment
         with classroom.exclusive_lock(), classroom.gradebook() as book:
+            if old := classroom.old_grades:
+                print(old)
             results = {str(one.student_id): Result(one) for one in book.assignment_submissions(assignment)}
             left_out: dict[str, str] = {}
             pages = self._pages(classroom, results, left_out)

@@ -33,6 +33,7 @@ from starvelab_grader.commands.collect import CollectApp
 from starvelab_grader.commands.command import end, errors_in_a_paragraph, print_list
 from starvelab_grader.commands.grade import GradeApp, ReleaseApp
 from starvelab_grader.commands.mark import FeedbackApp, MarkApp
+from starvelab_grader.commands.returning import ReturnApp
 from starvelab_grader.errors import NotFoundError, UnavailableError
 from tests.archives import zipped
 from tests.grader.a_course import MOST, TINY, Course
@@ -164,8 +165,15 @@ def test_a_check_that_changed_grades_only_its_notebook_again(done, ran):
         cell = book.find_source_cell("value-test", "two", TINY)
         cell.source = "check(answer in (1, 42), True)"
         book.db.commit()
+    changed = (
+        "Graded before tiny changed: 2 of 2 students. Their grades are of then. Grade again: "
+        "starvelab-grader grade tiny\n"
+    )
+    assert changed in run_here(done, FeedbackApp(), TINY, "--workers=1").stdout
+    assert changed in run_here(done, ReturnApp(), TINY, "--dry-run", fine=False).stdout
     printed = grade(done).stdout
     assert "tiny: 2 graded, 0 unchanged" in printed
+    assert "Graded before" not in run_here(done, FeedbackApp(), TINY, "--workers=1").stdout
     assert "Graded again because the assignment has changed: 2 notebooks of 2 submissions.\n" in printed
     assert ran == ["two", "two"]
     assert page.read_bytes() == before
