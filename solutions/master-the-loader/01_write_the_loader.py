@@ -170,8 +170,8 @@ def compare(seed):
 
 credit.part(4, "random pipelines", lambda: [compare(seed) for seed in range(12)])
 ### END HIDDEN TESTS
-credit.total("So an order and a bounded queue are all it takes to lose what a mean "
-             "promises.")
+credit.total("So where batches take unequal times, an order and a bounded queue can "
+             "lose what a mean promises.")
 
 # %% tags=["learning-alone"]
 finish("step-ends", step_ends, final=False)

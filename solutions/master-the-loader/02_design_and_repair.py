@@ -160,7 +160,8 @@ def economy():
 
 credit.share(5, "the price beside the cheapest host", economy)
 ### END HIDDEN TESTS
-credit.total("So it trains in time, and its GPUs hardly wait. Could it cost less?")
+credit.total("So it trains in time, and its GPUs wait a tenth of the time at most. "
+             "Could it cost less?")
 
 # %% tags=["learning-alone"]
 finish("my-design", my_design, final=False)
@@ -310,7 +311,7 @@ credit.part(2, "five hosts", lambda: (
     check(one_of_two(1, five, Q_("2.5 USD/h")), Q_(12.5 * (1 - 160 / 193), "USD/h"), what="What it costs among five"),
     check(one_of_two(1, five, Q_("0.05 USD/min")), Q_(15 * (1 - 160 / 193), "USD/h"), what="What it costs, by the minute")))
 ### END HIDDEN TESTS
-credit.total("So all hosts are paid for while they wait for one.")
+credit.total("So one slow host makes all wait, and all are paid for.")
 
 # %% tags=["learning-alone"]
 finish("slowest", slowest, final=False)
@@ -424,8 +425,8 @@ credit.part(3, "twice the throughput with larger images", lambda: (
     check(larger()["blurred pixels"], 224 * 224, what="the number of blurred pixels of a larger image"),
     check(twice(larger(), 640, 480), True, what="whether the throughput is twice what it was, with larger images")))
 ### END HIDDEN TESTS
-credit.total("So the same machine trains twice as many images or more, and nothing "
-             "was bought.")
+credit.total("So the same machine trains at least twice as many images a second, and "
+             "nothing was bought.")
 
 # %% tags=["learning-alone"]
 finish("my-script", my_script, final=False)

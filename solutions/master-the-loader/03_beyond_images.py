@@ -313,7 +313,8 @@ credit.part(2, "other texts", lambda: (
     compare([40, 900, 60, 200], 256, True, 8, Q_("3 ms"), Q_("0.5 ms"), Q_("0.02 s")),
     compare([640, 1920], 512, True, 64, Q_("0.2 ms"), Q_("9 ms"), Q_("11 ms"))))
 ### END HIDDEN TESTS
-credit.total("So a step is worth the tokens of documents in it, and no padding.")
+credit.total("So a step is worth the tokens of documents in it, and its padding is "
+             "worth nothing.")
 
 # %% tags=["learning-alone"]
 finish("useful-tokens", useful_tokens, final=False)
@@ -424,7 +425,7 @@ credit.part(2, "a repair that brings nothing", lambda: (
     check(gain_of("read", 100, 4, 4, 30), 1.0, what="the gain where the accelerator binds already"),
     check(repair_gain({"decode": 8.0, "augment": 2.0}, "augment", 4, 1, 8, 1.5), 10 / 8.5, what="the gain of another part")))
 ### END HIDDEN TESTS
-credit.total("So a repair brings what the next resource allows.")
+credit.total("So a repair brings no more than the next resource allows.")
 
 # %% tags=["learning-alone"]
 finish("repair-gain", repair_gain, final=False)
