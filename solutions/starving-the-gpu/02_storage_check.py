@@ -109,7 +109,7 @@ check(data_demand(Q_("3000 img/s"), Q_("200 KB")), Q_("0.6 GB/s"),
     "You divided by eight, but these are bytes already.": Q_("0.075 GB/s"),
     "Check the prefix: kilo, not mega.": Q_("600 GB/s"),
     "A KB is 1000 bytes here; 1024 bytes are a KiB.": Q_("0.6144 GB/s"),
-}, means="So you can hold a GPU against the data sheet of a drive.")
+}, means="So you can compare a GPU with the data sheet of a drive.")
 ### BEGIN HIDDEN TESTS
 check(data_demand(Q_("21799.84 img/s"), Q_("500 KB")), Q_("10.8999 GB/s"), what="the demand at the ceiling")
 check(data_demand(Q_("2 img/s"), Q_("1 MiB")), Q_("2097152 B/s"), what="the demand of 2 img/s of 1 MiB")
@@ -159,7 +159,7 @@ check(drives_needed(Q_("6 GB/s"), Q_("2 GB/s")), 3,
 check(drives_needed(Q_("1 GB/s"), Q_("500 MB/s")), 2,
       what="the number of drives of 500 MB/s for 1 GB/s", mistakes={
     "Convert both numbers to the same unit first.": 1,
-}, means="So the last of these drives is rarely used in full.")
+}, means="So these drives can usually read more than is asked.")
 ### BEGIN HIDDEN TESTS
 check(drives_needed(Q_("10.9 GB/s"), Q_("7 GB/s")), 2, what="the number of drives of 7 GB/s for 10.9 GB/s")
 check(drives_needed(Q_("8.2 GB/s"), Q_("2 GB/s")), 5, what="the number of drives of 2 GB/s for 8.2 GB/s")

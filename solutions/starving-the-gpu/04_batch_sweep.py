@@ -121,7 +121,7 @@ check(starved_from(Q_("1 ms"), Q_("0.5 ms"), Q_("5 ms")), 11,
 check(starved_from(Q_("200 us"), Q_("0.15 ms"), Q_("5.01 ms")), 101,
       what="the first starved batch of fast workers", mistakes={
     "Convert the three times to the same unit first.": 1,
-}, means="So one batch size is fed, and the next one starves.")
+}, means="So the batch size alone can decide whether the GPU waits.")
 ### BEGIN HIDDEN TESTS
 gpu = Q_(41 / 1560, "ms")
 check(starved_from(Q_("0.25 ms"), gpu, Q_("5.015 ms")), 23, what="the first starved batch of 500 KB images")

@@ -210,8 +210,7 @@ check(workers_for(1.9, list(curve)), 2,
 })
 check(workers_for(4.0, list(curve)), None,
       what="the number of workers for 4.0 times the rate",
-      means="So a measured curve tells how many workers are enough, and no straight "
-            "line does.")
+      means="So a straight line from one worker promises too much.")
 ### BEGIN HIDDEN TESTS
 check(workers_for(1.0, list(curve)), 1,
       what="the number of workers for the rate of one")

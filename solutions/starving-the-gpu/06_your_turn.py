@@ -236,7 +236,7 @@ check(medical_workers(270, Q_("4 MB")), 119,
     "The GPU's step grows with the batch: that one is for 256 images.": 123,
     "That is eight times too few: did bits slip in?": 15,
     "That is for the forward pass: this pipeline trains.": 357,
-}, means="So ten times the bytes need ten times the workers.")
+}, means="So the number of workers grows with the bytes of an image.")
 ### BEGIN HIDDEN TESTS
 check(medical_workers(256, Q_("5 MB")), 146, what="the number of workers for 256 images of 5 MB")
 check(medical_workers(32, Q_("5 MB")), 37, what="the number of workers for 32 images of 5 MB")
@@ -305,7 +305,7 @@ check(which_gpu(dict(offers), 20000, 1000), "B200", what="the GPU behind 20000 i
       among=offers, mistakes={
     "Nothing waits here: compare the images for a dollar, not the price of an hour.":
         "A100",
-}, means="So you rent what your input can feed.")
+}, means="So which GPU is the best buy depends on what feeds it.")
 ### BEGIN HIDDEN TESTS
 two = {"fast": (9000, 6.0), "slow": (1500, 1.0)}
 check(which_gpu(dict(two), 1800, 1400), "slow", what="the GPU of two offers")

@@ -91,7 +91,7 @@ check(gpus_per_drive(Q_("43 GB/s"), Q_("100 MB"), 4, Q_("0.1 s")), 10,
 check(gpus_per_drive(Q_("600 MB/s"), Q_("100 MB"), 4, Q_("0.5 s")), 0,
       what="the number of GPUs on a slow drive", mistakes={
     "This drive is too slow for even one GPU: none runs at full speed.": 1,
-}, means="So a drive feeds so many GPUs, however many fit into the host.")
+}, means="So a drive feeds only so many GPUs, however many a host has.")
 ### BEGIN HIDDEN TESTS
 kits19 = Datasets.KiTS19.sample_size
 check(gpus_per_drive(Q_("7 GB/s"), kits19, 7, Q_("0.636 s")), 4, what="the number of A100s on an NVMe drive")

@@ -166,7 +166,7 @@ credit.part(1, "other values", lambda: (
     check(store_rate(16, 32, Q_("0.2 s"), 4, Q_("1 MB"), Q_("100 MB/s"), Q_("20 ms")), Q_("200 /s"), what="the rate of 16 workers"),
     check(store_rate(100, 4, Q_("30 ms"), 1, Q_("0.5 MB"), Q_("50 MB/s"), Q_("0.01 s")), Q_("400 /s"), what="the rate on four cores")))
 ### END HIDDEN TESTS
-credit.total("So you know from where on more workers bring nothing.")
+credit.total("So once all cores are busy, more workers bring nothing.")
 
 # %% tags=["learning-alone"]
 finish("store-rate", store_rate, final=False)
