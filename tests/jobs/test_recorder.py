@@ -17,11 +17,13 @@ from starvelab.units import Q_
 from tests.jobs.loops import Loader, train
 
 
-def test_each_pass_has_its_share_of_waiting(clock):
-    watched = watch(Loader(clock, 0.03), progress=False)
-    train(clock, watched, 0.03)
-    watched.loader.wait = 0.01  # the files are in memory now
-    train(clock, watched, 0.03)
+# After short waits only the clock is looked at for most batches.
+@pytest.mark.parametrize(("wait", "count"), [(0.03, 40), (3e-4, 1000)], ids=["long", "short"])
+def test_each_pass_has_its_share_of_waiting(clock, wait, count):
+    watched = watch(Loader(clock, wait, count), progress=False)
+    train(clock, watched, wait)
+    watched.loader.wait = wait / 3  # the files are in memory now
+    train(clock, watched, wait)
     assert watched.result.pass_waits == pytest.approx((0.5, 0.25))
     rows = dict(map(tuple, watched.result.rows))
     assert (rows["loop waits in the first pass"], rows["loop waits in the last pass"]) == ("50.0 %", "25.0 %")
