@@ -310,7 +310,7 @@ check(stall(Q_("10 ms"), Q_("400 img/s"), 16), 0.75,
     "A step is for a whole batch, and the throughput counts images.": -3.0,
     "You compared the wait with the step; compare it with the whole time of a batch.":
         3.0,
-}, means="So a rate and a step time tell how long the accelerator waits.")
+}, means="So a rate and a step time tell how much of the time the accelerator waits.")
 ### BEGIN HIDDEN TESTS
 check(stall(Q_("0.02 s"), Q_("640 img/s"), 16), 0.2, what="the stall at 0.02 s and 640 img/s", mistakes={
     "Convert the times to one unit first.": 0.9992,

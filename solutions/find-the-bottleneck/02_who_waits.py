@@ -246,8 +246,8 @@ other = {"cpu_time": Q_("2.5 ms"), "handover_time": Q_("0.004 s"), "step_time": 
 credit.part(1, "a batch of 32", lambda: check(
     predicted_rate(32, 6, 3, **other), Q_(96 / 0.084, "img/s"), what="The rate at a batch of 32"))
 ### END HIDDEN TESTS
-credit.total("So workers past the cores bring nothing, nor does a faster GPU behind "
-             "slow workers.")
+credit.total("So by this rule workers past the cores bring nothing, nor does a faster "
+             "GPU behind slow workers.")
 
 # %% tags=["learning-alone"]
 finish("mean-rate", predicted_rate, final=False)
@@ -329,7 +329,7 @@ credit.part(1, "a host that nothing crowds", lambda: (
     check(fewest(quiet, 3), 3, what="the number of workers, of three at most"),
     check(fewest(crowded.replace(batch_size=256), 64), 16, what="the number of workers for a batch of 256")))
 ### END HIDDEN TESTS
-credit.total("So it takes a measurement to know how many workers are enough.")
+credit.total("So how many workers are enough depends on the host and on the batch.")
 
 # %% tags=["learning-alone"]
 finish("fewest-workers", fewest_workers, final=False)

@@ -166,7 +166,7 @@ check(added(Q_("5 / s"), Q_("4.9 / s")), Q_("0 ms"),
         Q_(1000 / 5 - 1000 / 4.9, "ms"),
     "A negative difference is noise, also with its sign changed.":
         Q_(1000 / 4.9 - 1000 / 5, "ms"),
-}, means="So two rates tell what the part between them costs.")
+}, means="So two rates tell what the part between them adds.")
 ### BEGIN HIDDEN TESTS
 article_read = Q_(1000 / 0.89 - 1000 / 1.72, "ms")
 check(added(Q_("0.89 / s"), Q_("1.72 / s")), article_read, what="what reading adds in the article")
@@ -222,7 +222,7 @@ check(" > ".join(suspects(evidence)), "transform > read > copy",
     "They stand in the order in which a sample meets them; sort by what they add.":
         "read > transform > copy",
     "A list of names is asked for, not one name.": " > ".join("transform"),
-}, means="So the first of them is the first to repair.")
+}, means="So the first adds most, and another part may still cost more.")
 ### BEGIN HIDDEN TESTS
 mixed = {"read": Q_("0.1 s"), "decode": Q_("20 ms"), "compute": Q_("50 ms")}
 check(" > ".join(suspects(mixed)), "read > decode", what="the order in two units", mistakes={
@@ -317,7 +317,7 @@ check(leads(first, second, Q_("21 ms"), other), False,
 check(leads(Q_("19 ms"), second, first, other), False,
       what="19 ± 3 ms against 30 ± 4 ms", mistakes={
     "There is a lead, and it is the other one's.": True,
-}, means="So a culprit is named only where the difference is larger than the noise.")
+}, means="So a culprit is certain only where its lead is larger than the noise.")
 ### BEGIN HIDDEN TESTS
 check(leads(Q_("30 ms"), Q_("1 ms"), Q_("25 ms"), Q_("3 ms")), False, what="30 ± 1 ms against 25 ± 3 ms")
 check(leads(Q_("30 ms"), Q_("3 ms"), Q_("23 ms"), Q_("1 ms")), True, what="30 ± 3 ms against 23 ± 1 ms")

@@ -273,7 +273,7 @@ idle = steps_per_second(Q_("1 ms"), Q_("2 ms"), 100, 5, Q_("0.1 s"))
 check(idle, Q_("10 / s"), what="the rate of quick workers", mistakes={
     "However quick the workers are, the accelerator needs its time.":
         Q_(1 / 0.06, "1/s"),
-}, means="So two costs tell a rate before anybody measures it.")
+}, means="So a few costs tell a rate before anybody measures it.")
 ### BEGIN HIDDEN TESTS
 load, mended = 1000 / 0.89 - 1000 / 1.72, 1000 / 1.28 - 1000 / 0.89 + 1000 / 1.72
 images = [Q_(time / 64, "ms") for time in (load, mended, load / 16)]
@@ -408,7 +408,7 @@ credit.part(2, "fewer calls", lambda: less(lambda byte: byte // 2, (9, 16, 3)))
 ### BEGIN HIDDEN TESTS
 credit.part(1, "another curve, and a gray image", lambda: less(lambda byte: (7 * byte + 3) % 251, (40, 31)))
 ### END HIDDEN TESTS
-credit.total("So the same machine gets the same pixels with less work.")
+credit.total("So each value of a byte is worked out once, however large the image is.")
 
 # %% tags=["learning-alone"]
 finish("rewritten", rewritten, final=False)

@@ -118,7 +118,7 @@ check(late_batches(20, 0.02), 1 - 0.98**20, what="the share of late batches", mi
     "That is the share of batches that are on time.": 0.98**20,
     "Then every sample of the batch would be slow; one is enough.": 0.02**20,
     "That is a percentage; return a share from 0 to 1.": 100 - 100 * 0.98**20,
-}, means="So rare slow samples make many large batches late.")
+}, means="So rare slow samples can make most large batches late.")
 ### BEGIN HIDDEN TESTS
 check(late_batches(8, 0.01), 0.0772553, what="the share of late batches of 8")
 check(late_batches(256, 0.01), 0.923691, what="the share of late batches of 256")
@@ -285,7 +285,7 @@ check(best_lever(late, against_late), "no fixed order, deep queue",
         "faster decoding",
 })
 check(best_lever(starved, little), None, what="the best lever where none gains",
-      means="So you pull the lever that was tried, and not the one that sounds best.")
+      means="So the busiest accelerator is not always the one that trains most.")
 ### BEGIN HIDDEN TESTS
 copies = Pipeline(dataset=Samples(cpu_time="1 ms", transfer="600 KB"), batch_size=30, workers=4, link=Link("1 GB/s", overlaps=False), hardware="20 ms")
 choice = {"twice the workers": {"workers": 8}, "pinned copies": {"link.overlaps": True}, "a deeper queue": {"workers.prefetch": 8}}
@@ -430,7 +430,8 @@ credit.part(1, "other numbers", lambda: (
 credit.part(1, "an accelerator that never waits", lambda: check(
     one_of_two(dollars(Q_("4 USD/h"), 1.0, Q_("1000 img/s"), Q_("3000 img/s")), 1), Q_("8 USD/h"), what="What three times the rate may add"))
 ### END HIDDEN TESTS
-credit.total("So a wait has a price, and you can hold it against that of a change.")
+credit.total("So what a change may cost depends on the rate it brings, not on what "
+             "waiting burns.")
 
 # %% tags=["learning-alone"]
 finish("dollars-an-hour", dollars, final=False)

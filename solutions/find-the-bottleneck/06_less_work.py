@@ -103,7 +103,7 @@ half = (Q_("8 ms"), 0.5)
 check(time_in_order([half, half, half]), Q_("14 ms"),
       what="three stages that each halve the pixels", mistakes={
     "Shares multiply: half of a half is a quarter.": Q_("16 ms"),
-}, means="So what throws pixels away belongs to the front.")
+}, means="So a crop belongs to the front, where it makes all that follows cheaper.")
 ### BEGIN HIDDEN TESTS
 check(time_in_order([(Q_("0.01 s"), 0.1), (Q_("30 ms"), 0.5), crop_]), Q_("13.2 ms"), what="three stages in mixed units")
 ### END HIDDEN TESTS

@@ -178,7 +178,7 @@ check(factor(toy, "MAC", ["training"]), 22 / 16,
 check(factor(toy, "no overhead", []), 2 / 12,
       what="the factor of a change that makes it faster",
       mistakes={"A change that makes it faster divides the rate by less than one.":
-          6.0}, means="So what a change costs depends on what was changed before.")
+          6.0}, means="So what a change costs can depend on what was changed before.")
 ### BEGIN HIDDEN TESTS
 check(factor(toy, "no overhead", ["training", "MAC"]), 12 / 22, what="the factor of no overhead, made last")
 check(factor(toy, "training", ["no overhead", "MAC"]), 3.0, what="the factor of training where no overhead is left")

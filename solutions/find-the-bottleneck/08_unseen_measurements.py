@@ -235,7 +235,7 @@ credit.part(2, "an even number of rows", lambda: (
     }),
     check(summary([(3, 4)])[1], 0.25, what="the typical error of one row")))
 ### END HIDDEN TESTS
-credit.total("So whoever reads these three knows how far to trust the next prediction.")
+credit.total("So these three say how far off the model was, and in which direction.")
 
 # %% tags=["learning-alone"]
 finish("honest-summary", summary, final=False)

@@ -127,7 +127,7 @@ credit.part(1, "two other jobs", lambda: (
     check(verdict([300, 1, 1, 1], [50, 40, 30, 50])[1], "not input-bound", what="the verdict of a job that hardly waits"),
     check(verdict([0, 20, 20], [80, 80, 80])[1], "highly input-bound", what="the verdict where exactly a fifth is waited")))
 ### END HIDDEN TESTS
-credit.total("So two columns of a log tell whether a job waits for its data.")
+credit.total("So two columns of a log tell how long a loop waits for its data.")
 
 # %% tags=["learning-alone"]
 finish("own-verdict", verdict, final=False)
@@ -245,7 +245,7 @@ credit.part(1, "other jobs, and no worker", lambda: (
     check(workers_bring(20, 30, 1, 0, 4), 50 / 80, what="the gain of a job that gives up its only worker"),
     check(workers_bring(60, 20, 0, 2, 8), 8 / 3, what="the gain where a step takes 20 ms")))
 ### END HIDDEN TESTS
-credit.total("So workers shorten the wait, and never the step.")
+credit.total("So workers can shorten the wait, and never the step.")
 
 # %% tags=["learning-alone"]
 finish("workers-bring", workers_bring, final=False)
