@@ -246,7 +246,7 @@ def test_two_builds_give_the_same_bytes_and_other_files_go_to_the_students(run, 
     (script.parent / "rates.csv").write_text("1\n")
     assert run() == 0
     shown = next(line for line in capsys.readouterr().out.splitlines() if "words" in line)
-    assert " ".join(shown.split()).endswith("5 words, 1 lines, 5 first, 2 exercises")
+    assert " ".join(shown.split()).endswith("5 words, 1 lines, 5 first, 2 exercises, 0 predictions")
     first = files_below(tmp_path)
     for path in [*tmp_path.rglob("*.ipynb")]:
         path.unlink()

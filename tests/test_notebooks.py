@@ -85,7 +85,7 @@ def test_it_says_how_long_it_takes_asks_for_own_words_and_ends_with_what_to_take
     minutes = re.findall(r"about (\d+) minutes", first)
     assert len(minutes) == 1, "its first cell says once 'about N minutes'"
     # The build computes it; tests/test_build.py says how.
-    assert 10 <= int(minutes[0]) <= 40
+    assert 10 <= int(minutes[0]) <= 45
     text = [cell for cell in notebook.cells if cell.cell_type == "markdown"]
     assert any(
         cell.metadata.get("nbgrader", {}).get("solution") or "own words" in cell.source for cell in text
@@ -142,7 +142,7 @@ def test_every_truth_is_revealed_with_what_it_means_and_with_likely_mistakes(not
 
 
 # Which say no more than that probabilities add up, or that predictions are locked.
-FORMAL = {"verdicts-test", "predictions-test"}
+FORMAL = ("verdicts-test", "predictions-test")
 
 
 @each_notebook
@@ -150,7 +150,7 @@ def test_a_check_says_what_it_means_that_all_is_right(notebook):
     for cell in read(notebook.released).cells:
         grader = cell.metadata.get("nbgrader", {})
         asks = "check(" in cell.source or "credit." in cell.source
-        if grader.get("grade") and asks and grader.grade_id not in FORMAL:
+        if grader.get("grade") and asks and not grader.grade_id.endswith(FORMAL):
             assert len(re.findall(r'(?:means=|credit\.total\()"So [^"]{20,}"', cell.source)) == 1
 
 

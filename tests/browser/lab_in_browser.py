@@ -129,6 +129,10 @@ def jupyterlab(folder: Path) -> Iterator[Server]:
             JUPYTERLAB_WORKSPACES_DIR=str(home / "workspaces"),
             PYTHONPATH=os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")])),
         )
+        # A notebook that is closed while it is saved leaves a dialog, which keeps the next one out of sight.
+        settings = home / "settings" / "@jupyterlab" / "docmanager-extension"
+        settings.mkdir(parents=True)
+        (settings / "plugin.jupyterlab-settings").write_text('{"autosave": false}', encoding="utf-8")
         port = _free_port()
         command = [
             sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root",
