@@ -310,7 +310,7 @@ export function drawing(svg, run, solved, places, { resources, chip = "accelerat
       let token = tokens.get(key);
       if (!token) {
         const node = put(belt, "g", { class: "token" });
-        token = { node, x, y, size, box: put(node, "rect", { rx: 3, stroke: "currentColor", "stroke-width": 0.8 }), text: put(node, "text", { y: 4, "font-size": key > 98 ? 9 : 11 }, key + 1) };
+        token = { node, x, y, size, box: put(node, "rect", { rx: 3, stroke: "currentColor", "stroke-width": 0.8 }), text: put(node, "text", { y: 4, "font-size": key > 98 ? 8 : 11 }, key + 1) };
         tokens.set(key, token);
       }
       seen.add(key);
