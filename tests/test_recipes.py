@@ -42,7 +42,7 @@ ELSEWHERE = (
     "tests/test_layers.py::test_an_import_that_points_upward_a_picture_in_the_model_or_a_module_without_a_place",
     "tests/grader/lms/test_exports.py::test_nbgrader_takes_them_by_name_and_its_own_table_from_us",
 )
-# Two runs at a time share the folder: the cache of one would be something that a test of the other left behind.
+# Two runs at a time share the folder, and the cache of one would be what a test of the other left behind.
 OPTIONS = ("-p", "no:cacheprovider", "--assert=plain", "--hypothesis-profile", "one")
 QUICKLY = ("-m", "pytest", *OPTIONS, *(f"--deselect={one}" for one in ELSEWHERE))
 # All commands together count for the first test.
