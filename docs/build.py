@@ -54,8 +54,16 @@ from benchmarks.validation import (  # noqa: E402
     within,
     worth,
 )
-from starvelab import PUBLISHED, Hardware, Links, Models, Pipeline, Storage, Workers  # noqa: E402
-from starvelab.lesson import decisions  # noqa: E402
+from starvelab import (  # noqa: E402
+    PUBLISHED,
+    Hardware,
+    Links,
+    Models,
+    Pipeline,
+    Storage,
+    Workers,
+    decisions,
+)
 from starvelab.lesson.exercises import read_exercises  # noqa: E402
 from starvelab.lesson.widgets._moving import data_of, rule_of  # noqa: E402
 from starvelab.model.catalogue import FIELDS, Group  # noqa: E402

@@ -54,9 +54,9 @@ def preload() -> None:
 
 def sections(members: Any) -> Iterator[dict[str, object]]:
     """Yield the lab's own parts of the report of a class."""
-    from .lesson import class_sections  # loaded here: a sandbox reports nothing
+    from .lesson import outcomes  # loaded here: a sandbox reports nothing
 
-    yield from class_sections.sections(members)
+    yield from outcomes.sections(members)
 
 
 def _parts(quantity: Any) -> Iterator[object]:

@@ -1,16 +1,13 @@
 """What a notebook shows: tables and sentences, figures with their tables, and SVG for explorers."""
 
+from .lesson.notices import info, say, table
 from .lesson.show import svg
-from .lesson.show.designs import bill_curve, leaderboard
 from .lesson.show.plots import labeled_bars, over_batch, over_workers, stage_bars
-from .lesson.show.said import info, say, table
 from .lesson.show.timelines import loader_timeline, trace_timeline
 
 __all__ = [
-    "bill_curve",
     "info",
     "labeled_bars",
-    "leaderboard",
     "loader_timeline",
     "over_batch",
     "over_workers",

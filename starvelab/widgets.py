@@ -7,7 +7,6 @@ from .errors import install_hint, requiring
 
 with requiring("starvelab.widgets", install_hint("notebooks")):
     from .lesson.widgets._explore import Drawing, explore
-    from .lesson.widgets._finish import finish
     from .lesson.widgets._loader import beside_real, load_loader, save_loader
     from .lesson.widgets._moving import play
     from .lesson.widgets._predict import lock_predictions, predict
@@ -15,6 +14,7 @@ with requiring("starvelab.widgets", install_hint("notebooks")):
     from .lesson.widgets._report import pack, report, save_measurement
     from .lesson.widgets._reveal import reveal
     from .lesson.widgets.cells import install
+    from .lesson.widgets.endings import finish
     from .lesson.widgets.store import predictions
 
 __all__ = [

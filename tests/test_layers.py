@@ -68,6 +68,7 @@ def test_every_room_of_the_model_is_kept_from_drawing(contracts):
     names = {f"starvelab.{name}" for layer in layers for name in layer.split(" | ")}
     forbidden = next(contract for contract in contracts if contract["type"] == "forbidden")
     free = {
-        f"starvelab.{name}" for name in ("commands", "grader_plugin", "lesson", "practice", "show", "widgets")
+        f"starvelab.{name}"
+        for name in ("commands", "decisions", "grader_plugin", "lesson", "practice", "show", "widgets")
     }
     assert set(forbidden["source_modules"]) == names - free | {"starvelab.lesson.checks"}

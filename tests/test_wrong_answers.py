@@ -25,7 +25,7 @@ from nbgrader.utils import determine_grade
 
 from starvelab import Pipeline, runtime
 from starvelab.lesson import checks
-from starvelab.lesson.endings import ending_of
+from starvelab.lesson.widgets.endings import ending_of
 from starvelab.units import Quantity, format_number, format_quantity
 from tests.assignments import ASSIGNMENTS, COMPLETE, EXPECTED, TOTAL, notebooks_of
 from tests.wrong_answers.exercises import Answer, Exercise, exercises, graded_cells

@@ -297,7 +297,7 @@ credit.total()
 finish("verdicts", verdicts, final=False)
 ### BEGIN ENDING
 def what_the_boxes_are(credit, answer, draw):
-    from starvelab.lesson.decisions import inside, log_score, most_likely
+    from starvelab.decisions import inside, log_score, most_likely
 
     for box in "ABC":
         binds, _ = inside(box)

@@ -12,13 +12,14 @@ from IPython.display import display
 
 from starvelab import Accelerator, Pipeline, Q_, Ranks, Samples
 from starvelab.checks import Credit, check
-from starvelab.decisions import CORE_PRICE, DRIVE_PRICE, GPU_PRICES, Design, judge
+from starvelab.decisions import CORE_PRICE, DRIVE_PRICE, GPU_PRICES, Design
+from starvelab.decisions import bill_curve, judge, leaderboard
 from starvelab.measure.samples import given_samples
 from starvelab.measure.training_script import changed_training, script_text
 from starvelab.measure.training_script import simulated_throughput, starved_counts
 from starvelab.measure.training_script import what_it_does
 from starvelab.practice import clinic
-from starvelab.show import bill_curve, info, leaderboard, loader_timeline, table
+from starvelab.show import info, loader_timeline, table
 from starvelab.tables import cell, percent
 from starvelab.widgets import Drawing, beside_real, explore, finish, load_loader
 from starvelab.widgets import predict, progress, reveal, save_loader
@@ -167,7 +168,7 @@ credit.total("So it trains in time, and its GPUs wait a tenth of the time at mos
 finish("my-design", my_design, final=False)
 ### BEGIN ENDING
 def beside_the_cheapest(credit, answer, draw):
-    from starvelab.lesson.decisions import CHEAPEST, judge
+    from starvelab.decisions import CHEAPEST, judge
 
     def judged():
         check(judge(answer()).obstacle, "none", what="what stands against this host")

@@ -24,7 +24,6 @@ from ..runtime import note
 from ..units import Quantity, format_number, format_quantity, unit_name
 from . import notices
 from .notices import Captured
-from .show import said
 
 # Any: whatever a learner's code returned; the checks find out what it is.
 Answer: TypeAlias = Any
@@ -386,9 +385,9 @@ def _show_parts(parts: Sequence[tuple[str, str, str]]) -> None:
     reasons = [why for *_, why in parts if why]
     if len(parts) < 2:
         for why in reasons:
-            said.say(why)
+            notices.say(why)
     elif runtime.shell() is None:
         print(*(_line(*part) for part in parts), sep="\n")
     else:
-        columns = 3 if reasons else 2
-        said.table(("points", "part", "what is not right yet")[:columns], [part[:columns] for part in parts])
+        headers = ("points", "part", "what is not right yet")[: 3 if reasons else 2]
+        notices.table(headers, [part[: len(headers)] for part in parts])

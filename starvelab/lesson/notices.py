@@ -1,15 +1,22 @@
-"""Notices: a framed box with a word in front, in which a verdict is said once; and what is printed."""
+"""What a notebook says: notices, paragraphs, tables and sentences; and what its code prints."""
 
 from __future__ import annotations
 
-import html
+import re
 import sys
+from collections.abc import Iterable, Sequence
+from html import escape as escape_html
 from io import StringIO
+from textwrap import fill
 from threading import Lock, get_ident
 from typing import Any, Self
 
+from .. import runtime, tables
+from ..errors import InputError
+
 _TURN = Lock()
 
+_PARAGRAPH = "margin: 0 0 0.4em 0; line-height: 1.45; max-width: 52em"
 _NOTICE = (
     "border: 1px solid; border-left-width: 5px; border-color: {color}; background: {color}1a; "
     "border-radius: 3px; padding: 0.5em 0.9em; margin: 0.3em 0; max-width: 46em; line-height: 1.45; "
@@ -32,7 +39,7 @@ _NOTICES = {
 
 def escape(text: object) -> str:
     """Text made safe to stand in HTML."""
-    return html.escape(str(text))
+    return escape_html(str(text))
 
 
 def notice(text: object, word: str = "") -> str:
@@ -44,6 +51,125 @@ def notice(text: object, word: str = "") -> str:
 def formats(text: object, word: str) -> dict[str, str]:
     """A notice as a cell's output has it: in HTML, and as plain text."""
     return {"text/html": notice(text, word), "text/plain": f"{word}. {text}"}
+
+
+def paragraphs(text: str) -> str:
+    """Plain text as HTML: an empty line starts a paragraph; ``**bold**`` and backticks are kept."""
+    blocks = []
+    for block in filter(None, re.split(r"\n\s*\n", text.strip())):
+        safe = escape(" ".join(block.split()))
+        safe = re.sub(r"`([^`]+)`", r"<code>\1</code>", safe)
+        safe = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", safe)
+        blocks.append(f'<p style="{_PARAGRAPH}">{safe}</p>')
+    return "".join(blocks)
+
+
+def widget_table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table in HTML that looks like one of JupyterLab's own, inside a widget too."""
+    return (
+        f'<div class="jp-RenderedHTMLCommon" style="overflow-x: auto">{tables.to_html(headers, rows)}</div>'
+    )
+
+
+class Sentences:
+    """A result that shows itself, in a notebook and as text: a table, if it has rows, and sentences."""
+
+    HEADERS: Sequence[str] = ()
+
+    def rows(self) -> list[list[str]]:
+        """The table's rows; none without a table."""
+        return []
+
+    def sentences(self) -> list[str]:
+        """Say what stands beneath the table."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        rows = self.rows()
+        shown = widget_table(self.HEADERS, rows) if rows else ""
+        # JupyterLab sets cells to the right, which is for numbers; these are texts.
+        shown = re.sub(r"<(th|td)\b", r'<\1 style="text-align: left"', shown)
+        return shown + "".join(f"<p>{escape(sentence)}</p>" for sentence in self.sentences())
+
+    def __repr__(self) -> str:
+        rows = self.rows()
+        shown = [tables.to_text(self.HEADERS, rows), ""] if rows else []
+        return "\n".join([*shown, *self.sentences()])
+
+
+# --- shown at once, each as HTML in a notebook and as plain text elsewhere; none returns anything ---------
+
+
+def info(title: str, **fields: object) -> None:
+    """Show a titled two-column list; underscores in a field's name become spaces.
+
+    Examples
+    --------
+    >>> from starvelab import Q_
+    >>> info("Baseline", step_time=Q_("11.743 ms"), binds="Compute")
+    Baseline    value
+    ----------  --------
+    step time   11.74 ms
+    binds       Compute
+    """
+    table([title, "value"], [[name.replace("_", " "), value] for name, value in fields.items()])
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Show a table; quantities to four significant digits with short units.
+
+    Raises
+    ------
+    InputError
+        If a row has not one value for each header.
+
+    Examples
+    --------
+    >>> from starvelab import Q_
+    >>> table(["batch", "step"], [[32, Q_("5.856 ms")], [1024, Q_("31.93 ms")]])
+      batch      step
+    -------  --------
+         32  5.856 ms
+       1024  31.93 ms
+    """
+    rows = [list(row) for row in rows]
+    for row in rows:
+        if len(row) != len(headers):
+            raise InputError(
+                f"A row has one value for each of the {len(headers)} headers, got {len(row)}: {row!r:.80}. "
+                "Add what is missing, or None for an empty cell."
+            )
+    _show(tables.to_text(headers, rows), tables.to_html(headers, rows))
+
+
+def say(text: object) -> None:
+    """Show a paragraph as a notice; as plain text it is broken between words.
+
+    Examples
+    --------
+    >>> say("word " * 30)
+    word word word word word word word word word word word word word word word word word word word word
+    word word word word word word word word word word
+    """
+    _show(fill(str(text), width=100), notice(text))
+
+
+def link(text: str, address: str) -> None:
+    """Show a link that opens beside the notebook."""
+    anchor = f'<a href="{escape(address)}" target="_blank" rel="noopener">{escape(text)}</a>'
+    _show(f"{text}: {address}", f"<p>{anchor}</p>")
+
+
+def _show(text: str, html: str) -> None:
+    """Show HTML to a front end, and its text where IPython does not run."""
+    shell = runtime.shell()
+    if shell is None:
+        print(text)
+    else:
+        shell.display_pub.publish({"text/plain": text, "text/html": html})
+
+
+# --- what is printed --------------------------------------------------------------------------------------
 
 
 class Captured(StringIO):

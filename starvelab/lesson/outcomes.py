@@ -1,4 +1,4 @@
-"""Outcomes of predictions: hits, answers in words, and whether somebody was as sure as they were right.
+"""Outcomes of predictions, of one learner and of a class: hits, answers in words, and who was too sure.
 
 A prediction counts for having been made. Being wrong costs nothing.
 """
@@ -6,17 +6,21 @@ A prediction counts for having been made. Being wrong costs nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
 from textwrap import shorten
+from typing import Any, Protocol
 
 import numpy as np
 
 from .. import tables
-from ..prediction_file import Prediction
+from ..prediction_file import Prediction, read_file
 from ..tables import count_of
 from ..units import format_number
+from .show.figure import SERIES, StaticFigure, as_percent, new_figure, render_figure
+from .show.svg import Bar, bar_rows, frame
 
 HEADERS = ["prediction", "yours", "how sure", "the answer", "result"]
 # A gap this small says nothing: with ten predictions one hit more or less moves the rate by as much.
@@ -31,6 +35,7 @@ BRIER = (
 )
 # With fewer predictions nothing is said of calibration.
 MIN_PREDICTIONS = 5
+MAX_QUESTIONS, MAX_KEY = 100, 80  # of a class; of characters, the second
 
 
 @dataclass(frozen=True, repr=False)
@@ -150,6 +155,22 @@ def by_confidence(pairs: Sequence[tuple[float, bool]]) -> list[Group]:
     ]
 
 
+def draw_calibration(groups: Sequence[Group]) -> str:
+    """Draw how often predictions of about the same confidence came true, as SVG; empty without any."""
+    if not groups:
+        return ""
+    rows = [
+        Bar(f"{one.what} sure", one.right, SERIES[0][0], f"{percent(one.right)} of {one.number} came true", 1)
+        for one in groups
+    ]
+    body, height = bar_rows(rows, left=160, length=300, row=26)
+    each = "; ".join(f"{row.name}: {row.note}" for row in rows)
+    return frame(body, height=height, title="How sure, and how often right", description=f"{each}.")
+
+
+# --- in words ---------------------------------------------------------------------------------------------
+
+
 def one_line(text: str) -> str:
     """The same text without its marks, on one line: a name for a screen reader."""
     return " ".join(re.sub(r"\*\*|`", "", text).split())
@@ -202,3 +223,126 @@ def _result(prediction: Prediction) -> str:
     if prediction.measured is not None:
         return f"hit: {number(prediction.measured, prediction.unit)} were measured"
     return "hit" if prediction.hit else "miss"
+
+
+# --- of a class: the lab's own sections of its report ------------------------------------------------------
+
+
+class Member(Protocol):
+    """A student, as the grader tells of one."""
+
+    name: str
+    folder: Path  # of the graded notebooks, and of what came with them
+    notes: Mapping[str, Mapping[str, Mapping[str, Sequence[Any]]]]  # of checks, by notebook, cell and name
+
+
+def sections(members: Sequence[Member]) -> Iterator[dict[str, object]]:
+    """Yield the sections of the report, each a table and perhaps a picture in HTML."""
+    predictions = [one for each in members for one in read_file(each.folder).predictions.values()]
+    headers = ["confidence", "predictions", "sure on average", "came true"]
+    outcomes = Outcomes(tuple(predictions))
+    groups, picture = by_confidence(outcomes.rated), ""
+    if (whole := outcomes.group) is not None:
+        came = f"Of {whole.number} predictions {percent(whole.right)} came true, and their students were"
+        caption = f"<figcaption>{came} {percent(whole.sure)} sure on average.</figcaption>"
+        picture = f"<figure>{draw_calibration(groups)}{caption}</figure>"
+    yield {
+        "name": "calibration",
+        "title": "Predictions",
+        "about": "How sure the students were of their predictions, and how many of these came true.",
+        "headers": headers,
+        "rows": _rows(groups),
+        "figure": picture,
+    }
+    groups = by_question(predictions)
+    about = "The same by question: teach again what the class was sure of and had wrong."
+    if len(groups) == MAX_QUESTIONS:
+        about += f" These are the {MAX_QUESTIONS} that most students answered; the files may hold more."
+    yield {
+        "name": "questions",
+        "title": "Predictions by question",
+        "about": about,
+        "headers": ["prediction", "students", *headers[2:]],
+        "rows": _rows(groups),
+    }
+    if made := designs(_noted(members)):
+        yield {
+            "name": "designs",
+            "title": "Designs under a budget",
+            "about": "What each student designed under a budget. A design is on the frontier if nobody's is "
+            "both cheaper and busier. There are many right answers; the frontier shows what is left to win.",
+            "headers": ["student", "costs [USD]", "busy", "on the frontier"],
+            "rows": [
+                [one.student, round(one.dollars, 2), round(one.busy, 3), "yes" if one.on_frontier else ""]
+                for one in made
+            ],
+            "figure": frontier_chart(made)._repr_html_(),
+        }
+
+
+def _rows(groups: Iterable[Group]) -> list[list[object]]:
+    return [[one.what, one.number, round(one.sure, 3), round(one.right, 3)] for one in groups]
+
+
+def _noted(members: Iterable[Member]) -> Iterator[tuple[str, float, float]]:
+    """Yield the last design that each test judged: student, dollars, busy share."""
+    for member in members:
+        for cells in member.notes.values():
+            for notes in cells.values():
+                for dollars, busy in notes.get("design", ())[-1:]:
+                    yield member.name, dollars, busy
+
+
+def by_question(predictions: Iterable[Prediction]) -> list[Group]:
+    """One line for each question, by its key."""
+    by_key: dict[str, list[tuple[float, bool]]] = {}
+    for one in predictions:
+        if pair := rated(one):
+            by_key.setdefault(one.key, []).append(pair)
+    # A student can write any number of keys into a file. The keys of the notebooks are those that many have.
+    asked = sorted(by_key, key=lambda key: (-len(by_key[key]), key))[:MAX_QUESTIONS]
+    return [Group.of(key[:MAX_KEY], by_key[key]) for key in sorted(asked)]
+
+
+@dataclass(frozen=True)
+class Design:
+    """A student's design under a budget; on the frontier if nobody's is both cheaper and busier."""
+
+    student: str
+    dollars: float
+    busy: float
+    on_frontier: bool
+
+
+def designs(made: Iterable[tuple[str, float, float]]) -> list[Design]:
+    """Everybody's design, of student, dollars and busy share; the cheapest first."""
+    found, busiest = [], -1.0
+    for student, dollars, busy in sorted(made, key=lambda one: (one[1], -one[2], one[0])):
+        found.append(Design(student, dollars, busy, busy > busiest))
+        busiest = max(busiest, busy)
+    return found
+
+
+def frontier_chart(designs: Sequence[Design]) -> StaticFigure:
+    """Each design by what it costs and how busy it keeps its GPUs, and the frontier of the class."""
+    color, _, marker = SERIES[0]
+    other, dash, _ = SERIES[1]
+    figure = new_figure(6.5, 3.6)
+    axes = figure.add_subplot()
+    best = [one for one in designs if one.on_frontier]
+    dollars, busy = [one.dollars for one in best], [one.busy for one in best]
+    axes.step(dollars, busy, where="post", color=other, linestyle=dash, label="frontier of the class")
+    dollars, busy = [one.dollars for one in designs], [one.busy for one in designs]
+    axes.plot(dollars, busy, linestyle="", marker=marker, color=color, label="a design")
+    axes.set(xlabel="what the training costs [USD]", ylabel="busy share of the GPUs", ylim=(0, 1.05))
+    axes.yaxis.set_major_formatter(as_percent)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False)
+    points = ", ".join(f"{one.dollars:.0f} USD at {percent(one.busy)}" for one in best)
+    summary = f"{len(best)} of {len(designs)} designs are on the frontier: {points}."
+    return render_figure(
+        figure,
+        alt="Scatter plot of designs by cost and busy share, with a stepped line.",
+        found=(summary, "Nobody's design is both cheaper and busier than one on the frontier."),
+        headers=["costs [USD]", "busy", "on the frontier"],
+        rows=[[one.dollars, tables.percent(one.busy), "yes" if one.on_frontier else ""] for one in designs],
+    )

@@ -10,8 +10,7 @@ import pytest
 from lab_in_browser import SITE, page_of_site, serious
 from playwright.sync_api import BrowserContext, Page, expect
 
-from starvelab.lesson.decisions import GPU_PRICES, MAX_COUNTS, Design
-from starvelab.show import leaderboard
+from starvelab.decisions import GPU_PRICES, MAX_COUNTS, Design, leaderboard
 
 PAGE = f"{SITE}leaderboard/index.html"
 GOOD = {"gpu": "A100", "gpus": 2, "cores": 39, "drives": 3}

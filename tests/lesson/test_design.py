@@ -6,8 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from starvelab.lesson.checks import WrongAnswer
-from starvelab.lesson.decisions import (
+from starvelab.decisions import (
     CORE_PRICE,
     DRIVE_PRICE,
     ENOUGH_BUSY,
@@ -16,9 +15,11 @@ from starvelab.lesson.decisions import (
     MAX_COUNTS,
     MAX_HOURS,
     Design,
+    bill_curve,
     judge,
+    leaderboard,
 )
-from starvelab.show import bill_curve, leaderboard
+from starvelab.lesson.checks import WrongAnswer
 from tests.assignments import REPOSITORY
 
 GOOD = {"gpu": "A100", "gpus": 2, "cores": 39, "drives": 3}

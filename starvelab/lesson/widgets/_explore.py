@@ -24,7 +24,6 @@ from ...pipeline import Pipeline
 from ...units import Quantity, format_number, format_quantity, unit_name
 from .. import notices
 from ..notices import Captured
-from . import words
 from .keyboard import LISTED_CLASS, Box, spoken
 from .store import PredictionStore
 
@@ -95,7 +94,7 @@ class Drawing:
             return ""
         return (
             '<details><summary style="cursor: pointer">The values as a table</summary>'
-            f"{words.table(self.headers, self.rows)}</details>"
+            f"{notices.widget_table(self.headers, self.rows)}</details>"
         )
 
 
@@ -219,7 +218,7 @@ class Explorer(Box):
             self._open()
             return
         text = f"This explorer opens when you have locked your prediction above. {store.memory.which(after)}"
-        self.message.value = words.paragraphs(text)
+        self.message.value = notices.paragraphs(text)
         store.when_locked(after, self._open)
 
     def html(self) -> str:
@@ -235,7 +234,7 @@ class Explorer(Box):
             switch.value = shown["assumptions"]
         values = (f"{field_label(name)} = {value}" for name, value in shown.items())
         moved = f"This page moves no controls. Shown is {', '.join(values)}. In JupyterLab they can be moved."
-        return words.paragraphs(moved) + super().html() + other
+        return notices.paragraphs(moved) + super().html() + other
 
     def _open(self) -> None:
         for widget in self.controls.values():
@@ -264,7 +263,7 @@ class Explorer(Box):
         if printed.getvalue():
             message += f"<pre>{notices.escape(printed.getvalue())}</pre>"
         self.message.value, self.figure.value = message, drawing.svg
-        self.sentence.value, self.table.value = words.paragraphs(drawing.sentence), drawing.table()
+        self.sentence.value, self.table.value = notices.paragraphs(drawing.sentence), drawing.table()
 
 
 # A widget, and how its value is read.

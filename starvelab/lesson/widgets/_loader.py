@@ -15,7 +15,7 @@ from ...host import whole_file
 from ...model.parts import Accelerator, Workers
 from ...pipeline import Pipeline
 from ...units import Q_
-from ..show.said import say, table
+from ..notices import say, table
 from ._report import save_measurement
 
 if TYPE_CHECKING:  # each notebook has widgets, and few of them measure

@@ -28,8 +28,8 @@ from ...pipeline import Pipeline
 from ...simulate import Trace
 from ...tables import count_of, percent
 from ...units import Unchecked
+from .. import notices
 from ..show.svg import WIDTH, frame, hatching, rect, text
-from . import words
 from .keyboard import Box
 
 # Any: what becomes JSON.
@@ -122,7 +122,7 @@ class Moving(Box):
         ranks = self._pipeline.hardware.ranks
         whose = f" This is the slowest of {ranks.hosts} hosts." if ranks.hosts > 1 and ranks.slow > 1 else ""
         said = f"{step.summary}. Simulated: the accelerator waits {waits} of the time.{whose}"
-        return f"{words.paragraphs(said)}{picture}{words.table(step.headers, step.rows)}"
+        return f"{notices.paragraphs(said)}{picture}{notices.widget_table(step.headers, step.rows)}"
 
 
 def _still_picture(trace: Trace, end: float) -> str:

@@ -13,11 +13,21 @@ from ...prediction_file import FILE_NAME, Prediction
 from ...tables import count_of
 from ...units import Quantity, unit_name
 from .. import notices
+from ..notices import say, table
 from ..outcomes import one_line, percent, title, value
-from ..show.said import say, table
-from . import words
 from .keyboard import LISTED_CLASS, Box, spoken
-from .question import Answer, Question, Range, check_key, known_questions, near, no_such_question
+from .question import (
+    Answer,
+    Question,
+    Range,
+    check_key,
+    how_sure,
+    known_questions,
+    near,
+    no_such_question,
+    sentence_of,
+    timestamp,
+)
 from .store import PredictionStore, StoreResult, now
 
 _WIDE = {"description_width": "initial"}
@@ -95,11 +105,11 @@ def predict(
         return PredictionBox(asked, store, confidence=confidence)
     result, mine = _lock(store, asked, answer, confidence)
     locked = result.prediction
-    shown = ", ".join(filter(None, [value(locked.answer, locked.unit), words.confidence(locked)]))
+    shown = ", ".join(filter(None, [value(locked.answer, locked.unit), how_sure(locked)]))
     where = os.path.relpath(store.path) if result.problem is None else "memory"
     message = f"Locked {key!r} in {where}: {shown}."
     if not result.is_new:
-        message = f"{key!r} was locked on {words.timestamp(locked.locked_at)}: {shown}."
+        message = f"{key!r} was locked on {timestamp(locked.locked_at)}: {shown}."
     print(*filter(None, (message, _only_once(result, mine), result.problem)))
     store.wake(key)
     return None
@@ -239,7 +249,7 @@ class PredictionBox(Box):
         self.message = spoken()
         unit = [ipywidgets.Label(question.unit)] if question.unit else []
         answer = ipywidgets.HBox([self.answer, *unit])
-        asked = ipywidgets.HTML(words.paragraphs(text))
+        asked = ipywidgets.HTML(notices.paragraphs(text))
         super().__init__(one_line(text), [asked, answer, self.confidence, self.button, self.message])
         contents = store.read()
         if question.key in contents.predictions:
@@ -258,7 +268,7 @@ class PredictionBox(Box):
                 f"({'a text' if choices else answer}), and how sure you are, 0 to 1, in place of SURE: "
                 f'`predict("{question.key}", ANSWER, confidence=SURE)`. Run this cell and the rest again.'
             )
-        return words.paragraphs("\n\n".join(filter(None, said))) + str(self.message.value)
+        return notices.paragraphs("\n\n".join(filter(None, said))) + str(self.message.value)
 
     @property
     def locked(self) -> bool:
@@ -297,6 +307,4 @@ class PredictionBox(Box):
         for control in (self.answer, self.confidence, self.button):
             control.disabled = True
         self.button.description = "Locked"
-        self.message.value = notices.notice(
-            f"{words.prediction(locked)} It is locked, and kept in {FILE_NAME}."
-        )
+        self.message.value = notices.notice(f"{sentence_of(locked)} It is locked, and kept in {FILE_NAME}.")

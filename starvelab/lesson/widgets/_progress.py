@@ -14,9 +14,9 @@ from ... import runtime, tables
 from ...prediction_file import Prediction
 from ...tables import count_of
 from ..exercises import FINAL, Exercise, read_exercises, read_questions
-from ..outcomes import HEADERS, Outcomes, by_confidence, percent, title
-from ..show.svg import Bar, bar_rows, frame, line, tag, text
-from . import words
+from ..notices import Sentences
+from ..outcomes import HEADERS, Outcomes, title
+from ..show.svg import frame, line, tag, text
 from .cells import LOG, CellLog
 from .question import known_questions
 from .store import PredictionStore
@@ -37,11 +37,11 @@ _TICKS = (
     (2, "twice", "middle"),
     (4, "four times or more", "end"),
 )
-_HIT, _MISS, _BLUE = "#009E73", "#D55E00", "#0072B2"
+_HIT, _MISS = "#009E73", "#D55E00"
 
 
 @dataclass(frozen=True, repr=False)
-class Progress(words.Sentences):
+class Progress(Sentences):
     """The exercises and predictions of one notebook; shows itself as a table, and as text outside of one.
 
     Exercises that are `done` (nothing is left to do that the learner could see) or `wrong` (the check found
@@ -172,7 +172,7 @@ def progress(folder: str | os.PathLike[str] | None = None, *, log: CellLog = LOG
 
 
 @dataclass(frozen=True, repr=False)
-class ScoreCard(Outcomes, words.Sentences):
+class ScoreCard(Outcomes, Sentences):
     """Predictions beside the truth, and in words what could not be read; shows itself as a table."""
 
     problem: str | None = None
@@ -250,16 +250,3 @@ def _place(factor: float) -> float:
     """Return the x of a factor, on a logarithmic scale."""
     bounded = min(max(factor, 1 / _MAX_FACTOR), _MAX_FACTOR)
     return _LEFT + _LENGTH * (0.5 + log(bounded) / (2 * log(_MAX_FACTOR)))
-
-
-def draw_calibration(outcomes: Outcomes) -> str:
-    """Draw how often predictions of about the same confidence came true; empty where nobody said how sure."""
-    rows = [
-        Bar(f"{one.what} sure", one.right, _BLUE, f"{percent(one.right)} of {one.number} came true", 1)
-        for one in by_confidence(outcomes.rated)
-    ]
-    if not rows:
-        return ""
-    body, height = bar_rows(rows, left=160, length=300, row=26)
-    words = "; ".join(f"{row.name}: {row.note}" for row in rows)
-    return frame(body, height=height, title="How sure, and how often right", description=f"{words}.")

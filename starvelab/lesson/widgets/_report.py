@@ -27,9 +27,18 @@ from ...prediction_file import Prediction
 from ...units import Quantity, unit_name
 from .. import notices
 from ..exercises import FINAL, Exercise, digest, read_exercises, title_in
-from ..outcomes import HEADERS, Outcomes, grouped, one_line, quoted, truth, value
-from . import words
-from ._progress import draw_calibration, draw_numbers, scorecard
+from ..outcomes import (
+    HEADERS,
+    Outcomes,
+    by_confidence,
+    draw_calibration,
+    grouped,
+    one_line,
+    quoted,
+    truth,
+    value,
+)
+from ._progress import draw_numbers, scorecard
 from .cells import LOG, CellLog
 from .store import PredictionStore
 
@@ -96,7 +105,7 @@ class OwnMeasurement:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class LabReport(words.Sentences):
+class LabReport(notices.Sentences):
     """The contents of a report, by whom, made on which day, with which version; empty while grading.
 
     By key of a prediction, `learned` has the first `MAX_LESSON` characters of what its owner learned from it.
@@ -172,7 +181,7 @@ def render(report: LabReport) -> str:
         outcomes=outcomes,
         headers=HEADERS,
         numbers=draw_numbers(report.predictions),
-        calibration=draw_calibration(outcomes),
+        calibration=draw_calibration(by_confidence(outcomes.rated)),
         explained=sum(miss.key in report.learned for miss in report.misses),
         done=sum(one.is_done for one in report.exercises),
         earned=f"{tables.points(earned)} of {most:g}",
@@ -333,7 +342,7 @@ def _ending(exercise: Exercise, final: Prediction | None, folder: Path) -> str:
 
 
 @dataclass(frozen=True, repr=False)
-class PackedSubmission(words.Sentences):
+class PackedSubmission(notices.Sentences):
     """A submission in one .zip file, and what is in it (nothing while grading); shows a link to it."""
 
     path: Path

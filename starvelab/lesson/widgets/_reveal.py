@@ -21,11 +21,10 @@ from ...prediction_file import Prediction
 from ...units import Q_
 from .. import notices
 from ..outcomes import number, one_line
-from . import words
 from ._report import MAX_LESSON, read_notes, save_lesson
 from .cells import LOG, CellLog
 from .keyboard import Box, spoken
-from .question import WITHIN, Answer, check_key, comparable, is_hit
+from .question import WITHIN, Answer, check_key, comparable, is_hit, result_of, sentence_of
 from .store import PredictionStore
 
 # What an answer means, and what mistakes would have predicted.
@@ -95,7 +94,7 @@ def reveal(
     def show() -> None:
         prediction, current = store.read().predictions[key], runtime.current()
         if truth is not None and disturbed and not (prediction.revealed or current.is_grading):
-            _show(f"{words.prediction(prediction)} {NOT_COUNTED.format(disturbed)}", "Please note")
+            _show(f"{sentence_of(prediction)} {NOT_COUNTED.format(disturbed)}", "Please note")
             if (quiet := recorded_run(key)) is not None:
                 _display(QuietRunOffer(prediction, quiet, store, within))
         elif truth is not None:
@@ -139,7 +138,7 @@ def _hold_back(
     notice = notices.formats(text, "Please note")
     # Said once: others may wait for the same prediction.
     if next(iter(store.memory.waiting.get((store.path, key), {})), place) != place:
-        notice = {"text/html": words.paragraphs(SHOWN_TOO), "text/plain": SHOWN_TOO}
+        notice = {"text/html": notices.paragraphs(SHOWN_TOO), "text/plain": SHOWN_TOO}
     output = ipywidgets.Output(outputs=({"output_type": "display_data", "data": notice, "metadata": {}},))
 
     def wake() -> None:
@@ -167,7 +166,7 @@ def _judge(
     """Store a truth: what came of the prediction, the word in front of it, and a problem with the file."""
     value = comparable(truth, prediction)
     result = store.reveal(prediction.key, truth=value, hit=is_hit(prediction, value, within))
-    return *words.result(result.prediction, now=value, within=within, why=why), result.problem
+    return *result_of(result.prediction, now=value, within=within, why=why), result.problem
 
 
 def _show_truth(
@@ -176,7 +175,7 @@ def _show_truth(
     if runtime.current().is_grading:
         # A grader's run measures nothing, and what it finds is no news to the learner: only the old is shown.
         comparable(truth, prediction)
-        _show(*words.result(prediction, now=prediction.truth, within=within))
+        _show(*result_of(prediction, now=prediction.truth, within=within))
         return
     meaning, mistakes = about
     values = ((why, comparable(one, prediction)) for why, one in mistakes.items())
@@ -195,7 +194,7 @@ def _show_measured(measured: Answer, prediction: Prediction, store: PredictionSt
     if not runtime.current().is_grading:
         store.credit(prediction.key, measured=value)
     _show(
-        f"{words.prediction(prediction)} {number(value, prediction.unit)} were measured: your number "
+        f"{sentence_of(prediction)} {number(value, prediction.unit)} were measured: your number "
         "is closer to that than the model's. The score card counts it as a hit.",
         "Credit",
     )

@@ -35,8 +35,8 @@ from ...tables import as_sentence
 from ...units import Quantity, unit_name
 from .. import notices
 from ..checks import OTHER_VALUES, NotAnsweredError, Points, WrongAnswer
-from ..endings import model_answers
 from ..exercises import NOT_ANSWERED, OPEN_WORD, Exercise, find_notebook, read_exercises
+from .endings import model_answers
 
 # The most characters of an error's own message that are shown.
 MAX_MESSAGE = 400

@@ -1,11 +1,12 @@
-"""A question that asks for a prediction: what may be answered, how sure one may be, and what is a hit."""
+"""A question that asks for a prediction: what may be answered, what is a hit, and what came of it."""
 
 from __future__ import annotations
 
 import contextlib
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
+from datetime import datetime
 from numbers import Real
 from pathlib import Path
 from typing import TypeAlias, TypeGuard
@@ -14,7 +15,7 @@ from ...errors import InputError
 from ...prediction_file import Prediction
 from ...units import Quantity, convert
 from ..exercises import read_questions
-from ..outcomes import value
+from ..outcomes import grouped, number, percent, quoted, truth, value
 
 # What a learner answers, or a notebook passes as the truth. It is checked here.
 Answer: TypeAlias = Quantity | float | str | None
@@ -27,6 +28,7 @@ NEAR = "within a quarter of the answer"
 NEAR_CHANGE = "within a quarter of the gain or loss"
 # So near to "nothing" a change is no change: measurements differ by as much. A share, or 5 percentage points.
 NO_CHANGE = 0.05
+NEVER_SHOWN = "Its answer was not shown before this was submitted."
 
 # The least and the most that a number can be; None where there is no end.
 Range: TypeAlias = tuple[float | None, float | None]
@@ -268,3 +270,73 @@ def is_hit(prediction: Prediction, truth: str | float, within: float = WITHIN) -
         least = NO_CHANGE * (100 if prediction.unit == "%" else 1)
         tolerance = max(within * abs(truth - prediction.unchanged), least)
     return abs(prediction.answer - truth) <= tolerance * (1 + 1e-12)
+
+
+# --- in words ---------------------------------------------------------------------------------------------
+
+
+def how_sure(locked: Prediction) -> str:
+    """Say how sure a learner was: ``70 % sure``, or nothing if they did not say."""
+    if locked.confidence is None:
+        return ""
+    about = "" if isinstance(locked.answer, str) else f" to be {near(locked.unchanged)}"
+    return f"{percent(locked.confidence)} sure{about}"
+
+
+def timestamp(stored: str) -> str:
+    """A stored time as people write it: ``21 Nov 2026 at 10:05 UTC``."""
+    try:
+        when = datetime.fromisoformat(stored)
+    except ValueError:
+        return stored
+    return f"{when.day} {when:%b %Y} at {when:%H:%M} UTC"
+
+
+def sentence_of(locked: Prediction) -> str:
+    """A locked prediction as one sentence of plain text."""
+    parts = [f"You predicted {quoted(value(locked.answer, locked.unit), locked.answer)}", how_sure(locked)]
+    return ", ".join(filter(None, parts)) + "."
+
+
+def result_of(
+    locked: Prediction, *, now: str | float | None, within: float = WITHIN, why: str = ""
+) -> tuple[str, str]:
+    """Say what came of a prediction whose truth was revealed, and the word in front of it.
+
+    The truth that was revealed first counts; `now` is what it is now. `within` is as for `is_hit`. After a
+    miss it begins with `why`, the likeliest reason; without one it ends with how far off a number was.
+    """
+    if locked.truth is None:
+        return f"{sentence_of(locked)} {NEVER_SHOWN}", "Please note"
+    lines = [f"The answer is {quoted(truth(locked), locked.truth)}.", sentence_of(locked)]
+    # With a credit for what was measured it counts as a hit, and still misses what the model says.
+    hit = locked.hit if locked.measured is None else is_hit(locked, locked.truth, within)
+    if why and not hit:
+        lines.insert(0, why)
+    elif not (hit or isinstance(locked.answer, str) or isinstance(locked.truth, str)):
+        lines.append(_distance(locked.answer, locked.truth, locked.unit, locked.unchanged))
+    if now != locked.truth:
+        lines.append(
+            f"The cell now gives {truth(replace(locked, truth=now))}; "
+            "the score card keeps the answer that was shown first."
+        )
+    return " ".join(filter(None, lines)), "Hit" if hit else "Miss"
+
+
+def _distance(answer: float, truth: float, unit: str | None, unchanged: float | None) -> str:
+    """Say how far off a number was: the difference when it was near, a factor when it was not."""
+    if unchanged is not None:
+        of_truth, yours = (number(one - unchanged, unit) for one in (truth, answer))
+        return f"What counts is the gain or loss: {of_truth} in the answer, {yours} in your number."
+    if not truth:
+        return ""
+    # Two digits that count, without an exponent where people write none: 540 and not 5.4e+02.
+    ratio = answer / truth
+    if ratio >= 2:
+        return f"Your number is {grouped(ratio, 2)} times the answer."
+    if 0 < ratio <= 0.5:
+        return f"The answer is {grouped(1 / ratio, 2)} times your number."
+    side = "above" if answer > truth else "below"
+    if unit == "%":
+        return f"Your number is {grouped(abs(answer - truth), 2)} percentage points {side} the answer."
+    return f"Your number is {percent(abs(ratio - 1))} {side} the answer."

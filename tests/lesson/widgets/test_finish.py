@@ -6,8 +6,8 @@ import pytest
 
 from starvelab.errors import UnknownNameError
 from starvelab.lesson.exercises import FINAL, NOT_ANSWERED
-from starvelab.lesson.widgets._finish import ASK, CHANGED, GRADED, OPEN
 from starvelab.lesson.widgets.cells import CellLog
+from starvelab.lesson.widgets.endings import ASK, CHANGED, GRADED, OPEN
 from starvelab.runtime import GRADING, use
 from starvelab.units import Q_
 from starvelab.widgets import finish, predict, predictions, progress, report, scorecard

@@ -3,8 +3,8 @@
 import pytest
 
 from starvelab.lesson import outcomes
-from starvelab.lesson.widgets import words
 from starvelab.lesson.widgets._progress import ScoreCard
+from starvelab.lesson.widgets.question import timestamp
 from starvelab.prediction_file import Prediction
 from starvelab.widgets import predict, reveal, scorecard
 
@@ -140,7 +140,7 @@ def test_a_question_stands_whole_unless_no_notebook_asks_it_and_markup_is_text(f
 
 
 def test_thousands_stand_apart_and_a_time_that_cannot_be_read_stands_as_it_is():
-    assert words.timestamp("some day") == "some day"
+    assert timestamp("some day") == "some day"
     for number, shown in (
         (1e9, "1,000,000,000"),
         (-1234.5, "-1,234.5"),

@@ -4,9 +4,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from starvelab.lesson import class_sections
-from starvelab.lesson.class_sections import by_question, designs, frontier_chart, sections
-from starvelab.lesson.outcomes import Outcomes, by_confidence
+from starvelab.lesson.outcomes import (
+    MAX_QUESTIONS,
+    Outcomes,
+    by_confidence,
+    by_question,
+    designs,
+    draw_calibration,
+    frontier_chart,
+    sections,
+)
 from starvelab.prediction_file import Prediction
 
 
@@ -38,6 +45,8 @@ def test_calibration_takes_predictions_that_were_rated_and_shown():
         predicted("b", None, True),
         predicted("c", 0.5, None),
     ]
+    picture = draw_calibration(by_confidence(Outcomes(tuple(told)).rated))
+    assert "60 % to 80 % sure: 50 % of 2 came true; 80 % to 100 % sure: 100 % of 1 came true" in picture
     questions = by_question(told)
     assert [(one.what, one.number) for one in questions] == [("a", 2), ("b", 1)]
     assert (questions[0].sure, questions[0].right) == (pytest.approx(0.65), 0.5)
@@ -53,7 +62,7 @@ def test_no_number_in_a_file_stops_the_report_and_no_keys_fill_it():
     assert [one.number for one in by_confidence(Outcomes(tuple(told)).rated)] == [1]
     made_up = [predicted(f"k{at:04d}", 0.5, True) for at in range(1000)]
     questions = by_question([*made_up, *[predicted("wall" * 1000, 0.5, True)] * 2])
-    assert (len(questions), questions[-1].what) == (class_sections.MAX_QUESTIONS, "wall" * 20)
+    assert (len(questions), questions[-1].what) == (MAX_QUESTIONS, "wall" * 20)
 
 
 def test_designs_are_what_the_checks_noted_last(tmp_path):
