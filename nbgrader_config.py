@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from starvelab_grader import configure
-from starvelab_grader.batch.private import make_private
+from starvelab_grader.configuration import make_private
 
 repository = Path(__file__).resolve().parent
 course = Path(os.environ.get("STARVELAB_COURSE") or "~/starvelab-course").expanduser().resolve()

@@ -23,7 +23,7 @@ from pathlib import Path
 from starvelab.jobs.doctor import Doctor
 from starvelab.jobs.recorder import Recorder
 from starvelab.lesson.recorded_job import RECORD, SCRIPT
-from starvelab.script import run_script
+from starvelab.runtime import run_script
 
 from .report import line, machine, options
 

@@ -48,7 +48,7 @@ from starvelab import (
 from starvelab.model import rates
 from starvelab.model.assumptions import COVERAGE
 from starvelab.model.catalogue import entry_at
-from starvelab.model.paths import PARTS
+from starvelab.model.parts import PARTS
 from starvelab.model.step import Step
 from starvelab.units import Quantity
 

@@ -2,8 +2,7 @@
 
 Rooms, imports point downward only (a contract in pyproject.toml fails the build otherwise)::
 
-    commands                 what `starvelab` on the command line runs
-    grader_plugin | lab      what starvelab-grader is told of the lab | `starvelab lab`
+    commands | grader_plugin  what `starvelab` on the command line runs | what a grader is told of the lab
     practice                 the clinic: scripts that starve, to find out why
     checks | decisions | show | widgets  what a notebook imports of the lesson
     lesson                   checks, figures, widgets
@@ -12,10 +11,10 @@ Rooms, imports point downward only (a contract in pyproject.toml fails the build
     pipeline                 the one description of an input pipeline, and what can be asked of it
     measure                  a real loader, and what starves it
     model | simulate         stages on resources | a loader in time, step by step
-    tables | fields          quantities as text and HTML | what a field of a description may hold
-    units | runtime          one registry with its own vocabulary | "are we grading?"
+    tables                   quantities as text and HTML
+    units | runtime          one registry with its own vocabulary | "are we grading?", and a program run here
     host | prediction_file   cores and the cache folder | predictions.json, read
-    script | trackers        a program run in this process | W&B, MLflow, TensorBoard where they are in use
+    trackers                 W&B, MLflow, TensorBoard where they are in use
     errors                   the rule, what came, what to do
 
 `import starvelab` loads pint and numpy and nothing heavier; lesson, jobs, measure and simulate load on first

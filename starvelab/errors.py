@@ -52,6 +52,12 @@ def unknown_name(
     return UnknownNameError(f"{said} {hint}")
 
 
+def check_choice(value: object, choices: Collection[str], name: str) -> None:
+    """Reject what is none of a few words."""
+    if value not in choices:
+        raise InputError(f"{name} must be one of {', '.join(choices)}, got {value!r:.80}. Pass one of these.")
+
+
 @contextmanager
 def requiring(user: str, remedy: str) -> Iterator[None]:
     """Say what to do about a package that is imported meanwhile for `user`, and is not there."""

@@ -14,10 +14,8 @@ import numpy as np
 
 from .errors import InputError
 from .model import analysis
-from .model.analysis._point import one_point
 from .model.analysis._range import ranges_of
-from .model.description import Description
-from .model.part import Part
+from .model.description import Description, check_asked
 from .model.parts import Accelerator, Workers
 from .model.resources import ACCELERATOR, CPU, DECODER, LINK, LOOP, STORAGE
 from .model.solver import solve
@@ -190,12 +188,17 @@ class Pipeline(Description):
         """
         from .simulate.timeline import LoaderInputs
 
-        one_point(self, "simulate")
+        check_asked(self, "simulate")
         numbers, step = self.numbers, self.solve()
         batch = int(step.batch_size * step.accelerators)
         ms = {name: float(t.m_as(_MS)) for name, t in {**step.stage_times, **step.resource_times}.items()}
         crew = Workers(1) if isinstance(self.workers, Quantity) else self.workers
-        jitter, handover = self.dataset.jitter, crew.handover
+        jitter = self.dataset.jitter
+
+        def in_ms(name: str) -> float:
+            """A time that a part has, in milliseconds; 0 where it has none."""
+            return 1e3 * (numbers[name] or 0.0)
+
         side_by_side = 1 if self.in_turn else max(1, crew.count)
         # What memory serves has been taken off; where one thing follows the other, all is one time.
         wait = 0.0 if self.in_turn else batch * 1e3 * (numbers["read_wait"] or 0.0)
@@ -226,18 +229,18 @@ class Pipeline(Description):
             workers=0 if self.in_turn else crew.count,
             prefetch=crew.prefetch,
             in_order=crew.in_order,
-            start_up=_ms(crew, "start_up"),
+            start_up=in_ms("start_up"),
             persistent=crew.persistent,
             epoch_batches=None if epoch_batches is None else positive_int(epoch_batches, "epoch_batches"),
             prepare_time=prepare,
             spread=jitter.spread,
             slow_share=jitter.slow_share,
-            slow_time=_ms(jitter, "slow_time"),
+            slow_time=in_ms("slow_time"),
             read_time=read / chance,
             read_wait=max(0.0, wait) / chance,
             read_ahead=ahead,
             cached_share=1 - chance,
-            handover_way=0.0 if self.alone or self.in_turn else _ms(handover, "way"),
+            handover_way=0.0 if self.alone or self.in_turn else in_ms("way"),
             handover_loop=ms.get(LOOP.name, 0.0),
             ranks=several.hosts,
             slow_rank=several.slow,
@@ -370,8 +373,3 @@ class Pipeline(Description):
         from .measure.session import calibrate
 
         return calibrate(self, seconds=seconds, progress=progress)
-
-
-def _ms(part: Part, name: str) -> float:
-    """A time that a part has, in milliseconds; 0 where it has none."""
-    return 1e3 * (part.numbers[name] or 0.0)

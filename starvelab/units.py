@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         def m_as(self, units: Unchecked) -> Number: ...  # noqa: D102
 else:
     Quantity = registry.Quantity
+Amount: TypeAlias = Quantity | str
 
 
 def _rebuild(magnitude: Number, unit: str) -> Quantity:
@@ -179,6 +180,13 @@ def positive(value: Unchecked, unit: str | None, what: str, *, zero: bool = Fals
         return check_magnitude(value, what, zero=zero)
     value = as_quantity(value, unit, what)
     return check_magnitude(value.magnitude, what, units=value.units, zero=zero) * _factor(value.units, unit)
+
+
+def checked_quantity(value: Unchecked, unit: str, what: str, *, zero: bool = False) -> Quantity:
+    """Return `value` as a quantity that passes the same checks."""
+    found = as_quantity(value, unit, what)
+    positive(found, unit, what, zero=zero)
+    return found
 
 
 def nonnegative(value: Unchecked, unit: str | None, what: str) -> Number:

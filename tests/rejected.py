@@ -1,7 +1,7 @@
 """Arguments that cannot be meant, and what is said of them: rows of a table, (arguments, message).
 
 Of the arguments the first is wrong, and the others stand beside it. Whatever goes through a gate of
-`starvelab.units` or `starvelab.fields` is told the same sentence, with its own name, value and unit in it.
+`starvelab.units` or `model.fields` is told the same sentence, with its own name, value and unit in it.
 """
 
 from collections.abc import Callable

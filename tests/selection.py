@@ -42,7 +42,7 @@ COURSE = "released_course"
 PROGRAMS = (
     "tests/browser",
     *SANDBOXED,
-    "tests/grader/batch/test_private.py",
+    "tests/grader/test_private.py",
     "tests/grader/batch/test_worker_pool.py",
     "tests/grader/lms/test_collecting.py",
     "tests/grader/sandbox/test_cgroup.py",

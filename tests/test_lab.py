@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab import lab
+from starvelab import commands
 from tests.assignments import EXPECTED, REPOSITORY
 
 FIRST, SECOND = "starving-the-gpu", "find-the-bottleneck"
@@ -26,7 +26,7 @@ def release(tmp_path) -> Callable[..., list[str]]:
             (source / assignment).mkdir(parents=True, exist_ok=True)
             for number in (1, 2):
                 (source / assignment / f"0{number}.ipynb").write_text(texts.get(f"n{number}", version))
-        return lab.copy_notebooks(tmp_path / "mine", source, version)
+        return commands.copy_notebooks(tmp_path / "mine", source, version)
 
     return copy
 
@@ -40,7 +40,7 @@ def contents(folder: Path) -> dict[str, str]:
 
 
 def test_the_first_time_every_notebook_is_copied(tmp_path):
-    assert lab.copy_notebooks(tmp_path, lab.NOTEBOOKS, "0.1.0") == []
+    assert commands.copy_notebooks(tmp_path, commands.NOTEBOOKS, "0.1.0") == []
     assert {path.relative_to(tmp_path).as_posix() for path in tmp_path.glob("*/*.ipynb")} == {
         f"{assignment}/{name}.ipynb" for assignment, names in EXPECTED.items() for name in names
     }
@@ -85,7 +85,7 @@ def test_what_was_copied_by_hand_counts_as_work_unless_it_is_the_same(release, t
         f"You have begun {FIRST}, and version 1 has other notebooks: they are in {FIRST}-1, beside yours."
     ]
     assert contents(tmp_path / "mine")[f"{FIRST}/01.ipynb"] == "older"
-    (tmp_path / "mine" / lab.RECORD).write_text("no JSON")
+    (tmp_path / "mine" / commands.RECORD).write_text("no JSON")
     assert release("1") == []
 
 
@@ -98,7 +98,7 @@ def test_whatever_is_written_and_upgraded_in_whatever_order_no_work_is_lost(step
             for each in ("01.ipynb", "02.ipynb"):
                 (source / FIRST).mkdir(parents=True, exist_ok=True)
                 (source / FIRST / each).write_text(version)
-            lab.copy_notebooks(target, source, version)
+            commands.copy_notebooks(target, source, version)
             if writes:
                 path = target / FIRST / name
                 path.write_text(f"work {number}")
@@ -113,7 +113,7 @@ def started(monkeypatch, tmp_path_factory) -> list[str]:
     """The arguments with which JupyterLab is started, which it is not."""
     given: list[str] = []
     monkeypatch.setattr("jupyterlab.labapp.main", given.extend)
-    monkeypatch.setattr(lab, "has_display", lambda: True)
+    monkeypatch.setattr(commands, "has_display", lambda: True)
     monkeypatch.setenv("JUPYTER_CONFIG_PATH", "/theirs")
     monkeypatch.setenv("JUPYTERLAB_WORKSPACES_DIR", str(tmp_path_factory.mktemp("workspaces")))
     return given
@@ -122,11 +122,12 @@ def started(monkeypatch, tmp_path_factory) -> list[str]:
 def test_jupyterlab_starts_in_the_folder_with_the_lab_s_settings(started, monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(os, "geteuid", lambda: 1000, raising=False)
-    lab.main(["--port", "9000"])
+    commands.open_lab(["--port", "9000"])
     folder = tmp_path / "starvelab-lab"
-    assert (folder / lab.FIRST).exists()
+    assert (folder / commands.FIRST).exists()
     assert started == [
-        f"--ServerApp.root_dir={folder}", f"--LabApp.default_url=/lab/workspaces/starvelab/tree/{lab.FIRST}",
+        f"--ServerApp.root_dir={folder}",
+        f"--LabApp.default_url=/lab/workspaces/starvelab/tree/{commands.FIRST}",
         "--port", "9000",
     ]  # fmt: skip
     assert os.environ["JUPYTER_CONFIG_PATH"] == os.pathsep.join(
@@ -136,16 +137,16 @@ def test_jupyterlab_starts_in_the_folder_with_the_lab_s_settings(started, monkey
     # Root and a machine without a screen are told to it; notebooks of a checkout are opened where they are.
     started.clear()
     monkeypatch.setattr(os, "geteuid", lambda: 0, raising=False)
-    monkeypatch.setattr(lab, "has_display", lambda: False)
-    lab.main([f"--folder={REPOSITORY / 'labs'}"])
+    monkeypatch.setattr(commands, "has_display", lambda: False)
+    commands.open_lab([f"--folder={REPOSITORY / 'labs'}"])
     assert (started[0], started[2:]) == (
         f"--ServerApp.root_dir={REPOSITORY / 'labs'}", ["--allow-root", "--no-browser"],
     )  # fmt: skip
-    assert not (REPOSITORY / "labs" / lab.RECORD).exists()
+    assert not (REPOSITORY / "labs" / commands.RECORD).exists()
 
 
 def test_the_sidebar_starts_closed_and_a_layout_that_somebody_has_made_is_kept(started, tmp_path):
-    lab.main([f"--folder={tmp_path}"])
+    commands.open_lab([f"--folder={tmp_path}"])
     (kept,) = Path(os.environ["JUPYTERLAB_WORKSPACES_DIR"]).iterdir()
     workspace = json.loads(kept.read_text())
     assert workspace["metadata"]["id"] == "starvelab"
@@ -153,7 +154,7 @@ def test_the_sidebar_starts_closed_and_a_layout_that_somebody_has_made_is_kept(s
     assert manager.load("starvelab")["data"] == workspace["data"], "JupyterLab finds it by this name"
     assert workspace["data"]["layout-restorer:data"]["left"]["collapsed"]
     kept.write_text('{"data": {}, "metadata": {"id": "starvelab"}}')
-    lab.main([f"--folder={tmp_path}"])
+    commands.open_lab([f"--folder={tmp_path}"])
     assert json.loads(kept.read_text())["data"] == {}
 
 
@@ -162,5 +163,5 @@ def test_a_folder_that_cannot_be_used_is_named_with_the_remedy(started, tmp_path
     with pytest.raises(
         SystemExit, match=r"file/lab cannot be used: Not a directory\. Name another folder: starvelab lab --f"
     ):
-        lab.main([f"--folder={tmp_path / 'file' / 'lab'}"])
+        commands.open_lab([f"--folder={tmp_path / 'file' / 'lab'}"])
     assert started == []

@@ -30,7 +30,7 @@ def contracts(repository):
 PLANTED = {
     "starvelab/units.py": ("from . import model", "Imports point downward BROKEN"),
     "starvelab/model/stages/data.py": ("import matplotlib", "The model draws nothing BROKEN"),
-    "starvelab/lab.py": ("import starvelab_grader", "knows nothing of the grader BROKEN"),
+    "starvelab/commands.py": ("import starvelab_grader", "knows nothing of the grader BROKEN"),
 }
 
 

@@ -163,7 +163,8 @@ print(advise(watched.result).now.workers, *sorted(one.metadata["Name"].lower() f
         ("from starvelab import widgets", "starvelab.widgets needs {}, which is not installed. {}"),
         ("from starvelab.measure.transforms import decode; decode(b'')",
          "To decode an image needs {}, which is not installed. {}"),
-        ("from starvelab.lab import main; main([])", "starvelab lab needs {}, which is not installed. {}"),
+        ("from starvelab.commands import open_lab; open_lab([])",
+         "starvelab lab needs {}, which is not installed. {}"),
     ],
 )  # fmt: skip
 def test_without_an_extra_one_sentence_says_what_to_install(small, tmp_path, line, said):
@@ -228,12 +229,12 @@ print(sl.show.__name__, sl.widgets.__name__)
 
 def test_the_lab_of_an_empty_environment_with_the_wheel_is_its_own(installed, tmp_path):
     code = """
-import os, sys, types, starvelab.lab as lab
+import os, sys, types, starvelab.commands as commands
 os.environ["JUPYTERLAB_WORKSPACES_DIR"] = "workspaces"
 sys.modules["jupyterlab"] = types.ModuleType("jupyterlab")
 sys.modules["jupyterlab"].__spec__ = types.SimpleNamespace()
-sys.modules["jupyterlab.labapp"] = types.SimpleNamespace(main=lambda options: print(lab.SETTINGS))
-lab.main([])
+sys.modules["jupyterlab.labapp"] = types.SimpleNamespace(main=lambda options: print(commands.SETTINGS))
+commands.open_lab([])
 """
     said, settings = run(installed, code, tmp_path).splitlines()
     assert said == f"The notebooks are in {tmp_path / 'starvelab-lab'}."

@@ -24,7 +24,7 @@ from starvelab import (
     Workers,
 )
 from starvelab.measure import SimulatedClock
-from starvelab.model.packing import STRATEGIES
+from starvelab.model.samples import STRATEGIES
 from tests.rejected import message, not_positive
 from tests.strategies import handovers, pipelines, quantities
 

@@ -2,15 +2,15 @@
 
 Rooms, imports point downward only (a contract in pyproject.toml fails the build otherwise)::
 
-    commands                     `starvelab-grader release`, `collect`, `grade`, `mark`, `feedback`, `return`
-    marking                      what a person marks, and the page for it
-    report | lms                 statistics, similar answers, feedback pages | Canvas and Moodle
-    batch | configuration        a class: worker pool, records, gradebook | nbgrader, set up for all this
-    autograde                    nbgrader's steps: restoring, execution, scoring
-    sandbox | submissions        student code run apart from everything else | what was submitted
-    files | fingerprints | text  written whole | what a grade depends on | what others wrote, made safe
-    plugins                      what a course's own package tells the grader
-    errors                       the rule, what came, what to do
+    commands               `starvelab-grader release`, `collect`, `grade`, `mark`, `feedback`, `return`
+    marking                what a person marks
+    report | lms           statistics, similar answers, feedback pages | Canvas and Moodle
+    batch | configuration  a class: worker pool, records, gradebook | nbgrader, set up for all this
+    autograde              nbgrader's steps: restoring, execution, scoring
+    sandbox | submissions  student code run apart from everything else | what was submitted
+    files | text           written whole, and their fingerprints | what others wrote, made safe
+    plugins                what a course's own package tells the grader
+    errors                 the rule, what came, what to do
 
 No module imports starvelab: what is a lab's own is declared by it, see `plugins`.
 """

@@ -1,10 +1,16 @@
-"""Files and folders written whole or not at all: an error leaves what was there before."""
+"""Files and folders written whole or not at all; their fingerprints, and what of them a grade depends on."""
 
+import hashlib
+import json
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
+
+from .plugins import packages
 
 
 def write_whole(path: Path, text: str, mode: int | None = None) -> None:
@@ -47,3 +53,61 @@ def whole_folder(folder: Path) -> Iterator[Path]:
         with suppress(FileNotFoundError):
             os.rename(folder, Path(part) / "old")
         os.rename(new, folder)
+
+
+VERSION = version("starvelab-grader")
+# Why a notebook is graded again, by the kind of what changed. Of several the first is named.
+REASONS = {
+    "submission": "the submission has changed",
+    "assignment": "the assignment has changed",
+    "packages": "the grader, or a package that extends it, has changed",
+    "settings": "the settings of the course have changed",
+}
+PACKAGE = Path(__file__).parent
+# What a submission is graded with; what collects, releases, reports or exports changes no grade.
+GRADING = ("autograde/", "sandbox/", "submissions/", "files.py", "plugins.py", "text.py")
+NOT_GRADING = ("autograde/feedback.py", "autograde/releasing.py")
+
+
+def fingerprint(files: Mapping[str, bytes], *values: object) -> str:
+    """Return the fingerprint of files, by their names, and of values that JSON can hold."""
+    digest = hashlib.sha256(json.dumps(values).encode())
+    for name, content in sorted(files.items()):
+        # The length says where a file ends.
+        digest.update(f"\0{name}\0{len(content)}\0".encode("utf-8", "replace"))
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def changed(before: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Return the notebooks that have to be graded, each with its key of `REASONS`.
+
+    Before and now there are, by notebook, fingerprints of the kinds that `REASONS` has.
+
+    Examples
+    --------
+    >>> changed({"one": {"submission": "a"}, "two": {"submission": "b"}}, {"one": {"submission": "c"}})
+    {'one': 'submission'}
+    """
+    if not before:  # a record that does not say what its grades depend on
+        return dict.fromkeys(now, "packages")
+    reasons = {}
+    for notebook, parts in now.items():
+        if notebook not in before:
+            reasons[notebook] = "assignment"
+        elif differing := [kind for kind in REASONS if before[notebook].get(kind) != parts.get(kind)]:
+            reasons[notebook] = differing[0]
+    return reasons
+
+
+@cache
+def package_fingerprint(package: Path = PACKAGE) -> str:
+    """Return the fingerprint of what a grade is computed with: a checkout's version is not enough."""
+    files = {}
+    for name, (folder, only_shown) in {"grader": (package, NOT_GRADING), **packages()}.items():
+        for path in folder.rglob("*"):
+            inner = path.relative_to(folder).as_posix()
+            counts = inner.endswith((".py", ".toml", ".txt")) and not inner.startswith(tuple(only_shown))
+            if counts and (name != "grader" or inner.startswith(GRADING)):
+                files[f"{name}/{inner}"] = path.read_bytes()
+    return fingerprint(files)

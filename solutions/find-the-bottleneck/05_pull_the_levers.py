@@ -13,7 +13,7 @@ from starvelab import PUBLISHED, Accelerator, Drive, Handover, Hardware, Jitter,
 from starvelab import Models, Pipeline, Q_, Requests, Samples, Workers
 from starvelab.checks import Credit, check
 from starvelab.measure import PARTS
-from starvelab.model.levers import levers_for
+from starvelab.model.resources import levers_for
 from starvelab.show import loader_timeline, svg, table
 from starvelab.tables import cell, percent, to_html
 from starvelab.widgets import Drawing, explore, finish, predict, progress, reveal

@@ -27,7 +27,7 @@ from ..errors import InputError, install_hint
 from ..host import this_thread
 from ..measure.batches import Batch
 from ..measure.memory import Pickled
-from ..script import run_script, terminable
+from ..runtime import run_script, terminable
 from . import torch_internals
 from .finding import JobFinding
 from .loop_work import LoopSampler, loop_of

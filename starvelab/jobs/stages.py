@@ -13,7 +13,7 @@ import numpy as np
 
 from ..measure.batches import BatchContents, Items
 from ..measure.verdict import CONFIDENCE, MIN_BATCHES, SLIGHT, blocks_of, shares_of
-from ..model.levers import LEVERS
+from ..model.resources import LEVERS
 from ..tables import TableRepr, percent
 from ..units import Q_, Quantity, format_quantity
 

@@ -21,11 +21,11 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from ..errors import InputError, MissingValueError
-from ..fields import Kind, Meaning
+from ..model.fields import Meaning
 from .batches import Batch, memory_size
 
-_PRECISION = Meaning(Kind.CHOICE, choices=("fp32", "tf32", "amp"))
-_IN_FLIGHT = Meaning(Kind.COUNT, maximum=inf)
+_PRECISION = Meaning("choice", choices=("fp32", "tf32", "amp"))
+_IN_FLIGHT = Meaning("count", maximum=inf)
 WARM_UP = 2  # steps
 # Of the numbers that workers share, those of the connections to a storage.
 CONNECTIONS, MAX_CONNECTIONS = 2, 1024

@@ -12,7 +12,7 @@ from itertools import chain, zip_longest
 import numpy as np
 
 from ..errors import InputError, UnknownNameError
-from ..model.levers import Advice, levers_for
+from ..model.resources import Advice, levers_for
 from ..tables import TableRepr, percent
 from ..units import Q_, Quantity, as_quantity, format_quantity, has_dimension, positive
 from .batches import PARTS

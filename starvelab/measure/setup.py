@@ -18,7 +18,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..model.description import Description
-from ..model.part import Part
+from ..model.fields import Part
 from ..model.parts import Framework, Ranks, Samples, Workers
 from ..model.stages.transfer import link_bandwidth
 from ..tables import count_of
@@ -136,7 +136,7 @@ def setup_of(pipeline: Description, *, needs_samples: bool = True) -> Setup:
         kind="torch" if own else workers.kind or "threads",
         prefetch=int(workers.prefetch),
         in_order=workers.in_order,
-        loop_time=float(cast(float, workers.handover.numbers["loop"] or 0)),
+        loop_time=float(cast(float, workers.handover.named["loop_time"] or 0)),
         pinned=link.pinned if link is not None else getattr(samples, "pinned", True),
         storage=_storage(pipeline),
         link=_link(pipeline),

@@ -14,11 +14,11 @@ from functools import cache, cached_property, partial
 from math import ceil, inf, sqrt
 
 from ..errors import InputError, UnknownNameError
-from ..fields import Kind, choice, meanings, number, quantity, supply, switch
 from ..tables import cell
 from ..units import Q_, Number, Quantity, Unchecked
 from .cost import Inputs, minimum
 from .facts import Fact, Sourced, read_data
+from .fields import choice, meanings, number, quantity, supply, switch
 
 PHASES = ("forward", "training")
 _SCALING = ("contention", "coherency", "crowding", "second_thread")
@@ -258,7 +258,7 @@ def check_assumptions(value: Unchecked) -> Assumptions:
 
 def _read(name: str, value: Unchecked) -> Unchecked:
     """A text with a unit as a quantity; everything else as it is."""
-    with_unit = meanings(Assumptions)[name].kind in (Kind.QUANTITY, Kind.SUPPLY)
+    with_unit = meanings(Assumptions)[name].kind in ("quantity", "supply")
     return Q_(value) if with_unit and isinstance(value, str) else value
 
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ..errors import InputError, MissingValueError, UnknownNameError, unknown_name
-from ..fields import Kind, Meaning
-from ..units import Number, Quantity, Unchecked, as_quantity, positive_int
+from ..units import Number, Quantity, Unchecked, as_quantity, checked_quantity, positive_int
 from .facts import Fact, Sourced, read_data
 
 # What an entry of each file may state, by its unit; "count" is a whole number, "counts" several of them,
@@ -279,8 +278,7 @@ def _read(kind: str, field: str, value: Unchecked) -> Quantity | int | str | tup
         if np.ndim(numbers) != 1 or np.any(np.diff(numbers) < 0):
             raise InputError(f"{field} must be whole numbers that rise, got {value!r:.80}. Sort them.")
         return tuple(numbers.tolist())
-    made: Quantity = Meaning(Kind.QUANTITY, unit, zero=field in _MAY_BE_ZERO).read(value, field)[0]
-    return made
+    return checked_quantity(value, unit, field, zero=field in _MAY_BE_ZERO)
 
 
 Members = Mapping[str, "Entry | Group"]

@@ -13,19 +13,17 @@ from typing import Never, Self, TypeAlias
 
 import numpy as np
 
-from ..errors import InputError, MissingValueError, UnknownNameError, check_names
-from ..fields import choice, count, meanings, read_supply, shape_of, switch
-from ..units import Q_, Number, Quantity, Unchecked, format_quantity
-from .assumptions import PHASES, TUTORIAL, Assumptions, check_assumptions, loader_kinds
+from ..errors import InputError, UnknownNameError, check_names
+from ..units import Q_, Amount, Number, Quantity, Unchecked, format_quantity
+from .assumptions import PHASES, TUTORIAL, Assumptions, check_assumptions
 from .catalogue import Entry, check_entry, dataset_of, described
 from .cost import Cost, Inputs
-from .packing import Rows, lengths_of, rows_of
-from .part import Part, differs, first_field, short
-from .parts import DTYPE_BYTES, Accelerator, Amount, Drive, Framework, Link, Samples, Workers
-from .paths import NESTED, PARTS, PATHS, PLAIN, changed, part_of
+from .fields import Part, choice, count, differs, first_field, meanings, read_supply, shape_of, short, switch
+from .parts import NESTED, PARTS, PATHS, PLAIN, Accelerator, Drive, Link, Workers, changed, part_of
+from .samples import DTYPE_BYTES, Rows, Samples
 from .solver import by_resource, costs, resolve
 from .stages.data import DataInputs, DataModel
-from .stages.transformation import takes_images, worker_time
+from .stages.transformation import TransformationModel, takes_images
 from .step import Step
 
 Changes: TypeAlias = Mapping[str, Unchecked] | None
@@ -77,7 +75,7 @@ class Description:
             overlap=_OVERLAP.read(overlap, "overlap")[0],
             assumptions=check_assumptions(assumptions),
         )
-        _check_samples(self.model, self.dataset.of)
+        self.dataset.check_model(self.model)
         _ = self.shape
         _ = self.numbers
         # A real device may stand for the accelerator, or none: then only a solve needs to know its time.
@@ -95,7 +93,6 @@ class Description:
                 named |= part.named
         named |= {**own.framework.named, "framework": own.framework.name, **self.sizes}
         named["batch_size"] = _BATCH.read(self.batch_size, "batch_size")[1]
-        named["accelerator_rate"] = None if isinstance(own.rate, Framework) else own.numbers["rate"]
         if isinstance(self.workers, Quantity):
             named["cpu_throughput"] = read_supply(self.workers, "workers")[1]
         # A loop that waits for each step begins no copy beside one.
@@ -170,46 +167,22 @@ class Description:
     @property
     def foreign_rate(self) -> str:
         """That what a worker prepares was measured on other samples than these; "" otherwise."""
-        if any(self.numbers[name] is not None for name in ("cpu_throughput", "worker_rate", "cpu_time")):
-            return ""
-        names = ("stored", "documents", "samples", "images", "loader")
-        stored, documents, samples, images, kind = (self.numbers[name] for name in names)
-        kind = None if kind is None else loader_kinds()[kind]
-        return worker_time(self.assumptions, stored / documents, samples, images, kind)[2]
+        return TransformationModel.among(self.inputs).note
 
     @cached_property
     def packed(self) -> Rows | None:
         """What the rows hold that documents are packed into; None where samples are what the model takes."""
-        packing, of = self.dataset.packing, self.dataset.of
-        if packing is None:
-            return None
-        taken = None if self.model is None else self.model.get("input_elements")
-        length = packing.length or taken
-        if length is None or taken not in (None, length):
-            raise InputError(
-                f"Rows are as long as the model takes them, got {taken or 'no model'} and a length of "
-                f"{length}. Pass Packing(..., length=...), and a model of that length or the accelerator's "
-                "rate."
-            )
-        if of is not None and of.get("decoded_elements") is not None:
-            raise InputError(
-                f"Documents are packed into rows, got {of.name}, whose samples have one length. "
-                "Pass documents such as Datasets.OpenWebText."
-            )
-        lengths = packing.given_lengths or (None if of is None else lengths_of(of, packing.strategy))
-        if lengths is None:
-            who = "no data set is named" if of is None else f"{of.name} lists none"
-            raise MissingValueError(
-                f"Packing needs the lengths of documents, and {who}. "
-                "Pass Packing(..., mean=..., sd=...), or lengths=..."
-            )
-        batch = _BATCH.read(self.batch_size, "batch_size")[1]
-        return rows_of(lengths, length, packing.strategy, packing.pool, batch)
+        return self.dataset.rows(self.model, self.batch_size)
+
+    @property
+    def sorted_by_length(self) -> bool:
+        """True if a larger batch has longer rows, so that no cost holds for all batch sizes."""
+        return self.dataset.packing is not None and self.dataset.packing.strategy == "sorted"
 
     @property
     def sizes(self) -> dict[str, Number]:
         """Bytes of a sample, `stored` and `transferred`; its `samples`, and whether they are `images`."""
-        samples, stored, sent = self.samples, self.dataset.numbers["size"], self.dataset.numbers["transfer"]
+        samples, stored, sent = self.samples, self.dataset.named["size"], self.dataset.named["transfer"]
         own = None if samples is None else samples.facts.get("sample_size")
         if stored is None and own is not None and (own.given or not self.assumptions.given("sample_size")):
             stored = own.number
@@ -370,19 +343,6 @@ def check_fields(paths: Iterable[str]) -> None:
             part, whole = NESTED.get((part, field)), f"{whole}.{field}"
 
 
-def _check_samples(model: Entry | None, dataset: Entry | None) -> None:
-    """Reject samples that the model does not take."""
-    if dataset is None or model is None:
-        return
-    taken, given = model.get("input_elements"), dataset.get("decoded_elements")
-    if None not in (taken, given) and taken != given:
-        raise InputError(
-            f"model and dataset must belong together, got {model.name}, which takes {taken} numbers "
-            f"a sample, and {dataset.name}, which gives {given}. Pass one that fits, or your own "
-            "with .replace(decoded_elements=...)."
-        )
-
-
 def _short(value: Unchecked) -> str:
     """A field as it stands in the representation of a pipeline: a part that holds one value as that value."""
     if isinstance(value, Assumptions):
@@ -390,3 +350,33 @@ def _short(value: Unchecked) -> str:
     if isinstance(value, Part) and [*value.given] in ([], [first_field(type(value))]):
         value = getattr(value, first_field(type(value)))
     return short(value)
+
+
+def check_asked(
+    pipeline: Description,
+    question: str,
+    *,
+    whatever: tuple[str, ...] = (),
+    one_host: bool = False,
+    overlapping: bool = False,
+    one_cost: bool = False,
+) -> None:
+    """Reject a pipeline for which a question has no answer, such as one with swept fields but `whatever`."""
+    if one_host and (ranks := pipeline.hardware.ranks.given):
+        came = ", ".join(f"{name}={value}" for name, value in ranks.items())
+        raise InputError(f"{question} looks at one host, got Ranks({came}). Leave ranks out.")
+    if swept := [name for name in pipeline.swept if name not in whatever]:
+        raise InputError(
+            f"{question} looks at one point, got several values of {', '.join(swept)}. "
+            "Pass one value of each."
+        )
+    if overlapping and (pipeline.alone or not pipeline.overlap):  # no resource hides behind another
+        got, wanted = "overlap=False: then the accelerator always waits", "overlap=True"
+        if pipeline.alone:
+            got, wanted = "a loop without workers: then it prepares between its steps", "workers=1"
+        raise InputError(f"{question} looks at stages that overlap, got {got}. Pass {wanted}.")
+    if one_cost and pipeline.sorted_by_length:
+        raise InputError(
+            f"{question} follows one cost through all batch sizes, got documents sorted by length, whose "
+            "rows are longer in a larger batch. Sweep batch_size."
+        )

@@ -6,107 +6,28 @@ qualified, a pipeline takes that alone: ``storage=Storage.NVMe_Gen4``, ``workers
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from math import inf
 from typing import Any, TypeAlias
 
-from .. import fields
 from ..errors import InputError
-from ..fields import Meaning
-from ..units import Q_, Number, Quantity, Unchecked, has_dimension, positive
+from ..units import Q_, Amount, Number, Quantity, Unchecked, has_dimension, positive
+from . import fields
 from .assumptions import KINDS
 from .catalogue import Entry
 from .cost import StepTime
-from .packing import Packing as Packing
-from .part import Part
+from .fields import Meaning, Part, first_field, is_name, not_described, read_supply, values_in
 from .rates import ELEMENT_BYTES
 from .rates import Framework as Framework
+from .samples import Jitter as Jitter
+from .samples import OnDevice as OnDevice
+from .samples import Packing as Packing
+from .samples import Samples as Samples
 
-# Bytes of one number as it crosses the link.
-DTYPE_BYTES = {"uint8": 1, "float16": 2, "float32": 4}
-
-Amount: TypeAlias = Quantity | str
 Count: TypeAlias = Any  # an int, or an array of them
-
-
-@dataclass(frozen=True, repr=False)
-class Jitter(Part):
-    """How the time of preparing scatters; simulated, and left out of account where mean rates are solved.
-
-    Parameters
-    ----------
-    spread : float
-        Standard deviation of a worker's time from batch to batch, as a share of it; lognormal.
-    slow_share : float
-        Share of the samples that take longer.
-    slow_time : quantity [time]
-        How much longer one of them takes: its worker sleeps, and no core works.
-    """
-
-    spread: float = fields.number(0.0, zero=True, shown="spread of the workers' time")
-    slow_share: float = fields.number(0.0, zero=True, maximum=1, shown="share of slow samples")
-    slow_time: Amount | None = fields.quantity("s", None, zero=True, shown="extra time of a slow sample")
-
-
-@dataclass(frozen=True, repr=False)
-class OnDevice(Part):
-    """What input work the accelerator does itself.
-
-    Parameters
-    ----------
-    time : quantity [time], optional
-        What it takes for a sample in kernels, such as augmenting, or decoding where the accelerator has no
-        decoder for such files.
-    decoder_time : quantity [time], optional
-        What the accelerator's decoder takes for a sample, while its kernels compute:
-        ``Q_("1 img") / hardware.image_decode_rate`` where the catalogue knows that rate. Of several decode
-        units that work side by side, such as ``hardware.video_decoders``, their time over their number.
-    """
-
-    time: Amount | None = fields.quantity(
-        "s", None, zero=True, sweepable=True, stage="device_time", shown="accelerator time of a sample"
-    )
-    decoder_time: Amount | None = fields.quantity("s", None, sweepable=True, shown="decoder time of a sample")
-
-
-@dataclass(frozen=True, repr=False)
-class Samples(Part):
-    """What is trained on, and what preparing a sample takes.
-
-    Parameters
-    ----------
-    of : catalogue entry, optional
-        A data set; that of the model, or what the assumptions say, unless given.
-    size : quantity [data], optional
-        Stored bytes of a sample; that of the data set or the assumptions unless given.
-    cpu_time : quantity [time], optional
-        What one worker takes for a sample, alone.
-    transfer : str or quantity [data], optional
-        How a decoded sample crosses the link: as numbers of a type ("uint8", "float16", "float32"), which is
-        that of the assumptions unless given, or in so many bytes.
-    on_device : OnDevice
-        Input work that the accelerator does itself.
-    packing : Packing, optional
-        How documents of unequal length, which are these samples, become the rows that the model takes.
-    jitter : Jitter
-        How the worker's time scatters; read by `Pipeline.simulate`.
-    source : object, optional
-        Samples that can be opened, such as `starvelab.measure.photos`; read by `Pipeline.measure`.
-    transforms : sequence, optional
-        What a worker does to a sample of the source, in this order; read by `Pipeline.measure`.
-    """
-
-    of: Entry | None = fields.entry(None, group="Datasets", label="dataset", stage="dataset")
-    size: Amount | None = fields.quantity("B", None, sweepable=True, shown="sample size")
-    cpu_time: Amount | None = fields.quantity("s", None, sweepable=True, shown="CPU time of a sample")
-    transfer: Amount | None = fields.quantity(
-        "B", None, sweepable=True, choices=tuple(DTYPE_BYTES), shown="size on the link"
-    )
-    on_device: OnDevice = OnDevice()
-    packing: Packing | None = None
-    jitter: Jitter = Jitter()
-    source: Unchecked = None
-    transforms: Unchecked = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -362,7 +283,7 @@ class Accelerator(Part):
     of: Entry | None = fields.entry(None, group="Hardware", label="hardware", stage="hardware")
     count: Count = fields.count(1, sweepable=True, stage="accelerators", shown="accelerators")
     rate: Amount | Framework | None = fields.quantity(
-        "sample/s", None, sweepable=True, shown="rate of an accelerator"
+        "sample/s", None, sweepable=True, stage="accelerator_rate", shown="rate of an accelerator"
     )
     precision: str = fields.choice(*ELEMENT_BYTES, default="fp16")
     step_overhead: Amount | None = fields.quantity(
@@ -378,7 +299,7 @@ class Accelerator(Part):
             if isinstance(value, str) and value[:1].isalpha():
                 value = Framework(value)
             if isinstance(value, Framework):
-                return value, value
+                return value, None
             given = Q_(value) if isinstance(value, str) else value
             if has_dimension(given, "s"):
                 return given, StepTime(positive(given, "s", "Accelerator.rate"))
@@ -388,3 +309,82 @@ class Accelerator(Part):
     def framework(self) -> Framework:
         """Whose published rate is meant, where no measured one is given."""
         return self.rate if isinstance(self.rate, Framework) else Framework()
+
+
+# What each field of a pipeline is made of where something else than a part is given for it.
+PARTS: Mapping[str, type[Part]] = {
+    "dataset": Samples,
+    "storage": Drive,
+    "workers": Workers,
+    "link": Link,
+    "hardware": Accelerator,
+}
+
+
+NESTED: Mapping[tuple[type[Part], str], type[Part]] = {
+    (part, name): value for part in PARTS.values() for name, value in values_in(part).items()
+}
+
+# A field that a plain value stands for goes by the name of its part: "workers", not "workers.count".
+PLAIN = {f"{name}.{first_field(part)}": name for name, part in PARTS.items()}
+
+
+def _walk(part: type[Part], path: str) -> Iterator[tuple[str, Meaning, Unchecked]]:
+    """The path in a pipeline of each field of a part and of the values in it, its meaning and its default."""
+    for field in dataclasses.fields(part):
+        if (part, field.name) in NESTED:
+            yield from _walk(NESTED[part, field.name], f"{path}.{field.name}")
+        elif "meaning" in field.metadata:
+            yield f"{path}.{field.name}", field.metadata["meaning"], field.default
+
+
+PATHS = [*chain.from_iterable(_walk(part, name) for name, part in PARTS.items())]
+# The fields that may be arrays.
+SWEEPABLE = ("batch_size", *(PLAIN.get(path, path) for path, meaning, _ in PATHS if meaning.sweepable))
+_SHOWN = {PLAIN.get(path, path): meaning.shown for path, meaning, _ in PATHS}
+
+
+def field_label(path: str) -> str:
+    """Return what people call a field of a pipeline or a part; the name of anything else in words."""
+    path = PLAIN.get(path, path)
+    return _SHOWN.get(path) or path.rpartition(".")[2].replace("_", " ")
+
+
+def part_of(name: str, value: Unchecked) -> Part | Quantity:
+    """Return the part that a field is made of: the part itself, or one of which a plain value is first."""
+    part = PARTS[name]
+    if isinstance(value, part):
+        return value
+    if isinstance(value, Part):
+        raise not_described(name, part, value)
+    if name == "workers" and isinstance(value, str | Quantity):
+        return read_supply(value, "workers")[0]
+    if name == "hardware" and not (isinstance(value, Entry) or is_name(value)):
+        return Accelerator(rate=value)
+    return part(**{first_field(part): value})
+
+
+def changed(name: str, current: Unchecked, field: str, value: Unchecked) -> Unchecked:
+    """A field of a pipeline after a change of it, or of a field of its part."""
+    part = PARTS.get(name)
+    if part is None or (not field and (value is None or isinstance(value, Part))):
+        return value
+    made = current if isinstance(current, part) else None
+    if not field:
+        if made is None or (name == "workers" and isinstance(value, str | Quantity)):
+            return part_of(name, value)
+        first = "rate" if name == "hardware" and not isinstance(value, Entry) else first_field(part)
+        return made.replace(**{first: value})
+    field, _, inner = field.partition(".")
+    if inner:
+        held = None if made is None else getattr(made, field)
+        nested = NESTED[part, field]
+        value = nested(**{inner: value}) if held is None else held.replace(**{inner: value})
+    if made is not None:
+        return made.replace(**{field: value})
+    if first_field(part) == field or (part, field) == (Drive, "requests"):
+        return part(**{field: value})
+    raise InputError(
+        f"{name}.{field} qualifies a part that the pipeline does not have. "
+        f"Pass {name}={part.__name__}(..., {field}=...)."
+    )

@@ -13,15 +13,14 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from .. import fields
 from ..errors import InputError
-from ..fields import Kind, Meaning
-from ..units import Q_, Number, Quantity, Unchecked, format_quantity, positive
+from ..units import Q_, Number, Quantity, Unchecked, checked_quantity, format_quantity, positive
+from . import fields
 from .assumptions import PUBLISHED
 from .catalogue import Entry, check_entry, entry_at
 from .cost import Inputs
 from .facts import FIELDS, Fact, read_data
-from .part import Part
+from .fields import Part
 
 # Where a model or an accelerator has no measured rate of its own, these stand in: of each family of models,
 # and of accelerators, the one that was measured most often.
@@ -73,10 +72,9 @@ class Launch:
 
 def _read(table: str, unit: str) -> Iterator[dict[str, Unchecked]]:
     """The rows of a table of ``data/rates.toml``, with a fact in place of its parts."""
-    meaning = Meaning(Kind.QUANTITY, unit)
     for row in read_data("rates")[table]:
         fact = {key: row.pop(key) for key in FIELDS & row.keys()}
-        yield {**row, "fact": Fact.read(fact, lambda value: meaning.read(value, f"a {table}")[0])}
+        yield {**row, "fact": Fact.read(fact, lambda value: checked_quantity(value, unit, f"a {table}"))}
 
 
 @cache

@@ -1,10 +1,12 @@
-"""The resources of a training step: whatever names or draws one of them reads this table."""
+"""The resources of a training step, and the levers: what can be changed about its input, and why it works."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+
+from .facts import read_data
 
 
 @dataclass(frozen=True)
@@ -52,3 +54,22 @@ def capitalized(name: str) -> str:
     """How a sentence that begins with a resource calls it."""
     label = RESOURCES[name].label
     return label[0].upper() + label[1:]
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One thing to change, how to tell that it is the one, and why it works."""
+
+    name: str
+    parts: tuple[str, ...]  # of an input pipeline that it relieves: read, decode, transform, collate, ...
+    diagnose: str
+    change: str
+    why: str
+
+
+LEVERS = tuple(Advice(**{**row, "parts": tuple(row["parts"])}) for row in read_data("levers")["lever"])
+
+
+def levers_for(part: str) -> tuple[Advice, ...]:
+    """Those that relieve that part, the first to try first."""
+    return tuple(lever for lever in LEVERS if part in lever.parts)

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import InputError
 from ..tables import TableRepr, cell, percent
-from ..units import Q_, Quantity, format_number
+from ..units import Q_, Quantity, Unchecked, format_number
 from .assumptions import COVERAGE
-from .packing import Rows
 from .resources import ACCELERATOR, LABELS
+from .samples import Rows
 from .stages import STAGES
 
 _AWAITED = {stage.NAME: stage.AWAITED for stage in STAGES if stage.AWAITED}
@@ -181,3 +182,14 @@ class Step(TableRepr):
             f"{runs}A step of {cell(self.step_time)}, {cell(self.throughput)}{allowed}: "
             f"{LABELS[self.bottleneck]} binds, and the accelerator is busy {percent(self.utilization)}"
         )
+
+
+def one_step(step: Unchecked, question: str) -> None:
+    """Reject what is no solved pipeline, or one solved at many points."""
+    if not isinstance(step, Step):
+        raise InputError(
+            f"{question} looks at a solved pipeline, got {type(step).__name__}. Pass pipeline.solve()."
+        )
+    if np.ndim(step.utilization):
+        many = np.size(step.utilization)
+        raise InputError(f"{question} looks at one point, got {many}. Solve for one.")

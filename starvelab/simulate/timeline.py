@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
-from ..fields import Kind, Meaning
+from ..errors import InputError, check_choice
 from ..tables import cell, count_of, percent
 from ..units import Q_, Quantity, positive_int
 
-_SOURCE = Meaning(Kind.CHOICE, choices=("simulated", "measured"))
+_SOURCES = ("simulated", "measured")
 _CLOCK = ("prepare_start", "prepared", "received", "copy_start", "copied", "step_start", "step_end")
 # Known where the storage is simulated; a measured run sees preparing as a whole.
 _READS = ("read_start", "read_done")
@@ -206,7 +205,7 @@ class Trace(_Batches):
 
     def __post_init__(self) -> None:
         positive_int(self.batch_size, "batch_size")
-        _SOURCE.read(self.source, "source")
+        check_choice(self.source, _SOURCES, "source")
         for name in ("batch", "worker", *self._times):
             column = np.asarray(getattr(self, name), dtype=float if name in self._times else np.int64)
             if column.ndim != 1 or not len(column) or len(column) != np.size(self.batch):

@@ -26,9 +26,9 @@ from ..jobs.ranks import merge, read
 from ..jobs.remedies import remedies_of
 from ..jobs.report import Results, json_report, text_report
 from ..measure.memory import Room
-from ..script import INTERRUPTED, TERMINATED, Terminated, terminable
+from ..runtime import INTERRUPTED, TERMINATED, Terminated, terminable
 from .ascent import CLEAR, MAX_TRIALS, PACKED, Ascent, Settings, Setup, Turns
-from .scratch import SILENT, link_entries
+from .run import SILENT, link_entries
 
 WATCHED, SECONDS = 8.0, 3.0  # of a first run with a probe, and of each later one
 LIMIT = 180.0  # seconds that a run may last

@@ -12,7 +12,7 @@ from lab_in_browser import ACTION_SECONDS, serious
 from playwright.sync_api import expect
 
 from starvelab_grader.batch.requests import subject
-from starvelab_grader.marking.server import MarkingServer
+from starvelab_grader.commands.mark import MarkingServer
 from tests.grader.essays import GIVEN_OUT, LAB, EssayClass
 
 HOSTILE = "<script>document.title = 'x'</script><img src=x onerror=\"document.title='x'\"> mine"

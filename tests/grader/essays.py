@@ -15,7 +15,7 @@ from traitlets.config import Config
 
 from starvelab_grader.autograde.definition import Definition
 from starvelab_grader.batch.requests import Requests
-from starvelab_grader.marking.marks import Marking
+from starvelab_grader.marking import Marking
 from starvelab_grader.submissions.reference import ReferenceCell
 from tests.grader.a_course import graded_cell
 

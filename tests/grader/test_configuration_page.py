@@ -4,8 +4,8 @@ import ast
 import re
 
 from starvelab_grader import IsolatedExecute
-from starvelab_grader.commands.grade import GradeApp
-from starvelab_grader.commands.mark import FeedbackApp, MarkApp
+from starvelab_grader.commands.grade import FeedbackApp, GradeApp
+from starvelab_grader.commands.mark import MarkApp
 from tests.documents import DOCS
 
 CLASSES = {each.__name__: each for each in (IsolatedExecute, GradeApp, FeedbackApp, MarkApp)}

@@ -11,7 +11,7 @@ from traitlets.config import Config
 from starvelab_grader import plugins
 from starvelab_grader.autograde.definition import Definition
 from starvelab_grader.commands import COMMANDS
-from starvelab_grader.fingerprints import PACKAGE, REASONS, changed, package_fingerprint
+from starvelab_grader.files import PACKAGE, REASONS, changed, package_fingerprint
 from tests.grader.a_course import TINY
 
 SAME = dict.fromkeys(REASONS, "same")
@@ -33,7 +33,7 @@ def package(tmp_path, monkeypatch) -> Path:
     for folder in (PACKAGE, plugins.packages()["starvelab"][0]):
         shutil.copytree(folder, tmp_path / folder.name, ignore=shutil.ignore_patterns("__pycache__"))
     copies = {"starvelab": (tmp_path / "starvelab", ("lesson/show",))}
-    monkeypatch.setattr("starvelab_grader.fingerprints.packages", lambda: copies)
+    monkeypatch.setattr("starvelab_grader.files.packages", lambda: copies)
     return tmp_path / PACKAGE.name
 
 

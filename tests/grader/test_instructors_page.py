@@ -12,10 +12,9 @@ import pytest
 from nbgrader.apps import NbGraderApp
 
 from starvelab_grader.commands import mark
-from starvelab_grader.commands.collect import CollectApp
-from starvelab_grader.commands.grade import GradeApp, ReleaseApp
-from starvelab_grader.commands.mark import FeedbackApp, MarkApp
-from starvelab_grader.commands.returning import ReturnApp
+from starvelab_grader.commands.grade import FeedbackApp, GradeApp, ReleaseApp
+from starvelab_grader.commands.mark import MarkApp
+from starvelab_grader.commands.platforms import CollectApp, ReturnApp
 from tests.assignments import REPOSITORY, TOTAL
 from tests.grader.a_course import Course
 from tests.grader.a_round import Round

@@ -12,8 +12,7 @@ import pytest
 from nbgrader.api import Gradebook
 from nbgrader.apps.nbgraderapp import NbGraderApp
 
-from starvelab_grader.commands.grade import ReleaseApp
-from starvelab_grader.commands.mark import FeedbackApp
+from starvelab_grader.commands.grade import FeedbackApp, ReleaseApp
 from tests.grader.a_course import MOST, TINY
 from tests.grader.commands.test_grade import grade
 from tests.grader.in_process import run_here

@@ -13,7 +13,7 @@ import pytest
 from starvelab.errors import InputError
 from starvelab.jobs import doctor, probe, report
 from starvelab.jobs.remedies import remedies_of
-from starvelab.script import run_script
+from starvelab.runtime import run_script
 from tests.jobs.loops import Slow
 
 torch = pytest.importorskip("torch")

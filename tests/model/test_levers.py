@@ -3,7 +3,7 @@
 import pytest
 
 from starvelab.measure import PARTS
-from starvelab.model.levers import LEVERS, levers_for
+from starvelab.model.resources import LEVERS, levers_for
 
 
 @pytest.mark.parametrize("lever", LEVERS, ids=lambda lever: lever.name)

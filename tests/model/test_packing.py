@@ -18,7 +18,7 @@ from starvelab import (
     Samples,
     Workers,
 )
-from starvelab.model.packing import STRATEGIES, given_lengths, lognormal_lengths, rows_of
+from starvelab.model.samples import STRATEGIES, given_lengths, lognormal_lengths, rows_of
 from tests.rejected import message
 
 DOCUMENTS = Samples(size="2.6 KB", cpu_time="0.6 ms", packing=Packing("padded", mean=600, sd=700))

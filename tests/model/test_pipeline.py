@@ -24,8 +24,8 @@ from starvelab import (
     Storage,
     UnknownNameError,
 )
-from starvelab.fields import meanings
 from starvelab.model import parts
+from starvelab.model.fields import meanings
 from starvelab.model.stages import STAGES
 from starvelab.model.stages.single_node import launch_wait
 from starvelab.units import Quantity
@@ -374,7 +374,7 @@ def test_a_field_with_a_unit_takes_a_quantity_or_a_text_and_nothing_else(name):
         no_rate(**{label: "5 W"}) if prepares else other_dimension(unit, **{label: "5 W"}),
     ]
     if name in MAY_BE_ZERO:
-        assert made(**{field: f"0 {unit}"}).numbers[field] == 0
+        assert made(**{field: f"0 {unit}"}).named[meanings(made)[field].stage or field] == 0
         rows.append(negative(**{label: f"-1 {unit}"}))
     else:
         rows += [not_positive(**{label: Q_(figure, unit)}) for figure in (-1, 0, float("nan"), float("inf"))]

@@ -15,7 +15,7 @@ pytest.importorskip("torch")
 from starvelab.errors import InputError
 from starvelab.jobs import BatchContents, doctor
 from starvelab.jobs.memory import MemoryUse
-from starvelab.script import Terminated
+from starvelab.runtime import Terminated
 from starvelab.trials import command
 from starvelab.trials.ascent import Turns
 from starvelab.trials.command import Runs

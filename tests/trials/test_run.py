@@ -12,8 +12,7 @@ from torch.utils.data import dataloader
 
 from starvelab.jobs import torch_internals
 from starvelab.measure.batches import IntoOneBuffer
-from starvelab.trials.run import Trial, pace_of
-from starvelab.trials.scratch import Scratch, link_entries
+from starvelab.trials.run import Scratch, Trial, link_entries, pace_of
 
 
 def a_pass(count, *, start=0.0, first=0.5, wait=0.03, step=0.01):

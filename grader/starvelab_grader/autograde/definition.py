@@ -19,8 +19,7 @@ from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
 from ..errors import NotFoundError
-from ..files import write_whole
-from ..fingerprints import VERSION, fingerprint, package_fingerprint
+from ..files import VERSION, fingerprint, package_fingerprint, write_whole
 from ..submissions import reference
 from ..submissions.reference import GradedNotebook, ReferenceCell, name_of, parse_cells
 from ..text import listed

@@ -21,7 +21,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool, Enum, Float, Instance, Integer, List, Unicode
 
 from ..errors import GraderError
-from ..fingerprints import VERSION
+from ..files import VERSION
 from ..plugins import declared
 from ..sandbox import bubblewrap
 from ..sandbox.process import IMPORTS, Place, Runners

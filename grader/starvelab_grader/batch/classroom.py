@@ -17,8 +17,7 @@ from ..autograde.definition import Definition
 from ..autograde.nbgrader_private import apply_late_penalty, one_transaction
 from ..autograde.task import GradingResult
 from ..errors import InputError, NotFoundError, UnavailableError
-from ..files import write_whole
-from ..fingerprints import changed
+from ..files import changed, write_whole
 from ..submissions.submission import OWN_NUMBER, Submission, read_submission
 from ..text import listed, storable
 from .gradebook import entries_of, is_in_book, merge, retry

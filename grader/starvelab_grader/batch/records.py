@@ -15,8 +15,7 @@ from typing import Any, Self, TypeAlias, TypeVar
 
 from ..autograde.execution import MODES
 from ..autograde.task import Graded, GradingResult
-from ..files import read_files, whole_folder, write_files, write_whole
-from ..fingerprints import VERSION, fingerprint
+from ..files import VERSION, fingerprint, read_files, whole_folder, write_files, write_whole
 from ..submissions import SubmissionWarning
 from ..submissions.submission import TIMESTAMP, Submission
 

@@ -26,7 +26,7 @@ from ..autograde.execution import IsolatedExecute
 from ..autograde.releasing import as_submission, lost_points
 from ..autograde.task import GradingResult, grade
 from ..errors import UnavailableError
-from ..fingerprints import VERSION, package_fingerprint
+from ..files import VERSION, package_fingerprint
 from ..sandbox import bubblewrap
 from ..sandbox.process import Runners
 from ..submissions.reference import parse_cells

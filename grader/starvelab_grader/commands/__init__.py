@@ -14,7 +14,9 @@ COMMANDS = {
     "feedback": "Write a feedback page for each student: all that are out of date, in parallel.",
     "return": "Give feedback and points back: what is new, as files that Canvas or Moodle takes.",
 }
-MODULES = {"release": "grade", "feedback": "mark", "return": "returning"}  # not called like the command
+MODULES = {
+    "release": "grade", "feedback": "grade", "collect": "platforms", "return": "platforms",
+}  # fmt: skip  # not called like the command
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -20,9 +20,9 @@ from tqdm import tqdm
 from traitlets import Bool, TraitError, TraitType, default
 from traitlets.config.loader import KVArgParseConfigLoader
 
-from ..batch.private import restrict_new_files, warning_if_open
+from ..configuration import restrict_new_files, warning_if_open
 from ..errors import GraderError, NotFoundError
-from ..fingerprints import VERSION
+from ..files import VERSION
 from ..text import listed, printed, shown
 from . import COMMANDS
 

@@ -1,8 +1,9 @@
-"""`starvelab-grader release` and `grade`: an assignment given out, and a class graded in parallel."""
+"""`starvelab-grader release`, `grade` and `feedback`: an assignment, and what a class gets back for it."""
 
 from functools import partial
 from pathlib import Path
 
+from dask.system import CPU_COUNT
 from nbgrader.converters import Autograde
 from tqdm import tqdm
 from traitlets import Bool, Dict, Float, Integer, Unicode
@@ -13,10 +14,11 @@ from ..autograde.execution import IsolatedExecute, RestoreStructure
 from ..batch.classroom import Classroom, Outcome, chosen
 from ..batch.gradebook import names_of
 from ..errors import InputError
-from ..fingerprints import REASONS
+from ..files import REASONS
 from ..lms.rosters import read_sections
 from ..report import class_report
 from ..report.findings import load_looked_at, save_looked_at, to_look_at
+from ..report.pages import FeedbackPages
 from ..sandbox import bubblewrap
 from ..text import printed, shown
 from .command import ONLY, Command, print_list, progress
@@ -175,6 +177,45 @@ class GradeApp(Command):
         folder = classroom.records.folder.parent.parent / "report" / name
         page = class_report.write(folder, f"{name}: the report of the class", sections)
         print(f"The report: {page}, and its tables as CSV beside it.")
+
+
+class FeedbackApp(Command):
+    """Writes the pages that students read, where they are out of date."""
+
+    examples = """
+        starvelab-grader feedback starving-the-gpu                    all that are out of date
+        starvelab-grader feedback starving-the-gpu --only=ada,'b*'    some students
+        """
+    workers = Integer(0, min=0, help="How many pages to make at once; 0: one for each core.")
+    only = Unicode(help=ONLY)
+    contact = Unicode(help="Where students mail a regrade request, which is remembered; else they copy it.")
+    again = Bool(help="Write also the pages that are up to date.")
+    kept = "The pages that were made are kept: the same command goes on from there."
+
+    def run(self, assignment: str) -> None:
+        """Write the pages that are out of date, and print what came of it."""
+        classroom = Classroom(self.coursedir, self.config, assignment)
+        with classroom.exclusive_lock():
+            if old := classroom.old_grades:
+                print(old)
+            if self.contact:
+                classroom.requests.contact = self.contact
+            pages = FeedbackPages(classroom)
+            jobs = pages.out_of_date(self.only, self.again)
+            busy = dict.fromkeys(job.student for job in jobs)
+            with progress("feedback", len(jobs), "page", busy) as count:
+                for student in pages.write(jobs, self.workers or CPU_COUNT):
+                    del busy[student]
+                    count()
+        counts = f"{len(pages.written)} pages written, {len(pages.unchanged)} up to date before"
+        print(
+            f"{assignment}: {counts}, {len(pages.failed)} could not be written. They are in {pages.folder}."
+        )
+        print_list("Not written:", (f"{shown(one)}: {why}" for one, why in pages.failed.items()))
+        if pages.unmarked:
+            print(f"On {pages.unmarked} of all pages something is not marked yet.")
+        if pages.failed:
+            raise SystemExit(1)
 
 
 def _count(number: int, noun: str) -> str:

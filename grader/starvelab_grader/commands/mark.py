@@ -1,26 +1,59 @@
-"""`starvelab-grader mark` and `feedback`: essays that a person marks, and pages that students read."""
+"""`starvelab-grader mark`: the page on which a person marks, served to the browser of this machine only.
+
+Every other user of the machine reaches the port, and so does every page that the browser has open. So each
+request for data, and each change, needs a token in a header that no other page can send. The token stands
+after the # of the page's address, a part that a browser sends to no server.
+"""
 
 import asyncio
 import hashlib
+import hmac
+import json
 import os
 import re
+import secrets
+import socket
 import sys
 import tempfile
 import webbrowser
 from collections.abc import Callable
+from dataclasses import asdict
+from http import HTTPStatus
 from pathlib import Path
+from typing import Any, ClassVar
 
-from dask.system import CPU_COUNT
+from sqlalchemy.exc import SQLAlchemyError
+from tornado.httpserver import HTTPServer
+from tornado.web import Application, HTTPError, RequestHandler
 from traitlets import Bool, Integer, Unicode
 
 from ..batch.classroom import Classroom, chosen
-from ..errors import InputError
+from ..batch.one_student import CannotWriteError
+from ..errors import InputError, NotFoundError
 from ..lms.rosters import read_sections, sections_in
-from ..marking.marks import Marking
-from ..marking.server import MarkingServer, make_redirect
-from ..report.pages import FeedbackPages
-from ..text import shown
-from .command import ONLY, Command, print_list, progress
+from ..marking import Answer, ChangedError, Essay, Marking
+from ..report.rendering import page_style
+from .command import ONLY, Command, print_list
+
+TEMPLATES = Path(__file__).parent / "templates"
+LOOPBACK, TOKEN_HEADER = "127.0.0.1", "X-Starvelab-Token"
+# By address the files of the page, and their types.
+PARTS = {"/": ("index.html", "html"), "/mark.js": ("mark.js", "javascript"), "/mark.css": ("mark.css", "css")}
+MAX_BODY = 200_000  # bytes; a comment is shorter
+# Nothing is loaded from elsewhere, and only the page's own script runs, even if cleaning an answer failed.
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "form-action 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+STATUS: dict[type[Exception], HTTPStatus] = {
+    InputError: HTTPStatus.BAD_REQUEST, NotFoundError: HTTPStatus.NOT_FOUND,
+    ChangedError: HTTPStatus.CONFLICT, CannotWriteError: HTTPStatus.SERVICE_UNAVAILABLE,
+    SQLAlchemyError: HTTPStatus.SERVICE_UNAVAILABLE,
+}  # fmt: skip
 
 
 class MarkApp(Command):
@@ -94,40 +127,155 @@ class MarkApp(Command):
                 await server.stop()
 
 
-class FeedbackApp(Command):
-    """Writes the pages that students read, where they are out of date."""
+class MarkingServer:
+    """A server of one marking, on loopback, in the event loop in which it was made. Raises InputError."""
 
-    examples = """
-        starvelab-grader feedback starving-the-gpu                    all that are out of date
-        starvelab-grader feedback starving-the-gpu --only=ada,'b*'    some students
-        """
-    workers = Integer(0, min=0, help="How many pages to make at once; 0: one for each core.")
-    only = Unicode(help=ONLY)
-    contact = Unicode(help="Where students mail a regrade request, which is remembered; else they copy it.")
-    again = Bool(help="Write also the pages that are up to date.")
-    kept = "The pages that were made are kept: the same command goes on from there."
+    def __init__(self, marking: Marking, port: int = 0, *, show_names: bool = False) -> None:
+        self.token = secrets.token_urlsafe(32)
+        settings: dict[str, object] = {"marking": marking, "token": self.token, "show_names": show_names}
+        try:
+            listener = socket.create_server((LOOPBACK, port))
+        except OSError as error:
+            raise InputError(
+                f"The page needs a port that is free, and {port} is not: {error}. "
+                "Choose another one, or leave --port out."
+            ) from error
+        listener.setblocking(False)
+        private = (r"/api/(essays|answers|answer|alike|mark|rubric|request)", _Private, settings)
+        application = Application([private, (r".*", _Part)], log_function=lambda _: None)
+        self._server = HTTPServer(application, max_body_size=MAX_BODY, max_buffer_size=MAX_BODY)
+        self._server.add_socket(listener)
+        self.port: int = listener.getsockname()[1]
 
-    def run(self, assignment: str) -> None:
-        """Write the pages that are out of date, and print what came of it."""
-        classroom = Classroom(self.coursedir, self.config, assignment)
-        with classroom.exclusive_lock():
-            if old := classroom.old_grades:
-                print(old)
-            if self.contact:
-                classroom.requests.contact = self.contact
-            pages = FeedbackPages(classroom)
-            jobs = pages.out_of_date(self.only, self.again)
-            busy = dict.fromkeys(job.student for job in jobs)
-            with progress("feedback", len(jobs), "page", busy) as count:
-                for student in pages.write(jobs, self.workers or CPU_COUNT):
-                    del busy[student]
-                    count()
-        counts = f"{len(pages.written)} pages written, {len(pages.unchanged)} up to date before"
-        print(
-            f"{assignment}: {counts}, {len(pages.failed)} could not be written. They are in {pages.folder}."
-        )
-        print_list("Not written:", (f"{shown(one)}: {why}" for one, why in pages.failed.items()))
-        if pages.unmarked:
-            print(f"On {pages.unmarked} of all pages something is not marked yet.")
-        if pages.failed:
-            raise SystemExit(1)
+    @property
+    def address(self) -> str:
+        """The address to open; whoever knows it can mark."""
+        return f"http://{LOOPBACK}:{self.port}/#{self.token}"
+
+    async def stop(self) -> None:
+        """Take no more requests, and end the connections."""
+        self._server.stop()
+        await self._server.close_all_connections()
+
+
+class _Handler(RequestHandler):
+    def set_default_headers(self) -> None:
+        for name, value in HEADERS.items():
+            self.set_header(name, value)
+
+    def write_error(self, status_code: int, **details: Any) -> None:
+        """Send an error as the page shows it."""
+        error = details.get("exc_info", (None, None))[1]
+        message = str(error) if _status_of(error) else HTTPStatus(status_code).phrase
+        if isinstance(error, SQLAlchemyError):
+            message = f"The gradebook cannot be read: {str(getattr(error, 'orig', error)).splitlines()[0]}"
+        self.set_status(_status_of(error) or status_code)
+        self.finish({"message": message})
+
+    def log_exception(self, *info: Any) -> None:
+        """Print an error, unless the page shows it in words, or somebody else has sent a wrong request."""
+        if _status_of(info[1]) is None and not isinstance(info[1], HTTPError):
+            super().log_exception(*info)
+
+
+class _Part(_Handler):
+    """The page without anything of the course in it, its script and its styles; at any other address none."""
+
+    def get(self) -> None:
+        """Send a part."""
+        if self.request.path not in PARTS:
+            raise HTTPError(HTTPStatus.NOT_FOUND)
+        file, kind = PARTS[self.request.path]
+        self.set_header("Content-Type", f"text/{kind}; charset=utf-8")
+        self.write(page_style() if kind == "css" else "")
+        self.finish((TEMPLATES / file).read_bytes())
+
+
+class _Private(_Handler):
+    """What only those see and change who have the token."""
+
+    # What can be sent: the fields of each, and whether they are needed.
+    FIELDS: ClassVar[dict[str, dict[str, bool]]] = {
+        "mark": {"student": True, "version": True, "points": False, "comment": False},
+        "rubric": {"old": True, "new": True},
+        "request": {"text": True},
+    }
+
+    def initialize(self, marking: Marking, token: str, show_names: bool) -> None:
+        self.marking, self._token, self.show_names = marking, token, show_names
+
+    def prepare(self) -> None:
+        given = self.request.headers.get(TOKEN_HEADER, "")
+        if not hmac.compare_digest(given.encode("utf-8", "replace"), self._token.encode()):
+            self.set_status(HTTPStatus.FORBIDDEN)
+            message = "This page needs the address that `starvelab-grader mark` printed last. Open that."
+            self.finish({"message": message})
+        elif (self.request.method == "PUT") != (self.request.path.rpartition("/")[2] in self.FIELDS):
+            raise HTTPError(HTTPStatus.METHOD_NOT_ALLOWED)
+
+    def _essay(self, number: object) -> Essay:
+        """Return the essay of that number, which stands in the list of `/api/essays`."""
+        essays = self.marking.essays
+        if not str(number).isdecimal() or int(str(number)) >= len(essays):
+            raise NotFoundError(f"There are {len(essays)} essays, counted from 0, and no {number!r}.")
+        return essays[int(str(number))]
+
+    async def get(self, what: str) -> None:
+        """Send the essays, the answers to one of them, what one answer says, or who wrote the same."""
+        if what == "essays":
+            about = {"assignment": self.marking.assignment, "show_names": self.show_names}
+            self.finish(about | {"essays": list(map(self._about, self.marking.essays))})
+            return
+        essay = self._essay(self.get_query_argument("essay"))
+        if what == "answers":
+            self.finish({"answers": list(map(_as_json, self.marking.answers(essay)))})
+        elif what == "answer":
+            html, version = self.marking.read(essay, self.get_query_argument("student"))
+            self.finish({"html": html, "version": version})
+        else:  # in a large class this takes seconds, in which the page goes on
+            self.finish({"alike": await asyncio.to_thread(self.marking.alike, essay)})
+
+    def _about(self, essay: Essay) -> dict[str, object]:
+        waits = [one.waits for one in self.marking.answers(essay) if not one.is_blank]
+        return asdict(essay) | {"marked": waits.count(False), "answers": len(waits)}
+
+    def put(self, what: str) -> None:
+        """Write a mark, change a line of a rubric, or keep a request."""
+        try:
+            body = json.loads(self.request.body)
+        except ValueError:
+            body = None
+        if not isinstance(body, dict):
+            raise InputError("A mark is sent as a JSON object.")
+        for name, needed in self.FIELDS[what].items():
+            value = body.get(name)
+            if not isinstance(value, str) and (needed or value is not None):
+                raise InputError(f"The field {name!r} of a mark is a text, and {value!r:.50} is none.")
+        if what == "request":
+            self.finish({"essay": self.marking.add_request(body["text"])})
+            return
+        essay = self._essay(body.pop("essay", None))
+        if what == "rubric":
+            self.finish({"changed": self.marking.change_rubric(essay, body["old"], body["new"])})
+            return
+        mark = {name: body.get(name) for name in ("points", "comment")}
+        version = self.marking.save(essay, body["student"], body["version"], **mark)
+        answer = next(one for one in self.marking.answers(essay) if one.student == body["student"])
+        self.finish({"version": version, "answer": _as_json(answer)})
+
+
+def _as_json(answer: Answer) -> dict[str, object]:
+    return asdict(answer) | {"blank": answer.is_blank}
+
+
+def _status_of(error: BaseException | None) -> HTTPStatus | None:
+    return next((status for kind, status in STATUS.items() if isinstance(error, kind)), None)
+
+
+def make_redirect(folder: Path, address: str) -> Path:
+    """Write a private file that leads a browser to the address: everybody can read a browser's arguments."""
+    path = folder / "mark.html"
+    path.touch(mode=0o600)
+    page = f'<meta http-equiv="refresh" content="0; url={address}"><a href="{address}">Go on to the page</a>'
+    path.write_text(f'<!DOCTYPE html><meta charset="utf-8"><title>Marking</title>{page}', encoding="utf-8")
+    return path

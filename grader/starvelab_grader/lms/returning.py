@@ -19,8 +19,7 @@ import nbformat
 from nbgrader.api import SubmittedAssignment
 
 from ..errors import InputError
-from ..files import write_whole
-from ..fingerprints import fingerprint
+from ..files import fingerprint, write_whole
 from ..text import slug
 from .collecting import CANVAS, Origin
 from .rosters import Sheet, key

@@ -21,8 +21,7 @@ from ..autograde.definition import Cells
 from ..autograde.execution import NOTE_ID
 from ..autograde.nbgrader_private import NO_RESPONSE
 from ..batch.records import GradedSubmission, GradedSubmissions
-from ..files import write_whole
-from ..fingerprints import fingerprint
+from ..files import fingerprint, write_whole
 from ..submissions.reference import ReferenceCell, graded_by, name_of
 
 Records: TypeAlias = Iterable[GradedSubmission]

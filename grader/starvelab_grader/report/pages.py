@@ -30,8 +30,7 @@ from ..batch.gradebook import Mark, Marks, marks_of, names_of
 from ..batch.one_student import READ_TIMEOUT, one_student
 from ..batch.requests import subject
 from ..errors import NotFoundError
-from ..files import write_whole
-from ..fingerprints import VERSION, fingerprint
+from ..files import VERSION, fingerprint, write_whole
 from ..submissions.reference import GradedNotebook, graded_by, name_of
 from .rendering import in_time, page_style, rendered, templates
 

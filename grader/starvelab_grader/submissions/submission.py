@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from nbgrader.utils import parse_utc
 
-from ..fingerprints import fingerprint
+from ..files import fingerprint
 from ..plugins import declared
 from ..text import enumerated, printable, shown, slug
 from . import SubmissionWarning, Warnings

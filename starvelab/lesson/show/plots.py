@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import InputError
-from ...model.analysis._point import one_step, overlapping
 from ...model.assumptions import COVERAGE
 from ...model.cost import exceeds
+from ...model.description import check_asked
 from ...model.resources import ACCELERATOR, CPU, LABELS, RESOURCES, STORAGE, capitalized
-from ...model.step import Step
+from ...model.step import Step, one_step
 from ...pipeline import Pipeline
 from ...tables import percent
 from ...units import format_number, format_quantity
@@ -225,7 +225,7 @@ def over_workers(
     axes = figure.add_subplot()
     columns, sentences, banded = {}, [], False
     for (name, pipeline), (color, dash, marker) in zip(pipelines.items(), SERIES, strict=False):
-        overlapping(pipeline, "over_workers")
+        check_asked(pipeline, "over_workers", whatever=pipeline.swept, overlapping=True)
         at, step = pipeline.solve(workers=ticks), pipeline.solve(workers=dense)
         can_run = bool(np.all(step.feasible))
         label = name if can_run else f"{name} (not feasible)"

@@ -14,11 +14,10 @@ from math import ceil
 import numpy as np
 
 from ...errors import InputError
-from ...model.analysis._point import one_step
 from ...model.resources import ACCELERATOR, CPU, LABELS, LINK, RESOURCES, STORAGE
 from ...model.stages import STAGES, SingleNodeModel
 from ...model.stages.single_node import SingleNodeResult
-from ...model.step import Step
+from ...model.step import Step, one_step
 from ...pipeline import Pipeline
 from ...simulate import Trace
 from ...tables import percent

@@ -18,8 +18,8 @@ import ipywidgets
 from ... import runtime
 from ...errors import InputError, StarvelabError
 from ...model.assumptions import PUBLISHED, TUTORIAL
-from ...model.part import Part, first_field
-from ...model.paths import field_label
+from ...model.fields import Part, first_field
+from ...model.parts import field_label
 from ...pipeline import Pipeline
 from ...units import Quantity, format_number, format_quantity, unit_name
 from .. import notices

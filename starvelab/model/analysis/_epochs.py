@@ -8,11 +8,10 @@ from math import ceil
 from ...errors import InputError, MissingValueError
 from ...tables import TableRepr, cell, percent
 from ...units import Q_, Number, Quantity, Unchecked, positive, positive_int
-from ..description import Description
+from ..description import Description, check_asked
 from ..resources import ACCELERATOR, CPU, DECODER, LINK, LOOP, STORAGE
 from ..stages.data import hit_share
 from ..step import Step
-from ._point import one_host, one_point
 
 PASS_SAMPLES = "Pass samples=1_281_167, or dataset=Datasets.ImageNet to the pipeline."
 
@@ -143,8 +142,8 @@ def epochs(
     >>> print(slow_start.epochs().summary)
     Between two epochs 3.549 s are lost, as nothing is prepared then
     """
-    one_host(pipeline, "epochs")
-    one_point(pipeline, "epochs", whatever=("storage.cache.share",) if memory is not None else ())
+    given = ("storage.cache.share",) if memory is not None else ()
+    check_asked(pipeline, "epochs", whatever=given, one_host=True)
     if memory is not None and pipeline.storage is None:
         raise InputError(
             "The page cache serves reads from a drive, got a pipeline without storage. "

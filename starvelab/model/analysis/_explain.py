@@ -7,12 +7,11 @@ from typing import NamedTuple
 from ...tables import percent
 from ...units import Q_, format_number
 from ..cost import exceeds
-from ..description import Description
+from ..description import Description, check_asked
 from ..parts import Workers
 from ..resources import ACCELERATOR, CPU, LABELS, LINK, RESOURCES, capitalized
 from ..stages import BarrierModel, SerializedCopyModel, SingleNodeModel
 from ..step import Step
-from ._point import one_point, sorted_by_length
 from ._remedies import relieved, remedies, shorter, spoken_time, time_without_waits
 from ._supply import crossover, fewer_workers, launching
 
@@ -62,7 +61,7 @@ def explain(pipeline: Description, *, advice: bool = True) -> str:
     largest part of each step is fixed overhead: a larger batch, which takes more memory and a higher
     learning rate, spreads that over more samples. From batch 23 on the CPU would bind.
     """
-    one_point(pipeline, "explain")
+    check_asked(pipeline, "explain")
     step = pipeline.solve()
     tell, several = _starved, step.accelerators * step.hosts > 1
     if pipeline.alone or not pipeline.overlap:
@@ -195,7 +194,7 @@ def _fed(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
         if SerializedCopyModel.NAME in step.awaited:
             pinned = "" if pipeline.numbers["pinned"] else "from pinned memory and "
             idle += f" The copy would overlap {pinned}on a stream of its own."
-    found = None if sorted_by_length(pipeline) else crossover(pipeline)
+    found = None if pipeline.sorted_by_length else crossover(pipeline)
     later = _spare(pipeline, step, of)
     if found is not None and found.starves_from is not None and found.starves_from > pipeline.batch_size:
         then = f"{LABELS[found.resource]} would bind"

@@ -12,11 +12,10 @@ import numpy as np
 
 from ...tables import TableRepr, cell, percent
 from ...units import Q_, Quantity, Unchecked, format_number
-from ..description import Description
+from ..description import Description, check_asked
 from ..rates import SampleTime, Work, frameworks_of, launch_time, sample_time
 from ..resources import LABELS
 from ..step import Ranges, Step
-from ._point import one_point
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ def throughput_range(pipeline: Description) -> ThroughputRange:
     >>> [round(one.throughput.m_as("img/s")) for one in (found.lowest, found.step, found.highest)]
     [767, 1090, 1548]
     """
-    one_point(pipeline, "throughput_range")
+    check_asked(pipeline, "throughput_range")
     lows, highs = _corners(pipeline)
     disagreements = []
     for choice in filter(None, (*_facts(pipeline), _frameworks(pipeline), _launching(pipeline))):

@@ -28,12 +28,11 @@ from ...units import (
     positive_int,
 )
 from ..cost import Cost, exceeds
-from ..description import Description
+from ..description import Description, check_asked
 from ..resources import ACCELERATOR, CPU, LABELS, LOOP, capitalized
 from ..solver import by_resource, costs, round_trips
 from ..stages import STAGES, DataModel, SingleNodeModel, TransferModel, TransformationModel
 from ..stages.single_node import launch_wait
-from ._point import one_cost, one_host, one_point, overlapping
 
 # Nobody starts as many.
 MAX_WORKERS = 10**9
@@ -88,9 +87,7 @@ def crossover(pipeline: Description) -> Crossover:
     >>> found.batch, found.last_fed, found.starves_from
     (Fraction(39117, 1745), 22, 23)
     """
-    one_point(pipeline, "crossover", whatever=("batch_size",))
-    overlapping(pipeline, "crossover")
-    one_cost(pipeline, "crossover")
+    check_asked(pipeline, "crossover", whatever=("batch_size",), overlapping=True, one_cost=True)
     stages = pipeline.costs(exact=True)
     supplies = by_resource(stages)
     own = supplies.pop(ACCELERATOR.name)
@@ -188,11 +185,11 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
     any_batch = isinstance(batch_size, str) and batch_size == "any"
     if batch_size is not None and not any_batch:
         pipeline = pipeline.replace(batch_size=batch_size)
-    one_point(pipeline, "workers_needed", whatever=("workers", "batch_size") if any_batch else ("workers",))
     pipeline = pipeline.replace(workers=1)
-    overlapping(pipeline, "workers_needed")
+    whatever = ("batch_size",) if any_batch else ()
+    check_asked(pipeline, "workers_needed", whatever=whatever, overlapping=True)
     if any_batch:
-        one_cost(pipeline, 'workers_needed(batch_size="any")')
+        check_asked(pipeline, 'workers_needed(batch_size="any")', whatever=whatever, one_cost=True)
     stages, in_flight = pipeline.costs(exact=True), pipeline.hardware.in_flight
     supplies = by_resource(stages)
     calm = supplies[ACCELERATOR.name]
@@ -273,9 +270,7 @@ def accelerators_fed(pipeline: Description, utilization: float = 0.9) -> int | N
     >>> Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=128).accelerators_fed()
     3
     """
-    one_host(pipeline, "accelerators_fed")
-    one_point(pipeline, "accelerators_fed", whatever=("hardware.count",))
-    overlapping(pipeline, "accelerators_fed")
+    check_asked(pipeline, "accelerators_fed", whatever=("hardware.count",), one_host=True, overlapping=True)
     share = check_magnitude(utilization, "utilization")
     if share > 1:
         raise InputError(f"utilization must be a share up to 1, got {utilization}. Write 0.9 for 90 %.")

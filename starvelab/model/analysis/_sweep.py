@@ -12,12 +12,11 @@ from ...tables import TableRepr, percent
 from ...units import Q_, Number, Quantity, Unchecked, convert
 from ..assumptions import COVERAGE
 from ..catalogue import Entry, Group
-from ..description import Changes, Description, check_fields
+from ..description import Changes, Description, check_asked, check_fields
 from ..groups import Hardware, Links, Storage
-from ..paths import PLAIN, SWEEPABLE, field_label
+from ..parts import PLAIN, SWEEPABLE, field_label
 from ..resources import LABELS
 from ..step import Step
-from ._point import one_point
 
 GROUPS: Mapping[str, Group] = {"storage": Storage, "link": Links, "hardware": Hardware}
 # Shown when a table is long: enough at both ends to see where it leads.
@@ -214,7 +213,7 @@ def compare(pipeline: Description, field: str) -> Comparison:
     if field not in GROUPS:
         names = ", ".join(GROUPS)
         raise UnknownNameError(f"compare exchanges {names}, got {field!r:.80}. Pass one of these.")
-    one_point(pipeline, "compare", whatever=(field,))
+    check_asked(pipeline, "compare", whatever=(field,))
     if field == "hardware" and isinstance(pipeline.hardware.rate, Quantity):
         raise InputError(
             "compare takes the time of each accelerator from the catalogue, got a rate of your own, which "

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
 from ...errors import MissingValueError, UnknownNameError
-from ...fields import Kind, Meaning
 from ...tables import TableRepr, cell, percent
-from ...units import Q_, Number, Quantity, Unchecked, format_number, nonnegative
+from ...units import Q_, Number, Quantity, Unchecked, checked_quantity, format_number, nonnegative
 from ..assumptions import COVERAGE
 from ..catalogue import Entry
 from ..cost import as_float
@@ -22,9 +21,6 @@ from ..description import Description
 from ..facts import Fact, read_data
 from ..step import Step
 from ._epochs import PASS_SAMPLES, samples_of_epoch
-
-_PRICE = Meaning(Kind.QUANTITY, "USD/h")
-_CARBON = Meaning(Kind.QUANTITY, "g/kWh", zero=True)
 
 
 @dataclass(frozen=True)
@@ -41,7 +37,7 @@ class Price:
 
 
 def _read(row: dict[str, Unchecked]) -> Price:
-    ends = {end: _PRICE.read(row[end], f"a price of {row['of']}")[0] for end in ("low", "high")}
+    ends = {end: checked_quantity(row[end], "USD/h", f"a price of {row['of']}") for end in ("low", "high")}
     return Price(**{**row, **ends})
 
 
@@ -80,9 +76,11 @@ def price_age(stated: datetime.date, today: datetime.date | None = None) -> str:
 def grids() -> dict[str, Fact]:
     """The carbon intensity [mass/energy] of each country of ``data/grids.toml``."""
     rows = read_data("grids")["carbon_intensity"]
-    return {
-        name: Fact.read(row, lambda value: _CARBON.read(value, "a grid")[0]) for name, row in rows.items()
-    }
+    return {name: Fact.read(row, partial(_carbon, name="a grid")) for name, row in rows.items()}
+
+
+def _carbon(value: Unchecked, name: str) -> Quantity:
+    return checked_quantity(value, "g/kWh", name, zero=True)
 
 
 def carbon_intensity(grid: Unchecked) -> Quantity:
@@ -94,8 +92,7 @@ def carbon_intensity(grid: Unchecked) -> Quantity:
             f"grid must be a country that the lab lists, or a carbon intensity, got {grid!r:.80}. "
             f'There is: {", ".join(grids())}. Or pass for example grid="369 g/kWh".'
         )
-    given: Quantity = _CARBON.read(grid, "grid")[0]
-    return given
+    return _carbon(grid, "grid")
 
 
 @dataclass(frozen=True)

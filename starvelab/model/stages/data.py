@@ -8,10 +8,10 @@ from math import inf
 import numpy as np
 
 from ...errors import MissingValueError
-from ...fields import SupplyRate
 from ...units import Q_, Number, Quantity, Unchecked, has_dimension, nonnegative, positive
 from ..catalogue import Entry, bandwidth_of
 from ..cost import Cost, Inputs, Line, as_float, exceeds, maximum, minimum
+from ..fields import SupplyRate
 from ..resources import STORAGE
 from .stage import StageModel
 

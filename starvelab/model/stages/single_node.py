@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...errors import InputError, MissingValueError
-from ...fields import Kind, Meaning
+from ...errors import InputError, MissingValueError, check_choice
 from ...units import Q_, Number, Quantity, format_quantity, positive_int
 from ..assumptions import PHASES
 from ..catalogue import Entry, check_entry
@@ -24,7 +23,6 @@ COMPILED_FAMILY = "TPU"
 LAUNCHES_OF = ("PyTorch", "Cloud.V100")
 # Of which family of models the published share of a peak is.
 EFFICIENCY_OF = "convolutional"
-_PRECISION, _PHASE = (Meaning(Kind.CHOICE, choices=words) for words in (tuple(ELEMENT_BYTES), PHASES))
 # The basis of a step whose rate the caller gave.
 GIVEN = "measured: given as the rate of the accelerator"
 
@@ -168,9 +166,9 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         batch = positive_int(batch_size, "batch_size")
         check_entry(model, "Models", "model")
         check_entry(hardware, "Hardware", "hardware")
-        _PRECISION.read(precision, "precision")
+        check_choice(precision, tuple(ELEMENT_BYTES), "precision")
         if phase is not None:
-            _PHASE.read(phase, "phase")
+            check_choice(phase, PHASES, "phase")
         inputs = self.resolve(model=model, hardware=hardware, precision=precision, phase=phase)
         step, work, peak, memory = self.cost(inputs).at(batch), inputs.work, inputs.peak, inputs.memory
         made_of = parts(inputs, batch)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import InputError
-from ...fields import SupplyRate, read_supply
 from ...units import Q_, Number, Quantity, base_number, format_quantity, positive, positive_int
 from ..assumptions import Assumptions, LoaderKind, WorkerScaling, loader_kinds
 from ..catalogue import Entry, dataset_of
 from ..cost import Cost, Inputs, Line, as_float, exceeds
+from ..fields import SupplyRate, read_supply
 from ..groups import Datasets
 from ..resources import CPU
 from .stage import StageModel
@@ -45,6 +45,7 @@ class TransformationInputs(Inputs):
     handover: Number  # seconds of a worker for each batch
     read_wait: Number | None  # seconds of a worker for each sample without a core
     scaling: WorkerScaling
+    note: str = ""  # that the rate was measured on other samples
 
     @property
     def threads(self) -> Number:
@@ -64,7 +65,7 @@ class TransformationModel(StageModel[TransformationInputs]):
     -----
     A rate in bytes per second says that cost follows the stored size. It follows the pixels: a rate in images
     per second is the safer figure, and for images of another size than those that were measured it is
-    carried on by `worker_time`. With ``c`` the CPU time of a sample, ``h`` the hand-over of a
+    carried on by the bytes to decode. With ``c`` the CPU time of a sample, ``h`` the hand-over of a
     batch, ``r`` the wait for a read, ``n`` workers, and ``S`` their speed-up over one, with and without a
     limit of cores, a batch of ``b`` takes ``max((c b + h) / S(n, cores), (c b + h) / S(n) + r b / n)``: the
     cores bind, or the workers, who wait as well. Stops being true where single slow samples hold up whole
@@ -159,12 +160,13 @@ class TransformationModel(StageModel[TransformationInputs]):
             for_each = hardware.number("host_cores")
             cores = None if for_each is None else for_each * accelerators
         stored = None if stored is None else stored / documents
+        note = ""
         if cpu_time is not None:
             amount, rate = cpu_time, 1
         elif supply := cpu_throughput or worker_rate:
             amount, rate = _share(supply, stored)
         else:
-            amount, rate, _ = worker_time(self.assumptions, stored, samples, images, kind)
+            amount, rate, note = _worker_time(self.assumptions, stored, samples, images, kind)
         return TransformationInputs(
             amount=amount * documents * slow_rank,
             rate=rate,
@@ -173,6 +175,7 @@ class TransformationModel(StageModel[TransformationInputs]):
             handover=0 if handover_time is None else handover_time * slow_rank,
             read_wait=read_wait,
             scaling=self.assumptions.scaling_of(kind),
+            note=note,
         )
 
     @staticmethod
@@ -201,7 +204,7 @@ def _share(rate: SupplyRate, stored: Number | None) -> tuple[Number, Number]:
     return stored, rate.number
 
 
-def worker_time(
+def _worker_time(
     assumed: Assumptions, stored: Number, samples: Entry | None, images: bool, kind: LoaderKind | None
 ) -> tuple[Number, Number, str]:
     """The time of a sample on one worker: an amount over a rate [s], and a note where others were measured.

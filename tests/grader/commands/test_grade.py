@@ -27,13 +27,12 @@ from starvelab_grader.batch import worker_pool
 from starvelab_grader.batch.classroom import Outcome
 from starvelab_grader.batch.gradebook import merge
 from starvelab_grader.batch.one_student import CannotWriteError
-from starvelab_grader.batch.private import restrict_new_files, warning_if_open
 from starvelab_grader.commands import grade as grade_command
-from starvelab_grader.commands.collect import CollectApp
 from starvelab_grader.commands.command import end, errors_in_a_paragraph, print_list
-from starvelab_grader.commands.grade import GradeApp, ReleaseApp
-from starvelab_grader.commands.mark import FeedbackApp, MarkApp
-from starvelab_grader.commands.returning import ReturnApp
+from starvelab_grader.commands.grade import FeedbackApp, GradeApp, ReleaseApp
+from starvelab_grader.commands.mark import MarkApp
+from starvelab_grader.commands.platforms import CollectApp, ReturnApp
+from starvelab_grader.configuration import restrict_new_files, warning_if_open
 from starvelab_grader.errors import NotFoundError, UnavailableError
 from tests.archives import zipped
 from tests.grader.a_course import MOST, TINY, Course
@@ -126,13 +125,13 @@ def test_a_group_that_shares_the_course_can_use_what_grading_writes(done):
 def test_a_course_that_others_can_open_is_said(done, monkeypatch):
     (done.folder / "course").chmod(0o755)
     done.config.CourseDirectory.root = str(done.folder)
-    monkeypatch.setattr("starvelab_grader.batch.private.is_open", lambda path, group: path.name == "graded")
+    monkeypatch.setattr("starvelab_grader.configuration.is_open", lambda path, group: path.name == "graded")
     course = CourseDirectory(config=done.config)
     said = warning_if_open(course)
     assert said.startswith("Other users of this machine can open parts of this course")
     assert said.endswith(f"Close them: chmod -R go= {done.folder / 'course' / 'graded'} (this is said once)")
     assert warning_if_open(course) == ""
-    monkeypatch.setattr("starvelab_grader.batch.private.is_open", lambda path, group: path.name == "report")
+    monkeypatch.setattr("starvelab_grader.configuration.is_open", lambda path, group: path.name == "report")
     assert "report" in warning_if_open(course), "another part is"
 
 

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 from nbgrader.apps.nbgraderapp import NbGraderApp
 
-from starvelab_grader.commands.collect import CollectApp
-from starvelab_grader.commands.grade import GradeApp, ReleaseApp
-from starvelab_grader.commands.mark import FeedbackApp, MarkApp
-from starvelab_grader.commands.returning import ReturnApp
+from starvelab_grader.commands.grade import FeedbackApp, GradeApp, ReleaseApp
+from starvelab_grader.commands.mark import MarkApp
+from starvelab_grader.commands.platforms import CollectApp, ReturnApp
 from tests.grader.a_course import TINY, Course
 from tests.grader.in_process import run_here
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from starvelab_grader.commands import returning
-from starvelab_grader.commands.collect import CollectApp
+from starvelab_grader.commands import platforms
+from starvelab_grader.commands.platforms import CollectApp
 from tests.archives import zipped
 from tests.grader.a_course import TINY
 from tests.grader.in_process import run_here
@@ -33,7 +33,7 @@ class Pages:
 @pytest.fixture
 def class_of_three(course, monkeypatch):
     """A course whose three students came from Canvas, and have marks and pages."""
-    monkeypatch.setattr(returning, "FeedbackPages", Pages)
+    monkeypatch.setattr(platforms, "FeedbackPages", Pages)
     files = {f"smith_{number}_7{number}_one.ipynb": "{}" for number in (101, 102, 103)}
     (course.folder / "canvas.zip").write_bytes(zipped(files))
     run_here(course, CollectApp(), TINY, "canvas.zip")

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from starvelab_grader.batch.one_student import CannotWriteError
-from starvelab_grader.commands.returning import ReturnApp
+from starvelab_grader.commands.platforms import ReturnApp
 from starvelab_grader.errors import InputError
 from starvelab_grader.lms import canvas_api
 from starvelab_grader.lms.canvas_api import CanvasAssignment

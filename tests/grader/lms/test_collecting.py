@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from starvelab_grader.commands.collect import CollectApp
+from starvelab_grader.commands.platforms import CollectApp
 from starvelab_grader.errors import InputError
 from starvelab_grader.lms import collecting
 from starvelab_grader.lms.collecting import TOO_LARGE, collect_download, files_of

@@ -11,9 +11,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from starvelab_grader.commands import returning as command
-from starvelab_grader.commands.collect import CollectApp
-from starvelab_grader.commands.returning import PAGES, POINTS, ReturnApp
+from starvelab_grader.commands import platforms as command
+from starvelab_grader.commands.platforms import PAGES, POINTS, CollectApp, ReturnApp
 from starvelab_grader.errors import InputError
 from starvelab_grader.lms.collecting import CANVAS, MOODLE, Origin, collect_download, load_origins
 from starvelab_grader.lms.returning import RECORD, Delivery, as_notebook, members_of

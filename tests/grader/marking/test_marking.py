@@ -23,10 +23,9 @@ from starvelab import host
 from starvelab_grader.batch.one_student import CannotWriteError
 from starvelab_grader.batch.requests import subject
 from starvelab_grader.commands import mark as mark_command
-from starvelab_grader.commands.mark import MarkApp
+from starvelab_grader.commands.mark import TOKEN_HEADER, MarkApp, MarkingServer
 from starvelab_grader.errors import InputError, NotFoundError
-from starvelab_grader.marking.marks import MAX_COMMENT, ChangedError, Marking, points_from
-from starvelab_grader.marking.server import TOKEN_HEADER, MarkingServer
+from starvelab_grader.marking import MAX_COMMENT, ChangedError, Marking, points_from
 from starvelab_grader.report.findings import PUBLISHED
 from tests.grader.essays import GIVEN_OUT, LAB, EssayClass
 from tests.grader.in_process import in_a_thread
@@ -213,7 +212,7 @@ def test_what_changed_since_it_was_shown_is_not_overwritten(essays, why):
 
 
 def test_a_gradebook_that_another_program_holds_takes_the_mark_later(essays, why, monkeypatch):
-    monkeypatch.setattr("starvelab_grader.marking.marks.SAVE_TIMEOUT", 0)
+    monkeypatch.setattr("starvelab_grader.marking.SAVE_TIMEOUT", 0)
     seen = why.version()
     with closing(sqlite3.connect(essays.folder / "gradebook.db")) as other:
         other.execute("BEGIN IMMEDIATE")

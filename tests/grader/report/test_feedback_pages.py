@@ -16,10 +16,10 @@ from starvelab_grader.autograde.execution import RESULT
 from starvelab_grader.autograde.feedback import AFTER_HIDDEN, ReadableOutputs
 from starvelab_grader.autograde.notebook_run import ENDED_PYTHON
 from starvelab_grader.batch.gradebook import Mark, Marks
-from starvelab_grader.commands.mark import FeedbackApp
+from starvelab_grader.commands.grade import FeedbackApp
 from starvelab_grader.errors import NotFoundError
 from starvelab_grader.files import write_whole
-from starvelab_grader.marking.marks import Marking
+from starvelab_grader.marking import Marking
 from starvelab_grader.report import pages, rendering
 from starvelab_grader.report.pages import (
     FeedbackPages,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from starvelab import PUBLISHED, Q_, Hardware, InputError, Pipeline, Storage
-from starvelab.model.paths import SWEEPABLE
+from starvelab.model.parts import SWEEPABLE
 from tests.cases import WALL
 from tests.rejected import message
 from tests.strategies import batch_sizes, pipelines, worker_counts

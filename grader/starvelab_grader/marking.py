@@ -16,18 +16,18 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 from nbgrader.api import BaseCell, Comment, Grade, Gradebook, MissingEntry, SubmittedNotebook
 
-from ..autograde.definition import Definition
-from ..autograde.nbgrader_private import apply_late_penalty, one_transaction
-from ..batch.classroom import Classroom
-from ..batch.gradebook import by_cell, names_of, retry
-from ..batch.one_student import reason
-from ..batch.requests import Request, subject
-from ..errors import GraderError, InputError, NotFoundError
-from ..fingerprints import fingerprint
-from ..report.findings import CODE, PROSE, pairs, taken_from
-from ..report.rendering import cells_as_html
-from ..submissions.reference import HEADING, ModelAnswer, graded_by, name_of, parse_cells, titles_of
-from ..text import shown
+from .autograde.definition import Definition
+from .autograde.nbgrader_private import apply_late_penalty, one_transaction
+from .batch.classroom import Classroom
+from .batch.gradebook import by_cell, names_of, retry
+from .batch.one_student import reason
+from .batch.requests import Request, subject
+from .errors import GraderError, InputError, NotFoundError
+from .files import fingerprint
+from .report.findings import CODE, PROSE, pairs, taken_from
+from .report.rendering import cells_as_html
+from .submissions.reference import HEADING, ModelAnswer, graded_by, name_of, parse_cells, titles_of
+from .text import shown
 
 SAVE_TIMEOUT = 5.0  # seconds that the gradebook may be locked before the page shows an error
 MAX_COMMENT = 20_000  # characters

@@ -1,4 +1,4 @@
-"""How documents of unequal length become rows of one length, and how much of these is padding.
+"""What is trained on, and how documents of unequal length become rows of one length.
 
 Useful tokens are those of documents: tokens that are computed on, times one less the share of padding.
 """
@@ -12,12 +12,14 @@ from statistics import NormalDist
 
 import numpy as np
 
-from .. import fields
-from ..errors import InputError
-from ..units import Number, Unchecked, positive_int
+from ..errors import InputError, MissingValueError
+from ..units import Amount, Number, Unchecked, positive_int
+from . import fields
 from .catalogue import Entry
-from .part import Part
+from .fields import Part
 
+# Bytes of one number as it crosses the link.
+DTYPE_BYTES = {"uint8": 1, "float16": 2, "float32": 4}
 STRATEGIES = ("padded", "sorted", "split", "first-fit")
 # Where all documents, by length, are cut into parts: ever finer among the longest hundredth, since one long
 # document among ten thousand is as long as the batch that it is in.
@@ -201,3 +203,122 @@ class Packing(Part):
         """The distribution that is given; None where that of the data set is meant."""
         own: Lengths | None = self.lengths
         return own if self.mean is None else lognormal_lengths(self.mean, self.sd)
+
+
+@dataclass(frozen=True, repr=False)
+class Jitter(Part):
+    """How the time of preparing scatters; simulated, and left out of account where mean rates are solved.
+
+    Parameters
+    ----------
+    spread : float
+        Standard deviation of a worker's time from batch to batch, as a share of it; lognormal.
+    slow_share : float
+        Share of the samples that take longer.
+    slow_time : quantity [time]
+        How much longer one of them takes: its worker sleeps, and no core works.
+    """
+
+    spread: float = fields.number(0.0, zero=True, shown="spread of the workers' time")
+    slow_share: float = fields.number(0.0, zero=True, maximum=1, shown="share of slow samples")
+    slow_time: Amount | None = fields.quantity("s", None, zero=True, shown="extra time of a slow sample")
+
+
+@dataclass(frozen=True, repr=False)
+class OnDevice(Part):
+    """What input work the accelerator does itself.
+
+    Parameters
+    ----------
+    time : quantity [time], optional
+        What it takes for a sample in kernels, such as augmenting, or decoding where the accelerator has no
+        decoder for such files.
+    decoder_time : quantity [time], optional
+        What the accelerator's decoder takes for a sample, while its kernels compute:
+        ``Q_("1 img") / hardware.image_decode_rate`` where the catalogue knows that rate. Of several decode
+        units that work side by side, such as ``hardware.video_decoders``, their time over their number.
+    """
+
+    time: Amount | None = fields.quantity(
+        "s", None, zero=True, sweepable=True, stage="device_time", shown="accelerator time of a sample"
+    )
+    decoder_time: Amount | None = fields.quantity("s", None, sweepable=True, shown="decoder time of a sample")
+
+
+@dataclass(frozen=True, repr=False)
+class Samples(Part):
+    """What is trained on, and what preparing a sample takes.
+
+    Parameters
+    ----------
+    of : catalogue entry, optional
+        A data set; that of the model, or what the assumptions say, unless given.
+    size : quantity [data], optional
+        Stored bytes of a sample; that of the data set or the assumptions unless given.
+    cpu_time : quantity [time], optional
+        What one worker takes for a sample, alone.
+    transfer : str or quantity [data], optional
+        How a decoded sample crosses the link: as numbers of a type ("uint8", "float16", "float32"), which is
+        that of the assumptions unless given, or in so many bytes.
+    on_device : OnDevice
+        Input work that the accelerator does itself.
+    packing : Packing, optional
+        How documents of unequal length, which are these samples, become the rows that the model takes.
+    jitter : Jitter
+        How the worker's time scatters; read by `Pipeline.simulate`.
+    source : object, optional
+        Samples that can be opened, such as `starvelab.measure.photos`; read by `Pipeline.measure`.
+    transforms : sequence, optional
+        What a worker does to a sample of the source, in this order; read by `Pipeline.measure`.
+    """
+
+    of: Entry | None = fields.entry(None, group="Datasets", label="dataset", stage="dataset")
+    size: Amount | None = fields.quantity("B", None, sweepable=True, shown="sample size")
+    cpu_time: Amount | None = fields.quantity("s", None, sweepable=True, shown="CPU time of a sample")
+    transfer: Amount | None = fields.quantity(
+        "B", None, sweepable=True, choices=tuple(DTYPE_BYTES), shown="size on the link"
+    )
+    on_device: OnDevice = OnDevice()
+    packing: Packing | None = None
+    jitter: Jitter = Jitter()
+    source: Unchecked = None
+    transforms: Unchecked = None
+
+    def check_model(self, model: Entry | None) -> None:
+        """Reject samples that the model does not take."""
+        if self.of is None or model is None:
+            return
+        taken, given = model.get("input_elements"), self.of.get("decoded_elements")
+        if None not in (taken, given) and taken != given:
+            raise InputError(
+                f"model and dataset must belong together, got {model.name}, which takes {taken} numbers "
+                f"a sample, and {self.of.name}, which gives {given}. Pass one that fits, or your own "
+                "with .replace(decoded_elements=...)."
+            )
+
+    def rows(self, model: Entry | None, batch: Number) -> Rows | None:
+        """What the rows hold that documents are packed into; None where samples are what the model takes."""
+        packing, of = self.packing, self.of
+        if packing is None:
+            return None
+        taken = None if model is None else model.get("input_elements")
+        length = packing.length or taken
+        if length is None or taken not in (None, length):
+            raise InputError(
+                f"Rows are as long as the model takes them, got {taken or 'no model'} and a length of "
+                f"{length}. Pass Packing(..., length=...), and a model of that length or the accelerator's "
+                "rate."
+            )
+        if of is not None and of.get("decoded_elements") is not None:
+            raise InputError(
+                f"Documents are packed into rows, got {of.name}, whose samples have one length. "
+                "Pass documents such as Datasets.OpenWebText."
+            )
+        lengths = packing.given_lengths or (None if of is None else lengths_of(of, packing.strategy))
+        if lengths is None:
+            who = "no data set is named" if of is None else f"{of.name} lists none"
+            raise MissingValueError(
+                f"Packing needs the lengths of documents, and {who}. "
+                "Pass Packing(..., mean=..., sd=...), or lengths=..."
+            )
+        return rows_of(lengths, length, packing.strategy, packing.pool, batch)

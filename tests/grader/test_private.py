@@ -6,7 +6,7 @@ import pytest
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config, PyFileConfigLoader
 
-from starvelab_grader.batch import private
+from starvelab_grader import configuration
 
 
 @pytest.fixture
@@ -22,13 +22,13 @@ def chain(tmp_path, monkeypatch):
 
 
 def test_what_is_made_is_for_the_owner_alone_and_what_exists_stays(tmp_path):
-    private.make_private(tmp_path / "new" / "course")
+    configuration.make_private(tmp_path / "new" / "course")
     assert (tmp_path / "new" / "course").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "new" / "course" / "gradebook.db").stat().st_mode & 0o777 == 0o600
     (tmp_path / "old").mkdir(mode=0o755)
     (tmp_path / "old" / "gradebook.db").write_text("marks")
     (tmp_path / "old" / "gradebook.db").chmod(0o640)
-    private.make_private(tmp_path / "old")
+    configuration.make_private(tmp_path / "old")
     assert (tmp_path / "old" / "gradebook.db").read_text() == "marks"
     assert (tmp_path / "old" / "gradebook.db").stat().st_mode & 0o777 == 0o640
 
@@ -40,7 +40,7 @@ def test_new_files_are_closed_to_others_and_open_to_a_group_that_shares_the_cour
 
     before = os.umask(0o022)
     try:
-        private.restrict_new_files(Course())
+        configuration.restrict_new_files(Course())
         (tmp_path / "file").touch()
     finally:
         os.umask(before)
@@ -64,22 +64,22 @@ def test_a_folder_is_open_if_somebody_gets_there_and_may_do_something(
     monkeypatch.setattr(type(chain), "group", lambda self: "students")
     chain.chmod(folder)
     chain.parent.chmod(above)
-    assert private.is_open(chain, group=group) is expected
-    assert not private.is_open(chain / "missing", group=True)
+    assert configuration.is_open(chain, group=group) is expected
+    assert not configuration.is_open(chain / "missing", group=True)
 
 
 def test_a_group_of_ones_own_is_nobody_else(chain, monkeypatch):
     chain.chmod(0o770)
     chain.parent.chmod(0o770)
     monkeypatch.setattr(type(chain), "group", lambda self: self.owner())
-    assert not private.is_open(chain, group=True)
+    assert not configuration.is_open(chain, group=True)
 
 
 def test_all_that_holds_marks_or_answers_is_a_part_of_the_course(tmp_path):
     config = {"CourseDirectory": {"root": str(tmp_path), "db_url": f"sqlite:///{tmp_path}/gradebook.db"}}
     folders = ["submitted", "autograded", "feedback", "graded", "released", "dropped", "report"]
     folders += ["replaced", "collected", "returned", "requests"]
-    parts = private.parts_of(CourseDirectory(config=Config(config)))
+    parts = configuration.parts_of(CourseDirectory(config=Config(config)))
     assert parts == [tmp_path / name for name in (*folders, "gradebook.db")]
 
 

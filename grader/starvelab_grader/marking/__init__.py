@@ -1,1 +1,0 @@
-"""Essays marked by a person, on one page for each essay."""
