@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -51,38 +52,33 @@ class JobTimes:
 
     def period(self, workers: int) -> float:
         """Return the milliseconds from batch to batch, on average."""
-        period = self._period(workers, 0.0, 0.0)
+        period, compute, of_worker = self._period(workers, 0.0, 0.0), self.compute + self.pack, 0.0
         if not workers:
             return period
-        if self.others:
-            return self._crowded_period(workers)
-        compute = self.compute + self.pack
-        # Work waits for a core while the rest of the job keeps all of them busy.
+        side = max(self.loop_compute / max(self.step + self.receive, 1e-9), 1.0)  # cores that the loop uses
         for _ in range(ROUNDS):
-            beside_worker = compute * (1 - 1 / workers) + self.loop_compute
-            stretches = [
-                min(work / period / self.cores, 1.0) ** self.cores for work in (beside_worker, compute)
-            ]
+            busy = min(compute * (1 + of_worker) / (workers * period), 1.0)
+            loop = min(self.loop_compute / (side * period), 1.0)
+            alone, beside = (self._stretch(workers - 1, busy, of_loop) for of_loop in (0.0, side))
+            of_worker = (1 - loop) * alone + loop * beside
+            stretches = of_worker, self._stretch(workers, busy)
             period = (period + self._period(workers, *stretches)) / 2
         return period
 
-    def _crowded_period(self, workers: int) -> float:
-        # Every process that wants a core gets the same share of them.
-        period, compute, crowd = self._period(workers, 0.0, 0.0), self.compute + self.pack, 1.0
-        for _ in range(ROUNDS):
-            crowd = self._crowd(min(crowd * (compute + self.loop_compute) / period, workers + 1.0))
-            of_loop = (crowd - 1) * min(self.loop_compute / max(self.step + self.receive, 1e-9), 1.0)
-            period = (period + self._period(workers, crowd - 1, of_loop)) / 2
-        return period
+    def _stretch(self, workers: int = 0, busy: float = 0.0, more: float = 0.0) -> float:
+        """Return by which share work takes longer beside workers that are each busy for a share of the time.
 
-    def _crowd(self, own: float) -> float:
-        """Return how many times as long work takes, with so many processes of the job at work."""
-        return max(1.0, (own + self.others) / self.cores)
+        Whoever computes uses one core at most. So there is none for it only while as many others as there are
+        cores compute, too: then all of them get the same share. `more` of the job compute all the time.
+        """
+        chances = (comb(workers, n) * busy**n * (1 - busy) ** (workers - n) for n in range(workers + 1))
+        each = ((1 + n + more + self.others) / self.cores - 1 for n in range(workers + 1))
+        return sum(chance * max(one, 0.0) for chance, one in zip(chances, each, strict=True))
 
     def _period(self, workers: int, of_worker: float, of_loop: float) -> float:
         # What `LoaderInputs.mean_period` says with one step in flight, in plain numbers: it is asked often.
         if not workers:
-            return self.wait + self.compute * (self._crowd(1.0) if self.others else 1.0) + self.step
+            return self.wait + self.compute * (1 + self._stretch()) + self.step
         prepare = self.wait + (self.compute + self.pack) * (1 + of_worker)
         loop = self.step + self.receive * (1 + of_loop)
         # All work of the CPU, divided by the cores.

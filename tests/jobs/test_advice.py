@@ -97,15 +97,6 @@ def test_what_the_loop_computes_takes_cores_from_the_workers():
     assert beside == pytest.approx(alone * 100 / 150, rel=0.01)
 
 
-def test_work_is_stretched_where_the_cores_are_nearly_all_busy():
-    # A batch takes 40 ms of waiting and 40 of a core; four workers would need 80 % of the two cores.
-    times = JobTimes(10, 40, 40, 0, 0, 0, 2)
-    assert times.period(1) == 80  # nothing else computes
-    assert 80 / 3 < times.period(3) < 1.2 * 80 / 3
-    assert times.period(4) > 1.1 * 20
-    assert replace(times, cores=64).period(4) == pytest.approx(20)
-
-
 def test_waiting_for_a_core_is_no_work():
     job = found(**TWO, cpu=1.0, **AT_ONCE)
     queued = replace(job, prepare_queued=0.2)
