@@ -86,9 +86,12 @@ class JobTimes:
         return max(prepare / workers, loop, computed, self.serial)
 
     def scaled(self, factor: float, receive: float) -> JobTimes:
-        """Return these times if those of the workers are off by a factor, and receiving is as given."""
-        wait, serial = self.wait * factor, self.serial * factor
-        return replace(self, wait=wait, serial=serial, compute=self.compute * factor, receive=receive)
+        """Return these times if those of workers are off by a factor, and the hand-over is as given."""
+        wait, compute, serial = (each * factor for each in (self.wait, self.compute, self.serial))
+        pack = self.pack * receive / max(self.receive, 1e-9)
+        loop_compute = max(self.loop_compute + receive - self.receive, 0.0)
+        known = {"compute": compute, "pack": pack, "loop_compute": loop_compute}
+        return replace(self, wait=wait, serial=serial, receive=receive, **known)
 
     def lighter(self, share: float, rest: float, received: float) -> JobTimes:
         """Return these times with this share of the bytes, which `rest` of a worker's time follows.
