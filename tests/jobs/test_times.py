@@ -88,7 +88,7 @@ def test_a_second_worker_has_the_second_core():
 
 
 def test_a_hand_over_that_was_not_timed_may_be_quick():
-    # A batch takes 6 ms to prepare, and 0.7 to receive. Of two workers 1.57 (to 1.73) was said, and 2.01 came.
+    # A batch takes 6 ms to prepare, and 0.7 to receive. Of two workers up to 1.73 was said, and 2.01 came.
     job = found(workers=0, wait=0.006, step=0.0013, cpu=1.0)
     times = JobTimes(step=1.3, wait=0, compute=6, receive=0.7, pack=0.3, loop_compute=1, cores=2)
     assert advise(job, cores=2).options[2].high.m_as("1/s") > 1e3 / SharedMachine(times, 2).period()
