@@ -46,6 +46,8 @@ def why_crossover():
             "mistakes": {
         "Perhaps the fixed cost of a step is missing: without it no batch is fed.":
             bare.crossover().starves_from,
+        "Perhaps you looked at powers of two only: batches in between count.":
+            1 << first.bit_length(),
         "Perhaps you kept the GPU's time for 256: a smaller batch takes less.":
             256 * (times["accelerator"] / times["CPU"]).m_as("")}}
 

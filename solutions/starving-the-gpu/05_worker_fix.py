@@ -10,6 +10,7 @@ from math import ceil, floor
 from starvelab import PUBLISHED, Hardware, Models, Pipeline, Q_, Workers
 from starvelab.checks import Credit, check
 from starvelab.show import over_workers, table
+from starvelab.tables import cell
 from starvelab.widgets import explore, finish, play, predict, progress, reveal
 
 pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256)
@@ -254,7 +255,7 @@ rates = Q_("120 img/s"), Q_("5600 img/s"), Q_("1000 img/s")
 def one_of_two(answer, which):
     if not (isinstance(answer, tuple | list) and len(answer) == 2):
         raise AssertionError(f'Return two values, the number first: return 3, "cores". '
-                             f'Got {answer!r:.60}.')
+                             f'Got {cell(answer):.60}.')
     return answer[which]
 
 # %% role="answer" id="gpus-per-host"

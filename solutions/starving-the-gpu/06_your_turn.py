@@ -66,7 +66,8 @@ def why_training():
     asked = cell(measured.demand_at_ceiling)
     return {"meaning": f"In training the drive is asked for {asked}.",
             "mistakes": {
-        f"The workers get slower too, {slower[0]:.1f} times.": "Both change",
+        f"The workers get slower too, {slower[0]:.1f} times: they are still too few.":
+            "Both change",
         f"The GPU gets {slower[1]:.1f} times as slow, and the workers "
         f"{slower[0]:.1f} times: they are still too few.": "Eight workers are too few"}}
 

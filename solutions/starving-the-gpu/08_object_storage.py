@@ -73,9 +73,11 @@ def why_remedy():
     """What the best remedy means, and what the others bring."""
     latency = Storage.S3_connection.request_latency
     waits = f"{cell(latency / 36)}, not {cell(latency)}"
+    before = cell(s3.solve(workers=4).throughput)
     return {"meaning": f"An image then waits {waits}.",
-            "mistakes": {f"It brings {cell(step.throughput)}: it did not bind.": name
-                         for name, step in remedied.items() if name != best}}
+            "mistakes": {
+                f"That brings {cell(step.throughput)} in place of {before}: it did not "
+                "bind.": name for name, step in remedied.items() if name != best}}
 
 # %%
 predict("s3-one", unit="img/s",

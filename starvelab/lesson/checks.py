@@ -166,7 +166,7 @@ def _same_kind(answer: Answer, expected: Expected, what: str) -> Answer:
         unit = unit_name(expected.units)
         if not isinstance(answer, Quantity):
             raise WrongAnswer(
-                f"{what} is the bare value {answer!r:.80} and needs a unit. "
+                f"{what} is the bare value {_format(answer)} and needs a unit. "
                 f'Write for example Q_(value, "{unit}").'
             )
         if not answer.is_compatible_with(expected.units):
@@ -352,8 +352,8 @@ class Credit:
             name = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
             why = tables.as_sentence(f"{name}{error}")
         self.earned += earned
-        # What is said of another part, but for its name.
-        reason = re.split(r" (?:is|must be) ", why, maxsplit=1)[-1]
+        # What is said of another part, but for its name and for the value that came.
+        reason = re.split(r" (?:is|must be) ", re.sub(r"\b[Gg]ot .*", "", why), maxsplit=1)[-1]
         told = "The reason is the same." if reason == self._reason not in ("", _OPEN) else why
         self._reason = reason or self._reason
         self._parts.append((f"{tables.points(earned)} of {points:g}", what, told))

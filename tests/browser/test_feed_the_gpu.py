@@ -262,7 +262,7 @@ def test_a_phone_has_one_column_with_everything_in_it_and_in_the_dark_the_page_i
     game.emulate_media(color_scheme="dark")
     game.goto(f"{PAGE}#huge-bites")
     game.reload()
-    lock(game, "the drive")
+    lock(game, "storage (the drive)")
     # A step that does not fit.
     game.get_by_role("slider", name="Batch size").press("End")
     game.locator("#run").press("Enter")

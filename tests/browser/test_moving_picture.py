@@ -22,6 +22,7 @@ from starvelab import (
     Pipeline,
     Ranks,
     Samples,
+    Storage,
     Workers,
 )
 from starvelab.lesson.widgets._moving import SCRIPT, data_of, rule_of
@@ -216,6 +217,7 @@ def test_it_plays_stops_steps_and_follows_its_slider(moving):
     expect(moving.get_by_role("status")).to_have_text(
         "Storage binds: the accelerator waits 36\u00a0% of the time."
     )
+    expect(moving.locator("#one .binds").first).to_have_text("storage")
     moving.wait_for_function("() => window.rested")
     assert moving.evaluate("rested") == {"batch": 256, "workers": 48}
     moving.get_by_text("The same as a table").click()
@@ -227,6 +229,13 @@ def test_it_plays_stops_steps_and_follows_its_slider(moving):
             "accelerator11.7 ms64\u00a0%",
         ]
     )
+
+
+def test_workers_that_wait_for_storage_are_not_called_a_slow_cpu(moving):
+    far = WALL.replace(assumptions=PUBLISHED, storage=Storage.S3_connection)
+    show(moving, "one", far)
+    said = str(far.explain()).partition(" binds:")[0]
+    expect(moving.get_by_role("status")).to_contain_text(f"{said} binds: the accelerator waits")
 
 
 def test_a_batch_after_the_hundredth_has_its_number_within_its_box(moving):
@@ -284,14 +293,15 @@ def test_who_wants_no_motion_sees_a_still_picture_that_steps(moving):
     expect(clock).not_to_have_text(stopped)
 
 
-@pytest.mark.parametrize("width", [390, 578, 800])
+@pytest.mark.parametrize("width", [240, 300, 390, 578, 800])
 def test_nothing_overlaps_and_nothing_leaves_the_picture_or_the_page(moving, width):
     moving.set_viewport_size({"width": width, "height": 700})
-    for pipeline in (WALL, RUNS["the accelerator"], RUNS["eight"]):
+    for pipeline in (WALL, RUNS["the accelerator"], RUNS["the drive"], RUNS["eight"]):
         show(moving, "one", pipeline, controls={"workers": [1, 8, 64]})
         boxes = moving.evaluate(
-            """() => [...document.querySelectorAll('#one svg > text, #one button, #one p')]
-                .filter(one => one.textContent).map(one => one.getBoundingClientRect())
+            """() => [...document.querySelectorAll('#one svg > text, #one button, #one input, #one p')]
+                .filter(one => one.textContent || one.type === 'range')
+                .map(one => one.getBoundingClientRect())
                 .map(({left, right, top, bottom}) => [left, right, top, bottom])"""
         )
         cut_off = moving.evaluate(

@@ -100,7 +100,8 @@ OTHER_KINDS = {"a text": "5", "truth": True, "a quantity": Q_("5 ms")}
     [
         (7, None, {}, "is 7, and there is no such value: return None."),
         (None, 1, {}, "is missing: nothing was returned. Does your function end with `return ...`?"),
-        (11.7, EXPECTED, {}, 'is the bare value 11.7 and needs a unit. Write for example Q_(value, "ms").'),
+        (11.74321, EXPECTED, {},
+         'is the bare value 11.74 and needs a unit. Write for example Q_(value, "ms").'),
         (Q_("3 GB"), Q_("3 img/s"), {},
          "is 3 GB, which does not convert to img/s. Follow the units through your formula."),
         (Q_("3 ms"), 0.5, {}, "is 3 ms, and a plain number is asked for. Do the units cancel?"),

@@ -116,7 +116,7 @@ const described = ({ workers, cores, memory, drive, decode, batch }) =>
   + `${decode === "gpu" ? "decoding on the GPU, " : ""}batches of ${batch}`;
 
 // What may be guessed, and which of it is so.
-const WAITS = { storage: "the drive", CPU: "the workers on the CPU", link: "the link", accelerator: "its host, to launch the work", nothing: "nothing: it is fed" };
+const WAITS = { storage: "storage (the drive)", CPU: "the workers on the CPU", link: "the link", accelerator: "its host, to launch the work", nothing: "nothing: it is fed" };
 function guessOf(scenario) {
   const { busy, bottleneck } = answer(scenario, scenario.start);
   if (!scenario.before) return { question: "What does this GPU wait for?", choices: WAITS, truth: busy >= TABLES.goal ? "nothing" : bottleneck };

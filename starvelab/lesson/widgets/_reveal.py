@@ -194,8 +194,8 @@ def _show_measured(measured: Answer, prediction: Prediction, store: PredictionSt
     if not runtime.current().is_grading:
         store.credit(prediction.key, measured=value)
     _show(
-        f"{sentence_of(prediction)} {number(value, prediction.unit)} were measured: your number "
-        "is closer to that than the model's. The score card counts it as a hit.",
+        f"{number(value, prediction.unit)} were measured: your number is closer to that than the model's. "
+        "The score card counts it as a hit.",
         "Credit",
     )
 

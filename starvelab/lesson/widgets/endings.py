@@ -199,4 +199,4 @@ def finish(key: str, answer: Callable[..., Answer], *, final: bool = False) -> F
     told = ending.check(credit, answer, Random())
     changed = CHANGED if locked.answer != mine else ""
     earned = f"{in_points(credit.total())} of the {in_points(ending.points)} points that hidden checks give"
-    return Finished(tuple(filter(None, (f"{earned}, with new values.", *told, changed, problem))))
+    return Finished(tuple(filter(None, (f"{earned}.", *told, changed, problem))))

@@ -148,7 +148,7 @@ const HEIGHT = 236, TOP = 30, FLOOR = 178;
 
 // Places for a picture of that width: the left end and the width of each station.
 export function layout(width, run) {
-  const wide = width >= 560, shares = wide ? [0.12, 0.13, 0.33, 0.16, 0.1, 0.16] : [0.14, 0.12, 0.29, 0.17, 0.07, 0.21];
+  const wide = width >= 560, shares = wide ? [0.12, 0.13, 0.33, 0.16, 0.1, 0.16] : [0.175, 0.085, 0.245, 0.145, 0.08, 0.27];
   let x = 0;
   const [drive, pile, workers, queue, link, chip] = shares.map((share) => {
     const part = { x: x + 3, width: share * width - 6 };
@@ -222,7 +222,7 @@ export const STYLE = `
   padding: 0.25em 0.8em; min-width: 5.2em; cursor: pointer; }
 .sl-moving button[aria-pressed="true"] { background: var(--sl-soft); font-weight: 700; }
 .sl-moving :focus-visible { outline: 2px solid #0072b2; outline: 2px solid color-mix(in srgb, #0072b2 60%, currentColor); outline-offset: 2px; }
-.sl-moving label { display: flex; gap: 0.6em; align-items: center; flex: 1 1 17em; }
+.sl-moving label { display: flex; flex-wrap: wrap; gap: 0 0.6em; align-items: center; flex: 1 1 17em; }
 .sl-moving label span { min-width: 7.2em; font-variant-numeric: tabular-nums; }
 .sl-moving input { flex: 1; min-width: 8em; margin: 0; }
 .sl-moving th, .sl-moving td { text-align: left; padding: 0.1em 1.2em 0.1em 0; font-variant-numeric: tabular-nums; }
@@ -266,13 +266,13 @@ export function drawing(svg, run, solved, places, { resources, chip = "accelerat
   const reads = "storage" in solved.times, copies = "link" in solved.times || "decoder" in solved.times;
   // Titles, and below each station how busy it is.
   const crew = `${run.lanes} worker${run.lanes === 1 ? "" : "s"}`;
-  const stations = [[reads ? "drive" : "memory", reads ? "storage" : "", reads ? drive : { x: drive.x, width: pile.x + pile.width - drive.x }],
+  const stations = [[reads ? "storage" : "memory", reads ? "storage" : "", reads ? drive : { x: drive.x, width: pile.x + pile.width - drive.x }],
     [crew, "CPU", workers], ["queue", "", queue], [copies ? "link" : "", copies ? "link" : "", link], [chip, "accelerator", eater]];
   const gauges = stations.map(([label, name, part]) => {
     const binds = !locked && name !== "" && name === (solved.bottleneck === "decoder" ? "link" : solved.bottleneck);
     put(svg, "text", { x: middleOf(part), y: 16, class: binds ? "binds" : "" }, label);
     const text = put(svg, "text", { x: middleOf(part), y: 213, class: binds ? "binds" : "" });
-    if (binds) put(svg, "text", { x: middleOf(part), y: 230, class: "binds" }, "▲ binds");
+    if (binds) put(svg, "text", { x: middleOf(part), y: 230, class: "binds" }, wide ? "▲ binds" : "binds");
     const other = !binds && name === "accelerator" && put(svg, "text", { x: middleOf(part), y: 230 });
     if (!name) return { text };
     put(svg, "rect", { x: part.x, y: 188, width: part.width, height: 9, rx: 3, class: "ground" });
@@ -392,11 +392,13 @@ export function mount(el, data, rests = () => {}) {
     const chip = data.chip ?? "accelerator", { bottleneck, times, step } = solved, busy = state(run, run.end).busy, works = working(solved);
     busy.accelerator *= works;
     const label = bottleneck === "accelerator" ? `the ${chip}` : data.resources.find(({ name }) => name === bottleneck).label;
-    const waits = 1 - busy.accelerator;
+    const waits = 1 - busy.accelerator, crew = data.rule.preparing;
+    // Cores idle then: nobody shall buy some.
+    const idle = crew && bottleneck === "CPU" && times.CPU > 1.05 * prepareTime({ ...crew, wait: null }, data.setting);
     const much = waits < 0.005 ? `${bottleneck === "accelerator" ? "it" : `the ${chip}`} never waits` : `the ${chip} waits ${percent(waits)} of the time`;
     // Late batches cost what no mean time tells.
     const text = bottleneck === "accelerator" && works < 0.98 ? `Nothing is slower than launching the work: ${much}.`
-      : bottleneck === "accelerator" && waits > 0.02 ? `On average nothing is slower than the ${chip}, and yet ${much}.` : `${capital(label)} binds: ${much}.`;
+      : bottleneck === "accelerator" && waits > 0.02 ? `On average nothing is slower than the ${chip}, and yet ${much}.` : `${capital(label)}${idle ? ", whose workers wait for storage," : ""} binds: ${much}.`;
     if (data.locked) return;
     root.setAttribute("data-bottleneck", bottleneck);
     said.setAttribute("aria-live", spoken ? "polite" : "off");
@@ -412,7 +414,7 @@ export function mount(el, data, rests = () => {}) {
     picture.desc.id = `${id}-d`;
     picture.title.textContent = data.locked ? "Nothing moves yet" : said.textContent;
     const now = paint();
-    picture.desc.textContent = `Batches travel from the ${run.read_start ? "drive" : "memory"} through ${run.lanes} workers and a queue into the chip. `
+    picture.desc.textContent = `Batches travel from ${run.read_start ? "storage" : "memory"} through ${run.lanes} workers and a queue into the chip. `
       + (data.locked ? "" : `At this moment ${run.lanes - now.idle.length} workers prepare a batch, ${now.queue.length} batches wait in the queue, and the chip ${now.waits ? "waits" : "computes"}.`);
   }
   function paint(ease = 1) {

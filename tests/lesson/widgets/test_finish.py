@@ -58,7 +58,7 @@ def test_a_notebook_asks_once_whether_an_answer_is_final(folder):
 def test_a_final_answer_is_checked_with_other_figures_each_time_and_may_be_heard_again(folder, capsys):
     wrong = answer(RIGHT.replace("parts[repaired] / factor", "parts[repaired]"))
     assert finish("repair-gain", answer(RIGHT), final=True).sentences() == [
-        "2 of the 2 points that hidden checks give, with new values."
+        "2 of the 2 points that hidden checks give."
     ]
     assert capsys.readouterr().out == ""
     assert finish("repair-gain", wrong).sentences()[-1] == CHANGED
