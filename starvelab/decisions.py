@@ -22,6 +22,7 @@ from .lesson.show.svg import frame, tag, text
 from .model.assumptions import PUBLISHED
 from .model.groups import Datasets, Hardware, Models
 from .model.parts import Accelerator, Drive, Workers
+from .model.resources import LABELS
 from .model.step import Step
 from .pipeline import Pipeline
 from .runtime import note
@@ -104,7 +105,7 @@ def record(box: str) -> dict[str, list[float]]:
 def inside(box: str) -> tuple[str, str]:
     """Return the resource that binds in a box, and what the box was in a sentence."""
     binds, why = json.loads(base64.b64decode(_INSIDE))[box]
-    return binds, f"Box {box}: the {binds} binds, since {why}."
+    return binds, f"Box {box}: {LABELS[binds]} binds, since {why}."
 
 
 def total(verdict: object) -> float:

@@ -31,7 +31,7 @@ def why_small():
     drive = small.pipeline.replace(workers="1e9 img/s").solve()
     return {"meaning": f"Of {price:.2f} USD an hour, {burned:.2f} are for waiting.",
             "mistakes": {
-        "That is the share that it waits.": Q_(100 - 100 * small.busy, "%"),
+        "Perhaps you took the share that it waits.": Q_(100 - 100 * small.busy, "%"),
         "That is what the drive allows: the workers bring less.":
             Q_(100 * drive.utilization, "%")}}
 

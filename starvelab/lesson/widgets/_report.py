@@ -148,10 +148,8 @@ class LabReport(notices.Sentences):
             (said if lesson else left).append(f'{named} You learned: "{lesson}"' if lesson else named)
         if left:
             box = "Write it in the box below the answer, or say" if runtime.current().has_widgets else "Say"
-            said.append(
-                f"What did you learn from these misses? {' '.join(left)} {box} it by number: "
-                f'report(learned={{{left[0].split(".")[0]}: "I had forgotten that ..."}}).'
-            )
+            call = f'report(learned={{{left[0].split(".")[0]}: "I had forgotten that ..."}})'
+            said += ["What did you learn from these misses?", *left, f"{box} it by number: {call}."]
         return said
 
     def _repr_html_(self) -> str:

@@ -73,13 +73,16 @@ def test_misses_are_listed_and_what_was_learned_of_them_is_kept(worked):
     first = report(folder=worked, log=CellLog())
     assert repr(first).splitlines() == [
         "The report is written: report.html. To print it, download it and open it in your browser.",
-        "What did you learn from these misses? 1. What of wall? 2. What of drive? Write it in the box below "
-        'the answer, or say it by number: report(learned={1: "I had forgotten that ..."}).',
+        "What did you learn from these misses?",
+        "1. What of wall?",
+        "2. What of drive?",
+        "Write it in the box below the answer, or say it by number: "
+        'report(learned={1: "I had forgotten that ..."}).',
     ]
     report({2: "Bits are no\nbytes."}, folder=worked, log=CellLog())
     half = repr(report(folder=worked, log=CellLog())).splitlines()
     assert half[1] == '2. What of drive? You learned: "Bits are no bytes."'
-    assert half[2].startswith("What did you learn from these misses? 1. What of wall? Write it ")
+    assert half[2:4] == ["What did you learn from these misses?", "1. What of wall?"]
     again = report({1: "They overlap."}, folder=worked, log=CellLog())
     assert again.learned == {"drive": "Bits are no bytes.", "wall": "They overlap."}
     assert "What did you learn" not in repr(again)
