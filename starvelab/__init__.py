@@ -69,39 +69,11 @@ else:
 
 
 __all__ = [
-    "PUBLISHED",
-    "Q_",
-    "TUTORIAL",
-    "Accelerator",
-    "Assumptions",
-    "Cache",
-    "DataModel",
-    "Datasets",
-    "Drive",
-    "Framework",
-    "Handover",
-    "Hardware",
-    "Host",
-    "InputError",
-    "Jitter",
-    "Link",
-    "Links",
-    "MissingValueError",
-    "Models",
-    "OnDevice",
-    "Packing",
-    "Pipeline",
-    "Ranks",
-    "Requests",
-    "Samples",
-    "SingleNodeModel",
-    "StarvelabError",
-    "Storage",
-    "TransferModel",
-    "TransformationModel",
-    "UnknownNameError",
-    "Workers",
-]
+    "PUBLISHED", "Q_", "TUTORIAL", "Accelerator", "Assumptions", "Cache", "DataModel", "Datasets", "Drive",
+    "Framework", "Handover", "Hardware", "Host", "InputError", "Jitter", "Link", "Links", "MissingValueError",
+    "Models", "OnDevice", "Packing", "Pipeline", "Ranks", "Requests", "Samples", "SingleNodeModel",
+    "StarvelabError", "Storage", "TransferModel", "TransformationModel", "UnknownNameError", "Workers",
+]  # fmt: skip
 
 
 def load_ipython_extension(shell: Any) -> None:  # Any: IPython brings no types

@@ -77,9 +77,6 @@ class Pipeline(Description):
             self.numbers,
             self.inputs,
             self.shape,
-            overlap=not self.in_turn,
-            in_flight=self.hardware.in_flight,
-            alone=self.alone,
             packed=self.packed,
             find_ranges=partial(ranges_of, self),
             find_remarks=self._remarks,
@@ -170,22 +167,11 @@ class Pipeline(Description):
         """
         from .simulate.simulation import simulate
 
-        return simulate(
-            self._loader_inputs(epoch_batches),
-            batches=batches,
-            replicas=replicas,
-            seed=seed,
-            warm_up=warm_up,
-            prepare_times=prepare_times,
-        )
+        inputs = self._loader_inputs(epoch_batches)
+        return simulate(inputs, batches, replicas, seed, warm_up, prepare_times)
 
     def _loader_inputs(self, epoch_batches: int | None) -> LoaderInputs:
-        """Put the workers, the storage, the copy and the step into times for one batch of all accelerators.
-
-        The law by which workers share cores has been applied to their CPU time, and a decoder behind the link
-        counts as part of it. A loop that waits for each step, or in which nothing overlaps, prepares and
-        copies in turn.
-        """
+        """Put workers, storage, copy and step into times for one batch of all accelerators."""
         from .simulate.timeline import LoaderInputs
 
         check_asked(self, "simulate")
@@ -193,7 +179,6 @@ class Pipeline(Description):
         batch = int(step.batch_size * step.accelerators)
         ms = {name: float(t.m_as(_MS)) for name, t in {**step.stage_times, **step.resource_times}.items()}
         crew = Workers(1) if isinstance(self.workers, Quantity) else self.workers
-        jitter = self.dataset.jitter
 
         def in_ms(name: str) -> float:
             """A time that a part has, in milliseconds; 0 where it has none."""
@@ -217,38 +202,22 @@ class Pipeline(Description):
         copy = sum(copies) if self.in_turn else max(copies)
         # Beside a decoder, a copy for which the accelerator waits is part of its step.
         waited_for = 0.0 if copy else ms.get(SerializedCopyModel.NAME, 0.0)
-        barrier, several = ms.get(BarrierModel.NAME, 0.0), self.hardware.ranks
+        barrier = ms.get(BarrierModel.NAME, 0.0)
         own = ms[ACCELERATOR.name] - waited_for - barrier
+        same = ("prefetch", "in_order", "persistent", "spread", "slow_share", "slow_rank", "rank_spread")
         return LoaderInputs(
-            batch_size=batch,
-            step_time=own,
+            batch_size=batch, step_time=own, copy_time=waited_for or copy, copy_overlaps=not waited_for,
             busy_share=min(1.0, float(step.utilization * step.step_time.m_as("ms")) / own),
             in_flight=1 if self.in_turn else self.hardware.in_flight,
-            copy_time=waited_for or copy,
-            copy_overlaps=not waited_for,
-            workers=0 if self.in_turn else crew.count,
-            prefetch=crew.prefetch,
-            in_order=crew.in_order,
-            start_up=in_ms("start_up"),
-            persistent=crew.persistent,
+            workers=0 if self.in_turn else crew.count, prepare_time=prepare, read_ahead=ahead,
+            read_time=read / chance, read_wait=max(0.0, wait) / chance, cached_share=1 - chance,
             epoch_batches=None if epoch_batches is None else positive_int(epoch_batches, "epoch_batches"),
-            prepare_time=prepare,
-            spread=jitter.spread,
-            slow_share=jitter.slow_share,
-            slow_time=in_ms("slow_time"),
-            read_time=read / chance,
-            read_wait=max(0.0, wait) / chance,
-            read_ahead=ahead,
-            cached_share=1 - chance,
+            start_up=in_ms("start_up"), slow_time=in_ms("slow_time"), handover_loop=ms.get(LOOP.name, 0.0),
             handover_way=0.0 if self.alone or self.in_turn else in_ms("way"),
-            handover_loop=ms.get(LOOP.name, 0.0),
-            ranks=several.hosts,
-            slow_rank=several.slow,
-            rank_spread=several.spread,
-            rank_devices=self.hardware.count,
+            ranks=numbers["hosts"], rank_devices=numbers["accelerators"], barrier=barrier,
             scattered=sum(ms.get(name, 0.0) for name in (SingleNodeModel.NAME, DeviceInputModel.NAME)),
-            barrier=barrier,
-        )
+            **{name: numbers[name] for name in same},
+        )  # fmt: skip
 
     @classmethod
     def of_loader(

@@ -20,7 +20,7 @@ from ..errors import InputError
 from ..model.description import Description
 from ..model.fields import Part
 from ..model.parts import Framework, Ranks, Samples, Workers
-from ..model.stages.transfer import link_bandwidth
+from ..model.stages.stage import link_bandwidth
 from ..tables import count_of
 from ..units import Quantity, Unchecked, format_quantity
 from .batches import PARTS, Batch, Preparer, Sample, memory_size

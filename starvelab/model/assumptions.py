@@ -30,16 +30,12 @@ COVERAGE = 0.8
 class WorkerScaling(Inputs):
     """A law of scaling, within the cores of a host.
 
-    Contention and coherency are those of the workers, whatever host they run on: the two parameters of
-    Gunther's universal scalability law, ``n / (1 + contention (n - 1) + coherency n (n - 1))``. Both zero is
-    linear scaling. Crowding is the host's: how much longer work takes where all cores are busy, as a share.
-    It grows with the share of busy cores, so the same number of workers crowds a large host less. The second
-    hardware thread of a busy core adds `second_thread`, as a share of a core.
-
-    With more workers than cores, the surplus runs on second hardware threads, at most one for each core:
-    ``e = min(n, cores) + second_thread min(max(n - cores, 0), cores)`` workers' worth of cores are busy. Then
+    Contention and coherency are the workers', as in Gunther's universal scalability law; both zero is linear.
+    Crowding is the host's: how much longer work takes where all cores are busy, as a share. Workers beyond
+    the cores run on second hardware threads, each of which adds `second_thread` of a core. So
+    ``e = min(n, cores) + second_thread min(max(n - cores, 0), cores)`` cores are busy, and
     ``S = e / (1 + contention (e - 1) + coherency e (e - 1) + crowding (e - 1) / cores)``. Past the peak of
-    the universal law the speed-up stays at the peak, since nobody starts workers that slow the others down.
+    the universal law the speed-up stays there: nobody starts workers that slow the others down.
     """
 
     contention: Number
@@ -208,14 +204,13 @@ class Assumptions(Sourced):
     @property
     def scaling(self) -> WorkerScaling:
         """How several workers compare with one."""
-        return WorkerScaling(*(self.numbers[name] for name in _SCALING))
+        return self.scaling_of(None)
 
     def scaling_of(self, kind: LoaderKind | None) -> WorkerScaling:
         """The same for a kind of loader, whose law goes before what the user has not assumed."""
-        if kind is None:
-            return self.scaling
+        ours = self.numbers
         return WorkerScaling(
-            *(self.numbers[n] if self.given(n) else getattr(kind.scaling, n) for n in _SCALING)
+            *(ours[n] if kind is None or self.given(n) else getattr(kind.scaling, n) for n in _SCALING)
         )
 
     def speedup(self, workers: Number, cores: Number | None = None) -> Number:

@@ -6,7 +6,7 @@ The facts stand in ``data/*.toml``, one line each.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -159,21 +159,17 @@ def check_entry(value: Unchecked, kind: str, what: str) -> Entry:
 
 
 @cache
-def _by_path(kind: str) -> Mapping[str, Entry]:
-    return {entry.path: entry for entry in Group(kind)}
-
-
 def entry_at(kind: str, path: str) -> Entry:
     """The entry of a file at a path: ``entry_at("Hardware", "Cloud.A100")``."""
-    return _by_path(kind)[path]
+    return {entry.path: entry for entry in Group(kind)}[path]
 
 
+@lru_cache
 def dataset_of(model: Entry) -> Entry | None:
     """The data set whose samples, as they are handed to a model, have the size that this model takes."""
     taken = model.get("input_elements")
-    entries = _by_path("Datasets").values()
-    fitting = (entry for entry in entries if taken is not None and entry.get("decoded_elements") == taken)
-    return next(fitting, None)
+    known = Group("Datasets") if taken is not None else ()
+    return next((entry for entry in known if entry.get("decoded_elements") == taken), None)
 
 
 def described(value: Unchecked) -> str:

@@ -102,6 +102,7 @@ class Description:
             named["row_share"] = self.packed.computed / self.packed.length
             if drive is not None:
                 named["samples_per_request"] = named["samples_per_request"] / documents
+        named |= {"alone": self.alone, "overlap": not self.in_turn}
         if self.alone:
             named["workers"] = 1  # a loop that prepares its batches itself does so alone
         if drive is not None and isinstance(self.workers, Workers):

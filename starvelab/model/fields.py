@@ -124,6 +124,11 @@ def quantity(unit: str, default: Any = dataclasses.MISSING, **rest: Any) -> Any:
     return _field("quantity", default, unit=unit, **rest)
 
 
+def seconds(**rest: Any) -> Any:
+    """A time, which may be zero or an array, and is not given unless it is."""
+    return quantity("s", None, zero=True, sweepable=True, **rest)
+
+
 def choice(*choices: str, default: Any = dataclasses.MISSING, **rest: Any) -> Any:
     """A field with one of a few words."""
     return _field("choice", default, choices=choices, **rest)

@@ -68,9 +68,7 @@ class Requests(Part):
         them together. As the assumptions say unless given, and 1 beside a latency of your own.
     """
 
-    latency: Amount | None = fields.quantity(
-        "s", None, zero=True, sweepable=True, stage="latency", shown="latency of a request"
-    )
+    latency: Amount | None = fields.seconds(stage="latency", shown="latency of a request")
     samples: Count = fields.count(1, sweepable=True, stage="samples_per_request", shown="samples a request")
     open: Count | None = fields.count(None, sweepable=True, stage="open_requests", shown="open requests")
 
@@ -130,13 +128,9 @@ class Handover(Part):
         byte.
     """
 
-    worker: Amount | None = fields.quantity(
-        "s", None, zero=True, sweepable=True, stage="handover_time", shown="handing over, worker"
-    )
+    worker: Amount | None = fields.seconds(stage="handover_time", shown="handing over, worker")
     way: Amount | None = fields.quantity("s", None, zero=True, shown="handing over, on the way")
-    loop: Amount | None = fields.quantity(
-        "s", None, zero=True, sweepable=True, stage="loop_time", shown="handing over, loop"
-    )
+    loop: Amount | None = fields.seconds(stage="loop_time", shown="handing over, loop")
     objects: Count | None = fields.count(None, sweepable=True, shown="objects of a batch")
 
 
@@ -220,9 +214,7 @@ class Host(Part):
         this and the busy workers fill the CPU; unless given, it takes what it takes on a calm host.
     """
 
-    time: Amount | None = fields.quantity(
-        "s", None, zero=True, sweepable=True, stage="host_time", shown="the loop's own time"
-    )
+    time: Amount | None = fields.seconds(stage="host_time", shown="the loop's own time")
     busy: Number | None = fields.number(
         None, zero=True, maximum=1, sweepable=True, stage="host_busy", shown="share of the host in other use"
     )
@@ -286,9 +278,7 @@ class Accelerator(Part):
         "sample/s", None, sweepable=True, stage="accelerator_rate", shown="rate of an accelerator"
     )
     precision: str = fields.choice(*ELEMENT_BYTES, default="fp16")
-    step_overhead: Amount | None = fields.quantity(
-        "s", None, zero=True, sweepable=True, shown="extra work in a step"
-    )
+    step_overhead: Amount | None = fields.seconds(shown="extra work in a step")
     host: Host = Host()
     in_flight: float = fields.count(2, maximum=inf, shown="steps in flight")
     ranks: Ranks = Ranks()

@@ -7,9 +7,9 @@ traffic then follow the values of another accelerator, model, precision or phase
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 
 import numpy as np
 
@@ -60,21 +60,13 @@ class Rate:
         return self.default if framework is None else self.framework == framework
 
 
-@dataclass(frozen=True)
-class Launch:
-    """How long a framework takes on one host to launch a forward pass of ResNet-50 [time]."""
-
-    hardware: str
-    framework: str
-    fact: Fact
-    default: bool = False
-
-
-def _read(table: str, unit: str) -> Iterator[dict[str, Unchecked]]:
+@cache
+def _read(table: str, unit: str) -> tuple[dict[str, Unchecked], ...]:
     """The rows of a table of ``data/rates.toml``, with a fact in place of its parts."""
-    for row in read_data("rates")[table]:
-        fact = {key: row.pop(key) for key in FIELDS & row.keys()}
-        yield {**row, "fact": Fact.read(fact, lambda value: checked_quantity(value, unit, f"a {table}"))}
+    rows = read_data("rates")[table]
+    facts = ({key: row.pop(key) for key in FIELDS & row.keys()} for row in rows)
+    read = partial(checked_quantity, unit=unit, what=f"a {table}")
+    return tuple({**row, "fact": Fact.read(fact, read)} for row, fact in zip(rows, facts, strict=True))
 
 
 @cache
@@ -86,19 +78,9 @@ def measured_rates() -> tuple[Rate, ...]:
 def measured_rate(
     *, hardware: Entry, model: Entry, precision: str, phase: str, framework: str | None = None
 ) -> Rate | None:
-    """The measured rate of a model on an accelerator, or None where nobody has published one.
-
-    Without a framework, the row that the file marks as its default.
-    """
-    for rate in measured_rates():
-        if rate.is_of(framework) and rate.key == (hardware.path, model.path, precision, phase):
-            return rate
-    return None
-
-
-@cache
-def _launches() -> tuple[Launch, ...]:
-    return tuple(Launch(**row) for row in _read("launch", "ms"))
+    """The measured rate of a model on an accelerator, of a framework or the default; None without one."""
+    key = (hardware.path, model.path, precision, phase)
+    return next((rate for rate in measured_rates() if rate.is_of(framework) and rate.key == key), None)
 
 
 @cache
@@ -108,15 +90,15 @@ def launch_time(framework: str, hardware: str) -> Fact:
     A host on which nobody measured the framework takes what its default row says, and lies between the
     lowest and the highest of all its rows; so does a framework that nobody measured, with those of PyTorch.
     """
-    name = framework.partition(" (")[0]
-    rows = [row for row in _launches() if row.framework == name]
-    rows = rows or [row for row in _launches() if row.framework == "PyTorch"]
-    for row in rows:
-        if row.hardware == hardware:
-            return row.fact
-    default = next(row.fact for row in rows if row.default)
-    ends = min(row.fact.low for row in rows), max(row.fact.high for row in rows)
-    return Fact(default.value, default.kind, default.source, default.note, *ends)
+    known = [*_read("launch", "ms")]
+    rows = [row for row in known if row["framework"] == framework.partition(" (")[0]]
+    rows = rows or [row for row in known if row["framework"] == "PyTorch"]
+    facts: dict[str, Fact] = {row["hardware"]: row["fact"] for row in rows}
+    if hardware in facts:
+        return facts[hardware]
+    default = facts[next(row["hardware"] for row in rows if row.get("default"))]
+    low, high = min(fact.low for fact in facts.values()), max(fact.high for fact in facts.values())
+    return replace(default, low=low, high=high)
 
 
 @cache
@@ -133,12 +115,7 @@ def slowdown(use: Number) -> Number:
 
 @dataclass(frozen=True)
 class BusyHost(Inputs):
-    """What keeps the hardware threads of a host busy: others, and workers for their part of a step.
-
-    Of ``n`` workers ``min(n, threads) / threads`` are busy for the CPU's time of a batch out of each step. So
-    a step that launches set, ``launches slowdown(use(step))``, has one length, between those of no busy
-    worker and of all.
-    """
+    """What keeps the hardware threads of a host busy: others, and workers for their part of a step."""
 
     others: Number
     workers: Number  # as a share of the threads
@@ -206,9 +183,8 @@ class Work:
 def sample_time(
     model: Entry, hardware: Entry, precision: str, phase: str, work: Work, framework: str | None = None
 ) -> SampleTime | None:
-    """The time of a sample by the measured rate that is nearest; None where a value for it is missing.
+    """The time of a sample by the nearest rate of a framework, or by the default; None without one.
 
-    It starts from what was measured in that framework, or from the default rates of ``data/rates.toml``.
     Software may compute at a higher precision than it is asked for, so an extrapolated time is at most that
     of a higher precision which the accelerator lists.
     """

@@ -107,19 +107,10 @@ def rows_of(lengths: Lengths, length: int, strategy: str, pool: int, batch: Numb
 
 @lru_cache(maxsize=1024)
 def _rows(lengths: Lengths, length: int, strategy: str, pool: int, batch: int) -> Rows:
-    """Return what rows hold on average.
+    """Return what rows hold on average, by the strategies of `Packing`.
 
-    padded
-        A row is one document, and padding up to its length.
-    sorted
-        A pool of documents is sorted and cut into batches, and each row padded to the longest of its batch:
-        a batch costs what its longest document does. A pool of one batch is that without sorting.
-    split
-        Documents are joined and cut into rows, which takes no padding.
-    first-fit
-        Documents of a pool, the longest first, each into the first row that has room for it.
-
-    What a document has beyond a row is cut off, and of first-fit fills rows of its own.
+    What a document has beyond a row is cut off, and of first-fit fills rows of its own. A pool of one batch
+    is one without sorting.
     """
     every = np.array(lengths)
     mean, useful = lengths.mean, float(np.minimum(every, length) @ _SHARES)
@@ -239,9 +230,7 @@ class OnDevice(Part):
         units that work side by side, such as ``hardware.video_decoders``, their time over their number.
     """
 
-    time: Amount | None = fields.quantity(
-        "s", None, zero=True, sweepable=True, stage="device_time", shown="accelerator time of a sample"
-    )
+    time: Amount | None = fields.seconds(stage="device_time", shown="accelerator time of a sample")
     decoder_time: Amount | None = fields.quantity("s", None, sweepable=True, shown="decoder time of a sample")
 
 

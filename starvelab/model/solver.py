@@ -86,25 +86,13 @@ def by_resource(stages: Mapping[str, _T]) -> dict[str, _T]:
 
 
 def solve(
-    numbers: Mapping[str, Number],
-    inputs: Mapping[str, Inputs],
-    shape: tuple[int, ...],
-    *,
-    overlap: bool,
-    in_flight: float,
-    alone: bool,
-    **shown: Any,
+    numbers: Mapping[str, Number], inputs: Mapping[str, Inputs], shape: tuple[int, ...], **shown: Any
 ) -> Step:
-    """Time a step of these numbers and inputs of stages, in the shape of what is swept.
-
-    `in_flight` is how many steps the training loop may have unfinished, and `alone` is it without workers.
-    What is `shown` besides is passed on to the step.
-    """
+    """Time a step of these numbers and inputs, in the shape of what is swept; a step takes what is shown."""
     batch, accelerators = numbers["batch_size"], numbers["accelerators"]
     calm = SingleNodeModel.among(inputs)
     if calm.host is not None:
-        beside = _beside(numbers, inputs, calm, calm.host, overlap=overlap, in_flight=in_flight, alone=alone)
-        inputs = {**inputs, SingleNodeModel.NAME: beside}
+        inputs = {**inputs, SingleNodeModel.NAME: _beside(numbers, inputs, calm, calm.host)}
     taken = costs(inputs, accelerators)
     stages = {name: _shaped(cost.at(batch), shape) for name, cost in taken.items()}
     resources = by_resource(stages)
@@ -112,7 +100,7 @@ def solve(
     model = SingleNodeModel.among(inputs)
     waits = sum(time for name, time in stages.items() if _STAGES[name].AWAITED)
     own = resources[ACCELERATOR.name] - waits - launch_wait(model, batch)
-    step = _step(resources, taken, numbers, overlap=overlap, in_flight=in_flight, alone=alone)
+    step = _step(resources, taken, numbers)
     # Rounding must not turn a tie into a bottleneck: favor earlier resources by a part in 10^12.
     favor = 1 + 1e-12 * np.arange(len(resources), 0, -1)
     ranked = [time * factor for time, factor in zip(resources.values(), favor, strict=True)]
@@ -124,35 +112,26 @@ def solve(
     gigabytes = numbers["stored"] * 1e-9 * (1 if cached is None else 1 - cached)
     displayed = [name for name in DISPLAY_ORDER if name in resources]
     return Step(
-        batch_size=batch,
-        accelerators=accelerators,
-        hosts=numbers["hosts"],
-        overlap=overlap,
+        batch_size=batch, accelerators=accelerators, hosts=numbers["hosts"], overlap=numbers["overlap"],
         stage_times={name: _quantity(time * 1e3, "ms") for name, time in stages.items()},
         resource_times={name: _quantity(resources[name] * 1e3, "ms") for name in displayed},
         step_time=_quantity(step * 1e3, "ms"),
         throughput=_quantity(numbers["hosts"] * together / step, "img/s"),
-        utilization=as_float(own / step),
-        stall=as_float(1 - own / step),
-        slowdown=as_float(step / own),
+        utilization=as_float(own / step), stall=as_float(1 - own / step), slowdown=as_float(step / own),
         bottleneck=names[first] if shape else str(names[first]),
         next_bottleneck=names[second] if shape else str(names[second]),
         headroom={name: as_float(1 - resources[name] / step) for name in displayed},
-        cause=_shaped(_cause(model, stages, batch), shape, str),
-        basis=model.basis,
+        cause=_shaped(_cause(model, stages, batch), shape, str), basis=model.basis,
         demand_at_ceiling=_quantity(together / own * gigabytes, "GB/s"),
         actual_demand=_quantity(together / step * gigabytes, "GB/s"),
-        feasible=_shaped(feasible, shape, bool),
-        infeasible_reason=reason,
+        feasible=_shaped(feasible, shape, bool), infeasible_reason=reason,
         **shown,
-    )
+    )  # fmt: skip
 
 
-def round_trips(
-    stages: Mapping[str, Cost], numbers: Mapping[str, Number], *, in_flight: float, alone: bool
-) -> dict[str, Cost]:
+def round_trips(stages: Mapping[str, Cost], numbers: Mapping[str, Number]) -> dict[str, Cost]:
     """What a step takes at least where few steps or batches may be under way, by what is waited for."""
-    resources, found = by_resource(stages), {}
+    resources, found, alone = by_resource(stages), {}, numbers["alone"]
     loop = [resources[LOOP.name]] if LOOP.name in resources else []
     if alone or loop or DECODER.name in resources:
         # One thread does what stands in front of the copy, and waits for a step that is too far behind.
@@ -160,7 +139,7 @@ def round_trips(
         beside = (resources[name].pieces for name in (LINK.name, DECODER.name) if name in resources)
         behind = tuple(chain.from_iterable(beside))
         whole = reduce(add, [*thread, *([Cost(behind)] if behind else []), resources[ACCELERATOR.name]])
-        trip = whole.over(in_flight)
+        trip = whole.over(numbers["in_flight"])
         name = LOOP.name if loop else CPU.name if alone else DECODER.name
         found[name] = Cost((*trip.pieces, *reduce(add, thread).pieces)) if thread else trip
     way = numbers["way"]
@@ -176,29 +155,16 @@ def round_trips(
     return found
 
 
-def _step(
-    times: Mapping[str, Number],
-    stages: Mapping[str, Cost],
-    numbers: Mapping[str, Number],
-    *,
-    overlap: bool,
-    **limits: Any,
-) -> Number:
+def _step(times: Mapping[str, Number], stages: Mapping[str, Cost], numbers: Mapping[str, Number]) -> Number:
     """What a step takes of these times of its resources and costs of its stages [s]."""
-    if not overlap:
+    if not numbers["overlap"]:
         return reduce(np.add, times.values())
-    trips = (cost.at(numbers["batch_size"]) for cost in round_trips(stages, numbers, **limits).values())
+    trips = (cost.at(numbers["batch_size"]) for cost in round_trips(stages, numbers).values())
     return reduce(np.maximum, [*times.values(), *trips])
 
 
 def _beside(
-    numbers: Mapping[str, Number],
-    inputs: Mapping[str, Inputs],
-    calm: SingleNodeInputs,
-    host: BusyHost,
-    *,
-    overlap: bool,
-    **limits: Any,
+    numbers: Mapping[str, Number], inputs: Mapping[str, Inputs], calm: SingleNodeInputs, host: BusyHost
 ) -> SingleNodeInputs:
     """The model on a busy host: launches take longer the busier the workers are in a step of that length.
 
@@ -206,12 +172,12 @@ def _beside(
     """
     batch, accelerators = numbers["batch_size"], numbers["accelerators"]
     alone = replace(calm, host=None)
-    low, high = slowdown(host.others), host.full if overlap else slowdown(host.others)
+    low, high = slowdown(host.others), host.full if numbers["overlap"] else slowdown(host.others)
     for _ in range(40):
         middle = (low + high) / 2
         taken = costs({**inputs, SingleNodeModel.NAME: alone.launched(middle)}, accelerators)
         resources = by_resource({name: cost.at(batch) for name, cost in taken.items()})
-        step = _step(resources, taken, numbers, overlap=overlap, **limits)
+        step = _step(resources, taken, numbers)
         longer = slowdown(host.use(batch, step)) > middle
         low, high = np.where(longer, middle, low), np.where(longer, high, middle)
     return alone.launched(high[()])
@@ -220,7 +186,7 @@ def _beside(
 def _cause(model: SingleNodeInputs, stages: Mapping[str, Number], batch: Number) -> Number:
     """Return what takes most of the accelerator's own time, counting all on it; the first of equals."""
     made_of = parts(model, batch)
-    shares = {"model": stages[SingleNodeModel.NAME]} if made_of is None else made_of._asdict()
+    shares = {"model": stages[SingleNodeModel.NAME]} if made_of is None else made_of
     shares["overhead"] = shares.get("overhead", 0.0) + stages.get(StepOverheadModel.NAME, 0.0)
     shares["input"] = stages.get(DeviceInputModel.NAME, 0.0)
     return name_of_largest(shares)

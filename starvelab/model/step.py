@@ -143,7 +143,7 @@ class Step(TableRepr):
         return f"{counted}: for the rest it waits for {awaited}."
 
     @property
-    def useful_tokens(self) -> Quantity | None:
+    def useful_tokens(self) -> Quantity | Any:
         """Tokens of documents that are trained on [token/time], without padding; None without `packed`."""
         if self.packed is None:
             return None

@@ -62,10 +62,8 @@ def follow_out_of_order(
 ) -> Timeline:
     """Follow the batches through a loader with workers that delivers them as they get ready.
 
-    The rules are those of `follow_events`: the next index goes to the worker whose batch was received, and
-    in a tie the batch that was asked for first comes first. A batch's times are known as soon as its index is
-    sent, and every replica sends the same index at a step, so that rows stay rows; only which worker it goes
-    to differs between replicas.
+    The rules are those of `follow_events`. A batch's times are known as soon as its index is sent, and every
+    replica sends the same index at a step, so that rows stay rows; only its worker differs between replicas.
     """
     batches, replicas = times.shape
     workers, prefetch, columns = inputs.workers, inputs.prefetch, np.arange(replicas)
@@ -113,14 +111,11 @@ def follow_out_of_order(
 def follow_events(inputs: LoaderInputs, times: np.ndarray, reads: np.ndarray, start: Start) -> Timeline:
     """Follow the batches through a loader with workers, in any order of delivery.
 
-    `times` is what a worker takes for each batch besides the shared read, `reads` what each occupies the
-    storage; both of shape (batches, replicas) [ms].
-
-    Two things happen to a batch at a moment that depends on the others: its worker asks the storage, which
-    serves in the order of asking; and the loop receives it. Without `in_order` the loop receives what was
-    ready first. Either way the next index goes to the worker whose batch was received: in order because of
-    the cycle, otherwise because PyTorch's DataLoader passes over workers with a full queue, and only this one
-    has room. The batch that was asked for first comes first in a tie.
+    `times` are without the shared read. Two things happen to a batch at a moment that depends on the others:
+    its worker asks the storage, which serves in the order of asking; and the loop receives it, without
+    `in_order` what was ready first. Either way the next index goes to the worker whose batch was received: in
+    order because of the cycle, otherwise because PyTorch's DataLoader passes over workers with a full queue,
+    and only this one has room. The batch that was asked for first comes first in a tie.
     """
     return _Replicas(inputs, times, reads, start).follow()
 
@@ -237,9 +232,8 @@ def _first(times: np.ndarray, batches: np.ndarray) -> tuple[np.ndarray, np.ndarr
 class Lateness:
     """The milliseconds that a worker took for each of some batches, in their order.
 
-    A loader hands its batches over in order, and a worker has only so many of them ahead. So one that takes
-    long holds up the others, and workers are idle that are quick enough on average. So does a long step, in
-    which they prepare no more than that.
+    Batches are handed over in order, and a worker has only so many ahead. So one that takes long holds up the
+    others, and so does a long step: workers are idle that are quick enough on average.
     """
 
     prepared: Sequence[float]
@@ -247,10 +241,7 @@ class Lateness:
     uneven: Sequence[float] = ()  # what the loop takes for each over its mean, where that differs much
 
     def factor(self, workers: int, loop: float, prefetch: int | None = None) -> float:
-        """Return how many times as long a batch takes as if all batches were alike.
-
-        `loop` are the milliseconds that the training loop takes for one itself.
-        """
+        """Return how many times as long a batch takes as if all were alike; the loop's own time is in ms."""
         if not workers or len(self.prepared) < MIN_TIMED:
             return 1.0
         alike = max(sum(self.prepared) / len(self.prepared) / workers, loop)

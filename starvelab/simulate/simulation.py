@@ -172,7 +172,6 @@ class Simulation(TableRepr):
 
 def simulate(
     inputs: LoaderInputs,
-    *,
     batches: int = 200,
     replicas: int = 1,
     seed: int = 0,
@@ -204,9 +203,8 @@ def simulate(
 def draw(inputs: LoaderInputs, batches: int, replicas: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Draw what a worker takes for each batch without reads, and what it reads [ms].
 
-    Both are of shape (batches, replicas x ranks), the ranks of a replica side by side. Replicas are drawn one
-    after the other: more of them add to those that were there, and loaders that differ in workers or prefetch
-    meet the same batches.
+    Both are of shape (batches, replicas x ranks). Replicas are drawn one after the other: more of them add to
+    those that were there, and loaders that differ in workers or prefetch meet the same batches.
     """
     # A stream each, so that jitter is the same with and without stragglers.
     for_jitter, for_stragglers, for_misses = np.random.default_rng(seed).spawn(3)
@@ -227,10 +225,7 @@ def draw(inputs: LoaderInputs, batches: int, replicas: int, seed: int) -> tuple[
 
 
 def draw_steps(inputs: LoaderInputs, shape: tuple[int, ...], seed: int) -> np.ndarray | None:
-    """Draw what each step takes in each rank [ms], of shape (batches, columns); None where none scatters.
-
-    The accelerators of a rank end their steps together: the slowest of them counts.
-    """
+    """Draw what each step takes in a rank, whose slowest accelerator counts [ms]; None if none scatters."""
     if not inputs.rank_spread:
         return None
     variance, chance = np.log1p(inputs.rank_spread**2), np.random.default_rng((seed, 1))

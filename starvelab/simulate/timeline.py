@@ -67,12 +67,7 @@ class LoaderInputs:
 
     @property
     def mean_period(self) -> float:
-        """The time from batch to batch that mean times alone allow, below which no order of events comes.
-
-        The largest of: a step (with its copy where that cannot overlap), the copy, receiving, a worker's
-        batch over the number of workers, the shared read, the whole way of a batch over the batches that may
-        be under way, and the loop's own round over the steps in flight. Boundaries of epochs are left out.
-        """
+        """The time from batch to batch that mean times alone allow, in an epoch without end."""
         step, copy, receive = self.step_time + self.barrier, self.copy_time, self.handover_loop
         missed = 1 - self.cached_share
         read = missed * self.read_time
@@ -104,13 +99,9 @@ class _Batches:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Timeline(_Batches):
-    """Times of every batch [ms], of shape (batches, replicas), in the order of delivery.
+    """Each of shape (batches, replicas); `batch` counts from 0, `worker` is -1 where the loop prepares."""
 
-    `batch` counts from 0 in the order in which batches were asked for; `worker` is -1 where the training loop
-    prepares. `host_free` is when the loop asks for the next batch.
-    """
-
-    host_free: np.ndarray
+    host_free: np.ndarray  # when the loop asks for the next batch
 
 
 @dataclass(frozen=True, eq=False)

@@ -62,13 +62,9 @@ class Runs:
         with (folder / "said").open("wb") as said:
             process = subprocess.Popen(
                 [sys.executable, "-m", "starvelab.trials.run", folder / "plan.json", *self.command],
-                cwd=folder,
-                env=os.environ | SILENT | {"TMPDIR": str(folder / "tmp")},
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+                cwd=folder, env=os.environ | SILENT | {"TMPDIR": str(folder / "tmp")}, start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT,
+            )  # fmt: skip
             try:
                 status = process.wait(LIMIT)
             except subprocess.TimeoutExpired:

@@ -12,23 +12,7 @@ from ._sweep import Comparison, Sweep, compare, sweep
 from .prices import Amounts, Bill, bill
 
 __all__ = [
-    "Amounts",
-    "Bill",
-    "Comparison",
-    "Crossover",
-    "Disagreement",
-    "Epochs",
-    "Sweep",
-    "ThroughputRange",
-    "WorkersNeeded",
-    "accelerators_fed",
-    "bill",
-    "compare",
-    "crossover",
-    "epochs",
-    "explain",
-    "extrapolate_rate",
-    "sweep",
-    "throughput_range",
-    "workers_needed",
-]
+    "Amounts", "Bill", "Comparison", "Crossover", "Disagreement", "Epochs", "Sweep", "ThroughputRange",
+    "WorkersNeeded", "accelerators_fed", "bill", "compare", "crossover", "epochs", "explain",
+    "extrapolate_rate", "sweep", "throughput_range", "workers_needed",
+]  # fmt: skip

@@ -169,14 +169,10 @@ def epochs(
     steps = samples / (pipeline.numbers["batch_size"] * accelerators)
     cold, warm = first.solve(), later.solve()
     return Epochs(
-        samples=samples,
-        held=held,
-        cached_fraction=cached,
-        first=cold,
-        later=warm,
+        samples=samples, held=held, cached_fraction=cached, first=cold, later=warm,
         first_boundary=Q_(_boundary(first, cold, steps, begin), "s"),
         boundary=Q_(_boundary(later, warm, steps, 0.0 if pipeline.numbers["persistent"] else begin), "s"),
-    )
+    )  # fmt: skip
 
 
 def _boundary(pipeline: Description, step: Step, steps: float, start_up: float) -> float:

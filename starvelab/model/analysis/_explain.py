@@ -92,15 +92,10 @@ def _in_turn(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
         remedy = "Start a worker, so that batches are prepared meanwhile: then {} would bind, with {}."
         best = best.replace(workers=1)
     found = best.solve()
-    remedy = "" if shorter(step, found, 1) else remedy
-    return (
-        f"{why} {spoken_time(step.step_time)}, and {of.who} {of.are} busy {percent(step.utilization)} of "
-        "that.",
-        step.spoken_busy,
-        ""
-        if shorter(step, found, 1)
-        else remedy.format(LABELS[found.bottleneck], spoken_time(found.step_time)),
-    )
+    remedy = remedy.format(LABELS[found.bottleneck], spoken_time(found.step_time))
+    busy = f"and {of.who} {of.are} busy {percent(step.utilization)} of that."
+    told = f"{why} {spoken_time(step.step_time)}, {busy}"
+    return told, step.spoken_busy, "" if shorter(step, found, 1) else remedy
 
 
 def _ranks(pipeline: Description, step: Step) -> tuple[str, ...]:
@@ -172,7 +167,7 @@ def _fed(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
     who, each, batch = "The accelerator binds", "it", "it"
     if step.accelerators > 1:
         who, each, batch = f"The {step.accelerators} accelerators bind", "each", "one for each"
-    together = f"together with {_awaited(step)} " if step.awaited else ""
+    together = f"together with {' and '.join(step.awaited.values())} " if step.awaited else ""
     evidence = (
         f"{who}: {together}{each} needs {spoken_time(own)} for a batch of {pipeline.batch_size}, and "
         f"{LABELS[following]} has {RESOURCES[following].done} {batch} in "
@@ -252,7 +247,7 @@ def _starved(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
     if name == CPU.name and time_without_waits(pipeline, step) is not None:
         # Its cores are idle then: calling it the CPU alone would send people to buy some.
         who, verb = "The CPU, whose workers wait for storage,", "waiting for and preparing"
-    awaited = f" with {_awaited(step)}" if step.awaited else ""
+    awaited = f" with {' and '.join(step.awaited.values())}" if step.awaited else ""
     evidence = (
         f"{who} binds: {verb} {a_batch} takes {spoken_time(step.step_time)}, so {of.who}, which {of.need} "
         f"{spoken_time(step.resource_times[ACCELERATOR.name])}{of.each}{awaited}, {of.are} busy "
@@ -263,17 +258,13 @@ def _starved(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
 
 def _padding(pipeline: Description, step: Step) -> str:
     """Return what padding takes of the useful tokens, where another strategy brings noticeably more."""
-    if (
-        step.useful_tokens is None
-        or step.packed is None
-        or step.bottleneck not in (ACCELERATOR.name, LINK.name)
-    ):
+    if step.packed is None or step.bottleneck not in (ACCELERATOR.name, LINK.name):
         return ""
     now, found = step.useful_tokens.m_as("tokens/s"), {}
     for strategy, words in _STRATEGIES.items():
-        tried = pipeline.solve({"dataset.packing.strategy": strategy}).useful_tokens
-        if tried is not None and exceeds(tried.m_as("tokens/s"), 1.05 * now):
-            found[words] = format_number(tried.m_as("tokens/s"))
+        tried = pipeline.solve({"dataset.packing.strategy": strategy}).useful_tokens.m_as("tokens/s")
+        if exceeds(tried, 1.05 * now):
+            found[words] = format_number(tried)
     if not found:
         return ""
     (words, rate), *others = found.items()
@@ -282,7 +273,3 @@ def _padding(pipeline: Description, step: Step) -> str:
         f"tokens/s. {words} they would be "
         f"{', '.join([rate, *(f'{words.lower()} {rate}' for words, rate in others)])}."
     )
-
-
-def _awaited(step: Step) -> str:
-    return " and ".join(step.awaited.values())

@@ -13,8 +13,9 @@ import numpy as np
 from ...tables import TableRepr, cell, percent
 from ...units import Q_, Quantity, Unchecked, format_number
 from ..description import Description, check_asked
-from ..rates import SampleTime, Work, frameworks_of, launch_time, sample_time
+from ..rates import SampleTime, frameworks_of, launch_time
 from ..resources import LABELS
+from ..stages import SingleNodeModel
 from ..step import Ranges, Step
 
 
@@ -218,9 +219,8 @@ def _times(pipeline: Description, frameworks: list[str | None]) -> dict[str, Sam
         return {}
     if own.framework.name is None and not assumed.measured_rates:
         return {}
-    work = Work(assumed.numbers["flop_per_mac"], assumed.numbers["training_factor"])
-    asked = (pipeline.model, own.of, own.precision, pipeline.phase or assumed.phase, work)
-    times = {name: sample_time(*asked, name) for name in frameworks}
+    asked = (pipeline.model, own.of, own.precision, pipeline.phase or assumed.phase)
+    times = {name: SingleNodeModel(assumed).sample_time(*asked, name) for name in frameworks}
     return {name or time.framework: time for name, time in times.items() if time is not None}
 
 

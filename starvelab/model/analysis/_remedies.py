@@ -22,8 +22,14 @@ _LESS = "Prepare less for each sample, or do it ahead of the training or on the 
 
 def remedies(pipeline: Description, step: Step) -> tuple[str, ...]:
     """Say what would relieve the resource that starves the accelerator, and what would bind then."""
-    of = {STORAGE: _for_storage, CPU: _for_cpu, LOOP: _for_loop, LINK: _for_link, DECODER: _for_decoder}
-    return of[RESOURCES[step.bottleneck]](pipeline, step)
+    if step.bottleneck == DECODER.name:
+        return "Leave a part of the decoding to the CPU, or store smaller images.", _then(step)
+    if step.bottleneck == LOOP.name:
+        known = "One thread does that, however many workers there are."
+        return known, *relieved(pipeline, step), _then(step)
+    return {STORAGE.name: _for_storage, CPU.name: _for_cpu, LINK.name: _for_link}[step.bottleneck](
+        pipeline, step
+    )
 
 
 def _for_storage(pipeline: Description, step: Step) -> tuple[str, ...]:
@@ -79,14 +85,6 @@ def _for_link(pipeline: Description, step: Step) -> tuple[str, ...]:
     )
 
 
-def _for_decoder(_: Description, step: Step) -> tuple[str, ...]:
-    return "Leave a part of the decoding to the CPU, or store smaller images.", _then(step)
-
-
-def _for_loop(pipeline: Description, step: Step) -> tuple[str, ...]:
-    return "One thread does that, however many workers there are.", *relieved(pipeline, step), _then(step)
-
-
 def relieved(pipeline: Description, step: Step) -> tuple[str, ...]:
     """Return what takes work out of the loop's thread, as far as it was tried and shortens the step."""
     inputs = pipeline.inputs.get(LoopModel.NAME)
@@ -120,11 +118,15 @@ def _for_cpu(pipeline: Description, step: Step) -> tuple[str, ...]:
     at_once, waits, less = time_without_waits(pipeline, step), "", _LESS
     if at_once is not None:
         mostly = 2 * at_once < step.resource_times[CPU.name]
+        # Without latency only what storage takes for them is left.
+        left = pipeline.replace({"storage.requests.latency": "0 s"}).numbers["read_wait"] or 0.0
+        long = left < pipeline.numbers["read_wait"] / 2
+        awaited = "the latency of requests" if long else "waiting for storage"
         if mostly:
             fewer = _helping(pipeline, step, _fewer_reads(pipeline))
             less = f"{fewer.capitalize()}: then they wait less."
         waits = (
-            f"{'Most' if mostly else 'Part'} of that is {_awaited_of_storage(pipeline)}, in which cores "
+            f"{'Most' if mostly else 'Part'} of that is {awaited}, in which cores "
             f"idle: without it, preparing would take {spoken_time(at_once)}."
         )
     needed = workers_needed(pipeline)
@@ -152,12 +154,6 @@ def time_without_waits(pipeline: Description, step: Step) -> Quantity | None:
     if pipeline.numbers["read_wait"] is None or not _helps(pipeline, step, at_once):
         return None
     return pipeline.solve(at_once).resource_times[CPU.name]
-
-
-def _awaited_of_storage(pipeline: Description) -> str:
-    """Return what the workers wait for: the latency of requests, or what storage takes for them."""
-    at_once = pipeline.replace({"storage.requests.latency": "0 s"}).numbers["read_wait"] or 0.0
-    return "the latency of requests" if at_once < pipeline.numbers["read_wait"] / 2 else "waiting for storage"
 
 
 def _fewer_reads(pipeline: Description) -> Tries:

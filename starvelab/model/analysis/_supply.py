@@ -91,7 +91,7 @@ def crossover(pipeline: Description) -> Crossover:
     stages = pipeline.costs(exact=True)
     supplies = by_resource(stages)
     own = supplies.pop(ACCELERATOR.name)
-    trips = round_trips(stages, pipeline.numbers, in_flight=pipeline.hardware.in_flight, alone=False)
+    trips = round_trips(stages, pipeline.numbers)
     for name, trip in trips.items():
         supplies[name] = Cost((*supplies[name].pieces, *trip.pieces))
     starving = {
@@ -190,7 +190,7 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
     check_asked(pipeline, "workers_needed", whatever=whatever, overlapping=True)
     if any_batch:
         check_asked(pipeline, 'workers_needed(batch_size="any")', whatever=whatever, one_cost=True)
-    stages, in_flight = pipeline.costs(exact=True), pipeline.hardware.in_flight
+    stages = pipeline.costs(exact=True)
     supplies = by_resource(stages)
     calm = supplies[ACCELERATOR.name]
     if any_batch and calm.limit < 1e-15:  # seconds, which is nothing
@@ -213,7 +213,7 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
     def enough(workers: int) -> bool:
         cost, own = cpu_cost(pipeline, workers), own_beside(workers)
         taken, now = {**stages, TransformationModel.NAME: cost}, {**pipeline.numbers, "workers": workers}
-        waiting = round_trips(taken, now, in_flight=in_flight, alone=False).get(CPU.name, cost)
+        waiting = round_trips(taken, now).get(CPU.name, cost)
         cost = Cost((*cost.pieces, *waiting.pieces))
         return starves_from(cost, own) is None if batch is None else cost.at(batch) <= own.at(batch)
 
@@ -283,7 +283,7 @@ def accelerators_fed(pipeline: Description, utilization: float = 0.9) -> int | N
     def starved(count: int) -> bool:
         """True if the step of so many takes too long, also because parts of it wait for each other."""
         taken = costs(one.inputs, count, exact=True)
-        trips = round_trips(taken, one.numbers, in_flight=one.hardware.in_flight, alone=False)
+        trips = round_trips(taken, one.numbers)
         return any(cost.at(batch) > longest for cost in (*by_resource(taken).values(), *trips.values()))
 
     if starved(1) or not one.solve().feasible:

@@ -274,11 +274,8 @@ def bill(
 
     for_requests, lost = _requests(pipeline), None if dollars is None else stall * dollars
     return Bill(
-        step=step,
-        price=_product("USD/h", rate),
-        power=_product("W", drawn),
-        carbon_intensity=intensity,
-        epoch_time=_product("h", hours),
+        step=step, price=_product("USD/h", rate), power=_product("W", drawn),
+        carbon_intensity=intensity, epoch_time=_product("h", hours),
         hour=amounts(1.0, dollars, drawn, step.throughput.m_as("img/h")),
         hour_waiting=amounts(1.0, lost, waiting),
         epoch=amounts(hours, dollars, drawn, samples),
@@ -286,7 +283,7 @@ def bill(
         notes=tuple(
             filter(None, (step.note, _rank_note(pipeline, step), price_note, power_note, epoch_note))
         ),
-    )
+    )  # fmt: skip
 
 
 def _requests(pipeline: Description) -> Number:

@@ -12,9 +12,10 @@ from .stage import (
     DeviceInputModel,
     HostLoopModel,
     LoopModel,
+    SerializedCopyModel,
     StepOverheadModel,
+    TransferModel,
 )
-from .transfer import SerializedCopyModel, TransferModel
 from .transformation import TransformationModel
 
 STAGES = (
@@ -32,16 +33,6 @@ STAGES = (
 )
 
 __all__ = [
-    "STAGES",
-    "BarrierModel",
-    "DataModel",
-    "DecoderModel",
-    "DeviceInputModel",
-    "HostLoopModel",
-    "LoopModel",
-    "SerializedCopyModel",
-    "SingleNodeModel",
-    "StepOverheadModel",
-    "TransferModel",
-    "TransformationModel",
-]
+    "STAGES", "BarrierModel", "DataModel", "DecoderModel", "DeviceInputModel", "HostLoopModel", "LoopModel",
+    "SerializedCopyModel", "SingleNodeModel", "StepOverheadModel", "TransferModel", "TransformationModel",
+]  # fmt: skip

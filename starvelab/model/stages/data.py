@@ -145,19 +145,12 @@ class DataModel(StageModel[DataInputs]):
                 storage_bandwidth(storage=storage), "B/s", "storage bandwidth"
             )
         return DataInputs(
-            size=stored,
-            bandwidth=storage,
-            request_bandwidth=each,
-            drives=drives,
-            latency=alone,
-            queued_latency=queued,
-            open=open_requests,
+            size=stored, bandwidth=storage, request_bandwidth=each, drives=drives, request_rate=rate,
+            latency=alone, queued_latency=queued, open=open_requests, cache_bandwidth=cache_bandwidth,
             served=together if served is None else minimum(served * drives, together),
             samples_per_request=1 if samples_per_request is None else samples_per_request,
-            request_rate=rate,
             cached=0 if cached_fraction is None else cached_fraction,
-            cache_bandwidth=cache_bandwidth,
-        )
+        )  # fmt: skip
 
     @staticmethod
     def cost(inputs: DataInputs) -> Cost:
@@ -182,10 +175,7 @@ class DataModel(StageModel[DataInputs]):
 
     @classmethod
     def wait(cls, inputs: DataInputs, *, reads: bool) -> Number:
-        """``(1 - x) (l / k + S / R) / o``: what a worker waits for a sample [s].
-
-        One that `reads` for itself waits for the drive too, for as long as that takes alone.
-        """
+        """``(1 - x) (l / k + S / R) / o`` [s]; a worker that `reads` itself waits for the drive as well."""
         size, each = inputs.size, inputs.request_bandwidth
         under_way = minimum(inputs.open, inputs.served)
         latency, transfer = inputs.latency / inputs.samples_per_request / under_way, 0.0

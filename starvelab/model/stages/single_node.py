@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import floor
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -173,24 +173,17 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         step, work, peak, memory = self.cost(inputs).at(batch), inputs.work, inputs.peak, inputs.memory
         made_of = parts(inputs, batch)
         assert made_of is not None  # of a model on an accelerator it is known
-        compute, traffic, overhead = (Q_(time * 1e3, "ms") for time in made_of)
+        compute, traffic, overhead = (Q_(time * 1e3, "ms") for time in made_of.values())
         feasible, reason = fits(memory, batch)
         return SingleNodeResult(
-            latency=Q_(step * 1e3, "ms"),
-            throughput=Q_(batch / step, "img/s"),
-            bottleneck=name_of_largest({"Compute": made_of.compute, "Memory": made_of.memory}),
-            cause=name_of_largest(made_of._asdict()),
-            compute_time=compute,
-            memory_time=traffic,
-            overhead_time=overhead,
-            work=Q_(work / 1e9, "GFLOP"),
-            peak=Q_(peak / 1e12, "TFLOP/s"),
-            mfu=work * batch / (step * peak),
-            basis=inputs.basis,
+            latency=Q_(step * 1e3, "ms"), throughput=Q_(batch / step, "img/s"), basis=inputs.basis,
+            bottleneck=name_of_largest({"Compute": made_of["compute"], "Memory": made_of["memory"]}),
+            cause=name_of_largest(made_of), mfu=work * batch / (step * peak),
+            compute_time=compute, memory_time=traffic, overhead_time=overhead,
+            work=Q_(work / 1e9, "GFLOP"), peak=Q_(peak / 1e12, "TFLOP/s"),
             memory_needed=None if memory is None else Q_(memory.needed(batch) / 1e9, "GB"),
-            feasible=feasible,
-            infeasible_reason=reason,
-        )
+            feasible=feasible, infeasible_reason=reason,
+        )  # fmt: skip
 
     def resolve(
         self,
@@ -223,7 +216,14 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         launches = model.needed("layers") * (a["launch_factor"] if training else 1.0)
         if compiled or hardware.get("family") == COMPILED_FAMILY:
             launches = 1.0
-        time = self._sample_time(model, hardware, precision, "training" if training else "forward", framework)
+        phase = "training" if training else "forward"
+        time = self.sample_time(model, hardware, precision, phase, framework)
+        if time is None and framework is not None:
+            raise MissingValueError(
+                f"No rate of {model.name} on {hardware.name} was measured in {framework!r}, or can be "
+                f"extrapolated at {precision}, {phase}. {model.name} was measured in "
+                f"{', '.join(frameworks_of(model))}. Pass one of these, or a rate of your own."
+            )
         if time is None:
             family = model.get("family")
             # The published efficiency is that of ResNet-50, which says nothing of a model of another kind.
@@ -235,33 +235,26 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
                 )
             basis, rate = "peak x efficiency", None
             step = StepInputs(
-                arithmetic=row_share * work,
-                speed=peak * a["efficiency"],
-                traffic=row_share * weights * a["activation_traffic"],
-                weights=weights,
-                bandwidth=bandwidth,
+                arithmetic=row_share * work, speed=peak * a["efficiency"], bandwidth=bandwidth,
+                traffic=row_share * weights * a["activation_traffic"], weights=weights,
                 overhead=launches * a["overhead_per_layer"] + a["overhead_per_step"],
-                in_turn=False,
-                hidden=a["overhead_overlaps"],
-            )
+                in_turn=False, hidden=a["overhead_overlaps"],
+            )  # fmt: skip
         else:
             basis, rate = time.basis, time.rate
             own, assumed = (launch_time(*of).number for of in ((time.framework, hardware.path), LAUNCHES_OF))
             launch = launches * a["overhead_per_layer"] * own / assumed + a["overhead_per_step"]
             off = row_share * (a["extrapolated_time"] if rate is None else 1.0)
             step = StepInputs(
-                arithmetic=off * time.arithmetic,
-                traffic=off * time.traffic,
+                arithmetic=off * time.arithmetic, traffic=off * time.traffic, in_turn=True, hidden=True,
                 overhead=launch if a["overhead_overlaps"] else 0.0,
-                in_turn=True,
-                hidden=True,
-            )
+            )  # fmt: skip
         if accelerator_rate is not None:
             basis, rate = GIVEN, accelerator_rate
         memory = self._memory(model, hardware, precision, training)
         return SingleNodeInputs(basis, _for_rows(rate, row_share), step, row_share * work, peak, memory)
 
-    def _sample_time(
+    def sample_time(
         self, model: Entry, hardware: Entry, precision: str, phase: str, framework: str | None
     ) -> SampleTime | None:
         """The time of a sample by the law of measured rates; None where it says nothing or is not asked."""
@@ -269,14 +262,7 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         if framework is None and not a["measured_rates"]:
             return None
         work = Work(a["flop_per_mac"], a["training_factor"])
-        found = sample_time(model, hardware, precision, phase, work, framework)
-        if found is None and framework is not None:
-            raise MissingValueError(
-                f"No rate of {model.name} on {hardware.name} was measured in {framework!r}, or can be "
-                f"extrapolated at {precision}, {phase}. {model.name} was measured in "
-                f"{', '.join(frameworks_of(model))}. Pass one of these, or a rate of your own."
-            )
-        return found
+        return sample_time(model, hardware, precision, phase, work, framework)
 
     def _memory(self, model: Entry, hardware: Entry, precision: str, training: bool) -> MemoryInputs | None:
         """Return what a step holds: parameters with their state, and the activations of every sample."""
@@ -322,22 +308,14 @@ def _peak(hardware: Entry, precision: str) -> Number:
     return peak
 
 
-class Parts(NamedTuple):
-    """What a step is made of [s]."""
-
-    compute: Number
-    memory: Number
-    overhead: Number
-
-
-def parts(inputs: SingleNodeInputs, batch: Number) -> Parts | None:
-    """Return what a step of a batch is made of; None where only a rate is known."""
+def parts(inputs: SingleNodeInputs, batch: Number) -> dict[str, Number] | None:
+    """Return what a step of a batch is made of [s]; None where only a rate is known."""
     if inputs.step is None:
         return None
     compute, memory, overhead = (line.at(batch) for line in inputs.step.lines)
     if inputs.step.in_turn:
         overhead = np.maximum(overhead - (compute + memory), 0.0)[()]
-    return Parts(compute, memory, overhead)
+    return {"compute": compute, "memory": memory, "overhead": overhead}
 
 
 def launch_wait(inputs: SingleNodeInputs, batch: Number) -> Number:

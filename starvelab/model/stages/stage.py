@@ -1,4 +1,4 @@
-"""What all stage models share, and the short ones: seconds that a pipeline gives, the loop, and the barrier.
+"""What all stage models share, and the short ones: given seconds, the loop, the barrier, and the copy.
 
 A stage model resolves its fields once into plain numbers in base units (`resolve`), and its formula reads
 only these (`cost`).
@@ -15,10 +15,11 @@ from typing import ClassVar, Generic, TypeVar, cast
 
 import numpy as np
 
-from ...units import Number
+from ...units import Q_, Number, Quantity, Unchecked, positive, positive_int
 from ..assumptions import TUTORIAL, Assumptions, check_assumptions, loader_kinds
+from ..catalogue import Entry, bandwidth_of
 from ..cost import Cost, Inputs, Line
-from ..resources import ACCELERATOR, DECODER, LOOP, Resource
+from ..resources import ACCELERATOR, DECODER, LINK, LOOP, Resource
 
 InputsT = TypeVar("InputsT", bound=Inputs)
 # Whose hand-over is meant where a pipeline names no kind of workers.
@@ -134,9 +135,8 @@ class LoopInputs(Inputs):
 class LoopModel(StageModel[LoopInputs]):
     """A batch takes ``objects object_time + bytes byte_time + own`` of one thread.
 
-    That thread runs beside the accelerator, as far as steps may be in flight. No worker helps it: only work
-    that moves out of it does, to the workers, or into fewer objects. What the accelerator waits for whatever
-    is in flight is `HostLoopModel`. The two constants belong to the kind of workers (``data/loaders.toml``).
+    It runs beside the accelerator, as far as steps may be in flight; what the accelerator waits for in any
+    case is `HostLoopModel`. The two constants belong to the kind of workers (``data/loaders.toml``).
     """
 
     NAME, RESOURCE = "receive", LOOP
@@ -162,10 +162,8 @@ class LoopModel(StageModel[LoopInputs]):
 
 @lru_cache(maxsize=4096)
 def mean_of_largest(count: int, spread: float) -> float:
-    """The mean of the largest of so many lognormal numbers of mean 1 and standard deviation `spread`.
-
-    The order statistic ``integral of n x(z) phi(z) Phi(z)^(n - 1) dz`` with ``x(z) = exp(s z - s^2 / 2)``.
-    """
+    """The mean of the largest of so many lognormal numbers of mean 1 and standard deviation `spread`."""
+    # The order statistic: the integral of n x(z) phi(z) Phi(z)^(n - 1) with x(z) = exp(s z - s^2 / 2).
     sigma = sqrt(log1p(spread**2))
     return float(np.exp(sigma * _Z - sigma**2 / 2) @ (count * _WEIGHT * _BELOW ** (count - 1)))
 
@@ -180,8 +178,8 @@ class BarrierInputs(Inputs):
 class BarrierModel(StageModel[BarrierInputs]):
     """A step takes ``E[max over ranks]`` of what scatters in it: the mean of the largest of so many times.
 
-    Ranks are all accelerators of all hosts. The time of each in a step is lognormal and independent of the
-    others'. What one waits for is that mean less its own (David, Nagaraja: Order Statistics, 2003, ch. 3).
+    Ranks are all accelerators of all hosts, whose times are lognormal and independent. What one waits for is
+    that mean less its own (David, Nagaraja: Order Statistics, 2003, ch. 3).
     """
 
     NAME, RESOURCE, AWAITED = "barrier", ACCELERATOR, "the barrier"
@@ -199,3 +197,106 @@ class BarrierModel(StageModel[BarrierInputs]):
     def cost(inputs: BarrierInputs, own: Cost) -> Cost:  # type: ignore[override]
         """``lag own``: a share of what the accelerator itself takes."""
         return own.times(inputs.lag)
+
+
+_REMEDY = 'Pass link=Links.PCIe4_x16 or Q_("32 GB/s").'
+
+
+@dataclass(frozen=True)
+class TransferResult:
+    """The answer of `TransferModel.solve`, with the bandwidth of the link as the assumptions believe it."""
+
+    transfer_time: Quantity
+    bandwidth: Quantity
+
+
+@dataclass(frozen=True)
+class TransferInputs(Inputs):
+    """Bytes of a sample as they cross the link [B], and the link's bandwidth [B/s]."""
+
+    size: Number
+    bandwidth: Number
+
+
+class TransferModel(StageModel[TransferInputs]):
+    """The host-to-device link, from pinned or pageable memory.
+
+    Parameters
+    ----------
+    assumptions : Assumptions
+        `link_rate` says whether the datasheet's peak or the measured copy rate is believed.
+
+    Notes
+    -----
+    A batch of ``b`` takes ``b size / bandwidth``. The bytes are those of the decoded tensor (224 x 224 x 3 is
+    150,528 B as uint8, 602,112 B as float32), not those of the stored file. Stops being true for many small
+    copies, whose launch cost it leaves out.
+
+    References
+    ----------
+    NVIDIA/nvbandwidth@66746a3, README, for measured pinned copies.
+    """
+
+    NAME, RESOURCE, NEEDS, OVERLAPS = "copy", LINK, "link", True
+
+    def solve(
+        self, *, batch_size: Number, transfer_size: Quantity, link: Entry | Quantity, pinned: bool = True
+    ) -> TransferResult:
+        """Time to copy one batch.
+
+        Parameters
+        ----------
+        batch_size : int or array
+        transfer_size : quantity [data]
+            Bytes of one sample as they cross the link.
+        link : catalogue entry or quantity [data/time]
+            An entry of Links, an accelerator (its own link), or a bandwidth.
+        pinned : bool
+
+        Raises
+        ------
+        MissingValueError, InputError
+
+        Examples
+        --------
+        >>> from starvelab import Q_
+        >>> copy = TransferModel().solve(batch_size=256, transfer_size=Q_("602112 B"), link=Q_("32 GB/s"))
+        >>> round(copy.transfer_time.to("ms").magnitude, 3)
+        4.817
+        """
+        bandwidth = link_bandwidth(link, pinned=pinned, rate=self.assumptions.link_rate)
+        inputs = TransferInputs(
+            size=positive(transfer_size, "B", "transfer_size"),
+            bandwidth=positive(bandwidth, "B/s", "link bandwidth"),
+        )
+        seconds = self.cost(inputs).at(positive_int(batch_size, "batch_size"))
+        return TransferResult(Q_(seconds * 1e3, "ms"), bandwidth)
+
+    def resolve(
+        self, *, transferred: Number, link: Entry | Number, pinned: bool, copy_overlaps: bool
+    ) -> TransferInputs | None:
+        """The formula's numbers from the fields of a pipeline; None for another copy."""
+        if copy_overlaps is not self.OVERLAPS:
+            return None
+        if isinstance(link, Entry):
+            found = link_bandwidth(link, pinned=pinned, rate=self.assumptions.link_rate)
+            link = positive(found, "B/s", "link bandwidth")
+        return TransferInputs(size=transferred, bandwidth=link)
+
+    @staticmethod
+    def cost(inputs: TransferInputs) -> Cost:
+        """``b size / bandwidth``."""
+        return Cost((Line(0, inputs.size / inputs.bandwidth),))
+
+
+class SerializedCopyModel(TransferModel):
+    """The same copy on the stream that computes: the link's bytes, but the accelerator waits for it."""
+
+    NAME, RESOURCE, AWAITED, OVERLAPS = "serialized copy", ACCELERATOR, "the copy", False
+
+
+def link_bandwidth(link: Unchecked, *, pinned: bool, rate: str) -> Quantity:
+    """The bandwidth [data/time] of a link, of an accelerator's own link, or as it was given."""
+    field = "bandwidth_" + (rate if pinned else "pageable_sustained")
+    fields = {"Links": field, "Hardware": f"link_{field}"}
+    return bandwidth_of(link, "link", fields, "TransferModel needs {}", _REMEDY)

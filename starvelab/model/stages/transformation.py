@@ -32,14 +32,10 @@ class TransformationResult:
 
 @dataclass(frozen=True)
 class TransformationInputs(Inputs):
-    """What a sample needs of a rate, and the workers who supply it.
+    """What a sample needs of a rate, and the workers who supply it."""
 
-    It takes ``amount / rate`` of one worker [s]: 1 over samples per second, bytes over bytes per second, or
-    CPU seconds over 1.
-    """
-
-    amount: Number
-    rate: Number
+    amount: Number  # over the rate it is the time of one worker [s]: 1 over samples, bytes over bytes,
+    rate: Number  # each in a second, or CPU seconds over 1
     workers: Number | None  # None where the rate is that of all of them together
     cores: Number | None  # None where each worker has its own
     handover: Number  # seconds of a worker for each batch
@@ -168,15 +164,11 @@ class TransformationModel(StageModel[TransformationInputs]):
         else:
             amount, rate, note = _worker_time(self.assumptions, stored, samples, images, kind)
         return TransformationInputs(
-            amount=amount * documents * slow_rank,
-            rate=rate,
+            amount=amount * documents * slow_rank, rate=rate, cores=cores, read_wait=read_wait, note=note,
             workers=None if cpu_throughput is not None else workers,
-            cores=cores,
             handover=0 if handover_time is None else handover_time * slow_rank,
-            read_wait=read_wait,
             scaling=self.assumptions.scaling_of(kind),
-            note=note,
-        )
+        )  # fmt: skip
 
     @staticmethod
     def cost(inputs: TransformationInputs) -> Cost:
@@ -209,8 +201,8 @@ def _worker_time(
 ) -> tuple[Number, Number, str]:
     """The time of a sample on one worker: an amount over a rate [s], and a note where others were measured.
 
-    What the user gave goes first, to the data set and then to the assumptions. A pool was measured on
-    ImageNet, so its rate goes before what a worker process takes for the same images, but not for others.
+    What the user gave goes first. A pool's rate goes before a worker process's on ImageNet, where it was
+    measured, and not elsewhere.
     """
     own = None if samples is None else samples.facts.get("preparation_time")
     pool, rate = None if kind is None else kind.worker_rate, assumed.numbers["worker_rate"]

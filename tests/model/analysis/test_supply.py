@@ -41,8 +41,7 @@ def exact_times(pipe, batch):
 
 
 def trips_of(pipe):
-    stages = pipe.costs(exact=True)
-    return round_trips(stages, pipe.numbers, in_flight=pipe.hardware.in_flight, alone=False)
+    return round_trips(pipe.costs(exact=True), pipe.numbers)
 
 
 # ---- The batch size ----------------------------------------------------------------------------------------
