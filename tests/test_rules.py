@@ -1,5 +1,6 @@
 """The rules by which rows are predicted from what no rate of the package holds, and what each is worth."""
 
+import re
 import statistics
 from itertools import combinations
 
@@ -9,7 +10,7 @@ from benchmarks.published import MECHANISMS, Published
 from benchmarks.report import REPOSITORY
 from benchmarks.rules import RULES
 from benchmarks.validation import worth
-from starvelab import Q_, Hardware
+from starvelab import PUBLISHED, Q_, Handover, Hardware, Pipeline, Samples, Workers
 
 TABLES = Published()
 PAGE = " ".join((REPOSITORY / "docs" / "how-right.md").read_text(encoding="utf-8").split())
@@ -111,3 +112,43 @@ def test_the_page_says_how_far_apart_different_people_are():
     ]
     middle, least, most = statistics.median(pairs), min(pairs), max(pairs)
     assert f"differ by a factor of {middle:.2f} in the median, from {least:.2f} to {most:.2f}" in PAGE
+
+
+def test_the_page_says_what_the_added_rows_came_to():
+    for kind in ("one accelerator", "several accelerators", "loader", "all"):
+        rows = TABLES.all if kind == "all" else TABLES.of_kind(kind)
+        added = [one for one in rows if TABLES.rows[one.name].get("added")]
+        old, new, every = (
+            statistics.median(100 * abs(one.error) for one in part)
+            for part in ([one for one in rows if one not in added], added, rows)
+        )
+        counts = len(rows) - len(added), len(added)
+        said = f"| {kind} | {counts[0]} | {old:.1f} % | {counts[1]} | {new:.1f} % | {every:.1f} % |"
+        assert said in PAGE
+
+
+def test_the_page_says_how_right_decoding_on_five_processors_is():
+    off = {
+        count: [100 * abs(t.error) for t in TABLES.tests if re.fullmatch(f"imread_.*_{count}", t.name)]
+        for count in (4, 8)
+    }
+    assert [len(errors) for errors in off.values()] == [5, 5]
+    four, eight = (statistics.median(errors) for errors in off.values())
+    assert f"from two to {four:.1f} % in the median, and eight to {eight:.0f} %, from" in PAGE
+    assert f"from {min(off[8]):.1f} to {max(off[8]):.0f} %" in PAGE
+
+
+def test_the_page_says_what_receiving_many_tensors_is_predicted_to_take():
+    images = Samples(
+        size="160 KB", transfer=Q_("65.81 MB") / 16
+    )  # what they weigh on the drive does not bind
+    workers = Workers(kind="torch", cores=16, handover=Handover(objects=114))
+    pipe = Pipeline(
+        dataset=images, workers=workers, batch_size=16, hardware="1e9 img/s", assumptions=PUBLISHED
+    )
+    one = RULES["of_one_worker"](rate=Q_("163 img/s"), count=4, kind="torch", cores=16)
+    found = [
+        pipe.solve({"workers.count": n, "workers.rate": one}).throughput.m_as("img/s") for n in (8, 16, 32)
+    ]
+    said = "8, 16 and 32 workers are predicted at " + "{:.0f}, {:.0f} and {:.0f} img/s".format(*found)
+    assert said in PAGE
