@@ -8,7 +8,8 @@ They stand in tests/golden/published, one file a kind:
   unless named) is set beside the value; where that is a gain, what else is `changed` for it. `error` is what
   comes out, in percent. Without a pipeline it waits for its prediction, from the figures that are `given`,
   or was `given_up` for the reason that stands there; either counts as missed. `known` rows stood on the page
-  before it had two halves, and `added` ones came in November 2026. A row is `outside` of what the model can know if one of `OUTSIDE` is missing.
+  before it had two halves, and `added` ones came in November 2026. A row is `outside` of what the model can
+  know if one of `OUTSIDE` is missing.
   Where one of `MECHANISMS` is at work, it says which, and `without` is the pipeline without it.
 - [input.NAME] is a figure from which another one is predicted. "@NAME" stands for it, for another row, or
   for a constant.

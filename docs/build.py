@@ -134,7 +134,7 @@ def how_right_in_short() -> str:
     loaders = [100 * abs(test.error) for test in _published().of_kind("loader")]
     return (
         f"- **How right it is:** the median error is {median(errors):.1f} % over {len(errors)} published "
-        f"measurements, {median(loaders):.0f} % where only the workers of a loader become more, and the largest "
+        f"measurements, {median(loaders):.0f} % where only a loader's workers become more, and the largest "
         f"is {max(errors):.0f} %. None of them is its own input, nothing is fitted to them, and "
         "[the page](docs/how-right.md) says where the model is far off."
     )
