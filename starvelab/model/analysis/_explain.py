@@ -111,11 +111,12 @@ def _ranks(pipeline: Description, step: Step) -> tuple[str, ...]:
             )
     if BarrierModel.NAME in step.stage_times:
         half = pipeline.solve({"hardware.ranks.spread": pipeline.hardware.ranks.spread / 2})
-        said.append(
-            f"Each step waits {spoken_time(step.stage_times[BarrierModel.NAME])} on average for the slowest "
-            f"of {step.accelerators * step.hosts} ranks; with half the spread it would take "
-            f"{spoken_time(half.step_time)}."
-        )
+        if shorter(half, step, 1.005):
+            said.append(
+                f"Each step waits {spoken_time(step.stage_times[BarrierModel.NAME])} on average for the "
+                f"slowest of {step.accelerators * step.hosts} ranks; with half the spread it would take "
+                f"{spoken_time(half.step_time)}."
+            )
     return tuple(said)
 
 

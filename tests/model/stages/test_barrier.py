@@ -103,6 +103,10 @@ def test_who_waits_and_what_it_costs_is_said():
         "Each step waits 21.57 ms on average for the slowest of 4 ranks; with half the spread it would take "
         "50.76 ms."
     )
+    # Behind slower workers nobody waits longer for a barrier, and half of it would help nobody.
+    behind = SCATTERED.replace(dataset=Samples(cpu_time="1 s"))
+    assert behind.solve().step_time == behind.solve({"hardware.ranks.spread": 0}).step_time
+    assert "ranks" not in behind.explain()
     bill = SLOW.bill(price="2 USD/h", samples=10**6)
     assert bill.hour.money.m_as("USD") == pytest.approx(8)
     assert bill.hour_waiting.money.m_as("USD") == pytest.approx(8 / 6)
