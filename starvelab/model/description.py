@@ -19,7 +19,19 @@ from .assumptions import PHASES, TUTORIAL, Assumptions, check_assumptions
 from .catalogue import Entry, check_entry, dataset_of, described
 from .cost import Cost, Inputs
 from .fields import Part, choice, count, differs, first_field, meanings, read_supply, shape_of, short, switch
-from .parts import NESTED, PARTS, PATHS, PLAIN, Accelerator, Drive, Link, Workers, changed, part_of
+from .parts import (
+    NESTED,
+    PARTS,
+    PATHS,
+    PLAIN,
+    Accelerator,
+    Drive,
+    Link,
+    Workers,
+    by_path,
+    changed,
+    part_of,
+)
 from .samples import DTYPE_BYTES, Rows, Samples
 from .solver import by_resource, costs, resolve
 from .stages.data import DataInputs, DataModel
@@ -253,7 +265,7 @@ class Description:
         InputError, MissingValueError, UnknownNameError
         """
         own = {name: getattr(self, name) for name in FIELDS}
-        for path, value in {**fields, **(changes or {})}.items():
+        for path, value in {**fields, **by_path(changes or {})}.items():
             name, _, field = path.partition(".")
             check_fields([path])
             own[name] = changed(name, own[name], field, value)

@@ -354,6 +354,16 @@ def part_of(name: str, value: Unchecked) -> Part | Quantity:
     return part(**{first_field(part): value})
 
 
+def by_path(changes: Unchecked) -> dict[str, Unchecked]:
+    """Values by the paths of what they change."""
+    if not isinstance(changes, Mapping) or not all(isinstance(path, str) for path in changes):
+        raise InputError(
+            f"Changes are values by the paths of fields, got {changes!r:.80}. "
+            'Pass for example {"workers.cores": 16}.'
+        )
+    return dict(changes)
+
+
 def changed(name: str, current: Unchecked, field: str, value: Unchecked) -> Unchecked:
     """A field of a pipeline after a change of it, or of a field of its part."""
     part = PARTS.get(name)

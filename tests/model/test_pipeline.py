@@ -581,6 +581,15 @@ def test_what_the_catalogue_does_not_know_is_refused():
     assert "NVIDIA T4 lists none" in message(MissingValueError, WALL.replace, storage=Hardware.Cloud.T4)
 
 
+@pytest.mark.parametrize("changes", [[1], {3: 3}, "workers", 16])
+def test_changes_are_values_by_their_paths(changes):
+    for question in (WALL.replace, WALL.solve, WALL.sweep):
+        assert message(InputError, question, changes) == (
+            f"Changes are values by the paths of fields, got {changes!r}. "
+            'Pass for example {"workers.cores": 16}.'
+        )
+
+
 @pytest.mark.parametrize(
     ("field", "expected"),
     [

@@ -14,7 +14,7 @@ from ..assumptions import COVERAGE
 from ..catalogue import Entry, Group
 from ..description import Changes, Description, check_asked, check_fields
 from ..groups import Hardware, Links, Storage
-from ..parts import PLAIN, SWEEPABLE, field_label
+from ..parts import PLAIN, SWEEPABLE, by_path, field_label
 from ..resources import LABELS
 from ..step import Step
 
@@ -89,7 +89,7 @@ def sweep(
     >>> (100 * table["utilization"]).round(1).tolist()
     [73.2, 41.9, 26.2]
     """
-    fields = {**(changes or {}), **fields}
+    fields = {**by_path(changes or {}), **fields}
     if not fields:
         raise InputError(
             "A sweep needs a field with values, got none. Pass for example batch_size=[32, 64, 128]."
