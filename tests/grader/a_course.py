@@ -37,6 +37,7 @@ HALVE_TEST = """credit = Credit(3)
 credit.part(1, "a number", lambda: check(halve(3.0), 1.5))
 credit.part(2, "a time", lambda: check(halve(Q_("4 ms")), Q_("2 ms")))
 credit.total()"""
+RIGHT = {"double": "\n    ".join(DOUBLE), "halve": "\n    ".join(HALVE), "value": "answer = 42"}
 MOST = {"double-test": 2.0, "halve-test": 3.0, "value-test": 1.0}
 ESSAY = 4.0
 CONFIG = f"""
@@ -61,7 +62,8 @@ def graded_cell(cell: NotebookNode, name: str, **flags: object) -> NotebookNode:
     return cell
 
 
-def _exercise(name: str, head: str, body: str, points: float, test: str) -> list[NotebookNode]:
+def exercise_cells(name: str, head: str, body: str, points: float, test: str) -> list[NotebookNode]:
+    """The cell of an answer, as the instructor has it, and that of its test."""
     answer = f"{head}\n    ### BEGIN SOLUTION\n    {body}\n    ### END SOLUTION"
     tested = graded_cell(new_code_cell(test), f"{name}-test", grade=True, locked=True, points=points)
     return [graded_cell(new_code_cell(answer), name, solution=True), tested]
@@ -75,8 +77,8 @@ def source() -> dict[str, NotebookNode]:
     one = [
         new_markdown_cell("# One", id="title"),
         *set_up,
-        *_exercise("double", *DOUBLE, 2, DOUBLE_TEST),
-        *_exercise("halve", *HALVE, 3, HALVE_TEST),
+        *exercise_cells("double", *DOUBLE, 2, DOUBLE_TEST),
+        *exercise_cells("halve", *HALVE, 3, HALVE_TEST),
         graded_cell(new_markdown_cell(essay), "why", grade=True, solution=True, points=ESSAY),
     ]
     two = [
@@ -94,14 +96,13 @@ class Course:
     folder: Path
 
     @classmethod
-    def release(cls, folder: Path) -> "Course":
-        """Make the course, and release its assignment."""
+    def write(cls, folder: Path) -> "Course":
+        """Make the course; its assignment is not released yet."""
         it = cls(folder)
         (folder / "source" / TINY).mkdir(parents=True)
         for name, nb in source().items():
             nbformat.write(nb, folder / "source" / TINY / f"{name}.ipynb")
         (folder / "nbgrader_config.py").write_text(CONFIG, encoding="utf-8")
-        it.run("starvelab-grader", "release", TINY)
         return it
 
     def copy(self, folder: Path) -> "Course":
@@ -118,11 +119,10 @@ class Course:
 
     def solved(self, **answers: str) -> dict[str, NotebookNode]:
         """The released notebooks with right answers, or with those that are given."""
-        right = {"double": "\n    ".join(DOUBLE), "halve": "\n    ".join(HALVE), "value": "answer = 42"}
         found = self.released()
         for nb in found.values():
             for cell in nb.cells:
-                cell.source = (right | answers).get(cell.id, cell.source)
+                cell.source = (RIGHT | answers).get(cell.id, cell.source)
         return found
 
     def hand_in(self, student: str, files: Mapping[str, NotebookNode | bytes | str]) -> Path:

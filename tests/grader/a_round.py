@@ -1,15 +1,20 @@
 """A round with stock nbgrader, as an instructor runs it: an assignment's notebooks and wrong answers."""
 
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 import nbformat
 from bs4 import BeautifulSoup
+from nbconvert.filters import strip_ansi
+from nbformat import NotebookNode
 from nbgrader.api import Gradebook
 from nbgrader.apps import NbGraderApp
+from nbgrader.preprocessors import ClearHiddenTests
 
+from starvelab_grader.autograde.feedback import ClearHiddenTracebacks
 from tests.assignments import REPOSITORY, Notebook, notebooks_of
 from tests.grader.a_course import Course
 from tests.grader.in_process import run_here
@@ -130,8 +135,26 @@ class Round:
 
     @cached_property
     def pages(self) -> dict[str, BeautifulSoup]:
-        """Every feedback page, by notebook."""
+        """Every feedback page of the walkthrough, by notebook."""
         return {
             path.stem: BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
             for path in self.folder("feedback").glob("*.html")
         }
+
+    @cached_property
+    def shown(self) -> dict[str, str]:
+        """What feedback shows of each notebook: its page, or where none was made what a page is made of."""
+        texts = {name: page.get_text() for name, page in self.pages.items()}
+        for path in self.folder("autograded").glob("*.ipynb") if not texts else ():
+            nb, resources = nbformat.read(path, as_version=4), {}
+            for step in (ClearHiddenTracebacks(), ClearHiddenTests()):
+                nb, resources = step.preprocess(nb, resources)
+            texts[path.stem] = strip_ansi("\n".join(_texts_of(nb)))
+        return texts
+
+
+def _texts_of(nb: NotebookNode) -> Iterator[str]:
+    for cell in nb.cells:
+        yield cell.source
+        for output in cell.get("outputs", ()):
+            yield output.get("text") or "\n".join(output.get("traceback", [])) or str(output.get("data"))

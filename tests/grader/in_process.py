@@ -18,6 +18,7 @@ from starvelab_grader.autograde.definition import Definition
 from starvelab_grader.autograde.task import GradingResult
 from starvelab_grader.batch import worker_pool
 from starvelab_grader.commands import mark as mark_command
+from starvelab_grader.report import pages
 from starvelab_grader.submissions.submission import Submission
 from tests.grader.a_course import Course
 from tests.grader.shared_runners import RUNNERS
@@ -34,18 +35,20 @@ def run_here(
 ) -> subprocess.CompletedProcess:
     """Run a command in the course's folder, with these variables, in this process, which also grades.
 
-    A program takes seconds to start, and so do the workers of `grade`. What only such a program shows is in
-    tests/grader/commands/test_grade.py and tests/grader/test_instructors_page.py.
+    A program takes seconds to start, and so do the workers of `grade` and `feedback`. What only these show is
+    in tests/grader/test_alone.py, test_faults.py and commands/test_more_machines.py.
     """
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
-        # The course's configuration changes it.
+        # The course's configuration changes the variables, and a command the mode of new files.
         stack.enter_context(mock.patch.dict(os.environ, variables))
+        stack.callback(os.umask, os.umask(0o022))
         patch.chdir(course.folder)
         # An application of nbgrader's is one for the process, and so is each of its commands.
         stack.callback(lambda: type(getattr(command, "subapp", None) or command).clear_instance())
         patch.setattr("starvelab_grader.configuration.Runners", lambda: RUNNERS)
         patch.setattr(mark_command, "asyncio", SimpleNamespace(run=in_a_thread, Event=asyncio.Event))
+        patch.setattr(pages, "_pool", ThreadPoolExecutor)
         patch.setattr(worker_pool, "open_pool", lambda *options, **named: nullcontext())
         patch.setattr(worker_pool, "graded_by", lambda client, *what: grade_here(*what))
         output, errors = (stack.enter_context(to(io.StringIO())) for to in (redirect_stdout, redirect_stderr))

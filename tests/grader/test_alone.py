@@ -14,7 +14,7 @@ import pytest
 from starvelab.lesson import exercises
 from starvelab_grader import configuration, plugins
 from tests.assignments import REPOSITORY
-from tests.grader.a_course import _exercise
+from tests.grader.a_course import exercise_cells
 
 CONFIG = """
 from starvelab_grader import configure
@@ -22,14 +22,21 @@ c = get_config()
 configure(c)
 c.CourseDirectory.root = {folder!r}
 """
-# One process: to import nbgrader takes seconds.
+# One process, which also grades: to import nbgrader takes seconds.
 COMMANDS = """
 import sys
+from contextlib import nullcontext
 try:
     import starvelab
 except ModuleNotFoundError:
+    from starvelab_grader.autograde.task import grade
+    from starvelab_grader.batch import worker_pool
     from starvelab_grader.commands import main
+    from starvelab_grader.sandbox.process import Runners
     from traitlets.config import Application
+    runners = Runners()
+    worker_pool.open_pool = lambda *options, **named: nullcontext()
+    worker_pool.graded_by = lambda client, definition, work: (grade(one, definition, runners) for one in work)
     one = "--workers=1"
     for command in (["release", "ps1"], ["grade", "ps1", one, "--report"], ["feedback", "ps1", one]):
         main(command)
@@ -52,7 +59,7 @@ def python(tmp_path) -> Path:
 def test_a_course_that_knows_nothing_of_the_lab_is_released_graded_and_given_feedback(python, tmp_path):
     folder = tmp_path / "course"
     (folder / "source" / "ps1").mkdir(parents=True)
-    cells = _exercise("double", "def double(x):", "return 2 * x", 2, "assert double(3) == 6")
+    cells = exercise_cells("double", "def double(x):", "return 2 * x", 2, "assert double(3) == 6")
     nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / "source" / "ps1" / "one.ipynb")
     (folder / "nbgrader_config.py").write_text(CONFIG.format(folder=str(folder)))
     for student, answer in {"ada": "return x + x", "bob": "return x ** 2"}.items():

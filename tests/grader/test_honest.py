@@ -11,55 +11,36 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from starvelab.widgets import pack, predict
 from starvelab_grader.lms.collecting import collect_download
-from tests.grader.a_course import MOST, TINY, Course, points, source
+from tests.grader.a_course import MOST, RIGHT, TINY, Course, points, source
 from tests.hostile.tiny import execute
 from tests.hostile.tiny import points as earned
 
 pytestmark = pytest.mark.usefixtures("one_sandbox")
 
-ALL = {"double-test": 2.0, "halve-test": 3.0, "value-test": 1.0}
-RIGHT = {
-    "double": "def double(x):\n    return 2 * x",
-    "halve": "def halve(x):\n    return x / 2",
-    "value": "answer = 42",
-}
 ANSWERS = tomllib.loads((Path(__file__).parent / "honest.toml").read_text(encoding="utf-8"))
 # What is done to the whole submission, besides answering all.
-HABITS = (
-    "extra-cells",
-    "extra-files",
-    "data-of-their-own",
-    "copied-cell",
-    "deleted-test",
-    "deleted-prose",
-    "outputs-kept",
-    "stripped",
-    "packed",
-)
+HABITS = ("adds", "damages", "stripped", "packed")
 
 
 def practise(course: Course, habit: str) -> None:
     """Hand in right answers as somebody of that habit does."""
     solved = course.solved()
     cells = solved["one"].cells
-    at = next(number for number, cell in enumerate(cells) if cell.id == "double")
+    (double,) = (cell for cell in cells if cell.id == "double")
     files: dict = {}
-    if habit == "extra-cells":
+    if habit == "adds":  # cells, data, files like modules, and outputs that stay
+        files = {"notes.txt": "x", "sub/two.txt": "x", "data/factor.txt": "2"}
+        files |= {"math.py": "raise SystemExit", "numpy.py": "x = 1"}
+        double.source = "with open('data/factor.txt') as file: factor = int(file.read())\n"
+        double.source += "def double(x): return factor * x"
+        for cell in (cell for cell in cells if cell.cell_type == "code"):
+            cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text="Right.\n" * 1000)]
+            cell.execution_count = 7
         cells[0:0] = [new_code_cell("1 / 0"), new_code_cell("x = 5\nx")]
-    elif habit == "extra-files":
-        files = {"notes.txt": "x", "math.py": "raise SystemExit", "sub/two.txt": "x", "numpy.py": "x = 1"}
-    elif habit == "data-of-their-own":
-        files = {"data/factor.txt": "2"}
-        cells[
-            at
-        ].source = "factor = int(open('data/factor.txt').read())\ndef double(x):\n    return factor * x"
-    elif habit == "copied-cell":
-        copy = nbformat.from_dict(dict(cells[at]) | {"id": "copy"})
-        cells.insert(at + 1, copy)
-    elif habit == "deleted-test":
-        solved["one"].cells = [cell for cell in cells if cell.id != "halve-test"]
-    elif habit == "deleted-prose":
-        solved["one"].cells = [cell for cell in cells if "nbgrader" in cell.metadata]
+    elif habit == "damages":  # a cell is there twice, and a test and all texts are not
+        cells.insert(cells.index(double) + 1, nbformat.from_dict(dict(double) | {"id": "copy"}))
+        kept = [cell for cell in cells if "nbgrader" in cell.metadata and cell.id != "halve-test"]
+        solved["one"].cells = kept
     elif habit == "stripped":  # as an editor of Windows does it that keeps the text of each cell
         for cell in (each for nb in solved.values() for each in nb.cells):
             cell.source = "Because it is." if cell.id == "why" else cell.source.replace("\n", "\r\n")
@@ -68,11 +49,6 @@ def practise(course: Course, habit: str) -> None:
         for nb in solved.values():
             nb.nbformat_minor = 4
         solved = {f"{name}.ipynb": nbformat.writes(nb).encode("utf-16") for name, nb in solved.items()}
-    elif habit == "outputs-kept":
-        for cell in cells:
-            if cell.cell_type == "code":
-                cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text="Right.\n" * 1000)]
-                cell.execution_count = 7
     if habit == "packed":
         submit_packed(course, habit, solved)
     else:
@@ -109,11 +85,11 @@ def test_each_honest_answer_gets_what_it_deserves(released_course, tmp_path):
     for name, told in ANSWERS.items():
         answers = answered(name, given_out)
         nb.cells.append(new_code_cell("double = halve = answer = None"))
-        for cell in (nbformat.from_dict(cell) for cell in cells if cell.id in RIGHT.keys() | ALL.keys()):
+        for cell in (nbformat.from_dict(cell) for cell in cells if cell.id in RIGHT.keys() | MOST.keys()):
             cell.source = answers.get(cell.id, cell.source)
             cell.id = cell.metadata.nbgrader.grade_id = f"{cell.id}-{name}"
             nb.cells.append(cell)
-        deserved |= {f"{test}-{name}": most for test, most in (ALL | told.get("earns", {})).items()}
+        deserved |= {f"{test}-{name}": most for test, most in (MOST | told.get("earns", {})).items()}
     assert earned(execute(nb, tmp_path, student="everybody", deadline=3000.0)) == deserved
 
 
@@ -122,7 +98,7 @@ def test_no_habit_costs_a_point(course, habit):
     practise(course, habit)
     graded = course.graded(habit)
     found = points(graded)
-    assert {cell: found[cell] for cell in MOST} == ALL
+    assert {cell: found[cell] for cell in MOST} == MOST
     if habit == "stripped":
         assert graded.grades["one"]["why"] == (None, True), "somebody has to read it"
         assert "Because it is." in graded.files["one.ipynb"].decode()

@@ -64,9 +64,9 @@ def test_no_pipeline_runs_live_while_grading(finished):
 
 @each_round
 def test_a_page_shows_the_message_that_names_the_mistake_and_no_line_of_a_hidden_test(finished):
-    assert len(finished.pages) == len(finished.notebooks)
+    assert len(finished.shown) == len(finished.notebooks)
     for one in finished.exercises:
-        text = finished.pages[one.notebook].get_text()
+        text = finished.shown[one.notebook]
         hidden = lines_of(one.full) - lines_of(one.visible)
         assert not [line for line in hidden if line in text], one.name
         if (answer := finished.mistakes.get(one.test_id)) is not None:
@@ -87,8 +87,9 @@ def test_an_error_that_a_hidden_test_brings_out_is_shown_where_the_student_made_
     assert "workers_for(9, [])" not in text
 
 
-@each_round
+@of_the_walkthrough
 def test_no_page_holds_a_live_script(finished):
+    assert finished.pages.keys() == {notebook.name for notebook in finished.notebooks}
     for notebook, page in finished.pages.items():
         for script in page.find_all("script"):
             assert "mathjax" in f"{script.get('src')} {script.get('type')}", notebook

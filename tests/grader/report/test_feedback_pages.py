@@ -21,12 +21,7 @@ from starvelab_grader.errors import NotFoundError
 from starvelab_grader.files import write_whole
 from starvelab_grader.marking import Marking
 from starvelab_grader.report import pages, rendering
-from starvelab_grader.report.pages import (
-    FeedbackPages,
-    PageJob,
-    fingerprint_in,
-    make_pages,
-)
+from starvelab_grader.report.pages import FeedbackPages, PageJob, fingerprint_in, make_pages
 from starvelab_grader.submissions.reference import GradedNotebook, ReferenceCell, title_of, titles_of
 from tests.grader.a_course import TINY
 from tests.grader.in_process import run_here
@@ -133,9 +128,8 @@ def test_what_is_wrong_comes_first_and_what_is_right_is_folded(make):
     assert right.find_parent("details").summary.text == "1 exercise with nothing to correct"
     assert page.find("table").find_previous("h2").text == "All points", "the points of all come last"
     page = make(marks=RIGHT)
-    assert [one.find_parent("details").summary.text[:11] for one in page.find_all("h3")] == [
-        "2 exercises"
-    ] * 2
+    folded = [one.find_parent("details").summary.text[:11] for one in page.find_all("h3")]
+    assert folded == ["2 exercises"] * 2
     page = make(marks=Marks(RIGHT.notebooks, {"one": {"double": "No response."}}))
     assert page.h3.find_parent("details"), "who answered in another cell has answered"
     assert "No response" not in page.text
@@ -146,33 +140,26 @@ def test_what_is_wrong_comes_first_and_what_is_right_is_folded(make):
 
 def test_what_students_have_is_not_repeated(make):
     """Neither the texts that were given out, nor the check with its table of values."""
-    tested = [
-        new_output("error", ename="E", evalue="No.", traceback=["E", "----> 1 check(double(2), 4)", "No."])
-    ]
+    line = "----> 1 check(double(2), 4)"
+    tested = [new_output("error", ename="E", evalue="No.", traceback=["E", line, "No."])]
     tested += [new_output("execute_result", data={"text/plain": "1.5"})]
-    page = make(
-        tested=tested, more=[new_markdown_cell("Read this."), new_code_cell("mine = 1"), new_code_cell()]
-    )
+    more = [new_markdown_cell("Read this."), new_code_cell("mine = 1"), new_code_cell()]
+    page = make(tested=tested, more=more)
     assert "check(double(2), 4)" not in page.text
     assert "Read this." not in page.text
     assert not page.find(class_="output_execute_result")
     (own,) = [one for one in page.find_all("details") if one.summary.text == "What else you wrote or changed"]
     assert own.find(class_="input").text.strip() == "mine = 1"
     # A bare assertion says nothing but by its line.
-    page = make(
-        tested=[
-            new_output("error", ename="AssertionError", evalue="", traceback=["-> 1 check(double(2), 4)"])
-        ]
-    )
+    page = make(tested=[new_output("error", ename="AssertionError", evalue="", traceback=[line])])
     details = page.find(class_="output_error").details
-    assert (details.has_attr("open"), details.pre.text.strip()) == (True, "-> 1 check(double(2), 4)")
+    assert (details.has_attr("open"), details.pre.text.strip()) == (True, line)
 
 
 def test_a_page_needs_no_network_and_formulas_are_drawn_all_the_same(make):
     latex = new_output("display_data", data={"text/latex": "$$y_2$$"})
-    page = make(
-        essay=r"So $\frac{a}{b}$, and $\href{javascript:x}{\text{<b>1</b>}}$, not $\frac{$.", outputs=[latex]
-    )
+    essay = r"So $\frac{a}{b}$, and $\href{javascript:x}{\text{<b>1</b>}}$, not $\frac{$."
+    page = make(essay=essay, outputs=[latex])
     assert not page.find_all(["script", "link", "img", "iframe"])
     assert "http" not in str(page)
     (drawn,), fraction, text = (
@@ -380,9 +367,8 @@ def test_the_answer_to_a_request_is_on_the_next_page(graded, monkeypatch, cell, 
     assert write(graded).written == [], "it is said once"
 
 
-def test_the_address_for_requests_is_remembered(graded, monkeypatch):
+def test_the_address_for_requests_is_remembered(graded):
     """Or `return`, which is told no address, takes every page for one that is out of date."""
-    monkeypatch.setattr(pages, "_pool", ThreadPoolExecutor)
     first = run_here(graded, FeedbackApp(), TINY, "--contact=marks@uni.example")
     assert first.stdout.startswith("tiny: 3 pages written, 0 up to date before, 0 could not be written.")
     assert "On 3 of all pages something is not marked yet." in first.stdout
@@ -426,10 +412,7 @@ def test_a_worker_that_ends_costs_nobody_else_a_page(workers, one, monkeypatch, 
     students = ["ada", one, "bob", "cem"]
     tried = list(it.write([SimpleNamespace(student=student) for student in students], workers))
     assert sorted(tried) == sorted(students)
-    ended = (
-        "The page cannot be written: the process that made it was ended, and again when "
-        "nothing else was made beside it. It may need more memory than there is: close other programs, and "
-        "start again."
-    )
-    assert it.failed == ({"dies": ended} if one == "dies" else {})
+    ended = "The page cannot be written: the process that made it was ended, and again when nothing else was"
+    assert list(it.failed) == (["dies"] if one == "dies" else [])
+    assert all(why.startswith(ended) for why in it.failed.values())
     assert sorted([*it.written, *it.failed]) == sorted(students)
