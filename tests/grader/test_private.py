@@ -1,6 +1,5 @@
 """Who else can open what a course holds."""
 
-import os
 
 import pytest
 from nbgrader.coursedir import CourseDirectory
@@ -31,20 +30,6 @@ def test_what_is_made_is_for_the_owner_alone_and_what_exists_stays(tmp_path):
     configuration.make_private(tmp_path / "old")
     assert (tmp_path / "old" / "gradebook.db").read_text() == "marks"
     assert (tmp_path / "old" / "gradebook.db").stat().st_mode & 0o777 == 0o640
-
-
-@pytest.mark.parametrize(("shared", "mode"), [(False, 0o600), (True, 0o660)])
-def test_new_files_are_closed_to_others_and_open_to_a_group_that_shares_the_course(tmp_path, shared, mode):
-    class Course:
-        groupshared = shared
-
-    before = os.umask(0o022)
-    try:
-        configuration.restrict_new_files(Course())
-        (tmp_path / "file").touch()
-    finally:
-        os.umask(before)
-    assert (tmp_path / "file").stat().st_mode & 0o777 == mode
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from typing import Any
 
 import nbformat
 
-from starvelab_grader.submissions.archives import MAX_FILES
 from tests.archives import zipped
 
 Released = dict[str, Any]
@@ -60,7 +59,6 @@ def bomb(size: int) -> bytes:
 BASH = {"name": "bash", "display_name": "Bash", "language": "bash"}
 # The first notebook, changed.
 FORGED: dict[str, Callable[[Any], object]] = {
-    "halves-of-letters": lambda nb: update(nb["cells"][:1], source="\ud800\udfff\ud800"),
     "points-that-are-text": lambda nb: flags(
         named(nb, "double-test", "halve-test"), points="NaN", schema_version="three", checksum=[1]
     ),
@@ -80,11 +78,9 @@ FORGED: dict[str, Callable[[Any], object]] = {
 # Files by name, made of the first notebook as text.
 FILES: dict[str, Callable[[str], dict[str, str | bytes]]] = {
     "nothing-at-all": lambda nb: {},
-    "a-web-page": lambda nb: {"one.ipynb": "<!DOCTYPE html><html><body>Log in to download</body></html>"},
     "a-number-without-end": lambda nb: {"one.ipynb": '{"nbformat": ' + "9" * 100_000 + "}"},
     "a-folder-called-like-a-notebook": lambda nb: {"one.ipynb/one.ipynb/readme": "x"},
     "a-folder-of-predictions": lambda nb: {"predictions.json/x": "x", "one.ipynb": nb},
-    "thousands-of-files": lambda nb: {f"data/{number}.txt": "x" for number in range(MAX_FILES + 100)},
     "names-that-are-no-text": lambda nb: dict.fromkeys(
         map(os.fsdecode, (b"\xff\xfe.ipynb", b"\xe9t\xe9.txt", b"new\nline.txt", b"`rm`.txt")), "{}"
     ),
@@ -168,31 +164,21 @@ def in_the_old_format(solved: Released) -> dict[str, str]:
 # The solved notebooks, changed, and what their student is told. A dict that comes back has files; notebooks
 # that are left in what a change is given are written as they are.
 HONEST: dict[str, tuple[str, Callable[[Released], dict[str, Any] | None]]] = {
-    "more-points": (
-        "",
-        lambda solved: flags(
-            [each for each in every_cell(solved) if "points" in each["metadata"].get("nbgrader", {})],
-            points=1000,
-        ),
-    ),
+    "more-points": ("", lambda solved: flags(
+        [each for each in every_cell(solved) if "points" in each["metadata"].get("nbgrader", {})], points=1000
+    )),
     "the-set-up-moved-below-an-answer": (
-        "Cells were moved: set-up. The checks ran in the original order.",
-        the_set_up_moved,
+        "Cells were moved: set-up. The checks ran in the original order.", the_set_up_moved
     ),
-    "called-like-nothing": (
-        "The file of this notebook is called `my work.ipynb`.",
-        lambda solved: {
-            "my work.ipynb": json.dumps(solved.pop("one")),
-            "TWO.IPYNB": json.dumps(solved.pop("two")),
-        },
-    ),
+    "called-like-nothing": ("The file of this notebook is called `my work.ipynb`.", lambda solved: {
+        name: json.dumps(solved.pop(old)) for name, old in (("my work.ipynb", "one"), ("TWO.IPYNB", "two"))
+    }),
     "in-the-old-format": ("It was in an old format, and was converted.", in_the_old_format),
     "ids-that-are-the-same": ("", lambda solved: update(every_cell(solved), id="same")),
     "written-in-a-cell-of-their-own": (
-        "",
-        lambda solved: update(named(solved["one"], "double"), id="mine", metadata={}),
+        "", lambda solved: update(named(solved["one"], "double"), id="mine", metadata={})
     ),
-}
+}  # fmt: skip
 
 
 def write_honest(name: str, folder: Path, solved: Released) -> str:

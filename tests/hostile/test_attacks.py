@@ -13,7 +13,7 @@ import pytest
 
 from starvelab_grader.autograde.outputs import MAX_OUTPUTS
 from tests.grader.shared_runners import RUNNERS
-from tests.hostile.tiny import FOUND, MOST, execute, graded, notebook, points, printed
+from tests.hostile.tiny import FOUND, MOST, RIGHT, execute, graded, notebook, points, printed
 
 TIMES = {"timeout": 0.5, "deadline": 1.5}
 KINDS = tomllib.loads(Path(__file__).with_name("attacks.toml").read_text(encoding="utf-8"))
@@ -69,9 +69,10 @@ def test_a_hostile_submission_gets_nothing(host, tmp_path, name):
     assert os.listdir(tmp_path) == []
     with pytest.raises(BlockingIOError):
         server.accept()
-    if name in KINDS["greed"]:
-        right = "def double(x): return 2 * x\nanswer = 42"
-        assert graded(right, tmp_path, student="next") == MOST, "whoever comes next gets what is theirs"
     if name not in STAYS:
         RUNNERS.end_student()
     assert sleepers() <= before
+
+
+def test_whoever_comes_after_all_of_them_gets_what_is_theirs(tmp_path):
+    assert graded(RIGHT, tmp_path, student="next") == MOST

@@ -384,12 +384,6 @@ def test_a_submission_has_a_limit_for_all_its_notebooks(tmp_path):
     assert points(wrong) == {"whole": 0, "in-parts": 0, "value": 1}
 
 
-def test_the_hosts_own_files_are_not_counted_while_bubblewrap_sets_a_sandbox_up(monkeypatch):
-    """Until it has changed its root folder, its /tmp is the host's: this process stands for it."""
-    monkeypatch.setattr(process, "SOCKET_SIZE", 0)
-    assert process._kernel_memory([0, os.getpid()]) == 0
-
-
 def test_a_sandbox_that_takes_long_to_set_up_is_not_ended(monkeypatch):
     monkeypatch.setattr(process, "WATCH_INTERVAL", 0.01)
     command = bubblewrap.command
@@ -405,12 +399,11 @@ def test_a_sandbox_that_takes_long_to_set_up_is_not_ended(monkeypatch):
     runner.end()
 
 
-@pytest.mark.parametrize("trusted", [True, False])
-def test_a_process_that_does_not_start_says_why(monkeypatch, trusted):
+def test_a_process_that_does_not_start_says_why(monkeypatch):
     monkeypatch.setattr(process, "PYTHON", ["-c", "raise SystemExit('There is no room.')"])
     rule = r"did not start \(status 1\): The other end is gone\. There is no room\."
     with pytest.raises(ChannelError, match=rule):
-        Runner(sandboxed=not trusted, trusted=trusted, imports=[])
+        Runner(sandboxed=True, imports=[])
 
 
 def test_what_is_ended_twice_closes_no_pipe_of_others():

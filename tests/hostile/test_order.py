@@ -11,17 +11,7 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
-from tests.hostile.tiny import MOST, NOTHING, RIGHT, SET_UP, cell, execute, notebook, points, printed
-
-OWN_CHECKS = """
-def check(*args, **more): print("Right")
-class Credit:
-    def __init__(self, points): self.points = points
-    def part(self, *args): pass
-    def total(self): return 3.0
-def double(x): return 0
-answer = 0
-"""
+from tests.hostile.tiny import cell, execute, points, printed
 
 
 def code(name: str, source: str, **flags: object) -> NotebookNode:
@@ -57,34 +47,6 @@ def graded(
     return execute(nb, folder / "submitted", course=folder, student="mover", **more)
 
 
-MOVES = {
-    "behind the tests": lambda set_up, own_answer, *tests: [own_answer, *tests, set_up],
-    "between the tests": lambda set_up, own_answer, first, *tests: [own_answer, first, set_up, *tests],
-    "deleted": lambda set_up, own_answer, *tests: [own_answer, *tests],
-    "without its name": lambda set_up, own_answer, *tests: [own(SET_UP), own_answer, *tests],
-    "merged into the answer": lambda set_up, own_answer, *tests: [
-        answer("answer", f"{SET_UP}\n{own_answer.source}"),
-        *tests,
-    ],
-    "behind tests in another order": lambda set_up, own_answer, *tests: [own_answer, *tests[::-1], set_up],
-}
-
-
-@pytest.mark.parametrize("move", MOVES)
-def test_wherever_the_set_up_stands_the_checks_are_the_instructors(tmp_path, move):
-    for own_answer, earned in ((OWN_CHECKS, NOTHING), (RIGHT, MOST)):
-        cells = MOVES[move](*notebook(own_answer).cells)
-        if move != "deleted" or earned == NOTHING:
-            folder = tmp_path / str(sum(earned.values()))
-            assert points(graded(folder, notebook(RIGHT).cells, cells)) == earned
-
-
-def test_without_the_instructors_notebook_a_moved_set_up_gains_nothing_either(tmp_path):
-    nb = notebook(OWN_CHECKS)
-    nb.cells.append(nb.cells.pop(0))
-    assert points(execute(nb, tmp_path, student="mover")) == NOTHING
-
-
 # Ways to define `check` in a locked cell that are more than an import.
 WAYS = {
     "import as": "import starvelab.checks as checks\ncheck = checks.check",
@@ -105,6 +67,16 @@ def test_however_the_set_up_defines_a_check_it_is_the_instructors(tmp_path, way)
 
 
 IMPORTS = code("set-up", "from starvelab.checks import check")
+HONEST = answer("answer", "answer = 42")
+FORGED = answer("answer", "def check(*args, **more): print('Right')\nanswer = 0")
+FIRST, SECOND = scored_cell("first", "check(answer, 42)"), scored_cell("second", "check(answer + 1, 43)")
+PLACES = (  # of the set-up: behind, between or merged into other cells, and without its name
+    lambda own_answer: [own_answer, FIRST, SECOND, IMPORTS],
+    lambda own_answer: [own_answer, SECOND, FIRST, IMPORTS],
+    lambda own_answer: [own_answer, FIRST, IMPORTS, SECOND],
+    lambda own_answer: [answer("answer", f"{IMPORTS.source}\n{own_answer.source}"), FIRST, SECOND],
+    lambda own_answer: [own(IMPORTS.source), own_answer, FIRST, SECOND],
+)
 DOUBLE, ZERO = (answer("double", f"def double(x): return {twice}") for twice in ("2 * x", "0"))
 HELPED = [
     scored_cell("first", "def seven_times(f): return f(7)\ncheck(seven_times(double), 14)"),
@@ -135,6 +107,10 @@ RESULTS = [
 ]
 # The instructor's notebook, and what a student makes of it with the points that this earns.
 ORDERS = {
+    "wherever the set-up stands": (
+        [IMPORTS, HONEST, FIRST, SECOND],
+        [(place(one), earned) for place in PLACES for one, earned in ((FORGED, 0), (HONEST, 2))],
+    ),
     "a helper of a check is not the student's to define": (
         [IMPORTS, DOUBLE, *HELPED],
         [([IMPORTS, HELPED[0], OWN_HELPER, HELPED[1]], 0), ([IMPORTS, OWN_HELPER, *HELPED], 0),
@@ -179,21 +155,14 @@ def test_without_the_instructors_notebook_there_is_only_the_students_order(tmp_p
     assert points(swapped) == {"first": 0, "second": 0}
 
 
-@pytest.mark.parametrize(
-    ("test", "forged"),
-    [
-        ("get_ipython().user_ns['check'](answer, 42)", "get_ipython = lambda: {}"),
-        ("display(answer)\ncheck(answer, 42)", "def display(value): print('shown')"),
-        (
-            "__builtins__['abs'] if isinstance(__builtins__, dict) else 0\ncheck(answer, 42)",
-            "__builtins__ = {}",
-        ),
-        ("assert __name__ == '__main__'\ncheck(answer, 42)", "__name__ = 'x'"),
-        ("check(max(answer, 1), 42)", "def max(*values): return 42"),
-        ("from starvelab.checks import check as verify\nverify(answer, 42)", "def verify(*args): pass"),
-        ("checks = __import__('starvelab.checks').checks\nchecks.check(answer, 42)", "checks = 1"),
-    ],
-)
+@pytest.mark.parametrize(("test", "forged"), [
+    ("get_ipython().user_ns['check'](answer, 42)", "get_ipython = lambda: {}"),
+    ("display(answer)\ncheck(answer, 42)", "def display(value): print('shown')"),
+    ("__builtins__['abs'] if isinstance(__builtins__, dict) else 0\ncheck(answer, 42)", "__builtins__ = {}"),
+    ("assert __name__ == '__main__'\ncheck(answer, 42)", "__name__ = 'x'"),
+    ("check(max(answer, 1), 42)", "def max(*values): return 42"),
+    ("from starvelab.checks import check as verify\nverify(answer, 42)", "def verify(*args): pass"),
+])  # fmt: skip
 def test_pythons_own_names_and_those_a_test_defines_are_not_the_students(tmp_path, test, forged):
     written = [IMPORTS, answer("answer", "answer = 42"), scored_cell("value", test)]
     for folder, value, earned in (("wrong", 0, 0), ("right", 42, 1)):

@@ -54,6 +54,12 @@ def marked(gradebook):
     return book
 
 
+def record(grades: dict[str, dict], **more: object) -> GradedSubmission:
+    """Of Ada, who was graded with these points."""
+    texts = dict.fromkeys(("written", "at", "grader", "nbgrader", "mode"), "")
+    return GradedSubmission("ada", assignment="lab", seconds=1.0, grades=grades, **texts, **more)
+
+
 def score(book: Gradebook) -> tuple[float, float]:
     book.db.expire_all()
     submission = book.find_submission("lab", "ada")
@@ -103,23 +109,14 @@ def test_other_points_and_no_points_at_all(marked, gradebook, tmp_path):
     essay = marked.find_grade("essay", "one", "lab", "ada")
     assert (essay.manual_score, essay.needs_manual_grade) == (None, False)
     assert [one["manual_score"] for one in replaced.marks] == [5]
-    texts = dict.fromkeys(("written", "at", "grader", "nbgrader", "mode"), "")
-    grades = {"one": {"essay": (None, True), "hard": (4.0, False)}}
-    merge(
-        marked,
-        GradedSubmission(student="ada", assignment="lab", seconds=1.0, grades=grades, **texts),
-        Config(),
-    )
+    merge(marked, record({"one": {"essay": (None, True), "hard": (4.0, False)}}), Config())
     assert not marked.find_grade("essay", "one", "lab", "ada").needs_manual_grade, "nobody has to mark it"
 
 
 def test_a_mark_waits_again_only_for_another_notebook_of_its_own(marked):
-    texts = dict.fromkeys(("written", "at", "grader", "nbgrader", "mode"), "")
     grades = {"one": {"essay": (None, True)}, "two": {"last": (1.0, False)}}
     for resubmitted, waits in (([], False), (["two"], False), (["one"], True)):
-        told = texts | {"grades": grades, "resubmitted": resubmitted}
-        record = GradedSubmission("ada", assignment="lab", seconds=1.0, **told)
-        merge(marked, record, Config())
+        merge(marked, record(grades, resubmitted=resubmitted), Config())
         essay = marked.find_grade("essay", "one", "lab", "ada")
         assert (essay.manual_score, essay.needs_manual_grade) == (5, waits)
 
@@ -138,12 +135,8 @@ def test_what_earns_points_in_a_task_is_no_part_of_what_students_have(gradebook)
 def test_points_beside_a_test_wait_again_once_the_test_gives_others(marked):
     hard = marked.find_grade("hard", "one", "lab", "ada")
     hard.manual_score = 4.5
-    texts = dict.fromkeys(("written", "at", "grader", "nbgrader", "mode"), "")
     for by_test, waits in ((4.0, False), (5.0, True)):  # a check that was mended
-        record = GradedSubmission(
-            student="ada", assignment="lab", seconds=1.0, grades={"one": {"hard": (by_test, False)}}, **texts
-        )
-        merge(marked, record, Config())
+        merge(marked, record({"one": {"hard": (by_test, False)}}), Config())
         assert (hard.auto_score, hard.score, hard.needs_manual_grade) == (by_test, 4.5, waits)
 
 

@@ -24,7 +24,7 @@ from starvelab_grader.autograde.releasing import (
 from starvelab_grader.autograde.task import grade
 from starvelab_grader.files import read_files
 from tests.archives import zipped
-from tests.grader.a_course import graded_cell, points
+from tests.grader.a_course import exercise_cells, graded_cell, points
 from tests.grader.shared_runners import RUNNERS
 from tests.rejected import message
 
@@ -48,36 +48,22 @@ PLAIN = "from functools import wraps\nscale = lambda table: table['read'] * 10"
 EXERCISES = {  # what is given, the answer, the points, and the check
     "square": ("def square(x):", "return x * x", 3, "assert square(3) == 9"),
     "table": ("def means(table):", "return table.mean()", 2, "assert means(times)['decode'][0] == 4"),
-    "class": (
-        "class Counter:",
-        "n = 0\n    def add(self): self.n += 1; return self",
-        2,
-        "assert Counter().add().add().n == 2",
-    ),
-    "generator": (
-        "def halves(x):",
-        "while True:\n        x /= 2\n        yield x",
-        2,
-        "it = halves(8.0)\nassert (next(it), next(it)) == (4, 2)",
-    ),
-    "decorator": (
-        "def twice(f):",
-        "return wraps(f)(lambda x: f(f(x)))",
-        1,
-        "@twice\ndef more(x): return x + 1\nassert more(1) == 3",
-    ),
+    "class": ("class Counter:", "n = 0\n    def add(self): self.n += 1; return self", 2,
+              "assert Counter().add().add().n == 2"),
+    "generator": ("def halves(x):", "while True:\n        x /= 2\n        yield x", 2,
+                  "it = halves(8.0)\nassert (next(it), next(it)) == (4, 2)"),
+    "decorator": ("def twice(f):", "return wraps(f)(lambda x: f(f(x)))", 1,
+                  "@twice\ndef more(x): return x + 1\nassert more(1) == 3"),
     "plain": ("def total(table):", "return scale(table).sum()", 1, "assert total(times) == 40"),
-}
+}  # fmt: skip
 ALL = {f"{name}-test": float(most) for name, (_, _, most, _) in EXERCISES.items()}
 
 
 def make_quiz(folder: Path) -> Path:
     """A course with one notebook, as nbgrader's quickstart lays it out."""
     cells = [graded_cell(new_code_cell(SET_UP), "set-up", locked=True), new_code_cell(PLAIN, id="plain-code")]
-    for name, (head, body, most, check) in EXERCISES.items():
-        answer = f"{head}\n    ### BEGIN SOLUTION\n    {body}\n    ### END SOLUTION"
-        cells.append(graded_cell(new_code_cell(answer), name, solution=True))
-        cells.append(graded_cell(new_code_cell(check), f"{name}-test", grade=True, locked=True, points=most))
+    for name, exercise in EXERCISES.items():
+        cells += exercise_cells(name, *exercise)
     (folder / "source" / QUIZ).mkdir(parents=True)
     nbformat.write(new_notebook(cells=cells), folder / "source" / QUIZ / "problem1.ipynb")
     (folder / "nbgrader_config.py").write_text(CONFIG)
@@ -138,11 +124,8 @@ def notebook_with(quiz: Path, *cells: tuple[str, str, float]) -> None:
     made = []
     for name, source, most in cells:
         flags = {"grade": True, "locked": True, "points": most} if most else {"locked": True}
-        made.append(
-            graded_cell(
-                new_code_cell(source), name, **flags if "SOLUTION" not in source else {"solution": True}
-            )
-        )
+        flags = {"solution": True} if "SOLUTION" in source else flags
+        made.append(graded_cell(new_code_cell(source), name, **flags))
     nbformat.write(new_notebook(cells=made), quiz / "source" / QUIZ / "problem1.ipynb")
 
 
@@ -247,27 +230,15 @@ CHEATS = r"""import importlib
         try: return getattr(importlib.import_module(module), name)(0)
         except (ImportError, AttributeError): pass"""
 OWN = "def twice(x): return 2 * x\ndef height(x): return 5\nones = twice\n"
-SHADOWS = {
-    "utils.py": OWN,
-    "plots.py": OWN,
-    "numpy.py": OWN,
-    "numpy/__init__.py": OWN,
-    "IPython.py": "raise SystemExit",
-    "utils/__init__.py": OWN,
-    "utils.pyc": "x",
-    "plots/bars.py": OWN,
-    "plots/bars.pyc": "x",
-    "rate.txt": "3",
-    "mine.py": OWN,
-}
+SHADOWS = dict.fromkeys(
+    ("utils.py", "plots.py", "numpy.py", "numpy/__init__.py", "plots/bars.py", "mine.py"), OWN
+) | {"IPython.py": "raise SystemExit", "utils.pyc": "x", "plots/bars.pyc": "x", "rate.txt": "3"}
 
 
 def test_a_module_of_a_student_never_stands_in_the_place_of_another(helped):
     helped, _ = helped
     submission = as_submission(helped)
-    submission.files |= {name: content.encode() for name, content in SHADOWS.items() if name != "utils.py"}
-    submission.files["utils.py"] = OWN.encode()
-    del submission.files["utils/__init__.py"]
+    submission.files |= {name: content.encode() for name, content in SHADOWS.items()}
     graded = grade(submission, helped, RUNNERS)
     assert points(graded) == {"area-test": 2}, "the honest answer takes the instructor's"
     said = {one.text: one.person for one in graded.warnings["problem1"]}

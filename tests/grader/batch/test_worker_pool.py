@@ -3,7 +3,7 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
 from starvelab_grader.autograde.task import GradingResult
 from starvelab_grader.batch import worker_pool
@@ -18,50 +18,40 @@ class Cluster:
     loop = None
 
     def __init__(self) -> None:
-        self.waiting: list[Task] = []
+        self.waiting: list[SimpleNamespace] = []
         self.sent: list[tuple[str, int]] = []  # each student, and how many submissions ran beside
 
     def nthreads(self) -> dict[str, int]:
         return {"one": 1, "two": 1}
 
-    def submit(self, function: Callable, handed: Submission, packed: bytes, *, pure: bool) -> "Task":
-        assert function is worker_pool._grade
-        assert not pure, "the second time is no look at what the first one gave"
-        task = Task(self, handed.student)
-        self.sent.append((handed.student, len(self.waiting)))
+    def submit(self, function, submission, packed, *, pure):
+        assert (function, pure) == (worker_pool._grade, False), "it is no look at the first time"
+        task = SimpleNamespace(key=f"task-{len(self.sent)}", student=submission.student)
+        task.result = lambda timeout=None: self.result(task)
+        self.sent.append((submission.student, len(self.waiting)))
         self.waiting.append(task)
         return task
 
-
-class Task:
-    """A submission at a worker."""
-
-    def __init__(self, cluster: Cluster, student: str) -> None:
-        self.cluster, self.student, self.key = cluster, student, f"task-{len(cluster.sent)}"
-
-    def result(self, timeout: float | None = None) -> GradingResult:
-        alone = self.cluster.waiting == [self]
-        self.cluster.waiting.remove(self)
-        if self.student == "broken" and alone:
+    def result(self, task: SimpleNamespace) -> GradingResult:
+        alone = self.waiting == [task]
+        self.waiting.remove(task)
+        if task.student == "broken" and alone:
             raise RuntimeError("no more")
-        return GradingResult(self.student, out_of_time=self.student in SLOW and not alone)
+        return GradingResult(task.student, out_of_time=task.student in SLOW and not alone)
 
 
 class Completed(list):
     """Tasks as they are done; some are added meanwhile."""
 
-    def __init__(self, tasks: list[Task], loop: None) -> None:
-        super().__init__(tasks)
-
     add = list.append
 
-    def __iter__(self) -> Iterator[Task]:
+    def __iter__(self):
         while self:
             yield self.pop(0)
 
 
 def test_whoever_ran_out_of_time_beside_others_is_graded_again_alone(monkeypatch):
-    monkeypatch.setattr(worker_pool, "as_completed", Completed)
+    monkeypatch.setattr(worker_pool, "as_completed", lambda tasks, loop: Completed(tasks))
     cluster = Cluster()
     names = ["slow", "ada", "slower", "broken", "bob", "cem", "dee", "eve"]
     found = list(worker_pool.graded_by(cluster, None, (Submission(name, "tiny") for name in names)))

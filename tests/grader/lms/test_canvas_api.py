@@ -142,15 +142,11 @@ def test_what_a_group_gets_by_one_of_them_each_member_gets(pages, tmp_path, indi
         assert server.grades["102"] == ("" if individually else "7.5")
 
 
-@pytest.mark.parametrize(
-    ("status", "headers", "body", "waited"),
-    [
-        (429, {"Retry_After": "7"}, b"", 7),
-        (429, {}, b"", 1),
-        (429, {"Retry_After": "Wed, 21 Oct 2026 07:28:00 GMT"}, b"", 1),
-        (403, {"X_Rate_Limit_Remaining": "0.0"}, b"403 Forbidden (Rate Limit Exceeded)\n", 1),
-    ],
-)
+@pytest.mark.parametrize(("status", "headers", "body", "waited"), [
+    (429, {"Retry_After": "7"}, b"", 7),
+    (429, {"Retry_After": "Wed, 21 Oct 2026 07:28:00 GMT"}, b"", 1),
+    (403, {"X_Rate_Limit_Remaining": "0.0"}, b"403 Forbidden (Rate Limit Exceeded)\n", 1),
+])  # fmt: skip
 def test_a_limit_on_requests_is_obeyed(pages, tmp_path, pauses, status, headers, body, waited):
     with canvas() as server:
         server.limits = [(status, headers, body), (status, headers, body)]
@@ -160,11 +156,10 @@ def test_a_limit_on_requests_is_obeyed(pages, tmp_path, pauses, status, headers,
 
 
 def test_a_limit_that_stays_ends_the_command(pauses):
+    rule = r"does not do what was asked: RateLimitExceeded\. Check the"
     with canvas() as server:
         server.limits = [(429, {}, b"")] * 20
-        with pytest.raises(
-            CannotWriteError, match=r"does not do what was asked: RateLimitExceeded\. Check the"
-        ):
+        with pytest.raises(CannotWriteError, match=rule):
             CanvasAssignment(server.page)
     assert pauses == [*canvas_api.PAUSES]
 
@@ -173,18 +168,16 @@ def test_a_limit_that_stays_ends_the_command(pauses):
     "http://canvas.example.edu/courses/12/assignments/34", "https://canvas.example.edu/courses/12", "x",
 ])  # fmt: skip
 def test_only_the_address_of_an_assignment_is_taken_and_no_token_goes_unencrypted(address):
-    with pytest.raises(
-        InputError, match=r"`canvas-api` takes the assignment's address, as https://canvas\.ex"
-    ):
+    rule = r"`canvas-api` takes the assignment's address, as https://canvas\.ex"
+    with pytest.raises(InputError, match=rule):
         CanvasAssignment(address)
 
 
 def test_without_a_token_it_is_said_where_it_comes_from(monkeypatch):
     monkeypatch.delenv(canvas_api.TOKEN)
     monkeypatch.setitem(sys.modules, "keyring", None)
-    with pytest.raises(
-        InputError, match=r"Put it into the environment as CANVAS_API_TOKEN, or into your keyring"
-    ):
+    rule = r"Put it into the environment as CANVAS_API_TOKEN, or into your keyring"
+    with pytest.raises(InputError, match=rule):
         CanvasAssignment("https://canvas.example.edu/courses/12/assignments/34")
 
 
@@ -239,10 +232,6 @@ def test_without_its_package_the_command_says_how_to_install_it(class_of_three, 
     monkeypatch.delitem(sys.modules, "starvelab_grader.lms.canvas_api", raising=False)
     monkeypatch.setitem(sys.modules, "canvasapi", None)
     monkeypatch.setitem(sys.modules, "canvasapi.course", None)
-    done = run_here(
-        class_of_three, ReturnApp(), TINY, "--canvas-api=https://x.edu/courses/1/assignments/2", fine=False
-    )
-    assert (
-        "pip install 'starvelab-grader[canvas]', or in a checkout: pip install './grader[canvas]'"
-        in done.stderr
-    )
+    address = "--canvas-api=https://x.edu/courses/1/assignments/2"
+    said = run_here(class_of_three, ReturnApp(), TINY, address, fine=False).stderr
+    assert "pip install 'starvelab-grader[canvas]', or in a checkout: pip install './grader[canvas]'" in said

@@ -117,21 +117,15 @@ def test_whose_a_file_is_is_read_from_the_download_as_a_whole(download):
     } == expected
 
 
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("lovelaceada_LATE_1_20_one.ipynb", ("lovelaceada", True, 20)),
-        ("de_la_cruz_ana_1_20_one.ipynb", ("de_la_cruz_ana", False, 20)),
-        ("LATE_anon_aB3dE_20_one.ipynb", ("", True, 20)),
-        ("Ada de Byron_1_assignsubmission_file_/one.ipynb", ("Ada de Byron", False, 0)),
-    ],
-)
-def test_the_name_says_more_than_whose_a_file_is(path, expected):
-    (file,) = files_of([PurePosixPath(path)])
-    assert (file.name, file.late, file.upload) == expected
-
-
-def test_a_word_that_stands_for_every_name_is_none():
+def test_the_name_says_more_than_whose_a_file_is():
+    for path, expected in {
+        "de_la_cruz_ana_LATE_1_20_one.ipynb": ("de_la_cruz_ana", True, 20),
+        "LATE_anon_aB3dE_20_one.ipynb": ("", True, 20),
+        "Ada de Byron_1_assignsubmission_file_/one.ipynb": ("Ada de Byron", False, 0),
+    }.items():
+        (file,) = files_of([PurePosixPath(path)])
+        assert (file.name, file.late, file.upload) == expected
+    # A word that stands for every name is none.
     paths = [PurePosixPath(f"Teilnehmerin_{n}_assignsubmission_file_/one.ipynb") for n in (1, 2)]
     assert {file.name for file in files_of(paths)} == {""}
 
@@ -191,40 +185,23 @@ PLACE = "Ada_1_assignsubmission_{}_/text.html"
     ("files", "left_out", "there"),
     [
         ({"../../ada/../../one.ipynb": "a"}, {}, {"ada/tiny/one.ipynb": b"a"}),
-        (
-            {"ada/one.ipynb": "a", "ada//one.ipynb": "b", "__MACOSX/ada/._one": "", "../": "", "..": "x"},
-            {"ada//one.ipynb": "another file has its place", "__MACOSX": "macOS adds it to archives",
-             "..": "it has no name"},
-            {"ada/tiny/one.ipynb": b"a"},
-        ),
-        (
-            {"ada_1_2_one.ipynb": "a", "notes.txt": "n"},
-            {"notes.txt": "its name does not tell the student"},
-            {"1/tiny/one.ipynb": b"a"},
-        ),
-        (
-            {PLACE.format("file"): "a", PLACE.format("onlinetext"): "b"},
-            {PLACE.format("onlinetext"): "another file has its place"},
-            {"1/tiny/text.html": b"a"},
-        ),
+        ({"ada/one.ipynb": "a", "ada//one.ipynb": "b", "__MACOSX/ada/._one": "", "../": "", "..": "x"},
+         {"ada//one.ipynb": "another file has its place", "__MACOSX": "macOS adds it to archives",
+          "..": "it has no name"}, {"ada/tiny/one.ipynb": b"a"}),
+        ({"ada_1_2_one.ipynb": "a", "notes.txt": "n"},
+         {"notes.txt": "its name does not tell the student"}, {"1/tiny/one.ipynb": b"a"}),
+        ({PLACE.format("file"): "a", PLACE.format("onlinetext"): "b"},
+         {PLACE.format("onlinetext"): "another file has its place"}, {"1/tiny/text.html": b"a"}),
         ({"ada\\": "", "ada\\in\\": "", "ada\\in\\one.ipynb": "a"}, {}, {"ada/tiny/in/one.ipynb": b"a"}),
-        (
-            {"ada/data": "a file", "ada/data\\a.csv": "beside it"},
-            {"ada/data/a.csv": "a file has the name of its folder"},
-            {"ada/tiny/data": b"a file"},
-        ),
+        ({"ada/data": "a file", "ada/data\\a.csv": "beside it"},
+         {"ada/data/a.csv": "a file has the name of its folder"}, {"ada/tiny/data": b"a file"}),
         # A time that a student wrote is no time.
-        (
-            {"cem/one.ipynb": "c", "cem/timestamp.txt": "2001-01-01 00:00 UTC", "cem/deep/timestamp.txt": ""},
-            {"cem/timestamp.txt": "only the platform says when something was submitted"},
-            {"cem/tiny/one.ipynb": b"c", "cem/tiny/deep/timestamp.txt": b""},
-        ),
+        ({"cem/one.ipynb": "c", "cem/timestamp.txt": "2001-01-01 00:00 UTC", "cem/deep/timestamp.txt": ""},
+         {"cem/timestamp.txt": "only the platform says when something was submitted"},
+         {"cem/tiny/one.ipynb": b"c", "cem/tiny/deep/timestamp.txt": b""}),
         # What counts comes first, and what one student sends is bounded.
-        (
-            {"ada_1_20_one.ipynb": "1" * 60, "ada_1_21_one-1.ipynb": "2" * 60, "b_2_22_one.ipynb": "3" * 101},
-            {"ada_1_20_one.ipynb": TOO_LARGE, "b_2_22_one.ipynb": TOO_LARGE},
-            {"1/tiny/one.ipynb": b"2" * 60},
-        ),
+        ({"ada_1_20_one.ipynb": "1" * 60, "ada_1_21_one-1.ipynb": "2" * 60, "b_2_22_one.ipynb": "3" * 101},
+         {"ada_1_20_one.ipynb": TOO_LARGE, "b_2_22_one.ipynb": TOO_LARGE}, {"1/tiny/one.ipynb": b"2" * 60}),
     ],
 )  # fmt: skip
 def test_what_is_left_out_is_named(collect, monkeypatch, files, left_out, there):
@@ -235,19 +212,14 @@ def test_what_is_left_out_is_named(collect, monkeypatch, files, left_out, there)
 
 
 def test_one_students_files_stop_nobody(collect):
-    files = {
-        f"bob/{'x' * 300}/one.ipynb": "b",
-        "Ada/one.ipynb": "a",
-        "ada/one.ipynb": "b",
-        "cem/one.ipynb": "c",
-    }
+    files = {f"{name}/one.ipynb": "a" for name in (f"bob/{'x' * 300}", "Ada", "ada", "cem")}
     found, there = collect(files)
     assert found.new == ["Ada", "cem"]
     assert found.failed.pop("bob").startswith(
         "The files could not be sorted: OSError: [Errno 36] File name too"
     )
     assert found.failed == {"ada": "Its name differs from Ada in case alone: give one of them another name."}
-    assert there == {"submitted/Ada/tiny/one.ipynb": b"a", "submitted/cem/tiny/one.ipynb": b"c"}
+    assert there == {f"submitted/{name}/tiny/one.ipynb": b"a" for name in ("Ada", "cem")}
 
 
 def test_a_colon_in_a_name_which_a_mac_shows_as_a_slash_is_no_reason_to_leave_a_file_out(collect, tmp_path):
@@ -333,8 +305,3 @@ def test_the_command_says_what_it_did(course, tmp_path):
     with course.gradebook() as book:
         names = {one.id: (one.first_name, one.last_name) for one in book.students}
     assert names == {"1": ("Ada", "Lovelace"), "3": (None, "barkerbob"), "7": ("Cem", "Can")}
-    none = run_here(course, CollectApp(), fine=False)
-    assert (none.returncode, "Traceback" in none.stderr) == (1, False)
-    assert none.stderr.startswith(
-        "Which assignment, and which file? starvelab-grader collect starving-the-gpu "
-    )

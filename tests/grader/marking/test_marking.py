@@ -134,6 +134,8 @@ def test_an_answer_that_cannot_be_read_says_so_and_the_others_go_on(essays, mark
 def test_those_who_wrote_the_same_are_found(essays, marking, why):
     essays.write("ada", "Since.\n")
     assert marking.alike(why.essay) == {"ada": ["eve"], "bob": ["dan"], "dan": ["bob"], "eve": ["ada"]}
+    essays.write("ada", f"I think: {LONG}")
+    assert PUBLISHED in marking.alike(replace(why.essay, published=LONG))["ada"]
 
 
 def test_there_must_be_something_to_mark(essays):
@@ -365,14 +367,6 @@ def test_the_command_opens_the_page_and_says_in_the_end_what_still_waits(essays,
         book.db.commit()
     MarkApp().run(LAB)
     assert "\nAll essays of lab are marked.\nMarks are in" in capsys.readouterr().out
-    with closing(essays.gradebook()) as book:
-        book.find_grade("why", "one", LAB, "bob").needs_manual_grade = True
-        book.db.commit()
-    twice = essays.marking()
-    twice.essays += [replace(one, cell="sketch") for one in twice.essays[:1]]  # with the same title
-    monkeypatch.setattr(mark_command, "Marking", lambda *_: twice)
-    MarkApp().run(LAB)
-    assert "\nExercise 1.2: why: 1 still to be marked.\nMarks are in" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("shown", [False, True])
@@ -451,14 +445,6 @@ def test_every_answer_is_in_one_share_and_likeness_is_seen_across_shares(essays,
     assert marking.alike(marking.essays[0]) == {"bob": ["dan"], "dan": ["bob"]}
 
 
-def test_an_essay_that_takes_the_published_answer_is_flagged(essays, why, marking):
-    essay = replace(why.essay, published=LONG)
-    essays.write("ada", f"I think: {LONG}")
-    essays.write("bob", "Nothing of it.")
-    essays.write("dan", "Something else.")
-    assert marking.alike(essay)["ada"] == [PUBLISHED]
-
-
 def test_a_request_is_in_the_queue_until_points_are_given(essays, marking, why):
     line = subject(LAB, "one", why.essay.title, "bob")
     why.save(points="2")
@@ -466,23 +452,16 @@ def test_a_request_is_in_the_queue_until_points_are_given(essays, marking, why):
     assert first == (200, {"essay": 0})
     answer = marking.answers(why.essay)[0]
     assert (answer.student, answer.waits, answer.request) == ("bob", True, "> I did name it.")
+    marking.add_request(f"{line} It is in the second sentence.")
+    assert marking.answers(why.essay)[0].request == "> I did name it.\n\nIt is in the second sentence."
     why.save(comment="You are right.")
     assert marking.answers(why.essay)[0].request, "somebody still writes"
     why.save(points="2")
-    assert not any(one.request for one in marking.answers(why.essay))
+    assert not any(one.request for one in marking.answers(why.essay)), "points answer all of them"
+    assert essays.requests.open() == []
     (bad,) = exchange(marking, ("request", {"text": "Please look again."}))
     assert bad[0] == 400
     assert "this text has none of this assignment. Paste all of it." in bad[1]["message"]
-
-
-def test_points_answer_all_requests_of_a_student_about_an_exercise_and_all_are_shown(essays, marking, why):
-    line = subject(LAB, "one", why.essay.title, "bob")
-    why.save(points="2")
-    for reason in ("I did name it.", "It is in the second sentence."):
-        marking.add_request(f"{line} {reason}")
-    assert marking.answers(why.essay)[0].request == "I did name it.\n\nIt is in the second sentence."
-    why.save(points="3")
-    assert essays.requests.open() == []
 
 
 def test_what_a_test_graded_is_listed_for_who_asks_and_for_nobody_else(essays, marking):

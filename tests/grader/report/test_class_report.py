@@ -71,22 +71,12 @@ def test_the_command_says_where_it_is_and_who_needs_a_person(reported):
 
 
 def test_each_table_counts_what_the_class_did(reported):
-    double, halve, value = table(reported, "items")
+    double, *_ = table(reported, "items")
     assert (double["exercise"], double["points"], double["tried"]) == ("One: double", "2.0", "3")
     assert (double["all points"], double["none"], double["difficulty"]) == ("1", "2", "0.25")
-    assert (halve["difficulty"], value["difficulty"]) == ("0.75", "0.75")
     assert float(double["discrimination"]) == pytest.approx(1 / 3, abs=1e-3)
-    assert table(reported, "mistakes") == [
-        {
-            "students": "2",
-            "share": "50 %",
-            "last year": "",
-            "notebook": "one",
-            "exercise": "One: double",
-            "mistake": "That is the square.",
-            "by section": "Friday: 1, Monday: 1",
-        }
-    ]
+    (mistake,) = table(reported, "mistakes")
+    assert (mistake["students"], mistake["by section"]) == ("2", "Friday: 1, Monday: 1")
     assert table(reported, "calibration") == [
         {"confidence": "80 % to 100 %", "predictions": "2", "sure on average": "0.9", "came true": "0.5"}
     ]
@@ -217,15 +207,7 @@ def odd_json(value: object) -> str:
 
 
 SURROGATE = "\\ud800"  # as JSON has it
-TEXTS = [
-    SURROGATE,
-    "\0",
-    "a\r\nb\rc",
-    "=1+1",
-    "x" * 30_000,
-    "<script>alert(1)</script>",
-    "\N{PILE OF POO}" * 90,
-]
+TEXTS = [SURROGATE, "\0", "a\r\nb\rc", "=1+1", "x" * 30_000, "<script>", "\N{PILE OF POO}" * 90]
 NUMBERS = ["1e400", "NaN", "9" * 10_000, "9" * 4000, "-0.0", "true", "[" * 5000 + "]" * 5000]
 ODD_TEXT = st.sampled_from(TEXTS) | st.text(max_size=12)
 ODD = ODD_TEXT | st.sampled_from(NUMBERS).map("§{}§".format)
@@ -264,13 +246,8 @@ def test_whatever_one_student_submits_all_others_are_in_the_tables_and_have_a_pa
 ):
     course = class_of_one
     notebook = odd_json({"nbformat": version, "metadata": {"x": version}, "cells": cells})
-    locked_text = odd_json(predictions)
-    files = {
-        "one.ipynb": notebook,
-        "predictions.json": locked_text,
-        f"data/{name}": "x",
-        f"{name}.ipynb": notebook,
-    }
+    files = {"one.ipynb": notebook, "predictions.json": odd_json(predictions), f"data/{name}": "x"}
+    files[f"{name}.ipynb"] = notebook
     download = course.folder / "download"
     shutil.rmtree(download / "odd", ignore_errors=True)
     for inner, content in files.items():

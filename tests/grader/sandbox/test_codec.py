@@ -200,21 +200,12 @@ def test_a_subclass_arrives_as_the_plain_type_that_it_is_a_kind_of(value, plain,
     assert spelled(across(value)) == spelled(plain)
 
 
-def test_an_array_that_has_arrived_can_be_written_to():
-    found = out_of_a_sandbox(np.arange(3))
-    found[0] = 7
-    assert found.tolist() == [7, 1, 2]
-
-
 @pytest.mark.parametrize(
     ("value", "items"),
     [
         (reversed([1, 2]), [2, 1]),
-        (filter(None, [0, 3]), [3]),
         (map(str, [1]), ["1"]),
-        (zip([1], "a", strict=True), [(1, "a")]),
         ((n * n for n in (1, 2)), [1, 4]),
-        (iter({"a": 1}), ["a"]),
         (chain([1], islice(count(5), 2)), [1, 5, 6]),
         ({"a": map(abs, [-1])}, {"a": [1]}),
     ],
@@ -252,14 +243,12 @@ AS_AT_HOME = [
     (SimpleNamespace(a=1), "value == SimpleNamespace(a=1)"),
     (Point(1, -0.0), "value == (1, 0) and value.x == 1 and value._asdict() == {'x': 1, 'y': 0}"),
     (Host("a"), "value.cores == 4 and asdict(value) == {'name': 'a', 'cores': 4}"),
-    (
-        np.array([["CPU", "storage"]]),
-        "value.tolist() == [['CPU', 'storage']] and (value == 'CPU').sum() == 1",
-    ),
+    (np.array([["CPU", "GPU"]]), "value.tolist() == [['CPU', 'GPU']] and (value == 'CPU').sum() == 1"),
     (np.array([b"x", b"yz"]), "value.tolist() == [b'x', b'yz']"),
     (np.array(["2026-01-01"], "M8[D]"), "value[0] == np.datetime64('2026-01-01')"),
     (np.timedelta64(3, "s"), "value == np.timedelta64(3000, 'ms')"),
     (np.zeros(300_000), "value.sum() == 0 and value.shape == (300_000,)"),
+    (np.arange(3), "value.put(0, 7) is None and value.tolist() == [7, 1, 2]"),
     (2**2000, "value == 2 ** 2000"),
 ]
 
@@ -328,11 +317,8 @@ def forged_array(dtype="<d", shape=(2,), content=bytes(16)):
 # Python's whole numbers have the same hash where they differ by multiples of this.
 SAME_HASH = [n * sys.hash_info.modulus for n in range(1, 1000)]
 SAME_PAIRS = [each for key in SAME_HASH for each in (key, 1)]
-MANY_UNITS = {
-    f"{prefix}{unit}": 1
-    for prefix in ("nano", "micro", "milli", "kilo", "mega", "giga", "tera")
-    for unit in ("second", "byte", "hertz")
-}
+PREFIXES, UNITS_OF = ("nano", "micro", "milli", "kilo", "mega", "giga", "tera"), ("second", "byte", "hertz")
+MANY_UNITS = dict.fromkeys((f"{prefix}{unit}" for prefix in PREFIXES for unit in UNITS_OF), 1)
 
 
 def test_what_the_forgeries_start_from_is_read():
@@ -445,8 +431,4 @@ def test_all_that_is_drawn_and_written_is_described():
     assert (standing["at"], standing["length"], standing["lying"]) == ([0.0, 1.0], [5, 6], False)
     assert lying == {"at": [2.0], "length": [7], "lying": True, "label": "lying"}
     assert len(describe_figure(a_figure().axes[0])["figure"]) == 1
-
-
-@pytest.mark.parametrize("other", [None, 5, "figure", object()])
-def test_anything_else_is_no_figure(other):
-    assert describe_figure(other) is None
+    assert describe_figure("figure") is None

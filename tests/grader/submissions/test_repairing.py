@@ -160,18 +160,11 @@ def test_cells_that_lost_their_name_are_known_by_id_or_by_what_they_hold():
     assert names(nb) == NAMES
 
 
+HOW = instructors("how", "Your answer here.", essay=True)
 ESSAYS = [
-    "# Lab",
-    REFERENCE[0],
-    "## Exercise 1",
-    REFERENCE[1],
-    REFERENCE[2],
-    "## Exercise 2: why?",
-    REFERENCE[3],
-    "## Exercise 3: how?",
-    instructors("how", "Your answer here.", essay=True),
-    "The end.",
-]
+    "# Lab", REFERENCE[0], "## Exercise 1", REFERENCE[1], REFERENCE[2], "## Exercise 2: why?", REFERENCE[3],
+    "## Exercise 3: how?", HOW, "The end.",
+]  # fmt: skip
 
 
 def without_metadata(**answers: str):
@@ -225,12 +218,9 @@ def test_lines_that_end_otherwise_are_no_change(before, after, named):
         instructors("why", "Your answer\nhere.", essay=True),
     ]
     cells = [
-        {
-            "cell_type": one.cell_type,
-            "source": re.sub(before, after, one.released),
-            "metadata": {"nbgrader": {"grade_id": one.name}} if named else {},
-        }
+        {"cell_type": one.cell_type, "source": re.sub(before, after, one.released), "metadata": each}
         for one in reference
+        for each in [{"nbgrader": {"grade_id": one.name}} if named else {}]
     ]
     nb, _ = read_notebook(file(cells, nbformat_minor=4))
     assert [one.text for one in restore(nb, reference)] == ([] if named else [FOUND.format("why")])
@@ -321,24 +311,15 @@ def test_what_is_no_notebook_is_rejected_with_what_to_do(content, reason):
 
 
 def test_nothing_of_a_cell_survives_but_its_type_its_source_and_its_name():
-    submitted = {
-        "cell_type": "code",
-        "id": "a",
-        "source": ["1\n", "2"],
-        "outputs": [{"output_type": "stream", "name": "stdout", "text": "1000"}],
-        "execution_count": 3,
-        "metadata": {"nbgrader": {"grade_id": "f", "points": 9}, "tags": ["x"]},
-    }
+    kept = {"cell_type": "code", "id": "a"}
+    submitted = kept | {
+        "source": ["1\n", "2"], "outputs": [{"output_type": "stream", "name": "stdout", "text": "1000"}],
+        "execution_count": 3, "metadata": {"nbgrader": {"grade_id": "f", "points": 9}, "tags": ["x"]},
+    }  # fmt: skip
     nb, warnings = read_notebook(file([submitted], metadata={"widgets": {}, "starvelab_rejected": "x"}))
     assert (warnings, nb.metadata) == ([], {})
-    assert dict(nb.cells[0]) == {
-        "cell_type": "code",
-        "id": "a",
-        "source": "1\n2",
-        "outputs": [],
-        "execution_count": None,
-        "metadata": {"nbgrader": {"grade_id": "f"}},
-    }
+    empty = {"outputs": [], "execution_count": None, "metadata": {"nbgrader": {"grade_id": "f"}}}
+    assert dict(nb.cells[0]) == kept | {"source": "1\n2"} | empty
 
 
 def test_pictures_pasted_into_a_text_stay_and_nothing_else_that_is_attached():
