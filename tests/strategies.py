@@ -24,7 +24,7 @@ from starvelab import (
     Storage,
     Workers,
 )
-from starvelab.model.cost import Cost, Line
+from starvelab.model.resources import Cost, Line
 
 
 def quantities(low: float, high: float, unit: str) -> st.SearchStrategy:

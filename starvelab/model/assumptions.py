@@ -16,9 +16,9 @@ from math import ceil, inf, sqrt
 from ..errors import InputError, UnknownNameError
 from ..tables import cell
 from ..units import Q_, Number, Quantity, Unchecked
-from .cost import Inputs, minimum
 from .facts import Fact, Sourced, read_data
 from .fields import choice, meanings, number, quantity, supply, switch
+from .resources import Inputs, minimum
 
 PHASES = ("forward", "training")
 _SCALING = ("contention", "coherency", "crowding", "second_thread")

@@ -17,7 +17,6 @@ from ..errors import InputError, UnknownNameError, check_names
 from ..units import Q_, Amount, Number, Quantity, Unchecked, format_quantity
 from .assumptions import PHASES, TUTORIAL, Assumptions, check_assumptions
 from .catalogue import Entry, check_entry, dataset_of, described
-from .cost import Cost, Inputs
 from .fields import Part, choice, count, differs, first_field, meanings, read_supply, shape_of, short, switch
 from .parts import (
     NESTED,
@@ -32,6 +31,7 @@ from .parts import (
     changed,
     part_of,
 )
+from .resources import Cost, Inputs
 from .samples import DTYPE_BYTES, Rows, Samples
 from .solver import by_resource, costs, resolve
 from .stages.data import DataInputs, DataModel

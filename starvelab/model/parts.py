@@ -18,10 +18,10 @@ from ..units import Q_, Amount, Number, Quantity, Unchecked, has_dimension, posi
 from . import fields
 from .assumptions import KINDS
 from .catalogue import Entry
-from .cost import StepTime
 from .fields import Meaning, Part, first_field, is_name, not_described, read_supply, values_in
 from .rates import ELEMENT_BYTES
 from .rates import Framework as Framework
+from .resources import StepTime
 from .samples import Jitter as Jitter
 from .samples import OnDevice as OnDevice
 from .samples import Packing as Packing

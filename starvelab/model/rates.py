@@ -18,9 +18,9 @@ from ..units import Q_, Number, Quantity, Unchecked, checked_quantity, format_qu
 from . import fields
 from .assumptions import PUBLISHED
 from .catalogue import Entry, check_entry, entry_at
-from .cost import Inputs
 from .facts import FIELDS, Fact, read_data
 from .fields import Part
+from .resources import Inputs
 
 # Where a model or an accelerator has no measured rate of its own, these stand in: of each family of models,
 # and of accelerators, the one that was measured most often.

@@ -15,9 +15,24 @@ import numpy as np
 from ..units import Q_, Number, Quantity
 from ..units import exact as as_exact
 from .assumptions import Assumptions
-from .cost import Cost, Inputs, Line, argmax, as_float, minimum, name_of_largest
 from .rates import BusyHost, slowdown
-from .resources import ACCELERATOR, CPU, DECODER, DISPLAY_ORDER, LINK, LOOP, STORAGE, TIE_ORDER
+from .resources import (
+    ACCELERATOR,
+    CPU,
+    DECODER,
+    DISPLAY_ORDER,
+    LINK,
+    LOOP,
+    STORAGE,
+    TIE_ORDER,
+    Cost,
+    Inputs,
+    Line,
+    argmax,
+    as_float,
+    minimum,
+    name_of_largest,
+)
 from .stages import (
     STAGES,
     BarrierModel,

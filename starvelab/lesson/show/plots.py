@@ -14,9 +14,8 @@ import numpy as np
 
 from ...errors import InputError
 from ...model.assumptions import COVERAGE
-from ...model.cost import exceeds
 from ...model.description import check_asked
-from ...model.resources import ACCELERATOR, CPU, LABELS, RESOURCES, STORAGE, capitalized
+from ...model.resources import ACCELERATOR, CPU, LABELS, RESOURCES, STORAGE, capitalized, exceeds
 from ...model.step import Step, one_step
 from ...pipeline import Pipeline
 from ...tables import percent

@@ -17,10 +17,9 @@ import numpy as np
 import traitlets
 
 from ...errors import InputError
-from ...model.cost import Line
 from ...model.parts import Workers
 from ...model.rates import busy_launches
-from ...model.resources import ACCELERATOR, CPU, LINK, RESOURCES, STORAGE
+from ...model.resources import ACCELERATOR, CPU, LINK, RESOURCES, STORAGE, Line
 from ...model.solver import costs
 from ...model.stages import STAGES, SingleNodeModel, TransformationModel
 from ...model.step import Step

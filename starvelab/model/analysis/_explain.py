@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 from ...tables import percent
 from ...units import Q_, format_number
-from ..cost import exceeds
 from ..description import Description, check_asked
 from ..parts import Workers
-from ..resources import ACCELERATOR, CPU, LABELS, LINK, RESOURCES, capitalized
+from ..resources import ACCELERATOR, CPU, LABELS, LINK, RESOURCES, capitalized, exceeds
 from ..stages import BarrierModel, SerializedCopyModel, SingleNodeModel
 from ..step import Step
 from ._remedies import relieved, remedies, shorter, spoken_time, time_without_waits

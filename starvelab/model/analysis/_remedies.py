@@ -7,9 +7,8 @@ from typing import TypeAlias
 
 from ...tables import count_of, percent
 from ...units import Q_, Quantity, Unchecked, format_number, format_quantity, has_dimension
-from ..cost import exceeds
 from ..description import Description
-from ..resources import ACCELERATOR, CPU, DECODER, LABELS, LINK, LOOP, RESOURCES, STORAGE
+from ..resources import ACCELERATOR, CPU, DECODER, LABELS, LINK, LOOP, RESOURCES, STORAGE, exceeds
 from ..stages import DataModel
 from ..stages.stage import LoopInputs, LoopModel
 from ..step import Step

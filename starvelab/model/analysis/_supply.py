@@ -27,9 +27,8 @@ from ...units import (
     format_quantity,
     positive_int,
 )
-from ..cost import Cost, exceeds
 from ..description import Description, check_asked
-from ..resources import ACCELERATOR, CPU, LABELS, LOOP, capitalized
+from ..resources import ACCELERATOR, CPU, LABELS, LOOP, Cost, capitalized, exceeds
 from ..solver import by_resource, costs, round_trips
 from ..stages import STAGES, DataModel, SingleNodeModel, TransferModel, TransformationModel
 from ..stages.single_node import launch_wait

@@ -16,9 +16,9 @@ from ...tables import TableRepr, cell, percent
 from ...units import Q_, Number, Quantity, Unchecked, checked_quantity, format_number, nonnegative
 from ..assumptions import COVERAGE
 from ..catalogue import Entry
-from ..cost import as_float
 from ..description import Description
 from ..facts import Fact, read_data
+from ..resources import as_float
 from ..step import Step
 from ._epochs import PASS_SAMPLES, samples_of_epoch
 

@@ -10,9 +10,8 @@ import numpy as np
 from ...errors import MissingValueError
 from ...units import Q_, Number, Quantity, Unchecked, has_dimension, nonnegative, positive
 from ..catalogue import Entry, bandwidth_of
-from ..cost import Cost, Inputs, Line, as_float, exceeds, maximum, minimum
 from ..fields import SupplyRate
-from ..resources import STORAGE
+from ..resources import STORAGE, Cost, Inputs, Line, as_float, exceeds, maximum, minimum
 from .stage import StageModel
 
 _FIELDS = {"Storage": "bandwidth_sustained", "Hardware": "storage_bandwidth"}

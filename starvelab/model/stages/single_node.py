@@ -12,9 +12,8 @@ from ...errors import InputError, MissingValueError, check_choice
 from ...units import Q_, Number, Quantity, format_quantity, positive_int
 from ..assumptions import PHASES
 from ..catalogue import Entry, check_entry
-from ..cost import Cost, Inputs, Line, StepTime, name_of_largest
 from ..rates import ELEMENT_BYTES, BusyHost, SampleTime, Work, frameworks_of, launch_time, sample_time
-from ..resources import ACCELERATOR
+from ..resources import ACCELERATOR, Cost, Inputs, Line, StepTime, name_of_largest
 from .stage import StageModel
 
 # XLA compiles whatever a TPU runs; on a GPU it is asked for.

@@ -18,8 +18,7 @@ import numpy as np
 from ...units import Q_, Number, Quantity, Unchecked, positive, positive_int
 from ..assumptions import TUTORIAL, Assumptions, check_assumptions, loader_kinds
 from ..catalogue import Entry, bandwidth_of
-from ..cost import Cost, Inputs, Line
-from ..resources import ACCELERATOR, DECODER, LINK, LOOP, Resource
+from ..resources import ACCELERATOR, DECODER, LINK, LOOP, Cost, Inputs, Line, Resource
 
 InputsT = TypeVar("InputsT", bound=Inputs)
 # Whose hand-over is meant where a pipeline names no kind of workers.

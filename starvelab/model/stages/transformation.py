@@ -10,10 +10,9 @@ from ...errors import InputError
 from ...units import Q_, Number, Quantity, base_number, format_quantity, positive, positive_int
 from ..assumptions import Assumptions, LoaderKind, WorkerScaling, loader_kinds
 from ..catalogue import Entry, dataset_of
-from ..cost import Cost, Inputs, Line, as_float, exceeds
 from ..fields import SupplyRate, read_supply
 from ..groups import Datasets
-from ..resources import CPU
+from ..resources import CPU, Cost, Inputs, Line, as_float, exceeds
 from .stage import StageModel
 
 _PASS = "Pass Samples(cpu_time=...) for your own."

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab.model.cost import Cost, Line, argmax, as_float, exceeds
+from starvelab.model.resources import Cost, Line, argmax, as_float, exceeds
 from tests.strategies import costs
 
 
