@@ -12,9 +12,8 @@ Rooms, imports point downward only (a contract in pyproject.toml fails the build
     measure                  a real loader, and what starves it
     model | simulate         stages on resources | a loader in time, step by step
     tables                   quantities as text and HTML
-    units | runtime          one registry with its own vocabulary | "are we grading?", and a program run here
+    units | runtime          one registry with its own vocabulary | "are we grading?"; scripts and trackers
     host | prediction_file   cores and the cache folder | predictions.json, read
-    trackers                 W&B, MLflow, TensorBoard where they are in use
     errors                   the rule, what came, what to do
 
 `import starvelab` loads pint and numpy and nothing heavier; lesson, jobs, measure and simulate load on first

@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from starvelab.trackers import Trackers, open_writers
+from starvelab.runtime import Trackers, open_writers
 
 SHARES = {"starvelab/waiting": 0.25, "starvelab/gpu_waiting": 0.125}
 

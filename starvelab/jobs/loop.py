@@ -20,8 +20,7 @@ from ..errors import InputError
 from ..host import this_thread
 from ..measure.batches import AroundLoader
 from ..measure.devices import Cuda
-from ..runtime import shell
-from ..trackers import Trackers
+from ..runtime import Trackers, shell
 from .finding import JobFinding
 from .probe import Probe
 from .recorder import Pass, Recorder

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from starvelab.trackers import Trackers
+from starvelab.runtime import Trackers
 from tests.jobs.loops import Slow
 
 torch = pytest.importorskip("torch")
@@ -17,7 +17,7 @@ SHARES = {"starvelab/waiting": 0.25, "starvelab/gpu_waiting": 0.125}
 # In a process of its own: a run leaves a server behind.
 WANDB = """
 import json, wandb
-from starvelab.trackers import Trackers
+from starvelab.runtime import Trackers
 Trackers().log({"starvelab/waiting": 9.0}, 0)
 assert wandb.run is None
 with wandb.init(project="starvelab") as run:
