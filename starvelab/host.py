@@ -86,12 +86,6 @@ def this_thread() -> int | None:
     return number
 
 
-def wanted_core(thread: int | None) -> float | None:
-    """Return the seconds in which a thread of this process had work; None where the system does not tell."""
-    times = core_times(f"self/task/{thread}")
-    return None if times is None else sum(times)
-
-
 def queued_seconds(*processes: int) -> float | None:
     """Return the seconds in which this thread, or those processes, had work and no core; None if unknown."""
     times = core_times(*processes or ("thread-self",))

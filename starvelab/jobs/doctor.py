@@ -139,9 +139,10 @@ class Doctor:
         def following(original: Callable[[TorchIterator], Batch]) -> Callable[[TorchIterator], Batch]:
             def timed(iterator: TorchIterator) -> Batch:
                 record = self._pass_of(iterator, sys._getframe(1))
-                self.sampler.at(None)
+                if at_home := record.thread == self.home:
+                    self.sampler.at(None)
                 batch = record.fetch(iterator, original)
-                if record.thread != self.home:
+                if not at_home:
                     self.handed_on.fetched(record.recorder)
                 else:
                     self.sampler.at(self.codes.get(record.recorder))

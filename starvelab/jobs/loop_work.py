@@ -3,7 +3,8 @@
 Nothing tells what a line of a loop is for. So the loop's thread is looked at now and then while it is in a
 step: which line of the loop it is at, and how much it computes there. What PyTorch's modules, optimizers and
 gradients compute, and functions that are called `step` or `train`, is the training. What a generator computes
-between its loader and its `yield` is input work.
+between its loader and its `yield` is input work. A look has to wait for Python's lock, and so it comes late where
+much is computed: how much a loop computes in all of its steps is measured, and looks only say at which lines.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from inspect import CO_GENERATOR
 from pathlib import Path
 from types import CodeType, FrameType
 
-from ..host import this_thread, wanted_core
+from ..host import core_times, this_thread
 
 TRAINS = re.compile(r"step|train|forward|backward|loss|optim|model", re.IGNORECASE)  # in a function's name
 INTERVAL, LOOK = 0.01, 0.001  # seconds between two looks, and of each: it computes for some 40 microseconds
@@ -43,16 +44,24 @@ class LoopSampler:
     def __init__(self) -> None:
         self.thread, self.number = threading.get_ident(), this_thread()
         self.loop: tuple[CodeType, int] | None = None  # and the line at which it asks for batches
-        self.computed: dict[CodeType, dict[tuple[str, bool], float]] = defaultdict(lambda: defaultdict(float))
+        # Seconds of each loop's steps: by line, None in training, as looks say; those of its core, and all.
+        self.computed: dict[CodeType, dict[tuple[str, bool] | None, float]] = defaultdict(
+            lambda: defaultdict(float)
+        )
+        self.seen, self.spent = defaultdict[CodeType, float](float), defaultdict[CodeType, float](float)
+        self.since = 0.0
 
     def at(self, loop: tuple[CodeType, int] | None) -> None:
         """Note that the thread goes on in a step of that loop; None while it waits for a batch."""
-        self.loop = loop
+        now = time.thread_time()
+        if self.loop is not None:
+            self.spent[self.loop[0]] += now - self.since
+        self.loop, self.since = loop, now
 
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Look at the thread for as long as this lasts, where the system tells what it wants of a core."""
-        if wanted_core(self.number) is None:
+        if self._times() is None:
             yield
             return
         ended = threading.Event()
@@ -70,21 +79,26 @@ class LoopSampler:
         looked, pause = time.perf_counter(), 0.0
         while not ended.wait(INTERVAL * (0.5 + pause)):
             pause = (pause + GOLDEN) % 1  # no multiple of what a batch takes, and no import beside a fork
-            spent, begun = wanted_core(self.number), time.perf_counter()
+            before, begun = self._times(), time.perf_counter()
             if ended.wait(LOOK):
                 return
-            wanted, loop, now = wanted_core(self.number), self.loop, time.perf_counter()
+            times, loop, now = self._times(), self.loop, time.perf_counter()
             since, looked = now - looked, now
-            if loop is None or spent is None or wanted is None:
+            if loop is None or before is None or times is None:
                 continue
             place = _place(sys._current_frames().get(self.thread), *loop)
-            if place is not None:
-                self.computed[loop[0]][place] += since * min((wanted - spent) / (now - begun), 1.0)
+            ran, queued = ((after - then) / (now - begun) for after, then in zip(times, before, strict=True))
+            self.computed[loop[0]][place] += since * min(ran + queued, 1.0)
+            self.seen[loop[0]] += since * min(ran, 1.0)
+
+    def _times(self) -> tuple[float, float] | None:
+        return core_times(f"self/task/{self.number}")
 
     def work(self, code: CodeType, passed: float) -> tuple[LoopWork, ...]:
         """Return where the loop of that code computed, of so many seconds, most first."""
         found = self.computed.get(code, {}) if passed else {}
-        lines = [LoopWork(place, seconds / passed, certain) for (place, certain), seconds in found.items()]
+        scale = self.spent[code] / max(self.seen[code], 1e-9) / max(passed, 1e-9)
+        lines = [LoopWork(place[0], scale * seconds, place[1]) for place, seconds in found.items() if place]
         return tuple(sorted(lines, key=lambda line: -line.share))
 
 

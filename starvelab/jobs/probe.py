@@ -30,6 +30,7 @@ Index: TypeAlias = Any
 
 SHARE = 0.05  # of the time, at most, for all that a probe does
 PRELOADS = 5  # pickles that say what the clocks beside a batch cost
+READS = 4  # times what it computes meanwhile, that the loop reads: the rest waits for a worker's thread
 
 # Who wants the times of a batch, by the number that travels with it: a pickle can carry no object of this
 # process. A probe that nobody holds any more is forgotten.
@@ -217,7 +218,7 @@ class Probe:
         self.copies = Budget(self.share)
         self.workers, self.stream, self.pinned = 0, False, False
         self.fetch: TimedFetch | None = None  # of a loader without workers
-        self.asked = self.unpacked = 0.0
+        self.asked = self.unpacked = self.computed = 0.0
         self.sampling: float | None = None  # seconds of the sampler since then; None for a first batch
 
     def source_of(self, loader: TorchLoader) -> TorchIterator:
@@ -266,7 +267,7 @@ class Probe:
 
     def ask(self) -> None:
         """Note that the loop asks for a batch."""
-        self.asked, self.sampling = time.monotonic(), None
+        self.asked, self.computed, self.sampling = time.monotonic(), time.thread_time(), None
 
     def _sampled(self, seconds: float) -> None:
         self.sampling = (self.sampling or 0.0) + seconds
@@ -284,9 +285,10 @@ class Probe:
         waited, reading = self.asked <= packed, 0.0
         if not waited and not self.pinned:
             # Then the loop did nothing else since, and a batch that is no tensor is long to read.
-            reading = max(unpacking - max(self.asked, self.unpacked), 0.0)
+            computed = time.thread_time() - self.computed
+            reading = min(max(unpacking - max(self.asked, self.unpacked), 0.0), READS * computed)
         self.samples.add(items, collate, packing, reading + taken, unpacking - packed if waited else None)
-        self.unpacked = unpacking + taken
+        self.unpacked, self.computed = unpacking + taken, time.thread_time()
 
     def receive(self, batch: Batch) -> None:
         """Note that the loop has its batch."""

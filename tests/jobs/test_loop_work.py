@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from starvelab.host import this_thread, wanted_core
+from starvelab.host import core_times, this_thread
 from starvelab.jobs import loop_work
 from starvelab.jobs.loop_work import LoopSampler, loop_of
 
-pytestmark = pytest.mark.skipif(wanted_core(this_thread()) is None, reason="no system that tells")
+pytestmark = pytest.mark.skipif(core_times("thread-self") is None, reason="no system that tells")
 
 
 def compute(seconds):
@@ -58,8 +58,10 @@ def test_the_line_at_which_the_loop_computes_is_named():
     assert first.share == pytest.approx(5 / 8, abs=0.25)
 
 
-def test_a_share_is_right_in_a_loop_whose_batches_are_as_short_as_the_time_between_two_looks(monkeypatch):
-    # 1 ms in which a batch is asked for, 15 of augmentation and 8 of the accelerator, by a clock of the test.
+@pytest.mark.parametrize("held", [0.0, 0.006])
+def test_a_share_is_right_whenever_a_look_comes(monkeypatch, held):
+    # 1 ms in which a batch is asked for, 15 of augmentation and 8 of the accelerator, by a clock of the test:
+    # as short as the time between two looks. A look comes late where the lock of Python is held.
     whole, asks, computes = 0.024, 0.001, 0.015
 
     class Clock:
@@ -67,6 +69,8 @@ def test_a_share_is_right_in_a_loop_whose_batches_are_as_short_as_the_time_betwe
 
         def wait(self, seconds):
             self.now += seconds
+            late = asks + computes - self.now % whole
+            self.now += late if 0 < late < held else 0.0
             return self.now > 30
 
         def cpu(self):
@@ -78,13 +82,18 @@ def test_a_share_is_right_in_a_loop_whose_batches_are_as_short_as_the_time_betwe
 
     clock = Clock()
     monkeypatch.setattr(loop_work.time, "perf_counter", lambda: clock.now)
-    monkeypatch.setattr(loop_work, "wanted_core", lambda thread: clock.cpu())
-    at = {True: ("job.py:1", False), False: None}
+    monkeypatch.setattr(loop_work, "core_times", lambda task: (clock.cpu(), 0.0))
+    at = {True: ("job.py:1", False), False: ("job.py:2", False)}
     monkeypatch.setattr(loop_work, "_place", lambda *_: at[clock.now % whole < asks + computes])
     sampler = Sampler()
     sampler._look(clock)
-    (only,) = sampler.work(train.__code__, clock.now)
-    assert only.share == pytest.approx(computes / whole, abs=0.05)
+    sampler.spent[train.__code__] = clock.cpu()
+    first, *others = sampler.work(train.__code__, clock.now)
+    assert first.share == pytest.approx(computes / whole, abs=0.05)
+    assert sum(one.share for one in others) < 0.05
+    # What the steps do not compute is of the loader, whose end a late look missed.
+    sampler.spent[train.__code__] = 0.0
+    assert not any(one.share for one in sampler.work(train.__code__, clock.now))
 
 
 def test_what_a_generator_between_loader_and_training_computes_is_input_work():

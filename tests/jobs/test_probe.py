@@ -217,12 +217,18 @@ def test_the_loop_reads_and_unpacks_a_batch_that_lay_ready_and_goes_on(monkeypat
     wants.workers = 1
     wants.ask()
     asked, before = clock.now, clock.now - 5
+    clock.computed = 0.1
     # One came out of turn, and is read before the one that the loop gets.
     wants.arrive(0.0, 0.0, packing=0.0, packed=before, unpacking=asked + 0.25, taken=0.125)
+    clock.computed = 0.2
     wants.arrive(0.0, 0.0, packing=0.0, packed=before, unpacking=asked + 0.5, taken=0.125)
     clock.sleep(0.875)
     wants.receive(None)
     assert list(wants.samples.batches[3]) == pytest.approx([0.25 + 0.125, 0.125 + 0.125 + 0.25])
+    # Who computes nothing meanwhile reads nothing: the worker's thread waits for Python's lock.
+    wants.ask()
+    wants.arrive(0.0, 0.0, packing=0.0, packed=before, unpacking=clock.now + 0.25, taken=0.0)
+    assert wants.samples.batches[3][-1] == 0.0
     # With pinned memory a thread reads and unpacks, and not the loop.
     wants.pinned = True
     wants.arrive(0.0, 0.0, packing=0.0, packed=before, unpacking=asked + 0.5, taken=0.0)
