@@ -28,6 +28,7 @@ from ..host import this_thread
 from ..measure.batches import Batch
 from ..measure.memory import Pickled
 from ..runtime import run_script, terminable
+from ..units import Q_
 from . import torch_internals
 from .finding import JobFinding
 from .loop_work import LoopSampler, loop_of
@@ -123,6 +124,7 @@ class Doctor:
         self.probes: WeakKeyDictionary[TorchIterator, Probe] | None = WeakKeyDictionary() if probe else None
         self.handed_on, self.sampler, self.home = HandedOn(), LoopSampler(), this_thread()
         self.codes: dict[Recorder, tuple[CodeType, int]] = {}
+        self.last: tuple[Recorder, float] | None = None  # that fetched in the training loop, and when
         self.started: WeakKeyDictionary[TorchIterator, tuple[float, Pickled]] = WeakKeyDictionary()  # seconds
 
     @contextmanager
@@ -141,7 +143,10 @@ class Doctor:
                 record = self._pass_of(iterator, sys._getframe(1))
                 if at_home := record.thread == self.home:
                     self.sampler.at(None)
-                batch = record.fetch(iterator, original)
+                try:
+                    batch = record.fetch(iterator, original)
+                finally:
+                    self.last = (record.recorder, time.perf_counter()) if at_home else self.last
                 if not at_home:
                     self.handed_on.fetched(record.recorder)
                 else:
@@ -239,6 +244,10 @@ class Doctor:
         if judged is not recorder:
             return replace(found, between=True)
         passed = float(sum(sum(column) for column in recorder.pairs()[:2]))
+        if self.last is not None and recorder is self.last[0] and found.interrupted is not None:
+            # What follows the last batch, as where itertools.cycle has kept them.
+            after = found.interrupted + Q_(time.perf_counter() - self.last[1], "s")
+            found = replace(found, interrupted=after, interruptions=found.interruptions + 1)
         return replace(found, loop_work=self.sampler.work(self.codes[recorder][0], passed))
 
 

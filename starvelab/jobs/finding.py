@@ -250,8 +250,11 @@ class JobFinding(TableRepr):
         """Say what those took; empty if that is little."""
         if (share := self.interrupted_share) < SLIGHT:
             return ""
-        steps = f"{count_of(self.interruptions, 'long step')}, such as an evaluation or a checkpoint,"
-        return f"Left out: {steps} took {percent(share)} of the time, which no faster input shortens."
+        steps = count_of(self.interruptions, "long step")
+        return (
+            f"Left out: {steps}, such as an evaluation, a checkpoint, or batches that itertools.cycle keeps, "
+            f"took {percent(share)} of the time, which no faster input shortens."
+        )
 
     @property
     def divided(self) -> str:

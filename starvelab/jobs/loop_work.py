@@ -3,8 +3,8 @@
 Nothing tells what a line of a loop is for. So the loop's thread is looked at now and then while it is in a
 step: which line of the loop it is at, and how much it computes there. What PyTorch's modules, optimizers and
 gradients compute, and functions that are called `step` or `train`, is the training. What a generator computes
-between its loader and its `yield` is input work. A look has to wait for Python's lock, and so it comes late where
-much is computed: how much a loop computes in all of its steps is measured, and looks only say at which lines.
+between its loader and its `yield` is input work. A look waits for Python's lock, and comes late where much is
+computed: how much a loop computes in all of its steps is measured, and looks only say at which lines.
 """
 
 from __future__ import annotations

@@ -172,17 +172,24 @@ def items_of(items: object, together: bool) -> Items | None:
     """Return what the items of a batch are; None for none."""
     if not isinstance(items, list) or not items:
         return None
-    first = items[0]
-    if isinstance(first, Mapping):
-        first = list(first.values())
-    parts = first if isinstance(first, list | tuple) else [first]
-    held = [
-        (part.nbytes, _bytes_of_view(part))
-        for part in parts
-        if isinstance(getattr(part, "nbytes", None), int)
+    (size, whole, owner), (_, _, last) = map(_largest_of, (items[0], items[-1]))
+    # What all of them are views of lies in memory: nothing is read for each.
+    held = len(items) > 1 and owner is not None and owner == last
+    return Items(len(items), together, size, whole / size if size and not held else 1.0)
+
+
+def _largest_of(item: Any) -> tuple[int, int, int | None]:  # Any: whatever a dataset gives
+    """Return the bytes of an item's largest part, those of what it is a view of, and where that lies."""
+    if isinstance(item, Mapping):
+        item = list(item.values())
+    parts = item if isinstance(item, list | tuple) else [item]
+    sizes = [
+        (part.nbytes, n) for n, part in enumerate(parts) if isinstance(getattr(part, "nbytes", None), int)
     ]
-    size, whole = max(held, default=(0, 0))
-    return Items(len(items), together, size, whole / size if size else 1.0)
+    if not sizes:
+        return 0, 0, None
+    size, number = max(sizes)
+    return size, *_viewed(parts[number])
 
 
 class Repeats:
@@ -220,18 +227,18 @@ def held_by(dataset: object) -> int:
     return sum(len(part) for part in [*own.values(), *inner.values()] if isinstance(part, list | dict | set))
 
 
-def _bytes_of_view(part: Any) -> int:  # Any: an array or a tensor
-    """Return the bytes of what an array is a view of; of a file, those from its first to its last."""
+def _viewed(part: Any) -> tuple[int, int | None]:  # Any: an array or a tensor
+    """Return the bytes of what an array is a view of, and where it lies; of a file, from first to last."""
     if hasattr(part, "untyped_storage"):
-        return int(part.untyped_storage().nbytes())
+        storage = part.untyped_storage()
+        return int(storage.nbytes()), int(storage.data_ptr())
     whole = part
     while isinstance(getattr(whole, "base", None), np.ndarray):
         whole = whole.base
     if not isinstance(whole, np.memmap):
-        return int(whole.nbytes)
-    return int(
-        sum((n - 1) * abs(step) for n, step in zip(part.shape, part.strides, strict=True)) + part.itemsize
-    )
+        return int(whole.nbytes), id(whole)
+    reach = sum((n - 1) * abs(step) for n, step in zip(part.shape, part.strides, strict=True))
+    return int(reach + part.itemsize), None
 
 
 # --- one buffer for all tensors of a batch, which a worker hands over to the loop ---

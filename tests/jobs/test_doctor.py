@@ -5,7 +5,9 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from dataclasses import replace
 from functools import partial
+from itertools import cycle, islice
 from textwrap import dedent
 
 import pytest
@@ -131,6 +133,20 @@ def test_an_evaluation_in_a_step_is_no_part_of_the_step(clock, left_early):
     assert (training.batches, training.counted, len(training.first_waits)) == (40, 38, 2)
     assert training.throughput.m_as("img/s") == pytest.approx(25)
     assert evaluation.host_wait == pytest.approx(0.5)
+
+
+def test_batches_that_itertools_cycle_keeps_are_left_out(clock, monkeypatch):
+    monkeypatch.setattr(doctor, "time", clock)
+    loader = torch.utils.data.DataLoader(Slow(clock, 0.01), 2)
+    watched = doctor.Doctor()
+    with watched.watching():
+        train(clock, islice(cycle(loader), 200), 0.02)
+    ((_, found),) = watched.results()
+    # 20 batches of 40 ms, and 180 of 20.
+    assert (found.batches, found.host_wait) == (20, pytest.approx(0.5))
+    assert found.interrupted_share == pytest.approx(3.6 / 4.4, rel=0.02)
+    first, *_ = remedies_of(replace(found, core_waits=0.0), cores=2)
+    assert first.gain[2] < 4.4 / 3.6 + 0.01
 
 
 def test_a_loop_that_is_left_early_and_begun_again(clock):

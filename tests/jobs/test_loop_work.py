@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from starvelab.host import core_times, this_thread
+from starvelab.host import core_times
 from starvelab.jobs import loop_work
 from starvelab.jobs.loop_work import LoopSampler, loop_of
 

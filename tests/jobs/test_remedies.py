@@ -144,9 +144,12 @@ def test_what_the_items_are_is_named(items, first, said):
 @pytest.mark.long
 def test_items_are_looked_at_for_what_they_are_views_of(tmp_path):
     torch = pytest.importorskip("torch")
-    group = torch.ones(64, 256)
-    assert items_of([group[3]] * 8, False) == Items(8, False, 1024, 64.0)
-    assert items_of([{"x": group[3].clone(), "y": 1}], True) == Items(1, True, 1024, 1.0)
+    groups = [torch.ones(64, 256) for _ in range(8)]
+    assert items_of([group[3] for group in groups], False) == Items(8, False, 1024, 64.0)
+    # Items of one array lie in memory, whatever else they wait for.
+    assert items_of(list(groups[0][:8]), False) == Items(8, False, 1024, 1.0)
+    assert items_of([(row, 1) for row in np.ones((64, 256))], False).spread == 1.0
+    assert items_of([{"x": groups[0][3].clone(), "y": 1}], True) == Items(1, True, 1024, 1.0)
     np.save(tmp_path / "file.npy", np.ones((64, 100), np.float32))
     mapped = np.load(tmp_path / "file.npy", mmap_mode="r")
     assert items_of([(mapped[:, 3], 0)], False).spread == pytest.approx(99, rel=0.01)  # one column
