@@ -12,13 +12,15 @@ import shutil
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, TypeAlias
+from typing import Any
 from weakref import WeakKeyDictionary, finalize
 
 import numpy as np
@@ -28,7 +30,6 @@ from ..host import this_thread
 from ..measure.batches import Batch
 from ..measure.memory import Pickled
 from ..runtime import run_script, terminable
-from ..units import Q_
 from . import torch_internals
 from .finding import JobFinding
 from .loop_work import LoopSampler, loop_of
@@ -39,75 +40,89 @@ from .report import html_report, json_report, text_report
 from .torch_internals import TorchIterator, TorchLoader
 
 CELL = re.compile(r"<ipython-input|ipykernel_\d")
-Queue: TypeAlias = queue.Queue[Any]  # Any: whatever a program hands on
 STARVED = 3  # the status where a loop waits more than --fail-above allows
 
 
 class HandedOn:
-    """Queues by which a thread hands the batches of a `DataLoader` on to the training loop.
+    """Threads that fetch the batches of a `DataLoader` and hand them on to the training loop.
 
-    What such a thread waits is not what the loop waits. So where a thread puts something into a queue after
-    it fetched a batch, it is timed what the thread that takes it out waits there.
+    What such a thread waits is not what the loop waits. So it is timed what the loop waits until that thread
+    notifies it, as by a queue, a future or a condition.
     """
 
     def __init__(self) -> None:
-        # By the recorder of the thread that fetches, the one of the loop that takes the batches.
-        self.loops: dict[Recorder, Recorder] = {}
-        self._fetching = threading.local()
-        # The thread that fills each, the recorder of the loop that empties it, and the pass of that one.
-        self._queues: WeakKeyDictionary[Queue, tuple[int, Recorder, list[Pass]]] = WeakKeyDictionary()
+        self.home, self._fetching = threading.get_ident(), threading.local()
+        # By their locks, the recorders of the threads that notify; and of those to which the loop answers.
+        self._givers: WeakKeyDictionary[Any, Recorder] = WeakKeyDictionary()  # Any: locks and queues
+        self._answered: set[Recorder] = set()
+        self._waited: dict[Recorder, float] = defaultdict(float)  # seconds of the loop
+        # By the recorder of a thread: what the loop waits and does from batch to batch; and the last one.
+        self._pairs: dict[Recorder, Recorder] = defaultdict(Recorder)
+        self._last: dict[Recorder, tuple[int, float, float]] = {}
 
-    def fetched(self, recorder: Recorder) -> None:
+    def fetched(self, record: Pass) -> None:
         """Note that this thread, which is none of a training loop, has a batch."""
-        self._fetching.recorder = recorder
+        recorder = self._fetching.recorder = record.recorder
+        now = (record.number, time.perf_counter(), self._waited[recorder])
+        number, moment, waited = self._last.get(recorder, now)
+        self._last[recorder] = now
+        if number == record.number and moment < now[1]:
+            waits, pairs = min(now[2] - waited, now[1] - moment), self._pairs[recorder]
+            pairs.add(waits, now[1] - moment - waits, number)
+            pairs.forget()
 
-    def _put(self, carrier: Queue) -> None:
-        recorder: Recorder | None = getattr(self._fetching, "recorder", None)
-        if recorder is None or carrier in self._queues:
-            return
-        if recorder not in self.loops:
-            # A thread without workers prepares beside the loop, as no number of workers does.
-            self.loops[recorder] = Recorder(batch_size=recorder.batch_size, workers=recorder.workers or None)
-        self._queues[carrier] = (threading.get_ident(), self.loops[recorder], [])
+    def _notify(self, lock: object) -> None:
+        """Note that this thread notifies those that wait at a lock."""
+        if (recorder := getattr(self._fetching, "recorder", None)) is not None:
+            self._givers[lock] = recorder
+        elif threading.get_ident() == self.home and (giver := self._givers.get(lock)) is not None:
+            self._answered.add(giver)
 
-    def _get(self, carrier: Queue, get: Callable[..., object], *how: Any, **more: Any) -> object:
-        giver, recorder, passes = self._queues.get(carrier, (None, None, []))
-        if recorder is None or giver == threading.get_ident():
-            return get(carrier, *how, **more)
-        if not passes:
-            passes.append(recorder.begin())
-        record = passes[0]
-        if not record.asking:  # else it asked before, and nothing came in time
-            record.ask()
-        batch = get(carrier, *how, **more)
-        if batch is None:  # the usual mark for the end
-            record.end()
-        else:
-            record.receive(batch)
-        return batch
+    def _wait(self, lock: object, wait: Callable[..., Any], *how: Any, **more: Any) -> Any:  # Any: as it is
+        begun = time.perf_counter()
+        result = wait(*how, **more)
+        if threading.get_ident() == self.home and (giver := self._givers.get(lock)) is not None:
+            self._answered.add(giver)
+            self._waited[giver] += time.perf_counter() - begun
+        return result
 
     def judged(self, recorder: Recorder) -> Recorder:
-        """Return the recorder whose waits count: that of the loop behind a queue, if there is one."""
-        loop = self.loops.get(recorder, recorder)
-        if loop is not recorder:
-            loop.use, loop.probe, loop.memory = recorder.use, recorder.probe, recorder.memory
+        """Return the recorder whose waits count: those of the loop that a thread fetches for, if known."""
+        if recorder not in self._answered:
+            return recorder
+        loop, known = copy(recorder), self._pairs[recorder]
+        loop.waits, loop.steps, loop.numbers = known.waits, known.steps, known.numbers
+        # A thread without workers prepares beside the loop, as no number of workers does.
+        loop.home, loop.workers = None, recorder.workers or None
         return loop
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Look at every queue between threads for as long as this lasts."""
+        """Look at every condition and simple queue between threads for as long as this lasts."""
         from unittest.mock import patch  # loaded here: only `starvelab doctor` replaces anything
 
-        put, get = queue.Queue.put, queue.Queue.get
+        handed_on, wait, notify = self, threading.Condition.wait, threading.Condition.notify
 
-        def putting(carrier: Queue, *how: Any, **more: Any) -> None:
-            self._put(carrier)
-            put(carrier, *how, **more)
+        def waiting(condition: Any, *how: Any, **more: Any) -> Any:
+            return handed_on._wait(condition._lock, wait, condition, *how, **more)
 
-        def getting(carrier: Queue, *how: Any, **more: Any) -> object:
-            return self._get(carrier, get, *how, **more)
+        def notifying(condition: Any, *how: Any, **more: Any) -> None:
+            handed_on._notify(condition._lock)
+            notify(condition, *how, **more)
 
-        with patch.object(queue.Queue, "put", putting), patch.object(queue.Queue, "get", getting):
+        class SimpleQueue(queue.SimpleQueue[Any]):
+            def put(self, *how: Any, **more: Any) -> None:
+                handed_on._notify(self)
+                super().put(*how, **more)
+
+            def get(self, *how: Any, **more: Any) -> Any:
+                return handed_on._wait(self, super().get, *how, **more)
+
+        with (
+            patch.object(threading.Condition, "wait", waiting),
+            patch.object(threading.Condition, "notify", notifying),
+            patch.object(queue, "SimpleQueue", SimpleQueue),
+        ):
             yield
 
 
@@ -148,7 +163,7 @@ class Doctor:
                 finally:
                     self.last = (record.recorder, time.perf_counter()) if at_home else self.last
                 if not at_home:
-                    self.handed_on.fetched(record.recorder)
+                    self.handed_on.fetched(record)
                 else:
                     self.sampler.at(self.codes.get(record.recorder))
                 return batch
@@ -240,14 +255,12 @@ class Doctor:
 
     def _finding(self, recorder: Recorder) -> JobFinding:
         judged = self.handed_on.judged(recorder)
-        found = judged.finding()
         if judged is not recorder:
-            return replace(found, between=True)
+            return replace(judged.finding(), between=True)
+        # What follows the last batch, as where itertools.cycle has kept them.
+        last = self.last is not None and self.last[0] is recorder and self.last[1]
+        found = recorder.finding(time.perf_counter() - last if last else 0.0)
         passed = float(sum(sum(column) for column in recorder.pairs()[:2]))
-        if self.last is not None and recorder is self.last[0] and found.interrupted is not None:
-            # What follows the last batch, as where itertools.cycle has kept them.
-            after = found.interrupted + Q_(time.perf_counter() - self.last[1], "s")
-            found = replace(found, interrupted=after, interruptions=found.interruptions + 1)
         return replace(found, loop_work=self.sampler.work(self.codes[recorder][0], passed))
 
 

@@ -253,7 +253,7 @@ class JobFinding(TableRepr):
         steps = count_of(self.interruptions, "long step")
         return (
             f"Left out: {steps}, such as an evaluation, a checkpoint, or batches that itertools.cycle keeps, "
-            f"took {percent(share)} of the time, which no faster input shortens."
+            f"took {percent(share)} of the time, which no faster input of this loop shortens."
         )
 
     @property

@@ -11,6 +11,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -77,6 +78,7 @@ class Recorder:
         self.stream, self.repeats = False, Repeats()
         self.pickled = Pickled()
         self.endings: list[float] = []  # what it took to end a pass, as where its workers end [s]
+        self.inner: list[float] = []  # what passes of other loops took within a step, as evaluations do [s]
         self.releases: list[float] = []  # what it took to release a batch [s]
 
     def describe(self, loader: object) -> None:
@@ -101,6 +103,12 @@ class Recorder:
         self.passes.append(Pass(self, len(self.passes), since))
         return self.passes[-1]
 
+    def add(self, wait: float, step: float, number: int) -> None:
+        """Record a batch of a pass [s]."""
+        self.waits.append(wait)
+        self.steps.append(step)
+        self.numbers.append(number)
+
     def replay(self, first_wait: float | None, waits: Sequence[float], steps: Sequence[float]) -> None:
         """Record a pass whose times are known [s]; without a first wait, its first batch is unknown, too."""
         record = self.begin()
@@ -109,9 +117,9 @@ class Recorder:
         self.waits.extend(waits)
         self.steps.extend(steps)
         self.numbers.extend([record.number] * len(waits))
-        self._forget()
+        self.forget()
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
         """Forget the oldest of very many batches."""
         if len(self.waits) >= 2 * MAX_KEPT:
             for column in (self.waits, self.steps, self.numbers):
@@ -119,7 +127,7 @@ class Recorder:
 
     def poll(self, source: object, batch: object) -> None:
         """Look at what need not be known of each batch."""
-        self._forget()
+        self.forget()
         self.use.poll(source)
         self.memory.poll(source, sum(each.batches for each in self.passes))
         self.prefetch = prefetch_of(source) or self.prefetch
@@ -149,8 +157,8 @@ class Recorder:
         lengths = np.diff([one.begun for one in passes])
         return waits, np.maximum(lengths - waits, 0.0), np.zeros(len(waits), dtype=int)
 
-    def finding(self) -> JobFinding:
-        """Return what was found so far."""
+    def finding(self, after: float = 0.0) -> JobFinding:
+        """Return what was found so far; the program went on for some seconds after the last batch."""
         waits, steps, numbers = self.pairs()
         if restarts := not len(waits) and len(self.passes) > 2:
             waits, steps, numbers = self._first_batches()
@@ -173,6 +181,12 @@ class Recorder:
                 # The GPU's own times tell which step is long: those of the loop hold its waits for the GPU.
                 ordinary = np.ones(len(steps), dtype=bool)
         host = share_of(waits, waits + steps, ordinary, burst)
+        aside, counts = [*self.inner, *([after] if after else [])], gpu or host
+        counts = replace(
+            counts,
+            interruptions=counts.interruptions + len(aside),
+            interrupted=counts.interrupted + sum(aside),
+        )
         threads = {each.thread for each in self.passes if each.batches and each.thread is not None}
         return finding_of(
             waits,
@@ -180,7 +194,7 @@ class Recorder:
             ordinary,
             host,
             stall=gpu,
-            counts=gpu or host,
+            counts=counts,
             first_waits=[each.first_wait for each in self.passes if each.first_wait is not None],
             batch_size=self.batch_size,
             blocks=tuple(blocks_of((waits + steps)[ordinary]).tolist()),
@@ -258,9 +272,7 @@ class Pass:
         recorder, self.asking = self.recorder, True
         self.asked = time.perf_counter()
         if self.wait is not None:
-            recorder.waits.append(self.wait)
-            recorder.steps.append(max(self.asked - self.received, 0.0))
-            recorder.numbers.append(self.number)
+            recorder.add(self.wait, max(self.asked - self.received, 0.0), self.number)
             self.wait = None
         if self.held is not None and self.used:  # released here, and not in the step that ended
             begun = time.perf_counter()
@@ -352,6 +364,7 @@ class Pass:
         if self.outer is not None and self.outer.batches == self.outer_batches:
             now = self.clock()
             self.outer.received = min(self.outer.received + now - self.begun, now)
+            self.outer.recorder.inner.append(now - self.begun)
         self.wait = self.outer = self.probe = self.held = None
         self.glances = 0
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from starvelab.jobs import loop, recorder, usage
+from starvelab.jobs import doctor, loop, recorder, usage
 from tests.jobs.loops import Clock
 
 
@@ -15,6 +15,6 @@ def nobody_else(monkeypatch):
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    for module in (loop, recorder):
+    for module in (doctor, loop, recorder):
         monkeypatch.setattr(module, "time", clock)
     return clock

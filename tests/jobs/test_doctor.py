@@ -133,10 +133,13 @@ def test_an_evaluation_in_a_step_is_no_part_of_the_step(clock, left_early):
     assert (training.batches, training.counted, len(training.first_waits)) == (40, 38, 2)
     assert training.throughput.m_as("img/s") == pytest.approx(25)
     assert evaluation.host_wait == pytest.approx(0.5)
+    # A gain is that of the whole job: 38 batches of 80 ms, and what the evaluations in them take.
+    inner = training.interrupted.m_as("s")
+    assert inner == pytest.approx(20 * 20 * 0.04 + left_early * 20 * 0.02)
+    assert training.interrupted_share == pytest.approx(inner / (inner + 38 * 0.08), rel=0.05)
 
 
-def test_batches_that_itertools_cycle_keeps_are_left_out(clock, monkeypatch):
-    monkeypatch.setattr(doctor, "time", clock)
+def test_batches_that_itertools_cycle_keeps_are_left_out(clock):
     loader = torch.utils.data.DataLoader(Slow(clock, 0.01), 2)
     watched = doctor.Doctor()
     with watched.watching():
@@ -203,12 +206,40 @@ BETWEEN = """
             while (batch := {get}) is not None:
                 yield batch
 
-    for batch in Background(DataLoader(Slow(range(40)), 1)):
+        def hand(self, batch):
+            with self.buffer[0]:
+                self.buffer[0].wait_for(lambda: len(self.buffer[1]) < 3)
+                self.buffer[1].append(batch)
+                self.buffer[0].notify_all()
+
+        def take(self):
+            with self.buffer[0]:
+                self.buffer[0].wait_for(lambda: self.buffer[1])
+                self.buffer[0].notify_all()
+                return self.buffer[1].pop(0)
+
+    for batch in {loop}:
         time.sleep(0.01)
 """
+FUTURE = """
+    from concurrent.futures import ThreadPoolExecutor
+
+    def ahead(source):
+        with ThreadPoolExecutor(1) as pool:
+            future = pool.submit(next, source, None)
+            while (batch := future.result()) is not None:
+                future = pool.submit(next, source, None)
+                yield batch
+"""
+LOADER = "DataLoader(Slow(range(40)), 1)"
 QUEUE = {
     "carrier": "queue", "made": "queue.Queue(3)", "put": "self.queue.put(batch)",
     "end": "self.queue.put(None)", "get": "self.queue.get()",
+}  # fmt: skip
+SIMPLE = QUEUE | {"made": "queue.SimpleQueue()"}
+BUFFER = {
+    "carrier": "buffer", "made": "[threading.Condition(), []]", "put": "self.hand(batch)",
+    "end": "self.hand(None)", "get": "self.take()",
 }  # fmt: skip
 SLOT = {
     "carrier": "slot", "made": "[]", "put": "self.slot.append(batch)", "end": "self.slot.append(None)",
@@ -221,19 +252,25 @@ SLOT = {
     [
         (0.005, QUEUE, "not input-bound"),
         (0.03, QUEUE, "highly input-bound"),
+        (0.005, BUFFER, "not input-bound"),
+        (0.03, BUFFER, "highly input-bound"),
+        (0.03, SIMPLE, "highly input-bound"),
+        (0.03, None, "highly input-bound"),
         (0.005, SLOT, "cannot tell"),
     ],
-    ids=["hidden", "not hidden", "unknown"],
+    ids=["hidden", "not hidden", "hidden buffer", "buffer", "simple queue", "future", "unknown"],
 )
 def test_a_thread_between_loader_and_loop_is_not_the_loop(tmp_path, item, carrier, verdict):
     path = tmp_path / "train.py"
-    path.write_text(dedent(BETWEEN).format(item=item, **carrier), encoding="utf-8")
+    loop = f"Background({LOADER})" if carrier else f"ahead(iter({LOADER}))"
+    text = dedent(BETWEEN).format(item=item, loop=loop, **(carrier or QUEUE))
+    path.write_text(dedent(FUTURE) + text, encoding="utf-8")
     watched = doctor.Doctor()
     with watched.watching():
         assert run_script(path, []) == 0
     ((_, found),) = watched.results()
     assert found.verdict == verdict
-    assert found.between == (carrier is QUEUE)
+    assert found.between == (carrier is not SLOT)
     if verdict == "highly input-bound":
         assert found.host_wait == pytest.approx(0.67, abs=0.15)
     assert remedies_of(found) == ()  # without workers, a thread prepares beside the loop
