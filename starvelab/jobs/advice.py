@@ -318,8 +318,9 @@ def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> I
         if unknown:
             return LeverForecast(name, None, None, None, unknown)
         changed = model.changed(change)
-        if at_most is not None:  # and nothing at worst
-            changed = replace(changed, fast=at_most(model.fast), slow=model.slow)
+        if at_most is not None:  # and nothing at worst; the step may have waited for what the workers compute
+            fast = at_most(model.fast)
+            changed = replace(changed, fast=replace(fast, step=min(fast.step, model.alone)), slow=model.slow)
         return of(name, assumed, *(off * period for period in changed.periods(model.workers)))
 
     yield lever(

@@ -6,7 +6,6 @@ PyTorch's iterators are timed while the script runs. It gets the same batches in
 from __future__ import annotations
 
 import argparse
-import queue
 import re
 import shutil
 import sys
@@ -47,15 +46,13 @@ class HandedOn:
     """Threads that fetch the batches of a `DataLoader` and hand them on to the training loop.
 
     What such a thread waits is not what the loop waits. So it is timed what the loop waits until that thread
-    notifies it, as by a queue, a future or a condition.
+    notifies it, as by a queue, a future or a condition of Python's threading.
     """
 
     def __init__(self) -> None:
         self.home, self._fetching = threading.get_ident(), threading.local()
-        # By their locks, the recorders of the threads that notify; and of those to which the loop answers.
-        self._givers: WeakKeyDictionary[Any, Recorder] = WeakKeyDictionary()  # Any: locks and queues
-        self._answered: set[Recorder] = set()
-        self._waited: dict[Recorder, float] = defaultdict(float)  # seconds of the loop
+        self._givers: WeakKeyDictionary[Any, Recorder] = WeakKeyDictionary()  # Any: locks, of who notifies
+        self._waited: dict[Recorder, float] = {}  # seconds of the loop
         # By the recorder of a thread: what the loop waits and does from batch to batch; and the last one.
         self._pairs: dict[Recorder, Recorder] = defaultdict(Recorder)
         self._last: dict[Recorder, tuple[int, float, float]] = {}
@@ -63,7 +60,7 @@ class HandedOn:
     def fetched(self, record: Pass) -> None:
         """Note that this thread, which is none of a training loop, has a batch."""
         recorder = self._fetching.recorder = record.recorder
-        now = (record.number, time.perf_counter(), self._waited[recorder])
+        now = (record.number, time.perf_counter(), self._waited.get(recorder, 0.0))
         number, moment, waited = self._last.get(recorder, now)
         self._last[recorder] = now
         if number == record.number and moment < now[1]:
@@ -71,24 +68,15 @@ class HandedOn:
             pairs.add(waits, now[1] - moment - waits, number)
             pairs.forget()
 
-    def _notify(self, lock: object) -> None:
-        """Note that this thread notifies those that wait at a lock."""
-        if (recorder := getattr(self._fetching, "recorder", None)) is not None:
-            self._givers[lock] = recorder
-        elif threading.get_ident() == self.home and (giver := self._givers.get(lock)) is not None:
-            self._answered.add(giver)
-
-    def _wait(self, lock: object, wait: Callable[..., Any], *how: Any, **more: Any) -> Any:  # Any: as it is
-        begun = time.perf_counter()
-        result = wait(*how, **more)
-        if threading.get_ident() == self.home and (giver := self._givers.get(lock)) is not None:
-            self._answered.add(giver)
-            self._waited[giver] += time.perf_counter() - begun
-        return result
+    def _answer(self, lock: object, seconds: float = 0.0) -> None:
+        """Note that this thread notified others at a lock, or waited there; it may be the training loop."""
+        giver = self._givers.get(lock) if threading.get_ident() == self.home else None
+        if giver is not None:
+            self._waited[giver] = self._waited.get(giver, 0.0) + seconds
 
     def judged(self, recorder: Recorder) -> Recorder:
         """Return the recorder whose waits count: those of the loop that a thread fetches for, if known."""
-        if recorder not in self._answered:
+        if recorder not in self._waited:
             return recorder
         loop, known = copy(recorder), self._pairs[recorder]
         loop.waits, loop.steps, loop.numbers = known.waits, known.steps, known.numbers
@@ -98,31 +86,25 @@ class HandedOn:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Look at every condition and simple queue between threads for as long as this lasts."""
+        """Look at every condition between threads for as long as this lasts."""
         from unittest.mock import patch  # loaded here: only `starvelab doctor` replaces anything
 
-        handed_on, wait, notify = self, threading.Condition.wait, threading.Condition.notify
+        wait, notify = threading.Condition.wait, threading.Condition.notify
 
-        def waiting(condition: Any, *how: Any, **more: Any) -> Any:
-            return handed_on._wait(condition._lock, wait, condition, *how, **more)
+        def waiting(condition: Any, *how: Any, **more: Any) -> bool:
+            begun = time.perf_counter()
+            notified = wait(condition, *how, **more)
+            self._answer(condition._lock, time.perf_counter() - begun)
+            return notified
 
         def notifying(condition: Any, *how: Any, **more: Any) -> None:
-            handed_on._notify(condition._lock)
+            if (recorder := getattr(self._fetching, "recorder", None)) is not None:
+                self._givers[condition._lock] = recorder
+            else:
+                self._answer(condition._lock)
             notify(condition, *how, **more)
 
-        class SimpleQueue(queue.SimpleQueue[Any]):
-            def put(self, *how: Any, **more: Any) -> None:
-                handed_on._notify(self)
-                super().put(*how, **more)
-
-            def get(self, *how: Any, **more: Any) -> Any:
-                return handed_on._wait(self, super().get, *how, **more)
-
-        with (
-            patch.object(threading.Condition, "wait", waiting),
-            patch.object(threading.Condition, "notify", notifying),
-            patch.object(queue, "SimpleQueue", SimpleQueue),
-        ):
+        with patch.multiple(threading.Condition, wait=waiting, notify=notifying):
             yield
 
 
@@ -139,7 +121,6 @@ class Doctor:
         self.probes: WeakKeyDictionary[TorchIterator, Probe] | None = WeakKeyDictionary() if probe else None
         self.handed_on, self.sampler, self.home = HandedOn(), LoopSampler(), this_thread()
         self.codes: dict[Recorder, tuple[CodeType, int]] = {}
-        self.last: tuple[Recorder, float] | None = None  # that fetched in the training loop, and when
         self.started: WeakKeyDictionary[TorchIterator, tuple[float, Pickled]] = WeakKeyDictionary()  # seconds
 
     @contextmanager
@@ -158,10 +139,7 @@ class Doctor:
                 record = self._pass_of(iterator, sys._getframe(1))
                 if at_home := record.thread == self.home:
                     self.sampler.at(None)
-                try:
-                    batch = record.fetch(iterator, original)
-                finally:
-                    self.last = (record.recorder, time.perf_counter()) if at_home else self.last
+                batch = record.fetch(iterator, original)
                 if not at_home:
                     self.handed_on.fetched(record)
                 else:
@@ -257,11 +235,13 @@ class Doctor:
         judged = self.handed_on.judged(recorder)
         if judged is not recorder:
             return replace(judged.finding(), between=True)
-        # What follows the last batch, as where itertools.cycle has kept them.
-        last = self.last is not None and self.last[0] is recorder and self.last[1]
-        found = recorder.finding(time.perf_counter() - last if last else 0.0)
+        # What follows the last batch of all loops, as where itertools.cycle has kept them.
+        ends = {one: max(one.passes[-1].asked, one.passes[-1].received) for one in self.loops.values()}
+        last = ends[recorder] == max(ends.values())
+        found = recorder.finding(time.perf_counter() - ends[recorder] if last else 0.0)
         passed = float(sum(sum(column) for column in recorder.pairs()[:2]))
-        return replace(found, loop_work=self.sampler.work(self.codes[recorder][0], passed))
+        released = found.release.m_as("s") * found.batches if found.release is not None else 0.0
+        return replace(found, loop_work=self.sampler.work(self.codes[recorder][0], passed, released))
 
 
 @contextmanager
@@ -270,31 +250,6 @@ def watched_by_doctor(*, probe: bool) -> Iterator[Doctor]:
     doctor = Doctor(probe=probe)
     with doctor.watching():
         yield doctor
-
-
-class CellError(Exception):
-    """Ends a cell whose error was shown already, so that Run All stops there."""
-
-    def _render_traceback_(self) -> list[str]:
-        return []
-
-
-def register_magic(shell: Any) -> None:  # Any: IPython brings no types
-    """Give a shell of IPython the magic `%%watch`."""
-
-    def watch(line: str, cell: str) -> None:
-        """Run the cell, and say how long each loop over a DataLoader waits; --probe times the stages too."""
-        if line.strip() not in ("", "--probe"):
-            raise InputError(f"%%watch takes --probe or nothing, got {line.strip():.80}. Take one of these.")
-        # So that a line of the cell has its number; another magic must stand at the very beginning.
-        lines = cell if cell.startswith("%%") else f"# %%watch\n{cell}"
-        with watched_by_doctor(probe=bool(line.strip())) as doctor:
-            result = shell.run_cell(lines)
-        print(text_report(doctor.results()))
-        if not result.success:
-            raise CellError from result.error_in_exec
-
-    shell.register_magic_function(watch, "cell")
 
 
 def share(text: str) -> float:

@@ -3,8 +3,8 @@
 Nothing tells what a line of a loop is for. So the loop's thread is looked at now and then while it is in a
 step: which line of the loop it is at, and how much it computes there. What PyTorch's modules, optimizers and
 gradients compute, and functions that are called `step` or `train`, is the training. What a generator computes
-between its loader and its `yield` is input work. A look waits for Python's lock, and comes late where much is
-computed: how much a loop computes in all of its steps is measured, and looks only say at which lines.
+between its loader and its `yield` is input work. Looks come late where Python's lock is held: they say only
+at which lines a loop spends what it computes in all steps.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from dataclasses import dataclass
 from inspect import CO_GENERATOR
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import TypeAlias
 
 from ..host import core_times, this_thread
 
+Place: TypeAlias = tuple[str, bool] | None  # a line, and whether it is input work; None in training
 TRAINS = re.compile(r"step|train|forward|backward|loss|optim|model", re.IGNORECASE)  # in a function's name
 INTERVAL, LOOK = 0.01, 0.001  # seconds between two looks, and of each: it computes for some 40 microseconds
 GOLDEN = 0.618  # its multiples, less whole numbers, are spread evenly
@@ -45,11 +47,9 @@ class LoopSampler:
         self.thread, self.number = threading.get_ident(), this_thread()
         self.loop: tuple[CodeType, int] | None = None  # and the line at which it asks for batches
         # Seconds of each loop's steps: by line, None in training, as looks say; those of its core, and all.
-        self.computed: dict[CodeType, dict[tuple[str, bool] | None, float]] = defaultdict(
-            lambda: defaultdict(float)
-        )
-        self.seen, self.spent = defaultdict[CodeType, float](float), defaultdict[CodeType, float](float)
-        self.since = 0.0
+        self.computed: dict[CodeType, dict[Place, float]] = defaultdict(lambda: defaultdict(float))
+        self.seen: dict[CodeType, float] = defaultdict(float)
+        self.spent, self.since = defaultdict[CodeType, float](float), 0.0
 
     def at(self, loop: tuple[CodeType, int] | None) -> None:
         """Note that the thread goes on in a step of that loop; None while it waits for a batch."""
@@ -94,10 +94,10 @@ class LoopSampler:
     def _times(self) -> tuple[float, float] | None:
         return core_times(f"self/task/{self.number}")
 
-    def work(self, code: CodeType, passed: float) -> tuple[LoopWork, ...]:
+    def work(self, code: CodeType, passed: float, released: float = 0.0) -> tuple[LoopWork, ...]:
         """Return where the loop of that code computed, of so many seconds, most first."""
         found = self.computed.get(code, {}) if passed else {}
-        scale = self.spent[code] / max(self.seen[code], 1e-9) / max(passed, 1e-9)
+        scale = max(self.spent[code] - released, 0.0) / max(self.seen[code], 1e-9) / max(passed, 1e-9)
         lines = [LoopWork(place[0], scale * seconds, place[1]) for place, seconds in found.items() if place]
         return tuple(sorted(lines, key=lambda line: -line.share))
 
@@ -112,7 +112,7 @@ def loop_of(caller: FrameType) -> tuple[CodeType, int]:
     return frame.f_code, frame.f_lineno
 
 
-def _place(frame: FrameType | None, code: CodeType, asking: int) -> tuple[str, bool] | None:
+def _place(frame: FrameType | None, code: CodeType, asking: int) -> Place:
     """Return the line of the loop that a thread is at, and whether it is input work; None in training."""
     while frame is not None and frame.f_code is not code:
         name = frame.f_code.co_filename.replace("\\", "/")

@@ -11,7 +11,6 @@ import time
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -40,6 +39,7 @@ LONG = 2e-3  # seconds of a wait, beside which two questions to the system are n
 # At first all is looked at, and then the clock alone for up to so many batches, as no period can always miss.
 FIRST, MAX_GLANCES, FEW_GLANCES, GOLDEN = 300, 192, 24, 0.6180339887
 QUICK = 5e-5  # seconds from batch to batch, of which a close look is a large part
+SAME = ("rank", "contents", "workers", "prefetch", "persists", "stream")  # in a finding and its recorder
 ROOM = 16  # batches that have to find room beside one that is held a step longer
 
 # The passes that are under way in each thread, the innermost last.
@@ -181,12 +181,6 @@ class Recorder:
                 # The GPU's own times tell which step is long: those of the loop hold its waits for the GPU.
                 ordinary = np.ones(len(steps), dtype=bool)
         host = share_of(waits, waits + steps, ordinary, burst)
-        aside, counts = [*self.inner, *([after] if after else [])], gpu or host
-        counts = replace(
-            counts,
-            interruptions=counts.interruptions + len(aside),
-            interrupted=counts.interrupted + sum(aside),
-        )
         threads = {each.thread for each in self.passes if each.batches and each.thread is not None}
         return finding_of(
             waits,
@@ -194,7 +188,8 @@ class Recorder:
             ordinary,
             host,
             stall=gpu,
-            counts=counts,
+            counts=gpu or host,
+            aside=[*self.inner, *([after] if after else [])],
             first_waits=[each.first_wait for each in self.passes if each.first_wait is not None],
             batch_size=self.batch_size,
             blocks=tuple(blocks_of((waits + steps)[ordinary]).tolist()),
@@ -204,8 +199,6 @@ class Recorder:
             left_out=left_out,
             threads=tuple(sorted(threads)),
             elsewhere=self.home is not None and bool(threads - {self.home}),
-            rank=self.rank,
-            contents=self.contents,
             prepare_cpu=use.share,
             prepare_queued=use.queued_share,
             core_waits=self.use.core_waits,
@@ -214,17 +207,14 @@ class Recorder:
             loop_cpu=self.use.loop_cores(host.value if self.workers == 0 else 0.0),
             memory=self.memory.use(self.batch_size),
             queue_depth=self.ready / self.asked if self.asked else None,
-            workers=self.workers,
             stages=self.probe.costs(release) if self.probe else None,
             release=Q_(1e3 * release, "ms") if self.releases else None,
             ending=Q_(1e3 * float(np.mean(self.endings)), "ms") if self.endings else None,
-            prefetch=self.prefetch,
-            persists=self.persists,
-            stream=self.stream,
             repeats=self.repeats.found,
             restarts=restarts,
             pickled=self.pickled.found,
             asynchronous=gpu is None and cuda_in_use() is not None,
+            **{name: getattr(self, name) for name in SAME},
         )
 
 

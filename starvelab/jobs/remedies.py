@@ -218,7 +218,7 @@ def _quicker(advice: WorkerAdvice, rest: float) -> tuple[float, float, float]:
     model, period = advice.model, 1e3 / advice.finding.batch_rate.m_as("1/s")
     cut = 1 - (model.dataset_share or 0.0) * (1 - rest)
     times = replace(model.likely, wait=model.likely.wait * cut, compute=model.likely.compute * cut)
-    step = min(times.step * (1 - SAMPLED), model.fast.step)
+    step = min(times.step * (1 - SAMPLED), model.fast.step, model.alone)
     best = max(period / max(step, 1e-3), 1.0)
     return 1.0, min(max(period / times.period(model.workers), 1.0), best), best
 

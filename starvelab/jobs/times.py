@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import comb
+from math import comb, inf
 from typing import Any
 
 import numpy as np
@@ -115,6 +115,7 @@ class JobModel:
     workers: int  # that the job has
     dataset_share: float | None  # of what a worker takes for a batch; None where there was no probe
     late: Lateness | None = None  # batches of different times; None where they were not timed
+    alone: float = inf  # milliseconds of the step, at best, where nothing else wants its core
 
     def periods(self, workers: int) -> tuple[float, float, float]:
         """Return the milliseconds from batch to batch: likely, at most, at least."""
@@ -175,6 +176,7 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
     slow, fast = slow.scaled(1 + ERROR, receives[1]), fast.scaled(1 - ERROR, receives[0])
     serial *= 1 + ERROR
     slow = replace(slow, serial=min(serial, period) if workers else serial)
+    alone = max(step - min(finding.core_waits or 0.0, MOST_QUEUED) * period, (1 - MOST_QUEUED) * step)
     if finding.busy:
         loop = likely.step + likely.receive
         alike = period / (late.factor(workers, loop) if late is not None else 1.0)
@@ -183,9 +185,8 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
         # what it has however many workers it starts.
         kept = (workers * period if workers else waits) * (1 + ERROR)
         slow = replace(slow, serial=kept if workers <= 1 else max(period, slow.serial))
-        queue = max(CROWDED * step, min(finding.core_waits or 0.0, MOST_QUEUED) * period)
-        fast = replace(fast, step=max(step - queue, (1 - MOST_QUEUED) * step))
-    return JobModel(likely, slow, fast, workers, _dataset_share(finding), late)
+        fast = replace(fast, step=max(min(alone, (1 - CROWDED) * step), (1 - MOST_QUEUED) * step))
+    return JobModel(likely, slow, fast, workers, _dataset_share(finding), late, alone)
 
 
 def doubt_of(finding: JobFinding, model: JobModel) -> str:
@@ -221,13 +222,14 @@ def finding_of(
     stall: Share | None,
     counts: Share,
     first_waits: Sequence[float],
+    aside: Sequence[float] = (),
     batch_size: int | None = None,
     **known: Any,  # Any: the other fields of a finding
 ) -> JobFinding:
     """Return what the waits and the times from batch to batch come to [s].
 
     `host` is the share that the loop waits, `stall` that of the GPU, and `counts` the one of them that says
-    which batches counted.
+    which batches counted. What was no part of a step was `aside`.
     """
     total = float(lengths[ordinary].sum())
     rate = host.counted / total if total else 0.0
@@ -246,8 +248,8 @@ def finding_of(
         throughput=Q_(rate * batch_size, "img/s") if batch_size else None,
         batch_size=batch_size,
         first_waits=tuple(Q_(1e3 * wait, "ms") for wait in first_waits),
-        interruptions=counts.interruptions,
-        interrupted=Q_(counts.interrupted, "s"),
+        interruptions=counts.interruptions + len(aside),
+        interrupted=Q_(counts.interrupted + sum(aside), "s"),
         **known,
     )
 

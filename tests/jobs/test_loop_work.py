@@ -91,7 +91,9 @@ def test_a_share_is_right_whenever_a_look_comes(monkeypatch, held):
     first, *others = sampler.work(train.__code__, clock.now)
     assert first.share == pytest.approx(computes / whole, abs=0.05)
     assert sum(one.share for one in others) < 0.05
-    # What the steps do not compute is of the loader, whose end a late look missed.
+    # What is spent on the release of batches is of no line, nor what the loader computes until a late look.
+    (half, *_) = sampler.work(train.__code__, clock.now, clock.cpu() / 2)
+    assert half.share == pytest.approx(first.share / 2)
     sampler.spent[train.__code__] = 0.0
     assert not any(one.share for one in sampler.work(train.__code__, clock.now))
 
