@@ -194,13 +194,6 @@ def test_a_line_that_is_wrong_is_refused_with_its_place(line, error, expected):
     assert message(error, hardware, f"{field} = {{ {fact} }}") == f"Hardware.Cloud.X.{field}: {expected}"
 
 
-def test_a_drive_may_answer_at_once():
-    table = {
-        "D": {"name": "D", "request_latency": {"value": "0 ms", "kind": "assumption", "note": "an ideal"}}
-    }
-    assert read_group("Storage", table)["D"].request_latency == Q_("0 ms")
-
-
 # ---- Asking ------------------------------------------------------------------------------------------------
 
 
@@ -338,8 +331,3 @@ def test_a_fact_shows_its_source_and_its_note_as_one_line():
 )
 def test_a_spread_without_both_ends_around_its_value_or_without_a_note_is_rejected(ends, expected):
     assert message(InputError, Fact, 2, "paper", "A paper.", **ends) == expected
-
-
-def test_the_ends_of_a_spread_have_the_unit_of_their_field():
-    fact = Storage.S3_connection.facts["request_latency"]
-    assert (fact.low, fact.high) == (Q_("9 ms"), Q_("200 ms"))

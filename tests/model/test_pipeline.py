@@ -234,11 +234,6 @@ def test_a_decoder_works_beside_the_kernels_and_kernels_that_decode_take_turns_w
     assert inside.bottleneck == "accelerator"
 
 
-def test_fixed_overhead_is_named_as_the_cause_of_small_steps():
-    causes = [WALL.solve(batch_size=batch).cause for batch in (22, 190, 191)]
-    assert causes == ["overhead", "overhead", "compute"]
-
-
 # Two values of each field that make different pipelines, on top of one that has a drive and a link.
 TWO = {
     "model": (Models.ResNet18, Models.ViT_B16),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab.model.resources import Cost, Line, argmax, as_float, exceeds
+from starvelab.model.resources import Cost, Line, argmax, exceeds
 from tests.strategies import costs
 
 
@@ -44,8 +44,3 @@ def test_the_largest_is_found_where_argmax_finds_it(rows):
     arrays = [np.array(row, dtype=float) for row in rows]
     assert argmax(arrays).tolist() == np.argmax(np.stack(arrays), axis=0).tolist()
     assert int(argmax([1.0, 2.0, 2.0])) == 1
-
-
-def test_a_plain_number_is_a_float_and_an_array_stays_one():
-    assert type(as_float(np.float64(2))) is float
-    assert as_float(np.array([2.0])).tolist() == [2.0]

@@ -36,11 +36,6 @@ def test_a_u_net_reads_volumes_and_not_jpegs():
     assert UNET.solve().resource_times == UNET.solve(dataset=Datasets.KiTS19).resource_times
 
 
-def test_a_language_model_is_not_starved_by_bytes():
-    pipe = UNET.replace(model=Models.GPT2_small, batch_size=16)
-    assert (pipe.size.m_as("KB"), pipe.solve().bottleneck) == (pytest.approx(2.048), "accelerator")
-
-
 def test_the_data_set_of_imagenet_does_not_take_the_threads_of_a_pool_away():
     """Eight A100 with 80 threads fell from 18,014 to 10,618 images a second."""
     pool = RESNET.replace({"hardware.count": 8, "workers.kind": "pool"}, workers=80)
@@ -119,14 +114,6 @@ def test_the_ends_of_a_range_go_with_the_bytes_too(ends):
     times = scans.solve().throughput / RESNET.solve(workers=4).throughput
     small, large = (p.solve(workers=4).ranges.throughput[ends] for p in (RESNET, scans))
     assert (large / small).m_as("") == pytest.approx(times.m_as(""))
-
-
-def test_samples_as_they_were_measured_are_solved_without_a_text_about_them(monkeypatch):
-    def never(_: object) -> str:
-        raise AssertionError("a text takes a third of a solve")
-
-    monkeypatch.setattr("starvelab.model.stages.transformation.format_quantity", never)
-    RESNET.solve()
 
 
 PASS = " Pass Samples(cpu_time=...) for your own."

@@ -167,12 +167,6 @@ def legend(figure):
     return [text.get_text() for text in found.get_texts()]
 
 
-def test_every_area_is_told_apart_without_color():
-    # Sky blue is no color of a resource; beside the workers' blue it is told apart by its panel and outline.
-    hatches = [timelines.READY.get("hatch"), timelines.HELD["hatch"], timelines.WAITS["hatch"]]
-    assert len(set(hatches)) == 3
-
-
 def test_anything_else_is_refused():
     with pytest.raises(InputError) as caught:
         loader_timeline(SLOW)

@@ -24,12 +24,3 @@ def test_what_is_to_follow_changes_waits_for_the_page_that_answers_and_for_no_ot
     for _window in range(2):  # each that shows the box answers
         script._handle_custom_msg({}, [])
     assert acted == ["no page", "page"]
-
-
-def test_the_public_names_are_these_and_no_more():
-    import starvelab.widgets
-
-    assert " ".join(starvelab.widgets.__all__) == (
-        "Drawing beside_real explore finish load_loader lock_predictions pack play predict predictions "
-        "progress report reveal save_loader save_measurement scorecard"
-    )

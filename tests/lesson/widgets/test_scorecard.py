@@ -61,19 +61,6 @@ def test_a_card_of_a_walk_through_the_notebooks(shown):
     assert scorecard().hits == 2
 
 
-@pytest.mark.parametrize(
-    ("pairs", "brier"),
-    [
-        ([(1.0, True), (1.0, True)], 0.0),
-        ([(1.0, False)], 1.0),
-        ([(0.5, True), (0.5, False)], 0.25),
-        ([(0.8, True), (0.8, False), (0.8, True), (0.8, False)], 0.34),
-    ],
-)
-def test_the_brier_score_is_the_mean_squared_distance(pairs, brier):
-    assert revealed(*pairs).brier == pytest.approx(brier)
-
-
 def test_nothing_is_said_of_calibration_below_five_predictions_that_say_how_sure():
     assert revealed(*[(0.9, True)] * 4).sentences() == ["4 of 4 revealed predictions came true."]
     few = revealed(*[(0.9, True)] * 4, *[(None, True)] * 4).sentences()

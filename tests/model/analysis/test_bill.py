@@ -49,14 +49,6 @@ def test_power_is_that_of_the_board_while_it_computes_and_less_while_it_waits():
     assert found.epoch_waiting.money.m_as("USD") == pytest.approx(1)
 
 
-def test_several_accelerators_are_paid_for_together():
-    # The host supplies 500 samples a second, which is 125 for each of four.
-    found = HALF.replace({"hardware.count": 4}).bill(**EXACT)
-    assert found.hour.money.m_as("USD") == pytest.approx(8)
-    assert found.hour_waiting.money.m_as("USD") == pytest.approx(8 * 0.875)
-    assert found.power.m_as("W") == pytest.approx(4 * (700 / 8 + 121.7 * 7 / 8))
-
-
 def test_the_epoch_is_that_of_the_data_set():
     pipe = WALL.replace(dataset=Datasets.ImageNet)
     assert pipe.bill(**EXACT).epoch_time == pipe.bill(samples=1_281_167, **EXACT).epoch_time
