@@ -1,4 +1,4 @@
-"""The trackers that a program uses: fakes with their documented calls. test_frameworks.py has real ones."""
+"""The trackers that a program uses: fakes with their documented calls."""
 
 import sys
 import types

@@ -274,13 +274,6 @@ def test_what_is_not_known_widens_the_range():
     assert open_.high > known.high
 
 
-def test_fewer_are_enough_for_most_of_it():
-    advice = advise(found(workers=1, wait=0.963, step=0.04, cpu=1.0), cores=1e6)
-    assert advice.enough.workers < advice.best.workers
-    assert f"; {advice.enough.workers} are enough for 95 % of it." in advice.summary
-    assert advice.enough.throughput >= 0.95 * advice.best.throughput
-
-
 def test_workers_bind_where_there_cannot_be_more(monkeypatch):
     monkeypatch.setattr("starvelab.jobs.advice.MAX_WORKERS", 3)
     advice = advise(found(workers=1, wait=0.99, step=0.01, cpu=0.0), cores=8)

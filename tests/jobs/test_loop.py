@@ -118,16 +118,6 @@ def test_a_pass_that_differs_from_the_later_ones_is_left_out(clock):
     ) in result.summary
 
 
-def test_two_passes_are_left_out_in_the_plural(clock):
-    loader = Loader(clock, 0.09, 20, start=0, first=0.09)
-    watched = watch(loader, progress=False)
-    for number in range(5):
-        loader.wait = (0.09, 0.03, 0.0001)[min(number, 2)]
-        train(clock, watched, 0.01)
-    assert watched.result.left_out == 2
-    assert "The first 2 passes differ from the later ones and are left out:" in watched.result.summary
-
-
 def test_a_watched_evaluation_within_a_step_is_no_part_of_the_step(clock):
     watched = watch(Loader(clock, 0.01, 30), progress=False)
     for number in watched:

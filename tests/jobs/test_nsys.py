@@ -73,12 +73,6 @@ def test_a_starved_gpu(tmp_path, mark, registered):
     assert found.counted == 10
 
 
-def test_the_name_of_the_iterator_tells_that_there_are_no_workers(tmp_path):
-    single = WAIT.replace("_MultiProcessing", "_SingleProcess")
-    assert read_trace(export(tmp_path / "a.sqlite", wait=30, step=70, mark=single)).workers == 0
-    assert read_trace(export(tmp_path / "b.sqlite", wait=30, step=70)).workers is None
-
-
 @pytest.mark.parametrize("kinds", [True, False])
 def test_pageable_copies(tmp_path, kinds):
     found = read_trace(export(tmp_path / "a.sqlite", wait=1, step=69, copy=30, kinds=kinds))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from starvelab.jobs import BatchContents, advise, remedies
+from starvelab.jobs import BatchContents, advise
 from starvelab.jobs.loop_work import LoopWork
 from starvelab.jobs.recorder import Recorder
 from starvelab.jobs.remedies import remedies_of
@@ -227,15 +227,6 @@ def test_threads_that_keep_a_core_busy_want_to_be_processes():
     job = replace(found(workers=4, wait=0.09, step=0.01), processes=False, loop_cpu=0.99)
     first, *_ = remedies_of(job, cores=16)
     assert (first.name, first.gain) == ("processes", None)
-
-
-def test_the_advice_is_asked_for_once(monkeypatch):
-    asked = []
-    advise = remedies.advise
-    monkeypatch.setattr(remedies, "advise", lambda *job, **more: asked.append(job) or advise(*job, **more))
-    job = found(workers=2, wait=0.04, step=0.01, cpu=0.0, batches=38, first=(3.0, 2.0))
-    assert {"persistent", "workers"} <= set(names(job))
-    assert len(asked) == 1
 
 
 def test_a_report_advises_one_thing_of_a_stage_and_says_it_once():

@@ -291,12 +291,3 @@ def test_a_long_wait_brings_no_closer_looks_where_batches_are_quick(clock, monke
     for _ in watch(items(), workers=0, progress=False):
         clock.sleep(1e-5)
     assert len(asked) < 2 * (300 + 100)  # twice for a batch: of the first ones, and of one in sixty
-
-
-def test_the_first_batches_of_short_passes_are_looked_at_once(clock, monkeypatch):
-    asked = []
-    monkeypatch.setattr(clock, "process_time", lambda: asked.append(1) or clock.now)
-    watched = watch(Loader(clock, 1e-5, 100, start=0.0, first=1e-5), workers=0, progress=False)
-    for _ in range(30):
-        train(clock, watched, 1e-5)
-    assert len(asked) < 2 * 600

@@ -156,15 +156,6 @@ def test_a_loader_without_a_step_is_run_alone(capsys):
     assert "accelerator busy" not in [row[0] for row in measured.rows]
 
 
-def test_a_loader_without_a_step_is_simulated_alone():
-    pipe, clock = (
-        Pipeline.of_loader(data.DataLoader(Numbers(seconds=0.002), 4)),
-        SimulatedClock({"read": "1 ms"}),
-    )
-    assert not pipe.measure(clock=clock).step_known
-    assert pipe.diagnose(clock=clock).verdict == "cannot tell"
-
-
 @pytest.mark.parametrize("dataset", [Numbers(seconds=0.002), Naturals(0.002)])
 def test_what_one_worker_takes_predicts_what_several_would_bring(dataset):
     def never(batch):

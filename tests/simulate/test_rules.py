@@ -14,13 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from starvelab import Q_, Jitter, Pipeline, Samples
-from starvelab.simulate.simulation import simulate
 from starvelab.simulate.timeline import LoaderInputs
 from tests.simulate.test_against_simpy import followed, loaders, own_times
 
 seeds = st.integers(0, 10_000)
-# Nothing here is in the way of anything else but by order and depth.
-orderly = loaders.map(lambda inputs: replace(inputs, in_order=True, read_time=0))
 
 
 @given(loaders, seeds, st.integers(0, 29))
@@ -34,23 +31,6 @@ def test_the_accelerator_is_busy_or_waits_and_a_trace_counts_as_the_simulation_d
     assert found.throughput.m_as("img/s") / inputs.batch_size * inputs.step_time == pytest.approx(
         1000 * found.utilization
     )
-
-
-@given(loaders, seeds)
-def test_no_order_of_events_beats_the_rate_that_mean_times_allow(inputs, seed):
-    times = own_times(seed, 40)
-    found = followed(inputs, times)
-    assert found.periods[0] >= replace(inputs, prepare_time=times.mean()).mean_period * (1 - 1e-9)
-
-
-@given(orderly, st.integers(0, 90))
-def test_with_even_times_the_long_run_reaches_it(inputs, milliseconds):
-    inputs = replace(inputs, prepare_time=milliseconds)
-    # Batches come in bursts of a round, so whole rounds are counted.
-    rounds = 10 * max(1, inputs.workers) * inputs.prefetch
-    rounds *= 1 if inputs.in_flight == inf else inputs.in_flight
-    found = simulate(inputs, batches=2 * rounds, warm_up=rounds)
-    assert found.periods[0] == pytest.approx(inputs.mean_period, rel=0.02)
 
 
 @pytest.mark.parametrize(
