@@ -3,7 +3,6 @@
 The browser ends after the last of them: its event loop would make tests fail that start their own.
 """
 
-import os
 import shutil
 import signal
 import sys
@@ -89,10 +88,3 @@ def opened(
             return stack.enter_context(open_notebook(page, server, path))
 
         yield open_one
-
-
-@pytest.fixture(scope="session")
-def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where pictures go: the folder named by STARVELAB_SCREENSHOTS, or a temporary one."""
-    named = os.environ.get("STARVELAB_SCREENSHOTS")
-    return Path(named) if named else tmp_path_factory.mktemp("screenshots")

@@ -53,8 +53,6 @@ START_SECONDS = 90
 ACTION_SECONDS = 60
 # A kernel may take minutes to start on a busy machine; a test has five in all.
 OPEN_SECONDS = 200
-# Chromium paints no texture beyond 16384 pixels; longer notebooks are photographed in parts.
-TALLEST_PICTURE = 12_000
 
 
 def find_chromium() -> str:
@@ -362,34 +360,6 @@ class OpenNotebook:
                 return found;
             }"""
         )
-
-    def photograph(self, folder: Path, name: str) -> list[Path]:
-        """Save a picture of the whole notebook as `name`.png, in parts if it is very long."""
-        folder.mkdir(parents=True, exist_ok=True)
-        page = self.page
-        usual = page.viewport_size
-        height = page.evaluate(
-            """() => {
-                const scroller = document.querySelector('.jp-WindowedPanel-outer');
-                const last = [...scroller.querySelectorAll('.jp-Cell')].at(-1);
-                return Math.ceil(last.getBoundingClientRect().bottom + scroller.scrollTop + 60);
-            }"""
-        )
-        paths = []
-        try:
-            page.set_viewport_size({"width": usual["width"], "height": min(height, TALLEST_PICTURE)})
-            page.wait_for_timeout(300)
-            parts = -(-height // TALLEST_PICTURE)
-            for part in range(parts):
-                page.evaluate(
-                    "top => { document.querySelector('.jp-WindowedPanel-outer').scrollTop = top; }",
-                    part * (TALLEST_PICTURE - 200),
-                )
-                paths.append(folder / (f"{name}.png" if parts == 1 else f"{name}-{part + 1}.png"))
-                page.screenshot(path=paths[-1])
-        finally:
-            page.set_viewport_size(usual)
-        return paths
 
 
 def serious(page: Page, *, within: str | None = None, contrast: bool = True) -> list[str]:

@@ -54,18 +54,7 @@ RUNS = {
     "slow": WALL.replace(hardware=Accelerator(Hardware.Cloud.A100, ranks=Ranks(4, slow=1.5))),
     "eight": WALL.replace(workers=64, hardware=Accelerator(Hardware.Cloud.A100, count=8)),
 }
-SIMPLE = (
-    "the wall",
-    "no drive",
-    "the drive",
-    "the accelerator",
-    "measured",
-    "many workers",
-    "in turn",
-    "busy",
-    "slow",
-    "eight",
-)
+SIMPLE = [name for name in RUNS if name not in ("workers read", "chance", "any order", "no workers")]
 HTML = """<!doctype html><html lang="en"><title>Moving</title><meta name="color-scheme" content="light dark">
 <main><h1>Moving</h1><div id="one"></div><div id="space"></div><div id="two"></div></main>
 <script type="module">window.moving = await import("/moving.js");</script></html>"""

@@ -1,11 +1,8 @@
 """Every notebook of solutions/ in JupyterLab: one as a learner goes through it, the others as they then look.
 
 Those of an assignment stand one below the other: to open a notebook, and to start its kernel, takes longest.
-An author adds nothing here, and looks at the pictures: STARVELAB_SCREENSHOTS names the folder for them.
+An author adds nothing here.
 """
-
-import os
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -51,7 +48,7 @@ def one_below_the_other(executed: list[NotebookNode]) -> NotebookNode:
     return together
 
 
-def can_be_read(notebook: OpenNotebook, explorers: int, screenshots: Path, name: str) -> None:
+def can_be_read(notebook: OpenNotebook, explorers: int) -> None:
     """Nothing failed, each explorer has its picture, each picture its words, and each text its contrast."""
     assert notebook.errors() == []
     assert notebook.cells_not_run() == []
@@ -62,24 +59,21 @@ def can_be_read(notebook: OpenNotebook, explorers: int, screenshots: Path, name:
     assert serious(notebook.page, within=".jp-OutputArea-output", contrast=False) == []
     for theme in ("light", "dark"):
         notebook.set_theme(theme)
-        # To paint a whole notebook takes seconds: only for somebody who looks at it.
-        if "STARVELAB_SCREENSHOTS" in os.environ:
-            notebook.photograph(screenshots, f"{name}-{theme}")
         assert notebook.faint_texts() == [], f"in the {theme} theme"
 
 
-def test_a_notebook_can_be_played(server, opened, screenshots):
+def test_a_notebook_can_be_played(server, opened):
     notebook = opened(path=server.folder / PLAYED.solution.relative_to(REPOSITORY))
     notebook.run_all()
     assert notebook.errors() == []
     assert notebook.cells_not_run() == []
     lock_every_prediction(notebook)
     notebook.run_all()
-    can_be_read(notebook, len(PLAYED.calls("explore")), screenshots, f"{PLAYED.assignment}-{PLAYED.name}")
+    can_be_read(notebook, len(PLAYED.calls("explore")))
 
 
 @pytest.mark.parametrize("assignment", ASSIGNMENTS)
-def test_its_notebooks_can_be_read(server, opened, screenshots, run_notebook, assignment):
+def test_its_notebooks_can_be_read(server, opened, run_notebook, assignment):
     sources = [one for one in notebooks_of(assignment) if one != PLAYED]
     # Most of a notebook is shown only to somebody who has predicted.
     executed = [run_notebook(one, predictions=True).notebook for one in sources]
@@ -90,4 +84,4 @@ def test_its_notebooks_can_be_read(server, opened, screenshots, run_notebook, as
     if notebook.page.get_by_text(BROKEN_WIDGET).count():
         # On a busy machine widgets may be drawn before all that the notebook has saved is there.
         notebook.draw_outputs_again()
-    can_be_read(notebook, sum(len(one.calls("explore")) for one in sources), screenshots, assignment)
+    can_be_read(notebook, sum(len(one.calls("explore")) for one in sources))

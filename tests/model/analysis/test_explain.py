@@ -89,10 +89,6 @@ SAID = {
         WALL.replace(workers="2 GB/s"),
         f"{STARVED} To keep it fed, the CPU would have to supply 10.9 GB/s, and it supplies 2 GB/s. {LESS}",
     ),
-    "a CPU given in images": (
-        WALL.replace(workers="4000 img/s"),
-        "... the CPU would have to supply 21800 img/s, and it supplies 4000 img/s. ...",
-    ),
     "a storage wall behind a page cache": (
         KITS.replace({"storage.cache.share": 0.138}, storage=Storage.EBS_gp3_max),
         "Storage binds: reading ... Memory serves 13.8 % of the reads. To keep it fed, storage would have to "
@@ -107,11 +103,6 @@ SAID = {
         SEEKING,
         f"... {REQUESTS} ... 100 MB/s, and it delivers ... MB/s: {FEWER_REQUESTS}, keep them in memory, or "
         "use a faster ...",
-    ),
-    "a drive of packed samples": (
-        SEEKING.replace({"dataset.size": "1 MB", "storage.requests.samples": 1000}),
-        "... waits for the rest. To keep it fed, ...: store fewer bytes for each sample, keep them in "
-        "memory, or use a faster drive or more ...",
     ),
     "an object store": (
         KNOWN.replace(
@@ -142,10 +133,6 @@ SAID = {
         "... It is the network that limits storage, and not its requests. ...: store fewer bytes for each "
         "sample, keep them in memory, or read from more prefixes over a faster network.",
     ),
-    "seconds": (
-        DISK.replace(storage="4 MB/s"),
-        "... takes 25 s, so the accelerator, which needs 100 ms, ...",
-    ),
     "a CPU that is next": (
         DISK.replace(storage="0.1 GB/s", workers="200 img/s"),
         "... With faster storage alone the CPU would bind: preparing takes 500 ms.",
@@ -159,10 +146,6 @@ SAID = {
         "The link binds: copying a batch of 256 takes 19.27 ms, so the accelerator, which needs 11.74 ms, is "
         "busy 60.9 % of each step and waits for the rest. To keep it fed, 13.13 GB/s would have to cross the "
         "link, and 8 GB/s do: send fewer bytes for each sample, for example as uint8.",
-    ),
-    "a narrow link for uint8": (
-        WALL.replace({"dataset.transfer": "uint8"}, workers="99 GB/s", link="0.5 GB/s"),
-        "... do: send fewer bytes for each sample.",
     ),
     "a link of its own for each": (
         KNOWN.replace({"dataset.transfer": "1 MB", "hardware.count": 2}, link="0.5 GB/s", workers=64),
@@ -227,11 +210,6 @@ SAID = {
         "that. Prefetch batches, so that the slowest resource alone sets the step: that would be the "
         "CPU, with 64 ms.",
     ),
-    "two, one after the other": (
-        KNOWN.replace({"hardware.count": 2}, overlap=False, workers=50),
-        "... add up to 140 ms, and the accelerators are busy 71.4 % of that. ... that would be the "
-        "accelerator, with 100 ms.",
-    ),
     "eight of them, fed": (
         KNOWN.replace({"hardware.count": 8}, workers=200),
         "The 8 accelerators bind: each needs 100 ms for a batch of 100, and the CPU has prepared one "
@@ -270,10 +248,6 @@ SAID = {
         "prepared it in 62.5 ms. In each step the copy takes 10 ms, so the accelerator is busy 90.9 % of it. "
         f"The copy would overlap on a stream of its own. {MEASURED} The accelerator would have to be 1.9 "
         "times as fast before the CPU binds.",
-    ),
-    "a copy in turn from other memory": (
-        KNOWN.replace({**SLOW_LINK, "link.overlaps": False}),
-        "... The copy would overlap from pinned memory and on a stream of its own. ...",
     ),
     "a costly step": (
         KNOWN.replace({"hardware.step_overhead": "150 ms"}),
