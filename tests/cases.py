@@ -7,11 +7,8 @@ WALL = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
 
 # KiTS19 volumes into a 3D U-Net on one A100 with a drive of its own: the accelerator binds.
 KITS = Pipeline(
-    model=Models.UNet3D,
-    hardware=Hardware.Cloud.A100,
-    batch_size=7,
+    model=Models.UNet3D, hardware=Hardware.Cloud.A100, batch_size=7,
     dataset=Samples(size=Datasets.KiTS19.sample_size),
-    workers=Workers(rate=1 / Datasets.KiTS19.preparation_time * Q_("1 img")),
-    storage=Storage.NVMe_Gen4,
+    workers=Workers(rate=1 / Datasets.KiTS19.preparation_time * Q_("1 img")), storage=Storage.NVMe_Gen4,
     assumptions=PUBLISHED,
-)
+)  # fmt: skip

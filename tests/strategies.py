@@ -85,26 +85,17 @@ samples = _given(
 slow_samples = _given(Samples, "cpu_time", cpu_time=quantities(0.01, 200, "ms"), size=sample_sizes)
 handovers = _given(Handover, worker=times, way=times, loop=times, objects=st.integers(1, 200))
 workers = _given(
-    Workers,
-    "count",
-    count=worker_counts,
-    cores=st.integers(1, 64),
-    handover=handovers,
+    Workers, "count", count=worker_counts, cores=st.integers(1, 64), handover=handovers,
     prefetch=st.integers(1, 3),
-)
+)  # fmt: skip
 rated_workers = st.builds(Workers, worker_counts, rate=supply_rates)
 supplies = quantities(10, 60_000, "MB/s") | quantities(10, 60_000, "img/s")
 buses = _given(Link, "of", of=links, overlaps=st.booleans())
 devices = _given(
-    Accelerator,
-    "of",
-    of=accelerators,
-    count=st.sampled_from([1, 2, 8]),
-    rate=quantities(1, 50_000, "img/s") | quantities(0.1, 1000, "ms"),
-    step_overhead=quantities(0, 50, "ms"),
-    host=_given(Host, busy=st.floats(0, 1)),
-    in_flight=st.sampled_from([1, 2, 3, inf]),
-)
+    Accelerator, "of", of=accelerators, count=st.sampled_from([1, 2, 8]),
+    rate=quantities(1, 50_000, "img/s") | quantities(0.1, 1000, "ms"), step_overhead=quantities(0, 50, "ms"),
+    host=_given(Host, busy=st.floats(0, 1)), in_flight=st.sampled_from([1, 2, 3, inf]),
+)  # fmt: skip
 
 
 @st.composite
@@ -114,14 +105,10 @@ def pipelines(draw: st.DrawFn, **fixed: st.SearchStrategy) -> Pipeline:
     fields = draw(
         st.fixed_dictionaries(
             {"model": models, "hardware": devices, "batch_size": batch_sizes, "assumptions": assumptions},
-            optional={
-                "storage": stores,
-                "link": buses,
-                "phase": st.sampled_from(["forward", "training"]),
-                "overlap": st.booleans(),
-            },
+            optional={"storage": stores, "link": buses, "phase": st.sampled_from(["forward", "training"]),
+                      "overlap": st.booleans()},
         )
-    )
+    )  # fmt: skip
     fields["dataset"], fields["workers"] = draw(sources)
     fields |= {name: draw(strategy) for name, strategy in fixed.items()}
     waits = (drive := fields.get("storage")) is not None and drive.requests.latency is not None

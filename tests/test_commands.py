@@ -63,18 +63,12 @@ def test_the_help_names_each_command_and_the_version_is_that_of_the_package(caps
     assert capsys.readouterr().out == f"starvelab {version('starvelab')}\n"
 
 
-@pytest.mark.parametrize(
-    ("typed", "said"),
-    [
-        (["graed", "a"], "starvelab has no command 'graed'. Did you mean grade?"),
-        (["Lab", "a"], "starvelab has no command 'Lab'. Did you mean lab?"),
-        (
-            ["verify", "a"],
-            "starvelab has no command 'verify'. There is: lab, doctor, compare, release, collect",
-        ),
-        (["grade", "a", "--wrokers=4"], "this command has no option 'wrokers'. Did you mean workers?"),
-    ],
-)
+@pytest.mark.parametrize(("typed", "said"), [
+    (["graed", "a"], "starvelab has no command 'graed'. Did you mean grade?"),
+    (["Lab", "a"], "starvelab has no command 'Lab'. Did you mean lab?"),
+    (["verify", "a"], "starvelab has no command 'verify'. There is: lab, doctor, compare, release, collect"),
+    (["grade", "a", "--wrokers=4"], "this command has no option 'wrokers'. Did you mean workers?"),
+])  # fmt: skip
 def test_a_misspelt_command_or_option_is_an_error_that_names_the_nearest(capsys, typed, said):
     assert status(*typed) == 2
     assert said in capsys.readouterr().err

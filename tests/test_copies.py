@@ -14,15 +14,11 @@ from tests.cases import WALL
 
 
 @pytest.mark.parametrize("roundtrip", [lambda x: pickle.loads(pickle.dumps(x)), copy.deepcopy, copy.copy])
-@pytest.mark.parametrize(
-    "value",
-    [
-        *(Q_("500 KB"), Q_(2.5, "GB/s"), Q_([1, 2], "img/s"), Q_(5, "percent")),
-        *(Hardware.Cloud.A100, PUBLISHED, WALL.replace(link="32 GB/s"), WALL.solve()),
-        *(model(PUBLISHED) for model in (DataModel, TransformationModel, TransferModel, SingleNodeModel)),
-    ],
-    ids=lambda value: f"{value!r:.30}",
-)
+@pytest.mark.parametrize("value", [
+    *(Q_("500 KB"), Q_(2.5, "GB/s"), Q_([1, 2], "img/s"), Q_(5, "percent")),
+    *(Hardware.Cloud.A100, PUBLISHED, WALL.replace(link="32 GB/s"), WALL.solve()),
+    *(model(PUBLISHED) for model in (DataModel, TransformationModel, TransferModel, SingleNodeModel)),
+], ids=lambda value: f"{value!r:.30}")  # fmt: skip
 def test_what_is_copied_is_equal_and_has_the_same_type_hash_units_and_sources(value, roundtrip):
     again = roundtrip(value)
     assert type(again) is type(value)

@@ -20,16 +20,13 @@ def root(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"file": "gone.py"}, "gone.py is not there. Correct `file` in defects.toml."),
-        ({"text": "4 * x"}, "its text must stand once in double.py, and stands there 0 times. Correct"),
-        ({"text": "x"}, "its text must stand once in double.py, and stands there 2 times. Correct"),
-        ({"tests": ("tests/gone.py",)}, "tests/gone.py is not there. Correct `tests` in defects.toml."),
-        ({"tests": ("test_double.py::test_gone[2]",)}, "test_double.py::test_gone[2] is not there. Correct"),
-    ],
-)
+@pytest.mark.parametrize(("change", "said"), [
+    ({"file": "gone.py"}, "gone.py is not there. Correct `file` in defects.toml."),
+    ({"text": "4 * x"}, "its text must stand once in double.py, and stands there 0 times. Correct"),
+    ({"text": "x"}, "its text must stand once in double.py, and stands there 2 times. Correct"),
+    ({"tests": ("tests/gone.py",)}, "tests/gone.py is not there. Correct `tests` in defects.toml."),
+    ({"tests": ("test_double.py::test_gone[2]",)}, "test_double.py::test_gone[2] is not there. Correct"),
+])  # fmt: skip
 def test_an_entry_that_no_longer_fits_the_repository_says_what_to_correct(root, change, said):
     assert replace(DOUBLE, **change).stale(root).startswith(said)
     assert DOUBLE.stale(root) == ""
@@ -45,15 +42,12 @@ def test_each_defect_in_the_list_has_an_id_of_its_own_and_can_be_planted_and_loo
     assert [f"{one.id}: {why}" for one in defects.load() if (why := one.stale(defects.REPOSITORY))] == []
 
 
-@pytest.mark.parametrize(
-    ("status", "printed", "first"),
-    [
-        (0, "3 passed", ""),
-        (1, "FIRST FAILURE test_a.py::test_b[x - y]\n1 failed", "test_a.py::test_b[x - y]"),
-        (2, "FIRST FAILURE test_a.py\n1 error", "test_a.py"),
-        *((status, "no such option", None) for status in (1, 4, 5, -9)),
-    ],
-)
+@pytest.mark.parametrize(("status", "printed", "first"), [
+    (0, "3 passed", ""),
+    (1, "FIRST FAILURE test_a.py::test_b[x - y]\n1 failed", "test_a.py::test_b[x - y]"),
+    (2, "FIRST FAILURE test_a.py\n1 error", "test_a.py"),
+    *((status, "no such option", None) for status in (1, 4, 5, -9)),
+])  # fmt: skip
 def test_the_first_failure_is_that_of_pytest_and_tests_that_could_not_run_decide_nothing(
     monkeypatch, tmp_path, status, printed, first
 ):
@@ -74,13 +68,10 @@ def test_results_hold_for_the_files_that_they_were_found_with(tmp_path):
     assert defects.saved(path, "later") == {}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([], "there is no bwrap on the PATH. Install bubblewrap"),
-        (["--only", "nothing-like"], "no defect of defects.toml has an id that begins with 'nothing-like'"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "said"), [
+    ([], "there is no bwrap on the PATH. Install bubblewrap"),
+    (["--only", "nothing-like"], "no defect of defects.toml has an id that begins with 'nothing-like'"),
+])  # fmt: skip
 def test_without_bubblewrap_or_a_known_name_nothing_is_planted(monkeypatch, capsys, arguments, said):
     monkeypatch.setattr(defects.shutil, "which", lambda name: None)
     with pytest.raises(SystemExit):

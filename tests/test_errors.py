@@ -27,15 +27,12 @@ def test_a_missing_figure_is_not_taken_for_a_missing_attribute():
         hasattr(Hardware.Cloud.T4, "storage_bandwidth")
 
 
-@pytest.mark.parametrize(
-    ("extra", "system", "machine", "hint"),
-    [
-        ("lab", "darwin", "x86_64", "pip install 'starvelab[lab]', or in a checkout: pip install '.[lab]'"),
-        ("notebooks", "linux", "x86_64", "pip install 'starvelab[notebooks]', or in a checkout: pip"),
-        ("torch", "darwin", "arm64", "'starvelab[torch]', or in a checkout: pip install '.[torch]'"),
-        ("torch", "darwin", "x86_64", "For a Mac with an Intel processor there is no PyTorch after 2.2"),
-    ],
-)
+@pytest.mark.parametrize(("extra", "system", "machine", "hint"), [
+    ("lab", "darwin", "x86_64", "pip install 'starvelab[lab]', or in a checkout: pip install '.[lab]'"),
+    ("notebooks", "linux", "x86_64", "pip install 'starvelab[notebooks]', or in a checkout: pip"),
+    ("torch", "darwin", "arm64", "'starvelab[torch]', or in a checkout: pip install '.[torch]'"),
+    ("torch", "darwin", "x86_64", "For a Mac with an Intel processor there is no PyTorch after 2.2"),
+])  # fmt: skip
 def test_what_is_missing_is_named_with_its_remedy(monkeypatch, extra, system, machine, hint):
     monkeypatch.setattr("sys.platform", system)
     monkeypatch.setattr("platform.machine", lambda: machine)

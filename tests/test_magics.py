@@ -30,14 +30,10 @@ for batch in DataLoader(range(200), batch_size=2):
 
 def test_a_cell_runs_as_it_is_and_its_loops_are_reported_below_it():
     cells = [
-        "%load_ext starvelab",
-        f"%%watch\n{LOOP}\nfound = len(batch)\nprint('done', found)",
-        "found + 1; print(found)",
-        "%%watch --prob\nfound = 0",
-        "%%watch\nprint(found)",
-        f"%%watch --probe\n{LOOP}",
-        f"%%watch\n{LOOP}\n1 / 0",
-    ]
+        "%load_ext starvelab", f"%%watch\n{LOOP}\nfound = len(batch)\nprint('done', found)",
+        "found + 1; print(found)", "%%watch --prob\nfound = 0", "%%watch\nprint(found)",
+        f"%%watch --probe\n{LOOP}", f"%%watch\n{LOOP}\n1 / 0",
+    ]  # fmt: skip
     done = subprocess.run([sys.executable, "-c", CODE, json.dumps(cells)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     loaded, *others = json.loads(done.stdout.splitlines()[-1])

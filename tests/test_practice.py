@@ -88,17 +88,14 @@ def by_hand(sizes: dict[str, object], faults: tuple[str, ...]) -> Case:
     return Case(0, {"pipeline": pipeline, "cores": 8, "batch": 8, "side": 224}, sizes, faults)
 
 
-@pytest.mark.parametrize(
-    ("changes", "note"),
-    [
-        (lambda c: c._best, "All that was lost is back."),
-        (lambda c: c._best[::-1], "All that was lost is back. Until {binds} is cured, the other wins less."),
-        (lambda c: c._best[:1], "What bound is cured, and another fault binds now: see `evidence`"),
-        (lambda c: c._best[1:], "{hidden} is a fault, and another one hides it"),
-        (lambda c: likely_mistakes(c)["what looks bad"], "{harmless} looks bad, and costs next to nothing"),
-        (lambda c: likely_mistakes(c)["by reflex"], "num_workers is as it should be: a change of it wins"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "note"), [
+    (lambda c: c._best, "All that was lost is back."),
+    (lambda c: c._best[::-1], "All that was lost is back. Until {binds} is cured, the other wins less."),
+    (lambda c: c._best[:1], "What bound is cured, and another fault binds now: see `evidence`"),
+    (lambda c: c._best[1:], "{hidden} is a fault, and another one hides it"),
+    (lambda c: likely_mistakes(c)["what looks bad"], "{harmless} looks bad, and costs next to nothing"),
+    (lambda c: likely_mistakes(c)["by reflex"], "num_workers is as it should be: a change of it wins"),
+])  # fmt: skip
 def test_the_likeliest_mistake_is_named(changes, note):
     case = clinic(PAIR)
     binds, hidden = case._best
@@ -156,20 +153,14 @@ def test_a_case_has_a_whole_number():
         assert message(InputError, clinic, seed) == said
 
 
-@pytest.mark.parametrize(
-    ("changes", "error", "said"),
-    [
-        ([], InputError, "A cure of case 4 changes 1 to 2 lines, as many as starve it, got 0. Name those"),
-        (
-            ["mem", "cpus", "item"],
-            InputError,
-            "A cure of case 4 changes 1 to 2 lines, as many as starve it, got 3.",
-        ),
-        (["mem", "mem"], InputError, "Each line is changed once, got mem, mem. Name it once."),
-        (["num_worker"], UnknownNameError, "Case 4 has no line 'num_worker'. Did you mean num_workers?"),
-        (["packing"], UnknownNameError, "Case 4 has no line 'packing'."),  # a line that is not there
-    ],
-)
+@pytest.mark.parametrize(("changes", "error", "said"), [
+    ([], InputError, "A cure of case 4 changes 1 to 2 lines, as many as starve it, got 0. Name those"),
+    (["mem", "cpus", "item"], InputError,
+     "A cure of case 4 changes 1 to 2 lines, as many as starve it, got 3."),
+    (["mem", "mem"], InputError, "Each line is changed once, got mem, mem. Name it once."),
+    (["num_worker"], UnknownNameError, "Case 4 has no line 'num_worker'. Did you mean num_workers?"),
+    (["packing"], UnknownNameError, "Case 4 has no line 'packing'."),  # a line that is not there
+])  # fmt: skip
 def test_what_cannot_be_cured(changes, error, said):
     assert message(error, clinic(PAIR).cure, *changes).startswith(said)
 

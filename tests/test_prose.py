@@ -127,20 +127,17 @@ def test_a_number_from_outside_is_cited_beside_it(where, accounts):
 # --- the reading itself ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("Eight workers feed 2,470 img/s at 18.3 %, in 0.25 ms; half of", ["8", "2470", "18.3", "0.25"]),
-        ("a batch of 256, then 224 x 224.", ["256", "224", "224"]),
-        ("An A100 runs ResNet-50 and a 3D U-Net on KiTS19 as uint8.", []),
-        ("1. Of `b` 64 [a](5.html) 7\n## Case 1: 80 of $x$ 90", ["64", "7", "80", "90"]),
-        # Code, formulas, links and numbering are no prose.
-        ("`step(64)` $b = 64$ [text](64.html) <img width='64'> [Notebook 4](04.ipynb)", []),
-        ("```\n64\n```\n$$\nb = 64\n$$\n## 3. The wall\n1. First\n## Case 1: medical", []),
-        ("### Exercise 3.1: the wall (1.5 points)\n(6 points, read by a person)\n- 2 points: says so", []),
-        ("<summary>Hint 1</summary>", []),
-    ],
-)
+@pytest.mark.parametrize(("text", "found"), [
+    ("Eight workers feed 2,470 img/s at 18.3 %, in 0.25 ms; half of", ["8", "2470", "18.3", "0.25"]),
+    ("a batch of 256, then 224 x 224.", ["256", "224", "224"]),
+    ("An A100 runs ResNet-50 and a 3D U-Net on KiTS19 as uint8.", []),
+    ("1. Of `b` 64 [a](5.html) 7\n## Case 1: 80 of $x$ 90", ["64", "7", "80", "90"]),
+    # Code, formulas, links and numbering are no prose.
+    ("`step(64)` $b = 64$ [text](64.html) <img width='64'> [Notebook 4](04.ipynb)", []),
+    ("```\n64\n```\n$$\nb = 64\n$$\n## 3. The wall\n1. First\n## Case 1: medical", []),
+    ("### Exercise 3.1: the wall (1.5 points)\n(6 points, read by a person)\n- 2 points: says so", []),
+    ("<summary>Hint 1</summary>", []),
+])  # fmt: skip
 def test_numbers_of_prose_are_found_in_digits_and_in_words_and_none_of_names_or_code(text, found):
     assert numbers(NO_PROSE.sub(" ", text)) == found
 

@@ -10,21 +10,18 @@ from starvelab.runtime import GRADING, Runtime, current, use
 from tests.rejected import message
 
 
-@pytest.mark.parametrize(
-    ("environment", "expected"),
-    [
-        ({}, Runtime()),
-        ({"NBGRADER_EXECUTION": "autograde"}, Runtime(is_grading=True)),
-        ({"NBGRADER_EXECUTION": "validate"}, Runtime(is_validating=True)),
-        ({"NBGRADER_EXECUTION": ""}, Runtime()),
-        ({"STARVELAB_CLOCK": "simulated"}, Runtime(clock="simulated")),
-        ({"STARVELAB_CLOCK": "live"}, Runtime()),
-        ({"STARVELAB_CLOCK": ""}, Runtime()),
-        ({"COLAB_RELEASE_TAG": "release-colab"}, Runtime(has_widgets=False)),
-        ({"COLAB_RELEASE_TAG": "release-colab", "STARVELAB_WIDGETS": "on"}, Runtime()),
-        ({"STARVELAB_WIDGETS": "off"}, Runtime(has_widgets=False)),
-    ],
-)
+@pytest.mark.parametrize(("environment", "expected"), [
+    ({}, Runtime()),
+    ({"NBGRADER_EXECUTION": "autograde"}, Runtime(is_grading=True)),
+    ({"NBGRADER_EXECUTION": "validate"}, Runtime(is_validating=True)),
+    ({"NBGRADER_EXECUTION": ""}, Runtime()),
+    ({"STARVELAB_CLOCK": "simulated"}, Runtime(clock="simulated")),
+    ({"STARVELAB_CLOCK": "live"}, Runtime()),
+    ({"STARVELAB_CLOCK": ""}, Runtime()),
+    ({"COLAB_RELEASE_TAG": "release-colab"}, Runtime(has_widgets=False)),
+    ({"COLAB_RELEASE_TAG": "release-colab", "STARVELAB_WIDGETS": "on"}, Runtime()),
+    ({"STARVELAB_WIDGETS": "off"}, Runtime(has_widgets=False)),
+])  # fmt: skip
 def test_the_environment_says_what_a_process_runs_for(environment, expected):
     assert Runtime.from_environment(environment) == expected
 

@@ -7,21 +7,11 @@ from starvelab import Q_
 from starvelab.tables import cell, percent, points, to_html, to_text
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (None, ""),
-        (Q_(11.743205, "ms"), "11.74 ms"),
-        (True, "yes"),
-        (np.False_, "no"),
-        (256, "256"),
-        (1_000_001, "1000001"),
-        (np.int64(25557032), "25557032"),
-        (0.41857, "0.4186"),
-        (np.float64(2.0), "2"),
-        ("CPU", "CPU"),
-    ],
-)
+@pytest.mark.parametrize(("value", "text"), [
+    (None, ""), (Q_(11.743205, "ms"), "11.74 ms"), (True, "yes"), (np.False_, "no"), (256, "256"),
+    (1_000_001, "1000001"), (np.int64(25557032), "25557032"), (0.41857, "0.4186"), (np.float64(2.0), "2"),
+    ("CPU", "CPU"),
+])  # fmt: skip
 def test_a_cell_shows_a_value_as_people_write_it(value, text):
     assert cell(value) == text
 

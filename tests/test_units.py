@@ -25,34 +25,14 @@ from tests.rejected import message, negative, other_dimension
 # ---- The vocabulary ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "unit", "magnitude"),
-    [
-        ("1 KB", "B", 1000),
-        ("1 kB", "B", 1000),
-        ("1 MB", "B", 1e6),
-        ("1 GB", "B", 1e9),
-        ("1 TB", "B", 1e12),
-        ("1 KiB", "B", 1024),
-        ("1 MiB", "B", 1024**2),
-        ("1 GiB", "B", 1024**3),
-        ("8 bit", "B", 1),
-        ("10 Gbit/s", "GB/s", 1.25),
-        ("1 img", "sample", 1),
-        ("100 images/s", "img/s", 100),
-        ("1 TFLOP/s", "GFLOP/ms", 1),
-        ("1 GMAC", "MAC", 1e9),
-        ("1 us", "ms", 0.001),
-        ("1 min", "s", 60),
-        ("1 day", "h", 24),
-        ("2 GHz", "1/s", 2e9),
-        ("50 %", "", 0.5),
-        ("3 USD", "dollar", 3),
-        ("1 kWh", "J", 3.6e6),
-        ("1 W", "J/s", 1),
-        ("1 kg", "g", 1000),
-    ],
-)
+@pytest.mark.parametrize(("text", "unit", "magnitude"), [
+    ("1 KB", "B", 1000), ("1 kB", "B", 1000), ("1 MB", "B", 1e6), ("1 GB", "B", 1e9), ("1 TB", "B", 1e12),
+    ("1 KiB", "B", 1024), ("1 MiB", "B", 1024**2), ("1 GiB", "B", 1024**3), ("8 bit", "B", 1),
+    ("10 Gbit/s", "GB/s", 1.25), ("1 img", "sample", 1), ("100 images/s", "img/s", 100),
+    ("1 TFLOP/s", "GFLOP/ms", 1), ("1 GMAC", "MAC", 1e9), ("1 us", "ms", 0.001), ("1 min", "s", 60),
+    ("1 day", "h", 24), ("2 GHz", "1/s", 2e9), ("50 %", "", 0.5), ("3 USD", "dollar", 3),
+    ("1 kWh", "J", 3.6e6), ("1 W", "J/s", 1), ("1 kg", "g", 1000),
+])  # fmt: skip
 def test_units_mean_what_the_labels_of_disks_and_datasheets_mean(text, unit, magnitude):
     assert Q_(text).m_as(unit) == pytest.approx(magnitude, rel=1e-12)
 
@@ -91,37 +71,32 @@ UNKNOWN = (
 )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (("5 Gb",), BITS.format("'5 Gb'", "G")),
-        (("5 Mb/s",), BITS.format("'5 Mb/s'", "M")),
-        ((5, "kb"), BITS.format("(5, 'kb')", "k")),
-        (("5 b",), BITS.format("'5 b'", "")),
-        (
-            (24.5, "GFLOPS"),
-            "A unit must be unambiguous, got (24.5, 'GFLOPS'): GFLOPS could be work or work per second. "
-            "Write GFLOP for work or GFLOP/s for a rate.",
-        ),
-        (("1 parsec",), UNKNOWN.format("'1 parsec'", "parsec")),
-        ((5, "Mbps"), UNKNOWN.format("(5, 'Mbps')", "Mbps")),
-        (("",), f"A quantity is a number and a unit, got ''. {EXAMPLE}"),
-        (("2 GB + 1 s",), f"A quantity is a number and a unit, got '2 GB + 1 s'. {EXAMPLE}"),
-        (("__import__('os')",), f"A quantity is a number and a unit, got \"__import__('os')\". {EXAMPLE}"),
-        ((None,), f"A quantity is a number and a unit, got None. {EXAMPLE}"),
-        ((None, "ms"), f"A quantity is a number and a unit, got (None, 'ms'). {EXAMPLE}"),
-        ((True, "ms"), f"A quantity is a number and a unit, got (True, 'ms'). {EXAMPLE}"),
-        (([1, "a"], "ms"), f"A quantity is a number and a unit, got ([1, 'a'], 'ms'). {EXAMPLE}"),
-        (([1, [2, 3]], "ms"), f"A quantity is a number and a unit, got ([1, [2, 3]], 'ms'). {EXAMPLE}"),
-        ((5, 3), f"A quantity is a number and a unit, got (5, 3). {EXAMPLE}"),
-        (("500",), f"A quantity needs a unit, got '500'. {EXAMPLE}"),
-        ((500,), 'A quantity needs a unit, got 500. Write for example Q_(500, "ms").'),
-        (
-            ("5 GB", "MB"),
-            f"A quantity is a number and a unit, or one text with both, got ('5 GB', 'MB'). {EXAMPLE}",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "expected"), [
+    (("5 Gb",), BITS.format("'5 Gb'", "G")),
+    (("5 Mb/s",), BITS.format("'5 Mb/s'", "M")),
+    ((5, "kb"), BITS.format("(5, 'kb')", "k")),
+    (("5 b",), BITS.format("'5 b'", "")),
+    (
+        (24.5, "GFLOPS"),
+        "A unit must be unambiguous, got (24.5, 'GFLOPS'): GFLOPS could be work or work per second. "
+        "Write GFLOP for work or GFLOP/s for a rate.",
+    ),
+    (("1 parsec",), UNKNOWN.format("'1 parsec'", "parsec")),
+    ((5, "Mbps"), UNKNOWN.format("(5, 'Mbps')", "Mbps")),
+    (("",), f"A quantity is a number and a unit, got ''. {EXAMPLE}"),
+    (("2 GB + 1 s",), f"A quantity is a number and a unit, got '2 GB + 1 s'. {EXAMPLE}"),
+    (("__import__('os')",), f"A quantity is a number and a unit, got \"__import__('os')\". {EXAMPLE}"),
+    ((None,), f"A quantity is a number and a unit, got None. {EXAMPLE}"),
+    ((None, "ms"), f"A quantity is a number and a unit, got (None, 'ms'). {EXAMPLE}"),
+    ((True, "ms"), f"A quantity is a number and a unit, got (True, 'ms'). {EXAMPLE}"),
+    (([1, "a"], "ms"), f"A quantity is a number and a unit, got ([1, 'a'], 'ms'). {EXAMPLE}"),
+    (([1, [2, 3]], "ms"), f"A quantity is a number and a unit, got ([1, [2, 3]], 'ms'). {EXAMPLE}"),
+    ((5, 3), f"A quantity is a number and a unit, got (5, 3). {EXAMPLE}"),
+    (("500",), f"A quantity needs a unit, got '500'. {EXAMPLE}"),
+    ((500,), 'A quantity needs a unit, got 500. Write for example Q_(500, "ms").'),
+    (("5 GB", "MB"),
+     f"A quantity is a number and a unit, or one text with both, got ('5 GB', 'MB'). {EXAMPLE}"),
+])  # fmt: skip
 def test_what_is_no_quantity_is_refused_with_the_reason(arguments, expected):
     assert message(InputError, Q_, *arguments) == expected
 
@@ -138,18 +113,15 @@ def test_a_figure_must_be_finite_and_positive_and_is_shown_as_it_came(figure):
     assert message(InputError, nonnegative, Q_("-1 ms"), "s", "latency") == negative(latency="-1 ms")[1]
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (500, 'size needs a unit, got the bare int 500. Write for example Q_(500, "KB").'),
-        (2.5, 'size needs a unit, got the bare float 2.5. Write for example Q_(2.5, "KB").'),
-        ([1, 2], 'size needs a unit, got the bare list [1, 2]. Write for example Q_(5, "KB").'),
-        (None, 'size needs a unit, got the bare NoneType None. Write for example Q_(5, "KB").'),
-        ("5 ms", "size must be convertible to KB, got 5 ms. Check what it counts."),
-        (Q_([1, 2], "ms"), "size must be convertible to KB, got [1, 2] ms. Check what it counts."),
-        ("5", f"A quantity needs a unit, got '5'. {EXAMPLE}"),
-    ],
-)
+@pytest.mark.parametrize(("value", "expected"), [
+    (500, 'size needs a unit, got the bare int 500. Write for example Q_(500, "KB").'),
+    (2.5, 'size needs a unit, got the bare float 2.5. Write for example Q_(2.5, "KB").'),
+    ([1, 2], 'size needs a unit, got the bare list [1, 2]. Write for example Q_(5, "KB").'),
+    (None, 'size needs a unit, got the bare NoneType None. Write for example Q_(5, "KB").'),
+    ("5 ms", "size must be convertible to KB, got 5 ms. Check what it counts."),
+    (Q_([1, 2], "ms"), "size must be convertible to KB, got [1, 2] ms. Check what it counts."),
+    ("5", f"A quantity needs a unit, got '5'. {EXAMPLE}"),
+])  # fmt: skip
 def test_a_figure_needs_a_unit_of_the_right_dimension(value, expected):
     assert message(InputError, positive, value, "B", "size") == expected
     assert message(InputError, convert, value, "KB", "size") == expected
@@ -208,26 +180,23 @@ def test_an_exact_figure_is_the_one_decimal_number_that_was_meant():
 # ---- Showing -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (Q_(11.743205, "ms"), "11.74 ms"),
-        (Q_(64.0, "ms"), "64 ms"),
-        (Q_(2, "GB/s"), "2 GB/s"),
-        (Q_(21799.84, "img/s"), "21800 img/s"),
-        (Q_(312, "TFLOP/s"), "312 TFLOP/s"),
-        (Q_(0.1835, "percent"), "0.1835 %"),
-        (Q_(0.000012346, "s"), "0.00001235 s"),
-        (Q_(1e-9, "s"), "1e-09 s"),
-        (Q_(0, "ms"), "0 ms"),
-        (Q_(float("nan"), "ms"), "nan ms"),
-        (Q_(-3, "GB"), "-3 GB"),
-        (Q_([1, 2.55555], "ms"), "[1, 2.556] ms"),
-        (Q_(list(range(20)), "ms"), "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, ...] ms"),
-        (Q_(3, "GB * img / s"), "3 GB·img/s"),
-        (Q_(3, "s ** 2"), "3 s^2"),
-    ],
-)
+@pytest.mark.parametrize(("value", "text"), [
+    (Q_(11.743205, "ms"), "11.74 ms"),
+    (Q_(64.0, "ms"), "64 ms"),
+    (Q_(2, "GB/s"), "2 GB/s"),
+    (Q_(21799.84, "img/s"), "21800 img/s"),
+    (Q_(312, "TFLOP/s"), "312 TFLOP/s"),
+    (Q_(0.1835, "percent"), "0.1835 %"),
+    (Q_(0.000012346, "s"), "0.00001235 s"),
+    (Q_(1e-9, "s"), "1e-09 s"),
+    (Q_(0, "ms"), "0 ms"),
+    (Q_(float("nan"), "ms"), "nan ms"),
+    (Q_(-3, "GB"), "-3 GB"),
+    (Q_([1, 2.55555], "ms"), "[1, 2.556] ms"),
+    (Q_(list(range(20)), "ms"), "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, ...] ms"),
+    (Q_(3, "GB * img / s"), "3 GB·img/s"),
+    (Q_(3, "s ** 2"), "3 s^2"),
+])  # fmt: skip
 def test_quantities_are_shown_with_four_digits_and_short_units(value, text):
     assert format_quantity(value) == text
 

@@ -47,13 +47,9 @@ WRONG = [case(one, answer) for one in ALL for answer in one.wrong]
 RIGHT = [case(one, answer) for one in ALL for answer in one.right]
 # The steps of the first assignment, and the points of an exercise as long as theirs. A step counts half.
 OF_A_WHOLE_EXERCISE = {
-    "data-demand-test": 4,
-    "drives-needed-test": 4,
-    "cpu-time-test": 4,
-    "utilization-test": 4,
-    "workers-needed-test": 6,
-    "self-check-test": 2,
-}
+    "data-demand-test": 4, "drives-needed-test": 4, "cpu-time-test": 4, "utilization-test": 4,
+    "workers-needed-test": 6, "self-check-test": 2,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -158,17 +158,14 @@ def test_what_cannot_be_tried_here_has_a_source_that_says_who_says_what():
         assert re.search(r"\]\(https://| et al\., ", text), f"{heading!r} names no source"
 
 
-@pytest.mark.parametrize(
-    ("sentence", "explains"),
-    [
-        ("They add, because both run on the CPU.", True),
-        ("The rest follows from that.", True),
-        ("The drive binds, so a worker brings nothing.", True),
-        ("So it does not bind.", True),
-        ("It takes so many steps.", False),
-        ("Move the workers.", False),
-        ("So-called overhead.", False),
-    ],
-)
+@pytest.mark.parametrize(("sentence", "explains"), [
+    ("They add, because both run on the CPU.", True),
+    ("The rest follows from that.", True),
+    ("The drive binds, so a worker brings nothing.", True),
+    ("So it does not bind.", True),
+    ("It takes so many steps.", False),
+    ("Move the workers.", False),
+    ("So-called overhead.", False),
+])  # fmt: skip
 def test_a_sentence_that_explains_is_found_and_no_other(sentence, explains):
     assert bool(EXPLAINS.search(sentence)) == explains

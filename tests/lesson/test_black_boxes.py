@@ -56,17 +56,14 @@ def test_the_most_likely_is_one_and_the_total_is_that_of_numbers_of_any_size():
         most_likely({"storage": 0.3, "CPU": 0.3, "link": 0.2, "accelerator": 0.2})
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"CPU": 1}, r"gives a probability to each of storage, CPU, .*, got 'CPU'\. Write a dict with"),
-        ("CPU", r"got 'CPU'\. Write a dict with these four keys\."),
-        (verdict(CPU="high"), r"A probability is a number, got 'high' for CPU\. Write 0\.7 for 70 %\."),
-        (verdict(CPU=True), r"A probability is a number, got True for CPU\."),
-        (verdict(CPU=-0.25), r"A probability lies from 0 to 1, got -0\.25 for CPU\."),
-        (verdict(CPU=0.5), r"The four probabilities add up to 1, got 1\.25\. Divide each by their sum\."),
-    ],
-)
+@pytest.mark.parametrize(("given", "said"), [
+    ({"CPU": 1}, r"gives a probability to each of storage, CPU, .*, got 'CPU'\. Write a dict with"),
+    ("CPU", r"got 'CPU'\. Write a dict with these four keys\."),
+    (verdict(CPU="high"), r"A probability is a number, got 'high' for CPU\. Write 0\.7 for 70 %\."),
+    (verdict(CPU=True), r"A probability is a number, got True for CPU\."),
+    (verdict(CPU=-0.25), r"A probability lies from 0 to 1, got -0\.25 for CPU\."),
+    (verdict(CPU=0.5), r"The four probabilities add up to 1, got 1\.25\. Divide each by their sum\."),
+])  # fmt: skip
 def test_what_is_no_verdict_is_told_so(given, said):
     with pytest.raises(WrongAnswer, match=said):
         log_score(given, "CPU")

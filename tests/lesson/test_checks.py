@@ -60,19 +60,15 @@ def test_a_whole_number_must_be_met_exactly_whatever_the_tolerance(expected, off
         check(expected, expected)
 
 
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        *((kind(436), 436) for kind in (int, float, np.int64, np.float32, np.array, Fraction, Decimal)),
-        (Q_(436, "ms/ms"), 436),
-        *((kind(0.25), 0.25) for kind in (float, np.float64, np.float32, np.array, Fraction)),
-        *((Q_("25 %"), 0.25), (Q_(250, "ms/s"), 0.25)),
-        *((Q_(np.float64(11.743205), "ms"), EXPECTED), (Q_(np.int64(2), "s"), Q_("2000 ms"))),
-        *((None, None), (True, True), (False, False), (np.bool_(True), True), (False, np.bool_(False))),
-        *((text, "drive") for text in ("drive", "Drive", " DRIVE ", np.str_("drive"))),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize(("answer", "expected"), [
+    *((kind(436), 436) for kind in (int, float, np.int64, np.float32, np.array, Fraction, Decimal)),
+    (Q_(436, "ms/ms"), 436),
+    *((kind(0.25), 0.25) for kind in (float, np.float64, np.float32, np.array, Fraction)),
+    *((Q_("25 %"), 0.25), (Q_(250, "ms/s"), 0.25)),
+    *((Q_(np.float64(11.743205), "ms"), EXPECTED), (Q_(np.int64(2), "s"), Q_("2000 ms"))),
+    *((None, None), (True, True), (False, False), (np.bool_(True), True), (False, np.bool_(False))),
+    *((text, "drive") for text in ("drive", "Drive", " DRIVE ", np.str_("drive"))),
+], ids=repr)  # fmt: skip
 def test_numbers_quantities_truth_and_texts_are_compared_as_they_are_meant(answer, expected):
     check(answer, expected)
 
@@ -149,18 +145,14 @@ def test_a_bare_batch_size_is_named_where_images_are_left_of_a_share(share):
     assert refusal(share, 0.75).endswith(f"and a plain number is asked for. {COUNTS_IMAGES}")
 
 
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        (Q_("1 ms/img"), Q_("400 img/s")),
-        (Q_("500 KB") * Q_("400 img/s"), Q_("0.2 GB/s")),
-        (Q_("400 img/s"), Q_("400 / s")),
-        (Q_("0.2 GB/s"), Q_("400 img/s")),
-        (Q_("3 img/s"), 0.5),
-        (Q_("23 img"), 22),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize(("answer", "expected"), [
+    (Q_("1 ms/img"), Q_("400 img/s")),
+    (Q_("500 KB") * Q_("400 img/s"), Q_("0.2 GB/s")),
+    (Q_("400 img/s"), Q_("400 / s")),
+    (Q_("0.2 GB/s"), Q_("400 img/s")),
+    (Q_("3 img/s"), 0.5),
+    (Q_("23 img"), 22),
+], ids=repr)  # fmt: skip
 def test_a_batch_size_is_not_blamed_for_other_units(answer, expected):
     assert "batch_size" not in refusal(answer, expected)
 
@@ -176,18 +168,14 @@ NO_NUMBER = {
 }
 
 
-@pytest.mark.parametrize(
-    ("answers", "expected", "said"),
-    [
-        *(([answer], 5, f"must be a number, got {shown}.") for shown, answer in NO_NUMBER.items()),
-        ([1, "True", 0.0, Q_("1 ms")], True, "must be True or False, got {!r}."),
-        ([1, ["CPU"], True], "CPU", "must be a text in quotes, got {!r}."),
-        ([float("nan"), float("inf"), -np.inf], 0.5, "is {}. Did something get divided by zero?"),
-        ([np.float32("nan")], 0.5, "is nan. Did something get divided by zero?"),
-        ([Q_(float("inf"), "ms")], EXPECTED, "is inf. Did something get divided by zero?"),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize(("answers", "expected", "said"), [
+    *(([answer], 5, f"must be a number, got {shown}.") for shown, answer in NO_NUMBER.items()),
+    ([1, "True", 0.0, Q_("1 ms")], True, "must be True or False, got {!r}."),
+    ([1, ["CPU"], True], "CPU", "must be a text in quotes, got {!r}."),
+    ([float("nan"), float("inf"), -np.inf], 0.5, "is {}. Did something get divided by zero?"),
+    ([np.float32("nan")], 0.5, "is nan. Did something get divided by zero?"),
+    ([Q_(float("inf"), "ms")], EXPECTED, "is inf. Did something get divided by zero?"),
+], ids=repr)  # fmt: skip
 def test_an_answer_of_another_kind_is_named(answers, expected, said):
     for answer in answers:
         assert refusal(answer, expected) == f"the answer {said.format(answer)}"

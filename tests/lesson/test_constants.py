@@ -72,15 +72,12 @@ def draw():
     """A function of the notebook, or a name that a check uses for something else."""
 
 
-@pytest.mark.parametrize(
-    ("check", "found"),
-    [
-        ("check(draw(), 3)", ["draw"]),
-        ("draw = [3]\ncheck(draw[0], 3)", []),
-        ("def draw():\n    return 3\ncheck(draw(), 3)", []),
-        ("check(3, 3)", []),
-    ],
-)
+@pytest.mark.parametrize(("check", "found"), [
+    ("check(draw(), 3)", ["draw"]),
+    ("draw = [3]\ncheck(draw[0], 3)", []),
+    ("def draw():\n    return 3\ncheck(draw(), 3)", []),
+    ("check(3, 3)", []),
+])  # fmt: skip
 def test_a_name_that_the_check_itself_defines_is_no_answer(monkeypatch, check, found):
     monkeypatch.setattr(draw, "__module__", "__main__")
     assert list(answers_of(check, {"draw": draw})) == found

@@ -31,17 +31,14 @@ def test_a_training_costs_its_hours_times_the_price_of_an_hour():
     assert (IMAGES / host.step.throughput).m_as("h") == pytest.approx(host.hours.m_as("h"))
 
 
-@pytest.mark.parametrize(
-    ("host", "obstacle", "idle"),
-    [
-        (("A100", 4, 8, 8), "CPU", "drives"),
-        (("A100", 4, 80, 1), "storage", "cores"),
-        (("T4", 1, 8, 1), "time", "cores"),
-        (("A100", 2, 39, 3), "none", "none"),
-        (("A100", 2, 128, 3), "none", "cores"),
-        (("A100", 2, 39, 8), "none", "drives"),
-    ],
-)
+@pytest.mark.parametrize(("host", "obstacle", "idle"), [
+    (("A100", 4, 8, 8), "CPU", "drives"),
+    (("A100", 4, 80, 1), "storage", "cores"),
+    (("T4", 1, 8, 1), "time", "cores"),
+    (("A100", 2, 39, 3), "none", "none"),
+    (("A100", 2, 128, 3), "none", "cores"),
+    (("A100", 2, 39, 8), "none", "drives"),
+])  # fmt: skip
 def test_what_stands_against_a_host_and_what_is_idle_in_it(host, obstacle, idle):
     assert (Design(*host).obstacle, Design(*host).idle) == (obstacle, idle)
 
@@ -65,17 +62,14 @@ def test_no_host_is_cheaper_than_the_one_that_the_check_compares_with():
     assert min(cheapest) == pytest.approx(compared, abs=0.005)
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ("an A100", r"A design is a dict with gpu, gpus, cores, drives, got 'an A100'\. Give these four\."),
-        ({"gpu": "A100"}, r"got 'gpu'\. Give these four\."),
-        (GOOD | {"gpu": "B200"}, r"A GPU is one of T4, V100, A100, H100, got 'B200'\. Choose one of these\."),
-        (GOOD | {"cores": 129}, r"A host has 1 to 128 cores, in whole numbers, got 129\. Change cores\."),
-        (GOOD | {"gpus": True}, r"A host has 1 to 8 gpus, in whole numbers, got True\."),
-        (GOOD | {"drives": 1.5}, r"A host has 1 to 8 drives, in whole numbers, got 1\.5\."),
-    ],
-)
+@pytest.mark.parametrize(("given", "said"), [
+    ("an A100", r"A design is a dict with gpu, gpus, cores, drives, got 'an A100'\. Give these four\."),
+    ({"gpu": "A100"}, r"got 'gpu'\. Give these four\."),
+    (GOOD | {"gpu": "B200"}, r"A GPU is one of T4, V100, A100, H100, got 'B200'\. Choose one of these\."),
+    (GOOD | {"cores": 129}, r"A host has 1 to 128 cores, in whole numbers, got 129\. Change cores\."),
+    (GOOD | {"gpus": True}, r"A host has 1 to 8 gpus, in whole numbers, got True\."),
+    (GOOD | {"drives": 1.5}, r"A host has 1 to 8 drives, in whole numbers, got 1\.5\."),
+])  # fmt: skip
 def test_what_cannot_be_bought_is_told_so(given, said):
     with pytest.raises(WrongAnswer, match=said):
         judge(given)

@@ -21,12 +21,8 @@ def test_on_the_frontier_is_whose_design_nobody_beats_in_both():
     made = [("ada", 40.0, 0.95), ("bob", 36.0, 0.91), ("cem", 50.0, 0.93), ("dee", 36.0, 0.9)]
     made.append(("eve", 60.0, 1.0))
     assert [(one.student, one.on_frontier) for one in designs(made)] == [
-        ("bob", True),
-        ("dee", False),
-        ("ada", True),
-        ("cem", False),
-        ("eve", True),
-    ]
+        ("bob", True), ("dee", False), ("ada", True), ("cem", False), ("eve", True),
+    ]  # fmt: skip
     assert designs([]) == []
     figure = frontier_chart(designs(made))
     assert "3 of 5 designs are on the frontier: 36 USD at 91 %, 40 USD at 95 %" in figure._repr_html_()
@@ -39,12 +35,9 @@ def predicted(key: str, confidence: float | None, hit: bool | None) -> Predictio
 
 def test_calibration_takes_predictions_that_were_rated_and_shown():
     told = [
-        predicted("a", 0.6, True),
-        predicted("a", 0.7, False),
-        predicted("b", 1.0, True),
-        predicted("b", None, True),
-        predicted("c", 0.5, None),
-    ]
+        predicted("a", 0.6, True), predicted("a", 0.7, False), predicted("b", 1.0, True),
+        predicted("b", None, True), predicted("c", 0.5, None),
+    ]  # fmt: skip
     picture = draw_calibration(by_confidence(Outcomes(tuple(told)).rated))
     assert "60 % to 80 % sure: 50 % of 2 came true; 80 % to 100 % sure: 100 % of 1 came true" in picture
     questions = by_question(told)

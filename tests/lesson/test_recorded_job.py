@@ -51,16 +51,12 @@ def test_the_job_waits_for_its_data_and_workers_are_advised(tmp_path):
         example_trace(tmp_path / "trace.json", wait=2)
 
 
-@pytest.mark.parametrize(
-    ("times", "cause", "verdict", "copying", "period"),
-    [
-        ({}, "pageable copies", "5 % idle and not starved", 22 / 54, 2 + 22 + 10 * 3.02),
-        ({"pinned": True}, "waiting for data", "8 % idle and starved", 0, 2 + 10 * 3.02),
-        ({"wait": "40 ms", "copy_time": "0 ms"}, "waiting for data", "57 % idle and starved", 0, 70),
-        ({"launch_gap": "5 ms", "copy_time": "0 ms"}, "launch gaps", "46 % idle and not starved", 0, 55),
-    ],
-    ids=["as it is", "pinned", "waits", "gaps"],
-)
+@pytest.mark.parametrize(("times", "cause", "verdict", "copying", "period"), [
+    ({}, "pageable copies", "5 % idle and not starved", 22 / 54, 2 + 22 + 10 * 3.02),
+    ({"pinned": True}, "waiting for data", "8 % idle and starved", 0, 2 + 10 * 3.02),
+    ({"wait": "40 ms", "copy_time": "0 ms"}, "waiting for data", "57 % idle and starved", 0, 70),
+    ({"launch_gap": "5 ms", "copy_time": "0 ms"}, "launch gaps", "46 % idle and not starved", 0, 55),
+], ids=["as it is", "pinned", "waits", "gaps"])  # fmt: skip
 def test_the_trace_holds_what_is_set(tmp_path, times, cause, verdict, copying, period):
     found = read_trace(example_trace(tmp_path / "trace.json", **times))
     assert found.batches == 12

@@ -82,36 +82,30 @@ def test_an_unknown_assumption_is_refused_with_those_that_there_are():
     assert message(UnknownNameError, TUTORIAL.replace, speed=3) == expected
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        none_of("forward, training", phase="train"),
-        none_of("each_way, pinned_sustained", link_rate="peak"),
-        none_of("macs_forward, macs_forward_rounded", macs_field="flops"),
-        ({"measured_rates": "no"}, "measured_rates must be True or False, got 'no'. Pass one of these."),
-        no_share(efficiency=50),
-        not_positive(efficiency=0),
-        (
-            {"efficiency": "0.5"},
-            "efficiency must be a number, got '0.5'. Pass a number or an array of numbers.",
-        ),
-        no_share(contention=1.5),
-        negative(contention=-0.1),
-        negative(coherency=float("nan")),
-        no_share(forward_activation=2),
-        negative(activation_traffic=-1),
-        not_positive(flop_per_mac=0),
-        not_positive(training_factor=inf),
-        not_positive(state_bytes=-16),
-        ({"open_requests": 0.5}, "open_requests must be 1 or more, got 0.5. Pass 1 or more."),
-        not_positive(open_requests=-1),
-        bare("ms", overhead_per_layer=0.1),
-        negative(overhead_per_step="-1 ms"),
-        other_dimension("KB", sample_size="5 ms"),
-        not_positive(sample_size="0 KB"),
-        no_rate(worker_rate=250),
-        not_positive(worker_rate="-250 MB/s"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "expected"), [
+    none_of("forward, training", phase="train"),
+    none_of("each_way, pinned_sustained", link_rate="peak"),
+    none_of("macs_forward, macs_forward_rounded", macs_field="flops"),
+    ({"measured_rates": "no"}, "measured_rates must be True or False, got 'no'. Pass one of these."),
+    no_share(efficiency=50),
+    not_positive(efficiency=0),
+    ({"efficiency": "0.5"}, "efficiency must be a number, got '0.5'. Pass a number or an array of numbers."),
+    no_share(contention=1.5),
+    negative(contention=-0.1),
+    negative(coherency=float("nan")),
+    no_share(forward_activation=2),
+    negative(activation_traffic=-1),
+    not_positive(flop_per_mac=0),
+    not_positive(training_factor=inf),
+    not_positive(state_bytes=-16),
+    ({"open_requests": 0.5}, "open_requests must be 1 or more, got 0.5. Pass 1 or more."),
+    not_positive(open_requests=-1),
+    bare("ms", overhead_per_layer=0.1),
+    negative(overhead_per_step="-1 ms"),
+    other_dimension("KB", sample_size="5 ms"),
+    not_positive(sample_size="0 KB"),
+    no_rate(worker_rate=250),
+    not_positive(worker_rate="-250 MB/s"),
+])  # fmt: skip
 def test_an_assumption_that_cannot_be_meant_is_refused(changes, expected):
     assert message(InputError, TUTORIAL.replace, **changes) == expected

@@ -111,59 +111,41 @@ def test_a_file_is_read_when_something_in_it_is_first_asked_for():
 UNSOURCED = "A fact needs its source, got none for 80 gigabyte. Name the document, and the table in it."
 
 
-@pytest.mark.parametrize(
-    ("line", "error", "expected"),
-    [
-        ('memory_capacity: value = "80 GB", kind = "datasheet"', InputError, UNSOURCED),
-        ('memory_capacity: value = "80 GB", kind = "paper", note = "somewhere"', InputError, UNSOURCED),
-        (
-            'host_cores: value = 16, kind = "assumption"',
-            InputError,
-            "An assumption needs a note, got none for 16. Say why it has this value.",
-        ),
-        (
-            'host_cores: value = 16, kind = "rumour", note = "n"',
-            InputError,
-            "A fact's kind must be one of datasheet, paper, measured, assumption, got 'rumour'. Say where "
-            "it is from.",
-        ),
-        ("host_cores: value = 16.5" + GUESS, InputError, not_whole(host_cores=16.5)[1]),
-        (
-            'memory_capacity: value = "80 Gb"' + GUESS,
-            InputError,
-            "A unit must be unambiguous, got '80 Gb': Gb could be bits or bytes. Write GB for bytes or "
-            "Gbit for bits.",
-        ),
-        *(
-            (f"memory_capacity: value = {row[0]['memory_capacity']!r}" + GUESS, InputError, row[1])
-            for row in (
-                other_dimension("GB", memory_capacity="80 GB/s"),
-                not_positive(memory_capacity="-80 GB"),
-                bare("GB", memory_capacity=80),
-            )
-        ),
-        (
-            'memory_capacity: value = "80 GB", low = "1 s", high = "90 GB"' + GUESS,
-            InputError,
-            other_dimension("GB", memory_capacity="1 s")[1],
-        ),
-        (
-            'memory_capcity: value = "80 GB"' + GUESS,
-            UnknownNameError,
-            "A Hardware entry has no 'memory_capcity'. Did you mean memory_capacity?",
-        ),
-        (
-            'memory_capacity: value = "80 GB", kind = "paper", souce = "s"',
-            InputError,
-            "A fact has value and kind, and source or note, got value, kind, souce. Check the spelling.",
-        ),
-        (
-            'memory_capacity: kind = "paper", source = "s"',
-            InputError,
-            "A fact has value and kind, and source or note, got kind, source. Check the spelling.",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("line", "error", "expected"), [
+    ('memory_capacity: value = "80 GB", kind = "datasheet"', InputError, UNSOURCED),
+    ('memory_capacity: value = "80 GB", kind = "paper", note = "somewhere"', InputError, UNSOURCED),
+    ('host_cores: value = 16, kind = "assumption"', InputError,
+     "An assumption needs a note, got none for 16. Say why it has this value."),
+    (
+        'host_cores: value = 16, kind = "rumour", note = "n"',
+        InputError,
+        "A fact's kind must be one of datasheet, paper, measured, assumption, got 'rumour'. Say where "
+        "it is from.",
+    ),
+    ("host_cores: value = 16.5" + GUESS, InputError, not_whole(host_cores=16.5)[1]),
+    (
+        'memory_capacity: value = "80 Gb"' + GUESS,
+        InputError,
+        "A unit must be unambiguous, got '80 Gb': Gb could be bits or bytes. Write GB for bytes or "
+        "Gbit for bits.",
+    ),
+    *(
+        (f"memory_capacity: value = {row[0]['memory_capacity']!r}" + GUESS, InputError, row[1])
+        for row in (
+            other_dimension("GB", memory_capacity="80 GB/s"),
+            not_positive(memory_capacity="-80 GB"),
+            bare("GB", memory_capacity=80),
+        )
+    ),
+    ('memory_capacity: value = "80 GB", low = "1 s", high = "90 GB"' + GUESS, InputError,
+     other_dimension("GB", memory_capacity="1 s")[1]),
+    ('memory_capcity: value = "80 GB"' + GUESS, UnknownNameError,
+     "A Hardware entry has no 'memory_capcity'. Did you mean memory_capacity?"),
+    ('memory_capacity: value = "80 GB", kind = "paper", souce = "s"', InputError,
+     "A fact has value and kind, and source or note, got value, kind, souce. Check the spelling."),
+    ('memory_capacity: kind = "paper", source = "s"', InputError,
+     "A fact has value and kind, and source or note, got kind, source. Check the spelling."),
+])  # fmt: skip
 def test_a_line_that_is_wrong_is_refused_with_its_place(line, error, expected):
     field, fact = line.split(": ", 1)
     assert message(error, hardware, f"{field} = {{ {fact} }}") == f"Hardware.Cloud.X.{field}: {expected}"
@@ -180,27 +162,18 @@ def test_figures_are_attributes_and_complete_with_tab_and_a_group_lists_its_entr
     assert repr(Links) == "Links: PCIe3_x16, PCIe4_x16, PCIe5_x16, NVLink_C2C"
 
 
-@pytest.mark.parametrize(
-    ("ask", "expected"),
-    [
-        (lambda: Hardware.Cloud.A101, "Hardware.Cloud has no 'A101'. Did you mean A10?"),
-        (lambda: Hardware.Cloud.a100, "Hardware.Cloud has no 'a100'. Did you mean A100?"),
-        (lambda: Hardware.A100, "Hardware has no 'A100'. Did you mean Hardware.Cloud.A100?"),
-        (
-            lambda: Hardware.Cloud.RTX4090,
-            "Hardware.Cloud has no 'RTX4090'. Did you mean Hardware.Workstation.RTX4090?",
-        ),
-        (lambda: Models.Resnet50, "Models has no 'Resnet50'. Did you mean ResNet50?"),
-        (
-            lambda: Links.Thunderbolt,
-            "Links has no 'Thunderbolt'. There is: PCIe3_x16, PCIe4_x16, PCIe5_x16, NVLink_C2C.",
-        ),
-        (
-            lambda: A100.memory_bandwith,
-            "Hardware entry NVIDIA A100 80GB SXM has no 'memory_bandwith'. Did you mean memory_bandwidth?",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("ask", "expected"), [
+    (lambda: Hardware.Cloud.A101, "Hardware.Cloud has no 'A101'. Did you mean A10?"),
+    (lambda: Hardware.Cloud.a100, "Hardware.Cloud has no 'a100'. Did you mean A100?"),
+    (lambda: Hardware.A100, "Hardware has no 'A100'. Did you mean Hardware.Cloud.A100?"),
+    (lambda: Hardware.Cloud.RTX4090,
+     "Hardware.Cloud has no 'RTX4090'. Did you mean Hardware.Workstation.RTX4090?"),
+    (lambda: Models.Resnet50, "Models has no 'Resnet50'. Did you mean ResNet50?"),
+    (lambda: Links.Thunderbolt,
+     "Links has no 'Thunderbolt'. There is: PCIe3_x16, PCIe4_x16, PCIe5_x16, NVLink_C2C."),
+    (lambda: A100.memory_bandwith,
+     "Hardware entry NVIDIA A100 80GB SXM has no 'memory_bandwith'. Did you mean memory_bandwidth?"),
+])  # fmt: skip
 def test_a_wrong_name_says_which_was_meant(ask, expected):
     assert message(UnknownNameError, ask) == expected
 
@@ -288,21 +261,18 @@ def test_a_fact_shows_its_source_and_its_note_as_one_line():
 # ---- Where sources disagree --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("ends", "expected"),
-    [
-        ({"low": 1}, "A spread has low and high, got one of them for 2. Give both."),
-        (
-            {"low": 3, "high": 4, "note": "two papers"},
-            "A spread holds the value between low and high and has a note, got 2 beside 3 and 4. "
-            "Say in the note who gives which.",
-        ),
-        (
-            {"low": 1, "high": 3},
-            "A spread holds the value between low and high and has a note, got 2 beside 1 and 3. "
-            "Say in the note who gives which.",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("ends", "expected"), [
+    ({"low": 1}, "A spread has low and high, got one of them for 2. Give both."),
+    (
+        {"low": 3, "high": 4, "note": "two papers"},
+        "A spread holds the value between low and high and has a note, got 2 beside 3 and 4. "
+        "Say in the note who gives which.",
+    ),
+    (
+        {"low": 1, "high": 3},
+        "A spread holds the value between low and high and has a note, got 2 beside 1 and 3. "
+        "Say in the note who gives which.",
+    ),
+])  # fmt: skip
 def test_a_spread_without_both_ends_around_its_value_or_without_a_note_is_rejected(ends, expected):
     assert message(InputError, Fact, 2, "paper", "A paper.", **ends) == expected

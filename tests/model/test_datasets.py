@@ -18,12 +18,9 @@ STORAGE_3 = {
 def test_what_an_accelerator_reads_follows_from_the_config_of_its_benchmark(name):
     batch, step, rate, read = STORAGE_3[name]
     asked = Pipeline(
-        dataset=getattr(Datasets, name),
-        batch_size=batch,
-        hardware=step,
-        workers="1e9 img/s",
+        dataset=getattr(Datasets, name), batch_size=batch, hardware=step, workers="1e9 img/s",
         storage="100 GB/s",
-    ).solve()
+    ).solve()  # fmt: skip
     assert asked.bottleneck == "accelerator"
     assert asked.throughput.m_as("img/s") == pytest.approx(rate, rel=0.002)
     assert asked.demand_at_ceiling.m_as("MB/s") == pytest.approx(Q_(read).m_as("MB/s"), rel=0.01)

@@ -23,12 +23,9 @@ from tests.rejected import message
 
 DOCUMENTS = Samples(size="2.6 KB", cpu_time="0.6 ms", packing=Packing("padded", mean=600, sd=700))
 TEXT = Pipeline(
-    model=Models.GPT2_small,
-    hardware=Accelerator(Hardware.Cloud.A100, rate="160 img/s"),
-    batch_size=16,
-    dataset=DOCUMENTS,
-    assumptions=PUBLISHED,
-)
+    model=Models.GPT2_small, hardware=Accelerator(Hardware.Cloud.A100, rate="160 img/s"), batch_size=16,
+    dataset=DOCUMENTS, assumptions=PUBLISHED,
+)  # fmt: skip
 # 1000 rows of 1024 tokens a second, and documents that are exactly half, or a quarter, of a row.
 HALVES = Pipeline(
     hardware="1000 img/s",
@@ -66,15 +63,12 @@ def padding_of(documents, length, strategy, pool, batch):
     return 1 - pools.sum() / (rows * length)
 
 
-@pytest.mark.parametrize(
-    ("mean", "sd", "length", "strategy", "pool", "batch"),
-    [
-        (600, 700, 1024, "padded", 1000, 1),
-        (1100, 1900, 2048, "sorted", 1000, 100),
-        (14, 6, 128, "sorted", 64, 32),
-        (400, 100, 512, "first-fit", 100, 1),
-    ],
-)
+@pytest.mark.parametrize(("mean", "sd", "length", "strategy", "pool", "batch"), [
+    (600, 700, 1024, "padded", 1000, 1),
+    (1100, 1900, 2048, "sorted", 1000, 100),
+    (14, 6, 128, "sorted", 64, 32),
+    (400, 100, 512, "first-fit", 100, 1),
+])  # fmt: skip
 def test_padding_is_that_of_two_hundred_thousand_documents_to_half_a_point(
     mean, sd, length, strategy, pool, batch
 ):
@@ -84,17 +78,14 @@ def test_padding_is_that_of_two_hundred_thousand_documents_to_half_a_point(
         assert rows_of(lengths, length, strategy, pool, batch).padding == pytest.approx(laid_out, abs=0.005)
 
 
-@pytest.mark.parametrize(
-    ("short", "long", "rare", "strategy", "batch", "laid_out"),
-    [
-        # A pool of 1024 has the long one with a chance of 9.7 %: one of its 16 batches is then as long.
-        (10, 100_000, 10_000, "sorted", 64, 1 - 10.1 / (10 + 1014 / 16 * 0.0973)),
-        (10, 1_000, 10_000, "sorted", 64, 1 - 10.1 / (10 + 990 / 16 * 0.0973)),
-        (10, 100_000, 100_000, "sorted", 64, 1 - 10.01 / (10 + 1014 / 16 * 0.0102)),
-        # Ten full rows for a pool, and on average as many of the long one as it fills.
-        (10, 100_000, 10_000, "first-fit", 1, 1 - 20_000 / 1024 / (10 + 0.1 * 97.66)),
-    ],
-)
+@pytest.mark.parametrize(("short", "long", "rare", "strategy", "batch", "laid_out"), [
+    # A pool of 1024 has the long one with a chance of 9.7 %: one of its 16 batches is then as long.
+    (10, 100_000, 10_000, "sorted", 64, 1 - 10.1 / (10 + 1014 / 16 * 0.0973)),
+    (10, 1_000, 10_000, "sorted", 64, 1 - 10.1 / (10 + 990 / 16 * 0.0973)),
+    (10, 100_000, 100_000, "sorted", 64, 1 - 10.01 / (10 + 1014 / 16 * 0.0102)),
+    # Ten full rows for a pool, and on average as many of the long one as it fills.
+    (10, 100_000, 10_000, "first-fit", 1, 1 - 20_000 / 1024 / (10 + 0.1 * 97.66)),
+])  # fmt: skip
 def test_one_long_document_among_thousands_is_as_rare_as_it_is(short, long, rare, strategy, batch, laid_out):
     lengths = given_lengths(np.append(np.full(rare - 1, short), long))
     assert rows_of(lengths, 1024, strategy, 1000, batch).padding == pytest.approx(laid_out, abs=0.02)

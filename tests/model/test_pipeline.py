@@ -152,31 +152,27 @@ def shapes_of(step):
     yield from (np.shape(share) for share in step.headroom.values())
 
 
-@pytest.mark.parametrize(
-    "swept",
-    [
-        {"batch_size": [32, 64]},
-        {"workers": np.array([[1], [2], [3]])},
-        {"batch_size": np.array([[1], [2]]), "workers": [1, 2, 3]},
-        {"dataset.size": Q_([1, 2], "MB")},
-        {"dataset.size": Q_([1, 2], "MB"), "workers.rate": "100 img/s"},
-        {"workers.rate": Q_([1, 2], "img/s")},
-        {"workers": Q_([1, 2, 3], "GB/s")},
-        {"storage": Q_([1, 7], "GB/s")},
-        {"link": Q_([16, 32], "GB/s")},
-        {"dataset.transfer": Q_([150528, 602112], "B")},
-        {"dataset.on_device.time": Q_([0, 0.1], "ms")},
-        {"hardware.rate": Q_([1000, 2000], "img/s")},
-        {"hardware.step_overhead": Q_([0, 1], "ms")},
-        {"dataset.cpu_time": Q_([1, 2], "ms"), "workers.cores": [[2], [4], [8]]},
-        {"storage.requests.latency": Q_([0, 2], "ms"), "workers.handover.worker": Q_([1, 0], "ms")},
-        {"hardware.count": [1, 2, 8]},
-        {"link": Q_([16, 32], "GB/s"), "link.overlaps": False},
-        {"hardware.count": [1, 8], "model": None, "hardware.of": None, "hardware.rate": "1000 img/s"},
-        {"batch_size": np.arange(1, 1)},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("swept", [
+    {"batch_size": [32, 64]},
+    {"workers": np.array([[1], [2], [3]])},
+    {"batch_size": np.array([[1], [2]]), "workers": [1, 2, 3]},
+    {"dataset.size": Q_([1, 2], "MB")},
+    {"dataset.size": Q_([1, 2], "MB"), "workers.rate": "100 img/s"},
+    {"workers.rate": Q_([1, 2], "img/s")},
+    {"workers": Q_([1, 2, 3], "GB/s")},
+    {"storage": Q_([1, 7], "GB/s")},
+    {"link": Q_([16, 32], "GB/s")},
+    {"dataset.transfer": Q_([150528, 602112], "B")},
+    {"dataset.on_device.time": Q_([0, 0.1], "ms")},
+    {"hardware.rate": Q_([1000, 2000], "img/s")},
+    {"hardware.step_overhead": Q_([0, 1], "ms")},
+    {"dataset.cpu_time": Q_([1, 2], "ms"), "workers.cores": [[2], [4], [8]]},
+    {"storage.requests.latency": Q_([0, 2], "ms"), "workers.handover.worker": Q_([1, 0], "ms")},
+    {"hardware.count": [1, 2, 8]},
+    {"link": Q_([16, 32], "GB/s"), "link.overlaps": False},
+    {"hardware.count": [1, 8], "model": None, "hardware.of": None, "hardware.rate": "1000 img/s"},
+    {"batch_size": np.arange(1, 1)},
+], ids=str)  # fmt: skip
 def test_every_result_has_the_shape_of_what_was_swept(swept):
     numbers = (getattr(value, "magnitude", value) for value in swept.values())
     shape = np.broadcast_shapes(*(np.shape(n) for n in numbers if not isinstance(n, str | bool | None)))
@@ -449,21 +445,18 @@ def test_a_number_without_a_unit_is_not_negative_and_a_share_is_one_at_most(name
         assert message(InputError, getattr(parts, part), **{field: wrong[name]}) == expected
 
 
-@pytest.mark.parametrize(
-    ("part", "field", "value", "described"),
-    [
-        (parts.Drive, "cache", 0.9, "Cache"),
-        (parts.Drive, "requests", "10 ms", "Requests"),
-        (parts.Drive, "requests", parts.Cache(0.9), "Requests"),
-        (parts.Workers, "handover", "5 ms", "Handover"),
-        (parts.Workers, "handover", None, "Handover"),
-        (parts.Samples, "jitter", 0.3, "Jitter"),
-        (parts.Samples, "on_device", "1 ms", "OnDevice"),
-        (parts.Samples, "packing", "padded", "Packing"),
-        (parts.Accelerator, "host", "30 ms", "Host"),
-        (parts.Accelerator, "ranks", 8, "Ranks"),
-    ],
-)
+@pytest.mark.parametrize(("part", "field", "value", "described"), [
+    (parts.Drive, "cache", 0.9, "Cache"),
+    (parts.Drive, "requests", "10 ms", "Requests"),
+    (parts.Drive, "requests", parts.Cache(0.9), "Requests"),
+    (parts.Workers, "handover", "5 ms", "Handover"),
+    (parts.Workers, "handover", None, "Handover"),
+    (parts.Samples, "jitter", 0.3, "Jitter"),
+    (parts.Samples, "on_device", "1 ms", "OnDevice"),
+    (parts.Samples, "packing", "padded", "Packing"),
+    (parts.Accelerator, "host", "30 ms", "Host"),
+    (parts.Accelerator, "ranks", 8, "Ranks"),
+])  # fmt: skip
 def test_a_small_value_in_a_part_is_never_left_out_without_a_word(part, field, value, described):
     assert message(InputError, part, **{field: value}) == (
         f"{part.__name__}.{field} is described by {described}, got {value!r}. Pass {field}={described}(...)."
@@ -476,91 +469,66 @@ def test_a_name_of_an_accelerator_is_no_framework_and_a_numpy_zero_is_no_worker(
     assert KNOWN.replace(workers=np.int64(0)).solve() == KNOWN.replace(workers=0).solve()
 
 
-@pytest.mark.parametrize(
-    ("part", "field", "value"),
-    [
-        (parts.Workers, "prefetch", [1, 2]),
-        (parts.Workers, "start_up", Q_([1, 2], "s")),
-        (parts.Jitter, "spread", [0.1, 0.2]),
-        (parts.Accelerator, "in_flight", [1, 2]),
-    ],
-)
+@pytest.mark.parametrize(("part", "field", "value"), [
+    (parts.Workers, "prefetch", [1, 2]),
+    (parts.Workers, "start_up", Q_([1, 2], "s")),
+    (parts.Jitter, "spread", [0.1, 0.2]),
+    (parts.Accelerator, "in_flight", [1, 2]),
+])  # fmt: skip
 def test_what_only_runs_and_simulations_read_has_one_value(part, field, value):
     assert message(InputError, part, **{field: value}) == (
         f"{part.__name__}.{field} is one value, got an array. Make one pipeline for each."
     )
 
 
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        not_whole(batch_size=None),
-        ({"workers": [8, 2.5]}, not_whole(workers=2.5)[1]),
-        no_entry("Models.ResNet50", model="ResNet50"),
-        no_entry("Storage.NVMe_Gen4", storage="S3"),
-        no_entry("Links.PCIe4_x16", link="PCIe5_x16"),
-        ({"workers": [0, 1]}, "workers=0 is solved by itself, got it among several values. Leave it out."),
-        (
-            {"hardware": Models.ResNet50},
-            "hardware must be an entry of Hardware, got Models.ResNet50. Pass for example "
-            "Hardware.Cloud.A100.",
-        ),
-        (
-            {"dataset.size": Datasets.KiTS19},
-            "Samples.size must be a quantity, got Datasets.KiTS19. Pass one of its values: "
-            "Datasets.KiTS19.<name>.",
-        ),
-        (
-            {"assumptions": "PUBLISHED"},
-            "assumptions must be TUTORIAL, PUBLISHED or your own, got 'PUBLISHED'. "
-            "Pass for example assumptions=PUBLISHED, without quotes.",
-        ),
-        none_of("forward, training", phase="backward"),
-        (
-            {"hardware.precision": "fp8"},
-            none_of("fp32, tf32, bf16, fp16", **{"Accelerator.precision": "fp8"})[1],
-        ),
-        (
-            {"model": None},
-            "The accelerator's time comes from model and hardware, or from a measured rate, got no model. "
-            'Pass model=Models.ResNet50, hardware=Hardware.Cloud.A100, or the rate, such as "2470 img/s".',
-        ),
-        (
-            {"workers": "2 GB/s", "storage.requests.latency": "1 ms"},
-            "Requests.latency is that of one worker, got it with what all workers supply together. "
-            "Pass workers=8 instead.",
-        ),
-        (
-            {"workers": "2 GB/s", "dataset.cpu_time": "1 ms"},
-            "Samples.cpu_time is that of one worker, got it with what all workers supply together. "
-            "Pass workers=8 instead.",
-        ),
-        (
-            {"storage": None, "storage.cache.share": 0.5},
-            "storage.cache qualifies a part that the pipeline does not have. "
-            "Pass storage=Drive(..., cache=...).",
-        ),
-        ({"hardware.ranks.slow": 0.5}, "Ranks.slow must be 1 or more, got 0.5. Pass 1 or more."),
-        (
-            {"link.pinned": False},
-            "link.pinned qualifies a part that the pipeline does not have. Pass link=Link(..., pinned=...).",
-        ),
-        (
-            {"workers": "2 GB/s", "workers.cores": 4},
-            "workers.cores qualifies a part that the pipeline does not have. "
-            "Pass workers=Workers(..., cores=...).",
-        ),
-        (
-            {"storage": Link("1 GB/s")},
-            'storage is described by Drive, got Link("1 GB/s"). Pass storage=Drive(...).',
-        ),
-        (
-            {"batch_size": [1, 2], "workers": [1, 2, 3]},
-            "Swept fields must have shapes that broadcast, got batch_size of shape (2,), workers of shape "
-            "(3,). Use sweep(...) for every combination.",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("fields", "expected"), [
+    not_whole(batch_size=None),
+    ({"workers": [8, 2.5]}, not_whole(workers=2.5)[1]),
+    no_entry("Models.ResNet50", model="ResNet50"),
+    no_entry("Storage.NVMe_Gen4", storage="S3"),
+    no_entry("Links.PCIe4_x16", link="PCIe5_x16"),
+    ({"workers": [0, 1]}, "workers=0 is solved by itself, got it among several values. Leave it out."),
+    ({"hardware": Models.ResNet50},
+     "hardware must be an entry of Hardware, got Models.ResNet50. Pass for example Hardware.Cloud.A100."),
+    ({"dataset.size": Datasets.KiTS19},
+     "Samples.size must be a quantity, got Datasets.KiTS19. Pass one of its values: Datasets.KiTS19.<name>."),
+    (
+        {"assumptions": "PUBLISHED"},
+        "assumptions must be TUTORIAL, PUBLISHED or your own, got 'PUBLISHED'. "
+        "Pass for example assumptions=PUBLISHED, without quotes.",
+    ),
+    none_of("forward, training", phase="backward"),
+    ({"hardware.precision": "fp8"}, none_of("fp32, tf32, bf16, fp16", **{"Accelerator.precision": "fp8"})[1]),
+    (
+        {"model": None},
+        "The accelerator's time comes from model and hardware, or from a measured rate, got no model. "
+        'Pass model=Models.ResNet50, hardware=Hardware.Cloud.A100, or the rate, such as "2470 img/s".',
+    ),
+    (
+        {"workers": "2 GB/s", "storage.requests.latency": "1 ms"},
+        "Requests.latency is that of one worker, got it with what all workers supply together. "
+        "Pass workers=8 instead.",
+    ),
+    (
+        {"workers": "2 GB/s", "dataset.cpu_time": "1 ms"},
+        "Samples.cpu_time is that of one worker, got it with what all workers supply together. "
+        "Pass workers=8 instead.",
+    ),
+    ({"storage": None, "storage.cache.share": 0.5},
+     "storage.cache qualifies a part that the pipeline does not have. Pass storage=Drive(..., cache=...)."),
+    ({"hardware.ranks.slow": 0.5}, "Ranks.slow must be 1 or more, got 0.5. Pass 1 or more."),
+    ({"link.pinned": False},
+     "link.pinned qualifies a part that the pipeline does not have. Pass link=Link(..., pinned=...)."),
+    ({"workers": "2 GB/s", "workers.cores": 4},
+     "workers.cores qualifies a part that the pipeline does not have. Pass workers=Workers(..., cores=...)."),
+    ({"storage": Link("1 GB/s")},
+     'storage is described by Drive, got Link("1 GB/s"). Pass storage=Drive(...).'),
+    (
+        {"batch_size": [1, 2], "workers": [1, 2, 3]},
+        "Swept fields must have shapes that broadcast, got batch_size of shape (2,), workers of shape "
+        "(3,). Use sweep(...) for every combination.",
+    ),
+])  # fmt: skip
 def test_fields_that_cannot_be_meant_say_what_to_pass(fields, expected):
     assert refused(InputError, **fields) == expected
 
@@ -585,23 +553,18 @@ def test_changes_are_values_by_their_paths(changes):
         )
 
 
-@pytest.mark.parametrize(
-    ("field", "expected"),
-    [
-        ("batchsize", "A pipeline has no field 'batchsize'. Did you mean batch_size?"),
-        ("zzz", "A pipeline has no field 'zzz'. What qualifies a part stands in it: dataset=Samples(...), "),
-        ("workers.zzz", "Workers has no field 'zzz'. There is: count, rate, "),
-        ("model.name", "model has no fields, got 'model.name'. Change model itself."),
-        (
-            "workers.cores.count",
-            "workers.cores has no fields, got 'workers.cores.count'. Change workers.cores itself.",
-        ),
-        (
-            "open_requests",
-            "A pipeline has no field 'open_requests': it is one of its assumptions. "
-            "Pass assumptions=PUBLISHED.replace(open_requests=...).",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("field", "expected"), [
+    ("batchsize", "A pipeline has no field 'batchsize'. Did you mean batch_size?"),
+    ("zzz", "A pipeline has no field 'zzz'. What qualifies a part stands in it: dataset=Samples(...), "),
+    ("workers.zzz", "Workers has no field 'zzz'. There is: count, rate, "),
+    ("model.name", "model has no fields, got 'model.name'. Change model itself."),
+    ("workers.cores.count",
+     "workers.cores has no fields, got 'workers.cores.count'. Change workers.cores itself."),
+    (
+        "open_requests",
+        "A pipeline has no field 'open_requests': it is one of its assumptions. "
+        "Pass assumptions=PUBLISHED.replace(open_requests=...).",
+    ),
+])  # fmt: skip
 def test_an_unknown_field_says_which_was_meant(field, expected):
     assert refused(UnknownNameError, **{field: 3}).startswith(expected)

@@ -20,17 +20,14 @@ from tests.rejected import message
 ALL = (*listed_prices(), *part_prices().values())
 
 
-@pytest.mark.parametrize(
-    ("today", "expected"),
-    [
-        ("2026-05-01", "less than a month ago"),
-        ("2026-04-30", "less than a month ago"),  # a clock that is wrong
-        ("2026-06-30", "1 month ago"),
-        ("2027-04-30", "11 months ago"),
-        ("2027-05-01", "1 year ago"),
-        ("2030-01-01", "3 years ago"),
-    ],
-)
+@pytest.mark.parametrize(("today", "expected"), [
+    ("2026-05-01", "less than a month ago"),
+    ("2026-04-30", "less than a month ago"),  # a clock that is wrong
+    ("2026-06-30", "1 month ago"),
+    ("2027-04-30", "11 months ago"),
+    ("2027-05-01", "1 year ago"),
+    ("2030-01-01", "3 years ago"),
+])  # fmt: skip
 def test_a_price_says_how_old_it_is(today, expected):
     (price, *_) = prices_of(Hardware.Cloud.A100)
     assert price.date == datetime.date(2026, 5, 1)
@@ -95,23 +92,17 @@ def test_every_grid_has_a_source_and_a_year():
         assert 10 < fact.value.m_as("g/kWh") < 1000
 
 
-@pytest.mark.parametrize(
-    ("error", "grid", "expected"),
-    [
-        (
-            UnknownNameError,
-            "France",
-            "grid must be a country that the lab lists, or a carbon intensity, got 'France'. There is: "
-            'world, USA, DEU, FRA, SWE, GBR, CHN, IND. Or pass for example grid="369 g/kWh".',
-        ),
-        (InputError, "56 W", "grid must be convertible to g/kWh, got 56 W. Check what it counts."),
-        (
-            InputError,
-            "-1 g/kWh",
-            "grid must be finite and not negative, got -1 g/kWh. Check the value and its sign.",
-        ),
-        (InputError, 56, 'grid needs a unit, got the bare int 56. Write for example Q_(56, "g/kWh").'),
-    ],
-)
+@pytest.mark.parametrize(("error", "grid", "expected"), [
+    (
+        UnknownNameError,
+        "France",
+        "grid must be a country that the lab lists, or a carbon intensity, got 'France'. There is: "
+        'world, USA, DEU, FRA, SWE, GBR, CHN, IND. Or pass for example grid="369 g/kWh".',
+    ),
+    (InputError, "56 W", "grid must be convertible to g/kWh, got 56 W. Check what it counts."),
+    (InputError, "-1 g/kWh",
+     "grid must be finite and not negative, got -1 g/kWh. Check the value and its sign."),
+    (InputError, 56, 'grid needs a unit, got the bare int 56. Write for example Q_(56, "g/kWh").'),
+])  # fmt: skip
 def test_what_is_no_grid_is_rejected(error, grid, expected):
     assert message(error, carbon_intensity, grid) == expected

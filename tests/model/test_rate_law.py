@@ -192,18 +192,15 @@ def test_a_model_of_a_family_that_nobody_measured_gets_no_number():
     assert BARE.solve(model=alone, assumptions=TUTORIAL).throughput.m_as("img/s") > 0
 
 
-@pytest.mark.parametrize(
-    ("framework", "hardware", "milliseconds"),
-    [
-        ("PyTorch", CLOUD.V100, 12.78),
-        ("PyTorch", CLOUD.T4, 12.96),
-        ("PyTorch", CLOUD.A100, 8.33),
-        ("MXNet", CLOUD.A100, 2.15),
-        ("MXNet (20.12)", CLOUD.V100, 3.48),
-        ("TensorFlow", CLOUD.A100_40GB, 5.26),
-        (None, CLOUD.H100, 8.33),  # a host on which nobody measured
-    ],
-)
+@pytest.mark.parametrize(("framework", "hardware", "milliseconds"), [
+    ("PyTorch", CLOUD.V100, 12.78),
+    ("PyTorch", CLOUD.T4, 12.96),
+    ("PyTorch", CLOUD.A100, 8.33),
+    ("MXNet", CLOUD.A100, 2.15),
+    ("MXNet (20.12)", CLOUD.V100, 3.48),
+    ("TensorFlow", CLOUD.A100_40GB, 5.26),
+    (None, CLOUD.H100, 8.33),  # a host on which nobody measured
+])  # fmt: skip
 def test_launching_takes_what_was_measured_of_the_framework_and_the_host(framework, hardware, milliseconds):
     one = FED.replace({"hardware.rate": Framework(framework)}, hardware=hardware, batch_size=1)
     forward, training = (one.solve(phase=phase).step_time.m_as("ms") for phase in ("forward", "training"))

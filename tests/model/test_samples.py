@@ -128,41 +128,26 @@ POOL = (
 )
 
 
-@pytest.mark.parametrize(
-    ("pipe", "said"),
-    [
-        (RESNET.replace({"dataset.size": "5 MB"}), EXTRAPOLATED),
-        (RESNET.replace({"dataset.size": "5 MB"}, dataset=Datasets.ImageNet), EXTRAPOLATED),
-        (RESNET.replace(dataset=Datasets.ImageNet.replace(sample_size="5 MB")), EXTRAPOLATED),
-        (
-            RESNET.replace({"dataset.size": "5 MB"}, **RATED, dataset=Datasets.ImageNet),
-            EXTRAPOLATED,
-        ),
-        (RESNET.replace(dataset=Datasets.Medical5MB), EXTRAPOLATED),
-        (RESNET.replace({"dataset.size": "5 MB", "workers.kind": "pool"}), EXTRAPOLATED),
-        (RESNET.replace(assumptions=PUBLISHED.replace(sample_size="5 MB")), EXTRAPOLATED),
-        (
-            RESNET.replace({"dataset.size": Q_([100, 5000], "KB")}),
-            EXTRAPOLATED.replace("of 5 MB", "of other sizes"),
-        ),
-        (UNET.replace({"dataset.size": "5 MB"}), SAYS_NOTHING.format("146.6 MB", "5 MB")),
-        (UNET.replace({"workers.kind": "pool"}), POOL),
-        (
-            RESNET.replace({"dataset.size": "300 KB"}, **RATED),
-            SAYS_NOTHING.format("114.7 KB", "300 KB"),
-        ),
-        (
-            RESNET.replace(**RATED, dataset=Datasets.Cosmoflow),
-            SAYS_NOTHING.format("114.7 KB", "2.828 MB"),
-        ),
-        (
-            RESNET.replace({"dataset.size": "5 MB"}, assumptions=TUTORIAL),
-            "That a worker prepares 250 MB/s is assumed, and was measured neither on samples of 500 KB nor "
-            "of 5 MB." + PASS,
-        ),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("pipe", "said"), [
+    (RESNET.replace({"dataset.size": "5 MB"}), EXTRAPOLATED),
+    (RESNET.replace({"dataset.size": "5 MB"}, dataset=Datasets.ImageNet), EXTRAPOLATED),
+    (RESNET.replace(dataset=Datasets.ImageNet.replace(sample_size="5 MB")), EXTRAPOLATED),
+    (RESNET.replace({"dataset.size": "5 MB"}, **RATED, dataset=Datasets.ImageNet), EXTRAPOLATED),
+    (RESNET.replace(dataset=Datasets.Medical5MB), EXTRAPOLATED),
+    (RESNET.replace({"dataset.size": "5 MB", "workers.kind": "pool"}), EXTRAPOLATED),
+    (RESNET.replace(assumptions=PUBLISHED.replace(sample_size="5 MB")), EXTRAPOLATED),
+    (RESNET.replace({"dataset.size": Q_([100, 5000], "KB")}),
+     EXTRAPOLATED.replace("of 5 MB", "of other sizes")),
+    (UNET.replace({"dataset.size": "5 MB"}), SAYS_NOTHING.format("146.6 MB", "5 MB")),
+    (UNET.replace({"workers.kind": "pool"}), POOL),
+    (RESNET.replace({"dataset.size": "300 KB"}, **RATED), SAYS_NOTHING.format("114.7 KB", "300 KB")),
+    (RESNET.replace(**RATED, dataset=Datasets.Cosmoflow), SAYS_NOTHING.format("114.7 KB", "2.828 MB")),
+    (
+        RESNET.replace({"dataset.size": "5 MB"}, assumptions=TUTORIAL),
+        "That a worker prepares 250 MB/s is assumed, and was measured neither on samples of 500 KB nor "
+        "of 5 MB." + PASS,
+    ),
+], ids=str)  # fmt: skip
 def test_a_result_says_on_what_its_worker_was_measured(pipe, said):
     assert pipe.solve().note.endswith(said)
     assert pipe.shape or pipe.explain().endswith(said)
@@ -178,18 +163,14 @@ def test_whatever_is_asked_of_a_pipeline_says_so_too():
         assert EXTRAPOLATED in str(shown)
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"dataset.cpu_time": "20 ms"},
-        {"workers.rate": "50 img/s"},
-        {"workers": "5000 img/s"},
-        {"assumptions": PUBLISHED.replace(worker_rate="50 img/s")},
-        {"assumptions": TUTORIAL.replace(worker_rate="250 MB/s")},
-        {"dataset": Datasets.Medical5MB.replace(preparation_time="20 ms")},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("given", [
+    {"dataset.cpu_time": "20 ms"},
+    {"workers.rate": "50 img/s"},
+    {"workers": "5000 img/s"},
+    {"assumptions": PUBLISHED.replace(worker_rate="50 img/s")},
+    {"assumptions": TUTORIAL.replace(worker_rate="250 MB/s")},
+    {"dataset": Datasets.Medical5MB.replace(preparation_time="20 ms")},
+], ids=str)  # fmt: skip
 def test_a_rate_that_is_given_is_taken_as_it_is_at_any_size(given):
     step = RESNET.solve({"dataset.size": "5 MB", **given}, batch_size=1, workers=given.get("workers", 1))
     assert "measured" not in step.note

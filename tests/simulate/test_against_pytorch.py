@@ -19,18 +19,12 @@ class Iterator(SimpleNamespace):
     def __init__(self, inputs, batches):
         indices = iter(range(batches))
         super().__init__(
-            _num_workers=inputs.workers,
-            _prefetch_factor=inputs.prefetch,
-            _in_order=inputs.in_order,
-            _tasks_outstanding=0,
-            _send_idx=0,
-            _workers_status=[True] * inputs.workers,
-            _workers_num_tasks=[0] * inputs.workers,
-            _worker_queue_idx_cycle=cycle(range(inputs.workers)),
-            _task_info={},
-            _next_index=lambda: next(indices),
+            _num_workers=inputs.workers, _prefetch_factor=inputs.prefetch, _in_order=inputs.in_order,
+            _tasks_outstanding=0, _send_idx=0, _workers_status=[True] * inputs.workers,
+            _workers_num_tasks=[0] * inputs.workers, _worker_queue_idx_cycle=cycle(range(inputs.workers)),
+            _task_info={}, _next_index=lambda: next(indices),
             _index_queues=[SimpleNamespace(put=lambda _: None)] * inputs.workers,
-        )
+        )  # fmt: skip
         for _ in range(inputs.workers * inputs.prefetch):
             self.send()
 

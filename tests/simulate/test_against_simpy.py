@@ -31,20 +31,11 @@ def followed(inputs, times, **options):
 
 
 loaders = st.builds(
-    LoaderInputs,
-    step_time=st.integers(1, 60),
-    prepare_time=st.just(0),
-    workers=st.integers(0, 6),
-    prefetch=st.integers(1, 5),
-    in_order=st.booleans(),
-    in_flight=st.integers(1, 6) | st.just(inf),
-    copy_time=st.integers(0, 30),
-    copy_overlaps=st.booleans(),
-    handover_way=st.integers(0, 30),
-    handover_loop=st.integers(0, 10),
-    start_up=st.integers(0, 200),
-    read_time=st.integers(0, 30),
-)
+    LoaderInputs, step_time=st.integers(1, 60), prepare_time=st.just(0), workers=st.integers(0, 6),
+    prefetch=st.integers(1, 5), in_order=st.booleans(), in_flight=st.integers(1, 6) | st.just(inf),
+    copy_time=st.integers(0, 30), copy_overlaps=st.booleans(), handover_way=st.integers(0, 30),
+    handover_loop=st.integers(0, 10), start_up=st.integers(0, 200), read_time=st.integers(0, 30),
+)  # fmt: skip
 
 
 # Short ones end before each worker has had its first batches.

@@ -33,28 +33,25 @@ def test_the_accelerator_is_busy_or_waits_and_a_trace_counts_as_the_simulation_d
     )
 
 
-@pytest.mark.parametrize(
-    ("changes", "period"),
-    [
-        ({"workers": 8}, 20),  # the step
-        ({"workers": 8, "copy_time": 5, "copy_overlaps": False}, 25),  # the step and the copy in turn
-        ({"workers": 8, "copy_time": 30}, 30),  # the copy
-        ({"workers": 8, "handover_loop": 40}, 40),  # receiving
-        ({}, 25),  # 50 ms over two workers
-        ({"read_wait": 30}, 40),  # and what they sleep
-        ({"slow_share": 0.01, "slow_time": 100}, 41),  # 32 samples: 32 ms more
-        ({"workers": 8, "read_time": 35}, 35),  # the storage
-        ({"workers": 8, "read_time": 70, "cached_share": 0.5}, 35),  # what memory does not serve
-        ({"read_wait": 60, "cached_share": 0.5}, 40),
-        ({"read_time": 30}, 40),  # a worker that reads itself
-        ({"read_time": 30, "read_ahead": True}, 30),
-        ({"handover_way": 150}, 50),  # the way of a batch, four under way
-        ({"workers": 8, "in_flight": 1, "copy_time": 3, "handover_loop": 2}, 25),  # each step waited for
-        ({"workers": 0}, 50),
-        ({"workers": 0, "in_flight": 1}, 70),
-        ({"workers": 0, "in_flight": inf, "prepare_time": 5}, 20),
-    ],
-)
+@pytest.mark.parametrize(("changes", "period"), [
+    ({"workers": 8}, 20),  # the step
+    ({"workers": 8, "copy_time": 5, "copy_overlaps": False}, 25),  # the step and the copy in turn
+    ({"workers": 8, "copy_time": 30}, 30),  # the copy
+    ({"workers": 8, "handover_loop": 40}, 40),  # receiving
+    ({}, 25),  # 50 ms over two workers
+    ({"read_wait": 30}, 40),  # and what they sleep
+    ({"slow_share": 0.01, "slow_time": 100}, 41),  # 32 samples: 32 ms more
+    ({"workers": 8, "read_time": 35}, 35),  # the storage
+    ({"workers": 8, "read_time": 70, "cached_share": 0.5}, 35),  # what memory does not serve
+    ({"read_wait": 60, "cached_share": 0.5}, 40),
+    ({"read_time": 30}, 40),  # a worker that reads itself
+    ({"read_time": 30, "read_ahead": True}, 30),
+    ({"handover_way": 150}, 50),  # the way of a batch, four under way
+    ({"workers": 8, "in_flight": 1, "copy_time": 3, "handover_loop": 2}, 25),  # each step waited for
+    ({"workers": 0}, 50),
+    ({"workers": 0, "in_flight": 1}, 70),
+    ({"workers": 0, "in_flight": inf, "prepare_time": 5}, 20),
+])  # fmt: skip
 def test_means_allow_what_the_slowest_part_does(changes, period):
     slow = LoaderInputs(step_time=20, prepare_time=50)
     assert replace(slow, **changes).mean_period == pytest.approx(period)
@@ -93,16 +90,12 @@ def test_a_straggler_in_every_hundred_samples_starves_half_the_time_though_means
     assert f"Mean times alone allow {8 * 0.884 / 0.02:.1f} img/s: late batches take" in found.note
 
 
-@pytest.mark.parametrize(
-    ("changes", "utilization"),
-    [
-        ({}, 0.472),
-        ({"workers.in_order": False}, 0.706),
-        ({"workers.prefetch": 8}, 0.622),
-        ({"workers.prefetch": 8, "workers.in_order": False}, 0.770),
-    ],
-    ids=["in order", "as it comes", "deep", "deep and as it comes"],
-)
+@pytest.mark.parametrize(("changes", "utilization"), [
+    ({}, 0.472),
+    ({"workers.in_order": False}, 0.706),
+    ({"workers.prefetch": 8}, 0.622),
+    ({"workers.prefetch": 8, "workers.in_order": False}, 0.770),
+], ids=["in order", "as it comes", "deep", "deep and as it comes"])  # fmt: skip
 def test_stragglers_at_random_do_the_same_and_both_levers_help(changes, utilization):
     found = STRAGGLERS.replace(changes).simulate(batches=200, replicas=500, warm_up=0)
     # Three standard errors: 0.09 from run to run, over the root of 500.

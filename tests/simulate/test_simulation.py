@@ -134,33 +134,26 @@ TABLE = (
 LEFT = "Of 10 batches one must be left."
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        *(not_positive(**{name: 0}) for name in ("batches", "replicas")),
-        *(not_whole(**{name: 1.5}) for name in ("batches", "replicas")),
-        *(
-            ({"seed": seed}, WHOLE.format("seed", "on", seed, "Pass for example seed=1."))
-            for seed in (-1, 0.5, "one", None, True)
-        ),
-        *(
-            ({"warm_up": skipped, "batches": 10}, WHOLE.format("warm_up", "to 9", skipped, LEFT))
-            for skipped in (-1, 10, 2.0, True)
-        ),
-        *(
-            ({"prepare_times": Q_(np.ones(shape), "ms")}, TABLE.format(shape))
-            for shape in ((), (0,), (2, 0), (1, 2, 3))
-        ),
-        (
-            {"prepare_times": [1.0]},
-            'prepare_times needs a unit, got the bare list [1.0]. Write for example Q_(5, "ms").',
-        ),
-        (
-            {"prepare_times": Q_([1, -2], "ms")},
-            "prepare_times must be finite and not negative, got -2 ms. Check the value and its sign.",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "expected"), [
+    *(not_positive(**{name: 0}) for name in ("batches", "replicas")),
+    *(not_whole(**{name: 1.5}) for name in ("batches", "replicas")),
+    *(
+        ({"seed": seed}, WHOLE.format("seed", "on", seed, "Pass for example seed=1."))
+        for seed in (-1, 0.5, "one", None, True)
+    ),
+    *(
+        ({"warm_up": skipped, "batches": 10}, WHOLE.format("warm_up", "to 9", skipped, LEFT))
+        for skipped in (-1, 10, 2.0, True)
+    ),
+    *(
+        ({"prepare_times": Q_(np.ones(shape), "ms")}, TABLE.format(shape))
+        for shape in ((), (0,), (2, 0), (1, 2, 3))
+    ),
+    ({"prepare_times": [1.0]},
+     'prepare_times needs a unit, got the bare list [1.0]. Write for example Q_(5, "ms").'),
+    ({"prepare_times": Q_([1, -2], "ms")},
+     "prepare_times must be finite and not negative, got -2 ms. Check the value and its sign."),
+])  # fmt: skip
 def test_what_cannot_be_followed_is_rejected(arguments, expected):
     assert message(InputError, simulate, SLOW, **arguments) == expected
 

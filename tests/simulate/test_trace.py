@@ -35,14 +35,11 @@ def test_busy_is_the_sum_of_the_steps():
     )
 
 
-@pytest.mark.parametrize(
-    ("in_turn", "depths"),
-    [
-        (False, [(10, 1), (30, 1), (35, 0), (50, 1), (60, 0)]),
-        # One that an earlier batch holds back is not next in turn.
-        (True, [(30, 1), (35, 0), (50, 1), (60, 0)]),
-    ],
-)
+@pytest.mark.parametrize(("in_turn", "depths"), [
+    (False, [(10, 1), (30, 1), (35, 0), (50, 1), (60, 0)]),
+    # One that an earlier batch holds back is not next in turn.
+    (True, [(30, 1), (35, 0), (50, 1), (60, 0)]),
+])  # fmt: skip
 def test_finished_batches_wait_in_the_queue(in_turn, depths):
     assert list(zip(*TRACE.queue_depth(in_turn=in_turn), strict=True)) == depths
 
@@ -60,27 +57,16 @@ def test_a_run_is_cut_at_a_batch_and_its_clock_starts_with_what_is_left():
 LENGTHS = "A trace has one {} for each of its batches, got shape {} for {} batches. Pass lists of one length."
 
 
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        ({"received": [1, 2]}, LENGTHS.format("received", (2,), 3)),
-        ({name: [] for name in FIELDS if name != "batch_size"}, LENGTHS.format("batch", (0,), 0)),
-        (
-            {"step_end": [42, np.nan, 80]},
-            "Times of a trace must be finite, got step_end with a gap. Leave that batch out.",
-        ),
-        (
-            {"step_end": [-3, -2, 0]},
-            "A trace ends after its start, got a last step_end of 0 ms. "
-            "Count the times from the start of the run.",
-        ),
-        (
-            {"source": "guessed"},
-            "source must be one of simulated, measured, got 'guessed'. Pass one of these.",
-        ),
-        not_positive(batch_size=0),
-    ],
-)
+@pytest.mark.parametrize(("fields", "expected"), [
+    ({"received": [1, 2]}, LENGTHS.format("received", (2,), 3)),
+    ({name: [] for name in FIELDS if name != "batch_size"}, LENGTHS.format("batch", (0,), 0)),
+    ({"step_end": [42, np.nan, 80]},
+     "Times of a trace must be finite, got step_end with a gap. Leave that batch out."),
+    ({"step_end": [-3, -2, 0]},
+     "A trace ends after its start, got a last step_end of 0 ms. Count the times from the start of the run."),
+    ({"source": "guessed"}, "source must be one of simulated, measured, got 'guessed'. Pass one of these."),
+    not_positive(batch_size=0),
+])  # fmt: skip
 def test_what_did_not_happen_is_rejected(fields, expected):
     assert message(InputError, Trace, **{**FIELDS, **fields}) == expected
 

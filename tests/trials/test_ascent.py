@@ -110,17 +110,14 @@ def test_a_gpu_is_copied_to_from_pinned_memory():
     assert any("pin_memory" in one.settings for one in found.trials)
 
 
-@pytest.mark.parametrize(
-    ("rates", "kept"),
-    [
-        ([(10, 13)], True),
-        ([(10, 9.9)], False),
-        ([(10, 10.4), (10, 10.5), (10, 10.6)], True),
-        ([(10, 10.4), (10, 9.9), (10, 10.6)], False),  # one turn says no
-        ([(10, 10.1), (10, 10.1), (10, 10.1)], False),  # not worth a change
-        ([], False),
-    ],
-)
+@pytest.mark.parametrize(("rates", "kept"), [
+    ([(10, 13)], True),
+    ([(10, 9.9)], False),
+    ([(10, 10.4), (10, 10.5), (10, 10.6)], True),
+    ([(10, 10.4), (10, 9.9), (10, 10.6)], False),  # one turn says no
+    ([(10, 10.1), (10, 10.1), (10, 10.1)], False),  # not worth a change
+    ([], False),
+])  # fmt: skip
 def test_a_setting_is_kept_where_each_turn_was_better(rates, kept):
     assert Turns(tuple(rates)).kept == kept
 

@@ -99,17 +99,13 @@ def test_ctrl_c_ends_the_run_and_its_workers(script, base, monkeypatch):
         os.killpg(started[0], 0)
 
 
-@pytest.mark.parametrize(
-    ("status", "result", "said"),
-    [
-        (None, None, "A trial needs its batches within 180 s, and train.py had too few by then."),
-        (1, None, "ended with status 1 before it had enough batches. Correct that first. It said: no / data"),
-        (-11, None, "ended with status -11"),
-        (0, {"loop": ""}, "went over none in its own process. Run doctor without --try."),
-        (0, {"loop": "a", "pace": None, "batches": 7}, "more batches than train.py has, which ended after 7"),
-    ],
-    ids=["slow", "fails", "killed", "no loader", "few batches"],
-)
+@pytest.mark.parametrize(("status", "result", "said"), [
+    (None, None, "A trial needs its batches within 180 s, and train.py had too few by then."),
+    (1, None, "ended with status 1 before it had enough batches. Correct that first. It said: no / data"),
+    (-11, None, "ended with status -11"),
+    (0, {"loop": ""}, "went over none in its own process. Run doctor without --try."),
+    (0, {"loop": "a", "pace": None, "batches": 7}, "more batches than train.py has, which ended after 7"),
+], ids=["slow", "fails", "killed", "no loader", "few batches"])  # fmt: skip
 def test_a_script_that_cannot_be_tried_is_told_why(tmp_path, status, result, said):
     (tmp_path / "said").write_text("no\ndata\n")
     if result is not None:
@@ -165,12 +161,8 @@ def test_the_lines_to_change_and_what_was_measured(monkeypatch, tmp_path, capsys
 
 def told_of(settings):
     return {
-        "place": f"{__file__}:1",
-        "trials": [],
-        "gain": (6.0, 6.5, 7.0),
-        "settings": settings,
-        "untried": [],
-    }
+        "place": f"{__file__}:1", "trials": [], "gain": (6.0, 6.5, 7.0), "settings": settings, "untried": [],
+    }  # fmt: skip
 
 
 def test_without_workers_other_arguments_of_the_call_go():

@@ -37,13 +37,10 @@ def series(rng, *, mean=0.02, spread=0.1, alike=0.0, drift=0.0, runs=0.01):
 
 # Of each kind of noise, how many of a hundred losses of a tenth have to be found.
 KINDS = {
-    "apart": ({}, 90),
-    "much": ({"spread": 0.2}, 30),
-    "alike": ({"spread": 0.06, "alike": 0.8}, 30),
-    "very alike": ({"spread": 0.05, "alike": 0.9}, 20),
-    "drifting": ({"spread": 0.04, "drift": 0.03}, 80),
+    "apart": ({}, 90), "much": ({"spread": 0.2}, 30), "alike": ({"spread": 0.06, "alike": 0.8}, 30),
+    "very alike": ({"spread": 0.05, "alike": 0.9}, 20), "drifting": ({"spread": 0.04, "drift": 0.03}, 80),
     "still": ({"spread": 0.002}, 100),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -127,16 +124,13 @@ def test_loops_belong_together_by_their_place_their_file_or_their_order():
     assert pairs([train], [train, last]) == [(train, train)]
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        (None, "No such file or directory"),
-        ("train", "it holds no loops of doctor"),
-        ("[]", "it holds no loops of doctor"),
-        ('{"loops": []}', "it holds no loop"),
-        ('{"loops": [{"loop": "list at train.py:2"}]}', "it has no times by block"),
-    ],
-)
+@pytest.mark.parametrize(("text", "why"), [
+    (None, "No such file or directory"),
+    ("train", "it holds no loops of doctor"),
+    ("[]", "it holds no loops of doctor"),
+    ('{"loops": []}', "it holds no loop"),
+    ('{"loops": [{"loop": "list at train.py:2"}]}', "it has no times by block"),
+])  # fmt: skip
 def test_a_file_that_doctor_did_not_write_is_an_error(tmp_path, text, why):
     file = tmp_path / "before.json"
     if text is not None:

@@ -102,21 +102,12 @@ def exercises(assignment: str) -> tuple[Exercise, ...]:
             points = float(cell.metadata.nbgrader.points)
             stub = released[answer_id].source
             found.append(
-                Exercise(
-                    assignment=assignment,
-                    notebook=notebook.name,
-                    answer_id=answer_id,
-                    test_id=cell_id,
-                    setup=setup,
-                    stub=stub,
-                    solution=authored[answer_id].source,
-                    visible=cell.source,
-                    full=authored[cell_id].source,
-                    points=points,
+                Exercise(assignment=assignment, notebook=notebook.name, answer_id=answer_id, test_id=cell_id,
+                    setup=setup, stub=stub, solution=authored[answer_id].source, visible=cell.source,
+                    full=authored[cell_id].source, points=points,
                     wrong=tuple(_answer(one, stub) for one in given.get("wrong", [])),
-                    right=tuple(_answer(one, stub, points) for one in given.get("right", [])),
-                )
-            )
+                    right=tuple(_answer(one, stub, points) for one in given.get("right", []))),
+            )  # fmt: skip
         if answers:
             raise ValueError(f"{toml.name} answers {', '.join(answers)}, and {notebook} has no such cell.")
     return tuple(found)

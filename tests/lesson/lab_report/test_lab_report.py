@@ -28,24 +28,17 @@ def prediction(key, answer, truth, *, hit, sure=None, **more):
 
 
 REPORT = LabReport(
-    assignment="starving-the-gpu",
-    owner="Ada <b>L.</b>",
-    date="2026-11-22",
-    starvelab="0.2",
-    predictions=(
-        prediction("wall", 45.0, 18.3, hit=False, sure=0.9, unit="%"),
-        prediction("drive", "The drive", "the drive", hit=True, sure=0.6),
-        prediction("rate", 100.0, 104.0, hit=True, unit="img/s"),
-        prediction("script", "</script><script>alert(1)</script>", "no", hit=False),
-    ),
-    exercises=(
-        Entry("1. One", "Exercise 1.1: twice", 1.5, 2, False),
-        Entry("1. One", "Exercise 1.2: why", None, 4, True),
-        Entry("2. Two", "Exercise 2.1: half", 3.0, 3, True),
-    ),
+    assignment="starving-the-gpu", owner="Ada <b>L.</b>", date="2026-11-22", starvelab="0.2",
+    predictions=(prediction("wall", 45.0, 18.3, hit=False, sure=0.9, unit="%"),
+                 prediction("drive", "The drive", "the drive", hit=True, sure=0.6),
+                 prediction("rate", 100.0, 104.0, hit=True, unit="img/s"),
+                 prediction("script", "</script><script>alert(1)</script>", "no", hit=False)),
+    exercises=(Entry("1. One", "Exercise 1.1: twice", 1.5, 2, False),
+               Entry("1. One", "Exercise 1.2: why", None, 4, True),
+               Entry("2. Two", "Exercise 2.1: half", 3.0, 3, True)),
     measurements=(OwnMeasurement("two workers", 200.0, 210.0, "img/s"),),
     learned={"wall": "Times that overlap do not add."},
-)
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -105,14 +98,8 @@ def test_what_its_owner_wrote_is_read_back_and_nothing_else_is_in_its_data(tmp_p
 
 
 NO_NOTES = (
-    "{",
-    "[1]",
-    '{"owner": 3}',
-    '{"learned": 3}',
-    '{"learned": {"a": 1}}',
-    '{"more": ""}',
-    "[" * 100_000,
-)
+    "{", "[1]", '{"owner": 3}', '{"learned": 3}', '{"learned": {"a": 1}}', '{"more": ""}', "[" * 100_000,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("notes", [*NO_NOTES, None])

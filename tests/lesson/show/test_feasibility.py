@@ -68,18 +68,14 @@ def test_a_line_of_steps_that_do_not_fit_has_hollow_marks(drawn):
         assert f"Large: the CPU binds up to 16 workers. What is drawn with hollow marks {WHY}" in text
 
 
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda p: svg.step_bars(p.solve()),
-        lambda p: svg.step_parts(
-            SingleNodeModel().solve(
-                model=p.model, hardware=p.hardware.of, batch_size=p.batch_size, phase=p.phase
-            )
-        ),
-    ],
-    ids=["step_bars", "step_parts"],
-)
+@pytest.mark.parametrize("draw", [
+    lambda p: svg.step_bars(p.solve()),
+    lambda p: svg.step_parts(
+        SingleNodeModel().solve(
+            model=p.model, hardware=p.hardware.of, batch_size=p.batch_size, phase=p.phase
+        )
+    ),
+], ids=["step_bars", "step_parts"])  # fmt: skip
 def test_the_bars_of_an_explorer_are_hollow_and_its_title_says_why(draw):
     hollow, filled = (ElementTree.fromstring(draw(pipe)) for pipe in (TOO_LARGE, FITS))
     colors = {*COLORS.values()}

@@ -182,24 +182,14 @@ def test_a_step_consists_of_compute_or_memory_and_overhead():
     assert (memory >= 1, overhead) == (True, 0)
 
 
-@pytest.mark.parametrize(
-    ("draw", "given", "said"),
-    [
-        (svg.step_bars, PIPE, "step_bars looks at a solved pipeline, got Pipeline. Pass pipeline.solve()."),
-        (
-            svg.step_bars,
-            PIPE.solve(batch_size=[8, 16]),
-            "step_bars looks at one point, got 2. Solve for one.",
-        ),
-        (
-            svg.step_parts,
-            parts([8, 16]),
-            "step_parts draws one result of SingleNodeModel, got a sweep. Solve one batch size.",
-        ),
-        (svg.step_parts, PIPE.solve(), "step_parts draws one result of SingleNodeModel, got Step. Solve one"),
-        (svg.loader_lanes, 7, "loader_lanes draws a trace, got int. Pass pipeline.simulate"),
-    ],
-)
+@pytest.mark.parametrize(("draw", "given", "said"), [
+    (svg.step_bars, PIPE, "step_bars looks at a solved pipeline, got Pipeline. Pass pipeline.solve()."),
+    (svg.step_bars, PIPE.solve(batch_size=[8, 16]), "step_bars looks at one point, got 2. Solve for one."),
+    (svg.step_parts, parts([8, 16]),
+     "step_parts draws one result of SingleNodeModel, got a sweep. Solve one batch size."),
+    (svg.step_parts, PIPE.solve(), "step_parts draws one result of SingleNodeModel, got Step. Solve one"),
+    (svg.loader_lanes, 7, "loader_lanes draws a trace, got int. Pass pipeline.simulate"),
+])  # fmt: skip
 def test_what_cannot_be_drawn_is_refused(draw, given, said):
     with pytest.raises(InputError, match=re.escape(said)):
         draw(given)
@@ -227,15 +217,12 @@ def test_lanes_end_where_the_picture_ends():
 # --- shares and costs
 
 
-@pytest.mark.parametrize(
-    ("shares", "widths", "colors", "said"),
-    [
-        ({"loop": 0.5, "<device>": 0.25}, [190, 95], [CPU] * 2, "loop 50.0 %, &lt;device&gt; 25.0 %."),
-        # Of more than the whole, the outline is filled in another color.
-        ({"workers": 0.5, "drive": 1.5}, [190, 380], [CPU, STORAGE], "drive 150.0 %."),
-        ({"GPUs busy": 0.9, "of it": 0.5}, [342, 190], [ACCELERATOR, CPU], "GPUs busy 90.0 %, of it 50.0 %."),
-    ],
-)
+@pytest.mark.parametrize(("shares", "widths", "colors", "said"), [
+    ({"loop": 0.5, "<device>": 0.25}, [190, 95], [CPU] * 2, "loop 50.0 %, &lt;device&gt; 25.0 %."),
+    # Of more than the whole, the outline is filled in another color.
+    ({"workers": 0.5, "drive": 1.5}, [190, 380], [CPU, STORAGE], "drive 150.0 %."),
+    ({"GPUs busy": 0.9, "of it": 0.5}, [342, 190], [ACCELERATOR, CPU], "GPUs busy 90.0 %, of it 50.0 %."),
+])  # fmt: skip
 def test_a_share_fills_its_part_of_the_outline_in_a_color(shares, widths, colors, said):
     drawing = svg.share_bars(shares, title="Who waits")
     found = rects(drawing)

@@ -121,15 +121,12 @@ FOUND_IN_CHECK = "31.297"
 OF_AN_ERROR = f'check(double(1), {FOUND_IN_CHECK}, what="double(1)")'
 
 
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        ("return x * factor", "NameError: name 'factor' is not defined. It happened in line 2 of double: "),
-        ("return [x][2]", "IndexError: list index out of range. It happened in line 2 of double: "),
-        ("return x / (x - 1)", "ZeroDivisionError: division by zero. It happened in line 2 of double: "),
-        ("raise ValueError", "ValueError. It happened in line 2 of double: "),
-    ],
-)
+@pytest.mark.parametrize(("answer", "said"), [
+    ("return x * factor", "NameError: name 'factor' is not defined. It happened in line 2 of double: "),
+    ("return [x][2]", "IndexError: list index out of range. It happened in line 2 of double: "),
+    ("return x / (x - 1)", "ZeroDivisionError: division by zero. It happened in line 2 of double: "),
+    ("raise ValueError", "ValueError. It happened in line 2 of double: "),
+])  # fmt: skip
 def test_an_error_in_an_answer_that_a_check_calls_is_said_in_one_line_with_the_line_of_the_answer(
     shell, log, answer, said
 ):

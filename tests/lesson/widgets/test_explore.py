@@ -55,25 +55,22 @@ def test_nothing_is_drawn_while_a_notebook_is_graded():
     assert (repr(explorer), explorer.controls["x"].disabled, drawn) == ("[Explorer: x]", False, [])
 
 
-@pytest.mark.parametrize(
-    ("described", "kind", "label", "first", "drawn"),
-    [
-        ((1, 64), ipywidgets.IntSlider, "n", 1, 1),
-        ((0.5, 2.5), ipywidgets.FloatSlider, "n", 0.5, 0.5),
-        ((1, 2.5, 0.5), ipywidgets.FloatSlider, "n", 1, 1),
-        ([1, 2, 4], ipywidgets.SelectionSlider, "n", "1", 1),
-        ((1, 2, 4, 8), ipywidgets.SelectionSlider, "n", "1", 1),
-        (range(3, 6), ipywidgets.SelectionSlider, "n", "3", 3),
-        (["forward", "training"], ipywidgets.ToggleButtons, "n", "forward", "forward"),
-        (list("abcde"), ipywidgets.Dropdown, "n", "a", "a"),
-        ({"one": 1, "two": None}, ipywidgets.ToggleButtons, "n", "one", 1),
-        (True, ipywidgets.Checkbox, "n", True, True),
-        ((Q_("1 GB/s"), Q_("50 GB/s")), ipywidgets.FloatSlider, "n (GB/s)", 1, Q_("1 GB/s")),
-        ((Q_("100 KB"), Q_("5 MB")), ipywidgets.FloatSlider, "n (KB)", 100, Q_("100 KB")),
-        ([Q_("1 GB/s"), Q_("500 MB/s")], ipywidgets.SelectionSlider, "n", "1 GB/s", Q_("1 GB/s")),
-        ([A100, Hardware.Cloud.V100], ipywidgets.ToggleButtons, "n", A100.name, A100),
-    ],
-)
+@pytest.mark.parametrize(("described", "kind", "label", "first", "drawn"), [
+    ((1, 64), ipywidgets.IntSlider, "n", 1, 1),
+    ((0.5, 2.5), ipywidgets.FloatSlider, "n", 0.5, 0.5),
+    ((1, 2.5, 0.5), ipywidgets.FloatSlider, "n", 1, 1),
+    ([1, 2, 4], ipywidgets.SelectionSlider, "n", "1", 1),
+    ((1, 2, 4, 8), ipywidgets.SelectionSlider, "n", "1", 1),
+    (range(3, 6), ipywidgets.SelectionSlider, "n", "3", 3),
+    (["forward", "training"], ipywidgets.ToggleButtons, "n", "forward", "forward"),
+    (list("abcde"), ipywidgets.Dropdown, "n", "a", "a"),
+    ({"one": 1, "two": None}, ipywidgets.ToggleButtons, "n", "one", 1),
+    (True, ipywidgets.Checkbox, "n", True, True),
+    ((Q_("1 GB/s"), Q_("50 GB/s")), ipywidgets.FloatSlider, "n (GB/s)", 1, Q_("1 GB/s")),
+    ((Q_("100 KB"), Q_("5 MB")), ipywidgets.FloatSlider, "n (KB)", 100, Q_("100 KB")),
+    ([Q_("1 GB/s"), Q_("500 MB/s")], ipywidgets.SelectionSlider, "n", "1 GB/s", Q_("1 GB/s")),
+    ([A100, Hardware.Cloud.V100], ipywidgets.ToggleButtons, "n", A100.name, A100),
+])  # fmt: skip
 def test_a_description_makes_the_control_that_fits_it(described, kind, label, first, drawn):
     seen = []
     explorer = explore(lambda n: seen.append(n) or svg(), n=described)
@@ -103,32 +100,25 @@ def test_a_control_starts_at_the_default_of_its_argument():
         return svg((workers, f"{size:~}", phase, pinned, odd))
 
     explorer = explore(
-        draw,
-        workers=[1, 8, 16],
-        size=(Q_("0.1 MB"), Q_("1 MB")),
-        phase=["forward", "training"],
-        pinned=True,
+        draw, workers=[1, 8, 16], size=(Q_("0.1 MB"), Q_("1 MB")), phase=["forward", "training"], pinned=True,
         odd=["a", "b"],
-    )
+    )  # fmt: skip
     assert [control.value for control in explorer.controls.values()] == ["8", 0.5, "training", False, "a"]
 
 
-@pytest.mark.parametrize(
-    ("described", "said"),
-    [
-        ("CPU", "The control 'x' must be a range, some values or a switch, got 'CPU'. Write (low, high)"),
-        ([], "must be a range, some values or a switch, got []."),
-        (3, "must be a range, some values or a switch, got 3."),
-        ((5, 1), "The control 'x' must run from a low to a high value, got (5, 1)."),
-        ((1, 1), "must run from a low to a high value, got (1, 1)."),
-        ((1, 5, 0), "must run from a low to a high value, got (1, 5, 0)."),
-        ((1, float("inf")), "must run from a low to a high value, got (1, inf)."),
-        ((Q_("1 KB"), 5), "The ends of the control 'x' must be quantities of one kind, got "),
-        ((5, Q_("1 KB")), "The ends of the control 'x' must be quantities of one kind, got "),
-        ((Q_("1 KB"), Q_("5 s")), "The ends of the control 'x' must be quantities of one kind, got "),
-        (["one"], "The control 'x' must offer two or more values, got ['one']."),
-    ],
-)
+@pytest.mark.parametrize(("described", "said"), [
+    ("CPU", "The control 'x' must be a range, some values or a switch, got 'CPU'. Write (low, high)"),
+    ([], "must be a range, some values or a switch, got []."),
+    (3, "must be a range, some values or a switch, got 3."),
+    ((5, 1), "The control 'x' must run from a low to a high value, got (5, 1)."),
+    ((1, 1), "must run from a low to a high value, got (1, 1)."),
+    ((1, 5, 0), "must run from a low to a high value, got (1, 5, 0)."),
+    ((1, float("inf")), "must run from a low to a high value, got (1, inf)."),
+    ((Q_("1 KB"), 5), "The ends of the control 'x' must be quantities of one kind, got "),
+    ((5, Q_("1 KB")), "The ends of the control 'x' must be quantities of one kind, got "),
+    ((Q_("1 KB"), Q_("5 s")), "The ends of the control 'x' must be quantities of one kind, got "),
+    (["one"], "The control 'x' must offer two or more values, got ['one']."),
+])  # fmt: skip
 def test_a_control_that_cannot_be_made_is_refused(described, said):
     assert said in message(InputError, explore, shows, x=described)
 
@@ -184,17 +174,11 @@ def test_what_a_cell_prints_is_not_lost_while_an_explorer_draws_in_the_thread_of
     assert "<pre>of the explorer\n</pre>" in explorer.message.value
 
 
-@pytest.mark.parametrize(
-    ("drawn", "said"),
-    [
-        (None, "must return a Drawing or an SVG string, got None. Return Drawing(svg, sentence)."),
-        ("a text", "must return a Drawing or an SVG string, got Drawing("),
-        (
-            Drawing(svg(), headers=["a"]),
-            "A Drawing has both headers and rows or neither. Pass the one that is",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("drawn", "said"), [
+    (None, "must return a Drawing or an SVG string, got None. Return Drawing(svg, sentence)."),
+    ("a text", "must return a Drawing or an SVG string, got Drawing("),
+    (Drawing(svg(), headers=["a"]), "A Drawing has both headers and rows or neither. Pass the one that is"),
+])  # fmt: skip
 def test_what_is_no_drawing_is_explained(drawn, said):
     assert said in explore(lambda **_: drawn, x=(1, 3)).message.value
 
@@ -218,12 +202,9 @@ def test_until_its_prediction_is_locked_an_explorer_is_shut_and_then_opens():
 def test_a_pipeline_draws_its_own_bars_explains_itself_and_lists_its_times():
     pipe = PIPE.replace(batch_size=256, workers=8)
     explorer = explore(
-        pipe,
-        {"dataset.size": (Q_("100 KB"), Q_("1 MB"))},
-        batch_size=(1, 1024),
-        workers=[4, 8, 16],
+        pipe, {"dataset.size": (Q_("100 KB"), Q_("1 MB"))}, batch_size=(1, 1024), workers=[4, 8, 16],
         overlap=True,
-    )
+    )  # fmt: skip
     assert [control.value for control in explorer.controls.values()] == [
         500, 256, "8", True, "round numbers",
     ]  # fmt: skip

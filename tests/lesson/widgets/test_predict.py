@@ -44,15 +44,12 @@ def test_a_choice_and_a_number_are_locked_by_the_button(folder):
     assert predictions()["busy"]["answer"] == 18.3
 
 
-@pytest.mark.parametrize(
-    ("make", "typed", "said"),
-    [
-        (a_choice, None, "Choose one of the answers first, then lock."),
-        (a_number, "", "Type a number first."),
-        (a_number, "a lot", "The prediction must be a number, got &#x27;a lot&#x27;."),
-        (workers, "2.5", "The prediction counts something and must be a whole number, got 2.5."),
-    ],
-)
+@pytest.mark.parametrize(("make", "typed", "said"), [
+    (a_choice, None, "Choose one of the answers first, then lock."),
+    (a_number, "", "Type a number first."),
+    (a_number, "a lot", "The prediction must be a number, got &#x27;a lot&#x27;."),
+    (workers, "2.5", "The prediction counts something and must be a whole number, got 2.5."),
+])  # fmt: skip
 def test_what_is_missing_is_said_in_the_widget_and_nothing_is_locked(folder, make, typed, said):
     box = make()
     box.answer.value = typed
@@ -203,14 +200,11 @@ def test_code_that_follows_a_question_locks_the_record_that_the_box_would(folder
     assert ask().locked
 
 
-@pytest.mark.parametrize(
-    ("key", "answer", "sure", "said"),
-    [
-        ("workers", 2.5, None, "must be a whole number, got 2.5."),
-        ("cpu-wall", "GPU", 0.7, "The prediction must be one of CPU, storage, got 'GPU'"),
-        ("cpu-wall", "CPU", 0.2, "confidence must lie from 0.5 to 1"),
-    ],
-)
+@pytest.mark.parametrize(("key", "answer", "sure", "said"), [
+    ("workers", 2.5, None, "must be a whole number, got 2.5."),
+    ("cpu-wall", "GPU", 0.7, "The prediction must be one of CPU, storage, got 'GPU'"),
+    ("cpu-wall", "CPU", 0.2, "confidence must lie from 0.5 to 1"),
+])  # fmt: skip
 def test_in_code_a_bad_prediction_raises_and_locks_nothing_asked_there_or_before(key, answer, sure, said):
     asked = {"workers": {"whole": True}, "cpu-wall": {"choices": CHOICES}}[key]
     assert said in message(InputError, predict, key, answer, confidence=sure, **asked)

@@ -54,13 +54,10 @@ def worked(tmp_path):
 def test_it_is_written_with_the_exercises_of_all_notebooks(worked):
     made = report(name="Ada", folder=worked, log=CellLog())
     assert [(one.title, one.points, one.is_done) for one in made.exercises] == [
-        ("Exercise 1.1: right", 2.0, True),
-        ("Exercise 1.2: wrong", 0.0, False),
-        ("Exercise 1.3: open", 0.0, False),
-        ("Exercise 1.4: half", 1.0, False),
-        ("Exercise 1.5: not run", 0.0, False),
-        ("Exercise 1.6: why", None, True),
-    ]
+        ("Exercise 1.1: right", 2.0, True), ("Exercise 1.2: wrong", 0.0, False),
+        ("Exercise 1.3: open", 0.0, False), ("Exercise 1.4: half", 1.0, False),
+        ("Exercise 1.5: not run", 0.0, False), ("Exercise 1.6: why", None, True),
+    ]  # fmt: skip
     assert "Ada" in (worked / "report.html").read_text(encoding="utf-8")
 
 
@@ -95,15 +92,12 @@ def test_the_report_is_opened_and_downloaded_by_links_for_who_has_no_mouse(worke
     assert links == [("report.html", False, "report.html"), ("report.html", True, "download it")]
 
 
-@pytest.mark.parametrize(
-    ("learned", "said"),
-    [
-        ({3: "x"}, r"A miss is named by its number, 1 to 2, got 3\. Run report\(\) without it"),
-        ({"wall": "x"}, r"got 'wall'\."),
-        ({True: "x"}, r"got True\."),
-        ({1: " "}, r"What you learned is a text, got ' ' for miss 1\. Write one\."),
-    ],
-)
+@pytest.mark.parametrize(("learned", "said"), [
+    ({3: "x"}, r"A miss is named by its number, 1 to 2, got 3\. Run report\(\) without it"),
+    ({"wall": "x"}, r"got 'wall'\."),
+    ({True: "x"}, r"got True\."),
+    ({1: " "}, r"What you learned is a text, got ' ' for miss 1\. Write one\."),
+])  # fmt: skip
 def test_a_miss_that_is_none_is_rejected(worked, learned, said):
     with pytest.raises(InputError, match=said):
         report(learned, folder=worked, log=CellLog())

@@ -122,15 +122,12 @@ def test_a_grader_shows_what_the_learner_saw_and_adds_nothing(shown):
     assert (predictions()["cpu-wall"], predictions()["fan"]) == before
 
 
-@pytest.mark.parametrize(
-    ("answer", "verdict"),
-    [
-        (44, "Hit. The answer is 44. You predicted 44. A host has 16 cores."),
-        # In place of how far off it was.
-        (9.5, "Miss. You took the time of a batch. The answer is 44. You predicted 9.5. A host has"),
-        (8, "Miss. The answer is 44. You predicted 8. The answer is 5.5 times your number. A host has 16"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "verdict"), [
+    (44, "Hit. The answer is 44. You predicted 44. A host has 16 cores."),
+    # In place of how far off it was.
+    (9.5, "Miss. You took the time of a batch. The answer is 44. You predicted 9.5. A host has"),
+    (8, "Miss. The answer is 44. You predicted 8. The answer is 5.5 times your number. A host has 16"),
+])  # fmt: skip
 def test_a_verdict_says_what_it_means_and_a_miss_its_likeliest_reason_first(shown, answer, verdict):
     predict("workers", answer)
     mistakes = {"You took the time of a batch.": 9, "You doubled it.": 9}
@@ -152,21 +149,18 @@ def test_a_choice_is_shown_beside_the_truth_and_judged(shown, answer, word):
     assert stored["revealed_at"].endswith("+00:00")
 
 
-@pytest.mark.parametrize(
-    ("answer", "word", "off"),
-    [
-        (20, "Hit", ""),
-        (25, "Hit", ""),
-        (15, "Hit", ""),
-        (25.2, "Miss", " Your number is 5.2 percentage points above the answer."),
-        (12, "Miss", " Your number is 8 percentage points below the answer."),
-        (-20, "Miss", " Your number is 40 percentage points below the answer."),
-        (60, "Miss", " Your number is 3 times the answer."),
-        (10900, "Miss", " Your number is 540 times the answer."),
-        (0.015, "Miss", " The answer is 1,300 times your number."),
-        (8, "Miss", " The answer is 2.5 times your number."),
-    ],
-)
+@pytest.mark.parametrize(("answer", "word", "off"), [
+    (20, "Hit", ""),
+    (25, "Hit", ""),
+    (15, "Hit", ""),
+    (25.2, "Miss", " Your number is 5.2 percentage points above the answer."),
+    (12, "Miss", " Your number is 8 percentage points below the answer."),
+    (-20, "Miss", " Your number is 40 percentage points below the answer."),
+    (60, "Miss", " Your number is 3 times the answer."),
+    (10900, "Miss", " Your number is 540 times the answer."),
+    (0.015, "Miss", " The answer is 1,300 times your number."),
+    (8, "Miss", " The answer is 2.5 times your number."),
+])  # fmt: skip
 def test_a_number_is_a_hit_within_a_quarter_of_the_truth(shown, answer, word, off):
     predict("busy", answer, unit="%", between=(None, None))
     reveal("busy", 20)
@@ -174,22 +168,19 @@ def test_a_number_is_a_hit_within_a_quarter_of_the_truth(shown, answer, word, of
     assert predictions()["busy"]["hit"] is (word == "Hit")
 
 
-@pytest.mark.parametrize(
-    ("answer", "truth", "asked", "hit"),
-    [
-        (1.0, 1.16, {"unchanged": 1}, False),
-        (1.13, 1.16, {"unchanged": 1}, True),
-        (2.4, 3.0, {"unchanged": 1}, False),
-        (2.5, 3.0, {"unchanged": 1}, True),
-        (0.5, 0.4, {"unchanged": 1}, True),
-        (1.0, 0.4, {"unchanged": 1}, False),
-        # Measurements of nothing differ by some percent.
-        (1.0, 1.007, {"unchanged": 1}, True),
-        (1.2, 1.007, {"unchanged": 1}, False),
-        (120, 98.82, {"unchanged": 100, "unit": "%", "between": (0, None)}, False),
-        (100, 98.82, {"unchanged": 100, "unit": "%", "between": (0, None)}, True),
-    ],
-)
+@pytest.mark.parametrize(("answer", "truth", "asked", "hit"), [
+    (1.0, 1.16, {"unchanged": 1}, False),
+    (1.13, 1.16, {"unchanged": 1}, True),
+    (2.4, 3.0, {"unchanged": 1}, False),
+    (2.5, 3.0, {"unchanged": 1}, True),
+    (0.5, 0.4, {"unchanged": 1}, True),
+    (1.0, 0.4, {"unchanged": 1}, False),
+    # Measurements of nothing differ by some percent.
+    (1.0, 1.007, {"unchanged": 1}, True),
+    (1.2, 1.007, {"unchanged": 1}, False),
+    (120, 98.82, {"unchanged": 100, "unit": "%", "between": (0, None)}, False),
+    (100, 98.82, {"unchanged": 100, "unit": "%", "between": (0, None)}, True),
+])  # fmt: skip
 def test_of_a_change_the_gain_or_loss_is_judged(shown, answer, truth, asked, hit):
     predict("gain", answer, question="How many times?", confidence=0.5, **asked)
     reveal("gain", truth)
@@ -198,16 +189,13 @@ def test_of_a_change_the_gain_or_loss_is_judged(shown, answer, truth, asked, hit
     assert ("What counts is the gain or loss: " in shown[0]) is not hit
 
 
-@pytest.mark.parametrize(
-    ("unit", "truth", "stored"),
-    [
-        ("%", Q_(0.183, ""), 18.3),
-        ("ms", Q_("0.064 s"), 64.0),
-        ("img/s", Q_("21.8 img/ms"), 21800.0),
-        ("%", np.float64(18.3), 18.3),
-        (None, Q_(23, ""), 23.0),
-    ],
-)
+@pytest.mark.parametrize(("unit", "truth", "stored"), [
+    ("%", Q_(0.183, ""), 18.3),
+    ("ms", Q_("0.064 s"), 64.0),
+    ("img/s", Q_("21.8 img/ms"), 21800.0),
+    ("%", np.float64(18.3), 18.3),
+    (None, Q_(23, ""), 23.0),
+])  # fmt: skip
 def test_a_quantity_is_converted_to_the_unit_of_the_prediction(shown, unit, truth, stored):
     predict("k", stored, unit=unit)
     reveal("k", truth)
@@ -285,16 +273,13 @@ def test_a_disturbed_measurement_is_shown_with_a_recorded_one_and_does_not_becom
     assert shown.count("[A recorded quiet run]") == recorded
 
 
-@pytest.mark.parametrize(
-    ("prediction", "truth", "said"),
-    [
-        ({"answer": "CPU", "choices": ["CPU", "storage"]}, "GPU", "must be one of CPU, storage, got 'GPU'."),
-        ({"answer": "CPU", "choices": ["CPU", "storage"]}, 3, "must be one of CPU, storage, got 3."),
-        ({"answer": 3, "unit": "ms"}, "CPU", "must be a finite number, got 'CPU'."),
-        ({"answer": 3, "unit": "ms"}, float("nan"), "must be a finite number, got nan."),
-        ({"answer": 3, "unit": "ms"}, Q_("3 GB"), "The truth of 'k' must be convertible to ms, got 3 GB."),
-    ],
-)
+@pytest.mark.parametrize(("prediction", "truth", "said"), [
+    ({"answer": "CPU", "choices": ["CPU", "storage"]}, "GPU", "must be one of CPU, storage, got 'GPU'."),
+    ({"answer": "CPU", "choices": ["CPU", "storage"]}, 3, "must be one of CPU, storage, got 3."),
+    ({"answer": 3, "unit": "ms"}, "CPU", "must be a finite number, got 'CPU'."),
+    ({"answer": 3, "unit": "ms"}, float("nan"), "must be a finite number, got nan."),
+    ({"answer": 3, "unit": "ms"}, Q_("3 GB"), "The truth of 'k' must be convertible to ms, got 3 GB."),
+])  # fmt: skip
 def test_a_truth_that_does_not_fit_the_question_is_shown_as_the_notebooks_fault(
     shown, prediction, truth, said
 ):
@@ -469,16 +454,11 @@ def test_a_hit_asks_nothing_and_nor_does_a_grader_or_a_page_without_widgets(boxe
     assert boxes == []
 
 
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        (
-            PermissionError(13, "Permission denied"),
-            "could not be written (Permission denied). Make the folder writable",
-        ),
-        (ZeroDivisionError("division by zero"), "ZeroDivisionError: division by zero"),
-    ],
-)
+@pytest.mark.parametrize(("error", "said"), [
+    (PermissionError(13, "Permission denied"),
+     "could not be written (Permission denied). Make the folder writable"),
+    (ZeroDivisionError("division by zero"), "ZeroDivisionError: division by zero"),
+])  # fmt: skip
 def test_what_goes_wrong_is_shown_in_the_box(box, monkeypatch, error, said):
     def fail(*_):
         raise error

@@ -72,19 +72,16 @@ def test_nothing_is_said_of_calibration_below_five_predictions_that_say_how_sure
     ]
 
 
-@pytest.mark.parametrize(
-    ("sure", "hits", "count", "verdict"),
-    [
-        (0.8, 5, 10, "overconfident"),
-        (0.6, 9, 10, "underconfident"),
-        (0.8, 7, 10, "well matched"),
-        (0.7, 7, 10, "well matched"),
-        # Who is right as often as they say gets all of them one time in 2.7, in 13, in 21.
-        (0.87, 7, 7, "they differ, and with so few predictions chance can explain it"),
-        (0.6, 5, 5, "they differ, and with so few predictions chance can explain it"),
-        (0.6, 6, 6, "underconfident"),
-    ],
-)
+@pytest.mark.parametrize(("sure", "hits", "count", "verdict"), [
+    (0.8, 5, 10, "overconfident"),
+    (0.6, 9, 10, "underconfident"),
+    (0.8, 7, 10, "well matched"),
+    (0.7, 7, 10, "well matched"),
+    # Who is right as often as they say gets all of them one time in 2.7, in 13, in 21.
+    (0.87, 7, 7, "they differ, and with so few predictions chance can explain it"),
+    (0.6, 5, 5, "they differ, and with so few predictions chance can explain it"),
+    (0.6, 6, 6, "underconfident"),
+])  # fmt: skip
 def test_confidence_is_held_against_the_rate_of_hits(sure, hits, count, verdict):
     said = revealed(*((sure, i < hits) for i in range(count))).sentences()[1]
     right = f"right {100 * hits / count:.0f} % of the time: {verdict}."

@@ -132,23 +132,16 @@ NOTHING = (
 )
 
 
-@pytest.mark.parametrize(
-    ("error", "pipeline", "arguments", "expected"),
-    [
-        (MissingValueError, WALL.replace(hardware=Hardware.Cloud.T4), {}, NOTHING.format("NVIDIA T4")),
-        (MissingValueError, Pipeline(hardware="1 img/s"), {}, NOTHING.format("a pipeline without hardware")),
-        (InputError, WALL, *bare("USD/h", price=2)),
-        (InputError, WALL, *negative(price="-2 USD/h")),
-        (InputError, WALL, *other_dimension("W", busy_power="400 Wh")),
-        (InputError, WALL, *not_whole(samples=1.5)),
-        (
-            InputError,
-            WALL,
-            {"waiting_power": "80"},
-            "A quantity needs a unit, got '80'. Write for example Q_(\"500 KB\").",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("error", "pipeline", "arguments", "expected"), [
+    (MissingValueError, WALL.replace(hardware=Hardware.Cloud.T4), {}, NOTHING.format("NVIDIA T4")),
+    (MissingValueError, Pipeline(hardware="1 img/s"), {}, NOTHING.format("a pipeline without hardware")),
+    (InputError, WALL, *bare("USD/h", price=2)),
+    (InputError, WALL, *negative(price="-2 USD/h")),
+    (InputError, WALL, *other_dimension("W", busy_power="400 Wh")),
+    (InputError, WALL, *not_whole(samples=1.5)),
+    (InputError, WALL, {"waiting_power": "80"},
+     "A quantity needs a unit, got '80'. Write for example Q_(\"500 KB\")."),
+])  # fmt: skip
 def test_what_says_too_little_is_rejected(error, pipeline, arguments, expected):
     assert message(error, Pipeline.bill, pipeline, **arguments) == expected
 

@@ -16,12 +16,9 @@ from starvelab import (
 from tests.rejected import message
 
 DEMAND = Pipeline(
-    model=Models.ResNet50,
-    hardware=Hardware.Cloud.A100,
-    workers="5000 img/s",
-    storage=Storage.NVMe_Gen4,
+    model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers="5000 img/s", storage=Storage.NVMe_Gen4,
     assumptions=PUBLISHED,
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(("field", "group"), [("storage", Storage), ("link", Links), ("hardware", Hardware)])

@@ -12,12 +12,9 @@ from tests.rejected import message, not_positive
 
 # 100 GB of samples; storage binds at 500 a second unless memory serves more than half of the reads.
 PIPE = Pipeline(
-    hardware="1000 img/s",
-    workers="1000 img/s",
-    dataset=Samples(size="100 KB"),
-    storage="50 MB/s",
+    hardware="1000 img/s", workers="1000 img/s", dataset=Samples(size="100 KB"), storage="50 MB/s",
     batch_size=100,
-)
+)  # fmt: skip
 PREPARED = PIPE.replace({"dataset.cpu_time": "4 ms"}, storage=None, workers=8)
 MILLION = {"samples": 1_000_000}
 
@@ -76,15 +73,11 @@ def timed():
         start_up, persistent = Q_(random.choice((0, 50, 400)), "ms"), random.random() < 0.5
         yield (
             batches,
-            Pipeline(
-                batch_size=1,
-                hardware=Q_(step, "ms"),
+            Pipeline(batch_size=1, hardware=Q_(step, "ms"),
                 dataset=Samples(cpu_time=Q_(prepare, "ms"), size="1 MB", transfer="1 MB"),
                 workers=Workers(workers, handover=handover, start_up=start_up, persistent=persistent),
-                storage=Q_(1 / read, "GB/s") if read else None,
-                link=Q_(1 / copy, "GB/s") if copy else None,
-            ),
-        )
+                storage=Q_(1 / read, "GB/s") if read else None, link=Q_(1 / copy, "GB/s") if copy else None),
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize("in_flight", [1, 2, 3, inf])
@@ -159,25 +152,22 @@ def test_a_share_in_memory_counts_where_no_memory_is_given():
     assert half.time(1).m_as("s") == pytest.approx(1000.1)
 
 
-@pytest.mark.parametrize(
-    ("error", "pipeline", "arguments", "expected"),
-    [
-        (
-            InputError,
-            WALL,
-            {"memory": "1 GB"},
-            "The page cache serves reads from a drive, got a pipeline without storage. "
-            "Pass storage=Storage.NVMe_Gen4, or no memory.",
-        ),
-        (
-            MissingValueError,
-            PIPE,
-            {"memory": "1 GB"},
-            "epochs needs the samples of an epoch, and the pipeline names no data set of a known size. "
-            "Pass samples=1_281_167, or dataset=Datasets.ImageNet to the pipeline.",
-        ),
-        (InputError, PIPE, *not_positive(memory="0 GB", **MILLION)),
-    ],
-)
+@pytest.mark.parametrize(("error", "pipeline", "arguments", "expected"), [
+    (
+        InputError,
+        WALL,
+        {"memory": "1 GB"},
+        "The page cache serves reads from a drive, got a pipeline without storage. "
+        "Pass storage=Storage.NVMe_Gen4, or no memory.",
+    ),
+    (
+        MissingValueError,
+        PIPE,
+        {"memory": "1 GB"},
+        "epochs needs the samples of an epoch, and the pipeline names no data set of a known size. "
+        "Pass samples=1_281_167, or dataset=Datasets.ImageNet to the pipeline.",
+    ),
+    (InputError, PIPE, *not_positive(memory="0 GB", **MILLION)),
+])  # fmt: skip
 def test_what_has_no_epochs_is_rejected(error, pipeline, arguments, expected):
     assert message(error, Pipeline.epochs, pipeline, **arguments) == expected

@@ -34,21 +34,16 @@ def test_an_accelerator_of_which_no_matrix_product_was_measured_is_refused():
     assert said.startswith("NVIDIA T4 lists no matmul_bf16_sustained")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (
-            {"rate": "20000 img/s"},
-            "rate must leave time for memory traffic, got 20000 img/s: the arithmetic alone allows 11050 "
-            "img/s on NVIDIA A100 80GB SXM. Check what it counts.",
-        ),
-        bare("img/s", rate=1582),
-        no_entry("Hardware.Cloud.A100", to="H100"),
-        (
-            {"model": H100},
-            "model must be an entry of Models, got Hardware.Cloud.H100. Pass for example Models.ResNet50.",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "expected"), [
+    (
+        {"rate": "20000 img/s"},
+        "rate must leave time for memory traffic, got 20000 img/s: the arithmetic alone allows 11050 "
+        "img/s on NVIDIA A100 80GB SXM. Check what it counts.",
+    ),
+    bare("img/s", rate=1582),
+    no_entry("Hardware.Cloud.A100", to="H100"),
+    ({"model": H100},
+     "model must be an entry of Models, got Hardware.Cloud.H100. Pass for example Models.ResNet50."),
+])  # fmt: skip
 def test_bad_input_is_refused(arguments, expected):
     assert message(InputError, carried, **{"rate": "1582 img/s", **arguments}) == expected

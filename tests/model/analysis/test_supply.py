@@ -88,33 +88,25 @@ def test_the_batch_size_of_the_pipeline_does_not_matter_and_the_first_that_starv
     assert both.replace(workers=1000).crossover().batch == Fraction(16107, 145)
 
 
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({}, "Up to batch 22 the accelerator binds, from 23 on the CPU: they cross at 22.4166."),
-        (
-            {"workers": 1000, "storage": Storage.NVMe_Gen4},
-            "Up to batch 111 the accelerator binds, from 112 on storage: they cross at 111.083.",
-        ),
-        ({"workers": 77}, "The accelerator binds at every batch size."),
-        ({"dataset.size": "500 MB"}, "The CPU binds at every batch size."),
-        ({"workers": 1000, "storage": "1 MB/s"}, "Storage binds at every batch size."),
-    ],
-)
+@pytest.mark.parametrize(("fields", "said"), [
+    ({}, "Up to batch 22 the accelerator binds, from 23 on the CPU: they cross at 22.4166."),
+    ({"workers": 1000, "storage": Storage.NVMe_Gen4},
+     "Up to batch 111 the accelerator binds, from 112 on storage: they cross at 111.083."),
+    ({"workers": 77}, "The accelerator binds at every batch size."),
+    ({"dataset.size": "500 MB"}, "The CPU binds at every batch size."),
+    ({"workers": 1000, "storage": "1 MB/s"}, "Storage binds at every batch size."),
+])  # fmt: skip
 def test_a_crossover_says_itself_in_a_sentence(fields, said):
     assert str(WALL.replace(**fields).crossover()) == said
 
 
-@pytest.mark.parametrize(
-    ("fields", "batch"),
-    [
-        ({}, 9),
-        ({"hardware.count": 2}, Fraction(8, 3)),
-        ({"workers.cores": 2}, Fraction(8, 3)),
-        ({"storage.requests.latency": "8 ms"}, 3),
-        ({"link": "1 GB/s", "link.overlaps": False, "dataset.transfer": "500 KB"}, 18),
-    ],
-)
+@pytest.mark.parametrize(("fields", "batch"), [
+    ({}, 9),
+    ({"hardware.count": 2}, Fraction(8, 3)),
+    ({"workers.cores": 2}, Fraction(8, 3)),
+    ({"storage.requests.latency": "8 ms"}, 3),
+    ({"link": "1 GB/s", "link.overlaps": False, "dataset.transfer": "500 KB"}, 18),
+])  # fmt: skip
 def test_fixed_costs_move_the_crossing_exactly(fields, batch):
     # The accelerator takes 10 ms and 1 ms a sample, the four workers 1 ms and 2 ms a sample.
     pipe = Pipeline(
@@ -247,42 +239,33 @@ def test_so_many_workers_meet_these_obstacles(pipe, workers, obstacles):
     assert (needed.workers, needed.obstacles, needed.feasible) == (workers, obstacles, not obstacles)
 
 
-@pytest.mark.parametrize(
-    ("pipe", "batch", "said"),
-    [
-        (KITS, None, "3 workers are enough at batch 7."),
-        (LOADER.replace({"dataset.cpu_time": "1 ms"}), None, "1 worker is enough at batch 100."),
-        (
-            WALL.replace(storage="100 GB/s"),
-            None,
-            f"44 workers would be enough at batch 256, but that meets other limits. {CORES}",
-        ),
-        (
-            WALL.replace(storage="100 GB/s"),
-            "any",
-            f"77 workers would be enough at any batch size, but that meets other limits. {CORES}",
-        ),
-        (
-            WALL.replace({"workers.rate": "100 img/s"}, storage="100 GB/s", assumptions=PUBLISHED),
-            None,
-            "No number of workers is enough at batch 256. A typical host has 16 cores for each NVIDIA A100 "
-            "80GB SXM: together its workers reach at most 18.1 times what one does, and it would take 24.7 "
-            "times.",
-        ),
-        (
-            WALL.replace(storage="100 GB/s", assumptions=TUTORIAL.replace(contention=0.1)),
-            None,
-            "No number of workers is enough at batch 256. Workers get in each other's way: together they "
-            "reach at most 10 times what one does, and it would take 43.6 times.",
-        ),
-        (
-            LOADER.replace({"workers.cores": 8}),
-            None,
-            "No number of workers is enough at batch 100. However many workers share the 8 cores, together "
-            "they reach at most 8 times what one does, and it would take 10 times.",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("pipe", "batch", "said"), [
+    (KITS, None, "3 workers are enough at batch 7."),
+    (LOADER.replace({"dataset.cpu_time": "1 ms"}), None, "1 worker is enough at batch 100."),
+    (WALL.replace(storage="100 GB/s"), None,
+     f"44 workers would be enough at batch 256, but that meets other limits. {CORES}"),
+    (WALL.replace(storage="100 GB/s"), "any",
+     f"77 workers would be enough at any batch size, but that meets other limits. {CORES}"),
+    (
+        WALL.replace({"workers.rate": "100 img/s"}, storage="100 GB/s", assumptions=PUBLISHED),
+        None,
+        "No number of workers is enough at batch 256. A typical host has 16 cores for each NVIDIA A100 "
+        "80GB SXM: together its workers reach at most 18.1 times what one does, and it would take 24.7 "
+        "times.",
+    ),
+    (
+        WALL.replace(storage="100 GB/s", assumptions=TUTORIAL.replace(contention=0.1)),
+        None,
+        "No number of workers is enough at batch 256. Workers get in each other's way: together they "
+        "reach at most 10 times what one does, and it would take 43.6 times.",
+    ),
+    (
+        LOADER.replace({"workers.cores": 8}),
+        None,
+        "No number of workers is enough at batch 100. However many workers share the 8 cores, together "
+        "they reach at most 8 times what one does, and it would take 10 times.",
+    ),
+])  # fmt: skip
 def test_the_workers_needed_say_themselves_in_sentences(pipe, batch, said):
     assert str(pipe.workers_needed(batch_size=batch)) == said
 
@@ -293,22 +276,19 @@ def test_the_pipelines_number_of_workers_does_not_matter_and_its_batch_only_unle
     assert WALL.replace(batch_size=[1, 2]).workers_needed(batch_size=64).workers == 20
 
 
-@pytest.mark.parametrize(
-    ("fields", "batch", "workers"),
-    [
-        # A sample takes 10 ms of a core and 30 ms of waiting: 10 cores, and 40 workers to keep them at work.
-        ({"storage.requests.latency": "30 ms", "workers.cores": 10}, None, 40),
-        ({"storage.requests.latency": "30 ms", "workers.cores": 9}, None, None),
-        # A hand-over weighs more on small batches.
-        ({"workers.handover.worker": "100 ms"}, None, 11),
-        ({"workers.handover.worker": "100 ms"}, 10, 20),
-        ({"workers.handover.worker": "100 ms"}, "any", 110),
-        # A fixed cost of the accelerator leaves workers more time.
-        ({"hardware.step_overhead": "25 ms"}, None, 8),
-        ({"hardware.count": 8}, None, 80),
-        ({"workers.cores": 10}, None, 10),
-    ],
-)
+@pytest.mark.parametrize(("fields", "batch", "workers"), [
+    # A sample takes 10 ms of a core and 30 ms of waiting: 10 cores, and 40 workers to keep them at work.
+    ({"storage.requests.latency": "30 ms", "workers.cores": 10}, None, 40),
+    ({"storage.requests.latency": "30 ms", "workers.cores": 9}, None, None),
+    # A hand-over weighs more on small batches.
+    ({"workers.handover.worker": "100 ms"}, None, 11),
+    ({"workers.handover.worker": "100 ms"}, 10, 20),
+    ({"workers.handover.worker": "100 ms"}, "any", 110),
+    # A fixed cost of the accelerator leaves workers more time.
+    ({"hardware.step_overhead": "25 ms"}, None, 8),
+    ({"hardware.count": 8}, None, 80),
+    ({"workers.cores": 10}, None, 10),
+])  # fmt: skip
 def test_waits_and_fixed_costs_count(fields, batch, workers):
     assert LOADER.replace(**fields).workers_needed(batch_size=batch).workers == workers
 
@@ -322,22 +302,19 @@ ONE_AT_A_TIME = HOST.replace(
 )
 
 
-@pytest.mark.parametrize(
-    ("pipe", "share", "fed"),
-    [
-        (HOST, 1, 4),
-        (HOST.replace({"storage.cache.share": 1.0}, storage="1 MB/s"), 1, 4),
-        (HOST, 0.9, 4),  # each of them takes a tenth less
-        (HOST, 0.8, 5),
-        (HOST.replace({"dataset.size": "50 KB"}, storage="100 MB/s"), 1, 2),
-        (HOST.replace({"hardware.host.time": "20 ms"}), 0.9, 0),  # a loop that idles more than is asked for
-        (HOST.replace({"hardware.host.time": "20 ms"}), 0.8, 5),
-        (WALL, 0.9, 0),
-        # A loop that waits for each step leaves the accelerator 100 ms of 160, however many there are.
-        (ONE_AT_A_TIME, 0.7, 0),
-        (ONE_AT_A_TIME, 0.6, 6),
-    ],
-)
+@pytest.mark.parametrize(("pipe", "share", "fed"), [
+    (HOST, 1, 4),
+    (HOST.replace({"storage.cache.share": 1.0}, storage="1 MB/s"), 1, 4),
+    (HOST, 0.9, 4),  # each of them takes a tenth less
+    (HOST, 0.8, 5),
+    (HOST.replace({"dataset.size": "50 KB"}, storage="100 MB/s"), 1, 2),
+    (HOST.replace({"hardware.host.time": "20 ms"}), 0.9, 0),  # a loop that idles more than is asked for
+    (HOST.replace({"hardware.host.time": "20 ms"}), 0.8, 5),
+    (WALL, 0.9, 0),
+    # A loop that waits for each step leaves the accelerator 100 ms of 160, however many there are.
+    (ONE_AT_A_TIME, 0.7, 0),
+    (ONE_AT_A_TIME, 0.6, 6),
+])  # fmt: skip
 def test_a_host_that_prepares_four_times_as_much_feeds_four(pipe, share, fed):
     assert pipe.accelerators_fed(share) == fed
 
@@ -397,48 +374,32 @@ IN_TURN = (
 )
 
 
-@pytest.mark.parametrize(
-    ("ask", "pipe", "asked", "expected"),
-    [
-        (Pipeline.crossover, WALL.replace(overlap=False), {}, IN_TURN.format("crossover")),
-        (
-            Pipeline.crossover,
-            WALL.replace({"workers": [8, 16], "dataset.size": Q_([1, 2], "MB")}),
-            {},
-            "crossover looks at one point, got several values of dataset.size, workers. Pass one value of "
-            "each.",
-        ),
-        (
-            Pipeline.workers_needed,
-            WALL.replace(workers="2 GB/s"),
-            {},
-            "workers_needed counts workers, got a pipeline that gives what all of them supply together. "
-            "Pass workers=8, or workers=Workers(8, rate=...).",
-        ),
-        (Pipeline.workers_needed, WALL.replace(overlap=False), {}, IN_TURN.format("workers_needed")),
-        (
-            Pipeline.workers_needed,
-            WALL,
-            {"batch_size": [1, 2]},
-            "workers_needed looks at one point, got several values of batch_size. Pass one value of each.",
-        ),
-        (
-            Pipeline.workers_needed,
-            WALL.replace(hardware="20 ms"),
-            {"batch_size": "any"},
-            'workers_needed(batch_size="any") needs the time of a sample, got that of a step, 20 ms whatever '
-            "its batch. Pass a batch size, or a rate.",
-        ),
-        (Pipeline.workers_needed, WALL, *not_whole(batch_size=2.5)),
-        (Pipeline.workers_needed, WALL, *not_whole(batch_size="all")),
-        (
-            Pipeline.accelerators_fed,
-            HOST,
-            {"utilization": 90},
-            "utilization must be a share up to 1, got 90. Write 0.9 for 90 %.",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("ask", "pipe", "asked", "expected"), [
+    (Pipeline.crossover, WALL.replace(overlap=False), {}, IN_TURN.format("crossover")),
+    (Pipeline.crossover, WALL.replace({"workers": [8, 16], "dataset.size": Q_([1, 2], "MB")}), {},
+     "crossover looks at one point, got several values of dataset.size, workers. Pass one value of each."),
+    (
+        Pipeline.workers_needed,
+        WALL.replace(workers="2 GB/s"),
+        {},
+        "workers_needed counts workers, got a pipeline that gives what all of them supply together. "
+        "Pass workers=8, or workers=Workers(8, rate=...).",
+    ),
+    (Pipeline.workers_needed, WALL.replace(overlap=False), {}, IN_TURN.format("workers_needed")),
+    (Pipeline.workers_needed, WALL, {"batch_size": [1, 2]},
+     "workers_needed looks at one point, got several values of batch_size. Pass one value of each."),
+    (
+        Pipeline.workers_needed,
+        WALL.replace(hardware="20 ms"),
+        {"batch_size": "any"},
+        'workers_needed(batch_size="any") needs the time of a sample, got that of a step, 20 ms whatever '
+        "its batch. Pass a batch size, or a rate.",
+    ),
+    (Pipeline.workers_needed, WALL, *not_whole(batch_size=2.5)),
+    (Pipeline.workers_needed, WALL, *not_whole(batch_size="all")),
+    (Pipeline.accelerators_fed, HOST, {"utilization": 90},
+     "utilization must be a share up to 1, got 90. Write 0.9 for 90 %."),
+])  # fmt: skip
 def test_a_question_without_one_answer_is_rejected(ask, pipe, asked, expected):
     assert message(InputError, ask, pipe, **asked) == expected
 

@@ -91,44 +91,31 @@ def test_a_sweep_survives_copies_and_pickles(roundtrip):
 FIELDS = ", ".join(SWEEPABLE)
 
 
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        ({}, "A sweep needs a field with values, got none. Pass for example batch_size=[32, 64, 128]."),
-        ({"batch_size": 32}, "batch_size must be several values to sweep, got 32. Pass a list."),
-        ({"dataset.size": "5 MB"}, "dataset.size must be several values to sweep, got '5 MB'. Pass a list."),
-        (
-            {"workers": [[1, 2], [3]]},
-            "workers must be a list of single values, got [[1, 2], [3]]. Pass a list of these.",
-        ),
-        (
-            {"batch_size": []},
-            "batch_size must have at least one value to sweep, got none. Pass a list of values.",
-        ),
-        (
-            {"phase": ["forward", "training"]},
-            f"A sweep takes fields that are numbers or quantities ({FIELDS}), got phase. Solve once for "
-            "each phase instead.",
-        ),
-        (
-            {"storage": [Storage.HDD, Storage.NVMe_Gen4]},
-            "storage can be swept over numbers and quantities, got hard disk, 7200 rpm. Pass bandwidths.",
-        ),
-        (
-            {"batch_size": ["a", "b"]},
-            "A unit must be one that the lab knows, got 'a': a is unknown. "
-            'Use for example "ms", "KB", "GB/s", "img/s", "TFLOP/s".',
-        ),
-        (
-            {"dataset.size": ["5 MB", "5 ms"]},
-            "dataset.size must be convertible to MB, got 5 ms. Check what it counts.",
-        ),
-        (
-            {"dataset.size": [1, 2]},
-            'Samples.size needs a unit, got the bare ndarray array([1, 2]). Write for example Q_(5, "KB").',
-        ),
-    ],
-)
+@pytest.mark.parametrize(("fields", "expected"), [
+    ({}, "A sweep needs a field with values, got none. Pass for example batch_size=[32, 64, 128]."),
+    ({"batch_size": 32}, "batch_size must be several values to sweep, got 32. Pass a list."),
+    ({"dataset.size": "5 MB"}, "dataset.size must be several values to sweep, got '5 MB'. Pass a list."),
+    ({"workers": [[1, 2], [3]]},
+     "workers must be a list of single values, got [[1, 2], [3]]. Pass a list of these."),
+    ({"batch_size": []},
+     "batch_size must have at least one value to sweep, got none. Pass a list of values."),
+    (
+        {"phase": ["forward", "training"]},
+        f"A sweep takes fields that are numbers or quantities ({FIELDS}), got phase. Solve once for "
+        "each phase instead.",
+    ),
+    ({"storage": [Storage.HDD, Storage.NVMe_Gen4]},
+     "storage can be swept over numbers and quantities, got hard disk, 7200 rpm. Pass bandwidths."),
+    (
+        {"batch_size": ["a", "b"]},
+        "A unit must be one that the lab knows, got 'a': a is unknown. "
+        'Use for example "ms", "KB", "GB/s", "img/s", "TFLOP/s".',
+    ),
+    ({"dataset.size": ["5 MB", "5 ms"]},
+     "dataset.size must be convertible to MB, got 5 ms. Check what it counts."),
+    ({"dataset.size": [1, 2]},
+     'Samples.size needs a unit, got the bare ndarray array([1, 2]). Write for example Q_(5, "KB").'),
+])  # fmt: skip
 def test_bad_input_is_refused(fields, expected):
     assert message(InputError, Pipeline.sweep, WALL, **fields) == expected
 

@@ -8,12 +8,9 @@ from starvelab.model.rates import slowdown
 
 # A batch of 16 takes 50 x 0.2556 ms x 3 x 8.33 / 12.78 = 24.99 ms to launch, and 6.5 ms to compute.
 CALM = Pipeline(
-    model=Models.ResNet50,
-    hardware=Accelerator(Hardware.Cloud.A100),
-    batch_size=16,
-    workers=Workers(8, cores=8),
-    assumptions=PUBLISHED,
-)
+    model=Models.ResNet50, hardware=Accelerator(Hardware.Cloud.A100), batch_size=16,
+    workers=Workers(8, cores=8), assumptions=PUBLISHED,
+)  # fmt: skip
 BUSY = CALM.replace({"hardware.host.busy": 0.5})
 
 

@@ -76,27 +76,17 @@ def test_a_missing_drive_is_refused_with_what_to_pass():
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (
-            {"storage": Models.ResNet50},
-            f"storage must be an entry of Storage or Hardware or a bandwidth, got Models.ResNet50. {REMEDY}",
-        ),
-        ({"storage": 7}, f"storage must be an entry of Storage or Hardware or a bandwidth, got 7. {REMEDY}"),
-        (
-            {"bandwidth": "7 GB"},
-            "storage bandwidth must be convertible to GB/s, got 7 GB. Check what it counts.",
-        ),
-        (
-            {"bandwidth": "0 GB/s"},
-            "storage bandwidth must be finite and positive, got 0 GB/s. Check the value and its sign.",
-        ),
-        bare("GB/s", workload_data_rate=10.9, storage="7 GB/s"),
-        negative(workload_data_rate="-1 GB/s", storage="7 GB/s"),
-        other_dimension("GB/s", workload_data_rate="100 img/s", storage="7 GB/s"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "expected"), [
+    ({"storage": Models.ResNet50},
+     f"storage must be an entry of Storage or Hardware or a bandwidth, got Models.ResNet50. {REMEDY}"),
+    ({"storage": 7}, f"storage must be an entry of Storage or Hardware or a bandwidth, got 7. {REMEDY}"),
+    ({"bandwidth": "7 GB"}, "storage bandwidth must be convertible to GB/s, got 7 GB. Check what it counts."),
+    ({"bandwidth": "0 GB/s"},
+     "storage bandwidth must be finite and positive, got 0 GB/s. Check the value and its sign."),
+    bare("GB/s", workload_data_rate=10.9, storage="7 GB/s"),
+    negative(workload_data_rate="-1 GB/s", storage="7 GB/s"),
+    other_dimension("GB/s", workload_data_rate="100 img/s", storage="7 GB/s"),
+])  # fmt: skip
 def test_bad_input_is_refused(arguments, expected):
     assert refused(InputError, **arguments) == expected
 

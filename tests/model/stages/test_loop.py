@@ -52,21 +52,15 @@ def test_each_accelerator_has_a_loop_of_its_own():
     assert PACKER.accelerators_fed(0.6) == 5  # 5 x 6.25 ms, and 20 / 0.6 ms at most
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({"hardware.in_flight": 1}, 50),  # the loop waits for each step: 30 + 20
-        ({"hardware.in_flight": 1, "hardware.host.time": "5 ms"}, 55),
-        ({"hardware.in_flight": 2, "link": "0.16 GB/s"}, 40),  # 30 + 30 + 20 of two steps
-        ({"workers": 0, "hardware": "70 ms"}, 80),  # one thread prepares, 50 ms, and packs
-        ({"workers": 0, "hardware.in_flight": 1}, 100),
-        (
-            {"workers": 2, "workers.prefetch": 1},
-            40,
-        ),  # 50 / 2, and each worker waits until its batch is packed
-        ({"overlap": False}, 20 + 30 + 6.25),
-    ],
-)
+@pytest.mark.parametrize(("changes", "expected"), [
+    ({"hardware.in_flight": 1}, 50),  # the loop waits for each step: 30 + 20
+    ({"hardware.in_flight": 1, "hardware.host.time": "5 ms"}, 55),
+    ({"hardware.in_flight": 2, "link": "0.16 GB/s"}, 40),  # 30 + 30 + 20 of two steps
+    ({"workers": 0, "hardware": "70 ms"}, 80),  # one thread prepares, 50 ms, and packs
+    ({"workers": 0, "hardware.in_flight": 1}, 100),
+    ({"workers": 2, "workers.prefetch": 1}, 40),  # 50 / 2, and each worker waits until its batch is packed
+    ({"overlap": False}, 20 + 30 + 6.25),
+])  # fmt: skip
 def test_what_does_not_overlap_adds_up(changes, expected):
     changes = {"overlap": True, **changes}
     pipeline = PACKER.replace(

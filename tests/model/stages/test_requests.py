@@ -11,13 +11,10 @@ PHOTOS = Samples(size="115 KB", cpu_time=Q_(4 / 138, "s"))
 BYTES = Q_(115e3 / 85e6, "s")  # at what one request reaches
 LATENCY = Q_(1 / 12 - 4 / 138, "s") - BYTES
 VIT = Pipeline(
-    hardware="138 img/s",
-    batch_size=64,
-    dataset=PHOTOS,
-    workers=16,
+    hardware="138 img/s", batch_size=64, dataset=PHOTOS, workers=16,
     assumptions=PUBLISHED.replace(crowding=0),
     storage=Drive(Storage.S3_connection, requests=Requests(LATENCY)),
-)
+)  # fmt: skip
 WALL = VIT.replace(hardware="1e6 img/s")
 
 
@@ -38,17 +35,14 @@ def test_workers_divide_what_they_wait_for_and_cores_do_not():
     assert images(WALL, {"workers.cores": 1}, workers=64) < 1.4 * 138 / 4
 
 
-@pytest.mark.parametrize(
-    ("changes", "wait"),
-    [
-        ({}, LATENCY + BYTES),
-        ({"storage.requests.open": 4}, (LATENCY + BYTES) / 4),
-        ({"storage.requests.samples": 36}, LATENCY / 36 + BYTES),
-        ({"storage.cache.share": 0.75}, (LATENCY + BYTES) / 4),
-        # What the store serves at a time limits what a worker can have open.
-        ({"storage.requests.open": 4, "storage.of": connections(2)}, (LATENCY + BYTES) / 2),
-    ],
-)
+@pytest.mark.parametrize(("changes", "wait"), [
+    ({}, LATENCY + BYTES),
+    ({"storage.requests.open": 4}, (LATENCY + BYTES) / 4),
+    ({"storage.requests.samples": 36}, LATENCY / 36 + BYTES),
+    ({"storage.cache.share": 0.75}, (LATENCY + BYTES) / 4),
+    # What the store serves at a time limits what a worker can have open.
+    ({"storage.requests.open": 4, "storage.of": connections(2)}, (LATENCY + BYTES) / 2),
+])  # fmt: skip
 def test_a_worker_waits_for_the_latency_and_the_bytes_of_its_requests(changes, wait):
     took = WALL.solve(changes, workers=1).resource_times["CPU"] / 64
     assert took.m_as("ms") == pytest.approx((wait + Q_(4 / 138, "s")).m_as("ms"))
@@ -112,12 +106,9 @@ def test_a_file_on_a_network_file_system_is_opened_read_and_closed():
 def test_a_mount_of_an_object_store_is_as_fast_as_was_measured():
     # 30 jobs that read files of 128 KiB one by one: 9948 files a second.
     files = Pipeline(
-        hardware="1e6 img/s",
-        dataset=Samples(size="128 KiB", cpu_time="0.001 us"),
-        storage=Storage.GCS_FUSE,
-        workers=30,
-        assumptions=PUBLISHED.replace(crowding=0),
-    )
+        hardware="1e6 img/s", dataset=Samples(size="128 KiB", cpu_time="0.001 us"), storage=Storage.GCS_FUSE,
+        workers=30, assumptions=PUBLISHED.replace(crowding=0),
+    )  # fmt: skip
     assert images(files) == pytest.approx(9948, rel=0.005)
 
 

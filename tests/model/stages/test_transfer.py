@@ -35,36 +35,25 @@ def test_published_believes_what_copies_reach_and_ordinary_memory_is_slower():
     assert copy(batch_size=np.array([[1], [2]]), link=Q_([16, 32], "GB/s")).transfer_time.shape == (2, 2)
 
 
-@pytest.mark.parametrize(
-    ("link", "needs"),
-    [
-        (Hardware.Cloud.A100, "link_bandwidth_pageable_sustained, and NVIDIA A100 80GB SXM"),
-        (Links.NVLink_C2C, "bandwidth_pageable_sustained, and NVIDIA NVLink-C2C"),
-    ],
-    ids=["A100", "NVLink"],
-)
+@pytest.mark.parametrize(("link", "needs"), [
+    (Hardware.Cloud.A100, "link_bandwidth_pageable_sustained, and NVIDIA A100 80GB SXM"),
+    (Links.NVLink_C2C, "bandwidth_pageable_sustained, and NVIDIA NVLink-C2C"),
+], ids=["A100", "NVLink"])  # fmt: skip
 def test_a_link_without_the_figure_is_refused_with_what_to_pass(link, needs):
     said = message(MissingValueError, copy, link=link, pinned=False)
     assert said == f"TransferModel needs {needs} lists none. {REMEDY}"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (
-            {"link": Storage.HDD},
-            f"link must be an entry of Links or Hardware or a bandwidth, got Storage.HDD. {REMEDY}",
-        ),
-        ({"link": 32}, f"link must be an entry of Links or Hardware or a bandwidth, got 32. {REMEDY}"),
-        ({"link": "32 GB"}, "link bandwidth must be convertible to GB/s, got 32 GB. Check what it counts."),
-        (
-            {"link": "-32 GB/s"},
-            "link bandwidth must be finite and positive, got -32 GB/s. Check the value and its sign.",
-        ),
-        bare("KB", transfer_size=602112),
-        not_positive(transfer_size="0 B"),
-        not_whole(batch_size=2.5),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "expected"), [
+    ({"link": Storage.HDD},
+     f"link must be an entry of Links or Hardware or a bandwidth, got Storage.HDD. {REMEDY}"),
+    ({"link": 32}, f"link must be an entry of Links or Hardware or a bandwidth, got 32. {REMEDY}"),
+    ({"link": "32 GB"}, "link bandwidth must be convertible to GB/s, got 32 GB. Check what it counts."),
+    ({"link": "-32 GB/s"},
+     "link bandwidth must be finite and positive, got -32 GB/s. Check the value and its sign."),
+    bare("KB", transfer_size=602112),
+    not_positive(transfer_size="0 B"),
+    not_whole(batch_size=2.5),
+])  # fmt: skip
 def test_bad_input_is_refused(arguments, expected):
     assert message(InputError, copy, **arguments) == expected

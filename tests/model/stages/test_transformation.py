@@ -53,33 +53,24 @@ def test_arrays_broadcast_and_keep_their_shape():
     assert found.transform_time.m_as("ms").tolist() == [[64, 32, 16], [128, 64, 32]]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (
-            {"cpu_throughput": "2 GB/s", "sample_size_bytes": None},
-            "A cpu_throughput in bytes needs the size of a sample, got none. Pass it, or a rate in img/s.",
-        ),
-        no_rate(cpu_throughput=2),
-        not_positive(cpu_throughput="0 GB/s"),
-        bare("KB", sample_size_bytes=500_000, cpu_throughput="2 GB/s"),
-        bare("ms", accelerator_step_time=10, cpu_throughput="2 GB/s"),
-        not_positive(batch_size=-64, cpu_throughput="2 GB/s"),
-        not_whole(batch_size=2.5, cpu_throughput="2 GB/s"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "expected"), [
+    ({"cpu_throughput": "2 GB/s", "sample_size_bytes": None},
+     "A cpu_throughput in bytes needs the size of a sample, got none. Pass it, or a rate in img/s."),
+    no_rate(cpu_throughput=2),
+    not_positive(cpu_throughput="0 GB/s"),
+    bare("KB", sample_size_bytes=500_000, cpu_throughput="2 GB/s"),
+    bare("ms", accelerator_step_time=10, cpu_throughput="2 GB/s"),
+    not_positive(batch_size=-64, cpu_throughput="2 GB/s"),
+    not_whole(batch_size=2.5, cpu_throughput="2 GB/s"),
+])  # fmt: skip
 def test_bad_input_is_refused(arguments, expected):
     assert message(InputError, wall, **arguments) == expected
 
 
 NAMES = {
-    "cpu_time": "dataset.cpu_time",
-    "size": "dataset.size",
-    "rate": "workers.rate",
-    "cores": "workers.cores",
-    "handover": "workers.handover.worker",
-    "wait": "storage.requests.latency",
-}
+    "cpu_time": "dataset.cpu_time", "size": "dataset.size", "rate": "workers.rate", "cores": "workers.cores",
+    "handover": "workers.handover.worker", "wait": "storage.requests.latency",
+}  # fmt: skip
 
 
 def seconds(batch=100, assumed=TUTORIAL, exact=False, **fields):
@@ -92,13 +83,9 @@ def seconds(batch=100, assumed=TUTORIAL, exact=False, **fields):
 def test_a_batch_takes_what_its_cores_or_its_workers_take(workers, cores, cpu, wait, joining):
     """The rule in words, in milliseconds: more workers than cores can wait, but not work."""
     found = seconds(
-        workers=workers,
-        cores=cores,
-        cpu_time=f"{cpu} ms",
-        wait=f"{wait} ms",
-        handover=f"{joining} ms",
+        workers=workers, cores=cores, cpu_time=f"{cpu} ms", wait=f"{wait} ms", handover=f"{joining} ms",
         exact=True,
-    )
+    )  # fmt: skip
     work = 100 * cpu + joining
     assert found * 1000 == max(Fraction(work, min(workers, cores)), Fraction(work + 100 * wait, workers))
 
@@ -113,13 +100,9 @@ def test_contention_stretches_work_and_not_waits(workers, cores):
 
 def test_every_figure_of_a_worker_may_be_an_array():
     found = seconds(
-        10,
-        cpu_time=Q_([5, 10], "ms"),
-        workers=np.array([[1], [8]]),
-        cores=np.array([4, 16]),
-        wait=Q_([0, 1], "ms"),
-        handover=Q_([0, 10], "ms"),
-    )
+        10, cpu_time=Q_([5, 10], "ms"), workers=np.array([[1], [8]]), cores=np.array([4, 16]),
+        wait=Q_([0, 1], "ms"), handover=Q_([0, 10], "ms"),
+    )  # fmt: skip
     assert found.shape == (2, 2)
     assert found[1, 0] == pytest.approx(0.05 / 4)
     assert found[1, 1] == pytest.approx(0.12 / 8)
