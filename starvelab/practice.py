@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from html import escape
 from itertools import pairwise, permutations
@@ -97,12 +97,15 @@ class Treatment(TableRepr):
         By each change, as a share of the lost throughput.
     note : str
         The likeliest mistake, or the cures of a key.
+    answer : float, optional
+        Of a key, the share that the answer to it wins back.
     """
 
     sizes: Mapping[str, str]
     throughputs: tuple[Quantity, ...]
     won: tuple[float, ...]
     note: str = ""
+    answer: float | None = None
 
     headers = ("change", "size", "throughput", "won back")
 
@@ -114,7 +117,10 @@ class Treatment(TableRepr):
     @property
     def summary(self) -> str:
         """What all changes win back, in one line."""
-        return f"{percent(self.score, 0)} of the lost throughput is won back"
+        if self.answer is None:
+            return f"{percent(self.score, 0)} of the lost throughput is won back"
+        answer, key = percent(self.answer, 0), percent(self.score, 0)
+        return f"Your answer wins back {answer} of the lost throughput, and the key {key}"
 
     @property
     def rows(self) -> list[list[object]]:
@@ -202,7 +208,7 @@ class Case:
         """Answer for good, with the changes of a `cure`, and see the key: the faults, what binds first."""
         answer, self._locked = self.cure(*changes), True
         cures = " ".join(f"{name}: {FAULTS[name].cure}" for name in self._best)
-        return self._treated(self._best, f"Your answer wins back {percent(answer.score, 0)}. {cures}")
+        return replace(self._treated(self._best, cures), answer=answer.score)
 
     def __repr__(self) -> str:
         return "\n\n".join((self._summary, self.script, to_text(HEADERS, [*self.evidence().items()])))

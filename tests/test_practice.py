@@ -110,10 +110,11 @@ def test_a_locked_answer_shows_the_key_and_stays():
     key = case.lock(binds)
     assert list(key.sizes) == [binds, hidden]
     assert key.score == 1
-    won = re.match(r"Your answer wins back (\d+) %\. ", key.note)
+    said = r"Your answer wins back (\d+) % of the lost throughput, and the key 100 %"
+    won = re.fullmatch(said, key.summary)
     assert won
     assert 0 < int(won[1]) < 100
-    assert key.note.endswith(f" {binds}: {FAULTS[binds].cure} {hidden}: {FAULTS[hidden].cure}")
+    assert key.note == f"{binds}: {FAULTS[binds].cure} {hidden}: {FAULTS[hidden].cure}"
     assert message(InputError, case.cure, binds) == (
         "Case 4 has a locked answer. Take another case, by another number."
     )

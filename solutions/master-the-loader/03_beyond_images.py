@@ -22,7 +22,7 @@ def why(name):
     asked = {box: percent(share) for box, share in shares(*cases[name]).items()}
     most = asked.get(binds(name))
     return {"meaning": f"Of {binds(name)} {most} is asked." if most else
-                       "Nobody else is asked for all.",
+                       "Drive and workers have time to spare.",
             "mistakes": {f"Of {box} {of} is asked.": box for box, of in asked.items()}
                         | {f"It waits: {most} is asked of {binds(name)}.":
                            "the accelerator"}}
