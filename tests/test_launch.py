@@ -338,7 +338,9 @@ def test_binder_starts_with_the_settings_of_make_lab_and_ends_what_is_idle(repos
     # After 15 minutes, also where its tab is open, and never while it runs a cell.
     assert ended == [900, True, False]
     assert formgrader is False
-    assert tracker == {"kernelShutdown": True, "windowingMode": "none"}
+    assert tracker == {
+        "codeCellConfig": {"lineWrap": True}, "kernelShutdown": True, "windowingMode": "none"
+    }  # fmt: skip
 
 
 def test_binder_and_the_workflow_take_pythons_that_the_package_allows_and_what_the_readme_tells_to_type(

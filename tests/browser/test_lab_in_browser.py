@@ -37,3 +37,8 @@ def test_what_a_notebook_shows_is_found_and_one_that_is_left_open_is_in_nobodys_
     expect(other.cell(0)).to_be_visible()
     assert [cell["source"] for cell in other.cells()] == ["1 + 1"]
     assert other.cells_not_run() == other.errors() == []
+
+
+def test_a_long_line_of_code_is_broken_and_not_cut_off(opened):
+    notebook = opened(f"said = '{40 * 'word '}'")
+    assert notebook.cell(0).locator(".cm-scroller").evaluate("it => it.scrollWidth <= it.clientWidth")
