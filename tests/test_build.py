@@ -138,7 +138,7 @@ def test_no_prediction_is_committed_since_it_would_stand_in_for_the_learners(rep
 
 
 def test_the_instructor_sees_everything_and_the_student_the_stubs(made, build):
-    authored, given = made(SCRIPT.replace('# %%\nprint("play")', '# %% tags=["nbval-skip"]\nprint("play")'))
+    authored, given = made(SCRIPT.replace('# %%\nprint("play")', '# %% tags=["play"]\nprint("play")'))
     assert [cell.id for cell in authored] == [
         "cell-01", "setup", "cell-03", "double", "double-test", "explain-double",
     ]  # fmt: skip
@@ -151,7 +151,7 @@ def test_the_instructor_sees_everything_and_the_student_the_stubs(made, build):
     assert "2 * x" not in given[3].source
     assert given[4].source == build.FIRST_LINES + '\nassert double(2) == 4, "Twice two is four."'
     assert given[5].source == "Your answer here."
-    assert authored[2].metadata.tags == ["nbval-skip"]
+    assert authored[2].metadata.tags == ["play"]
     # A comment that reads like a shell command stays a comment.
     assert authored[1].source == f"{build.SET_UP}\n{build.INSTALL_IN_COLAB}import math\n# cat food"
 

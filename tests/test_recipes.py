@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 
@@ -39,11 +38,12 @@ ESSAY = """# %% [markdown]
 ELSEWHERE = (
     "tests/model/stages/test_barrier.py",
     "tests/test_documents.py::test_a_stale_part_is_named_and_written_anew",
+    # docs/build.py has run just before.
+    "tests/test_documents.py::test_the_generated_parts_are_what_their_sources_give",
     "tests/test_layers.py::test_an_import_that_points_upward_a_picture_in_the_model_or_a_module_without_a_place",
     "tests/grader/lms/test_exports.py::test_nbgrader_takes_them_by_name_and_its_own_table_from_us",
 )
-# Two runs at a time share the folder, and the cache of one would be what a test of the other left behind.
-OPTIONS = ("-p", "no:cacheprovider", "--assert=plain", "--hypothesis-profile", "one")
+OPTIONS = ("-pno:cacheprovider", "-pno:anyio", "--assert=plain", "--hypothesis-profile", "one")
 QUICKLY = ("-m", "pytest", *OPTIONS, *(f"--deselect={one}" for one in ELSEWHERE))
 # All commands together count for the first test.
 pytestmark = pytest.mark.timeout(1500)
@@ -173,33 +173,28 @@ def test_each_recipe_names_its_tests():
 
 
 def together() -> list[list[str]]:
-    """The commands of all recipes, each once: of tests one run of whole files, and one of those chosen."""
-    every = [tuple(command) for recipe in FOLLOWED.values() for command in commands(recipe)]
-    whole = [command[2:] for command in every if "pytest" in command and "-k" not in command]
-    chosen = [command[2:] for command in every if "-k" in command]
-    words = " or ".join(f"({command[-1]})" for command in chosen)
-    return [
-        *(list(command) for command in dict.fromkeys(every) if "pytest" not in command),
-        [*QUICKLY, *dict.fromkeys(chain(*whole))],
-        [*QUICKLY, *dict.fromkeys(chain(*(command[:-2] for command in chosen))), "-k", words],
-    ]
+    """The commands of all recipes, each once; all tests, of whole files or chosen by words, are one run."""
+    every = dict.fromkeys(tuple(command) for recipe in FOLLOWED.values() for command in commands(recipe))
+    files, words = [], []
+    for command in (each[2:] for each in every if "pytest" in each):
+        whole = "-k" not in command
+        files += command if whole else command[:-2]
+        words += [Path(each).name for each in command] if whole else [f"({command[-1]})"]
+    tests = [*QUICKLY, *dict.fromkeys(files), "-k", " or ".join(words)]
+    return [*(list(command) for command in every if "pytest" not in command), tests]
 
 
 @pytest.fixture(scope="module")
 def done(checkout) -> dict[str, subprocess.CompletedProcess[str]]:
-    """What each command said: first those that build, and then those that test, side by side."""
-
-    def run(command: list[str]) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, *command],
-            cwd=checkout, env=os.environ | {"PYTHONPATH": f"{checkout}{os.pathsep}{checkout / 'grader'}"},
+    """What each command said: first those that build, and then those that test."""
+    environment = os.environ | {"PYTHONPATH": f"{checkout}{os.pathsep}{checkout / 'grader'}"}
+    return {
+        shlex.join(command): subprocess.run(
+            [sys.executable, *command], cwd=checkout, env=environment,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
-        )  # fmt: skip
-
-    *build, whole, chosen = every = together()
-    with ThreadPoolExecutor() as pool:
-        said = [*map(run, build), *pool.map(run, (whole, chosen))]
-    return dict(zip(map(shlex.join, every), said, strict=True))
+        )
+        for command in together()
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("command", [*map(shlex.join, together())], ids=lambda command: command[:60])

@@ -1,10 +1,7 @@
 """What is left out of a run is said at its end, and the table of what tests need names files that exist."""
 
-import os
-import re
-import subprocess
-import sys
 from itertools import chain
+from types import SimpleNamespace
 
 import pytest
 
@@ -40,40 +37,31 @@ def test_a_test_is_left_out_for_what_it_needs(file, fixtures, without, word):
     assert long == ("programs" if "programs" in without else ""), "what takes long is left out with them"
 
 
-def test_the_last_line_says_how_many_tests_were_left_out_and_why():
-    # All plugins of pytest take seconds to load: these are needed here.
-    plugins = [f"-p{name}" for name in ("no:cacheprovider", "pytest_timeout", "xdist.plugin")]
-    files = ("tests/test_packaging.py", "tests/test_errors.py", "--numprocesses=1")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", *plugins, *files],
-        cwd=REPOSITORY, capture_output=True, text=True, check=False,
-        env=os.environ | {"STARVELAB_TESTS_WITHOUT": "browser,index", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout
-    assert " passed" in done.stdout
-    *_, last = done.stdout.splitlines()
-    said = r"Left out: \d\d tests that ask the package index, since STARVELAB_TESTS_WITHOUT names index\."
-    assert re.fullmatch(said, last)
+class Item:
+    """As much of a test as is looked at."""
+
+    def __init__(self, file: str) -> None:
+        self.path = REPOSITORY / file
+
+    def get_closest_marker(self, name: str) -> None:
+        """Nothing is marked."""
+
+
+def test_the_longest_files_come_first_and_the_last_line_says_what_was_left_out_and_why(monkeypatch, capsys):
+    monkeypatch.setenv("STARVELAB_TESTS_WITHOUT", "browser,index")
+    monkeypatch.setattr(selection, "LONGEST_FIRST", ("tests/test_units.py", "tests/test_errors.py"))
+    items = [Item(f"tests/test_{name}.py") for name in ("packaging", "catalogue", "errors", "units")]
+    worker = SimpleNamespace(stash=pytest.Stash(), workeroutput={})
+    selection.pytest_collection_modifyitems(worker, items)
+    assert [item.path.stem for item in items] == ["test_units", "test_errors", "test_catalogue"]
+    config = SimpleNamespace(stash=pytest.Stash())
+    selection.pytest_testnodedown(SimpleNamespace(workeroutput=worker.workeroutput, config=config), None)
+    selection.pytest_unconfigure(config)
+    said = "Left out: 1 tests that ask the package index, since STARVELAB_TESTS_WITHOUT names index.\n"
+    assert capsys.readouterr().out == said
 
 
 def test_what_cannot_be_left_out_is_named(monkeypatch):
     monkeypatch.setenv("STARVELAB_TESTS_WITHOUT", "browser network")
     said = message(pytest.UsageError, selection.without)
     assert said == f"STARVELAB_TESTS_WITHOUT takes {', '.join(REASONS)}, got network."
-
-
-def test_the_longest_files_come_first(monkeypatch):
-    class Item:
-        def __init__(self, file: str) -> None:
-            self.path = REPOSITORY / file
-
-        def get_closest_marker(self, name: str) -> None:
-            """Nothing is marked."""
-
-    class Config:
-        stash = pytest.Stash()
-
-    monkeypatch.setattr(selection, "LONGEST_FIRST", ("tests/test_units.py", "tests/test_errors.py"))
-    items = [Item(f"tests/test_{name}.py") for name in ("catalogue", "errors", "units")]
-    selection.pytest_collection_modifyitems(Config, items)
-    assert [item.path.stem for item in items] == ["test_units", "test_errors", "test_catalogue"]
