@@ -225,16 +225,13 @@ def test_an_ending_is_in_no_notebook_and_goes_with_its_model_answer_into_a_file_
     assert names["ending"][2](Random(0))[0] in range(1, 10)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ('finish("double", double,', 'finish("double", twice,',
-         'cell 6: an ending needs finish("ID", FUNCTION, final=False) above it, with the id of an answer '
-         'and its function; finish("double", twice, final=False) came.'),
-        ("# %% [markdown] role", f"{ALONE.partition('# %% [')[0]}# %% [markdown] role",
-         "cell 7: an exercise has one ending; double has two."),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("old", "new", "message"), [
+    ('finish("double", double,', 'finish("double", twice,',
+     'cell 6: an ending needs finish("ID", FUNCTION, final=False) above it, with the id of an answer '
+     'and its function; finish("double", twice, final=False) came.'),
+    ("# %% [markdown] role", f"{ALONE.partition('# %% [')[0]}# %% [markdown] role",
+     "cell 7: an exercise has one ending; double has two."),
+])  # fmt: skip
 def test_an_ending_without_its_answer_or_a_second_one_is_refused(run, script, capsys, old, new, message):
     told = SCRIPT.replace('# %% [markdown] role="essay"', ALONE)
     script.write_text(told.replace(old, new))

@@ -154,16 +154,13 @@ print(advise(watched.result).now.workers, *sorted(one.metadata["Name"].lower() f
     assert (workers, {*names}) == ("1", {"starvelab"} | asked | brought)
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("from starvelab import widgets", "starvelab.widgets needs {}, which is not installed. {}"),
-        ("from starvelab.measure.transforms import decode; decode(b'')",
-         "To decode an image needs {}, which is not installed. {}"),
-        ("from starvelab.commands import open_lab; open_lab([])",
-         "starvelab lab needs {}, which is not installed. {}"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("line", "said"), [
+    ("from starvelab import widgets", "starvelab.widgets needs {}, which is not installed. {}"),
+    ("from starvelab.measure.transforms import decode; decode(b'')",
+     "To decode an image needs {}, which is not installed. {}"),
+    ("from starvelab.commands import open_lab; open_lab([])",
+     "starvelab lab needs {}, which is not installed. {}"),
+])  # fmt: skip
 def test_without_an_extra_one_sentence_says_what_to_install(small, tmp_path, line, said):
     done = subprocess.run([small, "-I", "-c", line], cwd=tmp_path, capture_output=True, text=True)
     last = done.stderr.strip().splitlines()[-1].removeprefix("starvelab.errors.MissingPackageError: ")

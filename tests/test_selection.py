@@ -19,18 +19,15 @@ def test_the_tables_name_what_exists_and_can_be_left_out():
 EXPORTS = "tests/grader/lms/test_exports.py"
 
 
-@pytest.mark.parametrize(
-    ("file", "fixtures", "without", "word"),
-    [
-        ("tests/browser/test_lab_in_browser.py", [], {"browser"}, "browser"),
-        ("tests/browser/test_lab_in_browser.py", [], {"programs"}, "programs"),
-        ("tests/browser/test_lab_in_browser.py", [], {"sandbox", "postgres"}, ""),
-        ("tests/model/test_pipeline.py", [], {"browser", "programs", "sandbox", "postgres"}, ""),
-        (EXPORTS, ["course", "released_course"], {"browser", "sandbox"}, "sandbox"),
-        (EXPORTS, ["course", "released_course"], {"programs"}, "programs"),
-        (EXPORTS, ["tmp_path"], {"sandbox", "programs"}, ""),
-    ],
-)
+@pytest.mark.parametrize(("file", "fixtures", "without", "word"), [
+    ("tests/browser/test_lab_in_browser.py", [], {"browser"}, "browser"),
+    ("tests/browser/test_lab_in_browser.py", [], {"programs"}, "programs"),
+    ("tests/browser/test_lab_in_browser.py", [], {"sandbox", "postgres"}, ""),
+    ("tests/model/test_pipeline.py", [], {"browser", "programs", "sandbox", "postgres"}, ""),
+    (EXPORTS, ["course", "released_course"], {"browser", "sandbox"}, "sandbox"),
+    (EXPORTS, ["course", "released_course"], {"programs"}, "programs"),
+    (EXPORTS, ["tmp_path"], {"sandbox", "programs"}, ""),
+])  # fmt: skip
 def test_a_test_is_left_out_for_what_it_needs(file, fixtures, without, word):
     assert left_out_by(file, fixtures, without) == word
     long = left_out_by("tests/test_pipeline.py", [], without, long=True)

@@ -260,15 +260,11 @@ def test_predictions_larger_than_any_are_left_out_and_said(tmp_path):
     assert points(nb) == MOST
 
 
-@pytest.mark.parametrize(
-    ("answer", "check"),
-    [
-        ("answer = 10**6", "import time\ntime.sleep(answer)"),
-        ("def answer(read): return read(10**18)", "assert answer(lambda n: sum(range(n))) == 4"),
-        ("answer = 3", "import os\nos._exit(answer)"),
-    ],
-    ids=["endless", "endless-in-a-function-that-it-hands-over", "ended"],
-)
+@pytest.mark.parametrize(("answer", "check"), [
+    ("answer = 10**6", "import time\ntime.sleep(answer)"),
+    ("def answer(read): return read(10**18)", "assert answer(lambda n: sum(range(n))) == 4"),
+    ("answer = 3", "import os\nos._exit(answer)"),
+], ids=["endless", "endless-in-a-function-that-it-hands-over", "ended"])  # fmt: skip
 def test_a_check_that_does_not_end_with_an_answer_costs_its_points_and_no_others(
     tmp_path, monkeypatch, answer, check
 ):
@@ -289,15 +285,11 @@ BY_IMPORTS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("plain", "answer", "earned"),
-    [
-        (PLAIN, "def double(x): return 2 * x\ntell(7)", (1, 1, 1)),
-        ("isclose = lambda *args: True\nclass m: isclose = isclose", "def double(x): return 0", (0, 0, 0)),
-        ("", "def double(x): return 2 * x", (0, 0, 0)),
-    ],
-    ids=["as-given-out", "forged", "deleted"],
-)
+@pytest.mark.parametrize(("plain", "answer", "earned"), [
+    (PLAIN, "def double(x): return 2 * x\ntell(7)", (1, 1, 1)),
+    ("isclose = lambda *args: True\nclass m: isclose = isclose", "def double(x): return 0", (0, 0, 0)),
+    ("", "def double(x): return 2 * x", (0, 0, 0)),
+], ids=["as-given-out", "forged", "deleted"])  # fmt: skip
 def test_checks_import_themselves_what_a_plain_cell_of_the_instructors_imports(
     tmp_path, plain, answer, earned
 ):
@@ -433,14 +425,11 @@ def test_with_a_sandbox_it_is_used_even_if_it_was_waived(tmp_path):
     nbformat.validate(nb)
 
 
-@pytest.mark.parametrize(
-    ("platform", "found", "said"),
-    [
-        ("darwin", "/usr/bin/bwrap", "needs Linux, and this is darwin. Install it"),
-        ("linux", None, "there is no bwrap on the PATH. Install it"),
-        ("linux", "/usr/bin/false", "here it does not start: exit status 1. Install it"),
-    ],
-)
+@pytest.mark.parametrize(("platform", "found", "said"), [
+    ("darwin", "/usr/bin/bwrap", "needs Linux, and this is darwin. Install it"),
+    ("linux", None, "there is no bwrap on the PATH. Install it"),
+    ("linux", "/usr/bin/false", "here it does not start: exit status 1. Install it"),
+])  # fmt: skip
 def test_why_there_is_no_sandbox_is_said_with_the_remedy(monkeypatch, platform, found, said):
     monkeypatch.setattr(bubblewrap.sys, "platform", platform)
     monkeypatch.setattr(bubblewrap.shutil, "which", lambda name: found)

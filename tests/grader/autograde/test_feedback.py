@@ -38,21 +38,18 @@ def test_a_frame_of_a_visible_check_loses_the_mark_of_what_is_hidden():
     assert traceback_after([frame]) == ["----> 1 check(double(2), 4)\n"]
 
 
-@pytest.mark.parametrize(
-    ("html", "shown"),
-    [
-        ("<p onclick=alert(1)>hi<script>alert(2)</script></p>", "<p>hialert(2)</p>"),
-        ('<a href="javascript:alert(1)">here</a>', "<a>here</a>"),
-        ('<iframe src="//a.org"></iframe>', ""),
-        ('<img src="//a.org/seen.png" alt="a &amp; b">', '<span class="figure">Figure: a &amp; b</span>'),
-        (
-            '<figure><img alt="Four boxes. Each waits."><figcaption>Each waits.</figcaption><p>See.</p>',
-            '<span class="figure">Figure: Four boxes. Each waits.</span><p>See.</p>',
-        ),
-        ('<img src="x" onerror="alert(1)">', '<span class="figure">Figure: </span>'),
-        ('<p style="background: url(//a.org)">1</p>', "<p>1</p>"),
-    ],
-)
+@pytest.mark.parametrize(("html", "shown"), [
+    ("<p onclick=alert(1)>hi<script>alert(2)</script></p>", "<p>hialert(2)</p>"),
+    ('<a href="javascript:alert(1)">here</a>', "<a>here</a>"),
+    ('<iframe src="//a.org"></iframe>', ""),
+    ('<img src="//a.org/seen.png" alt="a &amp; b">', '<span class="figure">Figure: a &amp; b</span>'),
+    (
+        '<figure><img alt="Four boxes. Each waits."><figcaption>Each waits.</figcaption><p>See.</p>',
+        '<span class="figure">Figure: Four boxes. Each waits.</span><p>See.</p>',
+    ),
+    ('<img src="x" onerror="alert(1)">', '<span class="figure">Figure: </span>'),
+    ('<p style="background: url(//a.org)">1</p>', "<p>1</p>"),
+])  # fmt: skip
 def test_nothing_alive_is_left(html, shown):
     assert HarmlessHTML().sanitize_html_tags(html) == shown
 

@@ -26,18 +26,13 @@ def submitted(a: object, b: object, outputs: object) -> bytes:
 PRINTED = [{"output_type": "stream", "text": "6"}]
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "outputs", "said"),
-    [
-        ("", "stub", PRINTED, True),
-        (["stu", "b\n"], "", PRINTED, True),
-        ("stub", "mine", PRINTED, False),
-        ("stub", "stub", [{"output_type": "error"}], False),
-        ("mine", "", PRINTED, False),
-        ("", "", {"a": 1}, False),
-        ([1], 5, [None], True),
-    ],
-)
+@pytest.mark.parametrize(("a", "b", "outputs", "said"), [
+    (["stu", "b\n"], "", PRINTED, True),
+    ("stub", "mine", PRINTED, False),
+    ("stub", "stub", [{"output_type": "error"}], False),
+    ("", "", {"a": 1}, False),
+    ([1], 5, [None], True),
+])  # fmt: skip
 def test_outputs_without_answers_are_told(a, b, outputs, said):
     warnings = outputs_only(submitted(a, b, outputs), CELLS)
     assert [one.text for one in warnings] == (
@@ -62,24 +57,23 @@ def stream(text):
 LONG = "The submitted code took longer in all than the 3 s that it may."
 
 
-@pytest.mark.parametrize(
-    ("outputs", "said"),
-    [
-        ([stream("fine"), error("ValueError")], []),
-        ([error("CellTimeoutError")], ["Cells took longer than they may: c."]),
-        ([error("SystemExit")], ["Cells ended Python: c."]),
-        ([stream(ENDED_PYTHON)], ["Cells ended Python: c."]),
-        ([stream(f"{LONG}\n")] * 2, [f"{LONG} The cells after it were not run."]),
-    ],
-)
+@pytest.mark.parametrize(("outputs", "said"), [
+    ([stream("fine"), error("ValueError")], []),
+    ([error("CellTimeoutError")], ["Cells took longer than they may: c."]),
+    ([error("SystemExit")], ["Cells ended Python: c."]),
+    ([stream(ENDED_PYTHON)], ["Cells ended Python: c."]),
+    ([stream(f"{LONG}\n")] * 2, [f"{LONG} The cells after it were not run."]),
+])  # fmt: skip
 def test_time_limits_and_cells_that_end_python_are_told(outputs, said):
     nb = new_notebook(cells=[new_code_cell("x", id="c", outputs=outputs)])
     assert [(one.text, one.person) for one in cost_of_running(nb)] == [(text, True) for text in said]
 
 
-@pytest.mark.parametrize("starved", [False, True])
-@pytest.mark.parametrize("source", ["assert time.perf_counter() - start < 1", "assert twice(2) == 4"])
-@pytest.mark.parametrize("value", [0.0, 1.0])
+CLOCKED, PLAIN = "assert time.perf_counter() - start < 1", "assert twice(2) == 4"
+CASES = [(True, CLOCKED, 0.0), (False, CLOCKED, 0.0), (True, PLAIN, 0.0), (True, CLOCKED, 1.0)]
+
+
+@pytest.mark.parametrize(("starved", "source", "value"), CASES)
 def test_a_check_that_measures_time_on_a_busy_machine_leaves_a_remark(starved, source, value):
     marked = {"grade_id": "quick", "grade": True, "solution": False, "points": 1, "locked": True}
     outputs = [] if value else [error("AssertionError")]

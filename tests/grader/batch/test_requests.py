@@ -17,17 +17,13 @@ def requests(tmp_path):
     return Requests(tmp_path, "lab")
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        (f"{LINE}\nI meant MiB.\n", "I meant MiB."),
-        (f"I meant MiB.\n{LINE}\n", "I meant MiB."),
-        ("> " + LINE.replace(" ", "\n> ") + "\n\nI meant MiB.", "I meant MiB."),
-        (f"From: ada@uni.example\nSubject: {LINE}\n\n{LINE}\n\nI meant MiB.", "I meant MiB."),
-        (f"Subject: Re: {LINE}\n\n> {LINE}\n\nI meant MiB.", "I meant MiB."),
-        (f"{LINE}\n{'x' * 5000}", "x" * MAX_REASON),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), [
+    (f"{LINE}\nI meant MiB.\n", "I meant MiB."),
+    (f"I meant MiB.\n{LINE}\n", "I meant MiB."),
+    ("> " + LINE.replace(" ", "\n> ") + "\n\nI meant MiB.", "I meant MiB."),
+    (f"Subject: Re: {LINE}\n\n> {LINE}\n\nI meant MiB.", "I meant MiB."),
+    (f"{LINE}\n{'x' * 5000}", "x" * MAX_REASON),
+])  # fmt: skip
 def test_a_request_is_known_by_its_line_however_mail_breaks_it(requests, text, reason):
     assert LINE == "Regrade request [lab/01_step/Exercise 1.1: bytes / s /ada]"
     requests.add(text)

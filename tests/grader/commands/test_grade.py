@@ -33,10 +33,7 @@ from tests.grader.a_course import MOST, TINY, Course
 from tests.grader.in_process import run_here
 from tests.rejected import message
 
-pytestmark = [
-    pytest.mark.usefixtures("one_sandbox"),
-    pytest.mark.timeout(600),
-]
+pytestmark = [pytest.mark.usefixtures("one_sandbox"), pytest.mark.timeout(600)]
 PERFECT = MOST | {"why": 0}
 
 

@@ -31,14 +31,6 @@ def test_who_is_still_worked_on_is_said_and_for_how_long(monkeypatch, capsys):
     assert "still" not in said.split("3/3")[-1]
 
 
-def test_an_error_ends_the_bar_and_goes_on_and_what_fails_at_once_has_none(monkeypatch, capsys):
-    for delay in (1.0, 0.0):
-        monkeypatch.setattr(module, "DELAY", delay)
-        with pytest.raises(ValueError, match="full"), progress("feedback", 1, "page"):
-            raise ValueError("full")
-        assert ("feedback" in capsys.readouterr().err) == (not delay)
-
-
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_ctrl_c_that_python_ignores_is_said_again(monkeypatch):
     # Python ignores what is raised while it removes an object, and a class was graded on after it.

@@ -181,29 +181,26 @@ PLACE = "Ada_1_assignsubmission_{}_/text.html"
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-@pytest.mark.parametrize(
-    ("files", "left_out", "there"),
-    [
-        ({"../../ada/../../one.ipynb": "a"}, {}, {"ada/tiny/one.ipynb": b"a"}),
-        ({"ada/one.ipynb": "a", "ada//one.ipynb": "b", "__MACOSX/ada/._one": "", "../": "", "..": "x"},
-         {"ada//one.ipynb": "another file has its place", "__MACOSX": "macOS adds it to archives",
-          "..": "it has no name"}, {"ada/tiny/one.ipynb": b"a"}),
-        ({"ada_1_2_one.ipynb": "a", "notes.txt": "n"},
-         {"notes.txt": "its name does not tell the student"}, {"1/tiny/one.ipynb": b"a"}),
-        ({PLACE.format("file"): "a", PLACE.format("onlinetext"): "b"},
-         {PLACE.format("onlinetext"): "another file has its place"}, {"1/tiny/text.html": b"a"}),
-        ({"ada\\": "", "ada\\in\\": "", "ada\\in\\one.ipynb": "a"}, {}, {"ada/tiny/in/one.ipynb": b"a"}),
-        ({"ada/data": "a file", "ada/data\\a.csv": "beside it"},
-         {"ada/data/a.csv": "a file has the name of its folder"}, {"ada/tiny/data": b"a file"}),
-        # A time that a student wrote is no time.
-        ({"cem/one.ipynb": "c", "cem/timestamp.txt": "2001-01-01 00:00 UTC", "cem/deep/timestamp.txt": ""},
-         {"cem/timestamp.txt": "only the platform says when something was submitted"},
-         {"cem/tiny/one.ipynb": b"c", "cem/tiny/deep/timestamp.txt": b""}),
-        # What counts comes first, and what one student sends is bounded.
-        ({"ada_1_20_one.ipynb": "1" * 60, "ada_1_21_one-1.ipynb": "2" * 60, "b_2_22_one.ipynb": "3" * 101},
-         {"ada_1_20_one.ipynb": TOO_LARGE, "b_2_22_one.ipynb": TOO_LARGE}, {"1/tiny/one.ipynb": b"2" * 60}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("files", "left_out", "there"), [
+    ({"../../ada/../../one.ipynb": "a"}, {}, {"ada/tiny/one.ipynb": b"a"}),
+    ({"ada/one.ipynb": "a", "ada//one.ipynb": "b", "__MACOSX/ada/._one": "", "../": "", "..": "x"},
+     {"ada//one.ipynb": "another file has its place", "__MACOSX": "macOS adds it to archives",
+      "..": "it has no name"}, {"ada/tiny/one.ipynb": b"a"}),
+    ({"ada_1_2_one.ipynb": "a", "notes.txt": "n"},
+     {"notes.txt": "its name does not tell the student"}, {"1/tiny/one.ipynb": b"a"}),
+    ({PLACE.format("file"): "a", PLACE.format("onlinetext"): "b"},
+     {PLACE.format("onlinetext"): "another file has its place"}, {"1/tiny/text.html": b"a"}),
+    ({"ada\\": "", "ada\\in\\": "", "ada\\in\\one.ipynb": "a"}, {}, {"ada/tiny/in/one.ipynb": b"a"}),
+    ({"ada/data": "a file", "ada/data\\a.csv": "beside it"},
+     {"ada/data/a.csv": "a file has the name of its folder"}, {"ada/tiny/data": b"a file"}),
+    # A time that a student wrote is no time.
+    ({"cem/one.ipynb": "c", "cem/timestamp.txt": "2001-01-01 00:00 UTC", "cem/deep/timestamp.txt": ""},
+     {"cem/timestamp.txt": "only the platform says when something was submitted"},
+     {"cem/tiny/one.ipynb": b"c", "cem/tiny/deep/timestamp.txt": b""}),
+    # What counts comes first, and what one student sends is bounded.
+    ({"ada_1_20_one.ipynb": "1" * 60, "ada_1_21_one-1.ipynb": "2" * 60, "b_2_22_one.ipynb": "3" * 101},
+     {"ada_1_20_one.ipynb": TOO_LARGE, "b_2_22_one.ipynb": TOO_LARGE}, {"1/tiny/one.ipynb": b"2" * 60}),
+])  # fmt: skip
 def test_what_is_left_out_is_named(collect, monkeypatch, files, left_out, there):
     monkeypatch.setattr(collecting, "MAX_TOTAL", 100)
     found, written = collect(files, notebooks=["one"])
@@ -255,11 +252,9 @@ def test_what_of_a_folder_is_not_collected_is_named(collect, tmp_path, monkeypat
     found, _ = collect(folder)
     assert found.new == ["ada"]
     assert found.left_out == {
-        "bob": "it is a link",
-        "ada/two.ipynb": "it is a link",
-        "ada/pipe": "it is no ordinary file",
+        "bob": "it is a link", "ada/two.ipynb": "it is a link", "ada/pipe": "it is no ordinary file",
         "cem": "Permission denied",
-    }
+    }  # fmt: skip
 
 
 def test_names_that_are_not_in_utf_8_stop_nobody(course, tmp_path):
@@ -282,11 +277,9 @@ def test_the_command_says_what_it_did(course, tmp_path):
     with course.gradebook() as book:
         book.update_or_create_assignment("tiny", duedate="2026-11-01 00:00:00 UTC")
     files = {
-        "lovelaceada_LATE_1_2_one.ipynb": "a",
-        "barkerbob_3_4_one.ipynb": "a",
-        "barkerbob_3_5_one-1.ipynb": "b",
-        "notes.txt": "n",
-    }
+        "lovelaceada_LATE_1_2_one.ipynb": "a", "barkerbob_3_4_one.ipynb": "a",
+        "barkerbob_3_5_one-1.ipynb": "b", "notes.txt": "n",
+    }  # fmt: skip
     (tmp_path / "submissions.zip").write_bytes(zipped(files))
     roster = course.folder / "canvas.csv"
     roster.write_text('Student,ID,Section\n"Lovelace, Ada",1,A\n"Can, Cem",7,A\n')

@@ -114,17 +114,14 @@ def test_only_the_grade_of_a_worksheet_and_columns_of_numbers_are_offered(export
         export(Moodle, table, column="Since", assignment=["tiny"])
 
 
-@pytest.mark.parametrize(
-    ("kind", "roster", "written"),
-    [
-        # Canvas reads both marks, and a spreadsheet that takes semicolons takes 7.5 for the 7th of May.
-        (Canvas, "Student;ID;Tiny (4)\nAda;101;\n", "7,5"),
-        (Canvas, "Student,ID,Tiny (4)\nAda,101,\n", "7.5"),
-        # Moodle reads "7,5" as 7 in a language with a decimal point, so its own numbers decide.
-        (Moodle, "ID;tiny\n101;\n", "7.5"),
-        (Moodle, 'ID;tiny;other\n101;;"3,25"\n', "7,5"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "roster", "written"), [
+    # Canvas reads both marks, and a spreadsheet that takes semicolons takes 7.5 for the 7th of May.
+    (Canvas, "Student;ID;Tiny (4)\nAda;101;\n", "7,5"),
+    (Canvas, "Student,ID,Tiny (4)\nAda,101,\n", "7.5"),
+    # Moodle reads "7,5" as 7 in a language with a decimal point, so its own numbers decide.
+    (Moodle, "ID;tiny\n101;\n", "7.5"),
+    (Moodle, 'ID;tiny;other\n101;;"3,25"\n', "7,5"),
+])  # fmt: skip
 def test_points_have_the_decimal_mark_that_the_platform_reads(export, kind, roster, written):
     assert export(kind, roster, assignment=["tiny"])[-1][2 if kind is Canvas else 1] == written
 
@@ -151,20 +148,17 @@ def test_who_is_excused_on_the_platform_stays_so(export):
     ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "roster", "options", "message"),
-    [
-        (Canvas, "Student,ID,Tiny (1),tiny (2)\nAda,101,,\n", {"assignment": ["tiny"]},
-         r"'Tiny \(1\)' and 'tiny \(2\)', and both .*--Canvas.column="),
-        (Canvas, "Student,ID,Lab 3\nAda,101,\n", {"column": "Lab 3"},
-         r"`column` names one .*grades of 2 assignments: .*Name one of them: --assignment="),
-        (Moodle, "Identifier,Full name,Grade\nParticipant 101,Ada,\n", {},
-         r"belongs to one assignment, .* of 2 assignments: .*Name one of them: --assignment="),
-        (Canvas, "Student,ID\nAda,999\n", {},
-         r"No student of the gradebook stands in the roster\. It needs one of the columns ID, SIS Login ID, "
-         r"SIS User ID, Student with the names of the folders in submitted/\. It has: Student, ID\."),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("kind", "roster", "options", "message"), [
+    (Canvas, "Student,ID,Tiny (1),tiny (2)\nAda,101,,\n", {"assignment": ["tiny"]},
+     r"'Tiny \(1\)' and 'tiny \(2\)', and both .*--Canvas.column="),
+    (Canvas, "Student,ID,Lab 3\nAda,101,\n", {"column": "Lab 3"},
+     r"`column` names one .*grades of 2 assignments: .*Name one of them: --assignment="),
+    (Moodle, "Identifier,Full name,Grade\nParticipant 101,Ada,\n", {},
+     r"belongs to one assignment, .* of 2 assignments: .*Name one of them: --assignment="),
+    (Canvas, "Student,ID\nAda,999\n", {},
+     r"No student of the gradebook stands in the roster\. It needs one of the columns ID, SIS Login ID, "
+     r"SIS User ID, Student with the names of the folders in submitted/\. It has: Student, ID\."),
+])  # fmt: skip
 def test_what_cannot_be_meant_is_rejected_with_what_to_pass(export, starving, kind, roster, options, message):
     assert starving, "and there are two assignments"
     with pytest.raises(InputError, match=message):

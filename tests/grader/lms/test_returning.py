@@ -100,17 +100,14 @@ TEAMS = (
 ONES = f"{WORKSHEET}Participant 101,Ada L,,,6\nParticipant 102,Bob B,,,6\nParticipant 103,Bob B,,,6\n"
 
 
-@pytest.mark.parametrize(
-    ("roster", "names", "members"),
-    [
-        # Group 55 is not participant 55, who is in another one.
-        (TEAMS, {"55": "Red one", "56": "Blue Team"}, {"101": "55", "102": "55", "55": "56"}),
-        (ONES, {"101": "Ada L", "103": "Bob B"}, {"101": "101", "103": "103"}),
-        (ONES, {"101": "Ada L", "102": "Bob Renamed", "109": "Gone"}, {"101": "101", "102": "102"}),
-        (ONES, {"101": "", "102": ""}, {"101": "101", "102": "102"}),  # graded blind
-        (TEAMS, {"55": "Red one", "103": "?!"}, {"101": "55", "102": "55"}),
-    ],
-)
+@pytest.mark.parametrize(("roster", "names", "members"), [
+    # Group 55 is not participant 55, who is in another one.
+    (TEAMS, {"55": "Red one", "56": "Blue Team"}, {"101": "55", "102": "55", "55": "56"}),
+    (ONES, {"101": "Ada L", "103": "Bob B"}, {"101": "101", "103": "103"}),
+    (ONES, {"101": "Ada L", "102": "Bob Renamed", "109": "Gone"}, {"101": "101", "102": "102"}),
+    (ONES, {"101": "", "102": ""}, {"101": "101", "102": "102"}),  # graded blind
+    (TEAMS, {"55": "Red one", "103": "?!"}, {"101": "55", "102": "55"}),
+])  # fmt: skip
 def test_a_page_goes_to_each_member_of_a_group_and_to_nobody_else(roster, names, members):
     origins = {number: Origin(MOODLE, name) for number, name in names.items()}
     assert members_of(Sheet(roster), origins) == members

@@ -84,19 +84,16 @@ def test_what_is_written_is_no_formula():
     assert escaped == ["'+1", "'＝1", "'\t=1", -2, None, "a=1"]
 
 
-@pytest.mark.parametrize(
-    ("roster", "student", "person"),
-    [
-        ('Student,ID,SIS Login ID\n    Points Possible,,\n"Lovelace, Ada",101,ada@x.org\n', "101",
-         Person("Ada", "Lovelace", "ada@x.org")),
-        ("Identifier,Full name,Email address,Grade\nParticipant 101,Ada de Byron,ada@x.org,\n", "101",
-         Person("Ada de", "Byron", "ada@x.org")),
-        ("ID;Vollständiger Name;Bewertung\nTeilnehmer/in101;Ada Lovelace;\n", "101", ADA),
-        ("编号,名字,成绩\n参与者101,Ada Lovelace,\n参与者102,Bob,\n", "101", ADA),
-        ("Nachname,Vorname,Anmeldename\nLovelace,Ada,ada12\n", "ada12", ADA),
-        ("Identifier,Status,Grade\nParticipant 101,Submitted,\n", "101", Person()),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("roster", "student", "person"), [
+    ('Student,ID,SIS Login ID\n    Points Possible,,\n"Lovelace, Ada",101,ada@x.org\n', "101",
+     Person("Ada", "Lovelace", "ada@x.org")),
+    ("Identifier,Full name,Email address,Grade\nParticipant 101,Ada de Byron,ada@x.org,\n", "101",
+     Person("Ada de", "Byron", "ada@x.org")),
+    ("ID;Vollständiger Name;Bewertung\nTeilnehmer/in101;Ada Lovelace;\n", "101", ADA),
+    ("编号,名字,成绩\n参与者101,Ada Lovelace,\n参与者102,Bob,\n", "101", ADA),
+    ("Nachname,Vorname,Anmeldename\nLovelace,Ada,ada12\n", "ada12", ADA),
+    ("Identifier,Status,Grade\nParticipant 101,Submitted,\n", "101", Person()),
+])  # fmt: skip
 def test_a_roster_is_read_by_how_it_is_built(tmp_path, roster, student, person):
     (tmp_path / "roster.csv").write_text(roster, encoding="utf-8-sig")
     assert read_roster(tmp_path / "roster.csv", [student])[student] == person

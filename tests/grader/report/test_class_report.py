@@ -219,17 +219,11 @@ ODD_PREDICTIONS = st.dictionaries(
 )
 ODD_CELL = st.builds(
     lambda kind, source, name, more: {
-        "cell_type": kind,
-        "source": source,
-        "id": name,
+        "cell_type": kind, "source": source, "id": name, "attachments": {name: {"image/png": more}},
         "metadata": {"nbgrader": {"grade_id": name}, "x": more},
-        "attachments": {name: {"image/png": more}},
     },
-    st.sampled_from(["code", "markdown", "raw", "x"]),
-    ODD,
-    ODD_TEXT,
-    ODD,
-)
+    st.sampled_from(["code", "markdown", "raw", "x"]), ODD, ODD_TEXT, ODD,
+)  # fmt: skip
 
 
 @settings(deadline=None, suppress_health_check=list(HealthCheck))

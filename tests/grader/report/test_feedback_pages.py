@@ -261,13 +261,9 @@ def test_titles_are_the_headings_without_their_points():
     assert title_of(content, "one") == "1. One"
     assert title_of(nbformat.writes(new_notebook()).encode(), "one") == "one"
     assert titles_of(content, [replace(REFERENCE[1], name=name) for name in names]) == {
-        "lonely-test": "1. One",
-        "double-test": "Exercise 1.1: twice",
-        "a-test": "Both: a",
-        "b_2": "Both: b 2",
-        "c-test": "Task",
-        "gone-test": "gone",
-    }
+        "lonely-test": "1. One", "double-test": "Exercise 1.1: twice", "a-test": "Both: a",
+        "b_2": "Both: b 2", "c-test": "Task", "gone-test": "gone",
+    }  # fmt: skip
 
 
 @pytest.fixture

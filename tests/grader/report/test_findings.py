@@ -195,15 +195,12 @@ def test_what_a_student_wrote_is_changed_answers_by_exercise_and_new_cells():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "texts",
-    [
-        pytest.param({f"s{number}": FORMULA * 3 + own for number, own in enumerate(OWN)}, id="right formula"),
-        # A forum's answer, or a lecture's: in a class of that size at most three may have what counts.
-        pytest.param({f"s{number}": COPIED + own for number, own in enumerate(OWN)}, id="what many share"),
-        pytest.param({"ada": "", "bob": "x = 1", "cem": "x = 1"}, id="short and empty"),
-    ],
-)
+@pytest.mark.parametrize("texts", [
+    pytest.param({f"s{number}": FORMULA * 3 + own for number, own in enumerate(OWN)}, id="right formula"),
+    # A forum's answer, or a lecture's: in a class of that size at most three may have what counts.
+    pytest.param({f"s{number}": COPIED + own for number, own in enumerate(OWN)}, id="what many share"),
+    pytest.param({"ada": "", "bob": "x = 1", "cem": "x = 1"}, id="short and empty"),
+])  # fmt: skip
 def test_what_must_be_alike_is_no_finding(texts):
     assert pairs(texts) == []
 

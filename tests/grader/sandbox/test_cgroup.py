@@ -33,14 +33,8 @@ def kernel(monkeypatch):
 
 def test_a_group_limits_memory_processes_and_processor_time(tmp_path, kernel):
     group = cgroup.Group.make(tmp_path, memory=300_000_000, processes=20)
-    found = {name: (group.folder / name).read_text() for name in LIMITS}
-    assert found == {
-        "memory.max": "300000000",
-        "memory.swap.max": "0",
-        "memory.oom.group": "1",
-        "pids.max": "20",
-        "cpu.max": "100000 100000",
-    }
+    found = [(group.folder / name).read_text() for name in LIMITS]
+    assert found == ["300000000", "0", "1", "20", "100000 100000"]
     group.remove()
     assert list(tmp_path.iterdir()) == []
 

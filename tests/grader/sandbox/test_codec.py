@@ -178,38 +178,31 @@ Point = namedtuple("Point", "x y")
 
 
 @pytest.mark.parametrize("across", BOTH_WAYS)
-@pytest.mark.parametrize(
-    ("value", "plain"),
-    [
-        (Rung.SECOND, 2),
-        (Part.READ, "read"),
-        (Culprit.CPU, "the CPU"),
-        ({Rung.SECOND: Part.READ}, {2: "read"}),
-        (Lie(3), 3.0),
-        (defaultdict(lambda: 0, a=1), defaultdict(None, a=1)),
-        (Path("a/b"), PurePosixPath("a/b")),
-        (bytearray(b"x"), b"x"),
-        (memoryview(b"x"), b"x"),
-        (np.str_("CPU"), "CPU"),
-        (np.where(True, "CPU", "storage"), "CPU"),
-        (np.array([[1, 2]]).view(np.matrix), np.array([[1, 2]])),
-    ],
-    ids=lambda value: type(value).__name__,
-)
+@pytest.mark.parametrize(("value", "plain"), [
+    (Rung.SECOND, 2),
+    (Part.READ, "read"),
+    (Culprit.CPU, "the CPU"),
+    ({Rung.SECOND: Part.READ}, {2: "read"}),
+    (Lie(3), 3.0),
+    (defaultdict(lambda: 0, a=1), defaultdict(None, a=1)),
+    (Path("a/b"), PurePosixPath("a/b")),
+    (bytearray(b"x"), b"x"),
+    (memoryview(b"x"), b"x"),
+    (np.str_("CPU"), "CPU"),
+    (np.where(True, "CPU", "storage"), "CPU"),
+    (np.array([[1, 2]]).view(np.matrix), np.array([[1, 2]])),
+], ids=lambda value: type(value).__name__)  # fmt: skip
 def test_a_subclass_arrives_as_the_plain_type_that_it_is_a_kind_of(value, plain, across):
     assert spelled(across(value)) == spelled(plain)
 
 
-@pytest.mark.parametrize(
-    ("value", "items"),
-    [
-        (reversed([1, 2]), [2, 1]),
-        (map(str, [1]), ["1"]),
-        ((n * n for n in (1, 2)), [1, 4]),
-        (chain([1], islice(count(5), 2)), [1, 5, 6]),
-        ({"a": map(abs, [-1])}, {"a": [1]}),
-    ],
-)
+@pytest.mark.parametrize(("value", "items"), [
+    (reversed([1, 2]), [2, 1]),
+    (map(str, [1]), ["1"]),
+    ((n * n for n in (1, 2)), [1, 4]),
+    (chain([1], islice(count(5), 2)), [1, 5, 6]),
+    ({"a": map(abs, [-1])}, {"a": [1]}),
+])  # fmt: skip
 def test_an_iterator_crosses_as_a_list(value, items):
     found = out_of_a_sandbox(value)
     assert found == items
@@ -261,36 +254,33 @@ def test_a_right_answer_passes_as_at_home(value, holds):
 NUMBERS_ONLY = "bools, integers, text, dates, floats and complex numbers up to double precision can cross"
 
 
-@pytest.mark.parametrize(
-    ("value", "why"),
-    [
-        (object(), "it is of the type object"),
-        (print, "it is of the type builtin_function_or_method"),
-        (np.array([print]), f"it is a NumPy array of object; {NUMBERS_ONLY}"),
-        (np.array([(1, 2.0)], "i,f"), f"it is a NumPy array of {np.dtype('i,f')}; {NUMBERS_ONLY}"),
-        (np.longdouble(3), f"it is a NumPy scalar of {np.dtype('g')}; {NUMBERS_ONLY}"),
-        (np.zeros(2, np.clongdouble), f"it is a NumPy array of {np.dtype('G')}; {NUMBERS_ONLY}"),
-        (
-            np.ma.masked_array([1, 2], [True, False]),
-            "it is a masked array; its method filled() makes an array that can cross",
-        ),
-        (Q_(1, "ms").units, "it is of the type Unit"),
-        (10**MAX_DIGITS, "it is too large"),
-        (Fraction(1, 10**MAX_DIGITS), "it is too large"),
-        (Decimal("0." + MAX_DIGITS * "1"), "it is a decimal of too many digits"),
-        (Decimal("1e999999999"), "it is a decimal of too many digits"),
-        (Decimal("1e-999999999"), "it is a decimal of too many digits"),
-        (SimpleNamespace(__array_interface__={}), "an attribute of it begins with two underscores"),
-        ("x" * 1_000_001, "the text is too long"),
-        (np.str_("x" * 1_000_001), "the text is too long"),
-        ("half \ud83d", "the text holds half a character (a surrogate), which no file can hold"),
-        (np.zeros(500_001), "it has more than 4 MB"),
-        ([bytes(2_000_000), np.zeros(2_000_001, np.int8)], "it has more than 4 MB"),
-        ([Point, Host], "it is of the type type"),
-        ([0] * (MAX_VALUES + 1), "it is nested too deeply or holds too many values"),
-        (nested(MAX_DEPTH + 1), "it is nested too deeply or holds too many values"),
-    ],
-)
+@pytest.mark.parametrize(("value", "why"), [
+    (object(), "it is of the type object"),
+    (print, "it is of the type builtin_function_or_method"),
+    (np.array([print]), f"it is a NumPy array of object; {NUMBERS_ONLY}"),
+    (np.array([(1, 2.0)], "i,f"), f"it is a NumPy array of {np.dtype('i,f')}; {NUMBERS_ONLY}"),
+    (np.longdouble(3), f"it is a NumPy scalar of {np.dtype('g')}; {NUMBERS_ONLY}"),
+    (np.zeros(2, np.clongdouble), f"it is a NumPy array of {np.dtype('G')}; {NUMBERS_ONLY}"),
+    (
+        np.ma.masked_array([1, 2], [True, False]),
+        "it is a masked array; its method filled() makes an array that can cross",
+    ),
+    (Q_(1, "ms").units, "it is of the type Unit"),
+    (10**MAX_DIGITS, "it is too large"),
+    (Fraction(1, 10**MAX_DIGITS), "it is too large"),
+    (Decimal("0." + MAX_DIGITS * "1"), "it is a decimal of too many digits"),
+    (Decimal("1e999999999"), "it is a decimal of too many digits"),
+    (Decimal("1e-999999999"), "it is a decimal of too many digits"),
+    (SimpleNamespace(__array_interface__={}), "an attribute of it begins with two underscores"),
+    ("x" * 1_000_001, "the text is too long"),
+    (np.str_("x" * 1_000_001), "the text is too long"),
+    ("half \ud83d", "the text holds half a character (a surrogate), which no file can hold"),
+    (np.zeros(500_001), "it has more than 4 MB"),
+    ([bytes(2_000_000), np.zeros(2_000_001, np.int8)], "it has more than 4 MB"),
+    ([Point, Host], "it is of the type type"),
+    ([0] * (MAX_VALUES + 1), "it is nested too deeply or holds too many values"),
+    (nested(MAX_DEPTH + 1), "it is nested too deeply or holds too many values"),
+])  # fmt: skip
 def test_what_is_not_plain_is_refused(value, why):
     with pytest.raises(SerializationError) as caught:
         Encoder().encode(value)
@@ -369,23 +359,20 @@ FORGED_ARRAYS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        *(tagged(kind, *parts) for kind, forgeries in FORGED.items() for parts in forgeries),
-        *(forged_array(**odd) for odd in FORGED_ARRAYS),
-        forged_array() | {"data": "no base64"},
-        forged_array() | {"data": 3},
-        {"!": "dict", "parts": 3},
-        {"!": "bytes", "data": "no base64"},
-        [tagged("namedtuple", f"A{n}", "a", 1) for n in range(51)],
-        {},
-        10**MAX_DIGITS,
-        "half \ud83d",
-        [0] * (MAX_VALUES + 1),
-        nested(2 * MAX_DEPTH + 1),
-    ],
-)
+@pytest.mark.parametrize("message", [
+    *(tagged(kind, *parts) for kind, forgeries in FORGED.items() for parts in forgeries),
+    *(forged_array(**odd) for odd in FORGED_ARRAYS),
+    forged_array() | {"data": "no base64"},
+    forged_array() | {"data": 3},
+    {"!": "dict", "parts": 3},
+    {"!": "bytes", "data": "no base64"},
+    [tagged("namedtuple", f"A{n}", "a", 1) for n in range(51)],
+    {},
+    10**MAX_DIGITS,
+    "half \ud83d",
+    [0] * (MAX_VALUES + 1),
+    nested(2 * MAX_DEPTH + 1),
+])  # fmt: skip
 def test_a_forged_message_says_nothing(message):
     with pytest.raises(SerializationError):
         Decoder().decode(message)

@@ -67,38 +67,17 @@ def test_a_table_that_has_arrived_can_be_written_to_and_computed_with():
     assert found.merge(SCORES, on="name").shape == (3, 12)
 
 
-class Liar(pd.DataFrame):
-    def __eq__(self, other):
-        return True
-
-    @property
-    def shape(self):
-        return 3, 1
-
-    __hash__ = None
-
-
-def test_of_a_frame_that_lies_arrives_what_it_holds():
-    found = across(Liar({"points": [1, 2, 3]}))
-    assert type(found) is pd.DataFrame
-    assert not (found == 7).any().any()
-
-
-@pytest.mark.parametrize(
-    ("value", "why"),
-    [
-        (pd.Series(["a", "b"]).astype("category"), "of the type Categorical"),
-        (pd.to_datetime(["2026-01-02"]).tz_localize("UTC"), "of the type DatetimeArray"),
-        (pd.Series(pd.period_range("2026", periods=2)), "of the type PeriodArray"),
-        (pd.Series([1, None], dtype="Int64"), "of the type IntegerArray"),
-        (pd.Series([[1], object()]), "of the type object"),
-        (pd.Series([SCORES, 1]), "cannot be read"),
-        (pd.Series([2**70, 1], dtype=object), "cannot be read"),
-        (pd.Series(["x"] * MAX_VALUES), "too many values"),
-        (pd.Series(np.zeros(600_000)), "more than 4 MB"),
-    ],
-    ids=range(9),
-)
+@pytest.mark.parametrize(("value", "why"), [
+    (pd.Series(["a", "b"]).astype("category"), "of the type Categorical"),
+    (pd.to_datetime(["2026-01-02"]).tz_localize("UTC"), "of the type DatetimeArray"),
+    (pd.Series(pd.period_range("2026", periods=2)), "of the type PeriodArray"),
+    (pd.Series([1, None], dtype="Int64"), "of the type IntegerArray"),
+    (pd.Series([[1], object()]), "of the type object"),
+    (pd.Series([SCORES, 1]), "cannot be read"),
+    (pd.Series([2**70, 1], dtype=object), "cannot be read"),
+    (pd.Series(["x"] * MAX_VALUES), "too many values"),
+    (pd.Series(np.zeros(600_000)), "more than 4 MB"),
+], ids=range(9))  # fmt: skip
 def test_what_no_column_holds_is_refused(value, why):
     with pytest.raises(SerializationError, match=why):
         across(value)

@@ -18,16 +18,10 @@ def instructors(name: str, source: str, *, answer=False, essay=False, released: 
     """An instructor's cell: set-up, test, answer or essay, by its name."""
     graded = name.endswith("-test") or essay
     return ReferenceCell(
-        name=name,
-        cell_type="markdown" if essay else "code",
-        source=source,
-        released=released or source,
-        checksum="c",
-        locked=not (answer or essay),
-        grade=graded,
-        solution=answer or essay,
+        name=name, cell_type="markdown" if essay else "code", source=source, released=released or source,
+        checksum="c", locked=not (answer or essay), grade=graded, solution=answer or essay,
         points=2.0 if graded else 0.0,
-    )
+    )  # fmt: skip
 
 
 REFERENCE = [
@@ -92,38 +86,35 @@ MOVED = "Cells were moved: {}. The checks ran in the original order."
 FOUND = "Cells had lost their names, and were found by their places: {}."
 
 
-@pytest.mark.parametrize(
-    ("cells", "warning", "person", "after"),
-    [
-        ([SET_UP, OWN, ("f-test", "1000"), WHY], CHANGED.format("f-test"), False, NAMES),
-        # What was written into a locked cell may be the answer that is missing.
-        ([SET_UP, ("f-test", "f = 1"), WHY], CHANGED.format("f-test"), True,
-         ["set-up", "f = 1", "f-test", "why"]),
-        ([SET_UP, F, ("f-test", "f = 1"), WHY], CHANGED.format("f-test"), True,
-         ["set-up", "f", "f = 1", "f-test", "why"]),
-        # A missing answer does not come back, and that to an essay may stand elsewhere.
-        ([("x", "mine"), TEST], MISSING.format("set-up, why"), True, ["set-up", "mine", "f-test", "why"]),
-        # Of two answers the last that was changed counts, and the other still runs.
-        ([SET_UP, ("f", "first"), ("f", "second"), TEST, WHY, F],
-         "Cell f was in the notebook 3 times: the last one that you changed counts.", True,
-         ["set-up", "first", "f", "f-test", "why"]),
-        ([SET_UP, OWN, OWN, TEST, WHY], "Cell f was in the notebook 2 times.", False,
-         ["set-up", OWN[1], "f", "f-test", "why"]),
-        # Of a test the first counts, and copies go.
-        ([SET_UP, F, TEST, WHY, ("f-test", "1")], "Cell f-test was in the notebook 2 times.", False, NAMES),
-        # An essay that was split is read whole.
-        ([SET_UP, F, TEST, ("why", "First."), ("why", "Second.")],
-         "Cell why was in the notebook 2 times: what you wrote in them stands together.", True, NAMES),
-        ([("set-up", f"import math\n\n{OWN[1]}"), TEST, WHY], MERGED.format("set-up"), False,
-         ["set-up", OWN[1], "f-test", "why"]),
-        ([SET_UP, ("f", f"{OWN[1]}\nassert f() == 1"), WHY], MISSING.format("f-test"), False, NAMES),
-        # Cells that were moved stay there.
-        ([F, TEST, SET_UP, WHY], MOVED.format("set-up"), True, ["f", "f-test", "set-up", "why"]),
-        ([SET_UP, TEST, F, WHY], MOVED.format("f"), False, ["set-up", "f-test", "f", "why"]),
-        ([WHY, SET_UP, F, TEST], MOVED.format("why"), False, ["why", "set-up", "f", "f-test"]),
-        ([TEST, SET_UP, F, WHY], MOVED.format("f-test"), True, ["f-test", "set-up", "f", "why"]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("cells", "warning", "person", "after"), [
+    ([SET_UP, OWN, ("f-test", "1000"), WHY], CHANGED.format("f-test"), False, NAMES),
+    # What was written into a locked cell may be the answer that is missing.
+    ([SET_UP, ("f-test", "f = 1"), WHY], CHANGED.format("f-test"), True,
+     ["set-up", "f = 1", "f-test", "why"]),
+    ([SET_UP, F, ("f-test", "f = 1"), WHY], CHANGED.format("f-test"), True,
+     ["set-up", "f", "f = 1", "f-test", "why"]),
+    # A missing answer does not come back, and that to an essay may stand elsewhere.
+    ([("x", "mine"), TEST], MISSING.format("set-up, why"), True, ["set-up", "mine", "f-test", "why"]),
+    # Of two answers the last that was changed counts, and the other still runs.
+    ([SET_UP, ("f", "first"), ("f", "second"), TEST, WHY, F],
+     "Cell f was in the notebook 3 times: the last one that you changed counts.", True,
+     ["set-up", "first", "f", "f-test", "why"]),
+    ([SET_UP, OWN, OWN, TEST, WHY], "Cell f was in the notebook 2 times.", False,
+     ["set-up", OWN[1], "f", "f-test", "why"]),
+    # Of a test the first counts, and copies go.
+    ([SET_UP, F, TEST, WHY, ("f-test", "1")], "Cell f-test was in the notebook 2 times.", False, NAMES),
+    # An essay that was split is read whole.
+    ([SET_UP, F, TEST, ("why", "First."), ("why", "Second.")],
+     "Cell why was in the notebook 2 times: what you wrote in them stands together.", True, NAMES),
+    ([("set-up", f"import math\n\n{OWN[1]}"), TEST, WHY], MERGED.format("set-up"), False,
+     ["set-up", OWN[1], "f-test", "why"]),
+    ([SET_UP, ("f", f"{OWN[1]}\nassert f() == 1"), WHY], MISSING.format("f-test"), False, NAMES),
+    # Cells that were moved stay there.
+    ([F, TEST, SET_UP, WHY], MOVED.format("set-up"), True, ["f", "f-test", "set-up", "why"]),
+    ([SET_UP, TEST, F, WHY], MOVED.format("f"), False, ["set-up", "f-test", "f", "why"]),
+    ([WHY, SET_UP, F, TEST], MOVED.format("why"), False, ["why", "set-up", "f", "f-test"]),
+    ([TEST, SET_UP, F, WHY], MOVED.format("f-test"), True, ["f-test", "set-up", "f", "why"]),
+])  # fmt: skip
 def test_what_was_restored_is_said_once(cells, warning, person, after):
     nb = new_notebook(cells=cells_of(*cells))
     (one,) = restore(nb, REFERENCE)
@@ -282,28 +273,25 @@ def test_every_minor_version_in_every_encoding_is_read(minor, encoding):
 NEWER = "which is newer than this grader can read. Save it with JupyterLab and submit it again."
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (b"", "is empty."),
-        (b"\0\0\0", "is empty."),
-        (b"[1]", "is no notebook: it holds no cells."),
-        (b'{"nbformat": 4}', "is no notebook: it holds no cells."),
-        (b"hello", "is no notebook, whatever its name is. Submit the .ipynb file that JupyterLab saved."),
-        (b"<html>",
-         "is a web page and no notebook. Download the notebook itself, as .ipynb, and submit that."),
-        (b'{"cells": [\n1,', "is damaged (line 2): perhaps a part of it is missing. "
-         "Open it in JupyterLab, and submit it again."),
-        (b"<<<<<<< HEAD\n{}", "holds a merge conflict that was not resolved (lines that begin with <<<<<<<). "
-         "Resolve it, and submit the notebook again."),
-        (b"[" * 100_000, "is nested more deeply than any notebook is."),
-        (file([], nbformat=5), f"is in format 5, {NEWER}"),
-        (file([], nbformat="\ud800"), f"is in format ?, {NEWER}"),
-        (b'{"nbformat": 3, "worksheets": 5}', "is in the old format 3 and could not be converted. "
-         "Open and save it in JupyterLab, and submit it again."),
-        (file([{}] * 2001), "has 2001 cells, and 2000 are allowed. Delete cells, and submit it again."),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("content", "reason"), [
+    (b"", "is empty."),
+    (b"\0\0\0", "is empty."),
+    (b"[1]", "is no notebook: it holds no cells."),
+    (b'{"nbformat": 4}', "is no notebook: it holds no cells."),
+    (b"hello", "is no notebook, whatever its name is. Submit the .ipynb file that JupyterLab saved."),
+    (b"<html>",
+     "is a web page and no notebook. Download the notebook itself, as .ipynb, and submit that."),
+    (b'{"cells": [\n1,', "is damaged (line 2): perhaps a part of it is missing. "
+     "Open it in JupyterLab, and submit it again."),
+    (b"<<<<<<< HEAD\n{}", "holds a merge conflict that was not resolved (lines that begin with <<<<<<<). "
+     "Resolve it, and submit the notebook again."),
+    (b"[" * 100_000, "is nested more deeply than any notebook is."),
+    (file([], nbformat=5), f"is in format 5, {NEWER}"),
+    (file([], nbformat="\ud800"), f"is in format ?, {NEWER}"),
+    (b'{"nbformat": 3, "worksheets": 5}', "is in the old format 3 and could not be converted. "
+     "Open and save it in JupyterLab, and submit it again."),
+    (file([{}] * 2001), "has 2001 cells, and 2000 are allowed. Delete cells, and submit it again."),
+])  # fmt: skip
 def test_what_is_no_notebook_is_rejected_with_what_to_do(content, reason):
     with pytest.raises(UnreadableNotebookError) as error:
         read_notebook(content)
