@@ -1,6 +1,5 @@
 """Each option of each command with a value that it cannot take: one sentence, and a status that is not 0."""
 
-import socket
 from pathlib import Path
 
 import pytest
@@ -97,11 +96,3 @@ def test_a_wrong_value_is_one_sentence_and_an_error(course, app, arguments, said
     assert said in lines[-1] if "usage:" in lines[0] else said in lines[0], done
     assert "usage:" in lines[0] or len(lines) == 1, done.stderr
     assert files(course) == before
-
-
-def test_a_port_that_is_taken_is_one_sentence(course):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        done = run_here(course, MarkApp(), TINY, f"--port={port}", fine=False)
-    assert done.returncode == 1
-    assert done.stderr.startswith(f"The page needs a port that is free, and {port} is not")
