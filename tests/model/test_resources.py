@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab.model.resources import Cost, Line, argmax, exceeds
+from starvelab.model.resources import Cost, Line, argmax, exceeds, name_of_largest
 from tests.strategies import costs
 
 
@@ -44,3 +44,5 @@ def test_the_largest_is_found_where_argmax_finds_it(rows):
     arrays = [np.array(row, dtype=float) for row in rows]
     assert argmax(arrays).tolist() == np.argmax(np.stack(arrays), axis=0).tolist()
     assert int(argmax([1.0, 2.0, 2.0])) == 1
+    two = {"a": np.array([1, 3]), "b": np.array([2, 2])}
+    assert name_of_largest(two).tolist() == ["b", "a"]
