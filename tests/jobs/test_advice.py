@@ -243,16 +243,13 @@ def test_without_workers_the_wait_is_what_a_batch_takes():
     assert per_second(advice.best) == pytest.approx(1 / 0.012, rel=0.01)
 
 
-@pytest.mark.parametrize(
-    ("job", "stages", "enough"),
-    [
-        ({"workers": 4}, {}, ""),
-        ({"workers": 1}, {}, ""),
-        # A batch takes a worker 55 ms, and a step 50: a probe says how many were enough.
-        ({"workers": 6, "ready": 10}, {"items": 0.05, "collate": 0.005}, "; 2 are enough"),
-        ({"workers": 2, "ready": 3}, {"items": 0.02, "collate": 0.001}, "; 1 is enough"),
-    ],
-)
+@pytest.mark.parametrize(("job", "stages", "enough"), [
+    ({"workers": 4}, {}, ""),
+    ({"workers": 1}, {}, ""),
+    # A batch takes a worker 55 ms, and a step 50: a probe says how many were enough.
+    ({"workers": 6, "ready": 10}, {"items": 0.05, "collate": 0.005}, "; 2 are enough"),
+    ({"workers": 2, "ready": 3}, {"items": 0.02, "collate": 0.001}, "; 1 is enough"),
+])  # fmt: skip
 def test_a_job_that_does_not_wait_keeps_its_workers(job, stages, enough):
     stages = stages and {**stages, "unpacking": 0.0001}
     advice = advise(found(wait=0.0001, step=0.05, cpu=0.0, **job, **stages), cores=8)
@@ -290,19 +287,16 @@ WORKERS_BIND = {"workers": 1, "wait": 0.074, "step": 0.026, "cpu": 0.5, **PROBED
 LOOP_BINDS = {"workers": 8, "wait": 0.004, "step": 0.03, "cpu": 0.0, "ready": 9, "copy": 0.015, **PROBED}
 
 
-@pytest.mark.parametrize(
-    ("job", "name", "period"),
-    [
-        (WORKERS_BIND, "a cache in memory", 0.030),  # a step of 26 ms and 4 to receive
-        (WORKERS_BIND, "faster or nearer storage", 0.050),
-        (WORKERS_BIND | {"copy": 0.015}, "pinned memory and copies beside the computation", 0.1),
-        (WORKERS_BIND, "uint8 instead of float32", 0.085),  # 20 ms of collating follow the bytes
-        (LOOP_BINDS, "a cache in memory", 0.03 + 0.004),
-        (LOOP_BINDS, "pinned memory and copies beside the computation", 0.015 + 0.004),
-        (LOOP_BINDS, "uint8 instead of float32", 0.03 + 0.001),
-        (LOOP_BINDS, "a deeper queue", 0.03 + 0.004),
-    ],
-)
+@pytest.mark.parametrize(("job", "name", "period"), [
+    (WORKERS_BIND, "a cache in memory", 0.030),  # a step of 26 ms and 4 to receive
+    (WORKERS_BIND, "faster or nearer storage", 0.050),
+    (WORKERS_BIND | {"copy": 0.015}, "pinned memory and copies beside the computation", 0.1),
+    (WORKERS_BIND, "uint8 instead of float32", 0.085),  # 20 ms of collating follow the bytes
+    (LOOP_BINDS, "a cache in memory", 0.03 + 0.004),
+    (LOOP_BINDS, "pinned memory and copies beside the computation", 0.015 + 0.004),
+    (LOOP_BINDS, "uint8 instead of float32", 0.03 + 0.001),
+    (LOOP_BINDS, "a deeper queue", 0.03 + 0.004),
+])  # fmt: skip
 def test_each_lever_relieves_what_it_is_about(job, name, period):
     advice = advise(found(**job), cores=64)
     assert per_second(lever(advice, name)) == pytest.approx(1 / period, rel=0.001)
@@ -338,16 +332,10 @@ def test_what_was_not_measured_is_not_predicted():
     assert "persistent_workers=True" not in {one.name for one in alone.levers}
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"workers": None},
-            r"advise needs the number of workers, and this finding has none. Pass it: watch\(",
-        ),
-        ({"batches": 3}, "advise needs 8 watched batches, got 3. Watch a longer run."),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"workers": None}, r"advise needs the number of workers, and this finding has none. Pass it: watch\("),
+    ({"batches": 3}, "advise needs 8 watched batches, got 3. Watch a longer run."),
+])  # fmt: skip
 def test_too_little_is_known(changes, message):
     with pytest.raises(InputError, match=message):
         advise(found(**{"workers": 2, "wait": 0.1, "step": 0.1} | changes))

@@ -228,17 +228,12 @@ def test_the_older_package_of_lightning_has_its_own_base_class(clock, callback):
     assert watching.result.host_wait == pytest.approx(0.25)
 
 
-@pytest.mark.parametrize(
-    ("framework", "message"),
-    [
-        (
-            "lightning",
-            r"needs lightning, which is not installed\. Install it, or put watch\(loader\) around the loader",
-        ),
-        ("transformers", r"needs transformers, which is not installed\. Install it, or put watch"),
-        ("keras", r"starvelab.jobs.keras needs keras, which is not installed\. Install it, or put watch"),
-    ],
-)
+@pytest.mark.parametrize(("framework", "message"), [
+    ("lightning",
+     r"needs lightning, which is not installed\. Install it, or put watch\(loader\) around the loader"),
+    ("transformers", r"needs transformers, which is not installed\. Install it, or put watch"),
+    ("keras", r"starvelab.jobs.keras needs keras, which is not installed\. Install it, or put watch"),
+])  # fmt: skip
 def test_without_the_framework_the_error_says_what_to_do(monkeypatch, framework, message):
     for name in MODULES[framework]:
         monkeypatch.setitem(sys.modules, name, None)

@@ -76,22 +76,16 @@ signal.pthread_sigmask(signal.SIG_UNBLOCK, both)
 """
 
 
-@pytest.mark.parametrize(
-    ("end", "status", "printed"),
-    [
-        ("raise SystemExit(3)", 3, ""),
-        ("raise SystemExit('no')", 1, "no"),
-        ("raise SystemExit", 0, ""),
-        ("raise KeyboardInterrupt", 130, "Interrupted. This is what is known so far."),
-        ("raise ValueError('broken')", 1, "ValueError: broken"),
-        (
-            "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
-            143,
-            "Terminated. This is what is known so far.",
-        ),
-        (ALL_TERMINATED, 143, "Terminated. This is what is known so far."),
-    ],
-)
+@pytest.mark.parametrize(("end", "status", "printed"), [
+    ("raise SystemExit(3)", 3, ""),
+    ("raise SystemExit('no')", 1, "no"),
+    ("raise SystemExit", 0, ""),
+    ("raise KeyboardInterrupt", 130, "Interrupted. This is what is known so far."),
+    ("raise ValueError('broken')", 1, "ValueError: broken"),
+    ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", 143,
+     "Terminated. This is what is known so far."),
+    (ALL_TERMINATED, 143, "Terminated. This is what is known so far."),
+])  # fmt: skip
 def test_however_a_script_ends_what_is_known_is_said(tmp_path, capsys, request, end, status, printed):
     request.addfinalizer(partial(signal.signal, signal.SIGCHLD, signal.getsignal(signal.SIGCHLD)))
     path = tmp_path / "train.py"
@@ -246,18 +240,14 @@ SLOT = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("item", "carrier", "verdict"),
-    [
-        (0.001, QUEUE, "not input-bound"),
-        (0.03, QUEUE, "highly input-bound"),
-        (0.001, BUFFER, "not input-bound"),
-        (0.03, BUFFER, "highly input-bound"),
-        (0.03, None, "highly input-bound"),
-        (0.005, SLOT, "cannot tell"),
-    ],
-    ids=["hidden", "not hidden", "hidden buffer", "buffer", "future", "unknown"],
-)
+@pytest.mark.parametrize(("item", "carrier", "verdict"), [
+    (0.001, QUEUE, "not input-bound"),
+    (0.03, QUEUE, "highly input-bound"),
+    (0.001, BUFFER, "not input-bound"),
+    (0.03, BUFFER, "highly input-bound"),
+    (0.03, None, "highly input-bound"),
+    (0.005, SLOT, "cannot tell"),
+], ids=["hidden", "not hidden", "hidden buffer", "buffer", "future", "unknown"])  # fmt: skip
 def test_a_thread_between_loader_and_loop_is_not_the_loop(tmp_path, item, carrier, verdict):
     path = tmp_path / "train.py"
     loop = f"Background({LOADER})" if carrier else f"ahead(iter({LOADER}))"

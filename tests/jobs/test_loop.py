@@ -16,14 +16,11 @@ from starvelab.jobs.remedies import remedies_of
 from tests.jobs.loops import Loader, train
 
 
-@pytest.mark.parametrize(
-    ("wait", "step", "verdict"),
-    [
-        (0.001, 0.099, "not input-bound"),
-        (0.010, 0.090, "moderately input-bound"),
-        (0.030, 0.070, "highly input-bound"),
-    ],
-)
+@pytest.mark.parametrize(("wait", "step", "verdict"), [
+    (0.001, 0.099, "not input-bound"),
+    (0.010, 0.090, "moderately input-bound"),
+    (0.030, 0.070, "highly input-bound"),
+])  # fmt: skip
 def test_the_share_of_waiting_and_its_verdict(clock, wait, step, verdict):
     watched = watch(Loader(clock, wait, 101), batch_size=32, progress=False)
     assert (watched.result.verdict, watched.result.host_wait, watched.result.batches) == ("cannot tell", 0, 0)
@@ -268,16 +265,13 @@ def test_a_generator_needs_no_length_and_real_time_is_measured(capsys):
     assert watched.result.wait_p50.m_as("ms") >= 4
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"loader": 5}, "watch takes something to loop over, such as a DataLoader, got int. Pass the loader"),
-        ({"loader": [], "batch_size": 0}, "batch_size must be a whole number from 1 on, got 0. Pass one"),
-        ({"loader": [], "workers": -1}, "workers must be a whole number from 0 on, got -1. Pass one"),
-        ({"loader": [], "batch_size": True}, "batch_size must be a whole number from 1 on, got True"),
-        ({"loader": [], "device": "cuda"}, r"got 'cuda' without a probe\. Pass probe=True as well"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    ({"loader": 5}, "watch takes something to loop over, such as a DataLoader, got int. Pass the loader"),
+    ({"loader": [], "batch_size": 0}, "batch_size must be a whole number from 1 on, got 0. Pass one"),
+    ({"loader": [], "workers": -1}, "workers must be a whole number from 0 on, got -1. Pass one"),
+    ({"loader": [], "batch_size": True}, "batch_size must be a whole number from 1 on, got True"),
+    ({"loader": [], "device": "cuda"}, r"got 'cuda' without a probe\. Pass probe=True as well"),
+])  # fmt: skip
 def test_what_cannot_be_watched(arguments, message):
     with pytest.raises(InputError, match=message):
         watch(**arguments)

@@ -31,15 +31,12 @@ def test_what_grows_and_when_memory_is_full_is_said_with_what_it_rests_on():
     assert str(use()) == "3.2 GB each, 8 workers"
 
 
-@pytest.mark.parametrize(
-    ("full", "said"),
-    [
-        (None, "they end with the pass before that fills the memory."),
-        ((3e7, 4e7), "that takes months to fill the memory."),
-        ((50.0, 50.4), "memory is full in 50 s if that goes on."),
-        ((20_000.0, 400_000.0), "memory is full in 6 hours to 5 days if that goes on."),
-    ],
-)
+@pytest.mark.parametrize(("full", "said"), [
+    (None, "they end with the pass before that fills the memory."),
+    ((3e7, 4e7), "that takes months to fill the memory."),
+    ((50.0, 50.4), "memory is full in 50 s if that goes on."),
+    ((20_000.0, 400_000.0), "memory is full in 6 hours to 5 days if that goes on."),
+])  # fmt: skip
 def test_how_long_that_takes_is_said_roughly(full, said):
     assert said in use(growth=Growth((1.0, 2.0, 3.0), 12, 6.0, full)).summary
 

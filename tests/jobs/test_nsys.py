@@ -80,14 +80,11 @@ def test_pageable_copies(tmp_path, kinds):
     assert found.gpu.copying_pageable == pytest.approx(0.3)
 
 
-@pytest.mark.parametrize(
-    ("kind", "message"),
-    [
-        ("no marks", r"needs marks of NVTX in an export of Nsight Systems, and .* has no"),
-        ("other marks", r"No mark of NVTX in .* speaks of loading data. Run the training in"),
-        ("damaged", "An export of Nsight Systems must be a whole database, and"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "message"), [
+    ("no marks", r"needs marks of NVTX in an export of Nsight Systems, and .* has no"),
+    ("other marks", r"No mark of NVTX in .* speaks of loading data. Run the training in"),
+    ("damaged", "An export of Nsight Systems must be a whole database, and"),
+])  # fmt: skip
 def test_exports_that_cannot_be_read(tmp_path, kind, message):
     path = export(tmp_path / "a.sqlite", wait=1, step=1, mark="optimizer", batches=400)
     if kind == "no marks":

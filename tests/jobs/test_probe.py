@@ -277,16 +277,11 @@ def test_copying_waits_for_the_device_before_and_after(monkeypatch):
     assert order == ["wait", "a GPU", "wait"]
 
 
-@pytest.mark.parametrize(
-    ("loader", "reason"),
-    [
-        ([1, 2, 3], "a probe needs a PyTorch DataLoader, and this is a list"),
-        (
-            type("Own", (DataLoader,), {"__iter__": lambda self: (one for one in [1, 2, 3])})([1, 2, 3]),
-            "its iterator is a generator and not PyTorch's own",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("loader", "reason"), [
+    ([1, 2, 3], "a probe needs a PyTorch DataLoader, and this is a list"),
+    (type("Own", (DataLoader,), {"__iter__": lambda self: (one for one in [1, 2, 3])})([1, 2, 3]),
+     "its iterator is a generator and not PyTorch's own"),
+])  # fmt: skip
 def test_what_cannot_be_probed_is_watched_all_the_same(loader, reason):
     watched = watch(loader, probe=True, progress=False)
     assert list(watched) == [1, 2, 3]

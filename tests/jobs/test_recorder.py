@@ -55,19 +55,16 @@ class Broken:
 IMAGES, LABELS = np.zeros((4, 25), np.float32), np.zeros(4, np.int64)
 
 
-@pytest.mark.parametrize(
-    ("batch", "found"),
-    [
-        ((IMAGES, LABELS), (2, 432e-6, "float32", "2 objects, 432 B, float32")),
-        ({"x": [IMAGES], "y": UserDict(z=(LABELS, "a name"))}, (3, 432e-6, "float32", None)),
-        (LABELS, (1, 32e-6, "int64", "1 object, 32 B, int64")),
-        (["a", "b"], (2, None, None, "2 objects")),
-        (None, None),
-        (Broken(), None),
-        ([0] * (MAX_OBJECTS + 1), None),
-        (np.zeros(500_000, np.float32), (1, 2.0, "float32", "1 object, 2 MB, float32")),
-    ],
-)
+@pytest.mark.parametrize(("batch", "found"), [
+    ((IMAGES, LABELS), (2, 432e-6, "float32", "2 objects, 432 B, float32")),
+    ({"x": [IMAGES], "y": UserDict(z=(LABELS, "a name"))}, (3, 432e-6, "float32", None)),
+    (LABELS, (1, 32e-6, "int64", "1 object, 32 B, int64")),
+    (["a", "b"], (2, None, None, "2 objects")),
+    (None, None),
+    (Broken(), None),
+    ([0] * (MAX_OBJECTS + 1), None),
+    (np.zeros(500_000, np.float32), (1, 2.0, "float32", "1 object, 2 MB, float32")),
+])  # fmt: skip
 def test_what_a_batch_holds(batch, found):
     held = contents_of(batch)
     if found is None:
@@ -218,17 +215,13 @@ def test_batches_of_which_only_the_clock_is_looked_at_are_recorded_like_the_othe
     assert shares[50] == pytest.approx(sum(waits[499:509]) / sum(waits[499:509] + steps[499:509]))
 
 
-@pytest.mark.parametrize(
-    ("batches", "workers", "repeats"),
-    [
-        ([0, 0, 1, 1], 2, True),
-        ([0, 0, 0, 1, 1, 1], 3, True),
-        ([0, 1, 2, 3], 2, False),
-        ([5, 5, 5, 5], 2, False),  # data that never changes
-        ([0, 0, 1, 1], 1, False),
-    ],
-    ids=["each gives all", "three", "divided", "constant", "one worker"],
-)
+@pytest.mark.parametrize(("batches", "workers", "repeats"), [
+    ([0, 0, 1, 1], 2, True),
+    ([0, 0, 0, 1, 1, 1], 3, True),
+    ([0, 1, 2, 3], 2, False),
+    ([5, 5, 5, 5], 2, False),  # data that never changes
+    ([0, 0, 1, 1], 1, False),
+], ids=["each gives all", "three", "divided", "constant", "one worker"])  # fmt: skip
 def test_workers_that_repeat_each_other_are_seen_by_their_first_batches(clock, batches, workers, repeats):
     recorder = Recorder(workers=workers, batch_size=4)
     stream = types.SimpleNamespace(_dataset_kind=1)  # as an iterator of PyTorch over an iterable dataset

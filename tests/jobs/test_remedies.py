@@ -44,23 +44,13 @@ def names(finding):
     return [one.name for one in remedies_of(finding, cores=2)]
 
 
-@pytest.mark.parametrize(
-    ("holds", "first", "step"),
-    [
-        (contents(), "bytes", "For that stage, try uint8 instead of float32"),
-        (
-            contents(dtype="uint8"),
-            None,
-            "For that stage, send only what the step uses: the batches are uint8 already.",
-        ),
-        (
-            contents(113, "60 KB"),
-            "packing",
-            "For that stage, pack the 113 objects of a batch: each is handed over on its own.",
-        ),
-    ],
-    ids=["floats", "bytes", "small tensors"],
-)
+@pytest.mark.parametrize(("holds", "first", "step"), [
+    (contents(), "bytes", "For that stage, try uint8 instead of float32"),
+    (contents(dtype="uint8"), None,
+     "For that stage, send only what the step uses: the batches are uint8 already."),
+    (contents(113, "60 KB"), "packing",
+     "For that stage, pack the 113 objects of a batch: each is handed over on its own."),
+], ids=["floats", "bytes", "small tensors"])  # fmt: skip
 def test_a_remedy_for_the_hand_over_looks_at_the_batch(holds, first, step):
     job = replace(found(**HANDED_OVER), contents=holds)
     assert names(job)[:1] == ([first] if first else [])
@@ -124,21 +114,17 @@ def test_packing_takes_as_many_objects_for_one():
     assert first.gain[1] == pytest.approx(50 / (20 + 30 / MANY_OBJECTS), rel=0.02)
 
 
-@pytest.mark.parametrize(
-    ("items", "first", "said"),
-    [
-        (Items(32, False, 1024, 64.0), "views", "Each item is a view of 64 times its bytes"),
-        (
-            Items(4096, False, 32, 1.0),
-            "together",
-            "4096 items of 12 microseconds are fetched one by one for each batch: give the dataset a method "
-            "__getitems__",
-        ),
-        (Items(4096, True, 32, 1.0), "workers", "2 workers instead of 1"),
-        (Items(32, False, 1024, 1.0), "workers", "2 workers instead of 1"),
-    ],
-    ids=["views", "tiny", "together already", "ordinary"],
-)
+@pytest.mark.parametrize(("items", "first", "said"), [
+    (Items(32, False, 1024, 64.0), "views", "Each item is a view of 64 times its bytes"),
+    (
+        Items(4096, False, 32, 1.0),
+        "together",
+        "4096 items of 12 microseconds are fetched one by one for each batch: give the dataset a method "
+        "__getitems__",
+    ),
+    (Items(4096, True, 32, 1.0), "workers", "2 workers instead of 1"),
+    (Items(32, False, 1024, 1.0), "workers", "2 workers instead of 1"),
+], ids=["views", "tiny", "together already", "ordinary"])  # fmt: skip
 def test_what_the_items_are_is_named(items, first, said):
     job = found(**READ)
     job = replace(job, stages=replace(job.stages, items=items))

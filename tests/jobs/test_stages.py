@@ -65,21 +65,15 @@ def test_old_batches_are_forgotten(monkeypatch):
     assert samples(120, items=1.0, collate=1.0, way=1.0).costs(1).timed < 100
 
 
-@pytest.mark.parametrize(
-    ("seconds", "cpu", "lever"),
-    [
-        ({"items": 0.1, "collate": 0.01}, 0.1, "more requests at once"),
-        ({"items": 0.1, "collate": 0.01}, 0.9, "prepare offline"),
-        ({"items": 0.1, "collate": 0.01}, None, "prepare offline"),
-        ({"items": 0.01, "collate": 0.1}, 0.1, "compiled or vectorized stages"),
-        ({"items": 0.01, "collate": 0.01, "unpacking": 0.1}, 0.9, "uint8 instead of float32"),
-        (
-            {"items": 0.01, "collate": 0.01, "copies": [0.1]},
-            0.9,
-            "pinned memory and copies beside the computation",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("seconds", "cpu", "lever"), [
+    ({"items": 0.1, "collate": 0.01}, 0.1, "more requests at once"),
+    ({"items": 0.1, "collate": 0.01}, 0.9, "prepare offline"),
+    ({"items": 0.1, "collate": 0.01}, None, "prepare offline"),
+    ({"items": 0.01, "collate": 0.1}, 0.1, "compiled or vectorized stages"),
+    ({"items": 0.01, "collate": 0.01, "unpacking": 0.1}, 0.9, "uint8 instead of float32"),
+    ({"items": 0.01, "collate": 0.01, "copies": [0.1]}, 0.9,
+     "pinned memory and copies beside the computation"),
+])  # fmt: skip
 def test_each_stage_has_its_lever(seconds, cpu, lever):
     costs = samples(**seconds).costs(2)
     assert costs.remedy(cpu).startswith(f"try {lever}: ")

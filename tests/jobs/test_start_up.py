@@ -42,25 +42,21 @@ LISTS = (
 )
 
 
-@pytest.mark.parametrize(
-    ("first", "workers", "persists", "name", "said"),
-    [
-        (
-            0.2,
-            2,
-            None,
-            "persistent",
-            "To begin and end a later pass takes 200 ms on average, 41.7 % of its time: keep the workers "
-            "with persistent_workers=True in one loader for all passes, or make each pass longer.",
-        ),
-        (0.2, 2, True, "passes", LISTS),
-        (0.2, 0, None, "passes", LISTS),
-        (0.01, 2, None, "persistent", ""),
-        (0.08, 2, None, "persistent", ""),  # as long as a worker takes for any batch
-        (0.005, 0, None, "passes", ""),
-    ],
-    ids=["long", "they persist", "no workers", "short", "a slow batch", "short, no workers"],
-)
+@pytest.mark.parametrize(("first", "workers", "persists", "name", "said"), [
+    (
+        0.2,
+        2,
+        None,
+        "persistent",
+        "To begin and end a later pass takes 200 ms on average, 41.7 % of its time: keep the workers "
+        "with persistent_workers=True in one loader for all passes, or make each pass longer.",
+    ),
+    (0.2, 2, True, "passes", LISTS),
+    (0.2, 0, None, "passes", LISTS),
+    (0.01, 2, None, "persistent", ""),
+    (0.08, 2, None, "persistent", ""),  # as long as a worker takes for any batch
+    (0.005, 0, None, "passes", ""),
+], ids=["long", "they persist", "no workers", "short", "a slow batch", "short, no workers"])  # fmt: skip
 def test_what_each_later_pass_costs_at_its_start_is_said(first, workers, persists, name, said):
     one = named(replace(passes(first, workers), persists=persists)).get(name)
     assert (one.text if one else "") == said

@@ -37,40 +37,17 @@ def test_a_starved_gpu(tmp_path, spelling, workers, marked):
     assert "the GPU is 40 % idle and starved" in found.summary
 
 
-@pytest.mark.parametrize(
-    ("times", "verdict", "cause", "share", "said"),
-    [
-        (
-            {"wait": 0.5, "step": 72, "kernels": 56, "gap": 1.775, "sync": False},
-            "28 % idle and not starved",
-            "launch gaps",
-            ("idle_before_launch", 0.28),
-            "the CPU has not launched the next work: use torch.compile or larger batches",
-        ),
-        (
-            {"wait": 0.5, "step": 60, "copy": "Pageable", "copying": 39},
-            "1 % idle and not starved",
-            "pageable copies",
-            ("copying_pageable", 0.39),
-            "pin the batches with pin_memory=True",
-        ),
-        (
-            {"wait": 0.5, "step": 60, "copy": "Pinned", "copying": 39},
-            "1 % idle and not starved",
-            "copies",
-            ("copying", 0.39),
-            "send fewer bytes, such as uint8",
-        ),
-        (
-            {"wait": 90, "step": 99.9, "sync": False},
-            "8 % idle and not starved",
-            "nothing",
-            ("idle_in_waits", 0),
-            ", and the training loop 99.",
-        ),
-    ],
-    ids=["launches", "pageable copies", "copies that nothing hides", "a loop ahead of its GPU"],
-)
+@pytest.mark.parametrize(("times", "verdict", "cause", "share", "said"), [
+    ({"wait": 0.5, "step": 72, "kernels": 56, "gap": 1.775, "sync": False}, "28 % idle and not starved",
+     "launch gaps", ("idle_before_launch", 0.28),
+     "the CPU has not launched the next work: use torch.compile or larger batches"),
+    ({"wait": 0.5, "step": 60, "copy": "Pageable", "copying": 39}, "1 % idle and not starved",
+     "pageable copies", ("copying_pageable", 0.39), "pin the batches with pin_memory=True"),
+    ({"wait": 0.5, "step": 60, "copy": "Pinned", "copying": 39}, "1 % idle and not starved", "copies",
+     ("copying", 0.39), "send fewer bytes, such as uint8"),
+    ({"wait": 90, "step": 99.9, "sync": False}, "8 % idle and not starved", "nothing", ("idle_in_waits", 0),
+     ", and the training loop 99."),
+], ids=["launches", "pageable copies", "copies that nothing hides", "a loop ahead of its GPU"])  # fmt: skip
 def test_a_gpu_that_is_not_starved(tmp_path, times, verdict, cause, share, said):
     found = read(train(Training(), BATCHES, **times), tmp_path)
     assert found.verdict == "not input-bound"
@@ -271,27 +248,21 @@ WHOLE = b'{"traceEvents": [{"ph": "X", "cat": "kernel", "ts": 1, "dur": 1, "name
 PACKED = gzip.compress(WHOLE * 1000, mtime=0)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", r"A trace must hold events, and .*trace.json is empty. Let the profiler write it again"),
-        (b"not JSON at all", r"and .*trace.json is neither: it does not begin like JSON. Pass one of these"),
-        (b"\x00\x01\x02\x03 a report of Nsight", "is neither: it does not begin like JSON"),
-        (b'{"schemaVersion": 1}', "is neither: it has no traceEvents"),
-        (b'{"traceEvents": {}}', "is neither: its traceEvents are no list"),
-        (b'{"a" 1}', "is neither: it is no JSON"),
-        (b"[1, 2, 3]", "is neither: its list holds something else than events"),
-        (b'{"traceEvents": []}', "must hold events, and .*trace.json holds none. Let the profiler run"),
-        (
-            b'[{"ph": "X", "cat": "blink", "ts": 1, "dur": 1}]',
-            "holds none of its operations, kernels or marks",
-        ),
-        (WHOLE[:60], "A trace must be whole, and .*trace.json ends or breaks off after 0 events"),
-        (WHOLE[:82], "A trace must be whole, and .*trace.json ends or breaks off after 1 events"),
-        (PACKED[:60], "A compressed trace must be whole, and .*trace.json is not:"),
-        (PACKED[:-3], "A compressed trace must be whole"),
-    ],
-)
+@pytest.mark.parametrize(("content", "message"), [
+    (b"", r"A trace must hold events, and .*trace.json is empty. Let the profiler write it again"),
+    (b"not JSON at all", r"and .*trace.json is neither: it does not begin like JSON. Pass one of these"),
+    (b"\x00\x01\x02\x03 a report of Nsight", "is neither: it does not begin like JSON"),
+    (b'{"schemaVersion": 1}', "is neither: it has no traceEvents"),
+    (b'{"traceEvents": {}}', "is neither: its traceEvents are no list"),
+    (b'{"a" 1}', "is neither: it is no JSON"),
+    (b"[1, 2, 3]", "is neither: its list holds something else than events"),
+    (b'{"traceEvents": []}', "must hold events, and .*trace.json holds none. Let the profiler run"),
+    (b'[{"ph": "X", "cat": "blink", "ts": 1, "dur": 1}]', "holds none of its operations, kernels or marks"),
+    (WHOLE[:60], "A trace must be whole, and .*trace.json ends or breaks off after 0 events"),
+    (WHOLE[:82], "A trace must be whole, and .*trace.json ends or breaks off after 1 events"),
+    (PACKED[:60], "A compressed trace must be whole, and .*trace.json is not:"),
+    (PACKED[:-3], "A compressed trace must be whole"),
+])  # fmt: skip
 def test_files_that_are_no_traces(tmp_path, content, message):
     path = tmp_path / "trace.json"
     path.write_bytes(content)
@@ -299,14 +270,11 @@ def test_files_that_are_no_traces(tmp_path, content, message):
         read_trace(path)
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("nowhere", r"read_trace reads a file, and there is none at .*nowhere. Check the"),
-        ("", r"must hold files that end in .json, .json.gz, .sqlite, and"),
-        ("a job.nsys-rep", r"the report itself\. Export it: nsys export --type sqlite '.*job.nsys-rep'$"),
-    ],
-)
+@pytest.mark.parametrize(("name", "message"), [
+    ("nowhere", r"read_trace reads a file, and there is none at .*nowhere. Check the"),
+    ("", r"must hold files that end in .json, .json.gz, .sqlite, and"),
+    ("a job.nsys-rep", r"the report itself\. Export it: nsys export --type sqlite '.*job.nsys-rep'$"),
+])  # fmt: skip
 def test_a_file_or_a_folder_without_traces(tmp_path, name, message):
     if name.endswith("-rep"):
         (tmp_path / name).write_bytes(b"report")

@@ -69,15 +69,12 @@ def test_without_workers_waiting_for_a_core_is_no_waiting_for_storage(clock, mon
     assert watched.result.prepare_queued == pytest.approx(2 / 3)
 
 
-@pytest.mark.parametrize(
-    ("others", "rank", "computes", "waits", "verdict"),
-    [
-        (0.8, "", 0.001, 0.03, "not"),
-        (0.8, "", 0.005, 0.08, "moderately"),  # a sampler in the loop's thread: that wants the core
-        (0.05, "", 0.001, 0.08, "moderately"),
-        (0.05, "1", 0.001, 0.03, "not"),
-    ],
-)
+@pytest.mark.parametrize(("others", "rank", "computes", "waits", "verdict"), [
+    (0.8, "", 0.001, 0.03, "not"),
+    (0.8, "", 0.005, 0.08, "moderately"),  # a sampler in the loop's thread: that wants the core
+    (0.05, "", 0.001, 0.08, "moderately"),
+    (0.05, "1", 0.001, 0.03, "not"),
+])  # fmt: skip
 def test_a_wait_for_a_core_is_no_wait_for_data(clock, monkeypatch, others, rank, computes, waits, verdict):
     queued = [0.0]
     monkeypatch.setenv("RANK", rank)  # the other ranks are there, however little they use

@@ -68,13 +68,9 @@ def kind(loader: str) -> dict[str, Any]:
 def pipeline(home: Path, **changes: Any) -> Setup:
     """Batches of four, two workers, a step of 5 ms; everything can be changed."""
     usual = {
-        "description": Pipeline(hardware="5 ms"),
-        "samples": tiny_samples(home),
-        "transforms": [zeros()],
-        "batch_size": 4,
-        "workers": 2,
-        "device": VirtualAccelerator(0.005),
-    }
+        "description": Pipeline(hardware="5 ms"), "samples": tiny_samples(home), "transforms": [zeros()],
+        "batch_size": 4, "workers": 2, "device": VirtualAccelerator(0.005),
+    }  # fmt: skip
     return Setup(**usual | changes)
 
 

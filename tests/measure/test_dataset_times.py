@@ -216,14 +216,9 @@ def test_a_transform_that_cannot_be_replaced_is_said():
 def test_the_stages_of_a_dataset_belong_to_the_parts_of_its_ladder():
     pipe = DatasetSource(Numbers(chain()))
     assert list(pipe.stages.items()) == [
-        ("read", "read + decode"),
-        ("decode", "read + decode"),
-        ("__getitem__", "read + decode"),
-        ("Add", "transform"),
-        ("wait", "transform"),
-        ("Add 2", "transform"),
-        ("wait 2", "transform"),
-    ]
+        ("read", "read + decode"), ("decode", "read + decode"), ("__getitem__", "read + decode"),
+        ("Add", "transform"), ("wait", "transform"), ("Add 2", "transform"), ("wait 2", "transform"),
+    ]  # fmt: skip
     bare = DatasetSource(Numbers())
     assert set(bare.stages.values()) == {"read + decode + transform"}
 

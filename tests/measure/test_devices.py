@@ -42,18 +42,15 @@ BATCH = np.zeros(1000, np.uint8)
 BESIDE, IN_TURN = (VirtualLink(1000 / 0.030001, overlapped=beside) for beside in (True, False))
 
 
-@pytest.mark.parametrize(
-    ("options", "free", "copies", "ends"),
-    [
-        # When the loop is free again, when copies begin, and when steps end [ms]: of steps of 20 ms.
-        ({"in_flight": 1}, 60, [0, 20, 40], [20, 40, 60]),
-        ({"in_flight": 2}, 40, [0, 0, 20], [20, 40, 60]),
-        ({"in_flight": inf}, 0, [0, 0, 0], [20, 40, 60]),
-        # Copies of 30 ms wait for the link only, or for the step before, too.
-        ({"in_flight": inf, "link": BESIDE}, 0, [0, 30, 60], [50, 80, 110]),
-        ({"in_flight": inf, "link": IN_TURN}, 0, [0, 50, 100], [50, 100, 150]),
-    ],
-)
+@pytest.mark.parametrize(("options", "free", "copies", "ends"), [
+    # When the loop is free again, when copies begin, and when steps end [ms]: of steps of 20 ms.
+    ({"in_flight": 1}, 60, [0, 20, 40], [20, 40, 60]),
+    ({"in_flight": 2}, 40, [0, 0, 20], [20, 40, 60]),
+    ({"in_flight": inf}, 0, [0, 0, 0], [20, 40, 60]),
+    # Copies of 30 ms wait for the link only, or for the step before, too.
+    ({"in_flight": inf, "link": BESIDE}, 0, [0, 30, 60], [50, 80, 110]),
+    ({"in_flight": inf, "link": IN_TURN}, 0, [0, 50, 100], [50, 100, 150]),
+])  # fmt: skip
 def test_a_loop_waits_for_steps_and_steps_for_copies(clock, options, free, copies, ends):
     gpu = device(clock, **options)
     for _ in range(3):
@@ -92,17 +89,14 @@ def test_memory_spares_the_storage_exactly_its_share_of_the_reads(clock, cached,
     assert clock.now == pytest.approx(100 + read_in_ten * 0.051)
 
 
-@pytest.mark.parametrize(
-    ("figures", "done"),
-    [
-        # When each of three reads of 5000 bytes that begin together would be done [ms].
-        ({"latency": 0.05}, [55, 60, 65]),
-        ({"latency": 0.05, "connections": 2}, [55, 60, 110]),
-        ({"latency": 0.05, "connections": 1}, [55, 110, 165]),
-        ({"latency": 0.05, "request_bandwidth": 1e5, "connections": 1}, [105, 210, 315]),
-        ({"read_rate": 50}, [20, 40, 60]),
-    ],
-)
+@pytest.mark.parametrize(("figures", "done"), [
+    # When each of three reads of 5000 bytes that begin together would be done [ms].
+    ({"latency": 0.05}, [55, 60, 65]),
+    ({"latency": 0.05, "connections": 2}, [55, 60, 110]),
+    ({"latency": 0.05, "connections": 1}, [55, 110, 165]),
+    ({"latency": 0.05, "request_bandwidth": 1e5, "connections": 1}, [105, 210, 315]),
+    ({"read_rate": 50}, [20, 40, 60]),
+])  # fmt: skip
 def test_requests_wait_side_by_side_as_far_as_there_are_connections(clock, monkeypatch, figures, done):
     read, waits = storage(clock, bandwidth=1e6, **figures), []
     monkeypatch.setattr(devices, "sleep_until", lambda deadline: waits.append(1e3 * (deadline - 100)))

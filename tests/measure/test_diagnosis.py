@@ -19,12 +19,9 @@ from .scenes import described, pipeline
 
 # Steps a second that an article measured on an A10G (batches of 256, four workers); docs of `diagnose`.
 ARTICLE = {
-    "nothing": "0.89 / s",
-    "raw sample": "1.72 / s",
-    "processed sample": "3.23 / s",
-    "host batch": "3.33 / s",
+    "nothing": "0.89 / s", "raw sample": "1.72 / s", "processed sample": "3.23 / s", "host batch": "3.33 / s",
     "device batch": "3.45 / s",
-}
+}  # fmt: skip
 ENDS = {"nothing": "100 ms", "device batch": "30 ms"}
 
 
@@ -84,19 +81,16 @@ def test_the_largest_drop_is_the_bottleneck_and_the_next_the_runner_up():
     assert finding.reason == ""
 
 
-@pytest.mark.parametrize(
-    ("levels", "options", "verdict", "bottleneck", "runner_up"),
-    [
-        ((31, 30, 30, 30, 30, 30), {}, "not input-bound", "compute", "read"),
-        ((32, 30, 30, 30, 30, 30), {}, "moderately input-bound", "read", ""),
-        ((37, 30, 30, 30, 30, 30), {}, "moderately input-bound", "read", ""),
-        ((38, 30, 30, 30, 30, 30), {}, "highly input-bound", "read", ""),
-        # A runner-up within the noise is none; a rung that came out slower counts as nothing.
-        ((100, 40, 39, 30, 30, 30), {"noise": 3.0}, "highly input-bound", "read", "transform"),
-        ((100, 32, 31, 30, 30, 30), {"noise": 3.0}, "highly input-bound", "read", ""),
-        ((100, 104, 40, 30, 30, 30), {}, "highly input-bound", "decode", "transform"),
-    ],
-)
+@pytest.mark.parametrize(("levels", "options", "verdict", "bottleneck", "runner_up"), [
+    ((31, 30, 30, 30, 30, 30), {}, "not input-bound", "compute", "read"),
+    ((32, 30, 30, 30, 30, 30), {}, "moderately input-bound", "read", ""),
+    ((37, 30, 30, 30, 30, 30), {}, "moderately input-bound", "read", ""),
+    ((38, 30, 30, 30, 30, 30), {}, "highly input-bound", "read", ""),
+    # A runner-up within the noise is none; a rung that came out slower counts as nothing.
+    ((100, 40, 39, 30, 30, 30), {"noise": 3.0}, "highly input-bound", "read", "transform"),
+    ((100, 32, 31, 30, 30, 30), {"noise": 3.0}, "highly input-bound", "read", ""),
+    ((100, 104, 40, 30, 30, 30), {}, "highly input-bound", "decode", "transform"),
+])  # fmt: skip
 def test_the_bottleneck_is_the_largest_drop_and_computing_under_five_per_cent(
     levels, options, verdict, bottleneck, runner_up
 ):
@@ -111,39 +105,29 @@ FEW = "only {} rounds fitted into 8 s, so give it a longer budget or smaller bat
 CLEAR, LEADING = (630, 40, 30, 30, 30, 30), (100, 40, 30, 30, 30, 30)
 
 
-@pytest.mark.parametrize(
-    ("levels", "options", "reason"),
-    [
-        # A tie counts within the noise, and where something starves.
-        ((100, 70, 40, 30, 30, 30), {"noise": 3.0}, TIE),
-        ((100, 69, 40, 30, 30, 30), {"noise": 0.1}, ""),
-        (LEADING, {"noise": 3.0}, ""),
-        ((31, 30.5, 30, 30, 30, 30), {"noise": 1.0}, ""),
-        # Few rounds count unless a part leads many times, or nothing starves in any of them.
-        (LEADING, {"rounds": 3}, FEW.format(3)),
-        (LEADING, {"rounds": 4}, ""),
-        (CLEAR, {"rounds": 2}, ""),
-        (CLEAR, {"rounds": 2, "noise": 4.0, "spread": 0.5}, ""),  # its standard error is not small
-        ((30.5, 30, 30, 30, 30, 30), {"rounds": 2}, ""),
-        (
-            (31, 30, 30, 30, 30, 30),
-            {"rounds": 2, "noise": 1.0},
-            f"there were only 2 windows; {FEW.format(2)}",
-        ),
-        # A busy core slows the workers, so that an accelerator seems to starve that would not alone. Alone,
-        # CLEAR would read for 630 x 0.6 / 2 ms at least, which is still far more than a step takes.
-        (LEADING, {"load": 0.4}, LOAD),
-        ((45, 31, 30, 30, 30, 30), {"load": 0.4}, LOAD),
-        (CLEAR, {"load": 0.4}, ""),
-        # With so little left of the cores, transforming might lead if it were alone.
-        ((630, 80, 80, 30, 30, 30), {"load": 0.85}, "other programs used 85 % of the cores"),
-        (
-            (100, 70, 40, 30, 30, 30),
-            {"noise": 3.0, "rounds": 2, "spread": 0.5},
-            f"the windows differ by 50 % and there were only 2 windows; {FEW.format(2)}; {TIE}",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("levels", "options", "reason"), [
+    # A tie counts within the noise, and where something starves.
+    ((100, 70, 40, 30, 30, 30), {"noise": 3.0}, TIE),
+    ((100, 69, 40, 30, 30, 30), {"noise": 0.1}, ""),
+    (LEADING, {"noise": 3.0}, ""),
+    ((31, 30.5, 30, 30, 30, 30), {"noise": 1.0}, ""),
+    # Few rounds count unless a part leads many times, or nothing starves in any of them.
+    (LEADING, {"rounds": 3}, FEW.format(3)),
+    (LEADING, {"rounds": 4}, ""),
+    (CLEAR, {"rounds": 2}, ""),
+    (CLEAR, {"rounds": 2, "noise": 4.0, "spread": 0.5}, ""),  # its standard error is not small
+    ((30.5, 30, 30, 30, 30, 30), {"rounds": 2}, ""),
+    ((31, 30, 30, 30, 30, 30), {"rounds": 2, "noise": 1.0}, f"there were only 2 windows; {FEW.format(2)}"),
+    # A busy core slows the workers, so that an accelerator seems to starve that would not alone. Alone,
+    # CLEAR would read for 630 x 0.6 / 2 ms at least, which is still far more than a step takes.
+    (LEADING, {"load": 0.4}, LOAD),
+    ((45, 31, 30, 30, 30, 30), {"load": 0.4}, LOAD),
+    (CLEAR, {"load": 0.4}, ""),
+    # With so little left of the cores, transforming might lead if it were alone.
+    ((630, 80, 80, 30, 30, 30), {"load": 0.85}, "other programs used 85 % of the cores"),
+    ((100, 70, 40, 30, 30, 30), {"noise": 3.0, "rounds": 2, "spread": 0.5},
+     f"the windows differ by 50 % and there were only 2 windows; {FEW.format(2)}; {TIE}"),
+])  # fmt: skip
 def test_each_doubt_is_said_and_no_other(levels, options, reason):
     finding = found(*levels, **options)
     assert finding.reason == reason
@@ -258,14 +242,11 @@ def test_the_stage_that_costs_most_is_called_by_its_own_name():
     assert " Most of it is 'ask'." in finding.summary
 
 
-@pytest.mark.parametrize(
-    ("part", "changes"),
-    [
-        ("read", {"kind": "processes", "workers": 1, "storage": VirtualStorage(1e09, latency=0.01)}),
-        ("copy", {"kind": "torch", "link": VirtualLink(6400)}),  # 30 ms for a batch
-        ("compute", {"device": VirtualAccelerator(0.04)}),
-    ],
-)
+@pytest.mark.parametrize(("part", "changes"), [
+    ("read", {"kind": "processes", "workers": 1, "storage": VirtualStorage(1e09, latency=0.01)}),
+    ("copy", {"kind": "torch", "link": VirtualLink(6400)}),  # 30 ms for a batch
+    ("compute", {"device": VirtualAccelerator(0.04)}),
+])  # fmt: skip
 def test_a_slow_part_of_a_live_pipeline_is_found(tmp_path, nothing_stays, part, changes):
     pipe = pipeline(tmp_path, **changes)
     finding = patiently(

@@ -48,16 +48,13 @@ def test_a_row_compares_with_the_base_and_says_what_disturbed_it():
     assert comparison_row("two", seen, MEASURED) == ["two", Q_("500 img/s"), "190 to 210", "2.00x", said]
 
 
-@pytest.mark.parametrize(
-    ("made", "reason"),
-    [
-        (Quality(0.20, 0.25, 3), ""),
-        (Quality(0.21, 0.0, 5), "other programs used 21 % of the cores"),
-        (Quality(0.0, 0.26, 5), "the windows differ by 26 %"),
-        (Quality(0.0, 0.0, 2), "there were only 2 windows"),
-        (Quality(0.5, 0.5, 5), "other programs used 50 % of the cores and the windows differ by 50 %"),
-    ],
-)
+@pytest.mark.parametrize(("made", "reason"), [
+    (Quality(0.20, 0.25, 3), ""),
+    (Quality(0.21, 0.0, 5), "other programs used 21 % of the cores"),
+    (Quality(0.0, 0.26, 5), "the windows differ by 26 %"),
+    (Quality(0.0, 0.0, 2), "there were only 2 windows"),
+    (Quality(0.5, 0.5, 5), "other programs used 50 % of the cores and the windows differ by 50 %"),
+])  # fmt: skip
 def test_each_doubt_is_said(made, reason):
     assert made.reason == reason
     assert made.trustworthy == (not reason)
@@ -74,18 +71,15 @@ def test_variation_is_deviation_over_mean():
     assert variation([7]) == 0
 
 
-@pytest.mark.parametrize(
-    ("wall", "busy", "ours", "load"),
-    [
-        # Of 20 core seconds 14 were busy, 8 of them with our work.
-        (10.0, 14.0, {1: 8.0}, 0.3),
-        # A worker that started meanwhile counts as ours.
-        (10.0, 14.0, {1: 8.0, 2: 6.0}, 0),
-        # Rounding of the counters makes no negative load, and no time is none.
-        (1.0, 0.5, {1: 0.51}, 0),
-        (0.0, 0.0, {1: 0.0}, 0),
-    ],
-)
+@pytest.mark.parametrize(("wall", "busy", "ours", "load"), [
+    # Of 20 core seconds 14 were busy, 8 of them with our work.
+    (10.0, 14.0, {1: 8.0}, 0.3),
+    # A worker that started meanwhile counts as ours.
+    (10.0, 14.0, {1: 8.0, 2: 6.0}, 0),
+    # Rounding of the counters makes no negative load, and no time is none.
+    (1.0, 0.5, {1: 0.51}, 0),
+    (0.0, 0.0, {1: 0.0}, 0),
+])  # fmt: skip
 def test_background_load_is_what_others_use_of_our_cores(monkeypatch, wall, busy, ours, load):
     counters = iter([(0.0, 0.0, {1: 0.0}), (wall, busy, ours)])
     monkeypatch.setattr(psutil.Process, "cpu_affinity", lambda process: [0, 1], raising=False)

@@ -58,65 +58,43 @@ def transformed(*transforms):
 
 REJECTED = [
     # devices
-    (
-        lambda: CudaDevice(precision="fp8"),
-        "precision must be one of fp32, tf32, amp, got 'fp8'. Pass one of these.",
-    ),
+    (lambda: CudaDevice(precision="fp8"),
+     "precision must be one of fp32, tf32, amp, got 'fp8'. Pass one of these."),
     (lambda: CudaDevice(in_flight=1.5), IN_FLIGHT.format(1.5)),
     (lambda: VirtualAccelerator(0.001, in_flight=0.5), IN_FLIGHT.format(0.5)),
     (lambda: VirtualAccelerator(0.001, in_flight=0), "in_flight must be finite and positive, got 0"),
-    (
-        lambda: prepared(hardware=Accelerator(device="train")),
-        "step must be a function that trains on one batch, got str. Pass for example step=train_step.",
-    ),
+    (lambda: prepared(hardware=Accelerator(device="train")),
+     "step must be a function that trains on one batch, got str. Pass for example step=train_step."),
     # transforms and samples
-    (
-        lambda: photo_transforms(send="float16"),
-        "send must be float32 or uint8, got 'float16'. Pass one of these.",
-    ),
-    (
-        lambda: Transform("read", abs, part="read"),
-        "The part of a transform must be decode or transform, got 'read'. Pass one of these.",
-    ),
-    (
-        lambda: Transform("crop", 224),
-        "A transform needs a function of a sample, got 224. Pass the function without calling it.",
-    ),
+    (lambda: photo_transforms(send="float16"),
+     "send must be float32 or uint8, got 'float16'. Pass one of these."),
+    (lambda: Transform("read", abs, part="read"),
+     "The part of a transform must be decode or transform, got 'read'. Pass one of these."),
+    (lambda: Transform("crop", 224),
+     "A transform needs a function of a sample, got 224. Pass the function without calling it."),
     (
         lambda: photos("1 MB"),
         "photos makes images of 100 KB, 500 KB, 5 MB, got '1 MB'. "
         "Pass one of these, or use folder(...) for images of your own.",
     ),
     (lambda: photos(count=0), "count must be finite and positive, got 0"),
-    (
-        lambda: given_samples("photos"),
-        "recordings, tables, volumes, got 'photos'. Choose one, or bring your own.",
-    ),
-    (
-        lambda: folder("/dev/null/nowhere"),
-        "folder needs a folder of images, and /dev/null/nowhere is none. Pass the path of one.",
-    ),
+    (lambda: given_samples("photos"),
+     "recordings, tables, volumes, got 'photos'. Choose one, or bring your own."),
+    (lambda: folder("/dev/null/nowhere"),
+     "folder needs a folder of images, and /dev/null/nowhere is none. Pass the path of one."),
     (lambda: DatasetSource(5), "A dataset has items and a length, got int. Pass one that has."),
     (lambda: DatasetSource([]), "A dataset to measure needs items, and this one has none. Check its path."),
-    (
-        lambda: Pipeline.of_loader(TINY),
-        "A pipeline of a loader takes a DataLoader, got Samples. Of a dataset alone write Pipeline(dataset=",
-    ),
+    (lambda: Pipeline.of_loader(TINY),
+     "A pipeline of a loader takes a DataLoader, got Samples. Of a dataset alone write Pipeline(dataset="),
     # what a run is described by
     (lambda: prepared(workers=[1, 2]), "A run has one value for each field, got arrays of workers. Run one"),
     (lambda: prepared(workers="3 GB/s"), "got what all of them supply, 3 GB/s. Pass for example workers=4."),
-    (
-        lambda: prepared(workers=Workers(2, kind="pool")),
-        "A run has workers of the kind threads, processes or torch, got pool. Pass Workers(..., kind=",
-    ),
-    (
-        lambda: prepared(hardware=Accelerator(rate="30 ms", count=2)),
-        "A run cannot have Accelerator(count=2): solve or simulate it. Leave count out of the Accelerator.",
-    ),
-    (
-        lambda: prepared(storage=Drive("1 GB/s", requests=Requests(open=65))),
-        "at most 64 of them, got Requests(open=65). Pass fewer, or solve or simulate it.",
-    ),
+    (lambda: prepared(workers=Workers(2, kind="pool")),
+     "A run has workers of the kind threads, processes or torch, got pool. Pass Workers(..., kind="),
+    (lambda: prepared(hardware=Accelerator(rate="30 ms", count=2)),
+     "A run cannot have Accelerator(count=2): solve or simulate it. Leave count out of the Accelerator."),
+    (lambda: prepared(storage=Drive("1 GB/s", requests=Requests(open=65))),
+     "at most 64 of them, got Requests(open=65). Pass fewer, or solve or simulate it."),
     (lambda: prepared(storage=Drive("1 GB/s", cache=Cache(0.5, "9 GB/s"))), "cannot have Cache(bandwidth="),
     (
         lambda: prepared(dataset=Samples(size="100 KB")),
@@ -127,18 +105,12 @@ REJECTED = [
         (lambda given=given: prepared(dataset=Samples(source=given)), NO_SOURCE.format(repr(given)))
         for given in ("100 KB", 5, {"a": 1})
     ),
-    (
-        lambda: prepared(dataset=Samples(source=[1, 2], transforms=[zeros()])),
-        "A dataset transforms its items itself, got transforms beside it. Leave transforms out.",
-    ),
-    (
-        lambda: prepared(dataset=Samples(source=STORED, transforms=abs)),
-        "transforms must be a sequence of Transform, got <built-in function abs>. Put it into a list.",
-    ),
-    (
-        lambda: transformed(abs),
-        "transforms must be of the class Transform, got <built-in function abs>. Write Transform('name',",
-    ),
+    (lambda: prepared(dataset=Samples(source=[1, 2], transforms=[zeros()])),
+     "A dataset transforms its items itself, got transforms beside it. Leave transforms out."),
+    (lambda: prepared(dataset=Samples(source=STORED, transforms=abs)),
+     "transforms must be a sequence of Transform, got <built-in function abs>. Put it into a list."),
+    (lambda: transformed(abs),
+     "transforms must be of the class Transform, got <built-in function abs>. Write Transform('name',"),
     (
         lambda: transformed(Transform("crop", abs), Transform("decode", abs, part="decode")),
         "There must be transforms, those that decode before those that transform, got crop (transform), "
@@ -199,7 +171,7 @@ REJECTED = [
     ),
     # a training script
     (lambda: what_it_does({"workers": 4}), "A script is a text, got {'workers': 4}. Pass script_text(...)"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("call", "message"), REJECTED)

@@ -69,14 +69,11 @@ print(_temporary_folder())
 def test_two_programs_at_once_make_whole_files_and_their_temporary_folders_end_with_them(cache, tmp_path):
     programs = [
         subprocess.Popen(
-            [sys.executable, "-c", PROGRAM],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+            [sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env=os.environ | {"TMPDIR": str(tmp_path)},
         )
         for _ in range(2)
-    ]
+    ]  # fmt: skip
     for program in programs:
         printed, said = program.communicate(timeout=120)
         assert program.returncode == 0, said

@@ -45,34 +45,24 @@ def test_an_accelerator_that_binds_sets_the_pace(tmp_path, nothing_stays, loader
 
 
 # Four samples of 1000 bytes in 40 ms, or of 48 bytes over 4.8 KB/s; a copy in turn adds to the step.
-@pytest.mark.parametrize(
-    ("loader", "device", "milliseconds"),
-    [
-        *((loader, {"storage": VirtualStorage(100 * STORED)}, 40) for loader in LOADERS[2:]),
-        ("threads", {"link": VirtualLink(4800, overlapped=False)}, 45),
-    ],
-)
+@pytest.mark.parametrize(("loader", "device", "milliseconds"), [
+    *((loader, {"storage": VirtualStorage(100 * STORED)}, 40) for loader in LOADERS[2:]),
+    ("threads", {"link": VirtualLink(4800, overlapped=False)}, 45),
+])  # fmt: skip
 def test_a_device_that_binds_sets_the_pace(tmp_path, nothing_stays, loader, device, milliseconds):
     paced(pipeline(tmp_path, **kind(loader), **{"device": FAST} | device), 4e3 / milliseconds)
 
 
 @pytest.mark.usefixtures("nothing_stays")
-@pytest.mark.parametrize(
-    ("changes", "rate"),
-    [
-        ({"storage.requests.open": 4}, 320),
-        ({"storage.of": Storage.S3_connection.replace(parallel_requests=8), "storage.requests.open": 4}, 160),
-    ],
-    ids=["four of each worker", "eight of all"],
-)
+@pytest.mark.parametrize(("changes", "rate"), [
+    ({"storage.requests.open": 4}, 320),
+    ({"storage.of": Storage.S3_connection.replace(parallel_requests=8), "storage.requests.open": 4}, 160),
+], ids=["four of each worker", "eight of all"])  # fmt: skip
 def test_a_run_in_front_of_an_object_store_is_as_fast_as_its_requests(tmp_path, changes, rate):
     far = Pipeline(
         dataset=Samples(source=tiny_samples(tmp_path), transforms=[zeros()], cpu_time="0.1 ms", size="1 KB"),
-        batch_size=4,
-        workers=4,
-        hardware="1 ms",
-        storage=Drive("1 GB/s", requests=Requests("50 ms")),
-    ).replace(changes)
+        batch_size=4, workers=4, hardware="1 ms", storage=Drive("1 GB/s", requests=Requests("50 ms")),
+    ).replace(changes)  # fmt: skip
     assert far.solve().throughput.m_as("img/s") == pytest.approx(rate, rel=0.02)
     measured = patiently(
         lambda: far.measure(seconds="0.5 s", progress=False).throughput.m_as("img/s"),
@@ -153,14 +143,11 @@ def test_windows_that_differ_widen_the_interval(tmp_path):
     assert record.quality.variation == pytest.approx(0.3849, rel=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("loads", "kept", "said"),
-    [
-        ([0.0], 0.0, ""),
-        ([0.4, 0.0], 0.0, "Something disturbed that run, so it runs once more.\n"),
-        ([0.4, 0.6], 0.4, "Something disturbed that run, so it runs once more.\n"),
-    ],
-)
+@pytest.mark.parametrize(("loads", "kept", "said"), [
+    ([0.0], 0.0, ""),
+    ([0.4, 0.0], 0.0, "Something disturbed that run, so it runs once more.\n"),
+    ([0.4, 0.6], 0.4, "Something disturbed that run, so it runs once more.\n"),
+])  # fmt: skip
 def test_a_disturbed_run_is_repeated_once(tmp_path, monkeypatch, capsys, loads, kept, said):
     clock = SimulatedClock({"decode": "5 ms"})
     made = run(pipeline(tmp_path), clock=clock)

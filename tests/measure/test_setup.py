@@ -47,15 +47,11 @@ def test_photos_are_prepared_as_is_usual_unless_it_is_said_otherwise():
 
 def test_each_part_is_what_it_says(tiny):
     setup = setup_of(
-        Pipeline(
-            dataset=tiny,
-            batch_size=4,
-            workers=Workers(3, kind="processes", prefetch=5, in_order=False),
+        Pipeline(dataset=tiny, batch_size=4, workers=Workers(3, kind="processes", prefetch=5, in_order=False),
             storage=Drive("200 MB/s", count=2, requests=Requests("3 ms"), cache=Cache(0.25)),
             link=Link("4 GB/s", pinned=False, overlaps=False),
-            hardware=Accelerator(rate="64 ms", in_flight=inf),
-        )
-    )
+            hardware=Accelerator(rate="64 ms", in_flight=inf)),
+    )  # fmt: skip
     assert (setup.batch_size, setup.workers, setup.kind) == (4, 3, "processes")
     assert (setup.prefetch, setup.in_order, setup.pinned) == (5, False, False)
     assert setup.storage.bandwidth == pytest.approx(400e6)
@@ -70,12 +66,9 @@ def test_each_part_is_what_it_says(tiny):
 
 def test_entries_of_the_catalogue_become_simulated_devices(tiny):
     described = Pipeline(
-        model=Models.ResNet50,
-        hardware=Hardware.Cloud.A100,
-        storage=Storage.NVMe_Gen4,
-        batch_size=256,
+        model=Models.ResNet50, hardware=Hardware.Cloud.A100, storage=Storage.NVMe_Gen4, batch_size=256,
         dataset=tiny,
-    )
+    )  # fmt: skip
     setup = setup_of(described)
     assert setup.storage.bandwidth == described.reads.bandwidth
     assert setup.device.step_time == pytest.approx(described.solve().resource_times["accelerator"].m_as("s"))

@@ -46,27 +46,24 @@ EIGHT = PIPE.replace(workers=8)
 ALONE = PIPE.replace(workers=0, device=VirtualAccelerator(0.064, in_flight=1))
 
 
-@pytest.mark.parametrize(
-    ("pipe", "clock", "values"),
-    [
-        # 256 / 2 = 128 ms. Two batches come together every 256: the loop asks for the third when the first
-        # step is done, after 64, and waits 192 of 256.
-        (PIPE, WORK, (128, 0.5, 0.75)),
-        # 256 / 8 = 32 ms are less than a step of 64. The loop finds a batch whenever it asks.
-        (EIGHT, WORK, (64, 1, 0)),
-        # A loop that waits for each step.
-        (ALONE, WORK, (320, 0.2, 0.8)),
-        # A latency keeps a worker and no core, 32 x (8 + 2) / 2; the bytes take next to nothing.
-        (PIPE.replace(storage=VirtualStorage(1e14, latency=0.002)), WORK, (160,)),
-        # Four requests at a time wait side by side: 32 x (8 + 2 / 4) / 2.
-        (PIPE.replace(storage=VirtualStorage(1e14, latency=0.002, open=4)), WORK, (136,)),
-        # A copy beside the step, 32 x 602,112 bytes over 0.2 GB/s, counts if it is the longer one.
-        (EIGHT.replace(link=VirtualLink(2e08)), SimulatedClock(), (COPY, 64 / COPY, 0)),
-        # Handing over takes the worker; two workers on one core are one.
-        (PIPE, SimulatedClock(WORK.costs, handover="32 ms"), ((256 + 32) / 2,)),
-        (PIPE, SimulatedClock(WORK.costs, cores=1), (256,)),
-    ],
-)
+@pytest.mark.parametrize(("pipe", "clock", "values"), [
+    # 256 / 2 = 128 ms. Two batches come together every 256: the loop asks for the third when the first
+    # step is done, after 64, and waits 192 of 256.
+    (PIPE, WORK, (128, 0.5, 0.75)),
+    # 256 / 8 = 32 ms are less than a step of 64. The loop finds a batch whenever it asks.
+    (EIGHT, WORK, (64, 1, 0)),
+    # A loop that waits for each step.
+    (ALONE, WORK, (320, 0.2, 0.8)),
+    # A latency keeps a worker and no core, 32 x (8 + 2) / 2; the bytes take next to nothing.
+    (PIPE.replace(storage=VirtualStorage(1e14, latency=0.002)), WORK, (160,)),
+    # Four requests at a time wait side by side: 32 x (8 + 2 / 4) / 2.
+    (PIPE.replace(storage=VirtualStorage(1e14, latency=0.002, open=4)), WORK, (136,)),
+    # A copy beside the step, 32 x 602,112 bytes over 0.2 GB/s, counts if it is the longer one.
+    (EIGHT.replace(link=VirtualLink(2e08)), SimulatedClock(), (COPY, 64 / COPY, 0)),
+    # Handing over takes the worker; two workers on one core are one.
+    (PIPE, SimulatedClock(WORK.costs, handover="32 ms"), ((256 + 32) / 2,)),
+    (PIPE, SimulatedClock(WORK.costs, cores=1), (256,)),
+])  # fmt: skip
 def test_each_value_is_that_derived_by_hand(pipe, clock, values):
     assert values_of(pipe, clock)[: len(values)] == pytest.approx(values, rel=1e-4, abs=1e-9)
 

@@ -99,24 +99,15 @@ def test_the_starved_script_is_given_once_and_what_was_edited_stays(tmp_path):
 FAR = "def far(image): return image.filter(__import__('PIL.ImageFilter').ImageFilter.GaussianBlur(2))"
 
 
-@pytest.mark.parametrize(
-    ("changes", "counts"),
-    [
-        (
-            [("import blur, crop, decode", "import blur, crop"), ("decode, part", "transforms.decode, part")],
-            {"decoded pixels": 0},
-        ),
-        (
-            [("labels = read_labels()", "labels = {'00000.jpg': 0}"), ('"blur", blur', '"blur", far')],
-            {"blurred pixels": 0, "label reads": 0},
-        ),
-        ([('"to array", to_array', '"none", lambda image: 0 * to_array(image)')], {"images sent": 0}),
-        (
-            [('"blur", blur', '"blur", lambda image: (blur(Image.new("RGB", (224, 224))), image)[1]')],
-            {"blurred pixels": 0},
-        ),
-    ],
-)
+@pytest.mark.parametrize(("changes", "counts"), [
+    ([("import blur, crop, decode", "import blur, crop"), ("decode, part", "transforms.decode, part")],
+     {"decoded pixels": 0}),
+    ([("labels = read_labels()", "labels = {'00000.jpg': 0}"), ('"blur", blur', '"blur", far')],
+     {"blurred pixels": 0, "label reads": 0}),
+    ([('"to array", to_array', '"none", lambda image: 0 * to_array(image)')], {"images sent": 0}),
+    ([('"blur", blur', '"blur", lambda image: (blur(Image.new("RGB", (224, 224))), image)[1]')],
+     {"blurred pixels": 0}),
+])  # fmt: skip
 def test_only_what_the_parts_do_to_the_photographs_counts(starved, changes, counts):
     text = f"from PIL import Image\nfrom starvelab.measure import transforms\n{FAR}\n{starved_script()}"
     for old, new in changes:
@@ -134,20 +125,14 @@ def test_what_is_done_once_for_all_images_is_not_done_to_each(starved):
     }
 
 
-@pytest.mark.parametrize(
-    ("asks", "message"),
-    [
-        ('work("settle", -1, 32)', "A script asks for 0 to 10000 workers, and as many images, got -1"),
-        ('work("settle", 4, "32")', "and as many images, got '32'"),
-        (
-            'work("photo"); work("decode", b"x")',
-            "decode takes the bytes of the photograph that was read last",
-        ),
-        ('work("blur", np.zeros((2, 2), "u1"))', "blur takes an image in colors, got array"),
-        ('work("send", [1])', r"A pipeline sends arrays, got \[1\]"),
-        ('work("photo")', r"Each photograph is read once, and there are no more\."),
-    ],
-)
+@pytest.mark.parametrize(("asks", "message"), [
+    ('work("settle", -1, 32)', "A script asks for 0 to 10000 workers, and as many images, got -1"),
+    ('work("settle", 4, "32")', "and as many images, got '32'"),
+    ('work("photo"); work("decode", b"x")', "decode takes the bytes of the photograph that was read last"),
+    ('work("blur", np.zeros((2, 2), "u1"))', "blur takes an image in colors, got array"),
+    ('work("send", [1])', r"A pipeline sends arrays, got \[1\]"),
+    ('work("photo")', r"Each photograph is read once, and there are no more\."),
+])  # fmt: skip
 def test_what_a_script_asks_for_itself_is_checked(asks, message):
     own = "import numpy as np\nimport starvelab.measure.training_script as parts\nwork = parts._work.get()\n"
     text = f"{own}{asks}\n{starved_script()}"

@@ -43,30 +43,24 @@ def test_a_system_without_shared_memory_folder_is_not_asked_for_room(monkeypatch
     loader._check_room(10**15)
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        RuntimeError("DataLoader worker (pid 7) exited unexpectedly with exit code 1."),
-        RuntimeError("DataLoader worker (pid(s) 7, 8) exited unexpectedly"),
-        RuntimeError("DataLoader timed out after 5 seconds"),
-        ConnectionResetError(104, "Connection reset by peer"),
-        EOFError(),
-    ],
-)
+@pytest.mark.parametrize("error", [
+    RuntimeError("DataLoader worker (pid 7) exited unexpectedly with exit code 1."),
+    RuntimeError("DataLoader worker (pid(s) 7, 8) exited unexpectedly"),
+    RuntimeError("DataLoader timed out after 5 seconds"),
+    ConnectionResetError(104, "Connection reset by peer"),
+    EOFError(),
+])  # fmt: skip
 def test_torchs_words_for_a_lost_worker_are_known(error):
     assert isinstance(loader.explain_lost_worker(error), WorkerError)
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        None,
-        KeyboardInterrupt(),
-        RuntimeError("Caught RuntimeError in DataLoader worker process 0.\nCUDA error"),
-        ConnectionError("Caught ConnectionError in DataLoader worker process 0."),
-        ValueError("DataLoader worker (pid 7)"),
-    ],
-)
+@pytest.mark.parametrize("error", [
+    None,
+    KeyboardInterrupt(),
+    RuntimeError("Caught RuntimeError in DataLoader worker process 0.\nCUDA error"),
+    ConnectionError("Caught ConnectionError in DataLoader worker process 0."),
+    ValueError("DataLoader worker (pid 7)"),
+])  # fmt: skip
 def test_what_a_dataset_raises_is_no_lost_worker(error):
     assert loader.explain_lost_worker(error) is None
 
