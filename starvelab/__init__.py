@@ -77,7 +77,7 @@ __all__ = [
 
 def load_ipython_extension(shell: Any) -> None:  # Any: IPython brings no types
     """Give a notebook the magic `%%watch`: it runs `%load_ext starvelab`."""
-    import_module(f"{__name__}.magics").register_magic(shell)
+    import_module(f"{__name__}.commands").register_magic(shell)
 
 
 def __dir__() -> list[str]:

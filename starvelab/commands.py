@@ -1,7 +1,7 @@
 """What `starvelab` on the command line runs. Each command loads what it needs, and nothing else.
 
 `starvelab lab` copies this version's notebooks into a folder of the learner's, and needs JupyterLab.
-`starvelab doctor` needs PyTorch; the commands for instructors need nbgrader.
+`starvelab doctor` needs PyTorch, and is `%%watch` in a notebook; the commands for instructors need nbgrader.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from importlib import import_module
 from importlib.metadata import version
 from itertools import count
 from pathlib import Path
+from typing import Any
 
-from .errors import MissingPackageError, UnknownNameError, check_names, install_hint, requiring
+from .errors import InputError, MissingPackageError, UnknownNameError, check_names, install_hint, requiring
 from .host import has_display
 
 COMMANDS = {
@@ -182,3 +183,30 @@ def open_lab(arguments: Sequence[str] | None = None) -> None:
     from jupyterlab.labapp import main as jupyterlab
 
     jupyterlab([*options, *others])
+
+
+class CellError(Exception):
+    """Ends a cell whose error was shown already, so that Run All stops there."""
+
+    def _render_traceback_(self) -> list[str]:
+        return []
+
+
+def register_magic(shell: Any) -> None:  # Any: IPython brings no types
+    """Give a shell of IPython the magic `%%watch`: `starvelab doctor` for the loops of one cell."""
+    from .jobs.doctor import watched_by_doctor
+    from .jobs.report import text_report
+
+    def watch(line: str, cell: str) -> None:
+        """Run the cell, and say how long each loop over a DataLoader waits; --probe times the stages too."""
+        if line.strip() not in ("", "--probe"):
+            raise InputError(f"%%watch takes --probe or nothing, got {line.strip():.80}. Take one of these.")
+        # So that a line of the cell has its number; another magic must stand at the very beginning.
+        lines = cell if cell.startswith("%%") else f"# %%watch\n{cell}"
+        with watched_by_doctor(probe=bool(line.strip())) as doctor:
+            result = shell.run_cell(lines)
+        print(text_report(doctor.results()))
+        if not result.success:
+            raise CellError from result.error_in_exec
+
+    shell.register_magic_function(watch, "cell")
