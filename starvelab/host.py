@@ -86,10 +86,18 @@ def this_thread() -> int | None:
     return number
 
 
-def queued_seconds(*processes: int) -> float | None:
-    """Return the seconds in which this thread, or those processes, had work and no core; None if unknown."""
-    times = core_times(*processes or ("thread-self",))
+def queued_seconds(*tasks: object) -> float | None:
+    """Return the seconds in which this thread, or those tasks, had work and no core; None if unknown."""
+    times = core_times(*tasks or ("thread-self",))
     return None if times is None else times[1]
+
+
+def own_threads() -> tuple[str, ...]:
+    """Return the tasks that are threads of this process; none where the system does not tell."""
+    try:
+        return tuple(f"self/task/{number}" for number in os.listdir("/proc/self/task"))
+    except OSError:
+        return ()
 
 
 def memory_lines(number: int, name: str) -> dict[str, int]:

@@ -267,6 +267,11 @@ class JobFinding(TableRepr):
         return f"{whole} more workers repeat its items unless it divides them by get_worker_info()."
 
     @property
+    def lacks_core(self) -> bool:
+        """True if a thread of the loop's process has work and no core, more than those who prepare."""
+        return (self.core_waits or 0.0) > max(self.prepare_queued or 0.0, QUEUED)
+
+    @property
     def busy(self) -> str:
         """Say that other programs took cores from the job; empty where they did not, or nobody knows."""
         queues = self.prepare_queued is None or self.prepare_queued >= QUEUED

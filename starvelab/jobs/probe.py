@@ -333,7 +333,4 @@ def _copied(batch: Batch, device: object) -> bool:
         return True
     if isinstance(batch, Mapping):
         batch = list(batch.values())
-    if isinstance(batch, list | tuple):
-        copied = [_copied(part, device) for part in batch]
-        return any(copied)
-    return False
+    return isinstance(batch, list | tuple) and sum(_copied(part, device) for part in batch) > 0

@@ -149,9 +149,7 @@ class StageCosts(TableRepr):
         return f"{first}.{doubt}{missing}"
 
     def _named(self, stage: str) -> str:
-        if stage == DATASET:
-            return f"the dataset ({self.call})"
-        return NAMES[stage]
+        return f"the dataset ({self.call})" if stage == DATASET else NAMES[stage]
 
     headers = ("stage", "costs of a batch", "share", "95 % interval")
 

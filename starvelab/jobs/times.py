@@ -61,8 +61,7 @@ class JobTimes:
             loop = min(self.loop_compute / (side * period), 1.0)
             alone, beside = (self._stretch(workers - 1, busy, of_loop) for of_loop in (0.0, side))
             of_worker = (1 - loop) * alone + loop * beside
-            stretches = of_worker, self._stretch(workers, busy)
-            period = (period + self._period(workers, *stretches)) / 2
+            period = (period + self._period(workers, of_worker, self._stretch(workers, busy))) / 2
         return period
 
     def _stretch(self, workers: int = 0, busy: float = 0.0, more: float = 0.0) -> float:
@@ -87,11 +86,10 @@ class JobTimes:
 
     def scaled(self, factor: float, receive: float) -> JobTimes:
         """Return these times if those of workers are off by a factor, and the hand-over is as given."""
-        wait, compute, serial = (each * factor for each in (self.wait, self.compute, self.serial))
-        pack = self.pack * receive / max(self.receive, 1e-9)
-        loop_compute = max(self.loop_compute + receive - self.receive, 0.0)
-        known = {"compute": compute, "pack": pack, "loop_compute": loop_compute}
-        return replace(self, wait=wait, serial=serial, receive=receive, **known)
+        known = {name: getattr(self, name) * factor for name in ("wait", "compute", "serial")}
+        known["pack"] = self.pack * receive / max(self.receive, 1e-9)
+        known["loop_compute"] = max(self.loop_compute + receive - self.receive, 0.0)
+        return replace(self, receive=receive, **known)
 
     def lighter(self, share: float, rest: float, received: float) -> JobTimes:
         """Return these times with this share of the bytes, which `rest` of a worker's time follows.
@@ -149,12 +147,11 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
         idle = prepare - float(np.mean(finding.stages.prepared))
         prepare -= max(idle, 0.0) if (finding.queue_depth or 0.0) >= 1 or idle > LATE * prepare else 0.0
         prepared, ahead = finding.stages.prepared, finding.prefetch
-        late = Lateness(prepared, ahead, finding.uneven) if ahead else None
+        late = Lateness(prepared, ahead, () if finding.lacks_core else finding.uneven) if ahead else None
     receive, receives = _receiving(finding, workers, waits)
     if finding.between:  # a thread does that beside the step, unless both want Python's lock
         receive, receives = 0.0, (0.0, receives[1])
-    known = finding.prepare_cpu
-    shares = (known,) * 3 if known is not None else (0.5, 1.0, 0.0)
+    shares = (0.5, 1.0, 0.0) if (known := finding.prepare_cpu) is None else (known,) * 3
     loop = (finding.loop_cpu or 0.0) * period
 
     def times(share: float) -> JobTimes:
@@ -185,7 +182,12 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
         # what it has however many workers it starts.
         kept = (workers * period if workers else waits) * (1 + ERROR)
         slow = replace(slow, serial=kept if workers <= 1 else max(period, slow.serial))
-        fast = replace(fast, step=max(min(alone, (1 - CROWDED) * step), (1 - MOST_QUEUED) * step))
+    if finding.busy or finding.lacks_core:
+        # Threads of a step wait for each other, and compute meanwhile. So one of them that has no core makes
+        # it many times as long, and what it computes says little.
+        left = min(alone / step, 1 - CROWDED if finding.busy else 1.0)
+        fast = replace(fast, step=left * step, loop_compute=left * fast.loop_compute)
+        slow = replace(slow, step=2 * step - alone) if finding.lacks_core else slow
     return JobModel(likely, slow, fast, workers, _dataset_share(finding), late, alone)
 
 
@@ -261,12 +263,9 @@ def throughputs_of(
 
     Batches a second where their size is not known.
     """
-
-    def rate(milliseconds: float) -> Quantity:
-        size = finding.batch_size
-        return Q_(1e3 * size / milliseconds, "img/s") if size else Q_(1e3 / milliseconds, "1/s")
-
-    return rate(likely), rate(at_most), rate(at_least)
+    size, unit = (finding.batch_size, "img/s") if finding.batch_size else (1, "1/s")
+    middle, low, high = (Q_(1e3 * size / each, unit) for each in (likely, at_most, at_least))
+    return middle, low, high
 
 
 def _receiving(finding: JobFinding, workers: int, waits: float) -> tuple[float, tuple[float, float]]:

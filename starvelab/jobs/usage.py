@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from ..host import busy_cores, queued_seconds, usable_cores
+from ..host import busy_cores, own_threads, queued_seconds, usable_cores
 from .torch_internals import is_iterator, worker_numbers
 
 
@@ -39,7 +39,7 @@ class ProcessUse:
 
     def poll(self, source: object) -> None:
         """Ask the system for the loop's process and the workers of PyTorch's iterator."""
-        now, busy, queued = time.perf_counter(), time.process_time(), queued_seconds()
+        now, busy, queued = time.perf_counter(), time.process_time(), queued_seconds(*own_threads())
         if source is not None:
             self.processes = is_iterator(source)
         if passed := self._since("loop", id(source), busy, now, queued or 0.0):
@@ -91,8 +91,8 @@ class ProcessUse:
 
     @property
     def core_waits(self) -> float | None:
-        """Share of the time in which the loop or those who prepare have no core; None where not known."""
-        loop = self._loop_queued / self._loop_passed if self._loop_passed else 0.0
+        """Share of the time in which the loop's threads, or who prepares, have no core; None if unknown."""
+        loop = min(self._loop_queued / self._loop_passed, 1.0) if self._loop_passed else 0.0
         return max(loop, self.queued_share) if self.queued_share is not None else loop or None
 
     @property

@@ -305,4 +305,4 @@ def test_the_gain_is_that_of_the_whole_job_with_its_long_steps():
     assert first.text == f"{plain.text} Of the whole job, that is {first.gain[1]:.2f} times the throughput."
     # What is long for want of a core may end with the waits.
     crowded = replace(finding, core_waits=0.5)
-    assert remedies_of(crowded, cores=2)[0].gain[2] == pytest.approx(plain.gain[2])
+    assert remedies_of(crowded, cores=2)[0].gain[2] >= plain.gain[2]

@@ -22,7 +22,9 @@ def source(*numbers):
 def test_each_look_counts_since_the_one_before(monkeypatch):
     spent, queued = iter([10.0, 10.75, 11.5]), iter([1.0, 1.0, 1.5])
     of_loop = iter([7.0, 7.125, 7.25])
-    monkeypatch.setattr(usage, "queued_seconds", lambda *numbers: next(queued if numbers else of_loop))
+    threads = ("one", "another")
+    monkeypatch.setattr(usage, "own_threads", lambda: threads)
+    monkeypatch.setattr(usage, "queued_seconds", lambda *tasks: next(of_loop if tasks == threads else queued))
     clocks = types.SimpleNamespace(
         perf_counter=iter([100.0, 101.0, 102.0]).__next__, process_time=iter([5.0, 5.25, 5.5]).__next__
     )
