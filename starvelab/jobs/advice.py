@@ -260,8 +260,6 @@ def _condition(finding: JobFinding, model: JobModel, workers: int, likely: float
         return ""
     if doubt := doubt_of(finding, model):
         return doubt
-    if finding.lacks_core:
-        return "It is less where the step's threads find no core: try torch.set_num_threads(1) as well."
     if replace(model.slow, serial=0.0).period(workers) * model.lateness(workers) >= slow / BOUND:
         return ""
     if finding.busy and model.likely.compute > model.likely.wait:

@@ -187,12 +187,13 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
         # it many times as long, and what it computes says little.
         left = min(alone / step, 1 - CROWDED if finding.busy else 1.0)
         fast = replace(fast, step=left * step, loop_compute=left * fast.loop_compute)
-        slow = replace(slow, step=2 * step - alone) if finding.lacks_core else slow
     return JobModel(likely, slow, fast, workers, _dataset_share(finding), late, alone)
 
 
 def doubt_of(finding: JobFinding, model: JobModel) -> str:
     """Return why more workers than there are may bring nothing at all; empty where nothing says so."""
+    if finding.lacks_core:
+        return "It is less where the step's threads find no core: try torch.set_num_threads(1) as well."
     if model.workers and finding.processes is False:
         return "It is less where they are threads that wait for Python's lock: processes have one each."
     if model.workers > 1 and finding.prefetch == 1 and model.late is None:

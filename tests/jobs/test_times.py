@@ -106,7 +106,7 @@ def test_a_step_whose_threads_find_no_core_may_be_much_shorter():
     )
     first, *others = remedies_of(job, cores=2)
     assert (first.name, first.value, first.at_most) == ("workers", 2, True)
-    assert first.gain[0] < 1 < 2.1 < first.gain[2]
+    assert first.gain[0] < 1 < first.gain[1] < 2.1 < first.gain[2]
     assert first.text.endswith("threads find no core: try torch.set_num_threads(1) as well.")
     # These steps are not long because several batches share one of an optimizer.
     assert "prefetch" not in [one.name for one in others]
