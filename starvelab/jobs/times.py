@@ -32,6 +32,7 @@ LATE = 0.15  # share of their time that workers are idle, from which on the prob
 CROWDED = 0.3  # share of a step that it may have waited for a core at least, where others want it
 MOST_QUEUED = 0.98  # share of its time that one who prepares may wait for a core: the rest is work
 COMPUTES = 0.3  # share of a worker's time, below which its pace says little of who else computes
+SLOWER = 1.25  # times as long work may take while all cores compute: they share caches, often physical cores
 MAX_OTHERS = 256.0  # processes of other programs
 NAMED = 0.02  # share of the job in which workers start, that is worth a line
 
@@ -80,9 +81,12 @@ class JobTimes:
             return self.wait + self.compute * (1 + self._stretch()) + self.step
         prepare = self.wait + (self.compute + self.pack) * (1 + of_worker)
         loop = self.step + self.receive * (1 + of_loop)
-        # All work of the CPU, divided by the cores.
-        computed = (self.compute + self.pack + self.loop_compute) / self.cores
-        return max(prepare / workers, loop, computed, self.serial)
+        return max(prepare / workers, loop, self.computed, self.serial)
+
+    @property
+    def computed(self) -> float:
+        """All work of the CPU, divided by the cores."""
+        return (self.compute + self.pack + self.loop_compute) / self.cores
 
     def scaled(self, factor: float, receive: float) -> JobTimes:
         """Return these times if those of workers are off by a factor, and the hand-over is as given."""
@@ -126,7 +130,8 @@ class JobModel:
 
     def lateness(self, workers: int, prefetch: int | None = None) -> float:
         """Return how many times as long a batch takes since some of them are late."""
-        loop = self.likely.step + self.likely.receive
+        # While one is late, the others are no quicker than the cores.
+        loop = max(self.likely.step + self.likely.receive, self.likely.computed)
         return self.late.factor(workers, loop, prefetch) if self.late is not None else 1.0
 
     def changed(self, change: Callable[[JobTimes], JobTimes]) -> JobModel:
@@ -156,15 +161,8 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
 
     def times(share: float) -> JobTimes:
         compute = prepare * max(share - queued, 0.0) / (1 - queued)
-        return JobTimes(
-            step=step,
-            wait=prepare - compute,
-            compute=compute,
-            receive=receive,
-            pack=0.0 if workers else PACK * receive,
-            loop_compute=loop if workers else loop + receive,
-            cores=cores,
-        )
+        pack, loop_compute = (0.0, loop) if workers else (PACK * receive, loop + receive)
+        return JobTimes(step, prepare - compute, compute, receive, pack, loop_compute, cores)
 
     likely, slow, fast = map(times, shares)
     # One at a time, at worst: then what is waited for holds up one worker by all of its time, and several of
@@ -172,7 +170,7 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
     serial = prepare if known is None else slow.wait
     slow, fast = slow.scaled(1 + ERROR, receives[1]), fast.scaled(1 - ERROR, receives[0])
     serial *= 1 + ERROR
-    slow = replace(slow, serial=min(serial, period) if workers else serial)
+    slow = replace(slow, serial=min(serial, period) if workers else serial, cores=cores / SLOWER)
     alone = max(step - min(finding.core_waits or 0.0, MOST_QUEUED) * period, (1 - MOST_QUEUED) * step)
     if finding.busy:
         loop = likely.step + likely.receive

@@ -1,6 +1,5 @@
 """Who else can open what a course holds."""
 
-
 import pytest
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config, PyFileConfigLoader

@@ -7,6 +7,7 @@ import pytest
 from starvelab.jobs import advise
 from starvelab.jobs.recorder import Recorder
 from starvelab.jobs.remedies import remedies_of
+from starvelab.jobs.times import JobModel, JobTimes
 from starvelab.simulate.rules import MIN_TIMED, Lateness
 from tests.jobs.test_advice import KnownStages, found
 
@@ -96,3 +97,10 @@ def test_batches_that_are_ready_out_of_turn_do_not_hide_that_the_next_one_is_lat
     assert (first.name, first.value) == ("workers", 4)
     assert first.gain[1] == pytest.approx(1.19, rel=0.05)  # as a loader does that is followed batch by batch
     assert (second.name, second.gain[1] < first.gain[1]) == ("prefetch", True)
+
+
+def test_late_batches_hold_up_nobody_where_the_cores_bind():
+    # A batch computes for 20 ms, and each thirteenth waits for 80 besides: two cores give one each 10 ms.
+    late = Lateness([100.0 if number % 13 == 12 else 20.0 for number in range(260)], 1)
+    times = JobTimes(step=1, wait=6, compute=20, receive=0, pack=0, loop_compute=0, cores=2)
+    assert JobModel(times, times, times, 1, None, late).lateness(32) == pytest.approx(1, abs=0.02)

@@ -87,6 +87,8 @@ def test_a_second_worker_has_the_second_core():
     # One worker computes all the time, and a step waits: nobody else wants a core.
     advice = advise(found(**ONE, cpu=1.0, items=0.1, collate=0.0, unpacking=0.001), cores=2)
     assert advice.options[2].throughput.m_as("1/s") == pytest.approx(20, rel=0.02)
+    # Cores share their caches, and may be two threads of one core: decoding brought 1.6 times as much.
+    assert 10 < advice.options[2].low.m_as("1/s") < 16
 
 
 def test_a_hand_over_that_was_not_timed_may_be_quick():
