@@ -164,7 +164,7 @@ print(advise(watched.result).now.workers, *sorted(one.metadata["Name"].lower() f
 def test_without_an_extra_one_sentence_says_what_to_install(small, tmp_path, line, said):
     done = subprocess.run([small, "-I", "-c", line], cwd=tmp_path, capture_output=True, text=True)
     last = done.stderr.strip().splitlines()[-1].removeprefix("starvelab.errors.MissingPackageError: ")
-    lab = "main" in line
+    lab = "open_lab" in line
     package = "JupyterLab" if lab else "Pillow" if "decode" in line else "ipywidgets"
     assert (done.returncode, last) == (1, said.format(package, install_hint("lab" if lab else "notebooks")))
 
