@@ -1,7 +1,7 @@
-"""Every odd right answer of the lab, and every wrong one that earns a part, earns as much in the sandbox.
+"""Odd right answers of the lab, and wrong ones that earn a part, earn as much in the sandbox.
 
-tests/test_wrong_answers.py runs answer and check in one namespace; here they are apart, as in grading. One
-wrong answer of each exercise is graded in test_round.py.
+tests/test_wrong_answers.py runs every answer and its check in one namespace; here they are apart, as in
+grading. Of the wrong answers that earn as much one is tried. One of all is graded in test_round.py.
 """
 
 from collections.abc import Iterator
@@ -33,8 +33,8 @@ def filled_in(notebook: Notebook) -> tuple[NotebookNode, dict[str, float]]:
     mine = [one for one in exercises(notebook.assignment) if one.notebook == notebook.name]
     nb, earned = new_notebook(cells=[cell("set-up", mine[-1].setup, locked=True)]), {}
     for one in mine:
-        partly = [answer for answer in one.wrong if answer.earns]
-        for number, answer in enumerate([*partly, *one.right]):
+        partly = {answer.earns: answer for answer in one.wrong if answer.earns}
+        for number, answer in enumerate([*partly.values(), *one.right]):
             test = f"{one.test_id}-{number}"
             nb.cells.append(new_code_cell(FORGET))
             nb.cells.append(cell(f"{one.answer_id}-{number}", answer.source, solution=True))
