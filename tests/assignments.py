@@ -13,6 +13,7 @@ What a notebook must hold stands in tests/test_notebooks.py.
 """
 
 import ast
+from contextlib import chdir
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -91,9 +92,10 @@ class Notebook:
 
     def lock_predictions(self, folder: Path) -> None:
         """Answer all it asks in `folder`, before it is run there: the first choice, or 10."""
-        for key, (_, asked) in self.questions().items():
-            answer = asked["choices"][0] if "choices" in asked else 10
-            predict(key, answer, folder=folder, **{name: asked[name] for name in asked if name != "key"})
+        with chdir(folder):
+            for key, (_, asked) in self.questions().items():
+                answer = asked["choices"][0] if "choices" in asked else 10
+                predict(key, answer, **{name: asked[name] for name in asked if name != "key"})
 
 
 @cache

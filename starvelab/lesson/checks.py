@@ -1,8 +1,6 @@
 """Checks: a learner's answer is compared with what it should be, and the mistake that was made is named.
 
-Failures in the order in which they are looked for: nothing returned, wrong kind, wrong unit, a known mistake,
-a wrong value. The right answer is never printed.
-A check in parts gives partial credit: the points that it earns.
+The right answer is never printed. A check in parts gives partial credit: the points that it earns.
 """
 
 from __future__ import annotations
@@ -271,11 +269,7 @@ def _direction(answer: Answer, expected: Expected) -> str:
 
 
 class Points(float):
-    """Points of a check. A grader reads a plain number, and a learner a sentence.
-
-    It is made of the points `earned`, the `most` that the parts give that were checked, how many hidden
-    checks decide, and what all of them mean.
-    """
+    """Points of a check: a plain number for a grader, and a sentence for a learner."""
 
     def __new__(cls, earned: float, most: float, hidden: float = 0.0, meaning: str = "") -> Self:
         """Return the points that were earned."""

@@ -34,11 +34,7 @@ ARGUMENTS = frozenset(("question", "choices", "unit", "between", "whole", "uncha
 
 @dataclass(frozen=True)
 class Exercise:
-    """One exercise of a notebook, as the file has it.
-
-    What its check `earned` when the notebook was last saved is a number, infinity if it ended well with
-    anything else, and None if it failed, did not run, or needs an answer that was still open.
-    """
+    """One exercise of a notebook, as the file has it."""
 
     title: str  # its heading, without the points
     points: float  # the most that it can earn
@@ -112,10 +108,7 @@ def read_questions(*paths: Path) -> dict[str, dict[str, Any]]:
 
 # Any: a literal that stands in a notebook.
 def questions_in(source: str) -> dict[str, dict[str, Any]]:
-    """The questions that a code cell asks in its calls of `predict`: by key, the arguments that make one.
-
-    A call that computes one of them is left out.
-    """
+    """The questions that a code cell asks by literals in its calls of `predict`: the arguments, by key."""
     found: dict[str, dict[str, Any]] = {}
     unreadable = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError)
     with suppress(*unreadable):

@@ -23,17 +23,12 @@ _NOTICE = (
     "font-size: var(--jp-content-font-size1, 14px); color: inherit"
 )
 # Each passes 3:1 on white and on the dark theme's background. The word in front says the same as the color.
+_BLUE, _GREEN, _PINK, _ORANGE = "#0072B2", "#009E73", "#CC79A7", "#D55E00"
 _NOTICES = {
-    "": "#0072B2",
-    "Please note": "#0072B2",
-    "Not answered yet": "#0072B2",
-    "Not run yet": "#0072B2",
-    "Not yet": "#CC79A7",
-    "Problem": "#D55E00",
-    "Hit": "#009E73",
-    "Done": "#009E73",
-    "Credit": "#009E73",
-    "Miss": "#CC79A7",
+    **dict.fromkeys(("", "Please note", "Not answered yet", "Not run yet"), _BLUE),
+    **dict.fromkeys(("Hit", "Done", "Credit"), _GREEN),
+    **dict.fromkeys(("Miss", "Not yet"), _PINK),
+    "Problem": _ORANGE,
 }
 
 
@@ -173,10 +168,7 @@ def _show(text: str, html: str) -> None:
 
 
 class Captured(StringIO):
-    """Collects what its thread prints while it stands in place of the output, which all threads share.
-
-    JupyterLab calls widgets in a thread of their own: what a cell prints meanwhile goes where it went before.
-    """
+    """Collects what its thread prints: JupyterLab calls widgets in another thread than that of the cells."""
 
     def __enter__(self) -> Self:
         with _TURN:

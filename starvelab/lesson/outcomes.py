@@ -1,7 +1,4 @@
-"""Outcomes of predictions, of one learner and of a class: hits, answers in words, and who was too sure.
-
-A prediction counts for having been made. Being wrong costs nothing.
-"""
+"""Outcomes of predictions, of one learner and of a class: hits, answers in words, and who was too sure."""
 
 from __future__ import annotations
 

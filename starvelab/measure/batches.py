@@ -84,12 +84,10 @@ def cached(make: Callable[[int], Sample], count: int) -> list[Sample]:
 
 def memory_size(value: Sample | Batch) -> int:
     """Bytes that a sample or a batch takes in memory, as far as its type tells."""
+    if isinstance(value, Mapping | list | tuple):
+        return sum(map(memory_size, value.values() if isinstance(value, Mapping) else value))
     if hasattr(value, "getbands"):  # an image of Pillow, which is not imported for this question
         return int(value.width * value.height * len(value.getbands()))
-    if isinstance(value, Mapping):
-        return sum(memory_size(each) for each in value.values())
-    if isinstance(value, list | tuple):
-        return sum(memory_size(each) for each in value)
     return len(value) if isinstance(value, bytes) else int(getattr(value, "nbytes", 0))
 
 

@@ -40,10 +40,7 @@ _DECODES = re.compile(r"ImagingDecoder|imdecode|decode_(image|jpeg|png|webp|gif)
 
 
 def innermost(dataset: Dataset) -> Dataset:
-    """The dataset within a Subset, a part of `random_split` or another wrapper that keeps it as an attribute.
-
-    The first that has a transform counts, from outside.
-    """
+    """The first dataset with a transform within a Subset or another wrapper that keeps it as an attribute."""
     for _ in range(MAX_WRAPPERS):
         if callable(getattr(dataset, "transform", None)):
             break
@@ -78,10 +75,7 @@ def name_of(function: Function) -> str:
 
 
 class TimedTransform:
-    """The transform of a dataset, with the seconds of each step since they were last taken.
-
-    The dataset is left as it is, but for the time within `in_place`. No step gets a name that is `taken`.
-    """
+    """The transform of a dataset, with the seconds of each step; no step gets a name that is `taken`."""
 
     def __init__(self, dataset: Dataset, taken: Sequence[str] = ()) -> None:
         self.owner = innermost(dataset)

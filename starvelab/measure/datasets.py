@@ -1,8 +1,6 @@
 """Datasets and DataLoaders of your own, in place of the lab's images.
 
-A dataset has items, and perhaps a `transform` that is called once for each. What happens before the transform
-counts as reading and decoding together. Of a DataLoader the dataset, batch size, workers, prefetching, order,
-collate function and pinning stay as they are.
+What happens before a dataset's `transform` counts as reading and decoding together.
 """
 
 from __future__ import annotations
@@ -239,10 +237,7 @@ class Ordered:
 
 
 class Stream:
-    """The items of an IterableDataset, one after the other: an index says nothing.
-
-    Each worker has an iterator of its own, as in a DataLoader.
-    """
+    """The items of an IterableDataset, one after the other, for each worker: an index says nothing."""
 
     def __init__(self, dataset: Dataset) -> None:
         self.dataset = dataset

@@ -1,7 +1,6 @@
 """Devices of a run: simulated ones for what a laptop lacks, a GPU, or a training step of your own.
 
-A simulated device takes time and does nothing else. It keeps the time at which it will be free, so it needs
-no thread, puts no load on the CPU, and adds no noise.
+A simulated device keeps the time at which it will be free: it puts no load on the CPU, and adds no noise.
 """
 
 from __future__ import annotations
@@ -33,10 +32,7 @@ CONNECTIONS, MAX_CONNECTIONS = 2, 1024
 
 @dataclass(frozen=True)
 class VirtualStorage:
-    """A storage that all workers share: reads come one after the other, and requests wait side by side.
-
-    A request takes one of its connections, where their number is limited, until its bytes have come.
-    """
+    """A storage that all workers share: reads come one after the other, and requests wait side by side."""
 
     bandwidth: float  # of all requests together [B/s]
     latency: float = 0.0  # of each read [s]
@@ -63,10 +59,6 @@ class VirtualLink:
 
     bandwidth: float  # B/s
     overlapped: bool = True
-
-    def copy_time(self, size: float) -> float:
-        """Seconds for so many bytes."""
-        return size / self.bandwidth
 
 
 class Passage(NamedTuple):
@@ -147,7 +139,7 @@ class VirtualRun(DeviceRun):
         if self.link is not None and not resident:
             waits_for = self.link_free if self.link.overlapped else self.free
             copy_start = max(copy_start, waits_for)
-            copied = self.link_free = copy_start + self.link.copy_time(memory_size(batch))
+            copied = self.link_free = copy_start + memory_size(batch) / self.link.bandwidth
         step_start = max(copied, self.free)
         self.free = step_start + self.step_time
         self.passages.append(Passage(copy_start, copied, step_start, self.free))
@@ -221,9 +213,7 @@ def sleep_until(deadline: float) -> None:
 class StorageClock:
     """The time at which a simulated storage is free again, shared by workers in threads or in processes.
 
-    Without a storage it reads at the machine's own speed. Of the array that all workers share, the first
-    number is that time, and from `CONNECTIONS` on stand those of the connections, where these are limited.
-    The lock is of their kind.
+    Of the array that all share, the first number is that time; from `CONNECTIONS` on stand the connections.
     """
 
     def __init__(
@@ -273,10 +263,8 @@ def cuda_in_use() -> Cuda | None:
 class DeviceTimes:
     """How long a GPU has nothing to do while a loop waits for a batch, by events on the loop's stream.
 
-    An event is done when all work before it is done. One is put on the stream when the loop asks for a batch,
-    and one when it has it. Where the GPU ran out of work, the time between them is what it waited. Nothing
-    waits for the GPU: events are read when they are done. `cuda` is `torch.cuda`, or something with its
-    interface: this was never run on a real GPU.
+    Between the event of asking and that of receiving, a GPU without work waits. Events are read when they are
+    done, so nothing waits for the GPU. This was never run on a real one.
     """
 
     def __init__(self, cuda: Cuda) -> None:

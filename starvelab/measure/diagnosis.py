@@ -1,7 +1,4 @@
-"""Diagnosis: which part of an input pipeline starves the accelerator, from the rungs of a caching ladder.
-
-The ladder is measured, simulated, or made of times that somebody measured by hand.
-"""
+"""Diagnosis: which part of an input pipeline starves the accelerator, from the rungs of a caching ladder."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The caching ladder: how long a batch takes while ever more parts of its work come from a cache.
-
-From its rungs follows what each part adds, which part leads, and how certain that is.
-"""
+"""The caching ladder: how long a batch takes while ever more parts of its work come from a cache."""
 
 from __future__ import annotations
 
@@ -105,10 +102,7 @@ class Ladder:
 
     @property
     def clear(self) -> bool:
-        """True if the bottleneck leads by so much that more rounds would not change what is said.
-
-        It must lead also if the smallest of what its rounds show counts, and the largest of each other part.
-        """
+        """True if the bottleneck leads by so much, in all rounds, that more would not change what is said."""
         lows, highs = ([float(pick(each)) for each in self.periods] for pick in (np.min, np.max))
         if not self.starved:
             return 1 - lows[-1] / highs[0] < SLIGHT
@@ -124,11 +118,7 @@ class Ladder:
 
     @property
     def outweighs_load(self) -> bool:
-        """True if the accelerator would starve for the same part if no other program had used the cores.
-
-        Programs that use half of the cores make ours twice as slow if all is shared fairly. Here they may
-        make it twice as slow again.
-        """
+        """True if the same part would starve the accelerator had no other program used the cores."""
         alone = (1 - self.quality.background_load) / LOAD_MARGIN
         quickest, step = np.min(self.periods[0]) * alone, np.max(self.periods[-1])
         first, *others = self.order
@@ -168,9 +158,8 @@ def profile(
 ) -> Ladder:
     """Measure a live pipeline on all rungs in turn, in random order, until the time with its start is over.
 
-    Where that brings few rounds it goes on, until there are enough, a part leads clearly, or `longest` is
-    over. One loader serves all rungs, and other programs disturb them all alike: rungs measured one after the
-    other would each meet another background load.
+    Where that brings few rounds it goes on, until a part leads clearly or `longest` is over. One loader
+    serves all rungs, so that other programs disturb them all alike.
     """
     order, rungs = random.Random(0), rungs or setup.rungs
     periods: dict[int, list[float]] = {rung: [] for rung in rungs}

@@ -1,7 +1,6 @@
 """The lab's own loaders: the training loop itself, or a worker pool of threads or of processes.
 
-Each worker has its own queue, and batch j goes to worker j mod W, as in PyTorch's DataLoader. The simulation
-follows the same rule. What a training loop shares with processes, PyTorch's workers use as well.
+Each worker has its own queue, and batch j goes to worker j mod W, as in PyTorch's DataLoader.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What one run measured, with the times of every batch, and how far it can be trusted.
-
-A measurement is trusted if little else ran on these cores, and if its windows hardly differ.
-"""
+"""What one run measured, with the times of every batch, and how far it can be trusted."""
 
 from __future__ import annotations
 
@@ -138,11 +135,7 @@ def summarize(
     stage_seconds: Mapping[str, float],
     background_load: float = 0.0,
 ) -> Measurement:
-    """Return what the times of all batches amount to, measured or simulated.
-
-    `waits` are how long the training loop waited for each batch [ms], `stage_seconds` what each stage took
-    for a sample [s].
-    """
+    """Return what the times of all batches amount to: waits [ms], stages of a sample [s]."""
     # From the end of a step to that of a later one, a multiple of the workers apart: batches come in bursts.
     workers = max(setup.workers, 1)
     count = (len(trace.step_end) - 1) // workers * workers

@@ -1,9 +1,7 @@
 """Memory of processes: what they start with, what grows with each batch, and what is a copy or a queue.
 
-A process that was forked shares the objects of its parent. When it uses one, its count of references
-changes, and the page around it is copied: the process has more for itself, and filled no more. A queue is
-full after as many batches as it holds. What goes on growing by as much for each batch is a leak, or a cache
-or buffer that is not full yet: memory does not tell these apart.
+A forked process that uses an object copies the page around it: it has more for itself, and filled no more.
+What goes on growing by as much for each batch is a leak, or a cache or buffer that is not full yet.
 """
 
 from __future__ import annotations
@@ -165,10 +163,7 @@ class Process:
             self.part = max(0.0, 2 * known["Pss_Shmem"] / seen - 1) if seen else 0.0
 
     def filled(self) -> int | None:
-        """Return the bytes that it filled; None where the system does not tell.
-
-        What it filled before it was forked is among them, so that a copy of that is no growth.
-        """
+        """Return the bytes that it filled, also before it was forked; None where the system does not tell."""
         if sys.platform != "linux":  # nothing is forked there
             return self.own
         known = memory_lines(self.number, "status")
@@ -223,10 +218,7 @@ class Looks:
 
 
 def steady_growth(batches: np.ndarray, filled: np.ndarray) -> tuple[float, float, float] | None:
-    """Return the bytes that each batch adds, with their 95 % interval; None where that ends or nothing tells.
-
-    What comes and goes does not count, since of each block of batches the least counts.
-    """
+    """Return the bytes that each batch adds, by the least of each block; None where nothing tells."""
     edges = np.linspace(batches[0], batches[-1], BLOCKS + 1)
     blocks = np.clip(np.searchsorted(edges, batches, "right") - 1, 0, BLOCKS - 1)
     if np.bincount(blocks, minlength=BLOCKS).min() < MIN_LOOKS:

@@ -1,7 +1,4 @@
-"""Stored samples to prepare: photo-like images that are generated once and kept, or a folder of your own.
-
-For whoever brings none, three small datasets are no photographs: made in memory, always the same.
-"""
+"""Stored samples to prepare: photo-like images, a folder of your own, or three small given datasets."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from tqdm.auto import tqdm
@@ -250,19 +247,21 @@ def _photo(kind: Kind, *, seed: int) -> Image:
     return Image.fromarray(canvas.clip(0, 255).astype(np.uint8))
 
 
+# Three small datasets for whoever brings none: each makes, decodes and transforms its items.
+
+
 def _recording(rng: np.random.Generator) -> bytes:
     time = np.arange(4 * 16_000) / 16_000
     sound = np.sin(2 * np.pi * rng.uniform(100, 800) * time) + 0.05 * rng.normal(size=time.size)
     return zlib.compress((8000 * sound).astype(np.int16).tobytes())
 
 
-def unpack_audio(raw: bytes) -> np.ndarray:
-    """Samples of a recording, from a compressed file."""
+def _unpack_audio(raw: bytes) -> np.ndarray:
     return np.frombuffer(zlib.decompress(raw), np.int16).astype(np.float32) / np.float32(32768)
 
 
-def spectrogram(sound: np.ndarray) -> np.ndarray:
-    """Energy by time and frequency, of windows of 25 ms every 10 ms at 16 kHz."""
+def _spectrogram(sound: np.ndarray) -> np.ndarray:
+    # Windows of 25 ms every 10 ms at 16 kHz.
     windows = np.lib.stride_tricks.sliding_window_view(sound, 400)[::160]
     return np.log1p(np.abs(np.fft.rfft(windows * np.hanning(400)))).astype(np.float32)
 
@@ -273,15 +272,12 @@ def _table(rng: np.random.Generator) -> bytes:
     return text.getvalue().encode()
 
 
-def parse_table(raw: bytes) -> np.ndarray:
-    """Numbers of a block of rows, from text with commas."""
+def _parse_table(raw: bytes) -> np.ndarray:
     return np.loadtxt(io.BytesIO(raw), delimiter=",", dtype=np.float32)
 
 
-def standardize(block: np.ndarray) -> np.ndarray:
-    """Each column with mean 0 and deviation 1."""
-    block = block - block.mean(axis=0)
-    return np.asarray(block / (block.std(axis=0) + 1e-6))
+def _standardize(block: np.ndarray) -> np.ndarray:
+    return np.asarray((block - block.mean(axis=0)) / (block.std(axis=0) + 1e-6))
 
 
 def _volume(rng: np.random.Generator) -> bytes:
@@ -289,23 +285,19 @@ def _volume(rng: np.random.Generator) -> bytes:
     return zlib.compress(smooth.astype(np.int16).tobytes())
 
 
-def unpack_volume(raw: bytes) -> np.ndarray:
-    """Voxels of a scan, from a compressed file."""
+def _unpack_volume(raw: bytes) -> np.ndarray:
     return np.frombuffer(zlib.decompress(raw), np.int16).reshape(32, 32, 32)
 
 
-def cut_and_turn(volume: np.ndarray) -> np.ndarray:
-    """The middle of a scan, seen from above, with a contrast of its own."""
+def _cut_and_turn(volume: np.ndarray) -> np.ndarray:
     part = np.rot90(volume[4:28, 4:28, 4:28], axes=(1, 2)).astype(np.float32)
     return np.ascontiguousarray((part - part.mean()) / (part.std() + 1e-6))
 
 
-# By name: how an item is made, decoded and transformed.
-_Made: TypeAlias = Callable[..., np.ndarray]
-GIVEN: dict[str, tuple[Callable[[np.random.Generator], bytes], _Made, _Made]] = {
-    "recordings": (_recording, unpack_audio, spectrogram),
-    "tables": (_table, parse_table, standardize),
-    "volumes": (_volume, unpack_volume, cut_and_turn),
+GIVEN = {
+    "recordings": (_recording, _unpack_audio, _spectrogram),
+    "tables": (_table, _parse_table, _standardize),
+    "volumes": (_volume, _unpack_volume, _cut_and_turn),
 }
 
 

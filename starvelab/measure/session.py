@@ -1,7 +1,4 @@
-"""A live pipeline: one batch after the other passes the loader and the device, and its times are kept.
-
-Calibration runs one to learn what a worker takes here, and how several get in each other's way.
-"""
+"""A live pipeline: one batch after the other passes the loader and the device, and its times are kept."""
 
 from __future__ import annotations
 
@@ -188,11 +185,7 @@ def time_bar(seconds: float, *, shown: bool) -> Iterator[std.tqdm[None]]:
 
 
 def calibrate(pipeline: AnyPipeline, *, seconds: Quantity | str, progress: bool) -> AnyPipeline:
-    """Return the pipeline with what one worker takes here, and how far several of them crowd each other.
-
-    Whole batches are prepared in a worker of the pipeline's own kind, since single samples in the training
-    loop take longer to read. Drive, link and accelerator are left out: their times are known.
-    """
+    """Return the pipeline with what one worker takes here, and how far several of them crowd each other."""
     positive(as_quantity(seconds, "s", "seconds"), "s", "seconds")
     bare = setup_of(pipeline).replace(storage=None, link=None, device=NO_STEP)
     one = run(bare.replace(workers=min(bare.workers, 1)), seconds=seconds, progress=progress)

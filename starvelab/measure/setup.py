@@ -1,7 +1,6 @@
 """The setup of a run: what the parts of a pipeline mean on this machine, as plain values.
 
-`setup_of` is the only place that reads a pipeline for a run. What a run cannot do as it is described is
-rejected; what it finds out by itself, such as what preparing takes, is left out of account.
+What a run cannot do is rejected; what it finds out by itself is left out of account.
 """
 
 from __future__ import annotations

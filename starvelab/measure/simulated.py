@@ -1,7 +1,4 @@
-"""The simulated clock: what a run or a diagnosis would measure, computed without threads, files or chance.
-
-The times of the parts are given, or taken from one batch. The order of events comes from the simulation.
-"""
+"""The simulated clock: what a run or a diagnosis would measure, computed without threads, files or chance."""
 
 from __future__ import annotations
 
@@ -133,7 +130,7 @@ class SimulatedClock:
             batch_size=batch,
             step_time=1e3 * device.step_time,
             in_flight=device.in_flight,
-            copy_time=0.0 if link is None else 1e3 * link.copy_time(sent),
+            copy_time=0.0 if link is None else 1e3 * sent / link.bandwidth,
             copy_overlaps=link is None or link.overlapped,
             workers=setup.workers,
             prefetch=setup.prefetch,
@@ -146,14 +143,11 @@ class SimulatedClock:
             cached_share=0.0 if storage is None else storage.cached_fraction,
         )
 
-    def _batches(self, inputs: LoaderInputs, seconds: float) -> int:
-        wanted = 1e3 * seconds / inputs.mean_period
-        return max(int(np.clip(wanted, 2 * WARM_UP, MAX_BATCHES)), 4 * inputs.workers + 1)
-
     def measurement(self, setup: Setup, *, seconds: float) -> Measurement:
         """Return what a run of that length would measure."""
         inputs = self.inputs(setup)
-        count = self._batches(inputs, seconds)
+        wanted = int(np.clip(1e3 * seconds / inputs.mean_period, 2 * WARM_UP, MAX_BATCHES))
+        count = max(wanted, 4 * inputs.workers + 1)
         skipped = whole_rounds(WARM_UP, inputs)
         simulated = simulate(inputs, batches=count + skipped, seed=self.seed)
         trace = simulated.trace().after(skipped)

@@ -1,7 +1,6 @@
 """A training script read by what it does: it runs, and its work on one image is counted.
 
-The script calls parts that do real work. While it is read, an object that it cannot reach does what counts,
-and counts it: a grader keeps that object in another process, so that no count can be changed by the script.
+An object in another process does what counts, so that no count can be changed by the script.
 """
 
 from __future__ import annotations
@@ -96,10 +95,7 @@ def script_text(path: str | os.PathLike[str] = "train.txt") -> str:
 
 
 class _Work:
-    """Serves photographs to a script, does the work that counts, and counts it.
-
-    A script may send anything: nothing that it says of itself counts, but only what is done and arrives here.
-    """
+    """Serves photographs to a script, and counts what is done and arrives here, not what the script says."""
 
     def __init__(self, width: int, height: int) -> None:
         random = np.random.default_rng()
@@ -226,10 +222,8 @@ def _correlates(values: np.ndarray, image: Pixels) -> bool:
 def what_it_does(text: str, width: int = 500, height: int = 375) -> dict[str, Unchecked]:
     """Count what a training script does to one image of `width` times `height` pixels.
 
-    The script is run, with `photos` and `Pipeline.measure` replaced; while grading, in the student's sandbox,
-    where it can reach none of the counts. These are: workers (0 where the loop prepares by itself), batch
-    size, the shape and the bytes of a sample as it is sent, decoded and blurred pixels, how often labels are
-    read, and images that are sent. It must run one pipeline.
+    The script runs one pipeline, with `photos` and `Pipeline.measure` replaced; while grading, in the
+    student's sandbox. Workers, batch size and shape of a sample are told beside `COUNTED`.
     """
     if not isinstance(text, str):
         raise InputError(f"A script is a text, got {text!r:.60}. Pass script_text(...), for example.")

@@ -71,10 +71,9 @@ def uneven(steps: np.ndarray) -> tuple[float, ...]:
 
 
 def share_of(parts: np.ndarray, lengths: np.ndarray, ordinary: np.ndarray, burst: int = 1) -> Share:
-    """Return the share of the time that the parts take of the lengths, with a bootstrap interval.
+    """Return the share of the time that the parts take of the `ordinary` lengths, with a bootstrap interval.
 
-    The lengths are from batch to batch; those that are not `ordinary` do not count. Batches come in bursts,
-    which is how several workers deliver: blocks are multiples of them.
+    Batches come in bursts, which is how several workers deliver: blocks are multiples of them.
     """
     used, whole = parts[ordinary], lengths[ordinary]
     total = float(whole.sum())

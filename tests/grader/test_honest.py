@@ -2,6 +2,7 @@
 
 import shutil
 import tomllib
+from contextlib import chdir
 from pathlib import Path
 
 import nbformat
@@ -61,7 +62,8 @@ def submit_packed(course: Course, student: str, solved: dict[str, NotebookNode])
     home.mkdir(parents=True)
     for name, nb in solved.items():
         nbformat.write(nb, home / f"{name}.ipynb")
-    predict("which", 3, question="How many?", folder=home)
+    with chdir(home):
+        predict("which", 3, question="How many?")
     download = course.folder / "download" / student
     download.mkdir(parents=True)
     shutil.move(pack(home).path, download)

@@ -1,7 +1,6 @@
 """A figure as a notebook shows it: an image with alt text, a caption, and the same data as a table.
 
-JupyterLab drops the alt text of images it draws itself, so a figure goes out as HTML. Caption and table are
-computed beside the drawing, so both remain where a browser or a small installation lacks matplotlib.
+JupyterLab drops the alt text of images it draws itself, so a figure goes out as HTML.
 """
 
 from __future__ import annotations
@@ -85,11 +84,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 @dataclass(frozen=True)
 class StaticFigure:
-    """A drawn figure with its alt text, its caption, and the drawn data.
-
-    The `png` is empty where nobody looks, while grading, and None where matplotlib is missing. It is twice
-    as wide as the figure on the page: `width` is in CSS pixels.
-    """
+    """A drawn figure: its `png` is empty while grading, and None where matplotlib is missing."""
 
     png: bytes | None
     alt: str
@@ -124,11 +119,7 @@ def render_figure(
     rows: Iterable[Sequence[object]],
     feasible: Number = True,
 ) -> StaticFigure:
-    """Render a matplotlib figure; its alt text and its caption end in the same sentences, of what is `found`.
-
-    A column of the table says which rows are `feasible`, if one of them is not. The ground is white, so that
-    a figure reads the same in a dark theme.
-    """
+    """Render a figure on white; alt text and caption end in the same sentences, of what is `found`."""
     headers, rows = with_feasible(headers, rows, feasible)
     alt, caption = (" ".join(filter(None, (text, *found))) for text in (alt, caption))
     if isinstance(figure, Blank):

@@ -1,7 +1,4 @@
-"""Static figures in matplotlib: a step's time, what the batch size and the workers change, and bars.
-
-Each function draws what the model found, and returns a `StaticFigure` with the same data as a table.
-"""
+"""Static figures in matplotlib: a step's time, what the batch size and the workers change, and bars."""
 
 from __future__ import annotations
 

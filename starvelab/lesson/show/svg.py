@@ -1,7 +1,4 @@
-"""Figures for explorers: SVG strings made in Python, cheap enough to redraw while a slider moves.
-
-Text and lines take the page's color, so that they read in the light and the dark theme.
-"""
+"""Figures for explorers: SVG in the page's color, cheap enough to redraw while a slider moves."""
 
 from __future__ import annotations
 
@@ -185,10 +182,7 @@ def share_bars(shares: Mapping[str, float], *, title: str) -> str:
 
 
 def cost_bars(costs: Mapping[str, float], adds: Mapping[str, float], *, title: str) -> str:
-    """An outline for what each part costs, and a filled bar for what it adds, both by its name [ms].
-
-    The part "compute" is the accelerator's.
-    """
+    """An outline for what each part costs, and a filled bar for what it adds, both by its name [ms]."""
     longest = max(costs.values())
     rows = (
         Bar(part, adds[part] / longest, (ACCELERATOR if part == "compute" else CPU).color,

@@ -1,7 +1,4 @@
-"""Timelines, in matplotlib: a solved step's first batches, a loader's run, and a profiler's trace.
-
-A lane for each worker or resource, a bar for each batch, and hatched where the accelerator or the loop waits.
-"""
+"""Timelines, in matplotlib, of a loader's run and of a profiler's trace: lanes with a bar for each batch."""
 
 from __future__ import annotations
 
@@ -159,10 +156,7 @@ def _draw_workers(axes: Axes, trace: Trace, lanes: list[str], end: float) -> Non
 
 
 def _draw_queue(axes: Axes, trace: Trace, end: float) -> int:
-    """Finished batches as a step area: those next in turn, on top those that a missing one holds back.
-
-    Returns the most that were held back at once.
-    """
+    """Draw finished batches, on top those that a missing one holds back; return the most of these at once."""
     both = [trace.queue_depth(in_turn=in_turn) for in_turn in (False, True)]
     times = np.unique(np.concatenate(([0.0, end], *(changes for changes, _ in both))))
     times = times[(times >= 0) & (times <= end)]

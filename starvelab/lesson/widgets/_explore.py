@@ -1,7 +1,4 @@
-"""Explorers: a figure that follows its controls, so that moving a slider shows what the model says.
-
-A description of a control, such as ``(1, 64)`` or ``["PNG", "JPEG"]``, becomes a widget.
-"""
+"""Explorers: a figure that follows its controls, so that moving a slider shows what the model says."""
 
 from __future__ import annotations
 
@@ -74,19 +71,16 @@ class Drawing:
 
     @classmethod
     def of(cls, drawn: object) -> Drawing:
-        """Read what a drawing function returned: a `Drawing`, anything with its fields, or an SVG string."""
+        """Read what a drawing function returned: a `Drawing`, or an SVG string."""
         drawing = cls(drawn) if isinstance(drawn, str) else drawn
-        svg, sentence, headers, rows = (
-            getattr(drawing, name, None) for name in ("svg", "sentence", "headers", "rows")
-        )
-        if not isinstance(svg, str) or "<svg" not in svg:
+        if not isinstance(drawing, Drawing) or "<svg" not in drawing.svg:
             raise InputError(
                 f"An explorer's function must return a Drawing or an SVG string, got {drawing!r:.80}. "
                 "Return Drawing(svg, sentence)."
             )
-        if (headers is None) != (rows is None):
+        if (drawing.headers is None) != (drawing.rows is None):
             raise InputError("A Drawing has both headers and rows or neither. Pass the one that is missing.")
-        return cls(svg, sentence or "", headers, rows)
+        return drawing
 
     def table(self) -> str:
         """The values as HTML, folded away until the reader opens them; empty without values."""
@@ -187,11 +181,7 @@ def _draw_pipeline(pipeline: Pipeline, advice: bool) -> Draw:
 
 
 class Explorer(Box):
-    """The widget of an explorer: its `controls` by the name of their argument, and texts.
-
-    These are the `figure`, a `sentence` with what is to be seen, a `table` of its values, and a `message`
-    with errors or prints of the drawing function.
-    """
+    """The widget of an explorer: its `controls`, the figure and its texts, and errors in its `message`."""
 
     def __init__(
         self, draw: Draw, controls: dict[str, Description], starts: dict[str, Value], after: str | None
@@ -271,11 +261,7 @@ Control: TypeAlias = tuple[ipywidgets.Widget, Callable[[], Value]]
 
 
 def make_control(name: str, described: Description, start: Value = NO_START) -> Control:
-    """Make the control of an argument, which starts at a value that it can show.
-
-    It is described by ``(low, high)`` or ``(low, high, step)`` of numbers or quantities, by the values of a
-    list, by a dict of labels to values, or by True or False for a tick box.
-    """
+    """Make the control of an argument, which starts at a value that it can show; see `explore`."""
     if isinstance(described, bool):
         return _widget(ipywidgets.Checkbox, name, value=start if isinstance(start, bool) else described)
     if isinstance(described, Mapping):

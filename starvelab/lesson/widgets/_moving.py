@@ -125,10 +125,7 @@ class Moving(Box):
 
 
 def _still_picture(trace: Trace, end: float) -> str:
-    """One moment of a run that ends then: from the drive to the accelerator, where each batch is.
-
-    It is a moment in which the accelerator waits, if it does so for most of the time.
-    """
+    """One moment of a run, in which the accelerator waits if it mostly does: where each batch is."""
     steps = trace.first(max(1, int((trace.step_end <= end + 1e-6).sum())))
     spans = {
         STORAGE.name: (trace.read_start, trace.read_done, STORAGE.color),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 
 import ipywidgets
@@ -46,7 +45,6 @@ def predict(
     whole: bool = False,
     unchanged: float | None = None,
     confidence: float | None = None,
-    folder: str | os.PathLike[str] | None = None,
 ) -> PredictionBox | None:
     """Ask for a prediction, or lock one that is given. A prediction is locked once.
 
@@ -73,8 +71,6 @@ def predict(
         fast". A hit is then near in what is gained or lost.
     confidence : float, optional
         How sure, 0 to 1; in a widget where its slider starts.
-    folder : path, optional
-        Where ``predictions.json`` stands; the folder the notebook runs in unless given.
 
     Returns
     -------
@@ -87,7 +83,7 @@ def predict(
     InputError
         If the question cannot be asked, or the answer given in code is no answer to it, or to no question.
     """
-    store = PredictionStore(folder)
+    store = PredictionStore()
     asked = None
     if answer is not None and question is choices is unit is None and between is None:
         asked = _known(key, store)
@@ -106,7 +102,7 @@ def predict(
     result, mine = _lock(store, asked, answer, confidence)
     locked = result.prediction
     shown = ", ".join(filter(None, [value(locked.answer, locked.unit), how_sure(locked)]))
-    where = os.path.relpath(store.path) if result.problem is None else "memory"
+    where = FILE_NAME if result.problem is None else "memory"
     message = f"Locked {key!r} in {where}: {shown}."
     if not result.is_new:
         message = f"{key!r} was locked on {timestamp(locked.locked_at)}: {shown}."
@@ -214,11 +210,7 @@ def _only_once(result: StoreResult, mine: Prediction) -> str:
 
 
 class PredictionBox(Box):
-    """The widget of one prediction.
-
-    It has the `answer` (choices, or a field for a number), a slider of `confidence` (`NOT_STATED` until it is
-    moved), a `button` that locks, and a `message`: what was locked, or what is missing.
-    """
+    """The widget of one prediction: `answer`, `confidence`, the `button` that locks, and a `message`."""
 
     def __init__(
         self, question: Question, store: PredictionStore, *, confidence: float | None = None

@@ -1,11 +1,7 @@
-"""How far a learner is in the notebook that runs, and the score card: what was predicted, and what came true.
-
-A prediction counts for having been made. Being wrong costs nothing.
-"""
+"""How far a learner is in the notebook that runs, and the score card: what was predicted and came true."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import log
@@ -17,7 +13,7 @@ from ..exercises import FINAL, Exercise, read_exercises, read_questions
 from ..notices import Sentences
 from ..outcomes import HEADERS, Outcomes, title
 from ..show.svg import frame, line, tag, text
-from .cells import LOG, CellLog
+from .cells import LOG
 from .question import known_questions
 from .store import PredictionStore
 
@@ -135,15 +131,10 @@ class Progress(Sentences):
         return f"{before}<p><strong>{last.removesuffix('</p>')}</strong></p>"
 
 
-def progress(folder: str | os.PathLike[str] | None = None, *, log: CellLog = LOG) -> Progress:
+def progress() -> Progress:
     """Show how far the notebook that runs is: exercises, points by visible checks, explanations, predictions.
 
-    Parameters
-    ----------
-    folder : path, optional
-        Where the notebook and its ``predictions.json`` stand; the folder it runs in unless given.
-    log : CellLog
-        What ran in this kernel. What was done before its last start counts again once its cells have run.
+    What was done before the last start of the kernel counts again once its cells have run.
 
     Returns
     -------
@@ -152,19 +143,19 @@ def progress(folder: str | os.PathLike[str] | None = None, *, log: CellLog = LOG
     """
     if runtime.current().is_grading:
         return Progress(problem=GRADED)
-    path = log.notebook(folder)
+    path = LOG.notebook()
     exercises = () if path is None else read_exercises(path)
     if path is None or not exercises:
         return Progress(problem=NO_NOTEBOOK)
-    store = PredictionStore(folder)
+    store = PredictionStore()
     locked = store.read().predictions
     texts = {key: asked["question"] for key, asked in read_questions(path).items()} | store.memory.questions
     asked = {key: title(text) for key, text in texts.items()}
     return Progress(
         exercises,
-        tuple(log.points(one) for one in exercises),
-        frozenset(one.source for one in exercises if one.is_done(log.earned.get(one.source))),
-        frozenset(one.source for one in exercises if log.is_wrong(one)),
+        tuple(LOG.points(one) for one in exercises),
+        frozenset(one.source for one in exercises if one.is_done(LOG.earned.get(one.source))),
+        frozenset(one.source for one in exercises if LOG.is_wrong(one)),
         {key: text for key, text in asked.items() if key in locked},
         {key: text for key, text in asked.items() if key not in locked},
         frozenset(key.removeprefix(FINAL) for key in locked if key.startswith(FINAL)),
@@ -184,20 +175,9 @@ class ScoreCard(Outcomes, Sentences):
         return [*super().sentences(), *filter(None, [self.problem])]
 
 
-def scorecard(folder: str | os.PathLike[str] | None = None) -> ScoreCard:
-    """Show the score card of one folder.
-
-    Parameters
-    ----------
-    folder : path, optional
-        Where ``predictions.json`` stands; the folder the notebook runs in unless given.
-
-    Returns
-    -------
-    ScoreCard
-        Shows itself when it ends a cell.
-    """
-    store = PredictionStore(folder)
+def scorecard() -> ScoreCard:
+    """Return the score card of the folder that the notebook runs in; it shows itself when it ends a cell."""
+    store = PredictionStore()
     contents = store.read()
     asked = (one for key, one in contents.predictions.items() if not key.startswith(FINAL))
     predictions = sorted(asked, key=lambda one: one.locked_at)

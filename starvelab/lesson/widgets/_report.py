@@ -1,7 +1,6 @@
 """The lab report of whoever works on the notebooks of a folder, and their submission in one file.
 
-The report is one HTML file that needs nothing else. It shows own measurements, which are saved beside the
-notebook, and what its owner wrote into an earlier one.
+The report is one HTML file that needs nothing else, and keeps what its owner wrote.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from ..outcomes import (
     value,
 )
 from ._progress import draw_numbers, scorecard
-from .cells import LOG, CellLog
+from .cells import LOG
 from .store import PredictionStore
 
 if TYPE_CHECKING:
@@ -106,11 +105,7 @@ class OwnMeasurement:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class LabReport(notices.Sentences):
-    """The contents of a report, by whom, made on which day, with which version; empty while grading.
-
-    By key of a prediction, `learned` has the first `MAX_LESSON` characters of what its owner learned from it.
-    It says where its file is, and which misses nobody has explained yet.
-    """
+    """The contents of a report; empty while grading. `learned` says by key what a prediction taught."""
 
     assignment: str
     owner: str = ""
@@ -194,10 +189,10 @@ def render(report: LabReport) -> str:
 # --- what its owner wrote and measured --------------------------------------------------------------------
 
 
-def read_notes(folder: Path) -> tuple[str, Mapping[str, str]]:
-    """The owner of the report of a folder, and by key what a miss taught; nothing if it cannot be read."""
+def read_notes() -> tuple[str, Mapping[str, str]]:
+    """The owner of an earlier report, and by key what a miss taught; nothing if it cannot be read."""
     try:
-        match = NOTES.search((folder / REPORT).read_text(encoding="utf-8"))
+        match = NOTES.search(Path(REPORT).read_text(encoding="utf-8"))
         notes = {} if match is None else json.loads(match[1])
         owner, learned = notes["owner"], notes["learned"]
         texts = [owner, *learned.values()]
@@ -207,16 +202,14 @@ def read_notes(folder: Path) -> tuple[str, Mapping[str, str]]:
     return (owner, learned) if all(isinstance(one, str) for one in texts) else ("", {})
 
 
-def save_lesson(key: str, lesson: str, folder: Path, log: CellLog = LOG) -> None:
-    """Write the report of a folder anew, with what its owner learned from one miss; no text removes it."""
-    report = _contents(folder, log)
+def save_lesson(key: str, lesson: str) -> None:
+    """Write the report anew, with what its owner learned from one miss; no text removes it."""
+    report = _contents()
     learned = {other: said for other, said in report.learned.items() if other != key}
-    _write(replace(report, learned=learned | ({key: lesson} if lesson else {})), folder)
+    _write(replace(report, learned=learned | ({key: lesson} if lesson else {})))
 
 
-def save_measurement(
-    what: str, measured: Quantity, model: Quantity, *, folder: str | os.PathLike[str] | None = None
-) -> None:
+def save_measurement(what: str, measured: Quantity, model: Quantity) -> None:
     """Save what was measured for the lab report; the newest of each name counts. Grading saves nothing.
 
     Parameters
@@ -225,36 +218,27 @@ def save_measurement(
         The pipeline, in words.
     measured, model : quantity
         What was measured, and what the model says.
-    folder : path, optional
-        Where the file stands; the folder that the notebook runs in unless given.
     """
     if runtime.current().is_grading:
         return
-    path = Path.cwd() if folder is None else Path(folder)
     unit = unit_name(measured.units)
-    saved = {one.what: one for one in read_measurements(path)}
+    saved = {one.what: one for one in read_measurements()}
     saved[what] = OwnMeasurement(what, float(measured.magnitude), float(model.m_as(measured.units)), unit)
     text = json.dumps([asdict(one) for one in saved.values()], indent=2, ensure_ascii=False)
-    with whole_file(path / MEASUREMENTS) as part:
+    with whole_file(Path(MEASUREMENTS)) as part:
         part.write_text(f"{text}\n", encoding="utf-8")
 
 
-def read_measurements(folder: Path) -> tuple[OwnMeasurement, ...]:
-    """The measurements in the file of a folder; none where it cannot be read."""
+def read_measurements() -> tuple[OwnMeasurement, ...]:
+    """The measurements in the file beside the notebook; none where it cannot be read."""
     try:
-        found = json.loads((folder / MEASUREMENTS).read_text(encoding="utf-8"))
+        found = json.loads(Path(MEASUREMENTS).read_text(encoding="utf-8"))
         return tuple(OwnMeasurement(**one) for one in found)[:MAX_MEASUREMENTS]
     except (OSError, ValueError, TypeError, RecursionError):
         return ()
 
 
-def report(
-    learned: Mapping[int, str] | None = None,
-    *,
-    name: str = "",
-    folder: str | os.PathLike[str] | None = None,
-    log: CellLog = LOG,
-) -> LabReport:
+def report(learned: Mapping[int, str] | None = None, *, name: str = "") -> LabReport:
     """Write the lab report of a folder: one HTML file, ``report.html``, that needs nothing else.
 
     Parameters
@@ -264,11 +248,6 @@ def report(
         report of this folder says of other misses is kept.
     name : str
         Whose report it is; what an earlier report of this folder says unless given.
-    folder : path, optional
-        Where the notebooks, ``predictions.json`` and ``measurements.json`` stand; the folder that the
-        notebook runs in unless given.
-    log : CellLog
-        What ran in this kernel: it counts before what the notebooks say that were saved.
 
     Returns
     -------
@@ -280,10 +259,9 @@ def report(
     InputError
         If there is no miss with such a number.
     """
-    where = Path.cwd() if folder is None else Path(folder)
     if runtime.current().is_grading:
-        return LabReport(assignment=where.resolve().name)
-    made = _contents(where, log, name)
+        return LabReport(assignment=Path.cwd().name)
+    made = _contents(name)
     misses, lessons = made.misses, dict(made.learned)
     for number, lesson in (learned or {}).items():
         if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(misses):
@@ -295,35 +273,35 @@ def report(
             raise InputError(f"What you learned is a text, got {lesson!r:.80} for miss {number}. Write one.")
         lessons[misses[number - 1].key] = one_line(lesson)
     made = replace(made, learned=lessons)
-    _write(made, where)
+    _write(made)
     return made
 
 
-def _write(report: LabReport, folder: Path) -> None:
-    with whole_file(folder / REPORT) as part:
+def _write(report: LabReport) -> None:
+    with whole_file(Path(REPORT)) as part:
         part.write_text(render(report), encoding="utf-8")
 
 
-def _contents(folder: Path, log: CellLog, name: str = "") -> LabReport:
-    """Return what a report of this folder says now; its owner and lessons are those of an earlier one."""
-    owner, learned = read_notes(folder)
-    exercises, locked = [], PredictionStore(folder).read().predictions
+def _contents(name: str = "") -> LabReport:
+    """Return what a report says now; its owner and lessons are those of an earlier one."""
+    folder, (owner, learned) = Path.cwd(), read_notes()
+    exercises, locked = [], PredictionStore().read().predictions
     for path in sorted(folder.glob("*.ipynb")):
         for one in read_exercises(path):
-            earned = log.earned.get(one.source, one.earned)
+            earned = LOG.earned.get(one.source, one.earned)  # this kernel counts before what was saved
             points = None if one.is_essay else min(earned or 0.0, one.visible_points)
             ending = _ending(one, locked.get(FINAL + one.answer_id), folder)
             exercises.append(
                 Entry(title_in(path), one.title, points, one.points, one.is_done(earned), ending)
             )
     return LabReport(
-        assignment=folder.resolve().name,
+        assignment=folder.name,
         owner=name or owner,
         date=date.today().isoformat(),
         starvelab=version("starvelab"),
-        predictions=scorecard(folder).predictions,
+        predictions=scorecard().predictions,
         exercises=tuple(exercises),
-        measurements=read_measurements(folder),
+        measurements=read_measurements(),
         learned=learned,
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import tomllib
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,7 +21,6 @@ from ...units import Q_
 from .. import notices
 from ..outcomes import number, one_line
 from ._report import MAX_LESSON, read_notes, save_lesson
-from .cells import LOG, CellLog
 from .keyboard import Box, spoken
 from .question import WITHIN, Answer, check_key, comparable, is_hit, result_of, sentence_of
 from .store import PredictionStore
@@ -52,7 +50,6 @@ def reveal(
     within: float = WITHIN,
     measured: Answer = None,
     disturbed: str = "",
-    folder: str | os.PathLike[str] | None = None,
 ) -> None:
     """Show `truth` beside the prediction locked under `key`, then call `then`.
 
@@ -83,13 +80,11 @@ def reveal(
         What disturbed the measurement that `truth` comes from; empty if nothing did. A disturbed measurement
         is shown by `then`, and never becomes the answer. Where a quiet run of it was recorded, the learner
         may choose that in its place.
-    folder : path, optional
-        Where ``predictions.json`` stands; the folder the notebook runs in unless given.
     """
     check_key(key)
     if truth is None and then is None and measured is None:
         raise InputError("A reveal shows a truth, calls `then`, or both; it got neither. Pass one of them.")
-    store = PredictionStore(folder)
+    store = PredictionStore()
 
     def show() -> None:
         prediction, current = store.read().predictions[key], runtime.current()
@@ -111,7 +106,7 @@ def reveal(
         if truth is not None and current.has_widgets and not current.is_grading:
             revealed = store.read().predictions[key]
             if revealed.revealed and not revealed.hit:
-                _display(MissBox(key, store.folder))
+                _display(MissBox(key))
 
     contents = store.read()
     if key in contents.predictions:
@@ -256,11 +251,11 @@ class QuietRunOffer(Box):
 class MissBox(Box):
     """A field for the `text` of what a miss taught, saved in the lab report when the learner leaves it."""
 
-    def __init__(self, key: str, folder: Path, log: CellLog = LOG) -> None:
-        self._key, self._folder, self._log = key, folder, log
+    def __init__(self, key: str) -> None:
+        self._key = key
         question = "What did this teach you?"
         self.text = ipywidgets.Textarea(
-            value=read_notes(folder)[1].get(key, ""), description=question, rows=2, continuous_update=False,
+            value=read_notes()[1].get(key, ""), description=question, rows=2, continuous_update=False,
             placeholder="One or two sentences, for your lab report", style={"description_width": "initial"},
             layout={"width": "46em", "max_width": "100%"},
         )  # fmt: skip
@@ -271,7 +266,7 @@ class MissBox(Box):
     def _save(self) -> None:
         text = one_line(self.text.value)
         try:
-            save_lesson(self._key, text, self._folder, self._log)
+            save_lesson(self._key, text)
         except OSError as error:
             problem = (
                 "A sentence is kept in report.html, and that could not be written "

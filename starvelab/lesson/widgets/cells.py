@@ -1,10 +1,7 @@
 """A log of a learner's kernel: which cells ran, what each earned, and errors in one line.
 
-IPython calls it after each cell, and instead of drawing a traceback. It is not installed where a notebook is
-graded or validated: nbgrader has to see the errors.
-
-A check that a learner sees has one or two cases, and a function may pass them without computing anything: a
-constant or an unused argument is a sign of that, and its cell says so.
+It is not installed where a notebook is graded or validated: nbgrader has to see the errors. A constant or an
+unused argument is a sign of an answer that passes a check without computing anything, and its cell says so.
 """
 
 from __future__ import annotations
@@ -13,7 +10,6 @@ import ast
 import contextlib
 import inspect
 import linecache
-import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -70,9 +66,9 @@ class CellLog:
     # The last error that was shown as a notice: Run All goes on behind it.
     _passed: BaseException | None = None
 
-    def notebook(self, folder: str | os.PathLike[str] | None = None) -> Path | None:
+    def notebook(self) -> Path | None:
         """The file of the notebook that runs; None if it is not found."""
-        return find_notebook(Path.cwd() if folder is None else Path(folder), self.earned)
+        return find_notebook(Path.cwd(), self.earned)
 
     def exercises(self) -> tuple[Exercise, ...]:
         """The exercises of the notebook that runs, as it was last saved; none if its file is not found."""

@@ -65,13 +65,7 @@ def model_answers(function: str) -> list[str]:
 
 
 def ending_of(key: str, answer: Callable[..., Answer]) -> Ending:
-    """Return the ending of an exercise.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such exercise, or another function answers it.
-    """
+    """Return the ending of an exercise."""
     check_names([key], endings(), "finish", kind="exercise")
     # The model answer finds what the notebook has imported, and leaves the names of the notebook alone.
     # Any: whatever the text defines.

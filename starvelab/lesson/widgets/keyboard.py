@@ -1,7 +1,4 @@
-"""The box that every widget of the lab stands in: keys pressed in it stay in it, and its parts have names.
-
-Without anywidget's front end the box still works, by mouse.
-"""
+"""The box that every widget of the lab stands in: keys pressed in it stay in it, and its parts have names."""
 
 from __future__ import annotations
 
@@ -33,10 +30,7 @@ class _Keyboard(anywidget.AnyWidget):
 
 
 class Box(ipywidgets.VBox):
-    """A column of widgets that is one group, with the name by which a screen reader calls it.
-
-    Its `message`, where it is among the children, says what came of a click, or why nothing did.
-    """
+    """A column of widgets that is one group with a name; its `message` says what came of a click."""
 
     def __init__(self, name: str, children: Sequence[ipywidgets.Widget], **kwargs: object) -> None:
         # If the front end of anywidget is missing, JupyterLab puts an error in place of that widget.

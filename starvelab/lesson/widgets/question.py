@@ -39,10 +39,7 @@ NOT_NEGATIVE: Range = (0, None)
 
 @dataclass(frozen=True)
 class Question:
-    """One question, with its choices, or with its unit and what a number can be.
-
-    Raise InputError if the key, the choices, the unit or the range make no sense.
-    """
+    """One question, with its choices, or with its unit and what a number can be."""
 
     key: str  # in the notebook and in predictions.json
     _: KW_ONLY
@@ -108,10 +105,7 @@ class Question:
         return self._check_range(float(answer))
 
     def read_number(self, text: str) -> float:
-        """Read what was typed in a number field.
-
-        No refusal has a number of its own, such as an example: it might be the answer.
-        """
+        """Read what was typed in a number field; no refusal has a number, which might be the answer."""
         typed = text.strip()
         if not typed:
             raise InputError("Type a number first.")
@@ -222,10 +216,7 @@ def _is_finite(number: object) -> TypeGuard[float]:
 
 
 def known_questions(folder: Path, asked: Mapping[str, Question]) -> dict[str, Question]:
-    """Every question that can be answered in code: those of the notebooks of a folder, and those `asked`.
-
-    Whoever works without widgets may not have run the notebooks in this kernel.
-    """
+    """Every question that can be answered in code: those of the notebooks of a folder, and those `asked`."""
     found = {}
     for key, given in read_questions(*sorted(folder.glob("*.ipynb"))).items():
         with contextlib.suppress(InputError):  # somebody changed the cell
@@ -301,10 +292,9 @@ def sentence_of(locked: Prediction) -> str:
 def result_of(
     locked: Prediction, *, now: str | float | None, within: float = WITHIN, why: str = ""
 ) -> tuple[str, str]:
-    """Say what came of a prediction whose truth was revealed, and the word in front of it.
+    """Say what came of a prediction whose truth was shown and is `now` this, and the word in front of it.
 
-    The truth that was revealed first counts; `now` is what it is now. `within` is as for `is_hit`. After a
-    miss it begins with `why`, the likeliest reason; without one it ends with how far off a number was.
+    After a miss it begins with `why`, the likeliest reason, or else ends with how far off a number was.
     """
     if locked.truth is None:
         return f"{sentence_of(locked)} {NEVER_SHOWN}", "Please note"

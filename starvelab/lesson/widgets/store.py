@@ -1,7 +1,4 @@
-"""Predictions, kept in ``predictions.json`` beside the notebook: each key is locked once, nothing is lost.
-
-Several notebooks may write the file at the same time, and it may not be writable at all.
-"""
+"""Predictions, kept in ``predictions.json`` beside the notebook: each key is locked once, nothing is lost."""
 
 from __future__ import annotations
 
@@ -84,27 +81,22 @@ class PredictionStore:
         return self._update(prediction.key, lambda known: known.get(prediction.key, prediction))
 
     def reveal(self, key: str, *, truth: str | float, hit: bool) -> StoreResult:
-        """Write truth and hit beside the prediction `key`, once: the first reveal stays.
-
-        A KeyError says that nothing is locked under this key.
-        """
-
-        def reveal_once(known: Mapping[str, Prediction]) -> Prediction:
-            if known[key].revealed:
-                return known[key]
-            return replace(known[key], truth=truth, hit=hit, revealed_at=now())
-
-        return self._update(key, reveal_once)
+        """Write truth and hit beside the prediction `key`, once: the first reveal stays."""
+        return self._update(
+            key,
+            lambda known: (
+                known[key]
+                if known[key].revealed
+                else replace(known[key], truth=truth, hit=hit, revealed_at=now())
+            ),
+        )
 
     def credit(self, key: str, *, measured: float) -> StoreResult:
         """Count the prediction `key` as a hit, since it met what was `measured`."""
         return self._update(key, lambda known: replace(known[key], measured=measured, hit=True))
 
     def when_locked(self, key: str, callback: Callable[[], None], place: Hashable = None) -> None:
-        """Call `callback` once, when this kernel has locked a prediction under `key`.
-
-        It replaces what waited in the same `place` before; without one nothing is replaced.
-        """
+        """Call `callback` once `key` is locked in this kernel, instead of what waited in the same `place`."""
         waiting = self.memory.waiting.setdefault((self.path, key), {})
         waiting[object() if place is None else place] = callback
         # JupyterLab calls widgets in a thread of their own: the lock may have come in the meantime.
@@ -174,20 +166,15 @@ class PredictionStore:
 
 
 # Any: a field of a prediction is text, a number, a truth value, a list of texts, or nothing.
-def predictions(folder: str | os.PathLike[str] | None = None) -> dict[str, dict[str, Any]]:
-    """Every prediction locked in `folder`, by its key and as JSON has it.
+def predictions() -> dict[str, dict[str, Any]]:
+    """Every prediction locked in the folder that the notebook runs in, by its key and as JSON has it.
 
     What cannot be read is left out; `scorecard` says what that was.
-
-    Parameters
-    ----------
-    folder : path or None
-        Where ``predictions.json`` stands; None for the folder the notebook runs in.
 
     Returns
     -------
     dict of dict
         For each key: answer, unit, confidence, choices, question, locked_at, truth, hit, revealed_at.
     """
-    contents = PredictionStore(folder).read()
+    contents = PredictionStore().read()
     return {key: prediction.to_json() for key, prediction in contents.predictions.items()}

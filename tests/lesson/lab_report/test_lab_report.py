@@ -92,9 +92,10 @@ def test_a_screen_reader_finds_headings_tables_and_the_words_of_each_picture(pag
 
 
 @pytest.mark.parametrize("text", ["</script><b>\ud800", "x" * (MAX_LESSON + 1)])
-def test_what_its_owner_wrote_is_read_back_and_nothing_else_is_in_its_data(tmp_path, text):
+def test_what_its_owner_wrote_is_read_back_and_nothing_else_is_in_its_data(tmp_path, monkeypatch, text):
     (tmp_path / "report.html").write_text(render(replace(REPORT, learned={"wall": text})), encoding="utf-8")
-    assert read_notes(tmp_path) == (REPORT.owner, {"wall": text[:MAX_LESSON]})
+    monkeypatch.chdir(tmp_path)
+    assert read_notes() == (REPORT.owner, {"wall": text[:MAX_LESSON]})
 
 
 NO_NOTES = (
@@ -103,24 +104,28 @@ NO_NOTES = (
 
 
 @pytest.mark.parametrize("notes", [*NO_NOTES, None])
-def test_notes_that_cannot_be_read_are_none(tmp_path, notes):
+def test_notes_that_cannot_be_read_are_none(tmp_path, monkeypatch, notes):
     page = f'<script type="application/json" id="starvelab-notes">{notes}</script>' if notes else "mine"
     (tmp_path / "report.html").write_text(page, encoding="utf-8")
-    assert read_notes(tmp_path) == read_notes(tmp_path / "none") == ("", {})
+    monkeypatch.chdir(tmp_path)
+    assert read_notes() == ("", {})
+    (tmp_path / "report.html").unlink()
+    assert read_notes() == ("", {})
 
 
 # --- measurements -----------------------------------------------------------------------------------------
 
 
-def test_the_newest_measurement_of_a_name_counts_and_a_broken_file_is_none(tmp_path):
+def test_the_newest_measurement_of_a_name_counts_and_a_broken_file_is_none(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     with use(GRADING):
-        save_measurement("a", Q_("1 img/s"), Q_("1 img/s"), folder=tmp_path)
+        save_measurement("a", Q_("1 img/s"), Q_("1 img/s"))
     assert list(tmp_path.iterdir()) == []
     for rate in (100, 200):
-        save_measurement("a", Q_(rate, "img/s"), Q_("210 img/s"), folder=tmp_path)
-    (kept,) = read_measurements(tmp_path)
+        save_measurement("a", Q_(rate, "img/s"), Q_("210 img/s"))
+    (kept,) = read_measurements()
     assert (kept.measured, kept.model, kept.unit) == (200.0, 210.0, "img/s")
     assert kept.row == ["a", "200 img/s", "210 img/s", "+5.0 %"]
     for text in ("{", '[{"what": 1}]', "[1]", '[{"what": "a", "measured": NaN, "model": 1.0, "unit": ""}]'):
         (tmp_path / "measurements.json").write_text(text)
-        assert read_measurements(tmp_path) == ()
+        assert read_measurements() == ()

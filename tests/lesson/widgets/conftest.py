@@ -5,12 +5,14 @@ from pathlib import Path
 import pytest
 
 from starvelab.lesson.widgets import _reveal
+from starvelab.lesson.widgets.cells import LOG, CellLog
 from starvelab.lesson.widgets.store import KERNEL
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    vars(LOG).update(vars(CellLog()))
     KERNEL.questions.clear()
     KERNEL.asked.clear()
     KERNEL.waiting.clear()

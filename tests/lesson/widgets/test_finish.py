@@ -6,7 +6,7 @@ import pytest
 
 from starvelab.errors import UnknownNameError
 from starvelab.lesson.exercises import FINAL, NOT_ANSWERED
-from starvelab.lesson.widgets.cells import CellLog
+from starvelab.lesson.widgets.cells import LOG
 from starvelab.lesson.widgets.endings import ASK, CHANGED, GRADED, OPEN
 from starvelab.runtime import GRADING, use
 from starvelab.units import Q_
@@ -82,15 +82,15 @@ def test_whoever_misses_hears_with_which_figures_and_a_rounded_answer_is_a_miss(
 
 def test_the_report_says_that_the_end_was_heard_and_if_the_answer_changed_afterwards(folder):
     notebook(folder, RIGHT)
-    log = CellLog({CHECK: 9.0})
-    (entry,) = report(log=log).exercises
+    LOG.earned[CHECK] = 9.0
+    (entry,) = report().exercises
     assert entry.score == "9 of 9"
     finish("repair-gain", answer(RIGHT), final=True)
-    (entry,) = report(log=log).exercises
+    (entry,) = report().exercises
     day = predictions()[f"{FINAL}repair-gain"]["locked_at"][:10]
     assert entry.score == f"9 of 9; finished on {day}, when its owner heard what hidden checks look at"
     notebook(folder, RIGHT.replace("min(workers, cores)", "workers"))
-    (entry,) = report(log=log).exercises
+    (entry,) = report().exercises
     assert entry.score.endswith("hidden checks look at, and changed after that")
     assert entry.score in (folder / "report.html").read_text(encoding="utf-8")
 
@@ -107,11 +107,11 @@ def test_a_text_file_that_an_answer_names_belongs_to_it(folder):
 def test_a_final_answer_is_no_prediction_and_progress_names_what_is_silent(folder):
     predict("wall", 18, unit="%", question="How busy?")
     notebook(folder, RIGHT)
-    log = CellLog({CHECK: 9.0})
-    assert progress(log=log).sentences()[-1] == (
+    LOG.earned[CHECK] = 9.0
+    assert progress().sentences()[-1] == (
         "Every exercise is done. If you learn alone, write final=True in the call of finish below "
         "Exercise 3.2: predict a repair."
     )
     finish("repair-gain", answer(RIGHT), final=True)
-    assert progress(log=log).sentences()[-1] == "Nothing is left to do in this notebook."
+    assert progress().sentences()[-1] == "Nothing is left to do in this notebook."
     assert [one.key for one in scorecard().predictions] == ["wall"]

@@ -71,7 +71,7 @@ def test_what_a_loader_predicts_stands_beside_what_is_measured_with_its_error(fo
         beside_real(loader, [pipeline.replace(workers=n).measure(progress=False) for n in (1, 2, 4)])
     assert [one[2] for one in given] == [1, 2, 4]
     assert given[0][0] == given[1][0] == given[2][0], "the times of one worker alone"
-    saved = {one.what: one for one in read_measurements(folder)}
+    saved = {one.what: one for one in read_measurements()}
     assert list(saved) == [f"own loader, {n} workers" for n in (1, 2, 4)]
     alone = saved["own loader, 1 workers"]
     assert alone.model == pytest.approx(alone.measured, rel=0.1)

@@ -1,5 +1,7 @@
 """Asking for a prediction: in a widget, in code, and again after it was locked."""
 
+from contextlib import chdir
+
 import ipywidgets
 import pytest
 
@@ -68,13 +70,14 @@ def test_an_unforeseen_error_and_what_ails_the_file_are_shown_in_the_widget(fold
     box.button.click()
     assert box.locked
     assert "It was moved to predictions.json.bad-1" in box.message.value
-    nowhere = folder / "missing"
-    box = a_choice(folder=nowhere)
+    (folder / "elsewhere/.predictions.json.lock").mkdir(parents=True)  # no file: nothing is written
+    monkeypatch.chdir(folder / "elsewhere")
+    box = a_choice()
     box.answer.value = "CPU"
     box.button.click()
     assert box.locked
     assert "It counts until the kernel stops." in box.message.value
-    assert predictions(nowhere)["cpu-wall"]["answer"] == "CPU"
+    assert predictions()["cpu-wall"]["answer"] == "CPU"
     box = a_number()
     box.answer.value = "3"
     monkeypatch.setattr(PredictionStore, "lock", lambda *_: 1 / 0)
@@ -113,11 +116,12 @@ def test_a_second_widget_does_not_replace_what_another_locked():
 
 
 def test_in_code_one_line_says_what_was_locked_and_where(folder, capsys):
-    (folder / "deep").mkdir()
-    assert predict("cpu-wall", "CPU", confidence=0.7, folder="deep") is None
-    assert capsys.readouterr().out == "Locked 'cpu-wall' in deep/predictions.json: CPU, 70 % sure.\n"
-    assert predictions("deep")["cpu-wall"]["answer"] == "CPU"
-    predict("cpu-wall", "CPU", folder=folder / "missing")
+    assert predict("cpu-wall", "CPU", confidence=0.7) is None
+    assert capsys.readouterr().out == "Locked 'cpu-wall' in predictions.json: CPU, 70 % sure.\n"
+    assert predictions()["cpu-wall"]["answer"] == "CPU"
+    (folder / "elsewhere/.predictions.json.lock").mkdir(parents=True)
+    with chdir(folder / "elsewhere"):
+        predict("cpu-wall", "CPU")
     said = capsys.readouterr().out
     assert said.startswith("Locked 'cpu-wall' in memory: CPU. A prediction is kept in ")
     assert said.count("\n") == 1
@@ -187,15 +191,16 @@ def test_a_question_is_shown_as_text_with_its_few_marks_in_a_box_that_ends_in_th
 @pytest.mark.parametrize(("ask", "answer"), [(a_choice, "CPU"), (a_number, 18.3)])
 def test_code_that_follows_a_question_locks_the_record_that_the_box_would(folder, ask, answer):
     (folder / "box").mkdir()
-    box = ask(folder=folder / "box")
-    box.answer.value = str(answer)
-    box.confidence.value = 0.7
-    box.button.click()
-    (key,) = predictions(folder / "box")
+    with chdir(folder / "box"):
+        box = ask()
+        box.answer.value = str(answer)
+        box.confidence.value = 0.7
+        box.button.click()
+        ((key, of_box),) = predictions().items()
     with use(Runtime(has_widgets=False)):
         ask()
         assert predict(key, answer, confidence=0.7) is None
-    timeless = [{**each[key], "locked_at": None} for each in (predictions(folder / "box"), predictions())]
+    timeless = [{**each, "locked_at": None} for each in (of_box, predictions()[key])]
     assert timeless[0] == timeless[1]
     assert ask().locked
 

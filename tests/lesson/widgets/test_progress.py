@@ -6,7 +6,7 @@ import pytest
 
 from starvelab import runtime
 from starvelab.lesson.widgets._progress import GRADED, NO_NOTEBOOK
-from starvelab.lesson.widgets.cells import CellLog
+from starvelab.lesson.widgets.cells import LOG, CellLog
 from starvelab.widgets import predict, progress
 from tests.lesson.test_exercises import CREDIT, cell, write
 
@@ -33,12 +33,17 @@ def notebook(folder):
     return save
 
 
+def progress_of(log):
+    vars(LOG).update(vars(log))
+    return progress()
+
+
 def ran(**earned):
     return CellLog({"import starvelab": math.inf, "check(1)": earned.get("one"), CREDIT: earned.get("two")})
 
 
 def test_at_the_start_everything_is_open_and_it_says_with_what_to_begin(notebook):
-    found = progress(log=CellLog({"import starvelab": math.inf}))
+    found = progress_of(CellLog({"import starvelab": math.inf}))
     assert found.rows() == [
         ["Exercise 1.1: double it", "0 of 2", "open"],
         ["Exercise 1.2: in parts", "0 of 6", "open"],
@@ -59,7 +64,7 @@ def test_on_the_way_it_names_what_comes_next_and_which_predictions_are_open(note
     predict("one", question="Is it **one**?", choices=["yes", "no"])
     predict("two", question="How many?\n\nCount them.")
     predict("one", "yes", choices=["yes", "no"])
-    found = progress(log=ran(one=math.inf, two=1.5))
+    found = progress_of(ran(one=math.inf, two=1.5))
     assert [row[1:] for row in found.rows()] == [
         ["2 of 2", "done"],
         ["1.5 of 6", "begun: a part is right"],
@@ -85,22 +90,22 @@ def test_what_comes_first_in_the_notebook_is_named_a_prediction_or_an_exercise(f
     )
     predict("two", question="How many?")
     predict("one", question="Is it **one**?\n\nThink.", choices=["yes", "no"])
-    assert progress(log=ran()).sentences()[-2:] == [
+    assert progress_of(ran()).sentences()[-2:] == [
         "0 of 2 predictions locked. Still open: How many?",  # what is named below is not said twice
         'Begin with the prediction that asks: "Is it one?"',
     ]
     predict("one", "yes")
-    assert progress(log=ran()).sentences()[-1] == "Go on with Exercise 2.1: double it."
+    assert progress_of(ran()).sentences()[-1] == "Go on with Exercise 2.1: double it."
     assert (
-        progress(log=ran(one=math.inf)).sentences()[-1] == 'Go on with the prediction that asks: "How many?"'
+        progress_of(ran(one=math.inf)).sentences()[-1] == 'Go on with the prediction that asks: "How many?"'
     )
     predict("two", 3)
-    assert progress(log=ran(one=math.inf)).sentences()[-1] == "Go on with Exercise 2.2: in parts."
+    assert progress_of(ran(one=math.inf)).sentences()[-1] == "Go on with Exercise 2.2: in parts."
 
 
 def test_with_everything_done_nothing_is_left(notebook):
     notebook(essay="Since it is so.")
-    found = progress(log=ran(one=math.inf, two=3.5))
+    found = progress_of(ran(one=math.inf, two=3.5))
     assert [row[1:] for row in found.rows()] == [
         ["2 of 2", "done"],
         ["3.5 of 6", "done; hidden checks decide 2.5 more"],
@@ -111,7 +116,7 @@ def test_with_everything_done_nothing_is_left(notebook):
         "Nothing is left to do in this notebook.",
     ]
     predict("two", question="How many?")
-    assert progress(log=ran(one=math.inf, two=3.5)).sentences()[-2:] == [
+    assert progress_of(ran(one=math.inf, two=3.5)).sentences()[-2:] == [
         "0 of 1 prediction locked. Still open: How many?",
         "Every exercise is done. Go on with what is open: lock it in its box above.",
     ]
@@ -120,7 +125,7 @@ def test_with_everything_done_nothing_is_left(notebook):
 def test_a_check_that_found_nothing_right_is_not_called_open(notebook):
     failed, still_open = CellLog({"check(1)": None, CREDIT: 0.0}, {"check(1)"}), CellLog({"check(1)": None})
     for log, state in ((failed, "tried, not right yet"), (still_open, "open")):
-        assert [row[1:] for row in progress(log=log).rows()[:2]] == [["0 of 2", state], ["0 of 6", state]]
+        assert [row[1:] for row in progress_of(log).rows()[:2]] == [["0 of 2", state], ["0 of 6", state]]
 
 
 def test_predictions_of_cells_that_did_not_run_yet_count(notebook, folder):
@@ -131,7 +136,7 @@ def test_predictions_of_cells_that_did_not_run_yet_count(notebook, folder):
         cell('predict("two", question="How many?")'),
     )
     predict("one", 1)
-    found = progress(log=CellLog({"check(1)": math.inf, 'predict("two", question="How many?")': math.inf}))
+    found = progress_of(CellLog({"check(1)": math.inf, 'predict("two", question="How many?")': math.inf}))
     assert found.sentences() == [
         "1 of 1 exercise done, with 2 of the 2 points of the checks that you can see. "
         "Hidden checks look at each answer once more when it is graded.",
@@ -141,11 +146,11 @@ def test_predictions_of_cells_that_did_not_run_yet_count(notebook, folder):
 
 
 def test_without_its_file_it_says_what_to_do_and_a_grader_is_shown_nothing(folder):
-    found = progress(log=ran())
+    found = progress_of(ran())
     assert (found.sentences(), repr(found)) == ([NO_NOTEBOOK], NO_NOTEBOOK)
     assert found._repr_html_() == f"<p><strong>{NO_NOTEBOOK.replace(chr(39), '&#x27;')}</strong></p>"
     with runtime.use(runtime.GRADING):
-        assert repr(progress(log=ran())) == GRADED
+        assert repr(progress_of(ran())) == GRADED
 
 
 def test_where_a_hidden_check_decides_alone_it_is_said_and_no_point_is_counted(folder):
@@ -153,10 +158,10 @@ def test_where_a_hidden_check_decides_alone_it_is_said_and_no_point_is_counted(f
     write(
         folder / "07.ipynb", cell("## Self-check (1 point)", "markdown"), cell(hinted, grade=True, points=1)
     )
-    found = progress(log=CellLog({hinted: math.inf}))
+    found = progress_of(CellLog({hinted: math.inf}))
     assert found.rows() == [["Self-check", "0 of 1", "no known mistake; hidden checks decide it"]]
     assert found.sentences()[0] == (
         "1 of 1 exercise done, with 0 of the 0 points of the checks that you can see. "
         "Hidden checks look at each answer once more when it is graded, and decide 1 more."
     )
-    assert progress(log=CellLog({hinted: None})).rows() == [["Self-check", "0 of 1", "open"]]
+    assert progress_of(CellLog({hinted: None})).rows() == [["Self-check", "0 of 1", "open"]]

@@ -9,7 +9,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from starvelab.errors import InputError
 from starvelab.lesson.widgets._report import SAVED, UNPACKED
-from starvelab.lesson.widgets.cells import CellLog
+from starvelab.lesson.widgets.cells import LOG
 from starvelab.runtime import GRADING, use
 from starvelab.widgets import pack, predict, report, reveal
 
@@ -46,13 +46,13 @@ def worked(tmp_path):
     ]
     nbformat.write(new_notebook(cells=cells), tmp_path / "01_one.ipynb")
     for key, answer, truth in (("wall", 45, 18.3), ("rate", 100, 104), ("drive", 7, 40)):
-        predict(key, answer, unit="%", question=f"What of {key}?", folder=tmp_path)
-        reveal(key, truth, folder=tmp_path)
+        predict(key, answer, unit="%", question=f"What of {key}?")
+        reveal(key, truth)
     return tmp_path
 
 
 def test_it_is_written_with_the_exercises_of_all_notebooks(worked):
-    made = report(name="Ada", folder=worked, log=CellLog())
+    made = report(name="Ada")
     assert [(one.title, one.points, one.is_done) for one in made.exercises] == [
         ("Exercise 1.1: right", 2.0, True), ("Exercise 1.2: wrong", 0.0, False),
         ("Exercise 1.3: open", 0.0, False), ("Exercise 1.4: half", 1.0, False),
@@ -62,12 +62,13 @@ def test_it_is_written_with_the_exercises_of_all_notebooks(worked):
 
 
 def test_what_ran_in_this_kernel_counts_before_what_was_saved(worked):
-    made = report(folder=worked, log=CellLog({"check(b)": float("inf"), "check(a)": None}))
+    LOG.earned |= {"check(b)": float("inf"), "check(a)": None}
+    made = report()
     assert [one.points for one in made.exercises[:2]] == [0.0, 2.0]
 
 
 def test_misses_are_listed_and_what_was_learned_of_them_is_kept(worked):
-    first = report(folder=worked, log=CellLog())
+    first = report()
     assert repr(first).splitlines() == [
         "The report is written: report.html. To print it, download it and open it in your browser.",
         "What did you learn from these misses?",
@@ -76,18 +77,18 @@ def test_misses_are_listed_and_what_was_learned_of_them_is_kept(worked):
         "Write it in the box below the answer, or say it by number: "
         'report(learned={1: "I had forgotten that ..."}).',
     ]
-    report({2: "Bits are no\nbytes."}, folder=worked, log=CellLog())
-    half = repr(report(folder=worked, log=CellLog())).splitlines()
+    report({2: "Bits are no\nbytes."})
+    half = repr(report()).splitlines()
     assert half[1] == '2. What of drive? You learned: "Bits are no bytes."'
     assert half[2:4] == ["What did you learn from these misses?", "1. What of wall?"]
-    again = report({1: "They overlap."}, folder=worked, log=CellLog())
+    again = report({1: "They overlap."})
     assert again.learned == {"drive": "Bits are no bytes.", "wall": "They overlap."}
     assert "What did you learn" not in repr(again)
     assert "<p>1. What of wall?" in again._repr_html_()
 
 
 def test_the_report_is_opened_and_downloaded_by_links_for_who_has_no_mouse(worked):
-    page = BeautifulSoup(report(folder=worked, log=CellLog())._repr_html_(), "html.parser")
+    page = BeautifulSoup(report()._repr_html_(), "html.parser")
     links = [(link["href"], link.has_attr("download"), link.text) for link in page.find_all("a")]
     assert links == [("report.html", False, "report.html"), ("report.html", True, "download it")]
 
@@ -100,7 +101,7 @@ def test_the_report_is_opened_and_downloaded_by_links_for_who_has_no_mouse(worke
 ])  # fmt: skip
 def test_a_miss_that_is_none_is_rejected(worked, learned, said):
     with pytest.raises(InputError, match=said):
-        report(learned, folder=worked, log=CellLog())
+        report(learned)
 
 
 # --- what is submitted -----------------------------------------------------------------------------------
@@ -122,7 +123,7 @@ def test_nothing_is_written_or_packed_while_grading_or_without_a_notebook(folder
     with pytest.raises(InputError, match=r"A submission holds at least one notebook, and .* has none"):
         pack()
     with use(GRADING):
-        assert "no report is written" in repr(report(log=CellLog()))
+        assert "no report is written" in repr(report())
         assert list(folder.iterdir()) == []
         (folder / "01_one.ipynb").write_text("{}", encoding="utf-8")
         packed = pack()

@@ -1,5 +1,6 @@
 """The truth is shown to whoever has predicted, judged once, and hidden from everybody else."""
 
+from contextlib import chdir
 from datetime import date
 
 import numpy as np
@@ -17,7 +18,6 @@ from starvelab.lesson.widgets._reveal import (
     QuietRunOffer,
     recorded_run,
 )
-from starvelab.lesson.widgets.cells import CellLog
 from starvelab.lesson.widgets.store import KERNEL, PredictionStore
 from starvelab.runtime import GRADING, Runtime, use
 from starvelab.widgets import predict, predictions, report, reveal, scorecard
@@ -328,8 +328,10 @@ def test_a_question_is_known_to_the_memory_that_it_was_asked_in(shown, monkeypat
 def test_what_cannot_be_written_is_said_and_what_is_displayed_is_html_with_its_text_escaped(
     shown, folder, monkeypatch
 ):
-    predict("cpu-wall", "CPU", folder=folder / "missing")
-    reveal("cpu-wall", "CPU", folder=folder / "missing")
+    (folder / "elsewhere/.predictions.json.lock").mkdir(parents=True)  # no file: nothing is written
+    with chdir(folder / "elsewhere"):
+        predict("cpu-wall", "CPU")
+        reveal("cpu-wall", "CPU")
     assert shown[0].startswith("Hit.")
     assert "It counts until the kernel stops." in shown[1]
     sent = []
@@ -426,20 +428,20 @@ def box(boxes):
 
 def test_what_is_written_stands_in_the_report_and_in_the_box_after_a_restart(box, boxes, folder):
     assert (box.text.value, box.text.description) == ("", "What did this teach you?")
-    report(name="Ada", log=CellLog())
+    report(name="Ada")
     box.text.value = "Times that overlap\ndo not add."
     assert "It is kept for your lab report." in box.message.value
-    found = report(log=CellLog())
+    found = report()
     assert (found.learned, found.owner) == ({"wall": "Times that overlap do not add."}, "Ada")
     assert "Times that overlap do not add." in (folder / "report.html").read_text(encoding="utf-8")
     reveal("wall", 18.3)
     assert boxes[1].text.value == "Times that overlap do not add."
     boxes[1].text.value = ""
     assert "Nothing is kept of this miss." in boxes[1].message.value
-    assert report(log=CellLog()).learned == {}
+    assert report().learned == {}
     box.text.value = "x" * (MAX_LESSON + 1)
     assert f"The first {MAX_LESSON} characters are kept" in box.message.value
-    assert MissBox("wall", box._folder).text.value == "x" * MAX_LESSON
+    assert MissBox("wall").text.value == "x" * MAX_LESSON
 
 
 def test_a_hit_asks_nothing_and_nor_does_a_grader_or_a_page_without_widgets(boxes):
@@ -450,7 +452,7 @@ def test_a_hit_asks_nothing_and_nor_does_a_grader_or_a_page_without_widgets(boxe
         reveal("drive", 18.3)
     with use(Runtime(has_widgets=False)):
         reveal("drive", 18.3)
-        assert "1. drive\nSay it by number" in repr(report(log=CellLog()))
+        assert "1. drive\nSay it by number" in repr(report())
     assert boxes == []
 
 

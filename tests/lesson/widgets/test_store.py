@@ -188,7 +188,7 @@ def test_a_folder_that_cannot_be_written_keeps_the_prediction_until_the_kernel_s
     assert (again.prediction.answer, again.is_new) == ("CPU", False)
     revealed = PredictionStore(nowhere).reveal("cpu-wall", truth="CPU", hit=True)
     assert revealed.prediction.hit
-    assert predictions(nowhere)["cpu-wall"]["truth"] == "CPU"
+    assert PredictionStore(nowhere).get("cpu-wall").truth == "CPU"
     # What could not be written is written with the next.
     late = folder / "late"
     PredictionStore(late).lock(a_record(key="first"))
