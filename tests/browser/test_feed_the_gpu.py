@@ -199,23 +199,11 @@ def test_giving_up_earns_nothing_and_what_was_shown_counts_no_more(game, feed):
         assert "not fed" in game.locator("#share").input_value()
 
 
-def test_where_the_launch_binds_the_picture_says_so(game, feed):
+def test_where_the_launch_binds_the_picture_says_so_and_of_a_setting_that_cannot_run_nothing(game):
     game.goto(f"{PAGE}#words")
     game.reload()
     lock(game, "nothing: it is fed")
     expect(game.locator("#said")).to_have_text("Right. Run it as it is.")
-    game.get_by_role("slider", name="Batch size").press("Home")
-    game.locator("#run").press("Enter")
-    expect(game.locator("#said")).to_contain_text("Not fed: ")
-    expect(game.locator("#moving")).to_contain_text(
-        "Nothing is slower than launching the work: the GPU waits "
-    )
-
-
-def test_of_a_setting_that_cannot_run_the_picture_says_nothing(game):
-    game.goto(f"{PAGE}#words")
-    game.reload()
-    lock(game, "nothing: it is fed")
     moving = game.locator("#moving")
     expect(moving.locator(".token")).not_to_have_count(0)
     for key, cannot in (("End", True), ("Home", False)):
@@ -225,6 +213,7 @@ def test_of_a_setting_that_cannot_run_the_picture_says_nothing(game):
         expect(moving.get_by_role("status")).to_be_visible(visible=not cannot)
         assert ("binds" in moving.locator("svg").text_content()) != cannot
         assert bool(moving.locator(".token").count()) != cannot
+    expect(moving).to_contain_text("Nothing is slower than launching the work: the GPU waits ")
 
 
 def test_a_day_has_one_puzzle_for_everybody_which_starves(game):

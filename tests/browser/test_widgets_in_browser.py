@@ -50,11 +50,16 @@ def active_cell(notebook) -> int:
     return notebook.page.evaluate("() => jupyterapp.shell.currentWidget.content.activeCellIndex")
 
 
-def test_predictions_are_made_by_keyboard_alone_and_stay_locked_after_the_kernel_restarts(opened):
-    notebook = opened(IMPORTS, CHOICE, NUMBER)
+def test_predictions_are_made_by_keyboard_alone_also_while_a_kernel_works_and_stay_locked_after_it_restarts(
+    opened,
+):
+    # While a kernel works, the page holds back what follows the first change of a control; a click it sends.
+    slow = "for one in (box.answer, box.confidence): one.observe(lambda _: time.sleep(0.5), names='value')"
+    late = NUMBER.replace('"busy"', '"late"')
+    notebook = opened(f"{IMPORTS}\nimport time", CHOICE, NUMBER, f"box = {late}\n{slow}\nbox")
     notebook.run_all()
     before = sources(notebook)
-    box, number = (notebook.cell(index).locator(".starvelab-box") for index in (1, 2))
+    box, number, other = (notebook.cell(index).locator(".starvelab-box") for index in (1, 2, 3))
 
     # Enter the box as Tab does, from what stands before it.
     box.locator("input[type=radio]").first.focus()
@@ -82,6 +87,11 @@ def test_predictions_are_made_by_keyboard_alone_and_stay_locked_after_the_kernel
     assert focused(notebook) == "slider: How sure are you to be within a quarter of the answer?"
     press(notebook, "ArrowRight", "Tab", "Space")
     expect(number).to_contain_text("You predicted 18.3 %, 0 % sure to be within a quarter of the answer")
+    other.locator("input[type=text]").focus()
+    notebook.page.keyboard.type("12.8")
+    press(notebook, "Tab", *["ArrowRight"] * 5)
+    other.get_by_role("button").click()
+    expect(other).to_contain_text("You predicted 12.8 %, 20 % sure to be within a quarter of the answer")
     written = stored(notebook)
     assert (written["cpu-wall"]["answer"], written["cpu-wall"]["confidence"]) == ("CPU", 0.4)
     assert [written["busy"][name] for name in ("answer", "unit", "confidence")] == [18.3, "%", 0]
@@ -97,22 +107,34 @@ def test_predictions_are_made_by_keyboard_alone_and_stay_locked_after_the_kernel
     assert stored(notebook) == written
 
 
-def test_a_busy_kernel_locks_what_the_page_shows(opened):
-    # While a kernel works, the page holds back what follows the first change of a control; a click it sends.
-    slow = "for one in (box.answer, box.confidence): one.observe(lambda _: time.sleep(0.5), names='value')"
-    notebook = opened(f"{IMPORTS}\nimport time", f"box = {NUMBER}\n{slow}\nbox")
+# As where JupyterLab has no anywidget: nobody has registered a module of that name.
+WITHOUT_ANYWIDGET = f"""import traitlets
+from starvelab.lesson.widgets import keyboard
+usual = keyboard._Keyboard
+class Missing(usual):
+    _model_module = _view_module = traitlets.Unicode("not-installed").tag(sync=True)
+keyboard._Keyboard = Missing
+box = {CHOICE.replace("cpu-wall", "other")}
+keyboard._Keyboard = usual
+box"""
+
+
+def test_shift_enter_in_a_widget_runs_the_cell_no_other_key_reaches_the_notebook_and_a_mouse_needs_no_script(
+    opened,
+):
+    plain = "import ipywidgets\nipywidgets.RadioButtons(options=['a', 'b'])"
+    notebook = opened(IMPORTS, CHOICE, plain, WITHOUT_ANYWIDGET)
     notebook.run_all()
-    box = notebook.cell(1).locator(".starvelab-box")
-    box.locator("input[type=text]").focus()
-    notebook.page.keyboard.type("12.8")
-    press(notebook, "Tab", *["ArrowRight"] * 5)
+    box = notebook.cell(3).locator(".starvelab-box")
+    expect(box.get_by_role("radiogroup")).to_have_count(0)  # the script is missing indeed
+    box.locator("label", has_text="CPU").click()
     box.get_by_role("button").click()
-    expect(box).to_contain_text("You predicted 12.8 %, 20 % sure to be within a quarter of the answer")
+    expect(box).to_contain_text('You predicted "CPU"')
+    # JupyterLab's own words stand in the hidden part of the box.
+    broken = box.get_by_text("Click to show javascript error")
+    expect(broken).to_have_count(1)
+    expect(broken).to_be_hidden()
 
-
-def test_shift_enter_in_a_widget_runs_the_cell_and_no_other_key_reaches_the_notebook(opened):
-    notebook = opened(IMPORTS, CHOICE, "import ipywidgets\nipywidgets.RadioButtons(options=['a', 'b'])")
-    notebook.run_all()
     count = notebook.cells()[1]["count"]
     notebook.cell(1).locator("input[type=radio]").first.focus()
     press(notebook, "Shift+Enter")
@@ -133,7 +155,7 @@ def test_shift_enter_in_a_widget_runs_the_cell_and_no_other_key_reaches_the_note
     # On a plain radio button one of these keys does cut the cell: what stands above can fail.
     notebook.cell(2).locator("input[type=radio]").first.focus()
     press(notebook, "x")
-    notebook.page.wait_for_function("() => jupyterapp.shell.currentWidget.content.widgets.length === 2")
+    notebook.page.wait_for_function("() => jupyterapp.shell.currentWidget.content.widgets.length === 3")
 
 
 def test_a_choice_can_be_predicted_by_mouse_and_is_then_revealed(opened):
@@ -210,28 +232,6 @@ def test_an_explorer_opens_with_its_prediction_follows_a_slider_and_keeps_its_ta
     expect(cell).to_be_visible()
 
 
-# As where JupyterLab has no anywidget: nobody has registered a module of that name.
-WITHOUT_ANYWIDGET = """import traitlets
-from starvelab.lesson.widgets import keyboard
-class Missing(keyboard._Keyboard):
-    _model_module = _view_module = traitlets.Unicode("not-installed").tag(sync=True)
-keyboard._Keyboard = Missing"""
-
-
-def test_widgets_work_by_mouse_when_the_keyboard_script_is_missing(opened):
-    notebook = opened(IMPORTS, WITHOUT_ANYWIDGET, CHOICE)
-    notebook.run_all()
-    box = notebook.cell(2).locator(".starvelab-box")
-    expect(box.get_by_role("radiogroup")).to_have_count(0)  # the script is missing indeed
-    box.locator("label", has_text="CPU").click()
-    box.get_by_role("button").click()
-    expect(box).to_contain_text('You predicted "CPU"')
-    # JupyterLab's own words stand in the hidden part of the box.
-    broken = box.get_by_text("Click to show javascript error")
-    expect(broken).to_have_count(1)
-    expect(broken).to_be_hidden()
-
-
 def test_widgets_can_be_read_in_both_themes_and_narrow_windows_and_each_control_has_a_name(
     opened,
 ):
@@ -244,6 +244,7 @@ def test_widgets_can_be_read_in_both_themes_and_narrow_windows_and_each_control_
         'reveal("done", "GPU")',
         EXPLORE,
         "scorecard()",
+        "Hardware.Cloud.A100",
     )
     notebook.run_all()
     assert notebook.errors() == []
@@ -269,27 +270,12 @@ def test_widgets_can_be_read_in_both_themes_and_narrow_windows_and_each_control_
         for name in (".widget-hslider .widget-label", ".noUi-target", ".widget-readout", "button"):
             part = box.locator(name).first.bounding_box()
             assert part["x"] + part["width"] <= whole["x"] + whole["width"] + 1, name
-    finally:
-        page.set_viewport_size(usual)
-
-
-def test_in_a_narrow_window_an_explorer_and_the_card_of_an_accelerator_keep_their_lines(opened):
-    explorer = (
-        "explore(Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8), workers=(1, 64))"
-    )
-    notebook = opened(
-        "from starvelab import *\nfrom starvelab.widgets import explore", explorer, "Hardware.Cloud.A100"
-    )
-    notebook.run_all()
-    page, usual = notebook.page, notebook.page.viewport_size
-    page.set_viewport_size({"width": 480, "height": 800})
-    try:
-        slider, readout = (
-            notebook.cell(1).locator(name).first.bounding_box()
-            for name in (".noUi-target", ".widget-readout")
-        )
+        # A wider one has the slider of an explorer and its number in one line.
+        page.set_viewport_size({"width": 480, "height": 800})
+        names = (".noUi-target", ".widget-readout")
+        slider, readout = (notebook.cell(6).locator(name).first.bounding_box() for name in names)
         assert abs(slider["y"] + slider["height"] / 2 - readout["y"] - readout["height"] / 2) < 8
-        for place, name in ((1, ".widget-readout"), (2, "table")):
+        for place, name in ((6, ".widget-readout"), (8, "table")):
             whole = notebook.cell(place).locator(".jp-OutputArea-output").bounding_box()
             part = notebook.cell(place).locator(name).first.bounding_box()
             assert part["x"] + part["width"] <= whole["x"] + whole["width"] + 3, name
