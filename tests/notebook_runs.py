@@ -27,10 +27,15 @@ BEGIN_ANEW = """
 import os as _os, sys as _sys
 _os.chdir({folder!r})
 _os.environ.update({environment!r})
-for _name in [name for name in _sys.modules if name.partition(".")[0] == "starvelab"]:
-    del _sys.modules[_name]
+{forget}
 get_ipython().reset()
 """
+# Where the same notebook ran just before, its modules stay, and what they kept of it does not.
+ALL = """for _name in [name for name in _sys.modules if name.partition(".")[0] == "starvelab"]:
+    del _sys.modules[_name]"""
+WHAT_IT_KEPT = """from starvelab.lesson.widgets import cells as _cells, store as _store
+for _kept in (_cells.LOG, _store.KERNEL):
+    vars(_kept).update(vars(type(_kept)()))"""
 
 
 @dataclass(frozen=True)
@@ -147,7 +152,8 @@ def _execute(source: Notebook, folder: Path, kernel: KernelManager, *, predictio
         if cell.id == "without-widgets" and not predictions:
             # Here the instructor's answer locks every prediction, and that opens the explorers above it.
             cell.source = "def without_widgets():\n    return {}"
-    begin = BEGIN_ANEW.format(folder=str(folder), environment=runtime.environment())
+    forget = WHAT_IT_KEPT if predictions else ALL
+    begin = BEGIN_ANEW.format(folder=str(folder), environment=runtime.environment(), forget=forget)
     notebook.cells.insert(0, nbformat.v4.new_code_cell(begin))
     client = NotebookClient(notebook, timeout=300, startup_timeout=300, allow_errors=True, km=kernel)
     client.execute()

@@ -1,7 +1,11 @@
 """Each benchmark runs: its smallest case, for those that start no browser and no class."""
 
+import io
 import os
 import re
+import subprocess
+import warnings
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from importlib import import_module
 from types import SimpleNamespace
 from unittest import mock
@@ -10,12 +14,29 @@ import pytest
 
 from benchmarks import __main__ as benchmarks
 from benchmarks import results
+from starvelab.jobs import doctor
 from starvelab.runtime import Runtime
+from starvelab.script import run_script
 from tests.selection import without
 
 # `python -m benchmarks --smallest NAME` runs these by hand.
-BROWSER, CLASS = {"moving", "repaint"}, {"grading", "stock"}
-HERE = benchmarks.names().keys() - BROWSER - CLASS - ({"defects"} if "sandbox" in without() else set())
+BROWSER, CLASS, RANKS = {"moving", "repaint"}, {"grading", "stock"}, {"ranks"}
+HERE = benchmarks.names().keys() - BROWSER - CLASS - RANKS
+HERE -= {"defects"} if "sandbox" in without() else set()
+# To load PyTorch takes longest of a small job: these run theirs here.
+JOBS = {"memory", "own_jobs", "planted"}
+
+
+def in_this_process(command, *, cwd=".", **_):
+    """Run a script, or doctor on one, as the processes do that a benchmark starts."""
+    words = [str(word) for word in command]
+    out, err, ignored = io.StringIO(), io.StringIO(), warnings.catch_warnings(action="ignore")
+    with redirect_stdout(out), redirect_stderr(err), chdir(cwd), ignored:
+        if "doctor" in words:
+            status = doctor.main(words[words.index("doctor") + 1 :])
+        else:
+            status = run_script(words[1], words[2:])
+    return subprocess.CompletedProcess(command, status, out.getvalue(), err.getvalue())
 
 
 @pytest.mark.parametrize("name", sorted(HERE))
@@ -24,6 +45,8 @@ def test_the_smallest_case_of_a_benchmark_runs_and_keeps_nothing(name, capfd, mo
     module = import_module(f"benchmarks.{name}")
     if name == "defects":
         monkeypatch.setattr(module, "RESULTS", tmp_path / "defects.json")
+    if name in JOBS:
+        monkeypatch.setattr(subprocess, "run", in_this_process)
     # What a benchmark measures is computed: of the measuring itself there are tests in tests/measure.
     with mock.patch.dict(os.environ, Runtime(clock="simulated").environment()):
         assert not module.main(["--smallest"])
