@@ -15,8 +15,7 @@ import pytest
 from benchmarks import __main__ as benchmarks
 from benchmarks import results
 from starvelab.jobs import doctor
-from starvelab.runtime import Runtime
-from starvelab.script import run_script
+from starvelab.runtime import Runtime, run_script
 from tests.selection import without
 
 # `python -m benchmarks --smallest NAME` runs these by hand.
