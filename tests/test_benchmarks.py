@@ -80,13 +80,10 @@ def test_without_a_name_the_usual_ones_run(started):
     assert [module.partition(".")[2] for module, _ in started] == list(benchmarks.USUAL)
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("importz", "benchmarks has no benchmark 'importz'. Did you mean imports? --help names them all."),
-        ("nonsense", "benchmarks has no benchmark 'nonsense'. There is: imports, solve, simulate, notebook"),
-    ],
-)
+@pytest.mark.parametrize(("name", "said"), [
+    ("importz", "benchmarks has no benchmark 'importz'. Did you mean imports? --help names them all."),
+    ("nonsense", "benchmarks has no benchmark 'nonsense'. There is: imports, solve, simulate, notebook"),
+])  # fmt: skip
 def test_an_unknown_name_is_an_error_that_names_what_there_is(started, capsys, name, said):
     with pytest.raises(SystemExit, match=r"^2$"):
         benchmarks.main(["imports", name])

@@ -34,14 +34,9 @@ THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 
 # No display, no profile of the user, no network: these keep Chromium quiet on a build machine and as root.
 CHROMIUM_ARGUMENTS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
 
 # The settings that the lab ships: no news pop-up, and cells that stay in the page when scrolled away.
 LAB_SETTINGS = REPOSITORY / "binder" / "jupyter"
@@ -117,16 +112,12 @@ def jupyterlab(folder: Path) -> Iterator[Server]:
         # Pipelines run live in tests/test_notebooks.py; here what they would find is computed.
         environment = os.environ | Runtime(clock="simulated").environment()
         environment.update(
-            HOME=str(home),
-            IPYTHONDIR=str(home / "ipython"),
-            JUPYTER_CONFIG_DIR=str(home / "config"),
-            JUPYTER_CONFIG_PATH=str(LAB_SETTINGS),
-            JUPYTER_DATA_DIR=str(home / "data"),
-            JUPYTER_RUNTIME_DIR=str(home / "runtime"),
-            JUPYTERLAB_SETTINGS_DIR=str(home / "settings"),
+            HOME=str(home), IPYTHONDIR=str(home / "ipython"), JUPYTER_CONFIG_DIR=str(home / "config"),
+            JUPYTER_CONFIG_PATH=str(LAB_SETTINGS), JUPYTER_DATA_DIR=str(home / "data"),
+            JUPYTER_RUNTIME_DIR=str(home / "runtime"), JUPYTERLAB_SETTINGS_DIR=str(home / "settings"),
             JUPYTERLAB_WORKSPACES_DIR=str(home / "workspaces"),
             PYTHONPATH=os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")])),
-        )
+        )  # fmt: skip
         # A notebook that is closed while it is saved leaves a dialog, which keeps the next one out of sight.
         settings = home / "settings" / "@jupyterlab" / "docmanager-extension"
         settings.mkdir(parents=True)
@@ -145,13 +136,9 @@ def jupyterlab(folder: Path) -> Iterator[Server]:
         log = home / "jupyterlab.log"
         with log.open("w") as output:
             process = subprocess.Popen(
-                command,
-                env=environment,
-                cwd=folder,
-                stdout=output,
-                stderr=subprocess.STDOUT,
+                command, env=environment, cwd=folder, stdout=output, stderr=subprocess.STDOUT,
                 start_new_session=True,
-            )
+            )  # fmt: skip
         url = f"http://127.0.0.1:{port}"
         try:
             _wait_until_up(url, process, log)

@@ -45,15 +45,12 @@ RUNS = {
     "many workers": WALL.replace(workers=64, storage="12.7 GB/s"),
     "in turn": WALL.replace(overlap=False),
     "busy": Pipeline(
-        model=Models.ResNet50,
-        hardware=Accelerator(Hardware.Cloud.A100, host=Host(busy=0.5)),
-        batch_size=16,
-        workers=Workers(24, cores=8),
-        assumptions=PUBLISHED,
+        model=Models.ResNet50, hardware=Accelerator(Hardware.Cloud.A100, host=Host(busy=0.5)), batch_size=16,
+        workers=Workers(24, cores=8), assumptions=PUBLISHED,
     ),
     "slow": WALL.replace(hardware=Accelerator(Hardware.Cloud.A100, ranks=Ranks(4, slow=1.5))),
     "eight": WALL.replace(workers=64, hardware=Accelerator(Hardware.Cloud.A100, count=8)),
-}
+}  # fmt: skip
 SIMPLE = [name for name in RUNS if name not in ("workers read", "chance", "any order", "no workers")]
 HTML = """<!doctype html><html lang="en"><title>Moving</title><meta name="color-scheme" content="light dark">
 <main><h1>Moving</h1><div id="one"></div><div id="space"></div><div id="two"></div></main>
@@ -211,13 +208,9 @@ def test_it_plays_stops_steps_and_follows_its_slider(moving):
     assert moving.evaluate("rested") == {"batch": 256, "workers": 48}
     moving.get_by_text("The same as a table").click()
     expect(moving.locator("tbody tr")).to_have_text(
-        [
-            "storage18.3 ms100\u00a0%",
-            "CPU10.7 ms58\u00a0%",
-            "link6.17 ms34\u00a0%",
-            "accelerator11.7 ms64\u00a0%",
-        ]
-    )
+        ["storage18.3 ms100\u00a0%", "CPU10.7 ms58\u00a0%", "link6.17 ms34\u00a0%",
+         "accelerator11.7 ms64\u00a0%"],
+    )  # fmt: skip
 
 
 def test_workers_that_wait_for_storage_are_not_called_a_slow_cpu(moving):

@@ -236,16 +236,10 @@ def test_widgets_can_be_read_in_both_themes_and_narrow_windows_and_each_control_
     opened,
 ):
     notebook = opened(
-        IMPORTS,
-        CHOICE,
-        NUMBER,
-        'predict("done", "CPU", question="Which of the two?", choices=["CPU", "GPU"])',
-        'predict("done")',
-        'reveal("done", "GPU")',
-        EXPLORE,
-        "scorecard()",
-        "Hardware.Cloud.A100",
-    )
+        IMPORTS, CHOICE, NUMBER,
+        'predict("done", "CPU", question="Which of the two?", choices=["CPU", "GPU"])', 'predict("done")',
+        'reveal("done", "GPU")', EXPLORE, "scorecard()", "Hardware.Cloud.A100",
+    )  # fmt: skip
     notebook.run_all()
     assert notebook.errors() == []
     page = notebook.page
