@@ -18,15 +18,7 @@ from benchmarks.published import (
     own_error,
     read,
 )
-from benchmarks.validation import (
-    goals,
-    lost_to_each_other,
-    main,
-    missed_goals,
-    rows_of,
-    source_of,
-    summary,
-)
+from benchmarks.validation import goals, lost_to_each_other, main, missed_goals, rows_of, source_of, summary
 from starvelab import PUBLISHED, Q_
 from starvelab.model.assumptions import COVERAGE
 from starvelab.model.rates import busy_launches, measured_rates

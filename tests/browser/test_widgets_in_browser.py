@@ -232,9 +232,7 @@ def test_an_explorer_opens_with_its_prediction_follows_a_slider_and_keeps_its_ta
     expect(cell).to_be_visible()
 
 
-def test_widgets_can_be_read_in_both_themes_and_narrow_windows_and_each_control_has_a_name(
-    opened,
-):
+def test_widgets_can_be_read_in_both_themes_and_narrow_windows_and_each_control_has_a_name(opened):
     notebook = opened(
         IMPORTS, CHOICE, NUMBER,
         'predict("done", "CPU", question="Which of the two?", choices=["CPU", "GPU"])', 'predict("done")',

@@ -6,18 +6,7 @@ from itertools import product
 import pytest
 from hypothesis import given
 
-from starvelab import (
-    PUBLISHED,
-    Q_,
-    TUTORIAL,
-    Datasets,
-    Hardware,
-    Links,
-    Models,
-    Pipeline,
-    Samples,
-    Storage,
-)
+from starvelab import PUBLISHED, Q_, TUTORIAL, Datasets, Hardware, Links, Models, Pipeline, Samples, Storage
 from starvelab.units import Quantity
 from tests.cases import KITS, WALL
 from tests.strategies import pipelines
