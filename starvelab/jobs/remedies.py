@@ -161,6 +161,7 @@ def _gain(advice: WorkerAdvice, option: object) -> tuple[float, float, float]:
 def _of_levers(advice: WorkerAdvice) -> list[Remedy | None]:
     """Return those of which the model of the job says what they bring."""
     finding, stages, found = advice.finding, advice.finding.stages, list[Remedy | None]()
+    leading = stages and {stages.largest, stages.largest if stages.certain else stages.runner_up}
     for one in advice.worthwhile:
         gain = _gain(advice, one)
         if one.name == "a deeper queue":
@@ -173,7 +174,7 @@ def _of_levers(advice: WorkerAdvice) -> list[Remedy | None]:
         elif one.name == PACKING:
             text = f"Let packed(loader), of starvelab.jobs, put a batch into one buffer. {one.summary}"
             found.append(Remedy("packing", text, gain, True))
-        elif one.name.startswith("uint8") and (stages is None or stages.largest in (HANDOVER, COLLATE)):
+        elif one.name.startswith("uint8") and (not leading or leading & {HANDOVER, COLLATE}):
             found.append(Remedy("bytes", f"Send fewer bytes. {one.summary}", gain, True))
     untimed = stages is None or len(stages.prepared) < MIN_TIMED
     ahead = finding.room.ahead_for(AHEAD, 1)
@@ -316,7 +317,7 @@ def _at(line: LoopWork) -> str:
 def _of_stage(finding: JobFinding, others: set[str]) -> Remedy | None:
     """Return what to do about the largest stage; None where another remedy is about it."""
     stages, contents = finding.stages, finding.contents
-    if stages is None or not stages.certain:
+    if stages is None or stages.timed < MIN_BATCHES:
         return None
     known = {HANDOVER: {"packing", "bytes"}, DATASET: {"views", "together", "divide"}}
     if stages.largest == SAMPLER or others & known.get(stages.largest, set()):
