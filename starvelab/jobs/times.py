@@ -183,7 +183,7 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
     if finding.busy or finding.lacks_core:
         # Threads of a step wait for each other, and compute meanwhile. So one of them that has no core makes
         # it many times as long, and what it computes says little.
-        left = min(alone / step, 1 - CROWDED if finding.busy else 1.0)
+        left = min(alone / max(step, 1e-9), 1 - CROWDED if finding.busy else 1.0)
         fast = replace(fast, step=left * step, loop_compute=left * fast.loop_compute)
     return JobModel(likely, slow, fast, workers, _dataset_share(finding), late, alone)
 
