@@ -28,6 +28,7 @@ from ..errors import InputError, install_hint
 from ..host import this_thread
 from ..measure.batches import Batch
 from ..measure.memory import Pickled
+from ..measure.verdict import INTERRUPTION
 from ..runtime import run_script, terminable
 from . import torch_internals
 from .finding import JobFinding
@@ -237,9 +238,9 @@ class Doctor:
             return replace(judged.finding(), between=True)
         # What follows the last batch of all loops, as where itertools.cycle has kept them.
         ends = {one: max(one.passes[-1].asked, one.passes[-1].received) for one in self.loops.values()}
-        last = ends[recorder] == max(ends.values())
-        found = recorder.finding(time.perf_counter() - ends[recorder] if last else 0.0)
+        after = time.perf_counter() - ends[recorder] if ends[recorder] == max(ends.values()) else 0.0
         passed = float(sum(sum(column) for column in recorder.pairs()[:2]))
+        found = recorder.finding(after if after * len(recorder.numbers) > INTERRUPTION * passed else 0.0)
         released = found.release.m_as("s") * found.batches if found.release is not None else 0.0
         return replace(found, loop_work=self.sampler.work(self.codes[recorder][0], passed, released))
 

@@ -52,7 +52,7 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
     work = _loop_work(advice) if advice is not None else None
     start_up = _of_start_up(advice) if advice is not None else []
     if finding.verdict == NOT_BOUND:
-        return tuple(filter(None, [work, *start_up]))
+        return tuple(_of_whole(_certain(one), finding) for one in (work, *start_up) if one)
     found = [*start_up, *_of_items(finding, advice)]
     if advice is not None:
         found += [*_of_levers(advice), work, _sampler(advice), _no_workers(advice)]
@@ -268,7 +268,7 @@ def _loop_work(advice: WorkerAdvice) -> Remedy | None:
     period = 1e3 / finding.batch_rate.m_as("1/s")
     moved = min(line.share * period, now.likely.step - 1e-3)
     if now.workers and (finding.stages is None or not finding.stages.prepared):
-        return Remedy("move", f"{_at(line)} what that brings, a probe tells.")  # how busy the workers are
+        return Remedy("move", f"{_at(line)}. What that brings, a probe tells.")  # how busy the workers are
 
     def change(times: JobTimes, part: float = 0.0) -> JobTimes:
         saved = min(moved * (1 + part), times.step - 1e-3)
@@ -298,7 +298,7 @@ def _loop_work(advice: WorkerAdvice) -> Remedy | None:
         return None
     rates = throughputs_of(finding, *(period / each for each in (likely, slow, fast)))
     rate, low, high = map(format_quantity, rates)
-    text = f"{_at(line)} with {count_of(workers, 'worker')}, that is {rate} ({low} to {high})."
+    text = f"{_at(line)}, with {count_of(workers, 'worker')}. That brings {rate} ({low} to {high})."
     return Remedy("move", text, (slow, likely, fast), not line.certain, workers)
 
 
@@ -310,7 +310,7 @@ def _at(line: LoopWork) -> str:
     if_input = "" if line.certain else "if that prepares the batch, "
     return (
         f"The loop's own thread computes at {line.place} in {percent(line.share)} of the time: "
-        f"{if_input}move it into the workers, that is into the dataset or collate_fn;"
+        f"{if_input}move it into the workers, that is into the dataset or collate_fn"
     )
 
 

@@ -146,6 +146,15 @@ def test_batches_that_itertools_cycle_keeps_are_left_out(clock):
     assert first.gain[2] < 4.4 / 3.6 + 0.01
 
 
+def test_the_end_of_a_script_is_no_long_step(clock):
+    watched = doctor.Doctor()
+    with watched.watching():
+        train(clock, torch.utils.data.DataLoader(Slow(clock, 0.01), 2), 0.02)
+    clock.sleep(0.5)  # it saves its model
+    ((_, found),) = watched.results()
+    assert (found.interruptions, found.interrupted_share) == (0, 0.0)
+
+
 def test_a_loop_that_is_left_early_and_begun_again(clock):
     loader = torch.utils.data.DataLoader(Slow(clock, 0.01), 1)
     watched = doctor.Doctor()

@@ -189,6 +189,19 @@ def test_work_that_moves_saves_no_more_than_it_is():
     assert all(one.gain is None or one.gain[2] > 1.3 for one in lacks if one.name == "move")
 
 
+def test_what_only_a_trial_can_tell_is_said_without_a_number():
+    job = found(workers=2, wait=0.0005, step=0.0295, cpu=0.1, ready=3, **QUICK)
+    job = replace(job, loop_work=(LoopWork("train.py:12", 0.3, False),), loop_cpu=0.5)
+    plain, *_ = remedies_of(job, cores=2)
+    assert plain.text.endswith(" 1/s).")
+    first, *_ = remedies_of(replace(job, core_waits=0.9, others_cpu=0.4, prepare_queued=0.4), cores=2)
+    assert (first.name, first.gain) == ("move", None)
+    assert "1/s" not in first.text
+    assert first.text.endswith(
+        "into the dataset or collate_fn, with 2 workers. Only a trial can tell what that brings."
+    )
+
+
 def test_the_range_of_work_that_moves_holds_what_the_loop_may_save():
     # Of 24 ms the loop computes 15; two workers wait 4 ms for a batch. The planted job gained 2.35.
     job = found(
