@@ -18,22 +18,9 @@ with requiring("starvelab.widgets", install_hint("notebooks")):
     from .lesson.widgets.store import predictions
 
 __all__ = [
-    "Drawing",
-    "beside_real",
-    "explore",
-    "finish",
-    "load_loader",
-    "lock_predictions",
-    "pack",
-    "play",
-    "predict",
-    "predictions",
-    "progress",
-    "report",
-    "reveal",
-    "save_loader",
-    "save_measurement",
+    "Drawing", "beside_real", "explore", "finish", "load_loader", "lock_predictions", "pack", "play",
+    "predict", "predictions", "progress", "report", "reveal", "save_loader", "save_measurement",
     "scorecard",
-]
+]  # fmt: skip
 
 install()
