@@ -91,6 +91,15 @@ def test_empty_groups_of_graders_that_are_gone_are_removed(tmp_path, kernel):
     ]  # fmt: skip
 
 
+def test_they_are_removed_when_a_place_is_found(tmp_path, monkeypatch):
+    removed = []
+    monkeypatch.setattr(cgroup, "_above_this_process", lambda: [tmp_path / "useless", tmp_path / "works"])
+    monkeypatch.setattr(cgroup, "_works", lambda folder: folder.name == "works")
+    monkeypatch.setattr(cgroup, "_remove_left_over", removed.append)
+    assert cgroup.place.__wrapped__() == tmp_path / "works"
+    assert removed == [tmp_path / "works"]
+
+
 def test_all_processes_of_a_group_are_killed_at_once(tmp_path, kernel):
     """Where the kernel knows how: one after the other, each could start another meanwhile."""
     group = cgroup.Group.make(tmp_path, memory=1, processes=1)
