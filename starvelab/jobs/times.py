@@ -190,7 +190,8 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
 
 def doubt_of(finding: JobFinding, model: JobModel) -> str:
     """Return why more workers than there are may bring nothing at all; empty where nothing says so."""
-    if finding.lacks_core:
+    several = model.likely.loop_compute > (1 + ERROR) * (model.likely.step + model.likely.receive)
+    if finding.lacks_core or several:
         return "It is less where the step's threads find no core: try torch.set_num_threads(1) as well."
     if model.workers and finding.processes is False:
         return "It is less where they are threads that wait for Python's lock: processes have one each."

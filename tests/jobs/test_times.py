@@ -112,3 +112,16 @@ def test_a_step_whose_threads_find_no_core_may_be_much_shorter():
     assert first.text.endswith("threads find no core: try torch.set_num_threads(1) as well.")
     # These steps are not long because several batches share one of an optimizer.
     assert "prefetch" not in [one.name for one in others]
+
+
+def test_a_step_of_several_threads_may_find_no_core_once_there_are_workers():
+    # A step of 3 ms computes for 5, on two cores. Of two workers 1.52 at least was said, and 1.14 came.
+    job = replace(
+        found(workers=0, wait=0.027, step=0.003, cpu=1.0, items=0.026, collate=0.001), loop_cpu=0.167
+    )
+    first, *_ = remedies_of(job, cores=2)
+    assert (first.name, first.at_most) == ("workers", True)
+    assert first.gain[0] <= 1
+    alone = remedies_of(replace(job, loop_cpu=0.09), cores=2)[0]
+    assert not alone.at_most
+    assert alone.gain[0] > 1.2
