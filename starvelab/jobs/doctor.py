@@ -13,7 +13,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -69,11 +69,14 @@ class HandedOn:
             pairs.add(waits, now[1] - moment - waits, number)
             pairs.forget()
 
-    def _answer(self, lock: object, seconds: float = 0.0) -> None:
-        """Note that this thread notified others at a lock, or waited there; it may be the training loop."""
-        giver = self._givers.get(lock) if threading.get_ident() == self.home else None
-        if giver is not None:
-            self._waited[giver] = self._waited.get(giver, 0.0) + seconds
+    def _note(self, lock: object, waited: float | None = None) -> None:
+        """Note that this thread notifies others at a lock, or waited there; it may be the training loop."""
+        recorder = getattr(self._fetching, "recorder", None)
+        with suppress(TypeError):  # a lock of a class of its own need not be one that can be a key
+            if recorder is not None and waited is None:
+                self._givers[lock] = recorder
+            elif threading.get_ident() == self.home and (giver := self._givers.get(lock)) is not None:
+                self._waited[giver] = self._waited.get(giver, 0.0) + (waited or 0.0)
 
     def judged(self, recorder: Recorder) -> Recorder:
         """Return the recorder whose waits count: those of the loop that a thread fetches for, if known."""
@@ -95,14 +98,11 @@ class HandedOn:
         def waiting(condition: Any, *how: Any, **more: Any) -> bool:
             begun = time.perf_counter()
             notified = wait(condition, *how, **more)
-            self._answer(condition._lock, time.perf_counter() - begun)
+            self._note(condition._lock, time.perf_counter() - begun)
             return notified
 
         def notifying(condition: Any, *how: Any, **more: Any) -> None:
-            if (recorder := getattr(self._fetching, "recorder", None)) is not None:
-                self._givers[condition._lock] = recorder
-            else:
-                self._answer(condition._lock)
+            self._note(condition._lock)
             notify(condition, *how, **more)
 
         with patch.multiple(threading.Condition, wait=waiting, notify=notifying):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 import time
 from dataclasses import replace
 from functools import partial
@@ -271,6 +272,22 @@ def test_a_thread_between_loader_and_loop_is_not_the_loop(tmp_path, item, carrie
     if verdict == "highly input-bound":
         assert found.host_wait == pytest.approx(0.67, abs=0.15)
     assert remedies_of(found) == ()  # without workers, a thread prepares beside the loop
+
+
+def test_a_lock_that_can_be_no_key_is_none_of_a_loader():
+    class Own:
+        __slots__ = ("acquire", "release")
+
+        def __init__(self):
+            lock = threading.Lock()
+            self.acquire, self.release = lock.acquire, lock.release
+
+    condition = threading.Condition(Own())
+    with doctor.Doctor().watching():
+        condition.acquire()
+        condition.notify()
+        assert not condition.wait(0.001)
+        condition.release()
 
 
 def test_a_script_without_a_dataloader(tmp_path, capsys):
