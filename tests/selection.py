@@ -82,7 +82,6 @@ PROGRAMS = (
         )
     ),
     "tests/jobs/test_doctor.py",
-    "tests/jobs/test_frameworks.py",
     "tests/jobs/test_memory.py",
     "tests/jobs/test_probe.py",
     "tests/jobs/test_ranks.py",

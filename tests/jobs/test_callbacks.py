@@ -1,7 +1,7 @@
 """The callbacks, with loops that call the hooks in the order in which the frameworks call them.
 
 The frameworks are not installed everywhere. What stands in their place has their names of hooks and nothing
-else; below, Keras and accelerate themselves train where they are installed.
+else.
 """
 
 import importlib
