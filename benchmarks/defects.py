@@ -55,7 +55,7 @@ class Plugin:
 sys.exit(pytest.main(plugins=[Plugin()]))
 """
 # The plugins that are left out take seconds to load, and no test here needs them.
-WITHOUT = ("cacheprovider", "anyio")
+WITHOUT = ("cacheprovider", "nbval", "anyio")
 OPTIONS = ("-x", "-q", "--tb=no", "--hypothesis-seed=0", *(f"-pno:{name}" for name in WITHOUT))
 
 

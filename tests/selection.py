@@ -74,6 +74,7 @@ PROGRAMS = (
             "layers",
             "leaks",
             "magics",
+            "nbval",
             "notebooks",
             "packaging",
             "recipes",
@@ -130,6 +131,7 @@ LONGEST_FIRST: tuple[str, ...] = (
     "tests/measure/loaders/test_loaders.py",
     "tests/test_packaging.py",
     "tests/test_build.py",
+    "tests/test_nbval.py",
     "tests/grader/test_alone.py",
     "tests/grader/report/test_feedback_pages.py",
     # Of `make check` these take longest.
