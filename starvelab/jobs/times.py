@@ -167,9 +167,8 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
     likely, slow, fast = map(times, shares)
     # One at a time, at worst: then what is waited for holds up one worker by all of its time, and several of
     # them by no more than the time from batch to batch.
-    serial = prepare if known is None else slow.wait
+    serial = (prepare if known is None else slow.wait) * (1 + ERROR)
     slow, fast = slow.scaled(1 + ERROR, receives[1]), fast.scaled(1 - ERROR, receives[0])
-    serial *= 1 + ERROR
     slow = replace(slow, serial=min(serial, period) if workers else serial, cores=cores / SLOWER)
     alone = max(step - min(finding.core_waits or 0.0, MOST_QUEUED) * period, (1 - MOST_QUEUED) * step)
     if finding.busy:
