@@ -138,10 +138,9 @@ class Doctor:
         def following(original: Callable[[TorchIterator], Batch]) -> Callable[[TorchIterator], Batch]:
             def timed(iterator: TorchIterator) -> Batch:
                 record = self._pass_of(iterator, sys._getframe(1))
-                if at_home := record.thread == self.home:
-                    self.sampler.at(None)
+                self.sampler.at(None)
                 batch = record.fetch(iterator, original)
-                if not at_home:
+                if record.thread != self.home:
                     self.handed_on.fetched(record)
                 else:
                     self.sampler.at(self.codes.get(record.recorder))
@@ -209,7 +208,8 @@ class Doctor:
         recorder.pickled.add(pickled)
         self.passes[iterator] = record
         self.codes[recorder] = loop_of(caller)
-        finalize(iterator, record.end).atexit = False  # a loop that is left early drops its iterator
+        for end in (record.end, partial(self.sampler.at, None)):  # a loop that is left drops its iterator
+            finalize(iterator, end).atexit = False
         return record
 
     def _beside(self, recorder: Recorder, iterator: TorchIterator) -> bool:

@@ -44,19 +44,18 @@ class LoopSampler:
     """Looks at one thread while this lasts; `at` says in which loop it is."""
 
     def __init__(self) -> None:
-        self.thread, self.number = threading.get_ident(), this_thread()
+        self.thread, self.number, self.since = threading.get_ident(), this_thread(), 0.0
         self.loop: tuple[CodeType, int] | None = None  # and the line at which it asks for batches
         # Seconds of each loop's steps: by line, None in training, as looks say; those of its core, and all.
         self.computed: dict[CodeType, dict[Place, float]] = defaultdict(lambda: defaultdict(float))
-        self.seen: dict[CodeType, float] = defaultdict(float)
-        self.spent, self.since = defaultdict[CodeType, float](float), 0.0
+        self.seen, self.spent = (defaultdict[CodeType, float](float) for _ in range(2))
 
     def at(self, loop: tuple[CodeType, int] | None) -> None:
         """Note that the thread goes on in a step of that loop; None while it waits for a batch."""
-        now = time.thread_time()
-        if self.loop is not None:
+        now, own = time.thread_time(), threading.get_ident() == self.thread
+        if own and self.loop is not None:
             self.spent[self.loop[0]] += now - self.since
-        self.loop, self.since = loop, now
+        self.loop, self.since = (loop, now) if own else (self.loop, self.since)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
