@@ -93,11 +93,16 @@ def queued_seconds(*tasks: object) -> float | None:
 
 
 def own_threads() -> tuple[str, ...]:
-    """Return the tasks that are threads of this process; none where the system does not tell."""
+    """Return the tasks that are this thread and those of its libraries, and no others that Python started.
+
+    None where the system does not tell.
+    """
     try:
-        return tuple(f"self/task/{number}" for number in os.listdir("/proc/self/task"))
+        numbers = os.listdir("/proc/self/task")
     except OSError:
         return ()
+    others = {thread.native_id for thread in threading.enumerate()} - {this_thread()}
+    return tuple(f"self/task/{number}" for number in numbers if int(number) not in others)
 
 
 def memory_lines(number: int, name: str) -> dict[str, int]:

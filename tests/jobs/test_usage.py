@@ -1,7 +1,10 @@
 """What the system tells of a job's processes, with known clocks, and of its GPU, with a simulated one."""
 
+import _thread
 import os
+import queue
 import sys
+import threading
 import types
 
 import pytest
@@ -290,3 +293,23 @@ def test_a_long_wait_brings_no_closer_looks_where_batches_are_quick(clock, monke
     for _ in watch(items(), workers=0, progress=False):
         clock.sleep(1e-5)
     assert len(asked) < 2 * (300 + 100)  # twice for a batch: of the first ones, and of one in sixty
+
+
+def test_threads_of_libraries_are_the_loops_and_those_that_python_started_are_not():
+    # The thread by which doctor looks at the loop wakes up often, and waits for a core each time.
+    ended, numbers = threading.Event(), queue.Queue()
+
+    def run():
+        numbers.put(threading.get_native_id())
+        ended.wait()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    of_python = numbers.get()
+    _thread.start_new_thread(run, ())
+    of_library, tasks = numbers.get(), usage.own_threads()
+    ended.set()
+    thread.join()
+    if tasks:  # where the system tells
+        assert f"self/task/{of_python}" not in tasks
+        assert {f"self/task/{of_library}", f"self/task/{threading.get_native_id()}"} <= set(tasks)
