@@ -260,7 +260,7 @@ def _condition(finding: JobFinding, model: JobModel, workers: int, likely: float
         return ""
     if doubt := doubt_of(finding, model):
         return doubt
-    if replace(model.slow, serial=0.0).period(workers) * model.lateness(workers) >= slow / BOUND:
+    if replace(model.slow, serial=0.0).period(workers) * model.lateness(workers) >= (likely + slow) / 2:
         return ""
     if finding.busy and model.likely.compute > model.likely.wait:
         return "It is less where the other programs keep what they have of the cores."

@@ -125,3 +125,11 @@ def test_a_step_of_several_threads_may_find_no_core_once_there_are_workers():
     alone = remedies_of(replace(job, loop_cpu=0.09), cores=2)[0]
     assert not alone.at_most
     assert alone.gain[0] > 1.2
+
+
+def test_it_depends_on_the_storage_where_that_is_most_of_the_doubt():
+    # Storage serves one item at a time. What receiving takes is open, too: 2.24 was said without a condition,
+    # and 1.74 measured.
+    for step in (0.024, 0.026):
+        first, *_ = remedies_of(found(workers=0, wait=0.0335, step=step, cpu=0.02), cores=2)
+        assert (first.name, first.at_most) == ("workers", True)
