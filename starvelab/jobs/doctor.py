@@ -54,9 +54,8 @@ class HandedOn:
         self.home, self._fetching = threading.get_ident(), threading.local()
         self._givers: WeakKeyDictionary[Any, Recorder] = WeakKeyDictionary()  # Any: locks, of who notifies
         self._waited: dict[Recorder, float] = {}  # seconds of the loop
-        # By the recorder of a thread: what the loop waits and does from batch to batch; and the last one.
-        self._pairs: dict[Recorder, Recorder] = defaultdict(Recorder)
-        self._last: dict[Recorder, tuple[int, float, float]] = {}
+        self._pairs: dict[Recorder, Recorder] = defaultdict(Recorder)  # what the loop waits and does
+        self._last: dict[Recorder, tuple[int, float, float]] = {}  # number of the pass, moment, and waited
 
     def fetched(self, record: Pass) -> None:
         """Note that this thread, which is none of a training loop, has a batch."""

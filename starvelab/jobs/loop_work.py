@@ -96,8 +96,11 @@ class LoopSampler:
     def work(self, code: CodeType, passed: float, released: float = 0.0) -> tuple[LoopWork, ...]:
         """Return where the loop of that code computed, of so many seconds, most first."""
         found = self.computed.get(code, {}) if passed else {}
-        scale = max(self.spent[code] - released, 0.0) / max(self.seen[code], 1e-9) / max(passed, 1e-9)
-        lines = [LoopWork(place[0], scale * seconds, place[1]) for place, seconds in found.items() if place]
+        crowded = self.seen[code] < 0.9 * sum(found.values())  # then looks also see what waits for a core
+        part = 1.0 if crowded else max(self.spent[code] - released, 0.0) / max(self.seen[code], 1e-9)
+        lines = [
+            LoopWork(place[0], part * seconds / passed, place[1]) for place, seconds in found.items() if place
+        ]
         return tuple(sorted(lines, key=lambda line: -line.share))
 
 
