@@ -250,10 +250,9 @@ class JobFinding(TableRepr):
         """Say what those took; empty if that is little."""
         if (share := self.interrupted_share) < SLIGHT:
             return ""
-        steps = count_of(self.interruptions, "long step")
         return (
-            f"Left out: {steps}, such as an evaluation, a checkpoint, or batches that itertools.cycle keeps, "
-            f"took {percent(share)} of the time, which no faster input of this loop shortens."
+            f"Left out: {count_of(self.interruptions, 'long step')}, such as an evaluation, a checkpoint, or "
+            f"batches that itertools.cycle keeps, took {percent(share)} of the time, whatever the input."
         )
 
     @property
