@@ -130,8 +130,7 @@ class JobModel:
 
     def lateness(self, workers: int, prefetch: int | None = None) -> float:
         """Return how many times as long a batch takes since some of them are late."""
-        # While one is late, the others are no quicker than the cores.
-        loop = max(self.likely.step + self.likely.receive, self.likely.computed)
+        loop = max(self.likely.step + self.likely.receive, self.likely.computed)  # no quicker than the cores
         return self.late.factor(workers, loop, prefetch) if self.late is not None else 1.0
 
     def changed(self, change: Callable[[JobTimes], JobTimes]) -> JobModel:
