@@ -35,7 +35,10 @@ EXPECTED = {
         "01_measure_your_machine", "02_who_waits", "03_caching_ladder", "04_published_ladder",
         "05_pull_the_levers", "06_less_work", "07_reality_check", "08_unseen_measurements", "09_your_own_job",
     ],
-    "master-the-loader": ["01_write_the_loader", "02_design_and_repair", "03_beyond_images"],
+    "master-the-loader": [
+        "01_write_the_loader", "02_design_and_repair",
+        "03_beyond_images",
+    ],
 }  # fmt: skip
 # The most that can be earned. The steps of the first assignment count half.
 TOTAL = {"starving-the-gpu": 80, "find-the-bottleneck": 110, "master-the-loader": 120}

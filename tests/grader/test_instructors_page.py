@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 from nbgrader.apps import NbGraderApp
 
-from starvelab_grader.commands import mark
+from starvelab_grader.commands import grade
 from starvelab_grader.commands.grade import FeedbackApp, GradeApp, ReleaseApp
 from starvelab_grader.commands.mark import MarkApp
 from starvelab_grader.commands.platforms import CollectApp, ReturnApp
@@ -70,7 +70,7 @@ def done(tmp_path_factory):
         if command.startswith(BEFORE):
             continue
         # In this process: each program takes seconds to start.
-        with mock.patch.dict(os.environ, variables), mock.patch.object(mark, "CPU_COUNT", 1):
+        with mock.patch.dict(os.environ, variables), mock.patch.object(grade, "CPU_COUNT", 1):
             program, *words = shlex.split(os.path.expandvars(command))
             words = [re.sub(r"(?<==)~|^~", str(home), word) for word in words]
             app = APPS[words[0] if program == "nbgrader" else words.pop(0)]

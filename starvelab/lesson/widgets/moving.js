@@ -4,7 +4,7 @@
 // loader in which nothing is left to chance; tests hold the first to `Pipeline.solve`, and `state` to the trace that is
 // played. Rule and loader count in seconds, runs in milliseconds.
 
-// --- the rule: stages on one resource add, the slowest resource sets the step -------------------------------------------
+// --- the rule: stages on one resource add, the slowest resource sets the step ---
 
 // In a tie the first of them binds: a tie starves nobody.
 const TIE_ORDER = ["accelerator", "CPU", "storage", "link", "decoder", "loop"];
@@ -106,7 +106,7 @@ export function follow(solved, { workers, prefetch = 2, in_flight: depth, in_tur
   return { ...run, batch: run.batch.slice(first), worker: run.worker.slice(first), lanes, end: run.step_end[shown - 1] };
 }
 
-// --- a run at any time --------------------------------------------------------------------------------------------------
+// --- a run at any time -------------------------------------------------------
 
 const COLUMNS = ["batch", "worker", "asked", "read_start", "read_done", "prepare_start", "prepared", "received", "copy_start",
   "copied", "step_start", "step_end"];
@@ -142,7 +142,7 @@ export function state(run, t) {
 
 const progress = (run, from, to, i, t) => Math.min(1, Math.max(0, (t - run[from][i]) / (run[to][i] - run[from][i] || 1)));
 
-// --- where everything stands --------------------------------------------------------------------------------------------
+// --- where everything stands -------------------------------------------------
 
 const HEIGHT = 236, TOP = 30, FLOOR = 178;
 
@@ -202,7 +202,7 @@ export function scene(run, t, now, places) {
   return { tokens, trails, lane, eaten: now.chip.length ? progress(run, "step_start", "step_end", now.chip[0], t) : 0 };
 }
 
-// --- the picture --------------------------------------------------------------------------------------------------------
+// --- the picture -------------------------------------------------------------
 
 const HATCHES = { "": "", "--": "M0 4H8", "..": "M2 2h1.6M6 6h1.6", "//": "M-1 5L5 -1M3 9L9 3", "xx": "M0 0L8 8M8 0L0 8", "\\\\": "M-1 3L5 9M3 -1L9 5" };
 export const STYLE = `
@@ -358,7 +358,7 @@ function typical(run) {
   return times.find((t) => state(run, t).waits === starves) ?? run.end / 2;
 }
 
-// --- the component: the picture with its buttons, its sliders and its table ---------------------------------------------
+// --- the component: the picture with its buttons, its sliders and its table ---
 
 // Shows data in an element: {rule, setting, resources}, and of each also a run, controls and the chip's name. While it is
 // `locked`, nothing moves and nothing is said of the run. `rests` is told the setting when a slider has come to rest. Returns a function to show other data, and one that ends it all.
@@ -494,7 +494,7 @@ export function mount(el, data, rests = () => {}) {
   };
 }
 
-// --- the lab's widget ---------------------------------------------------------------------------------------------------
+// --- the lab's widget --------------------------------------------------------
 
 function render({ model, el }) {
   const picture = mount(el, model.get("data"), (setting) => { model.set("setting", setting); model.save_changes(); });
