@@ -1,7 +1,4 @@
-"""`StarvelabCallback` for Lightning: how long the training waits for its batches.
-
-It needs the package `lightning` or `pytorch_lightning`.
-"""
+"""`StarvelabCallback` for `lightning` or `pytorch_lightning`: how long the training waits for its batches."""
 
 from __future__ import annotations
 

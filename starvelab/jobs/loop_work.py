@@ -1,10 +1,9 @@
 """The work of a training loop's own thread beside its model: a packer, augmentation in the loop.
 
 Nothing tells what a line of a loop is for. So the loop's thread is looked at now and then while it is in a
-step: which line of the loop it is at, and how much it computes there. What PyTorch's modules, optimizers and
-gradients compute, and functions that are called `step` or `train`, is the training. What a generator computes
-between its loader and its `yield` is input work. Looks come late where Python's lock is held: they say only
-at which lines a loop spends what it computes in all steps.
+step: which line it is at, and how much it computes there. What PyTorch's modules, optimizers and gradients
+compute, and functions called `step` or `train`, is the training. What a generator computes between its loader
+and its `yield` is input work. Looks come late where Python's lock is held: they share out what is computed.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from ..host import core_times, this_thread
 Place: TypeAlias = tuple[str, bool] | None  # a line, and whether it is input work; None in training
 TRAINS = re.compile(r"step|train|forward|backward|loss|optim|model", re.IGNORECASE)  # in a function's name
 INTERVAL, LOOK = 0.01, 0.001  # seconds between two looks, and of each: it computes for some 40 microseconds
+CROWDED = 0.75  # share of the time in which it wants a core that the thread has one, at least
 GOLDEN = 0.618  # its multiples, less whole numbers, are spread evenly
 TRAINING = tuple(f"/torch/{part}/" for part in ("nn", "optim", "autograd", "cuda", "distributed", "amp"))
 
@@ -73,22 +73,28 @@ class LoopSampler:
             looker.join()
 
     def _look(self, ended: threading.Event) -> None:
-        # A look is short, so that what it sees computed is of the line that it finds at its end. It stands
-        # for all of the time since the last one, at whatever point of the loop that was.
+        # A look is short: what it sees computed is of the lines at its beginning and its end. It stands for
+        # all of the time since the last one, at whatever point of the loop that was.
         looked, pause = time.perf_counter(), 0.0
         while not ended.wait(INTERVAL * (0.5 + pause)):
             pause = (pause + GOLDEN) % 1  # no multiple of what a batch takes, and no import beside a fork
-            before, begun = self._times(), time.perf_counter()
+            before, begun, there = self._times(), time.perf_counter(), self._lines()
             if ended.wait(LOOK):
                 return
-            times, loop, now = self._times(), self.loop, time.perf_counter()
+            times, lines, now = self._times(), [*there, *self._lines()], time.perf_counter()
             since, looked = now - looked, now
-            if loop is None or before is None or times is None:
+            if not lines or before is None or times is None:
                 continue
-            place = _place(sys._current_frames().get(self.thread), *loop)
             ran, queued = ((after - then) / (now - begun) for after, then in zip(times, before, strict=True))
-            self.computed[loop[0]][place] += since * min(ran + queued, 1.0)
-            self.seen[loop[0]] += since * min(ran, 1.0)
+            part = since / len(lines)
+            for code, place in lines:
+                self.computed[code][place] += part * min(ran + queued, 1.0)
+                self.seen[code] += part * min(ran, 1.0)
+
+    def _lines(self) -> list[tuple[CodeType, Place]]:
+        """Return the loop in whose step the thread is, and its line; nothing while it waits for a batch."""
+        frame, loop = sys._current_frames().get(self.thread), self.loop
+        return [(loop[0], _place(frame, *loop))] if loop is not None else []
 
     def _times(self) -> tuple[float, float] | None:
         return core_times(f"self/task/{self.number}")
@@ -96,7 +102,7 @@ class LoopSampler:
     def work(self, code: CodeType, passed: float, released: float = 0.0) -> tuple[LoopWork, ...]:
         """Return where the loop of that code computed, of so many seconds, most first."""
         found = self.computed.get(code, {}) if passed else {}
-        crowded = self.seen[code] < 0.9 * sum(found.values())  # then looks also see what waits for a core
+        crowded = self.seen[code] < CROWDED * sum(found.values())  # then looks also see what waits for a core
         part = 1.0 if crowded else max(self.spent[code] - released, 0.0) / max(self.seen[code], 1e-9)
         lines = [
             LoopWork(place[0], part * seconds / passed, place[1]) for place, seconds in found.items() if place

@@ -1,7 +1,4 @@
-"""`StarvelabCallback` for the `Trainer` of Hugging Face: how long the training waits for its batches.
-
-It needs the package `transformers`.
-"""
+"""`StarvelabCallback` for the `Trainer` of `transformers`: how long the training waits for its batches."""
 
 from __future__ import annotations
 

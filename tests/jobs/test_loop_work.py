@@ -89,13 +89,16 @@ def test_a_share_is_right_whenever_a_look_comes(monkeypatch, held):
     sampler._look(clock)
     sampler.spent[train.__code__] = clock.cpu()
     first, *others = sampler.work(train.__code__, clock.now)
-    assert first.share == pytest.approx(computes / whole, abs=0.05)
-    assert sum(one.share for one in others) < 0.05
+    assert first.share == pytest.approx(computes / whole, abs=0.03)
+    assert sum(one.share for one in others) < 0.03
     # Who lacks a core in most of the time is not measured by what it computes: the looks count.
     crowded = LoopSampler()
     crowded.computed[train.__code__][at[True]], crowded.seen[train.__code__] = 8.0, 3.0
     crowded.spent[train.__code__] = 2.0
     assert crowded.work(train.__code__, 10.0)[0].share == pytest.approx(0.8)
+    # On a quiet machine a thread waits a little for a core, too, since the one that looks wants one.
+    crowded.seen[train.__code__], crowded.spent[train.__code__] = 7.0, 8.4
+    assert crowded.work(train.__code__, 10.0)[0].share == pytest.approx(0.96)
     # What is spent on the release of batches is of no line, nor what the loader computes until a late look.
     (half, *_) = sampler.work(train.__code__, clock.now, clock.cpu() / 2)
     assert half.share == pytest.approx(first.share / 2)
