@@ -1,7 +1,6 @@
 """A clinic: training scripts that starve, each drawn by a number, to find out what is wrong, and to cure it.
 
-A case is a `Pipeline` in which some fields are not what they should be. What a cure brings comes from
-`Pipeline.simulate`: mean rates know of no late batches, no epochs, and no loop that waits.
+A case is a `Pipeline` with faults. What a cure brings is simulated: mean rates know of no late batches.
 """
 
 from __future__ import annotations
@@ -117,10 +116,10 @@ class Treatment(TableRepr):
     @property
     def summary(self) -> str:
         """What all changes win back, in one line."""
+        score = percent(self.score, 0)
         if self.answer is None:
-            return f"{percent(self.score, 0)} of the lost throughput is won back"
-        answer, key = percent(self.answer, 0), percent(self.score, 0)
-        return f"Your answer wins back {answer} of the lost throughput, and the key {key}"
+            return f"{score} of the lost throughput is won back"
+        return f"Your answer wins back {percent(self.answer, 0)} of the lost throughput, and the key {score}"
 
     @property
     def rows(self) -> list[list[object]]:
