@@ -11,6 +11,8 @@ import pytest
 from starvelab.jobs import advise
 from starvelab.jobs.remedies import remedies_of
 from starvelab.jobs.times import JobTimes
+from starvelab.measure.batches import BatchContents
+from starvelab.units import Q_
 from tests.jobs.test_advice import ONE, found
 
 COMPUTE, WAIT = "compute", "wait"
@@ -112,6 +114,23 @@ def test_a_step_whose_threads_find_no_core_may_be_much_shorter():
     assert first.text.endswith("threads find no core: try torch.set_num_threads(1) as well.")
     # These steps are not long because several batches share one of an optimizer.
     assert "prefetch" not in [one.name for one in others]
+
+
+def test_a_loop_that_lacks_a_core_while_it_receives_need_not_lack_it_in_its_steps():
+    # A batch of 113 tensors takes the loop 45 ms to receive, and 4 to train on. It lacks a core for 4.5 ms;
+    # if all of that were in the steps they could take nothing. Then no number was said, and 7.5 was measured.
+    stages = {"items": 0.002, "collate": 0.004, "packing": 0.045, "unpacking": 0.045}
+    job = found(workers=2, wait=0.046, step=0.0045, cpu=0.9, **stages)
+    contents = BatchContents(113, Q_("1 MB"), "float32")
+    job = replace(job, contents=contents, core_waits=0.089, loop_cpu=0.9, prepare_queued=0.03, others_cpu=0.0)
+    assert job.lacks_core
+    assert not job.busy
+    first, *_ = remedies_of(job, cores=2)
+    assert (first.name, first.at_most) == ("packing", True)
+    assert first.gain[0] < 7.5 < first.gain[2]
+    # Beside other programs nobody knows when it lacks one.
+    busy = remedies_of(replace(job, others_cpu=0.7, prepare_queued=0.06), cores=2)[0]
+    assert (busy.name, busy.gain) == ("packing", None)
 
 
 def test_a_step_of_several_threads_may_find_no_core_once_there_are_workers():
