@@ -41,6 +41,7 @@ from starvelab import (
     Q_,
     Accelerator,
     Framework,
+    Handover,
     Models,
     Packing,
     Pipeline,
@@ -85,6 +86,7 @@ MECHANISMS = {
     "neighbor": "a neighbor in the same software",
     "together": "what several lose together",
     "contention": "what fewer workers share",
+    "ceiling": "an end that another loader reached",
 }
 AT_WORK = 0.1  # the share of a step from which a resource counts as at work
 
@@ -285,6 +287,21 @@ class Published:
         return [self.test(name) for name in self.guesses]
 
     @cached_property
+    def held_workers(self) -> list[Held]:
+        """Each measurement of a loader, by what follows from fewer workers."""
+        assumed = PUBLISHED.replace(workers_time=1.0)  # that is what these rows are there to find
+        return [
+            Held(
+                test.what,
+                test.name,
+                test.samples[0],
+                *allowed(self.pipeline(*self._alone(test.name))[0].replace(assumptions=assumed)),
+            )
+            for test in self.of_kind("loader")
+            if test.samples[0] is not None
+        ]
+
+    @cached_property
     def held(self) -> list[Held]:
         """Every measurement to which a range is held: the rows, and each point of the ladders."""
         rows = [
@@ -368,7 +385,7 @@ class Published:
 def _given(field: str, value: Any) -> Any:
     """What the file gives for a field: a part by its fields, an entry by its name, or the value itself."""
     if isinstance(value, dict):
-        part = {**PARTS, "packing": Packing, "requests": Requests}[field]
+        part = {**PARTS, "handover": Handover, "packing": Packing, "requests": Requests}[field]
         return part(**{name: _given(field if name == "of" else name, v) for name, v in value.items()})
     # A text with a space is a quantity.
     named = field in NAMED and isinstance(value, str) and " " not in value

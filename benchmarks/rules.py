@@ -87,6 +87,11 @@ def of_fewer(*, one: Any, some: Any, of: int, count: int) -> Any:
     return one * count / (1 + contention * (count - 1))
 
 
+def received(*, rate: Any, batch_size: int) -> Any:
+    """How long the loop's own thread takes for a batch, where so many samples a second are its end."""
+    return (Q_(batch_size, "img") / rate).to("ms")
+
+
 def per_step(*, step: Any, batch_size: int) -> Any:
     """The rate of one accelerator from the time of its step."""
     return Q_(batch_size, "img") / step
@@ -160,6 +165,7 @@ RULES: dict[str, Callable[..., Any]] = {
         of_neighbor,
         together,
         of_fewer,
+        received,
         per_step,
         launched,
         on_a_busy_host,

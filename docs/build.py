@@ -158,6 +158,11 @@ def coverage() -> str:
             PUBLISHED.facts["extrapolated_time"].high - 1,
             inside(rates),
         ),
+        "loaders, each from fewer workers": (
+            (workers := published.held_workers),
+            PUBLISHED.facts["workers_time"].high - 1,
+            inside(workers),
+        ),
     }
     headers = (
         "what",

@@ -49,8 +49,8 @@ def test_a_cell_runs_as_it_is_and_its_loops_are_reported_below_it():
     assert "InputError('%%watch takes --probe or nothing, got --prob. Take one of these.')" in wrong
     assert "Traceback" in unknown or unknown == ""
     assert none == (
-        "2\nstarvelab doctor: no loop went over a DataLoader of PyTorch. Put watch(loader) around the loader "
-        "of the loop instead.\n"
+        "2\nstarvelab doctor: no loop got a batch from a DataLoader of PyTorch. If it has one, let it run "
+        "longer. If not, put watch(loader) around the loader of the loop.\n"
     )
     assert "The largest stage is " in probed
     # A cell that fails shows its error once, and what was found.

@@ -32,8 +32,8 @@ def text_report(results: Results) -> str:
     """Return what was found, as text."""
     if not results:
         return (
-            "starvelab doctor: no loop went over a DataLoader of PyTorch. Put watch(loader) around the "
-            "loader of the loop instead."
+            "starvelab doctor: no loop got a batch from a DataLoader of PyTorch. If it has one, let it run "
+            "longer. If not, put watch(loader) around the loader of the loop."
         )
     lines = []
     for name, finding in results:

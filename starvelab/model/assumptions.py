@@ -114,6 +114,8 @@ class Assumptions(Sourced):
         efficiency.
     extrapolated_time : float
         What a sample takes of an accelerator on which nobody measured it, over what is extrapolated.
+    workers_time : float
+        What a sample takes several workers, over what follows from the time of one.
     model_error : float
         By which share a throughput is off besides what the sources of its values allow. The ranges of results
         are this much wider on both sides, and claim to hold the truth in four cases of five (`COVERAGE`).
@@ -161,6 +163,7 @@ class Assumptions(Sourced):
     efficiency: float = number(maximum=1)
     measured_rates: bool = switch()
     extrapolated_time: float = number()
+    workers_time: float = number()
     model_error: float = number(zero=True)
     overhead_per_layer: Quantity = quantity("s", zero=True)
     overhead_per_step: Quantity = quantity("s", zero=True)

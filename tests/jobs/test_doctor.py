@@ -311,7 +311,7 @@ def test_a_script_without_a_dataloader(tmp_path, capsys):
     told = capsys.readouterr()
     assert told.out == "done\n"
     assert told.err.startswith(
-        "starvelab doctor: no loop went over a DataLoader of PyTorch. Put watch(loader)"
+        "starvelab doctor: no loop got a batch from a DataLoader of PyTorch. If it has one, let it run "
     )
 
 

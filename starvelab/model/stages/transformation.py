@@ -162,6 +162,8 @@ class TransformationModel(StageModel[TransformationInputs]):
             amount, rate = _share(supply, stored)
         else:
             amount, rate, note = _worker_time(self.assumptions, stored, samples, images, kind)
+        if cpu_throughput is None and (off := self.assumptions.numbers["workers_time"]) != 1:
+            amount = amount * np.where(workers > 1, off, 1.0)
         return TransformationInputs(
             amount=amount * documents * slow_rank, rate=rate, cores=cores, read_wait=read_wait, note=note,
             workers=None if cpu_throughput is not None else workers,
