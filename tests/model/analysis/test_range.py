@@ -30,7 +30,7 @@ def test_a_prediction_that_the_cpu_binds_is_as_uncertain_as_the_rate_of_its_work
     found = PIPE.throughput_range()
     # Eight workers prepare 1090 images a second if one prepares 145.6; its sources say 102.5 to 206.8.
     assert images(found.step) == pytest.approx(1090, abs=1)
-    # Of loaders that were predicted from fewer workers, most take 0.86 to 1.89 times as long as was predicted.
+    # Most loaders that were predicted from fewer workers take 0.86 to 1.89 times as long as was predicted.
     assert images(found.lowest) == pytest.approx(images(found.step) * 102.5 / 145.6 / 1.89)
     assert images(found.highest) == pytest.approx(images(found.step) * 206.8 / 145.6 / 0.86)
     several, rate = found.disagreements
