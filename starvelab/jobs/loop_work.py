@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import CO_GENERATOR
+from linecache import getline
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import TypeAlias
@@ -25,6 +26,7 @@ from ..host import core_times, this_thread
 
 Place: TypeAlias = tuple[str, bool] | None  # a line, and whether it is input work; None in training
 TRAINS = re.compile(r"step|train|forward|backward|loss|optim|model", re.IGNORECASE)  # in a function's name
+TRAINED = re.compile(r"\.(backward|item|step|zero_grad|synchronize|cpu|tolist)\(")  # in a line
 INTERVAL, LOOK = 0.01, 0.001  # seconds between two looks, and of each: it computes for some 40 microseconds
 CROWDED = 0.75  # share of the time in which it wants a core that the thread has one, at least
 GOLDEN = 0.618  # its multiples, less whole numbers, are spread evenly
@@ -104,9 +106,7 @@ class LoopSampler:
         found = self.computed.get(code, {}) if passed else {}
         crowded = self.seen[code] < CROWDED * sum(found.values())  # then looks also see what waits for a core
         part = 1.0 if crowded else max(self.spent[code] - released, 0.0) / max(self.seen[code], 1e-9)
-        lines = [
-            LoopWork(place[0], part * seconds / passed, place[1]) for place, seconds in found.items() if place
-        ]
+        lines = (LoopWork(place[0], part * each / passed, place[1]) for place, each in found.items() if place)
         return tuple(sorted(lines, key=lambda line: -line.share))
 
 
@@ -128,8 +128,8 @@ def _place(frame: FrameType | None, code: CodeType, asking: int) -> Place:
             return None
         frame = frame.f_back
     # Without a frame a generator has the loop, and this is the training. Where the loop asks for a batch, it
-    # releases the last one.
-    if frame is None or frame.f_lineno == asking:
+    # releases the last one. A line that trains, or waits for a result of that, is not told apart from it.
+    if frame is None or frame.f_lineno == asking or TRAINED.search(getline(code.co_filename, frame.f_lineno)):
         return None
     place = f"{Path(code.co_filename).name}:{frame.f_lineno}"
     return place, bool(code.co_flags & CO_GENERATOR)

@@ -195,8 +195,8 @@ def _of_items(finding: JobFinding, advice: WorkerAdvice | None) -> list[Remedy |
         found.append(
             Remedy(
                 "views",
-                f"Each item is a view of {items.spread:.0f} times its bytes, which are read for it: read "
-                "what belongs together once for all of its items, or store each item in one piece.",
+                f"Each item is a view of {items.spread:.0f} times its bytes, which are read or computed for "
+                "it: get what belongs together once for all of its items, or store each item in one piece.",
                 _quicker(advice, 1 / items.spread) if advice is not None else None,
                 at_most=True,
             )

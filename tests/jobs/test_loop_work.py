@@ -125,6 +125,18 @@ def test_a_function_that_is_called_step_is_no_input_work_nor_is_the_release_of_a
     assert loop_work._place(here, here.f_code, 0) == (f"test_loop_work.py:{here.f_lineno}", False)
 
 
+def test_a_line_that_trains_or_waits_for_a_result_is_no_input_work(tmp_path):
+    # Waiting for a GPU may look like computing. A line that trained and slept was named in a job that was fed.
+    lines = ["def train(place, loss):", " place(); loss.backward()", " place(); loss.item()", " place()"]
+    path, found = tmp_path / "job.py", []
+    path.write_text("\n".join(lines), encoding="utf-8")
+    names: dict = {}
+    exec(compile(path.read_text(encoding="utf-8"), path, "exec"), names)
+    loss = type("Loss", (), {"backward": lambda _: None, "item": lambda _: None})()
+    names["train"](lambda: found.append(loop_work._place(sys._getframe(), names["train"].__code__, 0)), loss)
+    assert found == [None, None, ("job.py:4", False)]
+
+
 def test_what_pytorch_trains_is_no_input_work(monkeypatch):
     monkeypatch.setattr(loop_work, "TRAINING", ("test_loop_work",))
     assert loop_work._place(sys._getframe(), train.__code__, 0) is None
