@@ -126,7 +126,7 @@ def test_a_function_that_is_called_step_is_no_input_work_nor_is_the_release_of_a
 
 
 def test_a_line_that_trains_or_waits_for_a_result_is_no_input_work(tmp_path):
-    # Waiting for a GPU may look like computing. A line that trained and slept was named in a job that was fed.
+    # Waiting for a GPU may look like computing. A line that trained and slept was named in a fed job.
     lines = ["def train(place, loss):", " place(); loss.backward()", " place(); loss.item()", " place()"]
     path, found = tmp_path / "job.py", []
     path.write_text("\n".join(lines), encoding="utf-8")
