@@ -48,7 +48,7 @@ from starvelab import (
     Requests,
 )
 from starvelab.model import rates
-from starvelab.model.assumptions import COVERAGE
+from starvelab.model.assumptions import COVERAGE, Assumptions
 from starvelab.model.catalogue import entry_at
 from starvelab.model.parts import PARTS
 from starvelab.model.step import Step
@@ -286,10 +286,8 @@ class Published:
         """Every prediction that does not."""
         return [self.test(name) for name in self.guesses]
 
-    @cached_property
-    def held_workers(self) -> list[Held]:
-        """Each measurement of a loader, by what follows from fewer workers."""
-        assumed = PUBLISHED.replace(workers_time=1.0)  # that is what these rows are there to find
+    def _claims(self, tests: list[Tested], assumed: Assumptions = PUBLISHED) -> list[Held]:
+        """What the package claims of rows by itself, so without what it does not hold."""
         return [
             Held(
                 test.what,
@@ -297,19 +295,20 @@ class Published:
                 test.samples[0],
                 *allowed(self.pipeline(*self._alone(test.name))[0].replace(assumptions=assumed)),
             )
-            for test in self.of_kind("loader")
+            for test in tests
             if test.samples[0] is not None
         ]
 
     @cached_property
+    def held_workers(self) -> list[Held]:
+        """Each measurement of a loader, by what follows from fewer workers."""
+        # The factor itself is what these rows are there to find.
+        return self._claims(self.of_kind("loader"), PUBLISHED.replace(workers_time=1.0))
+
+    @cached_property
     def held(self) -> list[Held]:
         """Every measurement to which a range is held: the rows, and each point of the ladders."""
-        rows = [
-            # What the package claims by itself, so without what it does not hold.
-            Held(test.what, test.name, test.samples[0], *allowed(self.pipeline(*self._alone(test.name))[0]))
-            for test in self.tests
-            if test.samples[0] is not None
-        ]
+        rows = self._claims(self.tests)
         for ladder in self.ladders:
             pipe = Pipeline(
                 model=Models.ResNet50,

@@ -169,8 +169,8 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
     serial = (prepare if known is None else slow.wait) * (1 + ERROR)
     slow, fast = slow.scaled(1 + ERROR, receives[1]), fast.scaled(1 - ERROR, receives[0])
     slow = replace(slow, serial=min(serial, period) if workers else serial, cores=cores / SLOWER)
-    steps = 1 - min(receives[0] / loop, 1.0) if workers and loop and not finding.busy else 1  # it receives
-    alone = step * (1 - min((finding.core_waits or 0.0) * steps * period / max(step, 1e-9), MOST_QUEUED))
+    in_steps = 1 - min(receives[0] / loop, 1.0) if workers and loop and not finding.busy else 1.0
+    alone = step * (1 - min((finding.core_waits or 0.0) * in_steps * period / max(step, 1e-9), MOST_QUEUED))
     if finding.busy:
         loop = likely.step + likely.receive
         alike = period / (late.factor(workers, loop) if late is not None else 1.0)

@@ -115,7 +115,7 @@ class Assumptions(Sourced):
     extrapolated_time : float
         What a sample takes of an accelerator on which nobody measured it, over what is extrapolated.
     workers_time : float
-        What a sample takes several workers, over what follows from the time of one.
+        Time of a sample with several workers, over what follows from the time of one worker.
     model_error : float
         By which share a throughput is off besides what the sources of its values allow. The ranges of results
         are this much wider on both sides, and claim to hold the truth in four cases of five (`COVERAGE`).
