@@ -283,7 +283,7 @@ class JobFinding(TableRepr):
 
     @property
     def _share(self) -> str:
-        if self._without_loader:
+        if self._without_loader or not self.counted:
             return ""
         if self.elsewhere:
             return f"A thread beside the training loop waits {percent(self.host_wait)} of its time for data."
@@ -291,14 +291,16 @@ class JobFinding(TableRepr):
         if self.ranks and not self.together:
             who = f"Rank {self.rank} of {len(self.ranks)} waits most. "
         low, high = self.stall_interval or self.interval
-        spread, waits = f"(95 % interval {percent(low)} to {percent(high)})", percent(self.host_wait)
+        spread, waits = f" (95 % interval {percent(low)} to {percent(high)})", percent(self.host_wait)
+        if self.counted < self.min_batches:
+            spread = ""
         if self.stall is not None:
             gpu = f"The GPU waits {percent(self.stall)} of the time for data"
-            return f"{who}{gpu} {spread}, and the training loop {waits}."
+            return f"{who}{gpu}{spread}, and the training loop {waits}."
         packed = ""
         if work := next((line for line in self.loop_work if line.certain and line.share >= SLIGHT), None):
             packed = f", and prepares batches itself in {percent(self.packing)}, mostly at {work.place}"
-        return f"{who}The training loop waits {waits} of its time for data {spread}{packed}."
+        return f"{who}The training loop waits {waits} of its time for data{spread}{packed}."
 
     @property
     def _judged(self) -> str:
@@ -309,7 +311,7 @@ class JobFinding(TableRepr):
             idle = f", and the GPU is {percent(self.gpu.idle, 0)} idle" if self.gpu is not None else ""
             why = f"the trace holds no wait for a DataLoader{idle}"
         elif self.counted < self.min_batches:
-            why = f"only {self.counted} batches count, and it takes {self.min_batches}"
+            why = f"only {count_of(self.counted, 'batch')} counted, and it takes {self.min_batches}"
         elif self.elsewhere:
             why = "another thread fetches the batches, and the loop takes them from it"
         elif self.asynchronous and self.stall is None:

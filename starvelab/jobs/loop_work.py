@@ -28,7 +28,9 @@ Place: TypeAlias = tuple[str, bool] | None  # a line, and whether it is input wo
 TRAINS = re.compile(r"step|train|forward|backward|loss|optim|model", re.IGNORECASE)  # in a function's name
 TRAINED = re.compile(r"\.(backward|item|step|zero_grad|synchronize|cpu|tolist)\(")  # in a line
 INTERVAL, LOOK = 0.01, 0.001  # seconds between two looks, and of each: it computes for some 40 microseconds
-CROWDED = 0.75  # share of the time in which it wants a core that the thread has one, at least
+# Share of the time in which it wants a core that the thread has one, at least; else at most so many times
+# what it computes is the time in which it does.
+CROWDED, STRETCHED = 0.75, 4.0
 GOLDEN = 0.618  # its multiples, less whole numbers, are spread evenly
 TRAINING = tuple(f"/torch/{part}/" for part in ("nn", "optim", "autograd", "cuda", "distributed", "amp"))
 
@@ -104,8 +106,9 @@ class LoopSampler:
     def work(self, code: CodeType, passed: float, released: float = 0.0) -> tuple[LoopWork, ...]:
         """Return where the loop of that code computed, of so many seconds, most first."""
         found = self.computed.get(code, {}) if passed else {}
-        crowded = self.seen[code] < CROWDED * sum(found.values())  # then looks also see what waits for a core
-        part = 1.0 if crowded else max(self.spent[code] - released, 0.0) / max(self.seen[code], 1e-9)
+        spent, looked = max(self.spent[code] - released, 0.0), sum(found.values())
+        crowded = self.seen[code] < CROWDED * looked  # then looks also see what waits for a core
+        part = min(STRETCHED * spent / looked, 1.0) if crowded else spent / max(self.seen[code], 1e-9)
         lines = (LoopWork(place[0], part * each / passed, place[1]) for place, each in found.items() if place)
         return tuple(sorted(lines, key=lambda line: -line.share))
 

@@ -16,7 +16,8 @@ from ..tables import count_of
 from ..units import Quantity, data_size, format_quantity
 from .torch_internals import length_of, persists, prefetch_of, worker_numbers
 
-PAUSE = 100  # times as long as the last look took, until the next one
+# Times as long as the last look took, until the next close one, and until the next one at all [s].
+PAUSE, GLANCE = 100, 0.1
 LARGE_COPY = 50e6  # bytes that each worker copied, before it is worth a line
 LARGE_PART = 0.25  # of the memory that is free, that all workers have
 _short = partial(format_quantity, digits=2)
@@ -89,13 +90,13 @@ class MemoryMeter:
         self.numbers: tuple[int, ...] = ()  # of the workers
         self.ahead = 0  # batches of a full queue
         self.free: tuple[int | None, int | None] = (None, None)  # bytes, and of these of shared memory
-        self.next = 0.0
+        self.next, self.glance = 0.0, math.inf  # moments of time.perf_counter
 
     def poll(self, source: object, batches: int) -> None:
-        """Look at them if it is time, after so many batches, the last of which this iterator gave."""
+        """Look at them after so many batches, the last of which this iterator gave."""
         if not has_processes():
             return
-        begun, numbers = time.monotonic(), worker_numbers(source)
+        begun, numbers = time.perf_counter(), worker_numbers(source)
         new = bool(numbers) and numbers != self.numbers
         if new:
             self.numbers = numbers
@@ -108,7 +109,8 @@ class MemoryMeter:
             looks.add(batches, closely=closely)
         if closely:
             self.free = free_memory(), free_shared_memory()
-            self.next = begun + PAUSE * (time.monotonic() - begun)
+            self.next = begun + PAUSE * (time.perf_counter() - begun)
+        self.glance = time.perf_counter() + GLANCE
 
     @property
     def _longest(self) -> Looks:

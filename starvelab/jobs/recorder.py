@@ -129,11 +129,15 @@ class Recorder:
         """Look at what need not be known of each batch."""
         self.forget()
         self.use.poll(source)
-        self.memory.poll(source, sum(each.batches for each in self.passes))
+        self.look(source)
         self.prefetch = prefetch_of(source) or self.prefetch
         self.persists, self.stream = persists(source), is_stream(source)
         self.contents = contents_of(batch) or self.contents
         self.rank = own_rank() if self.rank is None else self.rank
+
+    def look(self, source: object) -> None:
+        """Look at the memory of the job."""
+        self.memory.poll(source, sum(each.batches for each in self.passes))
 
     def holds(self, batch: object) -> bool:
         """True where the release of a batch is worth a look, and one more finds room in shared memory."""
@@ -311,6 +315,9 @@ class Pass:
             recorder.poll(source, batch)
             if self.held is None and source is not None and recorder.holds(batch):
                 self.held, self.used = batch, False
+            self.received = time.perf_counter()
+        elif now > recorder.memory.glance:  # what is freed soon hides what is kept
+            recorder.look(source)
             self.received = time.perf_counter()
         if recorder.stream and self.batches <= (recorder.workers or 0) + 1:
             recorder.repeats.see(self.batches, batch, recorder.workers or 0)

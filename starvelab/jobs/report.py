@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from html import escape
 
-from ..tables import paragraph, to_html
+from ..tables import count_of, paragraph, to_html
 from .finding import JobFinding
 from .memory import MemoryUse
 from .remedies import Remedy, remedies_of
@@ -37,7 +37,7 @@ def text_report(results: Results) -> str:
         )
     lines = []
     for name, finding in results:
-        lines.append(f"starvelab doctor: {name}, {finding.batches} batches")
+        lines.append(f"starvelab doctor: {name}, {count_of(finding.batches, 'batch')}")
         lines += [f"  {line}" for line in (finding.state, *_remedy_lines(finding))]
     return "\n".join(lines)
 

@@ -178,7 +178,7 @@ class Looks:
     def __init__(self, processes: tuple[int, ...], end: int | None = None) -> None:
         self.processes, self.end = [Process(number) for number in processes], end
         self.rows: list[tuple[float, int, int, int]] = []  # seconds, batches, for themselves, filled [bytes]
-        self.every = self.number = 1
+        self.every, self.number = 1, -1
 
     def add(self, batches: int, *, closely: bool) -> None:
         """Look at them after so many batches; closely, it is seen as well what they have for themselves."""
@@ -186,7 +186,7 @@ class Looks:
         if closely:
             for process in self.processes:
                 process.look()
-        elif self.number % self.every:
+        if self.number % self.every:
             return
         own = [process.own for process in self.processes if process.own is not None]
         filled = [size for process in self.processes if (size := process.filled()) is not None]
@@ -194,7 +194,7 @@ class Looks:
             return
         self.rows.append((time.monotonic(), batches, sum(own), sum(filled)))
         if len(self.rows) == MAX_LOOKS:
-            del self.rows[::2]
+            del self.rows[1::2]
             self.every *= 2
 
     @property

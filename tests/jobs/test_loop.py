@@ -54,7 +54,13 @@ def test_the_result_can_be_asked_while_the_loop_runs(clock):
         clock.sleep(0.01)
         told.append(watched.result)
     assert told[5].verdict == "cannot tell"
-    assert "only 4 batches count, and it takes 8. Watch more batches" in told[5].summary
+    cannot = "Whether this job is input-bound, one cannot tell: only"
+    watch_more = "and it takes 8. Watch more batches of a longer run."
+    # The first wait and step say nothing, and few batches have no interval.
+    assert told[0].summary == told[1].summary == f"{cannot} 0 batches counted, {watch_more}"
+    waits = "The training loop waits 50.0 % of its time for data."
+    assert told[2].summary == f"{waits} {cannot} 1 batch counted, {watch_more}"
+    assert told[5].summary == f"{waits} {cannot} 4 batches counted, {watch_more}"
     assert (told[20].verdict, told[20].host_wait) == ("highly input-bound", pytest.approx(0.5))
 
 

@@ -96,6 +96,9 @@ def test_a_share_is_right_whenever_a_look_comes(monkeypatch, held):
     crowded.computed[train.__code__][at[True]], crowded.seen[train.__code__] = 8.0, 3.0
     crowded.spent[train.__code__] = 2.0
     assert crowded.work(train.__code__, 10.0)[0].share == pytest.approx(0.8)
+    # A thread that slept waits for a core, too: what it computes then takes no more than four times as long.
+    crowded.spent[train.__code__] = 0.1
+    assert crowded.work(train.__code__, 10.0)[0].share == pytest.approx(0.04)
     # On a quiet machine a thread waits a little for a core, too, since the one that looks wants one.
     crowded.seen[train.__code__], crowded.spent[train.__code__] = 7.0, 8.4
     assert crowded.work(train.__code__, 10.0)[0].share == pytest.approx(0.96)

@@ -190,7 +190,7 @@ def test_a_larger_cost_than_the_data_is_named_beside_it(tmp_path):
 def test_one_step_is_no_verdict(tmp_path):
     found = read(train(Training(), 1, wait=30, step=70), tmp_path)
     assert found.verdict == "cannot tell"
-    assert "only 1 batches count, and it takes 2. Record more steps of a longer run." in found.summary
+    assert "only 1 batch counted, and it takes 2. Record more steps of a longer run." in found.summary
 
 
 def test_events_that_never_ended_or_lack_their_numbers_do_no_harm(tmp_path):

@@ -71,15 +71,17 @@ def test_what_grows_after_a_buffer_was_full_is_found():
     assert looks(rows).growth(590, None) is None  # the queue was not full until then
 
 
-def test_of_many_looks_every_second_one_is_forgotten(monkeypatch):
+@pytest.mark.parametrize("every", [1, 3, 100])
+def test_of_many_looks_every_second_one_is_forgotten(monkeypatch, every):
     monkeypatch.setattr(memory, "MAX_LOOKS", 8)
     monkeypatch.setattr(memory.Process, "filled", lambda process: 10)
     monkeypatch.setattr(memory.Process, "look", lambda process: setattr(process, "own", 5))
     made = Looks((1,))
     for batch in range(100):
-        made.add(batch, closely=batch == 0)
+        made.add(batch, closely=batch % every == 0)
     assert len(made.rows) < 8
-    assert made.length >= 64
+    assert 64 <= made.length <= 128
+    assert [row[1] for row in made.rows] == list(range(0, 100, 16))  # the first ones as well
     assert [row[2:] for row in made.rows] == [(5, 10)] * len(made.rows)
 
 
