@@ -92,6 +92,11 @@ def queued_seconds(*tasks: object) -> float | None:
     return None if times is None else times[1]
 
 
+def children_seconds() -> float:
+    """Return the seconds of the CPU that processes had which this one had started, and which have ended."""
+    return sum(os.times()[2:4])
+
+
 def own_threads() -> tuple[str, ...]:
     """Return the tasks that are this thread and those of its libraries, and no others that Python started.
 

@@ -197,7 +197,11 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
         )
     # What the sampler takes the loop, no worker takes over: it is like a longer step.
     step = finding.step_time.m_as("ms") + (finding.stages.sampling if finding.stages is not None else 0.0)
-    model = model_of(finding, workers, step, float(cores if cores is not None else usable_cores()))
+    most = float(cores if cores is not None else usable_cores())
+    # Two hardware threads of a core do little more than one, but workers that there are have what they need.
+    sure = most if cores is not None else min(max(usable_cores(physical=True), workers), most)
+    model = model_of(finding, workers, step, float(sure))
+    model = replace(model, fast=replace(model.fast, cores=most))
     period, ahead = 1e3 / finding.batch_rate.m_as("1/s"), finding.prefetch or PREFETCH
     limit = max(finding.room.workers_for(ahead), workers)
     options = tuple(
@@ -234,7 +238,8 @@ def _fewest(model: JobModel) -> int:
     times = likely.scaled(HEADROOM, likely.receive)
     # Workers that hardly ever wait need a core each: more of them find none.
     idle = CROWDED_IDLE if likely.others else IDLE
-    most = max(int(likely.cores), 1) if likely.wait < idle * (likely.wait + likely.compute) else MAX_WORKERS
+    computes = likely.wait < idle * (likely.wait + likely.compute)
+    most = max(int(likely.cores / likely.threads), 1) if computes else MAX_WORKERS
     periods = [
         times.period(workers) * model.lateness(workers) for workers in _candidates(model) if workers <= most
     ]

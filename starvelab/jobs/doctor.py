@@ -6,6 +6,7 @@ PyTorch's iterators are timed while the script runs. It gets the same batches in
 from __future__ import annotations
 
 import argparse
+import queue
 import re
 import shutil
 import sys
@@ -47,7 +48,7 @@ class HandedOn:
     """Threads that fetch the batches of a `DataLoader` and hand them on to the training loop.
 
     What such a thread waits is not what the loop waits. So it is timed what the loop waits until that thread
-    notifies it, as by a queue, a future or a condition of Python's threading.
+    notifies it, as by a queue, a future or a condition of Python's.
     """
 
     def __init__(self) -> None:
@@ -89,22 +90,34 @@ class HandedOn:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Look at every condition between threads for as long as this lasts."""
+        """Look at every condition and queue between threads for as long as this lasts."""
         from unittest.mock import patch  # loaded here: only `starvelab doctor` replaces anything
 
-        wait, notify = threading.Condition.wait, threading.Condition.notify
+        wait, notify, note = threading.Condition.wait, threading.Condition.notify, self._note
+
+        class Simple(queue.SimpleQueue[object]):  # the only queue that has no condition
+            def get(self, *how: Any, **more: Any) -> object:
+                begun = time.perf_counter()
+                item = super().get(*how, **more)
+                note(self, time.perf_counter() - begun)
+                return item
+
+            def put(self, *how: Any, **more: Any) -> None:
+                note(self)
+                super().put(*how, **more)
 
         def waiting(condition: Any, *how: Any, **more: Any) -> bool:
             begun = time.perf_counter()
             notified = wait(condition, *how, **more)
-            self._note(condition._lock, time.perf_counter() - begun)
+            note(condition._lock, time.perf_counter() - begun)
             return notified
 
         def notifying(condition: Any, *how: Any, **more: Any) -> None:
-            self._note(condition._lock)
+            note(condition._lock)
             notify(condition, *how, **more)
 
-        with patch.multiple(threading.Condition, wait=waiting, notify=notifying):
+        simple = patch.object(queue, "SimpleQueue", Simple)
+        with patch.multiple(threading.Condition, wait=waiting, notify=notifying), simple:
             yield
 
 

@@ -52,6 +52,8 @@ class JobFinding(TableRepr):
     prepare_cpu : float or None
         Share of the time of those who prepare batches in which they use the CPU, 0 to 1; None where it is not
         known.
+    prepare_threads : float
+        Cores that each of them uses while it computes, 1 or more: it may have threads of its own.
     prepare_queued : float or None
         Share of it in which they have work and wait for a core, 0 to 1; a part of `prepare_cpu`. None where
         the system does not tell.
@@ -92,6 +94,8 @@ class JobFinding(TableRepr):
     left_out : int
         Passes at the beginning that differ from the later ones, as while a cache fills: only `pass_waits`
         holds them.
+    quarter_waits : tuple of float
+        The same in each quarter of the batches that count, where the first differs from the others; else empty.
     interruptions : int
         Steps that were left out because they are many times as long as the others: evaluations, checkpoints.
     interrupted : quantity [time]
@@ -141,6 +145,7 @@ class JobFinding(TableRepr):
     step_time: Quantity | None = None
     batch_size: int | None = None
     prepare_cpu: float | None = None
+    prepare_threads: float = 1.0
     prepare_queued: float | None = None
     core_waits: float | None = None
     prefetch: int | None = None
@@ -162,6 +167,7 @@ class JobFinding(TableRepr):
     first_waits: tuple[Quantity, ...] = ()
     pass_waits: tuple[float, ...] = ()
     left_out: int = 0
+    quarter_waits: tuple[float, ...] = ()
     interruptions: int = 0
     interrupted: Quantity | None = None
     queue_depth: float | None = None
@@ -229,14 +235,25 @@ class JobFinding(TableRepr):
 
     @property
     def changed(self) -> str:
-        """Say that the first passes differ from the later ones, which are judged; empty if they do not."""
+        """Say that the first passes or batches differ from the later ones; empty if they do not."""
         if not self.left_out:
-            return ""
+            return self._drift
         one = self.left_out == 1
         passes = "first pass differs" if one else f"first {self.left_out} passes differ"
         return (
             f"The {passes} from the later ones and {'is' if one else 'are'} left out: the loop waited "
             f"{percent(self.pass_waits[0])} of it, as where a cache fills or files are read a first time."
+        )
+
+    @property
+    def _drift(self) -> str:
+        if not self.quarter_waits:
+            return ""
+        first, *_, last = self.quarter_waits
+        why = ", as where a cache fills" if first > last else ""
+        return (
+            f"The waits change: the loop waited {percent(first)} of the first quarter of its batches and "
+            f"{percent(last)} of the last{why}. What is said is about all of them."
         )
 
     @property

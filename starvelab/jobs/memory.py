@@ -14,10 +14,13 @@ from ..host import free_memory, free_shared_memory, has_processes
 from ..measure.memory import Growth, Looks, Room, duration
 from ..tables import count_of
 from ..units import Quantity, data_size, format_quantity
-from .torch_internals import length_of, persists, prefetch_of, worker_numbers
+from .torch_internals import is_collated, length_of, persists, prefetch_of, worker_numbers
 
 # Times as long as the last look took, until the next close one, and until the next one at all [s].
 PAUSE, GLANCE = 100, 0.1
+# Batches of each worker after whose hand-over PyTorch tidies up: until then those that were not made in shared
+# memory may leave as much as they are in its own. Of twice as many, half are without that.
+UNTIDY = 2 * 128
 LARGE_COPY = 50e6  # bytes that each worker copied, before it is worth a line
 LARGE_PART = 0.25  # of the memory that is free, that all workers have
 _short = partial(format_quantity, digits=2)
@@ -88,7 +91,7 @@ class MemoryMeter:
     def __init__(self) -> None:
         self.loop, self.workers, self.longest = Looks((os.getpid(),)), Looks(()), Looks(())
         self.numbers: tuple[int, ...] = ()  # of the workers
-        self.ahead = 0  # batches of a full queue
+        self.ahead, self.collated = 0, True  # batches of a full queue, and whether PyTorch made them
         self.free: tuple[int | None, int | None] = (None, None)  # bytes, and of these of shared memory
         self.next, self.glance = 0.0, math.inf  # moments of time.perf_counter
 
@@ -103,7 +106,7 @@ class MemoryMeter:
             self.longest = self._longest
             length = None if persists(source) else length_of(source)
             self.workers = Looks(numbers, None if length is None else batches + length)
-            self.ahead = (prefetch_of(source) or 0) * len(numbers)
+            self.ahead, self.collated = (prefetch_of(source) or 0) * len(numbers), is_collated(source)
         closely = new or begun >= self.next
         for looks in (self.workers, self.loop):
             looks.add(batches, closely=closely)
@@ -116,20 +119,21 @@ class MemoryMeter:
     def _longest(self) -> Looks:
         return max(self.longest, self.workers, key=lambda looks: looks.length)
 
-    def use(self, batch_size: int | None) -> MemoryUse | None:
-        """Return what was found; None where the system tells nothing."""
+    def use(self, batch_size: int | None, size: float = 0.0) -> MemoryUse | None:
+        """Return what was found, of batches of so many bytes; None where the system tells nothing."""
         if not self.loop.rows:
             return None
         looks = self._longest
         rows = np.array([row[1:] for row in looks.rows] or [(0, 0, 0)], dtype=float)
         count = max(len(looks.processes), 1)
+        untidy = not self.collated and rows[-1, 0] - rows[0, 0] < UNTIDY * count
         own, shared = rows[:, 1] / count, (rows[:, 2] - rows[:, 1]) / count
         return MemoryUse(
             len(looks.processes),
             data_size(own.max()),
             data_size(max(0.0, shared[0] - shared[-1])),
             data_size(max(0.0, shared[-1])),
-            looks.growth(int(rows[0, 0]) + self.ahead, self.free[0]),
+            looks.growth(int(rows[0, 0]) + self.ahead, self.free[0], explained=size * untidy),
             self.loop.growth(0, self.free[0]),
             batch_size,
             self.free[0] is not None and own.max() * count > LARGE_PART * self.free[0],

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ..host import free_shared_memory, queued_seconds, this_thread
+from ..host import children_seconds, free_shared_memory, queued_seconds, this_thread
 from ..measure.batches import BatchContents, Repeats, contents_of
 from ..measure.devices import Cuda, DeviceTimes, cuda_in_use
 from ..measure.memory import Pickled
@@ -139,9 +139,14 @@ class Recorder:
         """Look at the memory of the job."""
         self.memory.poll(source, sum(each.batches for each in self.passes))
 
+    @property
+    def _size(self) -> float:
+        """Bytes of a batch; 0 where that is not known."""
+        return self.contents.size.m_as("B") if self.contents and self.contents.size is not None else 0.0
+
     def holds(self, batch: object) -> bool:
         """True where the release of a batch is worth a look, and one more finds room in shared memory."""
-        size = self.contents.size.m_as("B") if self.contents and self.contents.size is not None else 0.0
+        size = self._size
         many = self.contents is not None and self.contents.one_by_one >= MANY_OBJECTS
         needed = batch is not None and bool(self.workers) and (size >= LARGE or many)
         return needed and size * ROOM < (free_shared_memory() or 0)
@@ -174,6 +179,8 @@ class Recorder:
         release = float(np.median(self.releases)) if self.releases else 0.0
         moved = np.minimum(steps, release)  # the last batch is released while the loop takes the next one
         waits, steps = waits + moved, steps - moved
+        quarters = 4 * np.arange(len(waits)) // max(len(waits), 1)
+        drifts = unsettled(quarters, waits, steps, burst)
         if left_out:
             use = self.use.since(self.passes[left_out].use)
         ordinary = without_interruptions(steps)
@@ -201,15 +208,17 @@ class Recorder:
             batches=sum(each.batches for each in self.passes),
             pass_waits=passes,
             left_out=left_out,
+            quarter_waits=share_by_pass(quarters, waits, steps) if drifts else (),
             threads=tuple(sorted(threads)),
             elsewhere=self.home is not None and bool(threads - {self.home}),
             prepare_cpu=use.share,
+            prepare_threads=use.threads,
             prepare_queued=use.queued_share,
             core_waits=self.use.core_waits,
             others_cpu=self.use.others_share,
             processes=self.use.processes,
             loop_cpu=self.use.loop_cores(host.value if self.workers == 0 else 0.0),
-            memory=self.memory.use(self.batch_size),
+            memory=self.memory.use(self.batch_size, self._size),
             queue_depth=self.ready / self.asked if self.asked else None,
             stages=self.probe.costs(release) if self.probe else None,
             release=Q_(1e3 * release, "ms") if self.releases else None,
@@ -293,7 +302,7 @@ class Pass:
         if self.long and (alone or recorder.rank is not None or (recorder.use.others_share or 0.0) >= BUSY):
             self.queued, self.computed = queued_seconds(), time.thread_time()
         if alone:
-            self.spent = time.process_time()
+            self.spent = time.process_time() + children_seconds()
 
     def receive(self, batch: object = None, source: object = None) -> None:
         """End the wait: the loop has its batch."""
@@ -343,7 +352,8 @@ class Pass:
             # It stands for the waits of its kind, long or short, for which nobody asked.
             times = 1 + self.unasked[self.long] / wait if wait else 1.0
             self.unasked[self.long] = 0.0
-            self.recorder.use.add(times * (time.process_time() - self.spent), times * wait, waited)
+            spent = time.process_time() + children_seconds() - self.spent
+            self.recorder.use.add(times * spent, times * wait, waited)
         # Where others prepare, its batch may be ready meanwhile: that is no wait for data. But what the loop
         # computes itself to have a batch, as its sampler does, wants that core.
         own = time.thread_time() - self.computed > RECEIVE_RANGE[1] / 1e3 if waited else True

@@ -50,6 +50,7 @@ class JobTimes:
     cores: float
     serial: float = 0.0  # of `wait`, where what is waited for serves one batch at a time
     others: float = 0.0  # processes of other programs that want a core at any time
+    threads: float = 1.0  # cores that a worker uses while it computes
 
     def period(self, workers: int) -> float:
         """Return the milliseconds from batch to batch, on average."""
@@ -60,25 +61,31 @@ class JobTimes:
         for _ in range(ROUNDS):
             busy = min(compute * (1 + of_worker) / (workers * period), 1.0)
             loop = min(self.loop_compute / (side * period), 1.0)
-            alone, beside = (self._stretch(workers - 1, busy, of_loop) for of_loop in (0.0, side))
+            alone, beside = (
+                self._stretch(workers - 1, busy, of_loop, self.threads) for of_loop in (0.0, side)
+            )
             of_worker = (1 - loop) * alone + loop * beside
             period = (period + self._period(workers, of_worker, self._stretch(workers, busy))) / 2
         return period
 
-    def _stretch(self, workers: int = 0, busy: float = 0.0, more: float = 0.0) -> float:
+    def _stretch(
+        self, workers: int = 0, busy: float = 0.0, more: float = 0.0, own: float = 1.0
+    ) -> float:
         """Return by which share work takes longer beside workers that are each busy for a share of the time.
 
-        Whoever computes uses one core at most. So there is none for it only while as many others as there are
+        Each thread uses one core at most. So there is none for it only while as many others as there are
         cores compute, too: then all of them get the same share. `more` of the job compute all the time.
         """
         chances = (comb(workers, n) * busy**n * (1 - busy) ** (workers - n) for n in range(workers + 1))
-        each = ((1 + n + more + self.others) / self.cores - 1 for n in range(workers + 1))
+        each = (
+            (own + n * self.threads + more + self.others) / self.cores - 1 for n in range(workers + 1)
+        )
         return sum(chance * max(one, 0.0) for chance, one in zip(chances, each, strict=True))
 
     def _period(self, workers: int, of_worker: float, of_loop: float) -> float:
         # What `LoaderInputs.mean_period` says with one step in flight, in plain numbers: it is asked often.
         if not workers:
-            return self.wait + self.compute * (1 + self._stretch()) + self.step
+            return self.wait + self.compute * (1 + self._stretch(own=self.threads)) + self.step
         prepare = self.wait + (self.compute + self.pack) * (1 + of_worker)
         loop = self.step + self.receive * (1 + of_loop)
         return max(prepare / workers, loop, self.computed, self.serial)
@@ -86,7 +93,7 @@ class JobTimes:
     @property
     def computed(self) -> float:
         """All work of the CPU, divided by the cores."""
-        return (self.compute + self.pack + self.loop_compute) / self.cores
+        return (self.compute * self.threads + self.pack + self.loop_compute) / self.cores
 
     def scaled(self, factor: float, receive: float) -> JobTimes:
         """Return these times if those of workers are off by a factor, and the hand-over is as given."""
@@ -161,7 +168,8 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
     def times(share: float) -> JobTimes:
         compute = prepare * max(share - queued, 0.0) / (1 - queued)
         pack, loop_compute = (0.0, loop) if workers else (PACK * receive, loop + receive)
-        return JobTimes(step, prepare - compute, compute, receive, pack, loop_compute, cores)
+        used = {"cores": cores, "threads": finding.prepare_threads}
+        return JobTimes(step, prepare - compute, compute, receive, pack, loop_compute, **used)
 
     likely, slow, fast = map(times, shares)
     # One at a time, at worst: then what is waited for holds up one worker by all of its time, and several of

@@ -87,6 +87,12 @@ def is_stream(source: object) -> bool:
     return getattr(source, "_dataset_kind", None) == 1
 
 
+def is_collated(source: object) -> bool:
+    """True for an iterator of PyTorch whose batches its own function makes, in shared memory at once."""
+    collate = getattr(sys.modules.get("torch.utils.data"), "default_collate", None)
+    return collate is not None and getattr(source, "_collate_fn", None) is collate
+
+
 def length_of(source: object) -> int | None:
     """Return how many batches a pass has; None where nothing tells."""
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from ..host import busy_cores, own_threads, queued_seconds, usable_cores
+from ..host import busy_cores, children_seconds, own_threads, queued_seconds, usable_cores
 from .torch_internals import is_iterator, worker_numbers
 
 
@@ -40,13 +40,16 @@ class ProcessUse:
     def poll(self, source: object) -> None:
         """Ask the system for the loop's process and the workers of PyTorch's iterator."""
         now, busy, queued = time.perf_counter(), time.process_time(), queued_seconds(*own_threads())
+        numbers = worker_numbers(source)
+        if not numbers:  # else workers that have ended are among them
+            busy += children_seconds()
         if source is not None:
             self.processes = is_iterator(source)
         if passed := self._since("loop", id(source), busy, now, queued or 0.0):
             self._loop_busy += passed[0]
             self._loop_passed += passed[1]
             self._loop_queued += passed[2]
-        own = self._poll_workers(numbers, now) if (numbers := worker_numbers(source)) else 0.0
+        own = self._poll_workers(numbers, now) if numbers else 0.0
         if own is None:
             self._looks.pop("cores", None)
         elif (used := busy_cores()) is not None and (
@@ -71,7 +74,7 @@ class ProcessUse:
             spent = [process.cpu_times() for process in processes]
         except psutil.Error:
             return None
-        busy = float(sum(times.user + times.system for times in spent))
+        busy = float(sum(sum(times[:4]) for times in spent))  # with processes of theirs that have ended
         queued = queued_seconds(*numbers)
         known = () if queued is None else (queued,)
         if passed := self._since("workers", (numbers, len(known)), now, busy, *known):
@@ -83,6 +86,11 @@ class ProcessUse:
         """Share of the time in which they have work for a core, 0 to 1; None where it is not known."""
         # One that waits for a core has work for it.
         return min((self.busy + (self.queued or 0.0)) / self.passed, 1.0) if self.passed else None
+
+    @property
+    def threads(self) -> float:
+        """Cores that each of them uses while it computes, 1 or more."""
+        return max(self.busy / self.passed, 1.0) if self.passed else 1.0
 
     @property
     def queued_share(self) -> float | None:

@@ -202,11 +202,16 @@ class Looks:
         """How long they were looked at, in looks of the shortest distance."""
         return len(self.rows) * self.every
 
-    def growth(self, since: int, free: int | None) -> Growth | None:
-        """Return how they grow after so many batches, while so much is free [B]; None where nothing tells."""
+    def growth(self, since: int, free: int | None, *, explained: float = 0.0) -> Growth | None:
+        """Return how they grow after so many batches, while so much is free [B]; None where nothing tells.
+
+        Nothing does where each batch adds no more than is `explained` [B].
+        """
         rows = np.array([row for row in self.rows if row[1] >= since], dtype=float)
         for part in (rows, rows[len(rows) // 2 :]):  # what filled at first may hide what grows later
             if not len(part) or (batch := steady_growth(part[:, 1], part[:, 3])) is None:
+                continue
+            if batch[0] <= explained:
                 continue
             seconds, batches = (float(part[-1, column] - part[0, column]) for column in (0, 1))
             ends = self.end is not None and batch[2] * (self.end - part[-1, 1]) < (free or 0)

@@ -80,6 +80,20 @@ def test_work_of_the_cpu_stops_at_the_cores_and_waiting_for_storage_does_not():
     assert per_second(reading.best) == pytest.approx(100)
 
 
+@pytest.mark.parametrize(("workers", "shown"), [(1, 4), (2, 4), (6, 6)])
+def test_two_hardware_threads_of_a_core_are_promised_as_little_more_than_one(monkeypatch, workers, shown):
+    # Four cores with two threads each. As many as compute at once already are shown to find one.
+    monkeypatch.setattr("starvelab.jobs.advice.usable_cores", lambda physical=False: 4 if physical else 8)
+    busy = {"items": 0.1 * workers, "collate": 0.0, "unpacking": 0.0}
+    advice = advise(found(workers=workers, wait=0.09, step=0.01, cpu=1.0, **busy))
+    assert advice.best.workers == shown
+    likely, high = (
+        workers * (getattr(advice.options[8], name) / advice.now.throughput).m_as("")
+        for name in ("throughput", "high")
+    )
+    assert (likely, high) == (pytest.approx(shown, rel=0.02), pytest.approx(8, rel=0.15))
+
+
 @pytest.mark.parametrize("workers", [0, 1, 3, 8])
 def test_while_cores_are_idle_the_rate_is_that_of_a_simulated_loader(workers):
     times = JobTimes(step=10, wait=40, compute=20, receive=3, pack=0, loop_compute=0, cores=1e6)

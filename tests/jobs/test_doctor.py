@@ -269,9 +269,14 @@ SLOT = {
     (0.03, QUEUE, "highly input-bound"),
     (0.001, BUFFER, "not input-bound"),
     (0.03, BUFFER, "highly input-bound"),
+    (0.001, QUEUE | {"made": "queue.SimpleQueue()"}, "not input-bound"),
+    (0.03, QUEUE | {"made": "queue.SimpleQueue()"}, "highly input-bound"),
     (0.03, None, "highly input-bound"),
     (0.005, SLOT, "cannot tell"),
-], ids=["hidden", "not hidden", "hidden buffer", "buffer", "future", "unknown"])  # fmt: skip
+], ids=[
+    "hidden", "not hidden", "hidden buffer", "buffer", "hidden simple queue", "simple queue", "future",
+    "unknown",
+])  # fmt: skip
 def test_a_thread_between_loader_and_loop_is_not_the_loop(tmp_path, item, carrier, verdict):
     path = tmp_path / "train.py"
     loop = f"Background({LOADER})" if carrier else f"ahead(iter({LOADER}))"

@@ -47,6 +47,25 @@ def test_the_start_and_the_first_batch_of_each_pass_stand_apart(clock):
     assert (result.batches, result.left_out, result.changed, result.counted) == (60, 0, "", 57)
 
 
+@pytest.mark.parametrize(("first", "later", "said"), [
+    (0.09, 0.01, "The waits change: the loop waited 90.0 % of the first quarter of its batches and 50.0 % of the "
+     "last, as where a cache fills. What is said is about all of them."),
+    (0.01, 0.03, "The waits change: the loop waited 50.0 % of the first quarter of its batches and 75.0 % of the "
+     "last. What is said is about all of them."),
+    (0.01, 0.011, ""),
+])  # fmt: skip
+def test_waits_that_change_within_a_pass_are_said(clock, first, later, said):
+    class Cached(Loader):
+        def batches(self):
+            for number in range(81):
+                self.clock.sleep(first if number < 21 else later)
+                yield number
+
+    watched = watch(Cached(clock, 0.0), progress=False)
+    train(clock, watched, 0.01)
+    assert watched.result.changed == said
+
+
 def test_the_result_can_be_asked_while_the_loop_runs(clock):
     watched = watch(Loader(clock, 0.01, 30), progress=False)
     told = []

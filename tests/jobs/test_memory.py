@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from starvelab.jobs import BatchContents, advise, recorder, watch
-from starvelab.jobs.memory import LARGE_COPY, MemoryUse
+from starvelab.jobs.memory import LARGE_COPY, MemoryMeter, MemoryUse
 from starvelab.jobs.remedies import remedies_of
-from starvelab.measure.memory import Growth, Room
+from starvelab.measure.memory import Growth, Looks, Room
 from starvelab.units import Q_
 from tests.jobs.test_advice import AT_ONCE, ONE, found
 
@@ -136,6 +136,19 @@ def test_batches_that_lie_there_already_need_no_more_room():
     assert room.reason(1).startswith("more find no room, since each takes 1 GB and 1 batch of 100 MB ahead")
 
 
+@pytest.mark.parametrize(("batches", "size", "collated", "found"), [
+    (200, 0.9e5, False, True), (200, 1e5, False, False), (600, 1e5, False, True), (200, 1e5, True, True),
+])  # fmt: skip
+def test_the_first_batches_of_a_worker_may_leave_as_much_as_they_are(batches, size, collated, found):
+    # Of their first 128 batches two workers keep something: an honest job was said to leak.
+    meter = MemoryMeter()
+    meter.collated = collated
+    meter.workers, meter.longest = Looks((1, 2)), Looks(())
+    meter.workers.rows = [(batch / 10, batch, 0, 100_000 * batch) for batch in range(0, batches, 10)]
+    meter.loop.rows = [(0.0, 0, 0, 0)]
+    assert (meter.use(8, size).growth is not None) == found
+
+
 @pytest.mark.skipif(not os.path.exists("/proc/self/smaps_rollup"), reason="only Linux tells")
 @pytest.mark.parametrize("leaks", [True, False])
 def test_workers_that_keep_something_of_each_item_are_told_from_others(monkeypatch, leaks):
@@ -154,14 +167,16 @@ def test_workers_that_keep_something_of_each_item_are_told_from_others(monkeypat
                 self.kept[-1].write(b"x" * 100_000)
             return index
 
-    watched = watch(torch.utils.data.DataLoader(Items(), 4, num_workers=1), progress=False)
+    collate = None if leaks else list
+    loader = torch.utils.data.DataLoader(Items(), 4, num_workers=1, collate_fn=collate)
+    watched = watch(loader, progress=False)
     end = time.monotonic() + 3
     for number, _ in enumerate(watched):
         time.sleep(0.01)
         if number > 60 or time.monotonic() > end:
             break
     memory = watched.result.memory
-    assert memory.workers == 1
+    assert (memory.workers, watched._recorder.memory.collated) == (1, leaks)
     assert (memory.growth is not None) == leaks
     assert memory.loop_growth is None
     if leaks:

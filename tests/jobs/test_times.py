@@ -53,7 +53,11 @@ class SharedMachine:
     def work(self):
         """Pass the time until one of them is done with one piece of work."""
         under_way = [task for task in self.tasks if task]
-        computing = sum(task[0][0] == COMPUTE for task in under_way)
+        computing = sum(
+            1.0 if task is self.tasks[-1] else self.times.threads
+            for task in under_way
+            if task[0][0] == COMPUTE
+        )
         pace = {WAIT: 1.0, COMPUTE: min(1.0, self.times.cores / max(computing, 1))}
         passed = min(task[0][1] / pace[task[0][0]] for task in under_way)
         self.now += passed
@@ -78,8 +82,13 @@ class SharedMachine:
         JobTimes(step=10, wait=30, compute=20, receive=0, pack=0, loop_compute=10, cores=2),
         JobTimes(step=4, wait=0, compute=40, receive=0.5, pack=0, loop_compute=4, cores=4),
         JobTimes(step=3, wait=20, compute=40, receive=0.5, pack=0, loop_compute=3, cores=8),
+        JobTimes(step=10, wait=0, compute=24, receive=0.5, pack=0, loop_compute=0.5, cores=2, threads=2),
+        JobTimes(step=5, wait=10, compute=40, receive=0.5, pack=0, loop_compute=2, cores=8, threads=4),
     ],
-    ids=["decoding", "a short step", "a long step", "half waits", "loop computes", "four cores", "eight"],
+    ids=[
+        "decoding", "a short step", "a long step", "half waits", "loop computes", "four cores", "eight",
+        "two threads each", "four",
+    ],
 )
 def test_the_rate_is_that_of_a_machine_whose_cores_are_shared(times, workers):
     assert times.period(workers) == pytest.approx(SharedMachine(times, workers).period(), rel=0.05)

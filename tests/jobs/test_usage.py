@@ -32,7 +32,8 @@ def test_each_look_counts_since_the_one_before(monkeypatch):
         perf_counter=iter([100.0, 101.0, 102.0]).__next__, process_time=iter([5.0, 5.25, 5.5]).__next__
     )
     monkeypatch.setattr(usage, "time", clocks)
-    worker = types.SimpleNamespace(cpu_times=lambda: types.SimpleNamespace(user=next(spent), system=0.0))
+    # Its own, and in part by processes that it had started, as a decoder of films is.
+    worker = types.SimpleNamespace(cpu_times=lambda: (2.0, 1.0, next(spent) - 4.0, 1.0, 0.0))
     monkeypatch.setattr("psutil.Process", lambda number: worker)
     found, workers = ProcessUse(), source(1)
     found.poll(workers)
@@ -42,6 +43,9 @@ def test_each_look_counts_since_the_one_before(monkeypatch):
     found.poll(workers)
     # Waiting for a core counts as work, and apart.
     assert (found.share, found.loop_cores(0.0), found.queued_share) == (1.0, 0.25, 0.25)
+    assert found.threads == 1.0
+    found.busy = 3.0
+    assert (found.threads, found.share) == (1.5, 1.0)
     assert found.core_waits == 0.25  # the loop has no core in half as much
     found.queued = None
     assert found.core_waits == 0.125
@@ -54,6 +58,15 @@ def test_what_a_loop_without_workers_prepares_is_not_its_own_work():
     recorder.use.add(0.5, 0.6)
     assert recorder.finding().loop_cpu == pytest.approx(0.25)
     assert recorder.finding().prepare_queued is None  # nobody asked the system for that thread
+
+
+def test_without_workers_what_processes_compute_that_an_item_starts_is_no_waiting(clock, monkeypatch):
+    monkeypatch.setattr(clock, "process_time", lambda: 0.0)
+    monkeypatch.setattr(recorder, "children_seconds", lambda: clock.now)
+    watched = watch(Loader(clock, 0.03), workers=0, progress=False)
+    for _ in watched:
+        clock.sleep(0.01)
+    assert watched.result.prepare_cpu == pytest.approx(1.0)
 
 
 def test_without_workers_waiting_for_a_core_is_no_waiting_for_storage(clock, monkeypatch):
@@ -112,7 +125,7 @@ def test_what_others_use_of_the_cores(monkeypatch):
     found = ProcessUse()
     for share in (None, 0.5, 0.5):  # of four core seconds, two: 1.5 less 0.5, and 2 less 1
         found.poll(None)
-        assert found.others_share == share
+        assert found.others_share == pytest.approx(share)
 
 
 def test_the_system_tells_how_long_a_thread_waits_for_a_core():

@@ -64,6 +64,12 @@ def test_when_memory_is_full_and_who_ends_before():
     assert looks([]).growth(0, None) is None
 
 
+def test_growth_that_is_explained_is_none():
+    rows = [(batch / 10, batch, 0, 100_000 * batch) for batch in range(0, 600, 10)]
+    assert looks(rows).growth(0, None, explained=90_000) is not None
+    assert looks(rows).growth(0, None, explained=100_000) is None
+
+
 def test_what_grows_after_a_buffer_was_full_is_found():
     filled = np.minimum(BATCHES, 250) * 1e6 + 60_000 * BATCHES
     rows = [(batch / 10, batch, 0, size) for batch, size in zip(BATCHES, filled, strict=True)]
