@@ -81,16 +81,13 @@ class WorkerAdvice(TableRepr):
     ----------
     now : Option
         The job as it is, as measured.
-    best : Option
-        The fewest workers that bring the most.
-    enough : Option
-        The fewest that bring 95 % of it.
+    best, enough : Option
+        The fewest workers that bring the most, and the fewest that bring 95 % of it.
     options : tuple of Option
     levers : tuple of LeverForecast
         Other changes, each of them alone and with the workers that the job has now.
-    finding : JobFinding
-    model : JobModel
-        Its times, by which all of that is predicted.
+    finding, model : JobFinding, JobModel
+        What was found, and the times by which all of that is predicted.
     room : str
         Why more workers than the best find no room in memory, where they would bring more; else empty.
     """
@@ -175,15 +172,6 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
     at a time: then `low` is what they bring at worst, and `condition` says what decides. The loop itself
     receives each batch, in 0.3 to 4 ms where no probe timed it. The number that is advised has headroom: as
     many as if batches took 1.2 times as long.
-
-    Examples
-    --------
-    >>> from starvelab.jobs import watch
-    >>> watched = watch([], batch_size=32, workers=4, progress=False)
-    >>> advise(watched.result)
-    Traceback (most recent call last):
-    ...
-    starvelab.errors.InputError: advise needs 8 watched batches, got 0. Watch a longer run.
     """
     workers = finding.workers
     if workers is None:
@@ -247,13 +235,11 @@ def _fewest(model: JobModel) -> int:
 
 
 def _bounded(finding: JobFinding, model: JobModel, workers: int, now: float) -> tuple[float, float, float]:
-    """Return the milliseconds from batch to batch: likely, at most and at least, with so many workers.
-
-    As many times the workers bring at most as many times the throughput.
-    """
+    """Return the milliseconds from batch to batch: likely, at most and at least, with so many workers."""
     likely, slow, fast = model.periods(workers)
     if workers <= model.workers:
         return likely, slow, fast
+    # As many times the workers bring at most as many times the throughput.
     least = now * model.workers / workers if model.workers else now / (workers + 1)
     slow = max(slow, least, now * (1 + ERROR / 2) if doubt_of(finding, model) else 0.0)
     return max(likely, least), slow, max(fast, least * (1 - ERROR))

@@ -31,104 +31,87 @@ class JobFinding(TableRepr):
 
     Attributes
     ----------
-    host_wait : float
-        Share of the loop's time spent waiting for the next batch, 0 to 1. First batches are not in it.
-    interval : pair of float
-        95 % confidence interval of `host_wait`.
-    stall : float or None
-        Share of the time in which the GPU has nothing to do while the loop waits for a batch; None where the
-        GPU was not timed.
-    stall_interval : pair of float or None
-    batches : int
-        All that were delivered.
-    counted : int
-        Those that the shares are computed from: neither first batches nor interruptions.
+    host_wait, stall : float
+        Share of the loop's time spent waiting for the next batch, 0 to 1, without first batches; and of the
+        time in which the GPU has nothing to do meanwhile. The second is None where the GPU was not timed.
+    interval, stall_interval : pair of float
+        Their 95 % confidence intervals.
+    batches, counted : int
+        All that were delivered, and those of which the shares are: neither first ones nor interruptions.
     wait_p50, wait_p95, wait_p99 : quantity [time]
         Percentiles of the waits for a batch.
     batch_rate : quantity [1/time]
-    step_time : quantity [time] or None
-        From batch to batch without the wait.
-    batch_size : int or None
-    prepare_cpu : float or None
-        Share of the time of those who prepare batches in which they use the CPU, 0 to 1; None where it is not
-        known.
-    prepare_threads : float
-        Cores that each of them uses while it computes, 1 or more: it may have threads of its own.
-    prepare_queued : float or None
-        Share of it in which they have work and wait for a core, 0 to 1; a part of `prepare_cpu`. None where
-        the system does not tell.
-    core_waits : float or None
-        Share of the time in which the loop, or those who prepare, have work and no core: the larger of them.
-    prefetch : int or None
-        Batches that each worker has ahead; None where that is not known.
-    ending : quantity [time] or None
-        What it takes to end a pass on average, with the end of its workers; None where none was seen.
-    persists : bool or None
-        Whether the workers stay for the next pass; None where that is not known.
-    stream : bool
-        Whether each worker goes over all of the dataset, which has no indices.
-    restarts : bool
-        Whether passes end with their first batch, as those of `next(iter(loader))`; then these count.
-    pickled : pair of quantity, or None
-        The time in which data was pickled for workers that started, and the bytes for one of them at most.
-    release : quantity [time] or None
-        What it takes the loop to release a large batch, which counts as a wait; None where it was not timed.
-    loop_work : tuple of LoopWork
-        Lines of the loop at which its own thread computes, which `starvelab doctor` looks for.
-    others_cpu : float or None
-        Share of the usable cores that other programs used, 0 to 1; None where it is not known.
-    processes : bool or None
-        Whether the workers are processes, and no threads of this one; None where it is not known.
-    loop_cpu : float or None
-        Cores that the process of the loop uses, on average, without what it prepares; None where not known.
     throughput : quantity [sample/time] or None
         None where the batch size is not known.
+    step_time : quantity [time] or None
+        From batch to batch without the wait.
+    batch_size, workers : int or None
+    prefetch : int or None
+        Batches that each worker has ahead; None where that is not known.
+    persists : bool or None
+        Whether the workers stay for the next pass; None where that is not known.
+    processes : bool or None
+        Whether the workers are processes, and no threads of this one; None where it is not known.
+    prepare_cpu, prepare_queued : float or None
+        Share of the time of those who prepare batches in which they have work, 0 to 1, and the part of it in
+        which they wait for a core; None where the system does not tell.
+    prepare_threads : float
+        Cores that each of them uses while it computes, 1 or more: it may have threads of its own.
+    loop_cpu : float or None
+        Cores that the process of the loop uses, on average, without what it prepares; None where not known.
+    core_waits : float or None
+        Share of the time in which the loop, or those who prepare, have work and no core: the larger of them.
+    others_cpu : float or None
+        Share of the usable cores that other programs used, 0 to 1; None where it is not known.
+    loop_work : tuple of LoopWork
+        Lines of the loop at which its own thread computes, which `starvelab doctor` looks for.
+    stream, repeats : bool
+        Whether each worker goes over all of the dataset, which has no indices, and gives the same items.
+    restarts : bool
+        Whether passes end with their first batch, as those of `next(iter(loader))`; then these count.
+    first_waits : tuple of quantity [time]
+        For the first batch of each pass over the data, with the start of the workers.
+    pickled : pair of quantity, or None
+        The time in which data was pickled for workers that started, and the bytes for one of them at most.
+    release, ending : quantity [time] or None
+        What it takes the loop to release a large batch, which counts as a wait, and to end a pass, with its
+        workers; None where that was not timed.
     blocks : tuple of float
         Seconds that a batch took in each of at most 50 blocks of equally many neighbors, in their order.
     uneven : tuple of float
         The last steps over their mean, where they differ much; else empty.
-    first_waits : tuple of quantity [time]
-        For the first batch of each pass over the data, with the start of the workers.
-    pass_waits : tuple of float
-        Share of the loop's time that it waits, in each pass over the data of which a batch counts.
+    pass_waits, quarter_waits : tuple of float
+        Share of the loop's time that it waits, in each pass over the data of which a batch counts; and in
+        each quarter of the batches that count, where the first differs from the others, else empty.
     left_out : int
         Passes at the beginning that differ from the later ones, as while a cache fills: only `pass_waits`
         holds them.
-    quarter_waits : tuple of float
-        The same in each quarter of the batches that count, where the first differs from the others; else empty.
-    interruptions : int
-        Steps that were left out because they are many times as long as the others: evaluations, checkpoints.
-    interrupted : quantity [time]
-        What they took together.
+    interruptions, interrupted : int, quantity [time]
+        Steps that were left out because they are many times as long as the others: evaluations, checkpoints;
+        and what they took together.
     queue_depth : float or None
         Batches that were ready when the loop asked for one, on average; None where the loader does not tell.
-    workers : int or None
     memory : MemoryUse or None
         Memory of the workers and of the training process; None where the system does not tell.
     contents : BatchContents or None
         Of the last batch that was looked at.
     threads : tuple of int
         The system's numbers of the threads that went over the data; empty where it has none.
-    elsewhere : bool
-        Whether a thread fetched the batches that is none of the training loop: then its waits say nothing.
-    between : bool
-        Whether a thread receives the batches from the workers, and hands them on to the loop.
+    elsewhere, between : bool
+        Whether a thread fetched the batches that is none of the training loop: then its waits say nothing;
+        and whether one hands them on to the loop, whose own waits are known.
     asynchronous : bool
         Whether the loop may run ahead of a GPU that was not timed: then its waits say little.
-    gpu : GpuUse or None
-        What the GPU did with its time; only traces tell.
+    gpu, steps : GpuUse, TraceSteps, or None
+        What the GPU did with its time, and the first steps one by one; only traces tell.
     rank : int or None
         Which process of a distributed training this is; None where nothing tells.
-    ranks : mapping of int to JobFinding
-        All of them; empty where there is one.
-    together : str
-        Which of several ranks holds up the others, in a sentence; empty where there is one.
+    ranks, together : mapping of int to JobFinding, str
+        All of them, and which of them holds up the others, in a sentence; empty where there is one.
     stages : StageCosts or None
         What each stage of the loader costs; None where there was no probe.
     min_batches : int
         So many have to count for a verdict.
-    steps : TraceSteps or None
-        The first steps one by one, for `show.trace_timeline`; only traces tell.
     source : str
         "watched" or "trace".
     """
@@ -236,24 +219,20 @@ class JobFinding(TableRepr):
     @property
     def changed(self) -> str:
         """Say that the first passes or batches differ from the later ones; empty if they do not."""
+        if not self.left_out and self.quarter_waits:
+            first, *_, last = self.quarter_waits
+            why = ", as where a cache fills" if first > last else ""
+            return (
+                f"The waits change: the loop waited {percent(first)} of the first quarter of its batches and "
+                f"{percent(last)} of the last{why}. What is said is about all of them."
+            )
         if not self.left_out:
-            return self._drift
+            return ""
         one = self.left_out == 1
         passes = "first pass differs" if one else f"first {self.left_out} passes differ"
         return (
             f"The {passes} from the later ones and {'is' if one else 'are'} left out: the loop waited "
             f"{percent(self.pass_waits[0])} of it, as where a cache fills or files are read a first time."
-        )
-
-    @property
-    def _drift(self) -> str:
-        if not self.quarter_waits:
-            return ""
-        first, *_, last = self.quarter_waits
-        why = ", as where a cache fills" if first > last else ""
-        return (
-            f"The waits change: the loop waited {percent(first)} of the first quarter of its batches and "
-            f"{percent(last)} of the last{why}. What is said is about all of them."
         )
 
     @property
@@ -308,9 +287,8 @@ class JobFinding(TableRepr):
         if self.ranks and not self.together:
             who = f"Rank {self.rank} of {len(self.ranks)} waits most. "
         low, high = self.stall_interval or self.interval
-        spread, waits = f" (95 % interval {percent(low)} to {percent(high)})", percent(self.host_wait)
-        if self.counted < self.min_batches:
-            spread = ""
+        waits, many = percent(self.host_wait), self.counted >= self.min_batches
+        spread = f" (95 % interval {percent(low)} to {percent(high)})" if many else ""
         if self.stall is not None:
             gpu = f"The GPU waits {percent(self.stall)} of the time for data"
             return f"{who}{gpu}{spread}, and the training loop {waits}."
@@ -380,13 +358,13 @@ class JobFinding(TableRepr):
     @property
     def rows(self) -> list[list[object]]:
         """One row for each value that is known."""
-        gpu = self.gpu.rows if self.gpu is not None else []
+        gpu, parts = self.gpu.rows if self.gpu is not None else [], (50, 95, 99) if self.counted else ()
         table: list[list[object]] = [
-            ["loop waits for data", percent(self.host_wait)],
+            ["loop waits for data", percent(self.host_wait) if self.counted else None],
             ["GPU waits for data", None if self.stall is None else percent(self.stall)],
             *gpu,
-            *([f"wait for a batch, {part} %", getattr(self, f"wait_p{part}")] for part in (50, 95, 99)),
-            ["batches a second", self.batch_rate],
+            *([f"wait for a batch, {part} %", getattr(self, f"wait_p{part}")] for part in parts),
+            ["batches a second", self.batch_rate if self.counted else None],
             ["throughput", self.throughput],
             ["batches ready when the loop asks", self.queue_depth],
             ["first batch", self.first_waits[0] if self.first_waits else None],

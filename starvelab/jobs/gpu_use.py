@@ -24,19 +24,13 @@ class GpuUse:
 
     Attributes
     ----------
-    busy : float
-        A kernel or a copy ran.
-    idle : float
-    idle_in_waits : float
-        Idle while the training loop waited for data: the stall.
-    idle_before_launch : float
-        Idle outside the waits, and the CPU had not launched the next work yet: launch gaps.
-    idle_otherwise : float
-        Idle for another reason, or for one that the trace does not tell, as at its two ends.
-    copying : float
-        A copy ran and no kernel beside it.
-    copying_pageable : float
-        Of these, copies from or to memory that is not pinned.
+    busy, idle : float
+        A kernel or a copy ran, or neither.
+    idle_in_waits, idle_before_launch, idle_otherwise : float
+        Idle while the training loop waited for data: the stall. Outside the waits, where the CPU had not
+        launched the next work yet: launch gaps. For another reason, or one that the trace does not tell.
+    copying, copying_pageable : float
+        A copy ran and no kernel beside it; of these, copies from or to memory that is not pinned.
     pageable_copies : int
     """
 
@@ -161,10 +155,7 @@ def steps_of(timeline: Timeline, waits: np.ndarray, stretches: np.ndarray) -> Tr
 
 
 def use_of(timeline: Timeline, waits: np.ndarray, stretches: np.ndarray) -> tuple[GpuUse, np.ndarray] | None:
-    """Return what the GPUs did in the stretches that count, and how long they were idle in each wait.
-
-    Several GPUs of one process count alike. None if there is no GPU in the trace.
-    """
+    """Return what the GPUs did in the stretches that count, and how long they idled in each wait."""
     gpus = [_Gpu(work, timeline.launches) for work in timeline.gpus.values() if len(work.starts)]
     total = float(np.sum(stretches[:, 1] - stretches[:, 0])) if len(stretches) else 0.0
     if not gpus or not total:

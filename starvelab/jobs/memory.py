@@ -18,8 +18,8 @@ from .torch_internals import is_collated, length_of, persists, prefetch_of, work
 
 # Times as long as the last look took, until the next close one, and until the next one at all [s].
 PAUSE, GLANCE = 100, 0.1
-# Batches of each worker after whose hand-over PyTorch tidies up: until then those that were not made in shared
-# memory may leave as much as they are in its own. Of twice as many, half are without that.
+# Batches of each worker after whose hand-over PyTorch tidies up: until then one that was not made in shared
+# memory may leave as much as it is in its own. Of twice as many, half are without that.
 UNTIDY = 2 * 128
 LARGE_COPY = 50e6  # bytes that each worker copied, before it is worth a line
 LARGE_PART = 0.25  # of the memory that is free, that all workers have

@@ -67,10 +67,7 @@ def own_rank() -> int | None:
 
 
 def local_ranks() -> tuple[Path, int, int, int] | None:
-    """Return the folder of the ranks that torchrun started here, this rank, its local one, and their number.
-
-    None where there is one rank, or torchrun did not start it.
-    """
+    """Return the folder of the ranks that torchrun started, this rank, its local one, and their number."""
     names = ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_PORT")
     if not all(os.environ.get(name, "").isdigit() for name in names):
         return None
@@ -140,10 +137,9 @@ def _one_pace(found: Mapping[int, JobFinding]) -> bool:
 def held_up(
     loops: Mapping[int, RankLoop], job: float = 0.0, *, hidden: bool = False, certain: bool = True
 ) -> str:
-    """Say which rank holds up the others, if one does, and what each of them waits.
+    """Say which rank holds up the others, and what each waits; the job waits so much of its time.
 
-    The job waits so much of its time. The waits may be `hidden` behind the step of another rank, or it may
-    not be `certain` that they are not.
+    The waits are `hidden` behind the step of another rank, or it is `certain` that they are not.
     """
     found = {rank: loop.finding for rank, loop in sorted(loops.items())}
     each = "; ".join(f"rank {rank} waits {percent(one.host_wait)}" for rank, one in found.items())

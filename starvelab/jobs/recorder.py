@@ -146,10 +146,9 @@ class Recorder:
 
     def holds(self, batch: object) -> bool:
         """True where the release of a batch is worth a look, and one more finds room in shared memory."""
-        size = self._size
         many = self.contents is not None and self.contents.one_by_one >= MANY_OBJECTS
-        needed = batch is not None and bool(self.workers) and (size >= LARGE or many)
-        return needed and size * ROOM < (free_shared_memory() or 0)
+        needed = batch is not None and bool(self.workers) and (self._size >= LARGE or many)
+        return needed and self._size * ROOM < (free_shared_memory() or 0)
 
     def pairs(self, last: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return waits, steps [s] and the numbers of their passes, of the last so many batches or of all."""

@@ -283,10 +283,7 @@ def _loop_work(advice: WorkerAdvice) -> Remedy | None:
     room = finding.room.workers_for(finding.prefetch or PREFETCH)
     if not (most := int(max(min(max(now.likely.cores, 1.0), room), now.workers))):
         return None
-    workers = min(
-        range(max(now.workers, 1), most + 1),
-        key=lambda n: (round(model.periods(n)[0], 2), n),
-    )
+    workers = min(range(max(now.workers, 1), most + 1), key=lambda n: (round(model.periods(n)[0], 2), n))
     likely, slow, fast = (period / each for each in model.periods(workers))
     if finding.busy:  # the workers may get no core for it
         slow = min(slow, 1 - SAMPLED)

@@ -5,9 +5,10 @@ It takes times and knows of no loader.
 
 from __future__ import annotations
 
-from array import array
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -24,7 +25,7 @@ NAMES = {
     HANDOVER: "the hand-over to the loop",
     COPY: "the copy to the device",
 }
-MAX_KEPT = 500_000  # batches that were timed; older ones are forgotten
+_times = partial(deque[float], maxlen=100_000)  # seconds of batches that were timed; older ones are forgotten
 MAX_PREPARED = 600  # batches whose times are kept one by one
 MANY_OBJECTS = 16  # of a batch: each of them is handed over on its own
 LARGE = 1e6  # bytes of a batch from which on their number matters
@@ -51,10 +52,8 @@ class StageCosts(TableRepr):
         For each stage that was timed what it keeps the workers, for one batch and shared by all of them, and
         what it keeps the loop itself: sampler (where it takes 5 % of the others or more), dataset
         (`__getitem__` of all samples), collate, hand-over, copy.
-    shares : mapping of str to float
-        Of all costs, 0 to 1.
-    intervals : mapping of str to pair of float
-        95 % confidence intervals of the shares.
+    shares, intervals : mapping of str to float, to pair of float
+        Of all costs, 0 to 1, and the 95 % confidence intervals of that.
     certain : bool
         Whether enough batches were timed, and the largest stage is the largest with 95 % confidence.
     timed : int
@@ -63,11 +62,9 @@ class StageCosts(TableRepr):
         Milliseconds that a worker took for each of the last batches that were timed, in their order.
     items : Items or None
         What the dataset gives; None where that was not looked at.
-    receiving : quantity [time] or None
-        What the loop itself spends of the hand-over, the release of the batch before among it; None without
-        workers.
-    way : quantity [time] or None
-        From a worker to the loop, in batches for which the loop waited; None where none was.
+    receiving, way : quantity [time] or None
+        What the loop itself spends of the hand-over, the release of the batch before among it, None without
+        workers; and from a worker to the loop, in batches for which it waited, None where none was.
     call : str
         How the loader calls its dataset: `__getitem__` or `__iter__`.
     reason : str
@@ -103,15 +100,7 @@ class StageCosts(TableRepr):
         return float(self.costs[SAMPLER].m_as("ms")) if SAMPLER in self.costs else 0.0
 
     def remedy(self, prepare_cpu: float | None, contents: BatchContents | None = None) -> str:
-        """Say what to do about the largest stage.
-
-        Parameters
-        ----------
-        prepare_cpu : float or None
-            Share of the workers' time in which they use the CPU.
-        contents : BatchContents or None
-            What a batch holds.
-        """
+        """Say what to do about the largest stage, where workers use the CPU for a share of their time."""
         if self.largest == SAMPLER:
             return DRAW
         if self.largest == HANDOVER and contents is not None and contents.one_by_one >= MANY_OBJECTS:
@@ -167,19 +156,13 @@ class StageCosts(TableRepr):
         ]
 
 
-def _keep(times: array[float], seconds: float) -> None:
-    times.append(seconds)
-    if len(times) >= 2 * MAX_KEPT:
-        del times[:MAX_KEPT]
-
-
 class StageSamples:
     """The times of the batches that were timed [s]."""
 
     def __init__(self) -> None:
         # Of each batch what it takes in the dataset and to collate, to pack and to unpack.
-        self.batches = tuple(array("d") for _ in range(4))
-        self.ways, self.copies, self.indices = array("d"), array("d"), array("d")
+        self.batches = tuple(_times() for _ in range(4))
+        self.ways, self.copies, self.indices = _times(), _times(), _times()
         self.items: Items | None = None
 
     def add(
@@ -192,9 +175,9 @@ class StageSamples:
     ) -> None:
         """Add a batch; `way` is known only where the loop waited for it."""
         for times, seconds in zip(self.batches, (items, collate, packing, unpacking), strict=True):
-            _keep(times, seconds)
+            times.append(seconds)
         if way is not None:
-            _keep(self.ways, way)
+            self.ways.append(way)
 
     def finish(self, seconds: float) -> None:
         """Add what receiving the last batch took beyond unpacking it."""
@@ -202,7 +185,7 @@ class StageSamples:
 
     def draw(self, seconds: float) -> None:
         """Add what the sampler took for a batch."""
-        _keep(self.indices, seconds)
+        self.indices.append(seconds)
 
     def costs(
         self, workers: int, *, stream: bool = False, reason: str = "", release: float = 0.0
@@ -210,7 +193,7 @@ class StageSamples:
         """Return what was found so far, of a loader with so many workers."""
         # Copies first: a thread may add a batch meanwhile.
         timed = min(map(len, self.batches))
-        items, collate, packing, unpacking = (np.array(times[:timed]) for times in self.batches)
+        items, collate, packing, unpacking = (np.array(times)[:timed] for times in self.batches)
         unpacking = unpacking + release
         each = max(workers, 1)
         blocks = {DATASET: blocks_of(items / each), COLLATE: blocks_of(collate / each)}

@@ -68,18 +68,14 @@ class JobTimes:
             period = (period + self._period(workers, of_worker, self._stretch(workers, busy))) / 2
         return period
 
-    def _stretch(
-        self, workers: int = 0, busy: float = 0.0, more: float = 0.0, own: float = 1.0
-    ) -> float:
+    def _stretch(self, workers: int = 0, busy: float = 0.0, more: float = 0.0, own: float = 1.0) -> float:
         """Return by which share work takes longer beside workers that are each busy for a share of the time.
 
         Each thread uses one core at most. So there is none for it only while as many others as there are
         cores compute, too: then all of them get the same share. `more` of the job compute all the time.
         """
         chances = (comb(workers, n) * busy**n * (1 - busy) ** (workers - n) for n in range(workers + 1))
-        each = (
-            (own + n * self.threads + more + self.others) / self.cores - 1 for n in range(workers + 1)
-        )
+        each = ((own + n * self.threads + more + self.others) / self.cores - 1 for n in range(workers + 1))
         return sum(chance * max(one, 0.0) for chance, one in zip(chances, each, strict=True))
 
     def _period(self, workers: int, of_worker: float, of_loop: float) -> float:
@@ -103,10 +99,7 @@ class JobTimes:
         return replace(self, receive=receive, **known)
 
     def lighter(self, share: float, rest: float, received: float) -> JobTimes:
-        """Return these times with this share of the bytes, which `rest` of a worker's time follows.
-
-        Of what the loop computes, so many milliseconds are `received` in.
-        """
+        """Return these times with this share of the bytes, which `rest` of a worker's time follows."""
         left = 1 - rest + rest * share
         loop_compute = max(self.loop_compute - received * (1 - share), 0.0)
         less = {name: getattr(self, name) * share for name in ("receive", "pack")}
@@ -266,10 +259,7 @@ def finding_of(
 def throughputs_of(
     finding: JobFinding, likely: float, at_most: float, at_least: float
 ) -> tuple[Quantity, Quantity, Quantity]:
-    """Return the samples a second, likely, at least and at most, for what passes between two batches [ms].
-
-    Batches a second where their size is not known.
-    """
+    """Return the samples a second, likely, at least and at most, for what passes between two batches [ms]."""
     size, unit = (finding.batch_size, "img/s") if finding.batch_size else (1, "1/s")
     middle, low, high = (Q_(1e3 * size / each, unit) for each in (likely, at_most, at_least))
     return middle, low, high

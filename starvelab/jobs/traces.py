@@ -150,10 +150,7 @@ def _finding(timeline: Timeline) -> JobFinding:
 
 
 def _recorded(timeline: Timeline, waits: np.ndarray) -> np.ndarray:
-    """Return whether the work of the GPU is in the trace at each wait.
-
-    What the GPU does in the first wait was launched before the profiler began, and is not recorded.
-    """
+    """Return whether the work of the GPU is in the trace at each wait: what it had before is not recorded."""
     starts = [min(work.starts) for work in timeline.gpus.values() if len(work.starts)]
     recorded = waits[:, 1] > min(starts, default=-np.inf)
     return recorded if recorded.sum() >= MIN_BATCHES else np.ones(len(waits), dtype=bool)

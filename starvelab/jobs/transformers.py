@@ -39,10 +39,7 @@ class StarvelabCallback(LoopCallback, TrainerCallback):
         self._pass.receive()
 
     def on_step_end(self, _: object, state: Any, control: Any, **__: object) -> None:
-        """Begin the wait for data: the step is over, or what came after it.
-
-        To log the loss, the loop waited for the GPU: that, an evaluation and a checkpoint are none.
-        """
+        """Begin the wait for data: the step is over, or a log, an evaluation or a checkpoint after it."""
         self._pass.ask()
         if control.should_log:  # it is about to
             self._log(state.global_step)

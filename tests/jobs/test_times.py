@@ -86,8 +86,15 @@ class SharedMachine:
         JobTimes(step=5, wait=10, compute=40, receive=0.5, pack=0, loop_compute=2, cores=8, threads=4),
     ],
     ids=[
-        "decoding", "a short step", "a long step", "half waits", "loop computes", "four cores", "eight",
-        "two threads each", "four",
+        "decoding",
+        "a short step",
+        "a long step",
+        "half waits",
+        "loop computes",
+        "four cores",
+        "eight",
+        "two threads each",
+        "four",
     ],
 )
 def test_the_rate_is_that_of_a_machine_whose_cores_are_shared(times, workers):
