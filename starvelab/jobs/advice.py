@@ -284,11 +284,9 @@ def _option(
 
 
 def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> Iterator[LeverForecast]:
-    """Give what each change would bring that applies to this job; `starved` if its workers are too slow.
-
-    A change whose effect follows from times that were measured is predicted by the model of the job. Mostly
-    that is a limit: what it brings if what it relieves takes no time. Of the others it is said why not.
-    """
+    """Give what each change would bring that applies to this job; `starved` if its workers are too slow."""
+    # What follows from times that were measured is predicted by the model of the job. Mostly that is a limit:
+    # what it brings if what it relieves takes no time. Of the others it is said why not.
     now, likely, stages = float(1e3 / finding.batch_rate.m_as("1/s")), model.likely, finding.stages
     # What the model is off now it will be off then: a change of nothing brings nothing.
     off, rest = now / likely.period(model.workers), 1 - (model.dataset_share or 0.0)

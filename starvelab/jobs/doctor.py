@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
@@ -38,6 +38,7 @@ from .probe import Probe
 from .ranks import RankLoop, local_ranks, merge, read, spawned, write
 from .recorder import Pass, Recorder
 from .report import html_report, json_report, text_report
+from .timeline import union
 from .torch_internals import TorchIterator, TorchLoader
 
 CELL = re.compile(r"<ipython-input|ipykernel_\d")
@@ -253,8 +254,16 @@ class Doctor:
         after = time.perf_counter() - ends[recorder] if ends[recorder] == max(ends.values()) else 0.0
         passed = float(sum(sum(column) for column in recorder.pairs()[:2]))
         found = recorder.finding(after if after * len(recorder.numbers) > INTERRUPTION * passed else 0.0)
+        own, of_all = _time_in([recorder]), _time_in(self.loops.values())
+        found = replace(found, loop_share=own / of_all if of_all else 1.0)
         released = found.release.m_as("s") * found.batches if found.release is not None else 0.0
         return replace(found, loop_work=self.sampler.work(self.codes[recorder][0], passed, released))
+
+
+def _time_in(loops: Iterable[Recorder]) -> float:
+    """Return the seconds in which one of these loops or several were under way."""
+    spans = [(each.begun, max(each.asked, each.received)) for loop in loops for each in loop.passes]
+    return float(np.sum(np.diff(union(*np.array(spans).reshape(-1, 2).T))))
 
 
 @contextmanager

@@ -89,6 +89,8 @@ class JobFinding(TableRepr):
     interruptions, interrupted : int, quantity [time]
         Steps that were left out because they are many times as long as the others: evaluations, checkpoints;
         and what they took together.
+    loop_share : float
+        Of the time in all loops of the job, that of this one, 0 to 1.
     queue_depth : float or None
         Batches that were ready when the loop asked for one, on average; None where the loader does not tell.
     memory : MemoryUse or None
@@ -153,6 +155,7 @@ class JobFinding(TableRepr):
     quarter_waits: tuple[float, ...] = ()
     interruptions: int = 0
     interrupted: Quantity | None = None
+    loop_share: float = 1.0
     queue_depth: float | None = None
     workers: int | None = None
     memory: MemoryUse | None = None

@@ -104,13 +104,9 @@ def watch(
             f"device is where a probe copies a sample of the batches, got {device!r:.80} without a probe. "
             "Pass probe=True as well."
         )
-    recorder = Recorder(
-        batch_size=batch_size,
-        workers=workers,
-        cuda=cuda,
-        probe=Probe(device) if probe else None,
-        home=this_thread(),
-    )
+    asked = Probe(device) if probe else None
+    home = this_thread()
+    recorder = Recorder(batch_size=batch_size, workers=workers, cuda=cuda, probe=asked, home=home)
     recorder.describe(loader)
     return Watch(loader, recorder, progress=progress)
 

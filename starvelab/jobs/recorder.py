@@ -92,12 +92,9 @@ class Recorder:
             self.workers = workers
 
     def begin(self, *, since: float | None = None, probe: Probe | None = None) -> Pass:
-        """Begin a pass over the data.
-
-        Its iterator may have been made `since` a moment of `time.perf_counter` [s]. A probe of this pass
-        alone goes on where that of the pass before ended.
-        """
+        """Begin a pass over the data, whose iterator may have been made `since` a moment [s]."""
         if probe is not None:
+            # One of this pass alone goes on where that of the pass before ended.
             probe.samples = self.probe.samples if self.probe is not None else probe.samples
             self.probe = probe
         self.passes.append(Pass(self, len(self.passes), since))
@@ -267,10 +264,7 @@ class Pass:
         self.under_way.append(self)
 
     def ask(self, source: object = None) -> None:
-        """End the step: from now on the loop waits for its next batch, and for nothing else.
-
-        Of an iterator of PyTorch, the queue and later the workers are looked at.
-        """
+        """End the step: from now on the loop waits for its next batch, and for nothing else."""
         recorder, self.asking = self.recorder, True
         self.asked = time.perf_counter()
         if self.wait is not None:

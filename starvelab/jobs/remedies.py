@@ -67,8 +67,9 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
 
 
 def _of_whole(remedy: Remedy, finding: JobFinding) -> Remedy:
-    """Return a remedy with its gain of the whole job, of which its long steps are a part."""
-    if remedy.gain is None or (left_out := finding.interrupted_share) < SLIGHT:
+    """Return a remedy with its gain of the whole job, of which long steps and other loops are a part."""
+    left_out = 1 - finding.loop_share * (1 - finding.interrupted_share)
+    if remedy.gain is None or left_out < SLIGHT:
         return remedy
     low, likely, high = (1 / ((1 - left_out) / each + left_out) for each in remedy.gain)
     if not _has_core(finding):  # they may be long for want of one, and end with the waits

@@ -163,11 +163,7 @@ def replaced_iterators(
     beginning: Callable[[Callable[..., None]], Callable[..., None]],
     restarting: Callable[[Callable[..., None]], Callable[..., None]] | None = None,
 ) -> Iterator[None]:
-    """Replace `__next__` and `__init__` of every iterator meanwhile, and what begins it again if it persists.
-
-    `dataloader` is PyTorch's module of that name. Each of the others returns the function that stands in the
-    place of the one that is given.
-    """
+    """Replace `__next__` and `__init__` of the iterators of PyTorch's module, and what begins one again."""
     from unittest.mock import patch  # loaded here: only `starvelab doctor` replaces anything
 
     kinds = (dataloader._SingleProcessDataLoaderIter, dataloader._MultiProcessingDataLoaderIter)

@@ -24,6 +24,7 @@ from ..units import Q_, Quantity, data_size, format_quantity
 MAX_LOOKS = 512  # at the same processes; then every second one is forgotten
 BLOCKS, MIN_LOOKS = 6, 2  # of the batches, of each of which the least memory counts; looks in each
 STUDENT = 2.776  # of the t distribution, for 95 % of what five differences say
+MIN_SECONDS = 6.0  # at first much is loaded
 MIN_GROWTH = 4e6  # bytes, of all processes together: allocators take as much now and then
 STEADY = 2 / 3  # of the growth at first, that what does not end has at last
 LONG = 30 * 86400.0  # seconds
@@ -207,18 +208,17 @@ class Looks:
 
         Nothing does where each batch adds no more than is `explained` [B].
         """
-        rows = np.array([row for row in self.rows if row[1] >= since], dtype=float)
+        rows = np.array([row for row in self.rows if row[1] >= since], dtype=float).reshape(-1, 4)
         for part in (rows, rows[len(rows) // 2 :]):  # what filled at first may hide what grows later
-            if not len(part) or (batch := steady_growth(part[:, 1], part[:, 3])) is None:
+            seconds, batches = np.ptp(part[:, :2], axis=0) if len(part) else (0.0, 0.0)
+            batch = steady_growth(part[:, 1], part[:, 3]) if seconds >= MIN_SECONDS else None
+            if batch is None or batch[0] <= explained:
                 continue
-            if batch[0] <= explained:
-                continue
-            seconds, batches = (float(part[-1, column] - part[0, column]) for column in (0, 1))
             ends = self.end is not None and batch[2] * (self.end - part[-1, 1]) < (free or 0)
             full = None
             if free is not None and not ends:
                 full = free * seconds / batches / batch[2], free * seconds / batches / batch[0]
-            return Growth(batch, len(part), seconds, full)
+            return Growth(batch, len(part), float(seconds), full)
         return None
 
 

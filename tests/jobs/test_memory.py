@@ -10,6 +10,7 @@ import pytest
 from starvelab.jobs import BatchContents, advise, recorder, watch
 from starvelab.jobs.memory import LARGE_COPY, MemoryMeter, MemoryUse
 from starvelab.jobs.remedies import remedies_of
+from starvelab.measure import memory
 from starvelab.measure.memory import Growth, Looks, Room
 from starvelab.units import Q_
 from tests.jobs.test_advice import AT_ONCE, ONE, found
@@ -70,9 +71,9 @@ def test_who_grows_without_workers_cannot_be_told_apart_from_the_step():
 
 def limited(job, workers, *, each="2 GB", free=10e9, shm=None, size="100 MB", **fields):
     """Return a job whose workers have so much memory, where so much is free [B]."""
-    memory = MemoryUse(workers, Q_(each), **({"copied": NOTHING, "shared": NOTHING} | fields))
-    memory = replace(memory, free=free, shared_free=shm)
-    return replace(job, memory=memory, contents=BatchContents(1, Q_(size), "uint8", 1))
+    known = MemoryUse(workers, Q_(each), **({"copied": NOTHING, "shared": NOTHING} | fields))
+    known = replace(known, free=free, shared_free=shm)
+    return replace(job, memory=known, contents=BatchContents(1, Q_(size), "uint8", 1))
 
 
 def test_as_many_workers_are_advised_as_find_room():
@@ -154,6 +155,7 @@ def test_the_first_batches_of_a_worker_may_leave_as_much_as_they_are(batches, si
 def test_workers_that_keep_something_of_each_item_are_told_from_others(monkeypatch, leaks):
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(recorder, "POLL_INTERVAL", 0.01)
+    monkeypatch.setattr(memory, "MIN_SECONDS", 0.1)
 
     class Items(torch.utils.data.Dataset):
         kept = []  # noqa: RUF012
@@ -175,10 +177,10 @@ def test_workers_that_keep_something_of_each_item_are_told_from_others(monkeypat
         time.sleep(0.01)
         if number > 60 or time.monotonic() > end:
             break
-    memory = watched.result.memory
-    assert (memory.workers, watched._recorder.memory.collated) == (1, leaks)
-    assert (memory.growth is not None) == leaks
-    assert memory.loop_growth is None
+    found = watched.result.memory
+    assert (found.workers, watched._recorder.memory.collated) == (1, leaks)
+    assert (found.growth is not None) == leaks
+    assert found.loop_growth is None
     if leaks:
-        assert memory.growth.batch[1] == pytest.approx(400_000, rel=0.3)
+        assert found.growth.batch[1] == pytest.approx(400_000, rel=0.3)
         assert "gained " in watched.result.summary

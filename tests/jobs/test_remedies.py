@@ -323,6 +323,9 @@ def test_the_gain_is_that_of_the_whole_job_with_its_long_steps():
     share = finding.interrupted_share
     assert first.gain == pytest.approx([1 / ((1 - share) / each + share) for each in plain.gain])
     assert first.text == f"{plain.text} Of the whole job, that is {first.gain[1]:.2f} times the throughput."
+    share = 1 - 0.4 * (1 - share)  # and of the time of all its loops
+    first, *_ = remedies_of(replace(finding, loop_share=0.4), cores=2)
+    assert first.gain == pytest.approx([1 / ((1 - share) / each + share) for each in plain.gain])
     # What is long for want of a core may end with the waits.
     crowded = replace(finding, core_waits=0.5)
     assert remedies_of(crowded, cores=2)[0].gain[2] >= plain.gain[2]

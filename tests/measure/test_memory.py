@@ -62,6 +62,8 @@ def test_when_memory_is_full_and_who_ends_before():
     assert looks(rows, end=1500).growth(0, 60_000_000).full is not None
     assert looks(rows).growth(0, None).full is None
     assert looks([]).growth(0, None) is None
+    quick = [(second / 10, *row) for second, *row in rows]
+    assert looks(quick).growth(0, None) is None  # in 5.9 s
 
 
 def test_growth_that_is_explained_is_none():
