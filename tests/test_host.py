@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -81,3 +82,20 @@ def test_files_that_nobody_uses_make_room_also_those_of_groups_within(monkeypatc
     (group / "memory.usage_in_bytes").write_text("4900")
     (group / "memory.stat").write_text("inactive_file 10\ntotal_inactive_file 300\n")
     assert host.free_memory() == 400
+
+
+@pytest.mark.skipif(not host.has_processes(), reason="a browser's Python has no processes")
+def test_what_a_process_and_all_that_it_started_computed_is_one_sum():
+    # Workers of another loader, and a decoder that an item starts, were taken for other programs.
+    compute = "import time; t = time.process_time()\nwhile time.process_time() < t + 0.2: pass"
+    started = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {compute!r}]); input()"
+    before = host.tree_seconds()
+    with subprocess.Popen([sys.executable, "-c", started], stdin=subprocess.PIPE) as child:
+        end = time.monotonic() + 20
+        while host.tree_seconds() - before < 0.2 and time.monotonic() < end:
+            time.sleep(0.02)
+        known = host.tree_seconds()
+        assert child.poll() is None  # it waits for its input
+        assert known - before >= 0.2
+        child.communicate(b"\n")
+    assert host.tree_seconds() >= known

@@ -123,10 +123,7 @@ class HandedOn:
 
 
 class Doctor:
-    """Records every loop of a program over a DataLoader, one for each place that goes over it.
-
-    With `probe` it times what the stages take as well, in a sample of the batches.
-    """
+    """Records every loop of a program over a DataLoader, one for each place; a `probe` times its stages."""
 
     def __init__(self, *, probe: bool = False) -> None:
         # By the place, and by the kind of the data there: a script may make its loader anew for each pass.

@@ -96,18 +96,13 @@ class GpuUse:
 
 @dataclass(frozen=True, eq=False)
 class TraceSteps:
-    """The first steps of a trace one by one, for a picture; milliseconds since the first of them began.
+    """The first steps of a trace one by one, for a picture; milliseconds since the first of them began."""
 
-    When the loop asked for each batch, when it had it, and when it asked for the next. When the GPU was
-    `busy` with a kernel or a copy, and when it was `computing` a kernel, as spans; of several GPUs the first,
-    and None where the trace holds no GPU.
-    """
-
-    asked: np.ndarray
-    received: np.ndarray
-    end: np.ndarray
-    busy: np.ndarray | None = None
-    computing: np.ndarray | None = None
+    asked: np.ndarray  # when the loop asked for each batch
+    received: np.ndarray  # when it had it
+    end: np.ndarray  # when it asked for the next
+    busy: np.ndarray | None = None  # when the first GPU was at work, as spans; None where there is none
+    computing: np.ndarray | None = None  # with a kernel
 
     def __len__(self) -> int:
         return len(self.asked)

@@ -80,9 +80,6 @@ def watch(
     The GPU works on its own while the loop waits, so a wait of the loop need not be one of the GPU. With
     CUDA, events on its stream tell the two apart; without, only the wait of the loop is known.
 
-    A probe tells what packing and unpacking a batch costs. How long its way from a worker takes it tells only
-    for batches for which the loop waited: the others lie ready for a time that nobody can tell apart from it.
-
     Examples
     --------
     >>> watched = watch(range(100), progress=False)

@@ -40,6 +40,7 @@ LONG = 2e-3  # seconds of a wait, beside which two questions to the system are n
 FIRST, MAX_GLANCES, FEW_GLANCES, GOLDEN = 300, 192, 24, 0.6180339887
 QUICK = 5e-5  # seconds from batch to batch, of which a close look is a large part
 SAME = ("rank", "contents", "workers", "prefetch", "persists", "stream")  # in a finding and its recorder
+RECENT = 50  # steps that tell whether the last one is a long one
 ROOM = 16  # batches that have to find room beside one that is held a step longer
 
 # The passes that are under way in each thread, the innermost last.
@@ -97,6 +98,7 @@ class Recorder:
             # One of this pass alone goes on where that of the pass before ended.
             probe.samples = self.probe.samples if self.probe is not None else probe.samples
             self.probe = probe
+        self.use.rest()
         self.passes.append(Pass(self, len(self.passes), since))
         return self.passes[-1]
 
@@ -249,6 +251,7 @@ class Pass:
         # CPU time of the process when it asked, and seconds in which its thread wanted a core; None where
         # others prepare, or nobody asked.
         self.spent: float | None = None
+        self.of_children = 0.0
         self.queued: float | None = None
         self.computed = 0.0  # CPU time of that thread then
         self.begun = now if since is None else since
@@ -295,7 +298,7 @@ class Pass:
         if self.long and (alone or recorder.rank is not None or (recorder.use.others_share or 0.0) >= BUSY):
             self.queued, self.computed = queued_seconds(), time.thread_time()
         if alone:
-            self.spent = time.process_time() + children_seconds()
+            self.spent, self.of_children = time.process_time(), children_seconds()
 
     def receive(self, batch: object = None, source: object = None) -> None:
         """End the wait: the loop has its batch."""
@@ -314,6 +317,8 @@ class Pass:
         self.known, self.received = True, now
         if now - self.polled > POLL_INTERVAL:
             self.polled, self.stale = now, True
+            if not without_interruptions(np.array(recorder.steps[-RECENT:]))[-1:].all():
+                recorder.use.rest()
             recorder.poll(source, batch)
             if self.held is None and source is not None and recorder.holds(batch):
                 self.held, self.used = batch, False
@@ -345,8 +350,8 @@ class Pass:
             # It stands for the waits of its kind, long or short, for which nobody asked.
             times = 1 + self.unasked[self.long] / wait if wait else 1.0
             self.unasked[self.long] = 0.0
-            spent = time.process_time() + children_seconds() - self.spent
-            self.recorder.use.add(times * spent, times * wait, waited)
+            own, others = time.process_time() - self.spent, children_seconds() - self.of_children
+            self.recorder.use.add(times * (own + others), times * wait, waited, times * others)
         # Where others prepare, its batch may be ready meanwhile: that is no wait for data. But what the loop
         # computes itself to have a batch, as its sampler does, wants that core.
         own = time.thread_time() - self.computed > RECEIVE_RANGE[1] / 1e3 if waited else True
@@ -365,6 +370,7 @@ class Pass:
             now = self.clock()
             self.outer.received = min(self.outer.received + now - self.begun, now)
             self.outer.recorder.inner.append(now - self.begun)
+            self.outer.recorder.use.rest()
         self.wait = self.outer = self.probe = self.held = None
         self.glances = 0
 
@@ -389,6 +395,7 @@ class Pass:
                 self.interrupt()
             elif self in self.under_way:
                 recorder.endings.append(self.clock() - self.asked)
+                recorder.use.poll(source)
                 self.end()
             raise
         if not glance:

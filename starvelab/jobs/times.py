@@ -51,6 +51,7 @@ class JobTimes:
     serial: float = 0.0  # of `wait`, where what is waited for serves one batch at a time
     others: float = 0.0  # processes of other programs that want a core at any time
     threads: float = 1.0  # cores that a worker uses while it computes
+    inside: float = 1.0  # the same of a loop without workers, for as much work: a worker has one by default
 
     def period(self, workers: int) -> float:
         """Return the milliseconds from batch to batch, on average."""
@@ -81,7 +82,7 @@ class JobTimes:
     def _period(self, workers: int, of_worker: float, of_loop: float) -> float:
         # What `LoaderInputs.mean_period` says with one step in flight, in plain numbers: it is asked often.
         if not workers:
-            return self.wait + self.compute * (1 + self._stretch(own=self.threads)) + self.step
+            return self.wait + self.compute / self.inside * (1 + self._stretch(own=self.inside)) + self.step
         prepare = self.wait + (self.compute + self.pack) * (1 + of_worker)
         loop = self.step + self.receive * (1 + of_loop)
         return max(prepare / workers, loop, self.computed, self.serial)
@@ -161,8 +162,10 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
     def times(share: float) -> JobTimes:
         compute = prepare * max(share - queued, 0.0) / (1 - queued)
         pack, loop_compute = (0.0, loop) if workers else (PACK * receive, loop + receive)
-        used = {"cores": cores, "threads": finding.prepare_threads}
-        return JobTimes(step, prepare - compute, compute, receive, pack, loop_compute, **used)
+        threads = finding.prepare_threads
+        used = {"threads": threads} if workers else {"inside": threads}
+        work = compute if workers else compute * threads
+        return JobTimes(step, prepare - compute, work, receive, pack, loop_compute, cores, **used)
 
     likely, slow, fast = map(times, shares)
     # One at a time, at worst: then what is waited for holds up one worker by all of its time, and several of

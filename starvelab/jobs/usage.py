@@ -8,24 +8,27 @@ from __future__ import annotations
 
 import time
 
-from ..host import busy_cores, children_seconds, own_threads, queued_seconds, usable_cores
+from ..host import busy_cores, own_threads, queued_seconds, tree_seconds, usable_cores
 from .torch_internals import is_iterator, worker_numbers
+
+SEVERAL = 1.1  # cores of one process, from which on it has threads: beside its own thread, others do little
 
 
 class ProcessUse:
     """Usage of those who prepare batches and of the loop's process: each look counts since the one before."""
 
     def __init__(self) -> None:
-        self.busy = self.passed = 0.0  # seconds of the CPU, and seconds that passed
+        # Seconds of the CPU, those of them of processes that the loop's own one started, and all that passed.
+        self.busy = self.of_children = self.passed = 0.0
         self.queued: float | None = None  # seconds in which they had work and no core; None: nobody tells
         self.processes: bool | None = None  # whether workers are processes; None: there is no iterator to ask
         self.others = self.offered = 0.0  # core seconds that others used, of those that there are
         self._loop_busy = self._loop_passed = self._loop_queued = 0.0
         self._looks: dict[str, tuple[object, tuple[float, ...]]] = {}  # the last ones, and what each was of
 
-    def add(self, busy: float, passed: float, queued: float | None = None) -> None:
+    def add(self, busy: float, passed: float, queued: float | None = None, of_children: float = 0.0) -> None:
         """Count seconds of the CPU, seconds that passed meanwhile, and those without a core."""
-        self.busy += busy
+        self.busy, self.of_children = self.busy + busy, self.of_children + of_children
         self.passed += passed
         if queued is not None:
             self.queued = (self.queued or 0.0) + queued
@@ -34,26 +37,27 @@ class ProcessUse:
         """Return what was used since then, of those who prepare."""
         later = ProcessUse()
         queued = None if self.queued is None else self.queued - (earlier.queued or 0.0)
-        later.add(self.busy - earlier.busy, self.passed - earlier.passed, queued)
+        busy, passed = self.busy - earlier.busy, self.passed - earlier.passed
+        later.add(busy, passed, queued, self.of_children - earlier.of_children)
         return later
+
+    def rest(self) -> None:
+        """Begin with the next look: since the last one the loop does something else, and workers rest."""
+        self._looks.clear()
 
     def poll(self, source: object) -> None:
         """Ask the system for the loop's process and the workers of PyTorch's iterator."""
         now, busy, queued = time.perf_counter(), time.process_time(), queued_seconds(*own_threads())
-        numbers = worker_numbers(source)
-        if not numbers:  # else workers that have ended are among them
-            busy += children_seconds()
         if source is not None:
             self.processes = is_iterator(source)
         if passed := self._since("loop", id(source), busy, now, queued or 0.0):
             self._loop_busy += passed[0]
             self._loop_passed += passed[1]
             self._loop_queued += passed[2]
-        own = self._poll_workers(numbers, now) if numbers else 0.0
-        if own is None:
-            self._looks.pop("cores", None)
-        elif (used := busy_cores()) is not None and (
-            passed := self._since("cores", numbers, now, used, own + busy)
+        if numbers := worker_numbers(source):
+            self._poll_workers(numbers, now)
+        if (used := busy_cores()) is not None and (
+            passed := self._since("cores", True, now, used, tree_seconds())
         ):
             offered = usable_cores() * passed[0]
             self.others += min(max(passed[1] - passed[2], 0.0), offered)
@@ -65,21 +69,20 @@ class ProcessUse:
         self._looks[what] = of, looked
         return tuple(now - then for now, then in zip(looked, before, strict=True)) if last == of else ()
 
-    def _poll_workers(self, numbers: tuple[int, ...], now: float) -> float | None:
-        """Ask for the workers; return their seconds of the CPU so far, None where they end."""
+    def _poll_workers(self, numbers: tuple[int, ...], now: float) -> None:
+        """Ask for the workers."""
         import psutil  # loaded here: it needs processes, which a browser's Python lacks
 
         try:
             processes = [psutil.Process(number) for number in numbers]
             spent = [process.cpu_times() for process in processes]
-        except psutil.Error:
-            return None
+        except psutil.Error:  # they end
+            return
         busy = float(sum(sum(times[:4]) for times in spent))  # with processes of theirs that have ended
         queued = queued_seconds(*numbers)
         known = () if queued is None else (queued,)
         if passed := self._since("workers", (numbers, len(known)), now, busy, *known):
             self.add(passed[1], passed[0] * len(numbers), *passed[2:])
-        return busy
 
     @property
     def share(self) -> float | None:
@@ -90,7 +93,8 @@ class ProcessUse:
     @property
     def threads(self) -> float:
         """Cores that each of them uses while it computes, 1 or more."""
-        return max(self.busy / self.passed, 1.0) if self.passed else 1.0
+        used = self.busy / self.passed if self.passed else 0.0
+        return used if used >= SEVERAL else 1.0
 
     @property
     def queued_share(self) -> float | None:
@@ -112,5 +116,5 @@ class ProcessUse:
         """Return the cores that the loop's own work uses, if it prepares in that share of the time."""
         if not self._loop_passed:
             return None
-        prepared = waits * self.busy / self.passed if self.passed else 0.0
+        prepared = waits * (self.busy - self.of_children) / self.passed if self.passed else 0.0
         return max(self._loop_busy / self._loop_passed - prepared, 0.0)

@@ -80,6 +80,11 @@ def test_work_of_the_cpu_stops_at_the_cores_and_waiting_for_storage_does_not():
     assert per_second(reading.best) == pytest.approx(100)
 
 
+def test_a_process_whose_other_threads_do_little_uses_one_core():
+    # 2 cores by 1.02 of each worker are 1.96: one worker was advised, and two brought twice as much.
+    assert advise(found(**ONE, cpu=1.02, **AT_ONCE), cores=2).best.workers == 2
+
+
 @pytest.mark.parametrize(("workers", "shown"), [(1, 4), (2, 4), (6, 6)])
 def test_two_hardware_threads_of_a_core_are_promised_as_little_more_than_one(monkeypatch, workers, shown):
     # Four cores with two threads each. As many as compute at once already are shown to find one.

@@ -101,6 +101,16 @@ def test_the_rate_is_that_of_a_machine_whose_cores_are_shared(times, workers):
     assert times.period(workers) == pytest.approx(SharedMachine(times, workers).period(), rel=0.05)
 
 
+def test_two_threads_that_prepare_in_the_loop_are_one_in_each_worker():
+    # As PyTorch's operations have them. In 100 ms two of four cores compute, and the step waits for 100.
+    job = found(workers=0, wait=0.1, step=0.1, cpu=2.0, items=0.1, collate=0.0)
+    advice = advise(job, cores=4)
+    now, *options = (1e3 / one.throughput.m_as("1/s") for one in advice.options)
+    assert now == pytest.approx(200)
+    # It is as much work, so one worker does it in 200 ms.
+    assert options[:2] == pytest.approx([200, 102], rel=0.03)
+
+
 def test_a_second_worker_has_the_second_core():
     # One worker computes all the time, and a step waits: nobody else wants a core.
     advice = advise(found(**ONE, cpu=1.0, items=0.1, collate=0.0, unpacking=0.001), cores=2)

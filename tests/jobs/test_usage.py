@@ -5,7 +5,9 @@ import os
 import queue
 import sys
 import threading
+import time
 import types
+from collections.abc import Sequence
 
 import pytest
 
@@ -44,6 +46,8 @@ def test_each_look_counts_since_the_one_before(monkeypatch):
     # Waiting for a core counts as work, and apart.
     assert (found.share, found.loop_cores(0.0), found.queued_share) == (1.0, 0.25, 0.25)
     assert found.threads == 1.0
+    found.busy = 2.1
+    assert (found.threads, found.share) == (1.0, 1.0)
     found.busy = 3.0
     assert (found.threads, found.share) == (1.5, 1.0)
     assert found.core_waits == 0.25  # the loop has no core in half as much
@@ -67,6 +71,9 @@ def test_without_workers_what_processes_compute_that_an_item_starts_is_no_waitin
     for _ in watched:
         clock.sleep(0.01)
     assert watched.result.prepare_cpu == pytest.approx(1.0)
+    # What the loop itself computes is without them, and without workers of another loop that have ended.
+    watched._recorder.use._loop_busy, watched._recorder.use._loop_passed = 0.25, 1.0
+    assert watched.result.loop_cpu == 0.25
 
 
 def test_without_workers_waiting_for_a_core_is_no_waiting_for_storage(clock, monkeypatch):
@@ -118,10 +125,9 @@ def test_what_others_use_of_the_cores(monkeypatch):
     clock, used = iter([10.0, 11.0, 12.0]), iter([50.0, 51.5, 53.5])
     monkeypatch.setattr(usage, "busy_cores", lambda: next(used))
     monkeypatch.setattr(usage, "usable_cores", lambda: 2)
-    own = iter([1.0, 1.5, 2.5])
-    monkeypatch.setattr(
-        usage, "time", types.SimpleNamespace(perf_counter=clock.__next__, process_time=own.__next__)
-    )
+    monkeypatch.setattr(usage, "tree_seconds", iter([1.0, 1.5, 2.5]).__next__)
+    clocks = types.SimpleNamespace(perf_counter=clock.__next__, process_time=lambda: 0.0)
+    monkeypatch.setattr(usage, "time", clocks)
     found = ProcessUse()
     for share in (None, 0.5, 0.5):  # of four core seconds, two: 1.5 less 0.5, and 2 less 1
         found.poll(None)
@@ -141,6 +147,38 @@ def test_workers_that_are_new_or_have_ended_and_loaders_without_any():
         found.poll(one)
     assert found.share is None
     assert usage.queued_seconds(2**22 + 1) is None
+
+
+class Computes(Sequence):
+    """Items that each take a core for 5 ms."""
+
+    def __len__(self):
+        return 60
+
+    def __getitem__(self, index):
+        end = time.thread_time() + 0.005
+        while time.thread_time() < end:
+            pass
+        return index
+
+
+@pytest.mark.parametrize("rest", ["between passes", "in a long step", "in an evaluation"])
+def test_a_worker_that_rests_while_the_loop_does_something_else_waits_for_no_storage(monkeypatch, rest):
+    # Of a training with persistent workers beside an evaluation, 2.5 times as much was said of two cores.
+    loaders = pytest.importorskip("torch.utils.data")
+    monkeypatch.setattr(recorder, "POLL_INTERVAL", 0.05)
+    loader = loaders.DataLoader(Computes(), 4, num_workers=1, persistent_workers=True)
+    watched, other = watch(loader, progress=False), watch([1, 2, 3], progress=False)
+    for _ in range(2):
+        for number, _ in enumerate(watched):
+            time.sleep(0.5 if number == 12 and rest == "in a long step" else 0.002)
+            if number == 12 and rest == "in an evaluation":
+                for _ in other:
+                    time.sleep(0.2)
+        if rest == "between passes":
+            time.sleep(0.5)
+    found, loader._iterator = watched.result, None  # and its worker ends
+    assert found.prepare_cpu > 0.75
 
 
 class SimulatedCuda:
