@@ -44,25 +44,14 @@ class Option:
 
 @dataclass(frozen=True)
 class LeverForecast:
-    """A change and what it would bring.
-
-    Attributes
-    ----------
-    name : str
-    throughput, low, high : quantity [sample/time] or [1/time], or None
-        Of the training loop with the workers that it has, and its range; None where nobody can predict it.
-    assumed : str
-        What has to hold for it; without a prediction, why there is none.
-    value : int or None
-        Of the setting that is changed, where it has one.
-    """
+    """A change and what it would bring to the loop with the workers that it has; None where none can tell."""
 
     name: str
-    throughput: Quantity | None
-    low: Quantity | None
+    throughput: Quantity | None  # samples a second; batches a second where their size is not known
+    low: Quantity | None  # the range that it lies in
     high: Quantity | None
-    assumed: str
-    value: int | None = None
+    assumed: str  # what has to hold for it; without a prediction, why there is none
+    value: int | None = None  # of the setting that is changed, where it has one
 
     @property
     def summary(self) -> str:
@@ -200,7 +189,7 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
     now = _option(finding, model, workers, period, period * (1 + ERROR / 2), period * (1 - ERROR / 2))
     waits_for_data = (finding.stall if finding.stall is not None else finding.host_wait) >= SLIGHT
     # Where a batch is ready, the wait is for its way to the loop, not for workers, unless the next is late.
-    starved = waits_for_data and ((finding.queue_depth or 0.0) < 1 or model.lateness(workers) >= 1 + SLIGHT)
+    starved = waits_for_data and (not finding.ready or model.lateness(workers) >= 1 + SLIGHT)
     wanted = _fewest(model)
     best = options[min(wanted, len(options) - 1)] if starved else now
     # What as many workers would bring with free cores is no change, and fewer are not faster.

@@ -192,6 +192,11 @@ class JobFinding(TableRepr):
         return not self.batches and self.source == "trace"
 
     @property
+    def ready(self) -> bool:
+        """Whether a batch is there when the loop asks: then it waits for its way, and not for workers."""
+        return (self.queue_depth or 0.0) >= 1
+
+    @property
     def packing(self) -> float:
         """Share of the time in which a generator between loader and training computes."""
         return sum(line.share for line in self.loop_work if line.certain)

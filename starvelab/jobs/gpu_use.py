@@ -5,7 +5,7 @@ A trace is brought to a timeline before, and which stretches of time count is de
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -109,9 +109,7 @@ class TraceSteps:
 
     def first(self, steps: int) -> TraceSteps:
         """Return the first so many steps."""
-        return TraceSteps(
-            self.asked[:steps], self.received[:steps], self.end[:steps], self.busy, self.computing
-        )
+        return replace(self, asked=self.asked[:steps], received=self.received[:steps], end=self.end[:steps])
 
     @property
     def amounts(self) -> dict[str, np.ndarray]:
@@ -138,8 +136,7 @@ def steps_of(timeline: Timeline, waits: np.ndarray, stretches: np.ndarray) -> Tr
     origin, end = stretches[0, 0], stretches[-1, 1]
 
     def in_ms(times: np.ndarray) -> np.ndarray:
-        found: np.ndarray = (times - origin) / 1e3
-        return found
+        return np.asarray((times - origin) / 1e3)
 
     def seen(spans: np.ndarray) -> np.ndarray:
         return in_ms(spans[(spans[:, 1] > origin) & (spans[:, 0] < end)])
@@ -194,8 +191,7 @@ class _Gpu:
 
     def idle_in(self, spans: np.ndarray) -> np.ndarray:
         """Return how long it was idle in each span."""
-        idle: np.ndarray = (spans[:, 1] - spans[:, 0]) - covered(self.busy, spans[:, 0], spans[:, 1])
-        return idle
+        return np.asarray((spans[:, 1] - spans[:, 0]) - covered(self.busy, spans[:, 0], spans[:, 1]))
 
     def late(self, waits: np.ndarray, stretches: np.ndarray) -> float:
         """Return how long it was idle, outside the waits, with nothing launched."""

@@ -320,6 +320,13 @@ def _of_stage(finding: JobFinding, others: set[str]) -> Remedy | None:
     known = {HANDOVER: {"packing", "bytes"}, DATASET: {"views", "together", "divide"}}
     if stages.largest == SAMPLER or others & known.get(stages.largest, set()):
         return None
+    if finding.ready and stages.certain and stages.largest in (DATASET, COLLATE):
+        taken = format_quantity(Q_(1e3 * finding.host_wait / finding.batch_rate.m_as("1/s"), "ms"))
+        text = (
+            f"A batch is ready when the loop asks, and takes {taken} to be received: send fewer bytes or "
+            "tensors, and let no other thread of this process compute, since it holds Python's lock."
+        )
+        return Remedy("receiving", text) if "prefetch" not in others else None
     size = contents.size.m_as("B") if contents is not None and contents.size is not None else 0.0
     if stages.largest == HANDOVER and (contents is None or size < LARGE or not contents.floats):
         return None

@@ -150,7 +150,7 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
         # Where batches are ready they are idle at times: then the probe says what a batch takes. So they are
         # where single batches are late.
         idle = prepare - float(np.mean(finding.stages.prepared))
-        prepare -= max(idle, 0.0) if (finding.queue_depth or 0.0) >= 1 or idle > LATE * prepare else 0.0
+        prepare -= max(idle, 0.0) if finding.ready or idle > LATE * prepare else 0.0
         prepared, ahead = finding.stages.prepared, finding.prefetch
         late = Lateness(prepared, ahead, () if finding.lacks_core else finding.uneven) if ahead else None
     receive, receives = _receiving(finding, workers, waits)
@@ -173,6 +173,8 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
     serial = (prepare if known is None else slow.wait) * (1 + ERROR)
     slow, fast = slow.scaled(1 + ERROR, receives[1]), fast.scaled(1 - ERROR, receives[0])
     slow = replace(slow, serial=min(serial, period) if workers else serial, cores=cores / SLOWER)
+    # Threads that work together wait for each other, and compute meanwhile: at best, one does all there is.
+    fast = replace(fast, compute=fast.compute / fast.inside, threads=1.0, inside=1.0)
     in_steps = 1 - min(receives[0] / loop, 1.0) if workers and loop and not finding.busy else 1.0
     alone = step * (1 - min((finding.core_waits or 0.0) * in_steps * period / max(step, 1e-9), MOST_QUEUED))
     if finding.busy:
@@ -207,7 +209,7 @@ def _others(finding: JobFinding, times: JobTimes, workers: int, period: float) -
     """Return how many processes of other programs want a core, so that the job takes as long as it does."""
     low, high = (finding.others_cpu or 0.0) * times.cores, MAX_OTHERS
     # The workers do not set the pace, or what they compute does not.
-    if (finding.queue_depth or 0.0) >= 1 or times.compute < COMPUTES * (times.compute + times.wait):
+    if finding.ready or times.compute < COMPUTES * (times.compute + times.wait):
         return low
     for _ in range(4 * ROUNDS):
         middle = (low + high) / 2
@@ -273,7 +275,7 @@ def _receiving(finding: JobFinding, workers: int, waits: float) -> tuple[float, 
     stages = finding.stages
     if stages is not None and stages.receiving is not None:
         known = stages.receiving.m_as("ms")
-    elif workers and (finding.queue_depth or 0.0) >= 1:
+    elif workers and finding.ready:
         known = waits  # batches are ready, so the loop waits for nothing else
     elif workers:
         release = finding.release.m_as("ms") if finding.release is not None else 0.0

@@ -310,6 +310,17 @@ def test_small_batches_are_better_not_handed_over():
         ]
 
 
+def test_where_a_batch_is_ready_its_dataset_is_not_what_the_loop_waits_for():
+    # A thread of the process computed and held Python's lock: to start more workers was advised.
+    slow = {"items": 0.02, "collate": 0.001, "unpacking": 0.006}
+    job = found(workers=1, wait=0.007, step=0.023, cpu=0.1, ready=1.5, **slow)
+    (remedy,) = remedies_of(job, cores=2)
+    assert remedy.text == (
+        "A batch is ready when the loop asks, and takes 7 ms to be received: send fewer bytes or tensors, "
+        "and let no other thread of this process compute, since it holds Python's lock."
+    )
+
+
 def test_the_gain_is_that_of_the_whole_job_with_its_long_steps():
     recorder = Recorder(batch_size=8, workers=0)
     # Of 21 batches of 50 ms the last takes 1 s more: as much as all others.
