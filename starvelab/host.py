@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -42,7 +43,9 @@ def usable_cores(*, physical: bool = False) -> int:
         from loky import cpu_count
     except ImportError:
         return os.cpu_count() or 1
-    return int(cpu_count(only_physical_cores=physical))
+    with warnings.catch_warnings():  # where no system tells, it warns, and counts hardware threads
+        warnings.simplefilter("ignore")
+        return int(cpu_count(only_physical_cores=physical))
 
 
 def busy_cores() -> float | None:

@@ -236,10 +236,10 @@ class Doctor:
 
     def rank_loops(self) -> list[RankLoop]:
         """Return the same with the waits and steps, for a report of several ranks."""
-        found = [
-            RankLoop(str(name), self._finding(each), *self.handed_on.judged(each).pairs()[:2])
-            for (name, *_), each in self.loops.items()
-        ]
+        names, found = [name for name, *_ in self.loops], list[RankLoop]()
+        for (name, items, *_), each in self.loops.items():
+            own = str(name) if names.count(name) == 1 else f"{name}, {items} items"  # of a shared function
+            found.append(RankLoop(own, self._finding(each), *self.handed_on.judged(each).pairs()[:2]))
         return sorted(found, key=lambda one: -float(np.sum(one.waits) + np.sum(one.steps)))
 
     def _finding(self, recorder: Recorder) -> JobFinding:

@@ -395,7 +395,8 @@ class Pass:
                 self.interrupt()
             elif self in self.under_way:
                 recorder.endings.append(self.clock() - self.asked)
-                recorder.use.poll(source)
+                if self.asked - self.polled > POLL_INTERVAL / 4:
+                    recorder.use.poll(source)
                 self.end()
             raise
         if not glance:

@@ -18,7 +18,7 @@ FIELDS = {
     "rank": "rank", "verdict": "verdict", "waits": "host_wait", "interval": "interval", "gpu_waits": "stall",
     "batches": "batches", "counted": "counted", "block_seconds": "blocks", "batch_size": "batch_size",
     "workers": "workers", "other_programs": "others_cpu", "core_waits": "core_waits",
-    "passes_left_out": "left_out", "state": "state",
+    "passes_left_out": "left_out", "loop_share": "loop_share", "state": "state",
 }  # fmt: skip
 Results = Sequence[tuple[str, JobFinding]]
 

@@ -149,6 +149,10 @@ def test_a_loop_has_its_share_of_the_time_in_all_loops(clock):
     times = 3 * 20 * 0.06, 3 * 30 * 0.05, 40 * 0.2
     shares = [one.loop_share for _, one in watched.results()]
     assert sorted(shares) == pytest.approx([each / sum(times) for each in (*times, times[-1])], rel=0.03)
+    # Training and evaluation go through one function, and each has a name.
+    names = [name for name, _ in watched.results()]
+    assert len(set(names)) == 4
+    assert [name.endswith((", 40 items", ", 60 items")) for name in names].count(True) == 2
 
 
 def test_batches_that_itertools_cycle_keeps_are_left_out(clock):
