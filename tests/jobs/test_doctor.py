@@ -275,6 +275,11 @@ QUEUE = {
     "carrier": "queue", "made": "queue.Queue(3)", "put": "self.queue.put(batch)",
     "end": "self.queue.put(None)", "get": "self.queue.get()",
 }  # fmt: skip
+SIMPLE = {  # which has no end of its own
+    "carrier": "queue", "made": "[queue.SimpleQueue(), threading.Semaphore(3)]",
+    "put": "self.queue[1].acquire(), self.queue[0].put(batch)", "end": "self.queue[0].put(None)",
+    "get": "(self.queue[0].get(), self.queue[1].release())[0]",
+}  # fmt: skip
 BUFFER = {
     "carrier": "buffer", "made": "[threading.Condition(), []]", "put": "self.hand(batch)",
     "end": "self.hand(None)", "get": "self.take()",
@@ -290,8 +295,8 @@ SLOT = {
     (0.03, QUEUE, "highly input-bound"),
     (0.001, BUFFER, "not input-bound"),
     (0.03, BUFFER, "highly input-bound"),
-    (0.001, QUEUE | {"made": "queue.SimpleQueue()"}, "not input-bound"),
-    (0.03, QUEUE | {"made": "queue.SimpleQueue()"}, "highly input-bound"),
+    (0.001, SIMPLE, "not input-bound"),
+    (0.03, SIMPLE, "highly input-bound"),
     (0.03, None, "highly input-bound"),
     (0.005, SLOT, "cannot tell"),
 ], ids=[
