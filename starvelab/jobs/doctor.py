@@ -49,7 +49,7 @@ class HandedOn:
     """Threads that fetch the batches of a `DataLoader` and hand them on to the training loop.
 
     What such a thread waits is not what the loop waits. So it is timed what the loop waits until that thread
-    notifies it, as by a queue, a future or a condition of Python's.
+    notifies it, as by one of Python's queues, futures or conditions.
     """
 
     def __init__(self) -> None:

@@ -147,7 +147,7 @@ def steps_of(timeline: Timeline, waits: np.ndarray, stretches: np.ndarray) -> Tr
 
 
 def use_of(timeline: Timeline, waits: np.ndarray, stretches: np.ndarray) -> tuple[GpuUse, np.ndarray] | None:
-    """Return what the GPUs did in the stretches that count, and how long they idled in each wait."""
+    """Return what the GPUs did in the stretches that count, and their idle time in each wait; else None."""
     gpus = [_Gpu(work, timeline.launches) for work in timeline.gpus.values() if len(work.starts)]
     total = float(np.sum(stretches[:, 1] - stretches[:, 0])) if len(stretches) else 0.0
     if not gpus or not total:

@@ -67,7 +67,7 @@ def own_rank() -> int | None:
 
 
 def local_ranks() -> tuple[Path, int, int, int] | None:
-    """Return the folder of the ranks that torchrun started, this rank, its local one, and their number."""
+    """Return the folder of the ranks of torchrun, this rank, its local one, their number; None without."""
     names = ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_PORT")
     if not all(os.environ.get(name, "").isdigit() for name in names):
         return None

@@ -93,7 +93,7 @@ class Recorder:
             self.workers = workers
 
     def begin(self, *, since: float | None = None, probe: Probe | None = None) -> Pass:
-        """Begin a pass over the data, whose iterator may have been made `since` a moment [s]."""
+        """Begin a pass over the data, whose iterator may have been made `since` a moment of the clock [s]."""
         if probe is not None:
             # One of this pass alone goes on where that of the pass before ended.
             probe.samples = self.probe.samples if self.probe is not None else probe.samples

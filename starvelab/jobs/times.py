@@ -51,7 +51,7 @@ class JobTimes:
     serial: float = 0.0  # of `wait`, where what is waited for serves one batch at a time
     others: float = 0.0  # processes of other programs that want a core at any time
     threads: float = 1.0  # cores that a worker uses while it computes
-    inside: float = 1.0  # the same of a loop without workers, for as much work: a worker has one by default
+    inside: float = 1.0  # cores that a loop without workers uses for `compute`, which one thread would take
 
     def period(self, workers: int) -> float:
         """Return the milliseconds from batch to batch, on average."""
@@ -264,7 +264,7 @@ def finding_of(
 def throughputs_of(
     finding: JobFinding, likely: float, at_most: float, at_least: float
 ) -> tuple[Quantity, Quantity, Quantity]:
-    """Return the samples a second, likely, at least and at most, for what passes between two batches [ms]."""
+    """Return samples or batches a second, likely, at least and at most, for a time between batches [ms]."""
     size, unit = (finding.batch_size, "img/s") if finding.batch_size else (1, "1/s")
     middle, low, high = (Q_(1e3 * size / each, unit) for each in (likely, at_most, at_least))
     return middle, low, high

@@ -44,7 +44,7 @@ class StarvelabCallback(LoopCallback, TrainerCallback):
         if control.should_log:  # it is about to
             self._log(state.global_step)
 
-    on_log = on_evaluate = on_save = on_epoch_end = on_step_end
+    on_log = on_evaluate = on_save = on_epoch_end = on_step_end  # none of these is a wait for data
 
     def on_train_end(self, *_: object, **__: object) -> None:
         """Say what was found."""

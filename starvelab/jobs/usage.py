@@ -11,7 +11,7 @@ import time
 from ..host import busy_cores, own_threads, queued_seconds, tree_seconds, usable_cores
 from .torch_internals import is_iterator, worker_numbers
 
-SEVERAL = 1.1  # cores of one process, from which on it has threads: beside its own thread, others do little
+SEVERAL = 1.1  # cores that a process uses on average, from which on several of its threads count
 
 
 class ProcessUse:
