@@ -99,14 +99,12 @@ NEEDS = {
     "browser": ("tests/browser",),
     "index": ("tests/test_packaging.py",),
     "sandbox": SANDBOXED,
-    "postgres": ("tests/grader/test_postgres.py",),
     "programs": PROGRAMS,
 }
 REASONS = {
     "browser": "need a browser",
     "index": "ask the package index",
     "sandbox": "need bubblewrap",
-    "postgres": "need PostgreSQL",
     "programs": "start other programs or take long",
 }
 # These take longest, so they begin first: otherwise one process would wait at the end for the other.
@@ -126,7 +124,6 @@ LONGEST_FIRST: tuple[str, ...] = (
     "tests/test_benchmarks.py",
     "tests/hostile/test_machine.py",
     "tests/grader/test_answers_in_the_sandbox.py",
-    "tests/grader/test_postgres.py",
     "tests/grader/test_honest.py",
     "tests/measure/loaders/test_loaders.py",
     "tests/test_packaging.py",

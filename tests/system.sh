@@ -4,7 +4,7 @@
 # As root, or with a sudo that asks for no password, it installs by apt. Elsewhere it ends with one list and one
 # command to type, before anything is installed and before any test has run.
 #
-#   WITHOUT="browser index sandbox postgres"   leave these tests out, on a system that cannot run them
+#   WITHOUT="browser index sandbox"   leave these tests out, on a system that cannot run them
 #   CHROMIUM=/path/to/chrome             the browser to use
 #   PYTHON=python3.12                    the Python that the virtual environment is made with
 set -u
@@ -18,9 +18,9 @@ found_below() { find "$@" 2>/dev/null | grep -q .; }
 
 for each in $WITHOUT; do
     case $each in
-        browser | index | sandbox | postgres) ;;
+        browser | index | sandbox) ;;
         *)
-            echo "WITHOUT takes browser, index, sandbox and postgres, got $each. For example: make test WITHOUT=browser"
+            echo "WITHOUT takes browser, index and sandbox, got $each. For example: make test WITHOUT=browser"
             exit 2
             ;;
     esac
@@ -49,10 +49,6 @@ has_sandbox() {
             2>/dev/null
 }
 
-has_postgres() {
-    have initdb || found_below /usr/lib/postgresql /usr/pgsql-* -name initdb
-}
-
 has_venv() { "$PYTHON" -c 'import ensurepip, venv' 2>/dev/null; }
 
 # What is missing, one word each.
@@ -61,7 +57,6 @@ missing() {
     left_out browser || has_browser || echo browser
     left_out browser || has_fonts || echo fonts
     left_out sandbox || has_sandbox || echo sandbox
-    left_out postgres || has_postgres || echo postgres
 }
 
 # --- what it is called here -----------------------------------------------------------------------------------
@@ -80,7 +75,6 @@ describe() {
                 echo "bubblewrap and libseccomp, for the sandbox of the grader"
             fi
             ;;
-        postgres) echo "PostgreSQL's programs (initdb, pg_ctl), for a gradebook that several people use" ;;
     esac
 }
 
@@ -95,9 +89,6 @@ package() { # of $1, by the package manager $2
         dnf:fonts) echo dejavu-sans-fonts ;;
         apt:sandbox) echo bubblewrap util-linux libseccomp2 ;;
         dnf:sandbox) echo bubblewrap util-linux libseccomp ;;
-        apt:postgres) echo postgresql ;;
-        dnf:postgres) echo postgresql-server ;;
-        brew:postgres) echo postgresql@17 ;;
     esac
 }
 
@@ -134,7 +125,7 @@ give_up() { # $1: what is missing, $2: the first line
     for each in $1; do echo "  - $(describe "$each")"; done
     typed=$(command_to_type "$(echo "$1" | tr '\n' ' ' | sed 's/ $//')")
     [ -z "$typed" ] || printf 'To install it, type:\n%s\n' "$typed"
-    echo "What this system can never run is left out by a switch: make test WITHOUT=\"browser index sandbox postgres\""
+    echo "What this system can never run is left out by a switch: make test WITHOUT=\"browser index sandbox\""
     exit 1
 }
 

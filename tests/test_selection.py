@@ -22,8 +22,8 @@ EXPORTS = "tests/grader/lms/test_exports.py"
 @pytest.mark.parametrize(("file", "fixtures", "without", "word"), [
     ("tests/browser/test_lab_in_browser.py", [], {"browser"}, "browser"),
     ("tests/browser/test_lab_in_browser.py", [], {"programs"}, "programs"),
-    ("tests/browser/test_lab_in_browser.py", [], {"sandbox", "postgres"}, ""),
-    ("tests/model/test_pipeline.py", [], {"browser", "programs", "sandbox", "postgres"}, ""),
+    ("tests/browser/test_lab_in_browser.py", [], {"sandbox", "index"}, ""),
+    ("tests/model/test_pipeline.py", [], {"browser", "programs", "sandbox"}, ""),
     (EXPORTS, ["course", "released_course"], {"browser", "sandbox"}, "sandbox"),
     (EXPORTS, ["course", "released_course"], {"programs"}, "programs"),
     (EXPORTS, ["tmp_path"], {"sandbox", "programs"}, ""),

@@ -17,9 +17,8 @@ COMPLETE = {
     "chromium": "echo Chromium 150",
     "bwrap": "exit 0",
     "setpriv": "exit 0",
-    "initdb": "exit 0",
     "python3": "exit 0",
-    # Looks for fonts, for libraries, and for PostgreSQL's programs off the PATH.
+    # Looks for fonts, and for libraries.
     "find": "case $* in */fonts*) echo DejaVuSans.ttf;; *seccomp*) echo libseccomp.so.2;; esac",
     "uname": "echo Linux",
     "id": "echo 1000",
@@ -83,14 +82,14 @@ def test_a_system_that_has_everything_is_left_alone(system):
 
 
 def test_root_gets_what_is_missing_by_apt(system):
-    system.lacks("chromium", "bwrap", "initdb")
+    system.lacks("chromium", "bwrap")
     system.has("python3.12", "exit 1")  # which makes no virtual environment
     system.has("id", "echo 0")
-    installed = {"chromium": "echo Chromium 150"} | dict.fromkeys(("bwrap", "initdb", "python3.12"), "exit 0")
+    installed = {"chromium": "echo Chromium 150"} | dict.fromkeys(("bwrap", "python3.12"), "exit 0")
     system.has_apt(**installed)
     done = system.run(PYTHON="python3.12")
     assert done.returncode == 0, done.stdout
-    names = "python3.12 python3.12-venv chromium bubblewrap util-linux libseccomp2 postgresql"
+    names = "python3.12 python3.12-venv chromium bubblewrap util-linux libseccomp2"
     assert done.stdout == f"Installing what the tests need of this system: {names}\n"
     assert system.asked_of_apt == [
         "apt-get update --quiet",
@@ -99,16 +98,16 @@ def test_root_gets_what_is_missing_by_apt(system):
 
 
 def test_so_does_whoever_may_use_sudo_without_a_password_and_nobody_else(system):
-    system.lacks("initdb")
-    system.has_apt(initdb="exit 0")
+    system.lacks("bwrap")
+    system.has_apt(bwrap="exit 0")
     system.has("sudo", f'echo "$*" >> {system.log}; exit 1')
     done = system.run()
     assert (done.returncode, system.asked_of_apt) == (1, ["-n true"])
-    assert "sudo apt-get install --yes --no-install-recommends postgresql" in done.stdout
+    assert "sudo apt-get install --yes --no-install-recommends bubblewrap" in done.stdout
     system.has("sudo", f'[ "$1" = -n ] && exit 0\necho "sudo $*" >> {system.log}\nexec "$@"')
     assert system.run().returncode == 0
     assert system.asked_of_apt[1] == "sudo apt-get update --quiet"
-    system.lacks("initdb")
+    system.lacks("bwrap")
     system.has("apt-get", "echo E: Unable to locate package; exit 100")
     said = system.run().stdout
     assert "E: Unable to locate package" in said
@@ -116,7 +115,7 @@ def test_so_does_whoever_may_use_sudo_without_a_password_and_nobody_else(system)
 
 
 def test_anybody_else_gets_one_list_and_one_command(system):
-    system.lacks("chromium", "bwrap", "initdb")
+    system.lacks("chromium", "bwrap")
     system.has("find", "exit 0")
     system.has("dnf", f"echo dnf >> {system.log}")
     done = system.run()
@@ -126,28 +125,25 @@ def test_anybody_else_gets_one_list_and_one_command(system):
         "  - a browser: Chromium or Chrome on the PATH, or its path in the variable CHROMIUM",
         "  - a font for the browser, such as DejaVu",
         "  - bubblewrap and libseccomp, for the sandbox of the grader",
-        "  - PostgreSQL's programs (initdb, pg_ctl), for a gradebook that several people use",
         "To install it, type:",
-        "    sudo dnf install --assumeyes "
-        "chromium dejavu-sans-fonts bubblewrap util-linux libseccomp postgresql-server",
-        "What this system can never run is left out by a switch: "
-        'make test WITHOUT="browser index sandbox postgres"',
+        "    sudo dnf install --assumeyes chromium dejavu-sans-fonts bubblewrap util-linux libseccomp",
+        'What this system can never run is left out by a switch: make test WITHOUT="browser index sandbox"',
     ]
     assert system.asked_of_apt == [], "nothing is installed"
 
 
 def test_on_macos_the_sandbox_is_to_be_left_out_by_the_switch(system):
-    system.lacks("bwrap", "initdb", "find")
+    system.lacks("chromium", "bwrap", "find")
     system.has("uname", "echo Darwin")
     done = system.run()
     assert done.returncode == 1
     assert "bubblewrap, which exists on Linux only: leave its tests out with WITHOUT=sandbox" in done.stdout
-    assert "    brew install postgresql@17" in done.stdout
-    assert system.run(WITHOUT="sandbox,postgres").returncode == 0
+    assert "    brew install chromium" in done.stdout
+    assert system.run(WITHOUT="sandbox,browser").returncode == 0
 
 
-def test_what_is_left_out_by_the_switch_of_four_words_is_not_asked_for(system):
-    for word, program in {"browser": "chromium", "sandbox": "bwrap", "postgres": "initdb"}.items():
+def test_what_is_left_out_by_the_switch_of_three_words_is_not_asked_for(system):
+    for word, program in {"browser": "chromium", "sandbox": "bwrap"}.items():
         system.lacks(program)
         assert system.run().returncode == 1
         assert system.run(WITHOUT=word).returncode == 0
@@ -155,8 +151,7 @@ def test_what_is_left_out_by_the_switch_of_four_words_is_not_asked_for(system):
     done = system.run(WITHOUT="browser network")
     assert done.returncode == 2
     assert done.stdout == (
-        "WITHOUT takes browser, index, sandbox and postgres, got network. "
-        "For example: make test WITHOUT=browser\n"
+        "WITHOUT takes browser, index and sandbox, got network. For example: make test WITHOUT=browser\n"
     )
 
 

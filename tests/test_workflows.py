@@ -67,6 +67,16 @@ def test_the_tests_of_the_learners_path_import_nothing_that_a_learner_does_not_i
     assert (repository / notebook[-1]).is_file()
 
 
+def test_a_gradebook_on_a_server_is_tested_there_and_nowhere_else():
+    job = jobs("test")["postgres"]
+    # Without the address the test is skipped.
+    assert job["env"]["STARVELAB_POSTGRES"].startswith("postgresql+psycopg://")
+    assert "tests/grader/test_postgres.py" in job["steps"][-1]["run"]
+    assert {step["uses"].partition("@")[0] for step in job["steps"] if "uses" in step} == {
+        "actions/checkout", "actions/setup-python"
+    }  # fmt: skip
+
+
 @pytest.fixture
 def ask_for_prices(tmp_path: Path, repository: Path):
     """Run the commands of the scheduled workflow on a day, beside issues that are open; what they ask gh."""
