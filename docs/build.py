@@ -62,10 +62,9 @@ from starvelab import (  # noqa: E402
     Pipeline,
     Storage,
     Workers,
-    decisions,
 )
 from starvelab.lesson.exercises import read_exercises  # noqa: E402
-from starvelab.lesson.widgets._moving import data_of, rule_of  # noqa: E402
+from starvelab.lesson.widgets._moving import data_of  # noqa: E402
 from starvelab.model.catalogue import FIELDS, Group  # noqa: E402
 from starvelab.tables import cell, percent  # noqa: E402
 from starvelab_grader.submissions.reference import ModelAnswer  # noqa: E402
@@ -301,24 +300,6 @@ def wall_js() -> str:
     return f"// Written by docs/build.py (`make build`): do not edit it.\nexport default {text};\n"
 
 
-def leaderboard_js() -> str:
-    """What the page of the leaderboard computes with: rules of one GPU, core and drive, and the prices."""
-    rules = {gpu: rule_of(decisions.Design(gpu, 1, 1, 1).pipeline) for gpu in decisions.GPU_PRICES}
-    data = {
-        "rules": rules,
-        "batch": decisions.Design("A100", 1, 1, 1).pipeline.batch_size,
-        "images": decisions.IMAGES.m_as("img"),
-        "epochs": decisions.EPOCHS,
-        "hours": decisions.MAX_HOURS,
-        "busy": decisions.ENOUGH_BUSY,
-        "most": decisions.MAX_COUNTS,
-        "prices": decisions.GPU_PRICES | {"core": decisions.CORE_PRICE, "drive": decisions.DRIVE_PRICE},
-        "first": {"gpu": "A100", "gpus": 1, "cores": 8, "drives": 1},
-    }
-    text = json.dumps(data, separators=(",", ":"))
-    return f"// Written by docs/build.py (`make build`): do not edit it.\nexport default {text};\n"
-
-
 def moving_svg() -> str:
     """The same picture for a page that runs no script, drawn by the script of the lab's own."""
     step = WALL.solve()
@@ -358,7 +339,6 @@ PARTS: dict[str, tuple[str, Callable[[], str]]] = {
 FILES: dict[str, Callable[[], str]] = {
     "docs/pictures/how-right.svg": lambda: draw(_published()),
     "docs/_extra/feed-the-gpu/tables.js": tables_js,
-    "docs/_extra/leaderboard/tables.js": leaderboard_js,
     "docs/_extra/wall.js": wall_js,
     "docs/pictures/moving.svg": moving_svg,
     "starvelab/model/groups.pyi": catalogue_types,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,12 +11,10 @@ from math import ceil, isclose, log
 from numbers import Real
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
 
 import numpy as np
 
 from .lesson.checks import WrongAnswer
-from .lesson.notices import link, table
 from .lesson.show.svg import frame, tag, text
 from .model.assumptions import PUBLISHED
 from .model.groups import Datasets, Hardware, Models
@@ -26,7 +23,6 @@ from .model.resources import LABELS
 from .model.step import Step
 from .pipeline import Pipeline
 from .runtime import note
-from .tables import percent
 from .units import Q_, Quantity
 
 __all__ = [
@@ -36,7 +32,6 @@ __all__ = [
     "Design",
     "bill_curve",
     "judge",
-    "leaderboard",
     "log_score",
     "most_likely",
     "record",
@@ -65,12 +60,7 @@ MAX_COUNTS = {"gpus": 8, "cores": 128, "drives": 8}
 EPOCHS = 90
 IMAGES = Q_(EPOCHS * 1_281_167, "img")  # of ImageNet
 ENOUGH_BUSY, MAX_HOURS = 0.9, 12.0
-CHEAPEST = 35.45  # USD: of all hosts that are busy enough, and done in time
 MAX_CORES = 64  # at the end of the axis
-_LINE = re.compile(r"(\w+) x (\d+), (\d+) cores, (\d+) drives *([^\n]*)")
-# As the page of the site writes it: a host, what it costs, and whose it is.
-_LINK = re.compile(r"(\w+)-(\d+)-(\d+)-(\d+)=[\d.]*=([\w.~%*'()!-]*)")
-BOARD = "https://starvelab.github.io/starvelab/leaderboard/index.html"
 
 
 # Any: the values of what a learner wrote; they are checked one by one.
@@ -249,7 +239,7 @@ class Design:
         return float(self.hours.m_as("h") * self.an_hour)
 
     def __str__(self) -> str:
-        """Return its line of a leaderboard, without the score: whoever reads it computes that."""
+        """Return the host in words."""
         return f"{self.gpu} x {self.gpus}, {self.cores} cores, {self.drives} drives"
 
     @property
@@ -324,43 +314,3 @@ def bill_curve(host: Design) -> str:
         title="What the training costs, over the cores of the host",
         description=f"The bill falls to {lowest}, and rises behind it. Here it is {host.dollars:.0f} USD.",
     )
-
-
-def leaderboard(mine: object, posted: str = "", *, name: str = "") -> None:
-    """Show designs in the order of what they cost, each computed again, and a link that carries all of them.
-
-    Whoever opens the link sees the board and the curve of the bill, and can add a design: a page of the site
-    computes them, and no server keeps anything.
-
-    Parameters
-    ----------
-    mine : mapping
-        Your own design, as `judge` takes it.
-    posted : str
-        What others posted: links, and lines such as "A100 x 2, 39 cores, 3 drives Ada".
-    name : str
-        What the others are to read beside your design.
-
-    Raises
-    ------
-    WrongAnswer
-        If one of them cannot be bought.
-    """
-    found = {Design.of(mine): name}
-    for gpu, *counts, whose in (*_LINE.findall(posted), *_LINK.findall(posted)):
-        given = {"gpu": gpu, **{key: int(count) for key, count in zip(MAX_COUNTS, counts, strict=True)}}
-        found.setdefault(Design.of(given), unquote(whose))
-    ranked = sorted(found, key=lambda one: (one.obstacle != "none", one.dollars))
-    table(
-        ["design", "costs [USD]", "busy", "against it", "whose"],
-        [
-            [str(one), f"{one.dollars:.2f}", percent(one.busy), one.obstacle,
-             found[one] or ("you" if one == next(iter(found)) else "somebody")]
-            for one in ranked
-        ],
-    )  # fmt: skip
-    parts = (
-        f"{one.gpu}-{one.gpus}-{one.cores}-{one.drives}={one.dollars:.2f}={quote(whose, safe='')}"
-        for one, whose in found.items()
-    )
-    link("The board as a link, to post where your course talks", f"{BOARD}#{';'.join(parts)}")

@@ -54,9 +54,9 @@ def preload() -> None:
 
 def sections(members: Any) -> Iterator[dict[str, object]]:
     """Yield the lab's own parts of the report of a class."""
-    from .lesson import outcomes  # loaded here: a sandbox reports nothing
+    from .lesson import class_report  # loaded here: a sandbox reports nothing
 
-    yield from outcomes.sections(members)
+    yield from class_report.sections(members)
 
 
 def _parts(quantity: Any) -> Iterator[object]:

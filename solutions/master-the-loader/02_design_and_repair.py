@@ -13,7 +13,7 @@ from IPython.display import display
 from starvelab import Accelerator, Pipeline, Q_, Ranks, Samples
 from starvelab.checks import Credit, check
 from starvelab.decisions import CORE_PRICE, DRIVE_PRICE, GPU_PRICES, Design
-from starvelab.decisions import bill_curve, judge, leaderboard
+from starvelab.decisions import bill_curve, judge
 from starvelab.measure.samples import given_samples
 from starvelab.measure.training_script import changed_training, script_text
 from starvelab.measure.training_script import simulated_throughput, starved_counts
@@ -168,28 +168,21 @@ credit.total("So it trains in time, and its GPUs wait a tenth of the time at mos
 finish("my-design", my_design, final=False)
 ### BEGIN ENDING
 def beside_the_cheapest(credit, answer, draw):
-    from starvelab.decisions import CHEAPEST, judge
+    from starvelab.decisions import judge
+
+    cheapest = 35.45
 
     def judged():
         check(judge(answer()).obstacle, "none", what="what stands against this host")
         return judge(answer())
 
     credit.part(2, "nothing idle", lambda: check(judged().idle, "none", what="what is idle in this host"))
-    credit.share(5, "the price beside the cheapest host", lambda: (2 - judged().dollars / CHEAPEST) / 0.95)
-    return [f"The cheapest host that exists trains for {CHEAPEST:.2f} USD."]
+    credit.share(5, "the price beside the cheapest host", lambda: (2 - judged().dollars / cheapest) / 0.95)
+    return [f"The cheapest host that exists trains for {cheapest:.2f} USD."]
 
 
 ending = 7, beside_the_cheapest
 ### END ENDING
-
-# %% [markdown]
-# A leaderboard is a link: it opens as a page with this board and the curve, where others add theirs. Paste links that others post.
-# Each design is computed again, so nobody can make a score up.
-
-# %%
-leaderboard(my_design(), """
-A100 x 1, 8 cores, 1 drives (the example)
-""")
 
 # %% [markdown]
 # ## The slowest of four

@@ -149,12 +149,6 @@ def say(text: object) -> None:
     _show(fill(str(text), width=100), notice(text))
 
 
-def link(text: str, address: str) -> None:
-    """Show a link that opens beside the notebook."""
-    anchor = f'<a href="{escape(address)}" target="_blank" rel="noopener">{escape(text)}</a>'
-    _show(f"{text}: {address}", f"<p>{anchor}</p>")
-
-
 def _show(text: str, html: str) -> None:
     """Show HTML to a front end, and its text where IPython does not run."""
     shell = runtime.shell()

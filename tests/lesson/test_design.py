@@ -17,7 +17,6 @@ from starvelab.decisions import (
     Design,
     bill_curve,
     judge,
-    leaderboard,
 )
 from starvelab.lesson.checks import WrongAnswer
 from tests.assignments import REPOSITORY
@@ -96,37 +95,3 @@ def test_the_bill_over_cores_falls_to_the_cheapest_host_of_its_kind():
     heights = [float(y) for y in re.findall(r"[\d.]+,([\d.]+)", re.findall(r'points="(.*?)"', near)[0])]
     assert min(heights) >= 20
     assert heights[-1] < max(heights) - 10
-
-
-def test_a_leaderboard_computes_each_line_again(capsys):
-    leaderboard(GOOD, "A100 x 2, 128 cores, 3 drives Ada, 1.00 USD\nH100 x 8, 1 cores, 1 drives\nnonsense")
-    rows = capsys.readouterr().out.splitlines()
-    assert [row.split("  ")[0] for row in rows[2:5]] == [
-        "A100 x 2, 39 cores, 3 drives",
-        "A100 x 2, 128 cores, 3 drives",
-        "H100 x 8, 1 cores, 1 drives",
-    ]
-    assert f"{Design('A100', 2, 128, 3).dollars:.2f}" in rows[3]
-    assert "Ada" in rows[3]
-    assert "CPU" in rows[4]
-    assert [row.split("  ")[-1].strip() for row in rows[2:5]] == ["you", "Ada, 1.00 USD", "somebody"]
-    said, address = rows[-1].split(": ", 1)
-    assert said == "The board as a link, to post where your course talks"
-    host, *others = address.partition("#")[2].split(";")
-    assert host == f"A100-2-39-3={Design('A100', 2, 39, 3).dollars:.2f}="
-    assert others[0].endswith("=Ada%2C%201.00%20USD")
-    assert len(others) == 2
-    with pytest.raises(WrongAnswer, match="A host has 1 to 128 cores"):
-        leaderboard(GOOD, "A100 x 2, 129 cores, 3 drives")
-
-
-def test_a_leaderboard_takes_the_links_of_others_and_no_price_from_them(capsys):
-    leaderboard(GOOD, name="Käte & Co.")
-    address = capsys.readouterr().out.rpartition(": ")[2]
-    leaderboard({**GOOD, "cores": 60}, f"see {address.replace('35.45', '1.00')} and {address}", name="Ada")
-    *_, first, second, link = capsys.readouterr().out.splitlines()
-    assert first.split("  ")[0] == "A100 x 2, 39 cores, 3 drives"
-    assert f"{Design('A100', 2, 39, 3).dollars:.2f}" in first
-    assert first.endswith("Käte & Co.")
-    assert second.endswith("Ada")
-    assert link.count(";") == 1

@@ -13,7 +13,7 @@ from ...tables import count_of
 from ...units import Quantity, unit_name
 from .. import notices
 from ..notices import say, table
-from ..outcomes import one_line, percent, title, value
+from ..wording import one_line, percent, title, value
 from .keyboard import LISTED_CLASS, Box, spoken
 from .question import (
     Answer,

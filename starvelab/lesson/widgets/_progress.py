@@ -11,8 +11,9 @@ from ...prediction_file import Prediction
 from ...tables import count_of
 from ..exercises import FINAL, Exercise, read_exercises, read_questions
 from ..notices import Sentences
-from ..outcomes import HEADERS, Outcomes, title
+from ..outcomes import HEADERS, Outcomes
 from ..show.svg import frame, line, tag, text
+from ..wording import title
 from .cells import LOG
 from .question import known_questions
 from .store import PredictionStore

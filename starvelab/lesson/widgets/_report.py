@@ -25,18 +25,10 @@ from ...host import whole_file
 from ...prediction_file import Prediction
 from ...units import Quantity, unit_name
 from .. import notices
+from ..calibration import by_confidence, draw_calibration
 from ..exercises import FINAL, Exercise, digest, read_exercises, title_in
-from ..outcomes import (
-    HEADERS,
-    Outcomes,
-    by_confidence,
-    draw_calibration,
-    grouped,
-    one_line,
-    quoted,
-    truth,
-    value,
-)
+from ..outcomes import HEADERS, Outcomes
+from ..wording import grouped, one_line, quoted, truth, value
 from ._progress import draw_numbers, scorecard
 from .cells import LOG
 from .store import PredictionStore

@@ -19,7 +19,7 @@ from ...errors import InputError
 from ...prediction_file import Prediction
 from ...units import Q_
 from .. import notices
-from ..outcomes import number, one_line
+from ..wording import number, one_line
 from ._report import MAX_LESSON, read_notes, save_lesson
 from .keyboard import Box, spoken
 from .question import WITHIN, Answer, check_key, comparable, is_hit, result_of, sentence_of

@@ -15,7 +15,7 @@ from ...errors import InputError
 from ...prediction_file import Prediction
 from ...units import Quantity, convert
 from ..exercises import read_questions
-from ..outcomes import grouped, number, percent, quoted, truth, value
+from ..wording import grouped, number, percent, quoted, truth, value
 
 # What a learner answers, or a notebook passes as the truth. It is checked here.
 Answer: TypeAlias = Quantity | float | str | None

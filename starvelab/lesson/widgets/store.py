@@ -14,7 +14,7 @@ from typing import Any
 
 from ...host import has_processes, whole_file
 from ...prediction_file import FILE_NAME, Contents, Prediction, read_file
-from ..outcomes import title
+from ..wording import title
 from .question import Question
 
 LOCK_TIMEOUT = 8.0  # seconds; the file is locked for milliseconds

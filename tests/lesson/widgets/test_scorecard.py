@@ -2,7 +2,7 @@
 
 import pytest
 
-from starvelab.lesson import outcomes
+from starvelab.lesson import wording
 from starvelab.lesson.widgets._progress import ScoreCard
 from starvelab.lesson.widgets.question import timestamp
 from starvelab.prediction_file import Prediction
@@ -132,5 +132,5 @@ def test_thousands_stand_apart_and_a_time_that_cannot_be_read_stands_as_it_is():
         (-0.5, "-0.5"),
         (0, "0"),
     ):
-        assert outcomes.value(number, None) == shown
-        assert outcomes.value(number, "img/s") == f"{shown} img/s"
+        assert wording.value(number, None) == shown
+        assert wording.value(number, "img/s") == f"{shown} img/s"

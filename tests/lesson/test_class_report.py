@@ -4,16 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from starvelab.lesson.outcomes import (
-    MAX_QUESTIONS,
-    Outcomes,
-    by_confidence,
-    by_question,
-    designs,
-    draw_calibration,
-    frontier_chart,
-    sections,
-)
+from starvelab.lesson.calibration import by_confidence, draw_calibration
+from starvelab.lesson.class_report import MAX_QUESTIONS, by_question, designs, frontier_chart, sections
+from starvelab.lesson.outcomes import Outcomes
 from starvelab.prediction_file import Prediction
 
 
