@@ -241,6 +241,6 @@ class _Reader:
 
     def _foreign(self, why: str) -> InputError:
         return InputError(
-            "read_trace reads traces of PyTorch's profiler (export_chrome_trace) and exports of Nsight "
-            f"Systems to SQLite, and {self.path} is neither: {why}. Pass one of these."
+            "read_trace reads traces of PyTorch's profiler, as its export_chrome_trace writes them, and "
+            f"{self.path} is none: {why}. Pass such a trace."
         )

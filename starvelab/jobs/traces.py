@@ -1,21 +1,10 @@
-"""`read_trace`: what a profiler's trace says about a training job, in the words of `watch`.
-
-Exports of Nsight Systems are read here: `nsys export --type sqlite report.nsys-rep`. Their waits are ranges
-that the program marked with NVTX: what `torch.autograd.profiler.emit_nvtx` writes for a DataLoader, or marks
-of its own whose name speaks of loading or fetching data.
-"""
+"""`read_trace`: what a profiler's trace says about a training job, in the words of `watch`."""
 
 from __future__ import annotations
 
 import os
-import re
-import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from shlex import quote
-from typing import Any
 
 import numpy as np
 
@@ -24,20 +13,12 @@ from ..measure.verdict import share_of, without_interruptions
 from . import kineto
 from .finding import JobFinding
 from .gpu_use import steps_of, use_of
-from .timeline import COPY, KERNEL, PAGEABLE, HostThread, Timeline
+from .timeline import HostThread, Timeline
 from .times import finding_of
 
-SUFFIXES = (".json", ".json.gz", ".sqlite")
-REPORT = ".nsys-rep"
+SUFFIXES = (".json", ".json.gz")
 MIN_BATCHES = 2  # a trace holds few steps: their spread must do
 MIN_KEPT = 2  # batches that remain if the first and the last are left out
-MAGIC = b"SQLite format 3\x00"
-WAIT = re.compile(
-    r"dataloader|data.?(load|wait|fetch)|(load|next|get|fetch|wait).?(the.?)?(batch|data)", re.IGNORECASE
-)
-STEP = re.compile(r"^(profiler)?.?(train(ing)?)?.?(step|iter(ation)?)\W*(\d+)?$", re.IGNORECASE)
-# The number that Nsight Systems has for pageable memory, where its table of names is missing.
-PAGEABLE_MEMORY = 0
 
 
 def read_trace(path: str | os.PathLike[str], *more: str | os.PathLike[str]) -> JobFinding:
@@ -46,9 +27,8 @@ def read_trace(path: str | os.PathLike[str], *more: str | os.PathLike[str]) -> J
     Parameters
     ----------
     path, *more : path
-        A trace that PyTorch's profiler wrote with `export_chrome_trace` (.json, .json.gz), or the export of a
-        report of Nsight Systems (`nsys export --type sqlite`). Of a distributed training: the traces of its
-        ranks, or the folder that holds them.
+        A trace that PyTorch's profiler wrote with `export_chrome_trace` (.json, .json.gz). Of a distributed
+        training: the traces of its ranks, or the folder that holds them.
 
     Returns
     -------
@@ -67,7 +47,7 @@ def read_trace(path: str | os.PathLike[str], *more: str | os.PathLike[str]) -> J
     """
     found: dict[int, JobFinding] = {}
     for file in _files([Path(path), *map(Path, more)]):
-        for timeline in sqlite_timelines(file) if is_sqlite(file) else kineto.timelines(file):
+        for timeline in kineto.timelines(file):
             rank = timeline.rank if timeline.rank is not None else len(found)
             while rank in found:  # two traces of one rank, or of none
                 rank += 1
@@ -84,8 +64,6 @@ def _files(paths: list[Path]) -> list[Path]:
     for path in paths:
         if path.is_dir():
             inside = sorted(file for file in path.iterdir() if file.name.endswith(SUFFIXES))
-            if not inside and (reports := sorted(path.glob(f"*{REPORT}"))):
-                raise _not_exported(reports[0])
             if not inside:
                 raise InputError(
                     f"A folder of traces must hold files that end in {', '.join(SUFFIXES)}, and {path} holds "
@@ -99,18 +77,9 @@ def _files(paths: list[Path]) -> list[Path]:
                 f"A trace must hold events, and {path} is empty. Let the profiler write it again: it does so "
                 "when the program leaves its `with` block."
             )
-        elif path.suffix == REPORT:
-            raise _not_exported(path)
         else:
             files.append(path)
     return files
-
-
-def _not_exported(report: Path) -> InputError:
-    return InputError(
-        f"read_trace reads an export of Nsight Systems, and {report} is the report itself. Export it: "
-        f"nsys export --type sqlite {quote(str(report))}"
-    )
 
 
 def _finding(timeline: Timeline) -> JobFinding:
@@ -209,93 +178,3 @@ def _begins(thread: HostThread, waits: np.ndarray) -> np.ndarray:
     if len(between) and np.mean(between > 0) > 0.5:
         begins[1:] = between == 0
     return begins
-
-
-def is_sqlite(path: Path) -> bool:
-    """True for a database."""
-    with path.open("rb") as file:
-        return file.read(len(MAGIC)) == MAGIC
-
-
-def sqlite_timelines(path: Path) -> list[Timeline]:
-    """Return the timeline of an export of Nsight Systems."""
-    try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
-            return [_Export(database, path).timeline()]
-    except sqlite3.DatabaseError as error:
-        raise InputError(
-            f"An export of Nsight Systems must be a whole database, and {path} is not: {error}. Export it "
-            "again with nsys export --type sqlite."
-        ) from error
-
-
-class _Export:
-    """The tables of one export."""
-
-    def __init__(self, database: sqlite3.Connection, path: Path) -> None:
-        self.database, self.path = database, path
-        rows = database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
-        self.tables = {name for (name,) in rows}
-
-    def timeline(self) -> Timeline:
-        """Return the waits, and what the GPU did."""
-        if "NVTX_EVENTS" not in self.tables:
-            raise InputError(
-                f"read_trace needs marks of NVTX in an export of Nsight Systems, and {self.path} has no "
-                "table of them. Profile with nsys profile --trace=cuda,nvtx, and run the training in "
-                "torch.autograd.profiler.emit_nvtx()."
-            )
-        timeline = Timeline()
-        for start, end, text, thread in self._ranges():
-            if WAIT.search(text):
-                timeline.thread(thread).add_wait(text, start / 1e3, end / 1e3)
-            elif step := STEP.match(text):
-                timeline.thread(thread).steps.append((int(step[6] or -1), start / 1e3, end / 1e3))
-            else:
-                timeline.thread(thread).operations.append(start / 1e3)
-        if not any(thread.waits for thread in timeline.threads.values()):
-            raise InputError(
-                f"No mark of NVTX in {self.path} speaks of loading data. Run the training in "
-                "torch.autograd.profiler.emit_nvtx(), or mark the wait with "
-                'torch.cuda.nvtx.range("data loading").'
-            )
-        self._kernels(timeline)
-        self._copies(timeline)
-        for start, correlation in self._rows("CUPTI_ACTIVITY_KIND_RUNTIME", "start, correlationId"):
-            timeline.launches[0].append(correlation)
-            timeline.launches[1].append(start / 1e3)
-        return timeline
-
-    def _rows(self, table: str, columns: str) -> Iterator[tuple[Any, ...]]:  # Any: whatever a column holds
-        if table in self.tables:
-            yield from self.database.execute(f"SELECT {columns} FROM {table}")
-
-    def _ranges(self) -> Iterator[tuple[int, int, str, int]]:
-        # A text stands in the mark itself or, if it was registered, in the table of texts.
-        strings = "StringIds" in self.tables
-        text = "COALESCE(n.text, s.value)" if strings else "n.text"
-        join = "LEFT JOIN StringIds s ON n.textId = s.id" if strings else ""
-        for start, end, named, thread in self.database.execute(
-            f"SELECT n.start, n.end, {text}, n.globalTid FROM NVTX_EVENTS n {join} "
-            "WHERE n.end > n.start"  # a mark without an end is no range
-        ):
-            if named is not None:
-                yield start, end, named, thread
-
-    def _kernels(self, timeline: Timeline) -> None:
-        for kind in ("KERNEL", "MEMSET"):
-            table = f"CUPTI_ACTIVITY_KIND_{kind}"
-            for start, end, device, correlation in self._rows(table, "start, end, deviceId, correlationId"):
-                timeline.gpu(device).add(start / 1e3, end / 1e3, KERNEL, correlation)
-
-    def _copies(self, timeline: Timeline) -> None:
-        pageable = {
-            number
-            for number, name in self._rows("ENUM_CUDA_MEM_KIND", "id, name")
-            if "PAGEABLE" in name.upper()
-        } or {PAGEABLE_MEMORY}
-        columns = "start, end, deviceId, correlationId, srcKind, dstKind"
-        copies = self._rows("CUPTI_ACTIVITY_KIND_MEMCPY", columns)
-        for start, end, device, correlation, source, target in copies:
-            kind = PAGEABLE if source in pageable or target in pageable else COPY
-            timeline.gpu(device).add(start / 1e3, end / 1e3, kind, correlation)

@@ -250,12 +250,12 @@ PACKED = gzip.compress(WHOLE * 1000, mtime=0)
 
 @pytest.mark.parametrize(("content", "message"), [
     (b"", r"A trace must hold events, and .*trace.json is empty. Let the profiler write it again"),
-    (b"not JSON at all", r"and .*trace.json is neither: it does not begin like JSON. Pass one of these"),
-    (b"\x00\x01\x02\x03 a report of Nsight", "is neither: it does not begin like JSON"),
-    (b'{"schemaVersion": 1}', "is neither: it has no traceEvents"),
-    (b'{"traceEvents": {}}', "is neither: its traceEvents are no list"),
-    (b'{"a" 1}', "is neither: it is no JSON"),
-    (b"[1, 2, 3]", "is neither: its list holds something else than events"),
+    (b"not JSON at all", r"and .*trace.json is none: it does not begin like JSON. Pass such a trace"),
+    (b"\x00\x01\x02\x03 something else", "is none: it does not begin like JSON"),
+    (b'{"schemaVersion": 1}', "is none: it has no traceEvents"),
+    (b'{"traceEvents": {}}', "is none: its traceEvents are no list"),
+    (b'{"a" 1}', "is none: it is no JSON"),
+    (b"[1, 2, 3]", "is none: its list holds something else than events"),
     (b'{"traceEvents": []}', "must hold events, and .*trace.json holds none. Let the profiler run"),
     (b'[{"ph": "X", "cat": "blink", "ts": 1, "dur": 1}]', "holds none of its operations, kernels or marks"),
     (WHOLE[:60], "A trace must be whole, and .*trace.json ends or breaks off after 0 events"),
@@ -272,13 +272,8 @@ def test_files_that_are_no_traces(tmp_path, content, message):
 
 @pytest.mark.parametrize(("name", "message"), [
     ("nowhere", r"read_trace reads a file, and there is none at .*nowhere. Check the"),
-    ("", r"must hold files that end in .json, .json.gz, .sqlite, and"),
-    ("a job.nsys-rep", r"the report itself\. Export it: nsys export --type sqlite '.*job.nsys-rep'$"),
+    ("", r"must hold files that end in .json, .json.gz, and"),
 ])  # fmt: skip
 def test_a_file_or_a_folder_without_traces(tmp_path, name, message):
-    if name.endswith("-rep"):
-        (tmp_path / name).write_bytes(b"report")
-        with pytest.raises(InputError, match=message):
-            read_trace(tmp_path)
     with pytest.raises(InputError, match=message):
         read_trace(tmp_path / name)
