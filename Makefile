@@ -3,7 +3,7 @@
 # Everything is installed into .venv, to the exact versions of binder/constraints.txt.
 #   PYTHON=python3.12     another Python (3.11 to 3.14)
 #   LAB_ARGS="--port 9000 --no-browser"     more for JupyterLab
-#   FUZZ_ARGS="tests/grader/sandbox/test_codec.py" more for pytest: which properties, how many processes
+#   FUZZ_ARGS="grader/tests/sandbox/test_codec.py" more for pytest: which properties, how many processes
 #   WITHOUT="browser index sandbox"               tests that this system can never run, to be left out of `make test`
 
 PYTHON ?= python3

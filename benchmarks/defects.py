@@ -41,7 +41,7 @@ PYTEST = """
 import sys, pytest
 
 class Plugin:
-    # An example that fails need not be made small. The profile of tests/conftest.py inherits this one.
+    # An example that fails need not be made small. The profile of tests/harness.py inherits this one.
     @pytest.hookimpl(tryfirst=True)
     def pytest_load_initial_conftests(self):
         from hypothesis import Phase, settings

@@ -1,4 +1,4 @@
-"""What stock nbgrader gives the honest answers of tests/grader/honest.toml, with a kernel for each notebook.
+"""What stock nbgrader gives the honest answers of grader/tests/honest.toml, with a kernel for each notebook.
 
 It takes minutes, and says something of nbgrader's version only: run it when the pins are brought up to date.
 """
@@ -11,8 +11,8 @@ from pathlib import Path
 
 from benchmarks.grading import STOCK
 from benchmarks.report import options
-from tests.grader.a_course import MOST, TINY, Course
-from tests.grader.test_honest import ANSWERS, HABITS, answered, practise
+from grader.tests.a_course import MOST, TINY, Course
+from grader.tests.test_honest import ANSWERS, HABITS, answered, practise
 
 # Under stock nbgrader a copied cell stops the class, a deleted test waits for ever, and a file that is called
 # like a module stops the kernel.

@@ -163,7 +163,7 @@ def _has_to_end(process: psutil.Process) -> bool:
 
 def _runners() -> set[int]:
     """The grader's two processes: nbgrader makes its steps anew for each notebook, so these are kept."""
-    shared = sys.modules.get("tests.grader.shared_runners")
+    shared = sys.modules.get("grader.tests.shared_runners")
     kept = (shared.RUNNERS.checks, shared.RUNNERS.student) if shared else ()
     return {runner.process.pid for runner in kept if runner is not None}
 

@@ -21,9 +21,9 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 # Tests that run student code in bubblewrap: these files, and whoever asks for a course, whose reference
 # solution is graded when it is released.
 SANDBOXED = (
-    "tests/hostile",
+    "grader/tests/hostile",
     *(
-        f"tests/grader/{name}.py"
+        f"grader/tests/{name}.py"
         for name in (
             "autograde/test_execution",
             "autograde/test_task",
@@ -42,12 +42,12 @@ COURSE = "released_course"
 PROGRAMS = (
     "tests/browser",
     *SANDBOXED,
-    "tests/grader/test_private.py",
-    "tests/grader/batch/test_worker_pool.py",
-    "tests/grader/lms/test_collecting.py",
-    "tests/grader/sandbox/test_cgroup.py",
-    "tests/grader/sandbox/test_clock.py",
-    "tests/grader/submissions/test_repairing.py",
+    "grader/tests/test_private.py",
+    "grader/tests/batch/test_worker_pool.py",
+    "grader/tests/lms/test_collecting.py",
+    "grader/tests/sandbox/test_cgroup.py",
+    "grader/tests/sandbox/test_clock.py",
+    "grader/tests/submissions/test_repairing.py",
     *(
         f"tests/measure/test_{name}.py"
         for name in (
@@ -112,25 +112,25 @@ LONGEST_FIRST: tuple[str, ...] = (
     # While it drives widgets, the notebooks that it shows then are run for tests/test_notebooks.py.
     "tests/browser/test_widgets_in_browser.py",
     "tests/browser",
-    "tests/grader/test_round.py",
+    "grader/tests/test_round.py",
     "tests/test_notebooks.py",
-    "tests/grader/commands/test_grade.py",
-    "tests/hostile/test_attacks.py",
-    "tests/hostile/test_structures.py",
-    "tests/grader/test_faults.py",
-    "tests/grader/test_instructors_page.py",
-    "tests/grader/autograde/test_execution.py",
+    "grader/tests/commands/test_grade.py",
+    "grader/tests/hostile/test_attacks.py",
+    "grader/tests/hostile/test_structures.py",
+    "grader/tests/test_faults.py",
+    "grader/tests/test_instructors_page.py",
+    "grader/tests/autograde/test_execution.py",
     "tests/test_recipes.py",
     "tests/test_benchmarks.py",
-    "tests/hostile/test_machine.py",
-    "tests/grader/test_answers_in_the_sandbox.py",
-    "tests/grader/test_honest.py",
+    "grader/tests/hostile/test_machine.py",
+    "grader/tests/test_answers_in_the_sandbox.py",
+    "grader/tests/test_honest.py",
     "tests/measure/loaders/test_loaders.py",
     "tests/test_packaging.py",
     "tests/test_build.py",
     "tests/test_nbval.py",
-    "tests/grader/test_alone.py",
-    "tests/grader/report/test_feedback_pages.py",
+    "grader/tests/test_alone.py",
+    "grader/tests/report/test_feedback_pages.py",
     # Of `make check` these take longest.
     "tests/test_wrong_answers.py",
     "tests/test_published.py",

@@ -41,7 +41,7 @@ ELSEWHERE = (
     # docs/build.py has run just before.
     "tests/test_documents.py::test_the_generated_parts_are_what_their_sources_give",
     "tests/test_layers.py::test_an_import_that_points_upward_a_picture_in_the_model_or_a_module_without_a_place",
-    "tests/grader/lms/test_exports.py::test_nbgrader_takes_them_by_name_and_its_own_table_from_us",
+    "grader/tests/lms/test_exports.py::test_nbgrader_takes_them_by_name_and_its_own_table_from_us",
 )
 OPTIONS = ("-pno:cacheprovider", "-pno:anyio", "--assert=plain", "--hypothesis-profile", "one")
 QUICKLY = ("-m", "pytest", *OPTIONS, *(f"--deselect={one}" for one in ELSEWHERE))

@@ -16,7 +16,7 @@ def test_the_tables_name_what_exists_and_can_be_left_out():
     assert NEEDS.keys() == REASONS.keys()
 
 
-EXPORTS = "tests/grader/lms/test_exports.py"
+EXPORTS = "grader/tests/lms/test_exports.py"
 
 
 @pytest.mark.parametrize(("file", "fixtures", "without", "word"), [

@@ -71,7 +71,7 @@ def test_a_gradebook_on_a_server_is_tested_there_and_nowhere_else():
     job = jobs("test")["postgres"]
     # Without the address the test is skipped.
     assert job["env"]["STARVELAB_POSTGRES"].startswith("postgresql+psycopg://")
-    assert "tests/grader/test_postgres.py" in job["steps"][-1]["run"]
+    assert "grader/tests/test_postgres.py" in job["steps"][-1]["run"]
     assert {step["uses"].partition("@")[0] for step in job["steps"] if "uses" in step} == {
         "actions/checkout", "actions/setup-python"
     }  # fmt: skip

@@ -11,9 +11,9 @@ import pytest
 from lab_in_browser import ACTION_SECONDS, serious
 from playwright.sync_api import expect
 
+from grader.tests.essays import GIVEN_OUT, LAB, EssayClass
 from starvelab_grader.batch.requests import subject
 from starvelab_grader.commands.mark import MarkingServer
-from tests.grader.essays import GIVEN_OUT, LAB, EssayClass
 
 HOSTILE = "<script>document.title = 'x'</script><img src=x onerror=\"document.title='x'\"> mine"
 ANSWERS = {"ada": "Because.", "bob": HOSTILE, "cem": GIVEN_OUT, "dan": "Because.", "eve": "Since it is."}

@@ -1,0 +1,190 @@
+"""Submissions with an unusual structure: what is in their folders, made of what was given out.
+
+What the reading and the repairing of one notebook or archive says of it is in grader/tests/submissions. Those
+that deserve nothing hold no right answer; those that are honest hold all of them, and are odd by accident.
+"""
+
+import io
+import json
+import os
+import stat
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from tests.archives import zipped
+
+Released = dict[str, Any]
+ESCAPED = "starvelab-escaped.ipynb"  # in the folder of temporary files, if an archive could lead there
+LINK = "is a link, and was left out"
+
+
+def as_json(nb: Any) -> dict[str, Any]:
+    return json.loads(nbformat.writes(nb))
+
+
+def named(nb: Any, *names: str) -> list[Any]:
+    return [cell for cell in nb["cells"] if cell["id"] in names]
+
+
+def flags(some: Iterable[Any], **values: Any) -> None:
+    for cell in some:
+        cell["metadata"]["nbgrader"] |= values
+
+
+def update(some: Iterable[Any], **values: Any) -> None:
+    for cell in some:
+        cell |= values
+
+
+def every_cell(notebooks: Released) -> list[dict[str, Any]]:
+    return [cell for nb in notebooks.values() for cell in nb["cells"]]
+
+
+def with_a_password(nb: str) -> bytes:
+    made = bytearray(zipped({"one.ipynb": nb}))
+    for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        made[made.index(mark) + place] |= 1
+    return bytes(made)
+
+
+def bomb(size: int) -> bytes:
+    return zipped({"zeros.bin": b"\0" * size}, compression=zipfile.ZIP_DEFLATED)
+
+
+BASH = {"name": "bash", "display_name": "Bash", "language": "bash"}
+# The first notebook, changed.
+FORGED: dict[str, Callable[[Any], object]] = {
+    "points-that-are-text": lambda nb: flags(
+        named(nb, "double-test", "halve-test"), points="NaN", schema_version="three", checksum=[1]
+    ),
+    "names-that-are-lists": lambda nb: update(
+        nb["cells"], id={"a": 1}, metadata={"nbgrader": {"grade_id": ["double-test"], "grade": "yes"}}
+    ),
+    "cells-that-are-nothing": lambda nb: nb.update(
+        cells=[None, 5, [], {}, {"cell_type": "code", "source": {"a": 1}}, {"cell_type": "applet"}]
+    ),
+    "metadata-of-the-grader": lambda nb: nb["metadata"].update(
+        starvelab_graded={"mode": "sandboxed"},
+        starvelab_warnings=[["Full marks.", False]],
+        kernelspec=BASH,
+        widgets={"application/vnd.jupyter.widget-state+json": {"state": "x"}},
+    ),
+}
+# Files by name, made of the first notebook as text.
+FILES: dict[str, Callable[[str], dict[str, str | bytes]]] = {
+    "nothing-at-all": lambda nb: {},
+    "a-number-without-end": lambda nb: {"one.ipynb": '{"nbformat": ' + "9" * 100_000 + "}"},
+    "a-folder-called-like-a-notebook": lambda nb: {"one.ipynb/one.ipynb/readme": "x"},
+    "a-folder-of-predictions": lambda nb: {"predictions.json/x": "x", "one.ipynb": nb},
+    "names-that-are-no-text": lambda nb: dict.fromkeys(
+        map(os.fsdecode, (b"\xff\xfe.ipynb", b"\xe9t\xe9.txt", b"new\nline.txt", b"`rm`.txt")), "{}"
+    ),
+    "a-bomb-that-unpacks": lambda nb: {"submission.zip": bomb(300_000_000)},
+    "an-archive-with-a-password": lambda nb: {"submission.zip": with_a_password(nb)},
+    "an-archive-that-leads-out": lambda nb: {
+        "submission.zip": zipped({f"../../../../{ESCAPED}": "{}", f"/{ESCAPED}": "{}"})
+    },
+}
+
+
+def link_in_a_zip(folder: Path, solution: Path) -> None:
+    entry = zipfile.ZipInfo("one.ipynb")
+    entry.external_attr = (stat.S_IFLNK | 0o777) << 16
+    (folder / "submission.zip").write_bytes(zipped({entry: str(solution / "one.ipynb")}))
+
+
+def links_on_a_tape(folder: Path, solution: Path) -> None:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w:gz") as archive:
+        for name, kind in (("one.ipynb", tarfile.SYMTYPE), ("two.ipynb", tarfile.LNKTYPE)):
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname = kind, str(solution / name)
+            archive.addfile(entry)
+    (folder / "submission.tar.gz").write_bytes(made.getvalue())
+
+
+def a_file_of_holes(folder: Path, solution: Path) -> None:
+    with (folder / "one.ipynb").open("wb") as file:
+        file.truncate(50_000_000_000)
+
+
+# What else a file system can do, made of the folder of the instructor's notebooks: who followed a link would
+# find the solution. And a part of what the student is told.
+SYSTEM: dict[str, tuple[Callable[[Path, Path], object], str]] = {
+    "an-archive-with-a-link": (link_in_a_zip, LINK),
+    "a-tape-with-a-link": (links_on_a_tape, LINK),
+    "a-folder-that-is-a-link": (lambda folder, solution: os.symlink(solution, folder / "mine"), LINK),
+    "a-pipe": (lambda folder, _: os.mkfifo(folder / "one.ipynb"), ""),
+    "a-file-of-holes": (a_file_of_holes, ""),
+}
+HOSTILE = [*FORGED, *FILES, *SYSTEM]
+
+
+def write_hostile(name: str, folder: Path, released: Released) -> str:
+    """Fill the folder, and return a part of what the student is told."""
+    if name in SYSTEM:
+        solution = folder.parents[3] / "source" / "tiny"
+        assert (solution / "one.ipynb").is_file()
+        make, told = SYSTEM[name]
+        make(folder, solution)
+        return told
+    if name in FORGED:
+        nb = as_json(released["one"])
+        FORGED[name](nb)
+        write(folder, {"one.ipynb": json.dumps(nb)})
+    else:
+        write(folder, FILES[name](nbformat.writes(released["one"])))
+    return ""
+
+
+def write(folder: Path, files: dict[str, str | bytes]) -> None:
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def the_set_up_moved(solved: Released) -> None:
+    cells = solved["one"]["cells"]
+    (set_up,) = named(solved["one"], "set-up")
+    cells.remove(set_up)
+    cells.insert(4, set_up)
+
+
+def in_the_old_format(solved: Released) -> dict[str, str]:
+    files = {f"{name}.ipynb": json.dumps(solved.pop(name)) for name in list(solved)}
+    notebooks = {name: nbformat.reads(content, as_version=4) for name, content in files.items()}
+    return {name: nbformat.writes(nbformat.convert(nb, 3), version=3) for name, nb in notebooks.items()}
+
+
+# The solved notebooks, changed, and what their student is told. A dict that comes back has files; notebooks
+# that are left in what a change is given are written as they are.
+HONEST: dict[str, tuple[str, Callable[[Released], dict[str, Any] | None]]] = {
+    "more-points": ("", lambda solved: flags(
+        [each for each in every_cell(solved) if "points" in each["metadata"].get("nbgrader", {})], points=1000
+    )),
+    "the-set-up-moved-below-an-answer": (
+        "Cells were moved: set-up. The checks ran in the original order.", the_set_up_moved
+    ),
+    "called-like-nothing": ("The file of this notebook is called `my work.ipynb`.", lambda solved: {
+        name: json.dumps(solved.pop(old)) for name, old in (("my work.ipynb", "one"), ("TWO.IPYNB", "two"))
+    }),
+    "in-the-old-format": ("It was in an old format, and was converted.", in_the_old_format),
+    "ids-that-are-the-same": ("", lambda solved: update(every_cell(solved), id="same")),
+    "written-in-a-cell-of-their-own": (
+        "", lambda solved: update(named(solved["one"], "double"), id="mine", metadata={})
+    ),
+}  # fmt: skip
+
+
+def write_honest(name: str, folder: Path, solved: Released) -> str:
+    """Fill the folder, and return what the student is told."""
+    told, change = HONEST[name]
+    notebooks = {name: as_json(nb) for name, nb in solved.items()}
+    write(folder, change(notebooks) or {})
+    write(folder, {f"{name}.ipynb": json.dumps(nb) for name, nb in notebooks.items()})
+    return told

@@ -1,0 +1,139 @@
+"""What every test may rely on: the same examples each time, and that nothing reaches the user's own files.
+
+Every test fails that leaves something behind: see tests/leaks.py.
+"""
+
+import gc
+import importlib
+import logging
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
+
+from tests.leaks import every_test_leaves_things_as_they_were, pytest_fixture_setup  # noqa: F401
+from tests.notebook_runs import Run, kernel, run_once
+from tests.selection import (  # noqa: F401
+    REPOSITORY,
+    is_imported,
+    pytest_collection_modifyitems,
+    pytest_ignore_collect,
+    pytest_testnodedown,
+    pytest_unconfigure,
+    pytest_xdist_make_scheduler,
+)
+
+# Hardly anything that tests import is garbage, and to look for some takes a seventh of the time.
+gc.disable()
+
+# What a shell runs in the background ignores Ctrl+C, and so does what that starts: tests that press it would
+# wait in vain.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# `make test` tries the same examples on every machine and at every time: a failure is a defect of what was
+# changed. `make fuzz` looks for new ones, and its database brings what failed back in the next run. No test
+# asserts a time, and on a busy machine one example may take long.
+always = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", always, derandomize=True, database=None, max_examples=20)
+settings.register_profile("fuzz", always, max_examples=500, print_blob=True)
+# For tests that run others of these tests once more, in a copy.
+settings.register_profile("one", settings.get_profile("same"), max_examples=1)
+# Of each property `make check` tries a few.
+settings.register_profile("few", settings.get_profile("same"), max_examples=5)
+settings.load_profile("few" if "programs" in os.environ.get("STARVELAB_TESTS_WITHOUT", "") else "same")
+# Hypothesis also tries the constants of the modules of this repository that are loaded by then, and these
+# depend on what a process has run before. They are left out where the examples have to be the same.
+_with_constants_of_modules = providers._get_local_constants
+
+
+def _constants() -> providers.Constants:
+    return providers.Constants() if settings.default.derandomize else _with_constants_of_modules()
+
+
+providers._get_local_constants = _constants
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Let each process of a run import the tests from another place on.
+
+    In a fresh checkout it takes longest to write what `assert` says into their bytecode, and whoever comes
+    later finds it there. What fails here fails again when pytest collects, which then says so.
+    """
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None:
+        return
+    folders = [Path(argument) for argument in session.config.args if Path(argument).is_dir()]
+    found = (path.resolve() for folder in folders for path in folder.rglob("test_*.py"))
+    files = sorted(filter(is_imported, found))
+    first = len(files) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+    for path in files[first:] + files[:first]:
+        with suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(".".join(path.relative_to(REPOSITORY).with_suffix("").parts))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: each collection of garbage would look at all of it again."""
+    gc.enable()
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The folder that holds pyproject.toml."""
+    return Path(__file__).resolve().parents[1]
+
+
+class Logged(logging.Handler):
+    """Keeps what is logged, as one text."""
+
+    text = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.text += f"{record.getMessage()}\n"
+
+
+@pytest.fixture
+def logged() -> Iterator[Logged]:
+    """The warnings that are logged during a test; pytest's own `caplog` costs every other test as well."""
+    kept = Logged(logging.WARNING)
+    logging.getLogger().addHandler(kept)
+    yield kept
+    logging.getLogger().removeHandler(kept)
+
+
+@pytest.fixture(scope="session")
+def shared_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of this test run share, and no other run."""
+    folder = tmp_path_factory.getbasetemp()
+    # A run that a test starts inherits the variables of a worker, and is none.
+    return folder.parent if hasattr(request.config, "workerinput") else folder
+
+
+@pytest.fixture(scope="session")
+def run_notebook(
+    shared_folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., Run]]:
+    """Run a notebook, or take what another test of this run has seen it show."""
+    with kernel(tmp_path_factory.mktemp("kernel")) as started:
+        yield partial(run_once, folder=shared_folder / "executed", kernel=started)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_test_touches_the_course_of_an_instructor(
+    shared_folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """Processes that tests start inherit this: folders of their own, and figures without a window."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STARVELAB_COURSE", str(tmp_path_factory.mktemp("course")))
+        patch.setenv("STARVELAB_CACHE", str(shared_folder / "cache"))
+        patch.setenv("MPLBACKEND", "agg")
+        yield
