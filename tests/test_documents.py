@@ -93,7 +93,7 @@ def test_each_file_and_each_table_that_a_recipe_names_exists():
     for name in set(re.findall(r"(?<![\w/])(?:starvelab|grader|tests|docs|benchmarks)/[\w./-]*\w", recipes)):
         if not re.search(r"NAME|ASSIGNMENT", name):  # a name to be filled in
             assert (REPOSITORY / name).exists(), f"CONTRIBUTING.md names {name}, and there is no such file"
-    files = [*sources(), *(path for name in ("tests", "grader/tests") for path in (REPOSITORY / name).rglob("*.py"))]
+    files = [*sources(), *(REPOSITORY / "tests").rglob("*.py"), *(REPOSITORY / "grader/tests").rglob("*.py")]
     written = "\n".join(path.read_text(encoding="utf-8") for path in files)
     for name in set(re.findall(r"`(_\w+|[A-Z][A-Z_]+)`", recipes)):
         if not re.fullmatch(r"_[a-z_]+", name):  # an ending of names, such as _dense
