@@ -14,13 +14,13 @@ import numpy as np
 
 from .errors import InputError
 from .model import analysis
-from .model.analysis._range import ranges_of
+from .model.analysis._range import range_of
 from .model.description import Description, check_asked
 from .model.parts import Accelerator, Workers
 from .model.resources import ACCELERATOR, CPU, DECODER, LINK, LOOP, STORAGE
 from .model.solver import solve
 from .model.stages import BarrierModel, DeviceInputModel, SerializedCopyModel, SingleNodeModel
-from .model.step import Step
+from .model.step import Ranges, Step
 from .units import Q_, Quantity, Unchecked, positive_int
 
 if TYPE_CHECKING:  # a run needs much that a solve does not: it loads when a verb is called
@@ -78,7 +78,7 @@ class Pipeline(Description):
             self.inputs,
             self.shape,
             packed=self.packed,
-            find_ranges=partial(ranges_of, self),
+            ranges=Ranges(partial(range_of, self)),
             find_remarks=self._remarks,
             ranged=self.assumptions.ranged,
         )

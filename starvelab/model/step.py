@@ -25,11 +25,20 @@ class Ranges:
     """Between which values the truth lies in four cases of five (`COVERAGE`).
 
     The lowest and the highest that the sources of a pipeline's values allow, and the model's own error on
-    top.
+    top. Each needs other solves, which are made when it is first read.
     """
 
-    throughput: tuple[Quantity, Quantity]
-    utilization: tuple[float | Any, float | Any]
+    find: Callable[[str], tuple[Any, Any]]
+
+    @cached_property
+    def throughput(self) -> tuple[Quantity, Quantity]:
+        """The lowest and the highest throughput [sample/time]."""
+        return self.find("throughput")
+
+    @cached_property
+    def utilization(self) -> tuple[float | Any, float | Any]:
+        """The lowest and the highest utilization, 0 to 1."""
+        return self.find("utilization")
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,6 +83,8 @@ class Step(TableRepr):
         What is really read from storage, behind whatever binds.
     feasible : bool
     infeasible_reason : str
+    ranges : Ranges
+        Between which throughputs and utilizations the truth lies.
     packed : Rows or None
         What rows hold that documents are packed into; its `padding` is a share of the tokens computed on.
     """
@@ -100,17 +111,12 @@ class Step(TableRepr):
     feasible: bool | Any
     infeasible_reason: str
     packed: Rows | None
-    # What only a reader of the step wants, and needs other solves, is found when it is first shown.
-    find_ranges: Callable[[], Ranges] = field(compare=False)
+    # Ranges and remarks need other solves, which are made when they are first read.
+    ranges: Ranges = field(compare=False)
     find_remarks: Callable[[Step], tuple[str, ...]] = field(compare=False)
     ranged: bool = False
 
     headers = ("resource", "time of a step", "idle")
-
-    @cached_property
-    def ranges(self) -> Ranges:
-        """Between which values the truth lies."""
-        return self.find_ranges()
 
     @property
     def spoken_range(self) -> str:

@@ -11,12 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ...tables import TableRepr, cell, percent
-from ...units import Q_, Quantity, Unchecked, format_number
+from ...units import Q_, Number, Quantity, Unchecked, format_number
 from ..description import Description, check_asked
 from ..rates import SampleTime, frameworks_of, launch_time
 from ..resources import LABELS
 from ..stages import SingleNodeModel
-from ..step import Ranges, Step
+from ..step import Step
+from ._supply import WORKS, launching
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def throughput_range(pipeline: Description) -> ThroughputRange:
     [406, 1090, 1800]
     """
     check_asked(pipeline, "throughput_range")
-    lows, highs = _corners(pipeline)
+    lows, highs = _corners(pipeline, _speed)
     disagreements = []
     for choice in filter(None, (*_facts(pipeline), _frameworks(pipeline), _launching(pipeline))):
         reached = [_images(change(pipeline).solve()) for change in choice.changes.values()]
@@ -130,16 +131,18 @@ def throughput_range(pipeline: Description) -> ThroughputRange:
     )
 
 
-def ranges_of(pipeline: Description) -> Ranges:
-    """Between which throughputs and utilizations the truth lies: the corners, and the model's own error."""
-    lows, highs = _corners(pipeline)
-    off = 1 + pipeline.assumptions.model_error
-    low, high = ([one.throughput.m_as("img/s") for one in ends] for ends in (lows, highs))
-    least, most = ([one.utilization for one in ends] for ends in (lows, highs))
-    return Ranges(
-        (Q_(np.minimum.reduce(low) / off, "img/s"), Q_(np.maximum.reduce(high) * off, "img/s")),
-        (np.minimum.reduce(least) / off, np.minimum(np.maximum.reduce(most) * off, 1.0)),
-    )
+def range_of(pipeline: Description, name: str) -> tuple[Unchecked, Unchecked]:
+    """Return between which throughputs or utilizations the truth lies: the corners, and the model's error."""
+    error = 1 + pipeline.assumptions.model_error
+    if name == "throughput":
+        low, high = ([_rates(step) for step in steps] for steps in _corners(pipeline, _speed))
+        return Q_(np.minimum.reduce(low) / error, "img/s"), Q_(np.maximum.reduce(high) * error, "img/s")
+    low, high = ([step.utilization for step in steps] for steps in _corners(pipeline, _business))
+    return np.minimum.reduce(low) / error, np.minimum(np.maximum.reduce(high) * error, 1.0)
+
+
+def _rates(step: Step) -> Number:
+    return step.throughput.m_as("img/s")
 
 
 def _images(step: Step) -> float:
@@ -154,26 +157,26 @@ class _Choice(NamedTuple):
     changes: Mapping[str, Callable[[Description], Description]]
 
 
-def _corners(pipeline: Description) -> tuple[list[Step], list[Step]]:
-    """Steps with the least and with the most favorable values, once for each framework of the rate.
+def _corners(
+    pipeline: Description, rank: Callable[[Description], tuple[float, ...]]
+) -> tuple[list[Step], list[Step]]:
+    """Return steps with the values of lowest and of highest rank, once for each framework of the rate.
 
-    Where a pipeline names no framework none of them is the least favorable everywhere: one takes longer to
-    launch, and another to compute. The throughput and the utilization lie between the lowest and the highest.
+    Where a pipeline names no framework, none of them is the least favorable everywhere: one takes longer to
+    launch, and another to compute. The answer lies between the lowest and the highest of all.
     """
-    slowest = fastest = pipeline
+    lowest = highest = pipeline
     for choice in _facts(pipeline):
-        # A better value makes no resource slower, so what all of them take together tells the ends apart
-        # also where this one does not bind.
-        taken = {change: _work(change(pipeline)) for change in choice.changes.values()}
-        if len({*taken.values()}) > 1:
-            worst, best = max(taken, key=taken.__getitem__), min(taken, key=taken.__getitem__)
-            slowest, fastest = worst(slowest), best(fastest)
-    found = _frameworks(pipeline)
+        ranks = {change: rank(change(pipeline)) for change in choice.changes.values()}
+        if len({*ranks.values()}) > 1:
+            worst, best = min(ranks, key=ranks.__getitem__), max(ranks, key=ranks.__getitem__)
+            lowest, highest = worst(lowest), best(highest)
+    frameworks = _frameworks(pipeline)
     lows, highs = [], []
-    for in_framework in found.changes.values() if found else (lambda same: same,):
-        low, high = in_framework(slowest), in_framework(fastest)
+    for in_framework in frameworks.changes.values() if frameworks else (lambda same: same,):
+        low, high = in_framework(lowest), in_framework(highest)
         launching = _launching(low)
-        if launching is not None:
+        if launching is not None:  # longer launches lower both throughput and utilization
             ends = [*launching.changes.values()]
             low, high = ends[-1](low), ends[0](high)
         lows.append(low.solve())
@@ -181,10 +184,18 @@ def _corners(pipeline: Description) -> tuple[list[Step], list[Step]]:
     return lows, highs
 
 
-def _work(pipeline: Description) -> float:
-    """Return what all stages do together, at all points [s]."""
+def _speed(pipeline: Description) -> tuple[float, ...]:
+    """Rank values for the throughput: no resource may become slower, so all of them are added."""
     batch = pipeline.numbers["batch_size"]
-    return float(sum(np.sum(cost.at(batch)) for cost in pipeline.costs().values()))
+    return (-float(sum(np.sum(cost.at(batch)) for cost in pipeline.costs().values())),)
+
+
+def _business(pipeline: Description) -> tuple[float, ...]:
+    """Rank values for the utilization: a slower accelerator is busier, a slower supply leaves it idle."""
+    batch, waited = pipeline.numbers["batch_size"], float(np.sum(launching(pipeline)))
+    times = {name: float(np.sum(cost.at(batch))) for name, cost in pipeline.costs().items()}
+    works = sum(time for name, time in times.items() if WORKS[name])
+    return works - waited, -sum(time for name, time in times.items() if not WORKS[name]) - waited
 
 
 def _facts(pipeline: Description) -> Iterator[_Choice]:

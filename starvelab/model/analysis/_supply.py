@@ -35,7 +35,8 @@ from ..stages.single_node import launch_wait
 
 # Nobody starts as many.
 MAX_WORKERS = 10**9
-_BUSY = {stage.NAME: stage.RESOURCE is ACCELERATOR and not stage.AWAITED for stage in STAGES}
+# True of the stages in which the accelerator works.
+WORKS = {stage.NAME: stage.RESOURCE is ACCELERATOR and not stage.AWAITED for stage in STAGES}
 
 
 @dataclass(frozen=True)
@@ -276,7 +277,7 @@ def accelerators_fed(pipeline: Description, utilization: float = 0.9) -> int | N
     one = pipeline.replace({"hardware.count": 1})
     batch = positive_int(one.batch_size, "batch_size")
     stages = {name: Fraction(cost.at(batch)) for name, cost in one.costs(exact=True).items()}
-    busy = sum(time for name, time in stages.items() if _BUSY[name]) - Fraction(float(launching(one)))
+    busy = sum(time for name, time in stages.items() if WORKS[name]) - Fraction(float(launching(one)))
     longest = busy / exact(share, "utilization")
 
     def starved(count: int) -> bool:

@@ -1,5 +1,6 @@
 """Between which throughputs a prediction lies, if each value is what one of its sources says."""
 
+from itertools import cycle, product
 from random import Random
 
 import numpy as np
@@ -10,6 +11,7 @@ from starvelab import (
     Datasets,
     Framework,
     Hardware,
+    InputError,
     Links,
     MissingValueError,
     Models,
@@ -208,3 +210,35 @@ def test_a_prediction_lies_within_its_range_over_the_whole_catalogue(model):
         ):
             assert np.all(low <= value * (1 + 1e-9)), hardware.path
             assert np.all(value <= high * (1 + 1e-9)), hardware.path
+
+
+def test_each_range_holds_its_point_whatever_binds():
+    # The corners of the utilization are not those of the throughput: a slower accelerator is busier.
+    supplies = cycle(
+        (
+            {"workers": "500 img/s"},
+            {"workers": 8, "storage": Storage.HDD},
+            {"workers": 64, "storage": Storage.NVMe_Gen5, "link": Hardware.Cloud.A100},
+            {"workers": "1e6 img/s"},
+            {"workers": 64, "batch_size": 4},
+        )
+    )
+    solved = 0
+    for phase, model, hardware in product(("forward", "training"), Models, Hardware.Cloud):
+        parts = {"model": model, "hardware": hardware, "phase": phase, **next(supplies)}
+        try:
+            step = Pipeline(**parts, assumptions=PUBLISHED).solve()
+        except (InputError, MissingValueError):  # no rate was measured, or the samples are not ImageNet's
+            continue
+        solved += 1
+        low, high = step.ranges.throughput
+        assert low <= step.throughput <= high, parts
+        low, high = step.ranges.utilization
+        assert low <= step.utilization <= high, parts
+    assert solved > 100
+
+
+def test_a_starved_accelerator_may_be_busier_than_predicted_if_it_is_slower():
+    parts = {"model": Models.ViT_B16, "hardware": Hardware.Cloud.H100, "workers": "500 img/s"}
+    bill = Pipeline(**parts, assumptions=PUBLISHED).bill(price="3 USD/h")
+    assert bill.summary.startswith("The accelerator is busy 25.7 % (80 % range 15.2 % to 43.2 %)")
