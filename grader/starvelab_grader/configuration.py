@@ -107,7 +107,7 @@ def parts_of(course: CourseDirectory) -> list[Path]:
     steps = (course.submitted_directory, course.autograded_directory, course.feedback_directory)
     submitted, autograded, _ = parts = [Path(course.root) / step for step in steps]
     parts += [autograded.parent / name for name in ("graded", "released", "dropped", "report")]
-    parts += [submitted.parent / name for name in ("replaced", "collected", "returned", "requests")]
+    parts += [submitted.parent / name for name in ("replaced", "collected", "returned")]
     kind, _, place = course.db_url.partition(":///")
     if kind.startswith("sqlite") and place:
         parts.append(Path(place))

@@ -5,7 +5,7 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
@@ -21,13 +21,11 @@ from .autograde.nbgrader_private import apply_late_penalty, one_transaction
 from .batch.classroom import Classroom
 from .batch.gradebook import by_cell, names_of, retry
 from .batch.one_student import reason
-from .batch.requests import Request, subject
 from .errors import GraderError, InputError, NotFoundError
 from .files import fingerprint
 from .report.findings import CODE, PROSE, pairs, taken_from
 from .report.rendering import cells_as_html
 from .submissions.reference import HEADING, ModelAnswer, graded_by, name_of, parse_cells, titles_of
-from .text import shown
 
 SAVE_TIMEOUT = 5.0  # seconds that the gradebook may be locked before the page shows an error
 MAX_COMMENT = 20_000  # characters
@@ -49,34 +47,26 @@ class Essay:
     published: str  # the same as a text
     in_code: bool
     rubric: Sequence[str]  # lines of the scheme, each with its points
-    by_hand: bool  # not by a test, about which a student asked
-    answered: str  # the cell of the answer: the same, or, where a test grades it, another one
 
 
-def essays_of(definition: Definition, requested: Collection[str] = ()) -> Iterator[Essay]:
-    """Yield the cells that a person marks, or is asked to look at again, in the order of the notebooks."""
+def essays_of(definition: Definition) -> Iterator[Essay]:
+    """Yield the cells that a person marks, in the order of the notebooks."""
     for notebook, cells in definition.cells.items():
         content = definition.source[f"{notebook}.ipynb"]
         titles, written = titles_of(content, cells), parse_cells(content)
         position = {name_of(cell): number for number, cell in enumerate(written)}
-        answers = {graded: answer for answer, graded in graded_by(cells).items()}
-        by_name = {cell.name: cell for cell in cells}
         for cell in cells:
-            by_hand = (cell.grade and cell.solution) or cell.task
-            line = subject(definition.assignment, notebook, titles.get(cell.name, ""), "")
-            if not (by_hand or (line in requested and cell.name in answers)) or cell.points <= 0:
+            if not ((cell.grade and cell.solution) or cell.task) or cell.points <= 0:
                 continue
-            answered = cell if by_hand else by_name[answers[cell.name]]
-            at = position.get(answered.name)
-            model = ModelAnswer.of(answered.source if at is None else written[at].source, answered.cell_type)
+            at = position.get(cell.name)
+            model = ModelAnswer.of(cell.source if at is None else written[at].source, cell.cell_type)
             question = _question(written[: at or 0])
             yield Essay(
                 notebook=notebook, cell=cell.name, title=titles[cell.name], points=cell.points,
                 question=_html(f"{question}\n\n{model.text}" if cell.task else question),
-                scheme=_html(model.scheme), by_hand=by_hand, answered=answered.name,
-                solution="" if cell.task else _html(model.text, answered.cell_type),
+                scheme=_html(model.scheme), solution="" if cell.task else _html(model.text, cell.cell_type),
                 published=model.text if cell.grade and cell.solution else "",
-                in_code=answered.cell_type == "code",
+                in_code=cell.cell_type == "code",
                 rubric=[" ".join(item[0].split()) for item in RUBRIC.finditer(model.scheme)],
             )  # fmt: skip
 
@@ -110,7 +100,6 @@ class Answer:
     by_test: float | None  # given without a person, such as 0 for an answer that nobody changed
     waits: bool  # for a person to read it, for the first time or again
     comment: str  # of a person
-    request: str = ""  # of the student, to look at it again
 
     @property
     def is_blank(self) -> bool:
@@ -127,13 +116,14 @@ class Marking:
 
     def __init__(self, classroom: Classroom, is_mine: Callable[[str], bool] = lambda _: True) -> None:
         self.classroom, self.assignment, self._is_mine = classroom, classroom.assignment, is_mine
-        self.essays = self._with_requests()
+        self.essays = list(essays_of(classroom.definition))
         cells = classroom.definition.cells
         self._cells = {name: {cell.name: cell for cell in each} for name, each in cells.items()}
         if not self.essays:
-            text = f"No exercise of {self.assignment} is marked by a person: tests give all its points. "
-            text += f"Put a regrade request into {self.classroom.requests.folder}, and start again."
-            raise NotFoundError(" ".join([text, *self.unknown_requests()]))
+            raise NotFoundError(
+                f"No exercise of {self.assignment} is marked by a person: tests give all its points. "
+                "Change the points of one student in nbgrader's formgrader."
+            )
         if not any(map(self.all_answers, self.essays)):
             raise NotFoundError(
                 f"Nobody's submission of {self.assignment} has been graded. "
@@ -142,42 +132,18 @@ class Marking:
         if not any(map(self.answers, self.essays)):
             raise NotFoundError("Nobody who is graded is in this share of the class. Choose another one.")
 
-    def _with_requests(self) -> list[Essay]:
-        asked = {one.line for one in self.classroom.requests.all()}
-        return list(essays_of(self.classroom.definition, asked))
-
-    def unknown_requests(self) -> list[str]:
-        """Return open requests that name no exercise or nobody who is graded, and files without any."""
-        lines = {(self._line(one), answer.student) for one in self.essays for answer in self.all_answers(one)}
-        asked, files = self.classroom.requests.open(), self.classroom.requests.unknown()
-        unknown = [f"{one.line} of {one.student}" for one in asked if (one.line, one.student) not in lines]
-        return [*unknown, *(f"{shown(name)}: no line of a feedback page is in it" for name in files)]
-
-    def add_request(self, text: str) -> int:
-        """Keep a request that was pasted, and return the place of its exercise, or 0. Raises InputError."""
-        line = self.classroom.requests.add(text).line
-        self.essays = self._with_requests()
-        return next((at for at, essay in enumerate(self.essays) if self._line(essay) == line), 0)
-
-    def _line(self, essay: Essay) -> str:
-        return subject(self.assignment, essay.notebook, essay.title, "")
-
-    def _about(self, essay: Essay) -> list[Request]:
-        """Return the requests about an exercise, the latest last."""
-        return [one for one in self.classroom.requests.all() if one.line == self._line(essay)]
-
     def answers(self, essay: Essay) -> list[Answer]:
         """Return the answers in this person's share, in the order of `all_answers`."""
         return [one for one in self.all_answers(essay) if self._is_mine(one.student)]
 
     def all_answers(self, essay: Essay) -> list[Answer]:
-        """Return everybody's answers: requests first, then those that wait; else the order is random."""
+        """Return everybody's answers: those that wait first; else the order is random."""
         with self.classroom.gradebook() as book:
             notebook = book.find_notebook(essay.notebook, self.assignment)
             # The gradebook keeps a comment with the answer cell, and points with the graded cell of the same
             # name.
             cells = [*notebook.solution_cells, *notebook.task_cells]
-            commented = Comment.cell_id.in_([cell.id for cell in cells if cell.name == essay.answered])
+            commented = Comment.cell_id.in_([cell.id for cell in cells if cell.name == essay.cell])
             columns = (Grade.manual_score, Grade.auto_score, Grade.needs_manual_grade, Comment.manual_comment)
             query = (
                 by_cell(book, self.assignment, Grade, *columns)
@@ -190,20 +156,13 @@ class Marking:
             place = [self.assignment, essay.notebook, essay.cell, row[0]]
             return hashlib.sha256(json.dumps(place).encode()).digest()
 
-        requests = self._about(essay)
-        asked = {one.student for one in requests}
-        requested: dict[str, str] = {}
-        for one in filter(self.classroom.requests.is_open, requests):
-            requested[one.student] = "\n\n".join(filter(None, (requested.get(one.student), one.reason)))
-        answers = []
-        for number, row in enumerate(sorted(rows, key=random_key), start=1):
-            student, _, _, points, by_test, waits, comment = row
-            # Of what a test grades a person reads what somebody asked for.
-            if essay.by_hand or student in asked or points is not None:
-                request, name = requested.get(student, ""), names.get(student, "")
-                waits = bool(waits) or student in requested
-                answers.append(Answer(student, name, number, points, by_test, waits, comment or "", request))
-        return sorted(answers, key=lambda answer: (not answer.request, not answer.waits, answer.is_blank))
+        answers = [
+            Answer(student, names.get(student, ""), number, points, by_test, bool(waits), comment or "")
+            for number, (student, _, _, points, by_test, waits, comment) in enumerate(
+                sorted(rows, key=random_key), start=1
+            )
+        ]
+        return sorted(answers, key=lambda answer: (not answer.waits, answer.is_blank))
 
     def read(self, essay: Essay, student: str) -> tuple[str, str]:
         """Return an answer as safe HTML, and the version of what is shown. Raises NotFoundError."""
@@ -244,13 +203,7 @@ class Marking:
                 apply_late_penalty(book, grade.notebook.assignment, self.classroom.config)
                 return _version_of(cells, grade, comment_entry)
 
-        new_version = retry(write, SAVE_TIMEOUT)
-        # Points that are given, be it the same, are the answer; a comment may still be written on.
-        if points is not None:
-            for request in self._about(essay):
-                if request.student == student and self.classroom.requests.is_open(request):
-                    self.classroom.requests.answer(request)
-        return new_version
+        return retry(write, SAVE_TIMEOUT)
 
     def change_rubric(self, essay: Essay, old: str, new: str) -> int:
         """Put a line of a rubric in the place of another one for all who have it, and return how many have.
@@ -275,8 +228,6 @@ class Marking:
 
         `PUBLISHED` is among them for an answer that shares some with the instructor's own.
         """
-        if not essay.by_hand:  # the report compares what tests grade
-            return {}
         students = (one.student for one in self.all_answers(essay) if not one.is_blank)
         texts = {student: text for student in students if (text := self._text(essay, student)).strip()}
         same = defaultdict(list)
@@ -296,7 +247,7 @@ class Marking:
         """Return the points of an answer, and the comment on it. Raises NotFoundError."""
         place = (essay.notebook, self.assignment, student)
         try:
-            return book.find_grade(essay.cell, *place), book.find_comment(essay.answered, *place)
+            return book.find_grade(essay.cell, *place), book.find_comment(essay.cell, *place)
         except MissingEntry:
             problem = f"The gradebook has no answer of {student} to {essay.title} any more."
             raise NotFoundError(f"{problem} Load this page again.") from None
@@ -319,8 +270,6 @@ class Marking:
         folder = self.classroom.records.notebooks(student)
         cells = nbformat.read(folder / f"{essay.notebook}.ipynb", as_version=4).cells
         known = self._cells[essay.notebook]
-        if not essay.by_hand:
-            return [cell for cell in cells if name_of(cell) in (essay.answered, essay.cell)]
         from_it_on = list(dropwhile(lambda cell: name_of(cell) != essay.cell, cells))
         if not known[essay.cell].task:
             return from_it_on[:1]

@@ -15,7 +15,6 @@ from traitlets.config import Config
 
 from grader.tests.a_course import graded_cell
 from starvelab_grader.autograde.definition import Definition
-from starvelab_grader.batch.requests import Requests
 from starvelab_grader.marking import Marking
 from starvelab_grader.submissions.reference import ReferenceCell
 
@@ -123,15 +122,15 @@ class EssayClass:
     def marking(self, is_mine: Callable[[str], bool] = lambda _: True) -> Marking:
         return Marking(self, is_mine)
 
-    @property
-    def requests(self) -> Requests:
-        return Requests(self.folder / "requests", LAB)
+    def wait(self, student: str) -> None:
+        """Let the mark of a student wait for a person, as after another submission."""
+        with closing(self.gradebook()) as book:
+            book.find_grade("why", "one", LAB, student).needs_manual_grade = True
+            book.db.commit()
 
-    def grade(
-        self, student: str, cell: str = "why", answered: str = ""
-    ) -> tuple[float | None, float | None, bool, str | None]:
+    def grade(self, student: str, cell: str = "why") -> tuple[float | None, float | None, bool, str | None]:
         """Points by test and by hand, whether a person has to read it, and the comment."""
         with closing(self.gradebook()) as book:
             place = ("one", LAB, student)
-            grade, comment = book.find_grade(cell, *place), book.find_comment(answered or cell, *place)
+            grade, comment = book.find_grade(cell, *place), book.find_comment(cell, *place)
             return grade.auto_score, grade.manual_score, grade.needs_manual_grade, comment.manual_comment

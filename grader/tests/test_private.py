@@ -55,7 +55,7 @@ def test_a_folder_is_open_if_somebody_gets_there_and_may_do_something(
 def test_all_that_holds_marks_or_answers_is_a_part_of_the_course(tmp_path):
     config = {"CourseDirectory": {"root": str(tmp_path), "db_url": f"sqlite:///{tmp_path}/gradebook.db"}}
     folders = ["submitted", "autograded", "feedback", "graded", "released", "dropped", "report"]
-    folders += ["replaced", "collected", "returned", "requests"]
+    folders += ["replaced", "collected", "returned"]
     parts = configuration.parts_of(CourseDirectory(config=Config(config)))
     assert parts == [tmp_path / name for name in (*folders, "gradebook.db")]
 

@@ -11,8 +11,7 @@ import pytest
 from lab_in_browser import ACTION_SECONDS, serious
 from playwright.sync_api import expect
 
-from grader.tests.essays import GIVEN_OUT, LAB, EssayClass
-from starvelab_grader.batch.requests import subject
+from grader.tests.essays import GIVEN_OUT, EssayClass
 from starvelab_grader.commands.mark import MarkingServer
 
 HOSTILE = "<script>document.title = 'x'</script><img src=x onerror=\"document.title='x'\"> mine"
@@ -148,7 +147,6 @@ def test_a_class_is_marked_by_keyboard_alone(browser, tmp_path, monkeypatch):
 def test_a_rubric_is_clicked_and_changed_and_answers_that_are_alike_get_one_mark(browser, tmp_path):
     essays = EssayClass(tmp_path, ANSWERS)
     marking = essays.marking()
-    essay = marking.essays[0]
     with served(marking) as address:
         page = browser.new_page()
         page.set_viewport_size({"width": 390, "height": 800})
@@ -197,16 +195,6 @@ def test_a_rubric_is_clicked_and_changed_and_answers_that_are_alike_get_one_mark
         page.locator("#comment").fill("- 0.1 points: is legible.\n- 0.2 points: is short.\n- 1 point: is so.")
         rubric.filter(has_text="is so").locator("button").first.click()
         expect(page.locator("#points")).to_have_value("0.3")
-
-        # A request that is pasted waits with its reason, until points are given.
-        page.locator("#request-part summary").click()
-        page.locator("#request-text").fill(f"{subject(LAB, 'one', essay.title, 'eve')}\nI name the GPU.")
-        page.locator("#request-add").click()
-        expect(page.locator("#request")).to_have_text("The student asks: I name the GPU.")
-        assert serious(page) == []
-        page.keyboard.press("Enter")
-        expect(status).to_contain_text("saved. Answer")
-        assert marking.classroom.requests.open() == []
 
         # Code is read as well as prose.
         page.locator("#essays").select_option("1")

@@ -23,7 +23,6 @@ from ..text import listed, storable
 from .gradebook import entries_of, is_in_book, merge, retry
 from .one_student import READ_TIMEOUT, one_student
 from .records import GradedSubmission, GradedSubmissions
-from .requests import Requests
 
 MAX_NAME = 128  # characters, in nbgrader's gradebook
 MAX_NAME_BYTES = 200  # a file is called like the student, with an ending; file systems take 255
@@ -54,7 +53,6 @@ class Classroom:
         self.definition = Definition.of(course, config, assignment)
         autograded = Path(course.root) / course.autograded_directory
         self.records = GradedSubmissions(autograded.parent / "graded", autograded, assignment)
-        self.requests = Requests(autograded.parent / "requests", assignment)
 
     def students(self, only: str = "") -> list[str]:
         """Return those who have submitted, or of them whom `only` names: `*` and `?` stand for characters."""

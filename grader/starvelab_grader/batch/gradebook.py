@@ -107,7 +107,6 @@ class Marks:
     notebooks: dict[str, dict[str, Mark]] = field(default_factory=dict)
     comments: dict[str, dict[str, str]] = field(default_factory=dict)
     penalties: dict[str, float] = field(default_factory=dict)
-    asked: dict[str, dict[str, str]] = field(default_factory=dict)  # what a person has looked at again
 
     @property
     def waits(self) -> bool:

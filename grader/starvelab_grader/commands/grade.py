@@ -188,7 +188,6 @@ class FeedbackApp(Command):
         """
     workers = Integer(0, min=0, help="How many pages to make at once; 0: one for each core.")
     only = Unicode(help=ONLY)
-    contact = Unicode(help="Where students mail a regrade request, which is remembered; else they copy it.")
     again = Bool(help="Write also the pages that are up to date.")
     kept = "The pages that were made are kept: the same command goes on from there."
 
@@ -198,8 +197,6 @@ class FeedbackApp(Command):
         with classroom.exclusive_lock():
             if old := classroom.old_grades:
                 print(old)
-            if self.contact:
-                classroom.requests.contact = self.contact
             pages = FeedbackPages(classroom)
             jobs = pages.out_of_date(self.only, self.again)
             busy = dict.fromkeys(job.student for job in jobs)

@@ -33,7 +33,7 @@ from ..errors import InputError, NotFoundError
 from ..lms.rosters import read_sections, sections_in
 from ..marking import Answer, ChangedError, Essay, Marking
 from ..report.rendering import page_style
-from .command import ONLY, Command, print_list
+from .command import ONLY, Command
 
 TEMPLATES = Path(__file__).parent / "templates"
 LOOPBACK, TOKEN_HEADER = "127.0.0.1", "X-Starvelab-Token"
@@ -79,7 +79,6 @@ class MarkApp(Command):
         """Serve the page until somebody ends it, and print what is still to be marked."""
         classroom = Classroom(self.coursedir, self.config, assignment)
         marking = Marking(classroom, self._share_of(classroom.records.students))
-        print_list("These requests name no exercise, or nobody who is graded:", marking.unknown_requests())
         try:
             asyncio.run(self._serve(marking))
         except KeyboardInterrupt:  # which is how it ends
@@ -141,7 +140,7 @@ class MarkingServer:
                 "Choose another one, or leave --port out."
             ) from error
         listener.setblocking(False)
-        private = (r"/api/(essays|answers|answer|alike|mark|rubric|request)", _Private, settings)
+        private = (r"/api/(essays|answers|answer|alike|mark|rubric)", _Private, settings)
         application = Application([private, (r".*", _Part)], log_function=lambda _: None)
         self._server = HTTPServer(application, max_body_size=MAX_BODY, max_buffer_size=MAX_BODY)
         self._server.add_socket(listener)
@@ -198,7 +197,6 @@ class _Private(_Handler):
     FIELDS: ClassVar[dict[str, dict[str, bool]]] = {
         "mark": {"student": True, "version": True, "points": False, "comment": False},
         "rubric": {"old": True, "new": True},
-        "request": {"text": True},
     }
 
     def initialize(self, marking: Marking, token: str, show_names: bool) -> None:
@@ -240,7 +238,7 @@ class _Private(_Handler):
         return asdict(essay) | {"marked": waits.count(False), "answers": len(waits)}
 
     def put(self, what: str) -> None:
-        """Write a mark, change a line of a rubric, or keep a request."""
+        """Write a mark, or change a line of a rubric."""
         try:
             body = json.loads(self.request.body)
         except ValueError:
@@ -251,9 +249,6 @@ class _Private(_Handler):
             value = body.get(name)
             if not isinstance(value, str) and (needed or value is not None):
                 raise InputError(f"The field {name!r} of a mark is a text, and {value!r:.50} is none.")
-        if what == "request":
-            self.finish({"essay": self.marking.add_request(body["text"])})
-            return
         essay = self._essay(body.pop("essay", None))
         if what == "rubric":
             self.finish({"changed": self.marking.change_rubric(essay, body["old"], body["new"])})

@@ -28,7 +28,6 @@ from ..autograde.nbgrader_private import NO_RESPONSE
 from ..batch.classroom import Classroom, chosen
 from ..batch.gradebook import Mark, Marks, marks_of, names_of
 from ..batch.one_student import READ_TIMEOUT, one_student
-from ..batch.requests import subject
 from ..errors import NotFoundError
 from ..files import VERSION, fingerprint, write_whole
 from ..submissions.reference import GradedNotebook, graded_by, name_of
@@ -49,7 +48,6 @@ class PageJob:
     notebooks: list[GradedNotebook]
     marks: Marks
     fingerprint: str  # what the page is up to date with
-    contact: str = ""  # the address to which a request is mailed
 
 
 @dataclass
@@ -61,9 +59,6 @@ class _Exercise:
     points: str
     is_right: bool  # or waits for a person
     model_answer: str = ""
-    asked: str = ""  # by the student, who wanted another look, and got it
-    request: str = ""  # the line with which to ask for another look at it
-    contact: str = ""
     cells: list[NotebookNode] = field(default_factory=list)
 
 
@@ -115,11 +110,11 @@ def _page(job: PageJob, parts: Sequence[_Part]) -> str:
 
 def _part(one: GradedNotebook, job: PageJob) -> _Part:
     marks, comments = job.marks.notebooks.get(one.name, {}), job.marks.comments.get(one.name, {})
-    graded, asked = graded_by(one.reference), job.marks.asked.get(one.name, {})
+    graded = graded_by(one.reference)
     # Who has earned points has answered, in another cell.
     earned = {name for name, test in graded.items() if test in marks and marks[test].points}
     comments = {name: text for name, text in comments.items() if name not in earned or text != NO_RESPONSE}
-    commented = {graded.get(name, name) for name in comments} | asked.keys()
+    commented = {graded.get(name, name) for name in comments}
     exercises = {
         cell.name: _Exercise(
             anchor=f"{one.name}-{cell.name}",
@@ -128,9 +123,6 @@ def _part(one: GradedNotebook, job: PageJob) -> _Part:
             is_right=mark.points is None or (mark.points >= cell.points and cell.name not in commented),
             # Whose essay nobody has marked may still be asked for another one.
             model_answer="" if mark.points is None else one.model_answers.get(cell.name, ""),
-            asked=asked.get(cell.name, ""),
-            request=subject(job.assignment, one.name, one.titles[cell.name], job.student),
-            contact=job.contact,
         )
         for cell in one.reference
         if (mark := marks.get(cell.name)) and cell.name in one.titles
@@ -222,7 +214,7 @@ class FeedbackPages:
     """The feedback pages of an assignment, in the folder where nbgrader looks for them."""
 
     def __init__(self, classroom: Classroom) -> None:
-        self.classroom, self.contact = classroom, classroom.requests.contact
+        self.classroom = classroom
         self.folder: Path = Path(classroom.course.root) / classroom.course.feedback_directory
         # Students, and of those whose pages could not be written the reason.
         self.written: list[str] = []
@@ -230,7 +222,6 @@ class FeedbackPages:
         self.failed: dict[str, str] = {}
         self.unmarked = 0  # students for whom something is not marked yet
         self._notebooks = classroom.definition.notebooks
-        self._asked = classroom.requests.answered()
 
     def out_of_date(self, only: str = "", again: bool = False) -> list[PageJob]:
         """Return the pages to make, of the students in `only` if it names some; `unchanged` gets others."""
@@ -272,18 +263,12 @@ class FeedbackPages:
 
     def _job(self, student: str, name: str, marks: Marks) -> PageJob:
         folder, definition = self.classroom.records.notebooks(student), self.classroom.definition
-        for one in self._notebooks:
-            asked = {
-                cell: self._asked.get((subject(definition.assignment, one.name, title, ""), student), "")
-                for cell, title in one.titles.items()
-            }
-            marks.asked[one.name] = {cell: reason for cell, reason in asked.items() if reason}
         files = {one.name: (folder / f"{one.name}.ipynb").read_bytes() for one in self._notebooks}
         called = f"{name} ({student})" if name else student
         shown = [(one.title, one.titles, one.model_answers) for one in self._notebooks]
-        beside = (called, shown, definition.fingerprint, VERSION, self.contact)
+        beside = (called, shown, definition.fingerprint, VERSION)
         now, name = fingerprint(files, asdict(marks), *beside), definition.assignment
-        return PageJob(student, called, name, folder, self._notebooks, marks, now, self.contact)
+        return PageJob(student, called, name, folder, self._notebooks, marks, now)
 
 
 def _results(jobs: Iterable[PageJob], workers: int, again: bool = True) -> Iterator[tuple[PageJob, _Pages]]:

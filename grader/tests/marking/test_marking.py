@@ -23,7 +23,6 @@ from grader.tests.essays import GIVEN_OUT, LAB, EssayClass
 from grader.tests.in_process import in_a_thread
 from starvelab import host
 from starvelab_grader.batch.one_student import CannotWriteError
-from starvelab_grader.batch.requests import subject
 from starvelab_grader.commands import mark as mark_command
 from starvelab_grader.commands.mark import TOKEN_HEADER, MarkApp, MarkingServer
 from starvelab_grader.errors import InputError, NotFoundError
@@ -142,13 +141,10 @@ def test_there_must_be_something_to_mark(essays):
     definition = essays.definition
     only_tests = {"one": [cell for cell in definition.cells["one"] if cell.name == "sum-test"]}
     nothing = SimpleNamespace(assignment=LAB, cells=only_tests, source=definition.source)
-    room = SimpleNamespace(assignment=LAB, definition=nothing, requests=essays.requests)
-    essays.requests.folder.mkdir(parents=True)
-    (essays.requests.folder / "letter.txt").write_text("Please look again.")
-    said = r"tests give all its points\. Put a regrade request into .*requests/lab, .* letter\.txt: no line"
+    room = SimpleNamespace(assignment=LAB, definition=nothing)
+    said = r"tests give all its points\. Change the points of one student in nbgrader's formgrader"
     with pytest.raises(NotFoundError, match=said):
         Marking(room)
-    (essays.requests.folder / "letter.txt").unlink()
     with closing(essays.gradebook()) as book:
         for student in ANSWERS:
             book.remove_student(student)
@@ -398,10 +394,9 @@ def test_lines_of_the_scheme_are_a_rubric_and_change_later_for_all_who_have_them
     assert essays.grade("dan")[1] == 2, "what a person gave beside the rubric stays"
     assert essays.grade("eve")[1] == 1
     assert marking.change_rubric(why.essay, CPU, SLOW) == 0, "nobody has it any more"
-    marking.add_request(f"{subject(LAB, 'one', why.essay.title, 'eve')} Please.")
+    essays.wait("eve")
     assert marking.change_rubric(why.essay, SLOW, "- 3 points: says it.") == 2
-    assert essays.grade("eve")[1:] == (1, False, "- 3 points: says it."), "a person is to read it first"
-    assert [one.student for one in essays.requests.open()] == ["eve"]
+    assert essays.grade("eve")[1:] == (1, True, "- 3 points: says it."), "a person is to read it first"
     with pytest.raises(InputError, match=r"such as '- 2 points: names the cause', and not 'two points'"):
         marking.change_rubric(why.essay, SLOW, "two points")
 
@@ -443,43 +438,3 @@ def test_every_answer_is_in_one_share_and_likeness_is_seen_across_shares(essays,
         names(only="nobody")
     marking = essays.marking(lambda student: student == "bob")
     assert marking.alike(marking.essays[0]) == {"bob": ["dan"], "dan": ["bob"]}
-
-
-def test_a_request_is_in_the_queue_until_points_are_given(essays, marking, why):
-    line = subject(LAB, "one", why.essay.title, "bob")
-    why.save(points="2")
-    (first, *_) = exchange(marking, ("request", {"text": f"Dear all,\n> {line}\n> I did name it."}))
-    assert first == (200, {"essay": 0})
-    answer = marking.answers(why.essay)[0]
-    assert (answer.student, answer.waits, answer.request) == ("bob", True, "> I did name it.")
-    marking.add_request(f"{line} It is in the second sentence.")
-    assert marking.answers(why.essay)[0].request == "> I did name it.\n\nIt is in the second sentence."
-    why.save(comment="You are right.")
-    assert marking.answers(why.essay)[0].request, "somebody still writes"
-    why.save(points="2")
-    assert not any(one.request for one in marking.answers(why.essay)), "points answer all of them"
-    assert essays.requests.open() == []
-    (bad,) = exchange(marking, ("request", {"text": "Please look again."}))
-    assert bad[0] == 400
-    assert "this text has none of this assignment. Paste all of it." in bad[1]["message"]
-
-
-def test_what_a_test_graded_is_listed_for_who_asks_and_for_nobody_else(essays, marking):
-    at = marking.add_request(subject(LAB, "one", "1. One", "dan"))
-    assert marking.essays[at].cell == "sum-test"
-    marking.add_request(subject(LAB, "one", "No such exercise", "dan"))
-    (essay,) = [one for one in marking.essays if one.cell == "sum-test"]
-    assert [one.student for one in marking.answers(essay)] == ["dan"]
-    assert "two</span>" in marking.read(essay, "dan")[0]
-    assert marking.alike(essay) == {}
-    body = {"essay": at, "student": "dan", "version": marking.read(essay, "dan")[1], "points": ""}
-    ((status, reply),) = exchange(marking, (body,))
-    assert (status, reply["answer"]["waits"]) == (200, False), "the points of the test stay"
-    marking.save(essay, "dan", marking.read(essay, "dan")[1], points="1", comment="Right.")
-    assert essays.grade("dan", "sum-test", "sum") == (0, 1, False, "Right.")
-    assert [one.points for one in marking.answers(essay)] == [1]
-    (marking.classroom.requests.folder / "letter\x1b.txt").write_text("Please look at the sum again. Dan")
-    assert marking.unknown_requests() == [
-        "Regrade request [lab/one/No such exercise/] of dan",
-        "letter?.txt: no line of a feedback page is in it",
-    ]

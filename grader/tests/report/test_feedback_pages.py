@@ -5,7 +5,6 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import SimpleNamespace
-from urllib.parse import parse_qs
 
 import nbformat
 import pytest
@@ -21,7 +20,6 @@ from starvelab_grader.batch.gradebook import Mark, Marks
 from starvelab_grader.commands.grade import FeedbackApp
 from starvelab_grader.errors import NotFoundError
 from starvelab_grader.files import write_whole
-from starvelab_grader.marking import Marking
 from starvelab_grader.report import pages, rendering
 from starvelab_grader.report.pages import FeedbackPages, PageJob, fingerprint_in, make_pages
 from starvelab_grader.submissions.reference import GradedNotebook, ReferenceCell, title_of, titles_of
@@ -49,7 +47,7 @@ def named(cell, name):
 def make(tmp_path):
     """The page of a notebook with the given outputs, essay and marks."""
 
-    def made(outputs=(), marks=MARKS, essay="Because.", tested=(), more=(), contact="", **run):
+    def made(outputs=(), marks=MARKS, essay="Because.", tested=(), more=(), **run):
         double = new_code_cell("def double(x): pass", outputs=list(outputs))
         test = new_code_cell(HIDDEN, outputs=list(tested))
         cells = {"double": double, "double-test": test, "why": new_markdown_cell(essay)}
@@ -58,7 +56,7 @@ def make(tmp_path):
         nb = new_notebook(cells=cells, metadata={RESULT: run})
         nbformat.write(nb, tmp_path / "one.ipynb")
         one = GradedNotebook("one", "1. One", REFERENCE, TITLES, MODEL, {"Read this."})
-        written = make_pages(PageJob("s1", "Ada (s1)", "tiny", tmp_path, [one], marks, "f" * 64, contact))
+        written = make_pages(PageJob("s1", "Ada (s1)", "tiny", tmp_path, [one], marks, "f" * 64))
         assert sorted(written) == ["index.html", "one.html"]
         return BeautifulSoup(written["index.html"], "html.parser")
 
@@ -102,15 +100,9 @@ def test_an_essay_that_is_marked_has_the_model_answer_below_it(make):
     assert not make().find(class_="model"), "nobody has marked it yet"
 
 
-def test_each_exercise_has_the_text_with_which_to_ask_for_another_look(make):
-    line = "Regrade request [tiny/one/Exercise 1.2: why/s1]"
-    asked = make().find_all(class_="ask")
-    assert [one.pre.text for one in asked][-1] == line
-    assert "your instructor" in asked[-1].get_text()
-    assert len(asked) == 2
-    link = make(contact="mark@a.org").find_all(class_="ask")[-1].a
-    address, _, query = link["href"].partition("?")
-    assert (address, parse_qs(query)) == ("mailto:mark@a.org", {"subject": [line], "body": [f"{line}\n\n"]})
+def test_a_student_reads_whom_to_ask_for_another_look(make):
+    said = "If you think that points are wrong, write to your instructor, with the exercise and your reason."
+    assert make().main.find_all("p", recursive=False)[-1].text == said
 
 
 RIGHT = Marks({"one": {"double-test": Mark(2.0, False), "why": Mark(None, True)}})
@@ -333,48 +325,12 @@ def test_what_is_out_of_date_is_written_and_nothing_else(graded, monkeypatch):
         it.out_of_date("z")
 
 
-@pytest.mark.parametrize(
-    ("cell", "word", "shown"), [("one-double-test", "me", "1 of 2"), ("two-value-test", "", "1 of 1")]
-)
-def test_the_answer_to_a_request_is_on_the_next_page(graded, monkeypatch, cell, word, shown):
-    """From the line on a page to the answer on the next, also where the points are the same as before."""
-    monkeypatch.setattr(pages, "_pool", ThreadPoolExecutor)
-    write(graded)
-
-    def heading():
-        path = graded.folder / "course" / "feedback" / "ada" / TINY / "index.html"
-        return BeautifulSoup(path.read_text(), "html.parser").find(id=cell)
-
-    room = graded.classroom()
-    marking = Marking(room)
-    line = heading().find_next(class_="ask").pre.text
-    at = marking.add_request(f"{line}\n\nI meant <b>twice</b>.")
-    assert write(graded).written == [], "nobody has answered yet"
-    version = marking.read(marking.essays[at], "ada")[1]
-    marking.save(marking.essays[at], "ada", version, points="1", comment=word and f"See *{word}*.")
-    assert write(graded).written == ["ada"]
-    assert shown in heading().text
-    assert not heading().find_parent("details"), "the answer is to be read"
-    asked = heading().find_next(class_="comment")
-    assert asked.blockquote.text == "I meant <b>twice</b>."
-    assert "The points above are the answer." in asked.text
-    answer = asked.find_next(class_="comment")
-    assert (answer.em.text if answer else "") == word
-    assert write(graded).written == [], "it is said once"
-
-
-def test_the_address_for_requests_is_remembered(graded):
-    """Or `return`, which is told no address, takes every page for one that is out of date."""
-    first = run_here(graded, FeedbackApp(), TINY, "--contact=marks@uni.example")
+def test_the_command_says_how_many_pages_it_wrote_and_what_is_not_marked(graded):
+    first = run_here(graded, FeedbackApp(), TINY)
     assert first.stdout.startswith("tiny: 3 pages written, 0 up to date before, 0 could not be written.")
     assert "On 3 of all pages something is not marked yet." in first.stdout
     assert "feedback: 100%" in first.stderr
-    index = graded.folder / "course" / "feedback" / "ada" / TINY / "index.html"
-    assert "mailto:marks@uni.example?" in index.read_text()
-    assert FeedbackPages(graded.classroom()).out_of_date() == []
     assert "0 pages written, 3 up to date" in run_here(graded, FeedbackApp(), TINY).stdout
-    run_here(graded, FeedbackApp(), TINY, "--contact=other@uni.example", "--only=ada")
-    assert "mailto:other@uni.example?" in index.read_text()
 
 
 def test_a_page_is_whole_or_not_there(tmp_path, monkeypatch):

@@ -44,7 +44,6 @@ const called = (one) =>
   `Answer ${one.number}` + (names.checked ? ` · ${one.name ? `${one.name} (${one.student})` : one.student}` : "");
 
 function state(one) {
-  if (one.request) return `asks for another look (${one.points ?? one.by_test ?? 0} points)`;
   if (one.waits) return one.points === null ? "not marked" : `to be marked again (${one.points} points)`;
   return one.blank ? `left as it was given out: ${one.by_test ?? 0} points` : `${one.points} points`;
 }
@@ -85,8 +84,6 @@ function showTitle() {
   const one = answers[at];
   part("answer-title").textContent = called(one);
   part("answer-state").textContent = `${at + 1} of ${answers.length} · ${state(one)}`;
-  part("request").textContent = `The student asks: ${one.request}`;
-  part("request").hidden = !one.request;
   for (const title of document.querySelectorAll("#answers article h3")) {
     const other = answers.find((each) => each.student === title.dataset.student);
     if (other) title.textContent = `${title.dataset.how}: ${called(other)}, ${state(other)}`;
@@ -273,7 +270,7 @@ async function showAlike() {
 // What was typed and is not in the gradebook. Enter also confirms points that wait to be given again.
 function changes(confirmed = false) {
   const changed = {};
-  const again = confirmed && answers[at].waits && (points.value.trim() || answers[at].request);
+  const again = confirmed && answers[at].waits && points.value.trim();
   if (points.value.trim() !== saved.points || again) changed.points = points.value;
   if (comment.value !== saved.comment) changed.comment = comment.value;
   return changed;
@@ -418,14 +415,6 @@ part("essays").addEventListener("change", (event) => {
 });
 filter.addEventListener("input", showList);
 comment.addEventListener("input", showRubric);
-part("request-add").addEventListener("click", () =>
-  attempt(async () => {
-    if (!(await save())) return;
-    const reply = await put("api/request", { text: part("request-text").value });
-    sessionStorage.setItem("at", reply.essay);
-    location.reload();
-  }),
-);
 names.addEventListener("change", () => {
   showTitle();
   showList();
