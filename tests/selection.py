@@ -79,6 +79,7 @@ PROGRAMS = (
             "packaging",
             "recipes",
             "system",
+            "validating",
             "workflows",
         )
     ),

@@ -355,13 +355,18 @@ class Credit:
             print(_line(*self._parts[-1]))
 
     def total(self, meaning: str = "") -> float:
-        """Points earned, a float between 0 and `points`; whoever has all is told what that means.
+        """Return the points earned, a float from 0 to `points`; whoever has all is told what that means.
+
+        nbgrader's *Validate* runs the released check, without its hidden parts. It gets all points where
+        every part that it has is right: with fewer nbgrader says that the answer fails.
 
         Raises
         ------
         NotAnsweredError
             If a learner has written nothing yet; a grader gets 0.
         """
+        if runtime.current().is_validating and self.earned >= self.tried:
+            return Points(self.points, self.points)
         if not runtime.current().is_for_nbgrader:
             if self._parts and all(why == _OPEN for *_, why in self._parts):
                 raise NotAnsweredError("Nothing is written yet.")
