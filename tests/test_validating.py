@@ -1,4 +1,4 @@
-"""nbgrader's *Validate* in the released notebooks: whoever answered right is told so, whoever did not is not."""
+"""nbgrader's *Validate* in released notebooks: it passes right answers, and no notebook without answers."""
 
 from collections.abc import Iterator
 from pathlib import Path
