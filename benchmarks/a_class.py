@@ -15,7 +15,7 @@ from pathlib import Path
 import nbformat
 
 from tests.assignments import notebooks_of
-from tests.wrong_answers.exercises import exercises
+from tests.notebooks.exercises import exercises
 
 from .report import REPOSITORY
 

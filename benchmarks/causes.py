@@ -1,6 +1,6 @@
 """What of the notebooks' causes can only be measured: decoding, work by pixels, and threads under one lock.
 
-Writes `tests/causes/measured.json`, which test_causes.py beside it reads. A photo is saved in several sizes
+Writes `tests/notebooks/measured.json`, which `tests/test_causes.py` reads. A photo is saved in several sizes
 and qualities, and the time of each file is fitted as ``pixels_time * pixels + bytes_time * bytes``. Threads
 run loops in Python, which hold the lock, and Fourier transforms, which do not.
 """
@@ -22,7 +22,7 @@ from starvelab.measure.transforms import as_jpeg, decode_times, jpeg_size
 
 from .report import REPOSITORY, machine, options
 
-FILE = REPOSITORY / "tests" / "causes" / "measured.json"
+FILE = REPOSITORY / "tests" / "notebooks" / "measured.json"
 SIZES = ("100 KB", "500 KB", "5 MB")
 
 

@@ -5,9 +5,9 @@ tested at all, and what holds of a whole assignment is tested when none of its n
 
 What an author of a notebook adds, beside the script in solutions/ASSIGNMENT/:
 
-- its name below, if it is new, and in TOTAL other points, if the assignment has others then;
-- tests/wrong_answers/ASSIGNMENT/NOTEBOOK.toml, what learners answer (see tests/test_wrong_answers.py);
-- an account of each number in its prose, in tests/golden/prose/ASSIGNMENT.toml (see tests/test_prose.py).
+- its name below, if it is new;
+- tests/notebooks/ASSIGNMENT/NN_name.toml: its points, what learners answer, and an account of each number and
+  each cause in its prose (see tests/notebooks/ledger.py).
 
 What a notebook must hold stands in tests/test_notebooks.py.
 """
@@ -40,8 +40,6 @@ EXPECTED = {
         "03_beyond_images",
     ],
 }  # fmt: skip
-# The most that can be earned. The steps of the first assignment count half.
-TOTAL = {"starving-the-gpu": 80, "find-the-bottleneck": 110, "master-the-loader": 120}
 
 
 @dataclass(frozen=True)
@@ -130,6 +128,3 @@ ASSIGNMENTS = list(dict.fromkeys(notebook.assignment for notebook in NOTEBOOKS))
 def notebooks_of(assignment: str) -> list[Notebook]:
     """The notebooks of an assignment, in the order in which a learner meets them."""
     return [notebook for notebook in NOTEBOOKS if notebook.assignment == assignment]
-
-
-COMPLETE = [name for name in ASSIGNMENTS if {one.name for one in notebooks_of(name)} >= set(EXPECTED[name])]

@@ -99,7 +99,7 @@ def change(source: Path, target: Path, how: Callable[[str], str]) -> None:
 
 
 def write_notebook(root: Path, assignment: str, name: str) -> None:
-    """Write a notebook, its wrong answers and the account of its numbers: another one with ids of its own."""
+    """Write a notebook and its data: another one with ids of its own."""
     old, number = "01_write_the_loader", int(name[:2])
     own = "x" if assignment == "master-the-loader" else "y"  # an id stands once in all assignments
 
@@ -112,20 +112,14 @@ def write_notebook(root: Path, assignment: str, name: str) -> None:
             text = text.replace("# %% [markdown]\n# ## Take", ESSAY, 1)
         return text
 
-    def accounts(text: str) -> str:
-        (listed,) = re.findall(rf"^{old} = (\[.*?^\])", text, re.DOTALL | re.MULTILINE)
-        head = text if assignment == "master-the-loader" else text.partition(f"{old} =")[0]
-        return f"{head}{name} = {listed}\n"
+    def data(text: str) -> str:
+        text = re.sub(r"^\[\[", f"[[{own}-", text, flags=re.MULTILINE)
+        return text if assignment == "master-the-loader" else text.replace("points = 35", "points = 37", 1)
 
-    script_of, wrong = (f"{folder}/%s/%s" for folder in ("solutions", "tests/wrong_answers"))
+    script_of, data_of = (f"{folder}/%s/%s" for folder in ("solutions", "tests/notebooks"))
     source, target = ("master-the-loader", old), (assignment, name)
     change(root / f"{script_of % source}.py", root / f"{script_of % target}.py", script)
-    change(
-        root / f"{wrong % source}.toml", root / f"{wrong % target}.toml",
-        lambda text: re.sub(r"^\[\[", f"[[{own}-", text, flags=re.MULTILINE),
-    )  # fmt: skip
-    for ledger in (root / "tests/golden/prose", root / "tests/causes"):
-        change(ledger / "master-the-loader.toml", ledger / f"{assignment}.toml", accounts)
+    change(root / f"{data_of % source}.toml", root / f"{data_of % target}.toml", data)
 
 
 def _one_more(number: re.Match[str]) -> str:

@@ -19,7 +19,7 @@ from grader.tests.in_process import run_here
 from grader.tests.shared_runners import RUNNERS
 from starvelab_grader.autograde.feedback import ClearHiddenTracebacks
 from tests.assignments import REPOSITORY, Notebook, notebooks_of
-from tests.wrong_answers.exercises import Answer, Exercise, exercises
+from tests.notebooks.exercises import Answer, Exercise, exercises
 
 WALKTHROUGH = "starving-the-gpu"
 # One wrong answer for each exercise; all others are tried in test_answers_in_the_sandbox.py, and what else

@@ -17,7 +17,7 @@ from starvelab.measure.training_script import starved_script
 from starvelab_grader.autograde.execution import RESULT
 from starvelab_grader.sandbox.process import IMPORTS
 from tests.assignments import NOTEBOOKS, Notebook
-from tests.wrong_answers.exercises import exercises
+from tests.notebooks.exercises import exercises
 
 # Some answers lock predictions.
 FORGET = "from pathlib import Path\nPath('predictions.json').write_text('{}')"

@@ -18,8 +18,9 @@ from starvelab_grader.commands import grade
 from starvelab_grader.commands.grade import FeedbackApp, GradeApp, ReleaseApp
 from starvelab_grader.commands.mark import MarkApp
 from starvelab_grader.commands.platforms import CollectApp, ReturnApp
-from tests.assignments import REPOSITORY, TOTAL
-from tests.wrong_answers.exercises import exercises
+from tests.assignments import REPOSITORY
+from tests.notebooks.exercises import exercises
+from tests.notebooks.ledger import TOTAL
 
 pytestmark = [pytest.mark.usefixtures("one_sandbox"), pytest.mark.timeout(900)]
 ASSIGNMENT = "starving-the-gpu"

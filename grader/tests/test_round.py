@@ -11,7 +11,8 @@ import re
 import pytest
 
 from grader.tests.a_round import BLANK, WALKTHROUGH
-from tests.assignments import ASSIGNMENTS, TOTAL
+from tests.assignments import ASSIGNMENTS
+from tests.notebooks.ledger import TOTAL
 
 # The round counts for the first test that asks for it.
 pytestmark = pytest.mark.timeout(1200)

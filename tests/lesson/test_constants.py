@@ -6,7 +6,7 @@ import pytest
 
 from starvelab.lesson.widgets.cells import answers_of, constants_in_question
 from tests.assignments import ASSIGNMENTS
-from tests.wrong_answers.exercises import exercises
+from tests.notebooks.exercises import exercises
 
 CHECK = """check(step(400, Q_("20 ms")), Q_("31.297 ms"), within=2e-4,
     mistakes={"a": Q_("18.156 ms"), "b": 7})
