@@ -6,6 +6,7 @@ A value must have the right dimension, be finite, and have the right sign; then 
 from __future__ import annotations
 
 import copyreg
+import re
 from fractions import Fraction
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -56,6 +57,14 @@ _AMBIGUOUS = {
     f"{prefix}FLOPS": ("work or work per second", f"{prefix}FLOP for work or {prefix}FLOP/s for a rate")
     for prefix in ("", "M", "G", "T", "P")
 }
+# Rates as networks and tools print them, and how the lab writes them.
+_RATES = {
+    f"{prefix}{short}ps": f"{prefix}{unit}/s"
+    for prefix in ("", "k", "K", "M", "G", "T")
+    for short, unit in (("b", "bit"), ("B", "B"))
+}
+# A second number in a text: "1 000 ms" would be 1 times 0 ms, and "1.281.167 img" 1.281 times 0.167 img.
+_SECOND_NUMBER = re.compile(r"[\w.]\s+\.?\d|\.\d*\.")
 # The model computes in base units; people write these.
 _CUSTOMARY = {"B": "KB", "B/s": "GB/s", "s": "ms", "sample/s": "img/s", "FLOP/s": "TFLOP/s", "MAC": "GMAC"}
 _EXAMPLE = 'Write for example Q_("500 KB").'
@@ -116,17 +125,25 @@ def _unit(text: str) -> pint.Unit:
 @lru_cache(maxsize=1024)
 def _read(text: str) -> tuple[Number, pint.Unit]:
     """The number and the unit of a text."""
-    made = _parse(repr(text), text)
-    if made.units == registry.dimensionless:
+    quantity = _parse(repr(text), text)
+    if quantity.units == registry.dimensionless:
         raise InputError(f"A quantity needs a unit, got {text!r}. {_EXAMPLE}")
-    return made.magnitude, registry.Unit(made.units)
+    return quantity.magnitude, registry.Unit(quantity.units)
 
 
 def _parse(asked: str, *of: Unchecked) -> Quantity:
-    """A quantity as pint makes it of a text, or of a number and a unit."""
+    """Return the quantity that pint makes of a text, or of a number and a unit."""
+    text = " ".join(part for part in of if isinstance(part, str))
+    if "," in text:  # pint leaves commas out, so that 1,5 becomes 15
+        raise InputError(
+            f"A quantity must be a number without a comma, got {asked}. "
+            "Write a point before decimals, and thousands without a mark."
+        )
+    if _SECOND_NUMBER.search(text):
+        raise InputError(f"A quantity is one number and a unit, got {asked}. Write thousands without a mark.")
     try:
-        made = Quantity(*of)
-        _ = made.dimensionality  # an unknown unit is only noticed when it is looked up
+        quantity = Quantity(*of)
+        _ = quantity.dimensionality  # an unknown unit is only noticed when it is looked up
     except pint.UndefinedUnitError as error:
         names = error.unit_names if isinstance(error.unit_names, tuple | list) else (error.unit_names,)
         for name in filter(_AMBIGUOUS.get, names):
@@ -134,13 +151,14 @@ def _parse(asked: str, *of: Unchecked) -> Quantity:
             raise InputError(
                 f"A unit must be unambiguous, got {asked}: {name} could be {meant}. Write {instead}."
             ) from None
+        rate = next(filter(None, map(_RATES.get, names)), None)
+        instead = f"Write {rate}." if rate else 'Use for example "ms", "KB", "GB/s", "img/s", "TFLOP/s".'
         raise InputError(
-            f"A unit must be one that the lab knows, got {asked}: {', '.join(names)} is unknown. "
-            'Use for example "ms", "KB", "GB/s", "img/s", "TFLOP/s".'
+            f"A unit must be one that the lab knows, got {asked}: {', '.join(names)} is unknown. {instead}"
         ) from None
     except Exception:  # pint's parser lets many kinds of error through
         raise InputError(f"A quantity is a number and a unit, got {asked}. {_EXAMPLE}") from None
-    return made
+    return quantity
 
 
 def convert(value: Unchecked, unit: str, what: str) -> Quantity:

@@ -69,6 +69,12 @@ UNKNOWN = (
     "A unit must be one that the lab knows, got {}: {} is unknown. "
     'Use for example "ms", "KB", "GB/s", "img/s", "TFLOP/s".'
 )
+RATE = "A unit must be one that the lab knows, got {}: {} is unknown. Write {}."
+COMMA = (
+    "A quantity must be a number without a comma, got {}. "
+    "Write a point before decimals, and thousands without a mark."
+)
+TWO = "A quantity is one number and a unit, got {}. Write thousands without a mark."
 
 
 @pytest.mark.parametrize(("arguments", "expected"), [
@@ -82,7 +88,17 @@ UNKNOWN = (
         "Write GFLOP for work or GFLOP/s for a rate.",
     ),
     (("1 parsec",), UNKNOWN.format("'1 parsec'", "parsec")),
-    ((5, "Mbps"), UNKNOWN.format("(5, 'Mbps')", "Mbps")),
+    ((5, "Mbps"), RATE.format("(5, 'Mbps')", "Mbps", "Mbit/s")),
+    (("10 Gbps",), RATE.format("'10 Gbps'", "Gbps", "Gbit/s")),
+    (("200 MBps",), RATE.format("'200 MBps'", "MBps", "MB/s")),
+    (("1,5 GB/s",), COMMA.format("'1,5 GB/s'")),
+    (("12,34 ms",), COMMA.format("'12,34 ms'")),
+    (("0,5 ms",), COMMA.format("'0,5 ms'")),
+    (("1,281,167 img",), COMMA.format("'1,281,167 img'")),
+    ((5, "GB,s"), COMMA.format("(5, 'GB,s')")),
+    (("1 000 ms",), TWO.format("'1 000 ms'")),
+    (("1.281.167 img",), TWO.format("'1.281.167 img'")),
+    (("5 ms 3",), TWO.format("'5 ms 3'")),
     (("",), f"A quantity is a number and a unit, got ''. {EXAMPLE}"),
     (("2 GB + 1 s",), f"A quantity is a number and a unit, got '2 GB + 1 s'. {EXAMPLE}"),
     (("__import__('os')",), f"A quantity is a number and a unit, got \"__import__('os')\". {EXAMPLE}"),
