@@ -44,6 +44,7 @@ _BY_UNIT = {
         "MB": "activation_size",
     },
     "Datasets": {
+        "word": "content",
         "KB": "sample_size sample_size_sd",
         "count": "samples decoded_elements tokens tokens_sd",
         "GB": "decoded_size",
@@ -57,6 +58,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
 }
 _EXAMPLE = {"Datasets": "ImageNet", "Models": "ResNet50", "Hardware": "Cloud.A100"}
 _EXAMPLE |= {"Storage": "NVMe_Gen4", "Links": "PCIe4_x16"}
+_WORDS = {"family": "Ampere", "content": "images"}
 # What may be zero: a drive that answers at once, samples all of one size.
 _MAY_BE_ZERO = ("request_latency", "sample_size_sd")
 
@@ -265,7 +267,9 @@ def _read(kind: str, field: str, value: Unchecked) -> Quantity | int | str | tup
     unit = FIELDS[kind][field]
     if unit == "word":
         if not isinstance(value, str) or not value:
-            raise InputError(f'{field} must be a word, got {value!r:.80}. Pass for example "Ampere".')
+            raise InputError(
+                f'{field} must be a word, got {value!r:.80}. Pass for example "{_WORDS[field]}".'
+            )
         return value
     if unit == "count":
         return int(positive_int(value, field))

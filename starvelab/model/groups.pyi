@@ -107,6 +107,7 @@ class _Models(Group):
     def __iter__(self) -> Iterator[_ModelsEntry]: ...
 
 class _DatasetsEntry(Entry):
+    content: str
     sample_size: Quantity
     sample_size_sd: Quantity
     samples: int

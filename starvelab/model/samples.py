@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import InputError, MissingValueError
 from ..units import Amount, Number, Unchecked, positive_int
 from . import fields
-from .catalogue import Entry
+from .catalogue import Entry, dataset_of
 from .fields import Part
 
 # Bytes of one number as it crosses the link.
@@ -274,16 +274,18 @@ class Samples(Part):
     transforms: Unchecked = None
 
     def check_model(self, model: Entry | None) -> None:
-        """Reject samples that the model does not take."""
+        """Reject samples that the model does not take: of another size, or of another content."""
         if self.of is None or model is None:
             return
         taken, given = model.get("input_elements"), self.of.get("decoded_elements")
-        if None not in (taken, given) and taken != given:
-            raise InputError(
-                f"model and dataset must belong together, got {model.name}, which takes {taken} numbers "
-                f"a sample, and {self.of.name}, which gives {given}. Pass one that fits, or your own "
-                "with .replace(decoded_elements=...)."
-            )
+        fitting, content = dataset_of(model), self.of.get("content")
+        wanted = content if fitting is None else fitting.get("content")
+        if None not in (taken, given):
+            if taken != given:
+                change = "decoded_elements=..."
+                raise _not_taken(model, f"{taken} numbers a sample", self.of, f"{given}", change)
+        elif content not in (None, wanted):
+            raise _not_taken(model, wanted, self.of, content, f'content="{wanted}"')
 
     def rows(self, model: Entry | None, batch: Number) -> Rows | None:
         """What the rows hold that documents are packed into; None where samples are what the model takes."""
@@ -311,3 +313,11 @@ class Samples(Part):
                 "Pass Packing(..., mean=..., sd=...), or lengths=..."
             )
         return rows_of(lengths, length, packing.strategy, packing.pool, batch)
+
+
+def _not_taken(model: Entry, takes: str, samples: Entry, gives: str, change: str) -> InputError:
+    """Return the error for a data set that does not fit a model."""
+    return InputError(
+        f"model and dataset must belong together, got {model.name}, which takes {takes}, and {samples.name}, "
+        f"which gives {gives}. Pass one that fits, or your own with .replace({change})."
+    )

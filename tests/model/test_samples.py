@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -185,6 +187,26 @@ def test_a_model_and_a_data_set_must_belong_together():
     )
     with pytest.raises(InputError, match=r"^dataset must be an entry of Datasets, got Models.ResNet50\."):
         RESNET.replace(dataset=Models.ResNet50)
+
+
+@pytest.mark.parametrize("samples", [*Datasets], ids=lambda entry: entry.path)
+def test_a_model_takes_no_samples_of_another_content(samples):
+    # A data set that lists no `decoded_elements` fits by its content alone.
+    for model, content in (
+        (Models.ResNet50, "images"),
+        (Models.UNet3D, "volumes"),
+        (Models.GPT2_small, "text"),
+    ):
+        describe = partial(Pipeline, model=model, dataset=samples, hardware=Hardware.Cloud.A100, batch_size=2)
+        if samples.content == content:
+            assert describe().solve().feasible
+        else:
+            assert message(InputError, describe).startswith("model and dataset must belong together, got ")
+    assert message(InputError, RESNET.replace, dataset=Datasets.LibriSpeech) == (
+        "model and dataset must belong together, got ResNet-50, which takes images, and LibriSpeech, 960 h, "
+        'which gives audio. Pass one that fits, or your own with .replace(content="images").'
+    )
+    assert RESNET.solve(dataset=samples.replace(content="images", decoded_elements=150528)).feasible
 
 
 @pytest.mark.parametrize(("dtype", "size"), [(None, 602112), ("uint8", 150528), ("float16", 301056)])
