@@ -4,7 +4,7 @@ Rooms, imports point downward only (a contract in pyproject.toml fails the build
 
     commands               `starvelab-grader release`, `collect`, `grade`, `mark`, `feedback`, `return`
     marking                what a person marks
-    report | lms           statistics, similar answers, feedback pages | Canvas and Moodle
+    report | lms           statistics, equal answers, feedback pages | Canvas and Moodle
     batch | configuration  a class: worker pool, records, gradebook | nbgrader, set up for all this
     autograde              nbgrader's steps: restoring, execution, scoring
     sandbox | submissions  student code run apart from everything else | what was submitted

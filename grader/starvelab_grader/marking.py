@@ -4,12 +4,11 @@ import hashlib
 import json
 import math
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
-from itertools import combinations, dropwhile, takewhile
+from itertools import dropwhile, takewhile
 
 import nbformat
 from nbformat import NotebookNode
@@ -23,8 +22,8 @@ from .batch.gradebook import by_cell, names_of, retry
 from .batch.one_student import reason
 from .errors import GraderError, InputError, NotFoundError
 from .files import fingerprint
-from .report.findings import CODE, PROSE, pairs, taken_from
 from .report.rendering import cells_as_html
+from .report.same_texts import PUBLISHED, same_texts
 from .submissions.reference import HEADING, ModelAnswer, graded_by, name_of, parse_cells, titles_of
 
 SAVE_TIMEOUT = 5.0  # seconds that the gradebook may be locked before the page shows an error
@@ -223,25 +222,20 @@ class Marking:
             self.save(essay, one.student, version, points=points, comment=comment)
         return len(having)
 
-    def alike(self, essay: Essay) -> dict[str, list[str]]:
-        """Return for each student those with the same answer, or with one that shares unusual passages.
+    def same_answers(self, essay: Essay) -> dict[str, list[str]]:
+        """Return for each student those who wrote the same but for spaces, case and punctuation.
 
-        `PUBLISHED` is among them for an answer that shares some with the instructor's own.
+        `PUBLISHED` is among them for an answer that is the instructor's own.
         """
-        students = (one.student for one in self.all_answers(essay) if not one.is_blank)
-        texts = {student: text for student in students if (text := self._text(essay, student)).strip()}
-        same = defaultdict(list)
-        for student, text in sorted(texts.items()):
-            same[" ".join(text.split())].append(student)
-        met = {pair for group in same.values() for pair in combinations(group, 2)}
-        cell, rare = self._cells[essay.notebook][essay.cell], CODE if essay.in_code else PROSE
-        met |= {(pair.one, pair.other) for pair in pairs(texts, (cell.released, cell.source), rare)}
-        met |= {(pair.one, pair.other) for pair in taken_from(essay.published, texts)}
-        similar = defaultdict(list)
-        for one, other in sorted(met):
-            similar[one].append(other)
-            similar[other].append(one)
-        return dict(similar)
+        students = (answer.student for answer in self.all_answers(essay) if not answer.is_blank)
+        texts = {student: {essay.title: self._text(essay, student)} for student in students}
+        if essay.published:
+            texts[PUBLISHED] = {essay.title: essay.published}
+        groups = (group.students for group in same_texts(texts, least=1))
+        return {
+            student: [other for other in group if other != student]
+            for group in groups for student in group if student != PUBLISHED
+        }  # fmt: skip
 
     def _entry(self, book: Gradebook, essay: Essay, student: str) -> tuple[Grade, Comment]:
         """Return the points of an answer, and the comment on it. Raises NotFoundError."""

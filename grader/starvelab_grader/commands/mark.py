@@ -140,7 +140,7 @@ class MarkingServer:
                 "Choose another one, or leave --port out."
             ) from error
         listener.setblocking(False)
-        private = (r"/api/(essays|answers|answer|alike|mark|rubric)", _Private, settings)
+        private = (r"/api/(essays|answers|answer|same|mark|rubric)", _Private, settings)
         application = Application([private, (r".*", _Part)], log_function=lambda _: None)
         self._server = HTTPServer(application, max_body_size=MAX_BODY, max_buffer_size=MAX_BODY)
         self._server.add_socket(listener)
@@ -231,7 +231,7 @@ class _Private(_Handler):
             html, version = self.marking.read(essay, self.get_query_argument("student"))
             self.finish({"html": html, "version": version})
         else:  # in a large class this takes seconds, in which the page goes on
-            self.finish({"alike": await asyncio.to_thread(self.marking.alike, essay)})
+            self.finish({"same": await asyncio.to_thread(self.marking.same_answers, essay)})
 
     def _about(self, essay: Essay) -> dict[str, object]:
         waits = [one.waits for one in self.marking.answers(essay) if not one.is_blank]

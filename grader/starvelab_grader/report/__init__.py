@@ -1,1 +1,1 @@
-"""Pages that people read of a graded class: statistics, similar answers, and feedback."""
+"""Pages that people read of a graded class: statistics, equal answers, and feedback."""

@@ -20,13 +20,13 @@ from ..plugins import functions
 from ..text import escape_csv_formulas
 from . import findings
 from .rendering import TEMPLATES, templates
+from .same_texts import MIN_FILE_WORDS, PUBLISHED, same_texts
 
 LastYear: TypeAlias = Mapping[tuple[str, ...], str]  # shares, by notebook, exercise and mistake
 MAX_EXCERPT = 120  # characters
 LOST = (
     "This report leaves the submission out: the graded notebooks are not those of its record. Grade it again."
 )
-LONG = f"only the first {findings.MAX_TEXT} characters are compared with what others wrote."
 # By section: its title, what it is about, and the columns of its table.
 TEXTS = tomllib.loads((TEMPLATES / "sections.toml").read_text(encoding="utf-8"))
 
@@ -78,28 +78,28 @@ def sections(
         cell.name: one.model_answers.get(cell.name, "")
         for one in notebooks for cell in one.reference if cell.grade and cell.answered
     }  # fmt: skip
-    # What everybody may have: the texts that were given out, and the solution.
     released = {text for one in notebooks for text in one.given_out}
-    texts, files, members = dict[str, dict[str, str]](), dict[str, dict[str, str]](), list[Member]()
+    essays, files, members = dict[str, dict[str, str]](), dict[str, dict[str, str]](), list[Member]()
     for record in submissions:
         with one_student(record.student, left_out, "The report leaves this submission out", READ_TIMEOUT):
-            folder, written, changed = records.notebooks(record.student), dict[str, str](), dict[str, str]()
-            for name in (one for one in cells if one not in record.rejected):
+            folder, essay, file = records.notebooks(record.student), dict[str, str](), dict[str, str]()
+            for name in (name for name in cells if name not in record.rejected):
                 nb = nbformat.read(folder / f"{name}.ipynb", as_version=4)
-                if own := findings.texts_by_exercise(nb, cells[name], released, f"{name}, own cells"):
-                    written |= own
-                    changed[name] = record.submitted.get(name, "")
-            texts[record.student], files[record.student] = written, changed
+                written = findings.texts_by_exercise(nb, cells[name], released, f"{name}, own cells")
+                essay |= {
+                    title_of_cell.get(cell, cell): written[cell] for cell in written.keys() & published.keys()
+                }
+                file[f"{name}.ipynb"] = "\n".join(written.values())
+            essays[record.student], files[record.student] = essay, file
             members.append(Member(called[record.student], folder, record.notes))
     left_out |= not_graded
     to_check = [
         *((one.student, one.to_do, " ".join(one.remarks))
           for one in findings.to_look_at(submissions, findings.load_looked_at(records))),
-        *((student, "compare it", f"{what}: {LONG}")
-          for student, each in texts.items() for what in findings.too_long(each)),
         *((student, "grade it again", why) for student, why in left_out.items()),
     ]  # fmt: skip
-    pairs = (findings.same_files(files), findings.similar(texts, published, released))
+    answers = {title_of_cell.get(cell, cell): text for cell, text in published.items() if text}
+    same = [*same_texts(files, MIN_FILE_WORDS), *same_texts(essays | {PUBLISHED: answers})]
     items = findings.items(submissions, cells)
     exercises = [replace(one, cell=titles[one.notebook, one.cell]) for one in items]
     return [
@@ -114,8 +114,10 @@ def sections(
             for student, points, nothing in findings.should_come(submissions, cells)
         ]),
         *(Section(**each) for function in functions("sections") for each in function(members)),
-        Section.of("similar", [
-            _similar(group, called, title_of_cell) for each in pairs for group in findings.groups(each)
+        Section.of("same", [
+            [", ".join(called.get(student, student) for student in group.students), group.where,
+             " ".join(group.text.split())[:MAX_EXCERPT]]
+            for group in same
         ]),
         Section.of("graded", [[called[one.student], *_graded(one)] for one in submissions]),
     ]  # fmt: skip
@@ -157,17 +159,6 @@ def read_mistakes(course: str, assignment: str) -> LastYear:
     made, graded = tables
     shares = ((row, _share(int(row["students"]), len(graded))) for row in made if row["students"] != "0")
     return {(row["notebook"], row["exercise"], row["mistake"]): share for row, share in shares}
-
-
-def _similar(group: findings.Group, called: Mapping[str, str], titles: Mapping[str, str]) -> list[object]:
-    most = max(group.pairs, key=attrgetter("characters"))
-    return [
-        ", ".join(called.get(student, student) for student in group.students),
-        "; ".join(dict.fromkeys(titles.get(pair.where, pair.where) for pair in group.pairs)),
-        most.characters or None,
-        round(max(pair.share for pair in group.pairs), 3),
-        most.passage[:MAX_EXCERPT],
-    ]
 
 
 def write(folder: Path, title: str, parts: Sequence[Section]) -> Path:

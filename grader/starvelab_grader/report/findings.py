@@ -1,19 +1,11 @@
-"""Findings in a class: statistics, whom a person should look at, and answers that are nearly the same.
+"""Findings in a class: statistics, and whom a person should look at."""
 
-Answers that are nearly the same are for a person to look at, and prove nothing. Most right answers of an
-exercise look alike. So only passages count that few students share and that were not given to them; which
-passages two texts share is found by winnowing, in the library copydetect. Each exercise and each essay is
-compared by itself: in a whole submission one copied essay is a small share.
-"""
-
-import io
 import json
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
+from dataclasses import dataclass
 from statistics import StatisticsError, correlation, fmean, median
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from nbformat import NotebookNode
 
@@ -185,32 +177,7 @@ def save_looked_at(records: GradedSubmissions, found: Iterable[ToLookAt]) -> Non
     write_whole(records.folder / LOOKED_AT, json.dumps(looked_at, indent=1))
 
 
-# --- answers that are nearly the same ---------------------------------------------------------------------
-MIN_PASSAGE = 25  # characters that must be the same in a row
-WINDOW = 1  # every passage counts: texts are short
-MAX_TEXT = 50_000  # characters that are compared; each takes half a kilobyte of memory
-MIN_SHARED = 100  # such passages, each a character further than the one before
-MIN_SHARE = 0.3  # of all passages of the shorter text
-WHOLE = "all together"
-SAME_FILE = "the same file, byte for byte"
-PUBLISHED = "the published answer"  # in the place of a student
-# How many students may share a passage that counts: so many always, and this share of a large class. Three
-# who think alike may write the same line of code, and no two write the same sentence twice.
-CODE, PROSE = (3, 0.02), (6, 0.1)
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two students who share unusual passages."""
-
-    one: str
-    other: str
-    characters: int  # in passages that they share, and hardly anybody else has
-    share: float  # of all passages of the shorter text
-    passage: str  # the longest
-    where: str = WHOLE  # the exercise, or what else was compared
-
-
+# --- what a student wrote ---------------------------------------------------------------------------------
 def texts_by_exercise(
     nb: NotebookNode, reference: Sequence[ReferenceCell], released: Container[str], own: str
 ) -> dict[str, str]:
@@ -225,125 +192,3 @@ def texts_by_exercise(
         if exercise and cell.source.strip() not in released and cell.id != NOTE_ID:
             texts.setdefault(exercise, []).append(cell.source)
     return {exercise: "\n".join(each) for exercise, each in texts.items()}
-
-
-def similar(texts: Mapping[str, Texts], essays: Texts, known: Iterable[str] = ()) -> list[Pair]:
-    """Return pairs of students who share unusual passages, in any exercise or in all of them together.
-
-    `texts` has what each student wrote, by exercise. Those in `essays` are answered in prose, and come with
-    the answer that was published, which makes a pair with whoever took it. Everybody may have the texts that
-    are `known`: what students were given, and the solution.
-    """
-    exercises = list(dict.fromkeys(exercise for each in texts.values() for exercise in each))
-    known, results = list(known), []
-    for exercise in exercises:
-        written = {student: each[exercise] for student, each in texts.items() if exercise in each}
-        rare = PROSE if exercise in essays else CODE
-        found = [*pairs(written, known, rare), *taken_from(essays.get(exercise, ""), written)]
-        results += [replace(pair, where=exercise) for pair in found]
-    met = {(pair.one, pair.other) for pair in results}
-    whole = pairs({student: _together(each) for student, each in texts.items()}, known)
-    results += [pair for pair in whole if (pair.one, pair.other) not in met]
-    return sorted(results, key=lambda pair: (-pair.characters, pair.one, pair.other, pair.where))
-
-
-def _together(texts: Mapping[str, str]) -> str:
-    """Return all that a student wrote. A text that is too long takes no place from the others."""
-    return "\n".join(text for text in texts.values() if len(text) <= MAX_TEXT)
-
-
-def too_long(texts: Mapping[str, str]) -> list[str]:
-    """Return the exercises in which only the beginning of what a student wrote is compared."""
-    long = [exercise for exercise, text in texts.items() if len(text) > MAX_TEXT]
-    return [*long, WHOLE] if len(_together(texts)) > MAX_TEXT else long
-
-
-@dataclass(frozen=True)
-class Group:
-    """Students of whom each shares unusual passages with another one of them."""
-
-    students: list[str]
-    pairs: list[Pair]  # with the most in common first
-
-
-def groups(found: Sequence[Pair]) -> list[Group]:
-    """Return pairs as groups, the largest first: of twenty who copied from one, nobody reads 190 pairs."""
-    group_of: dict[str, set[str]] = {}
-    for pair in found:
-        joined = {pair.one, pair.other}.union(*(group_of.get(each, ()) for each in (pair.one, pair.other)))
-        group_of |= dict.fromkeys(joined, joined)
-    members = {id(each): each for each in group_of.values()}.values()
-    made = [Group(sorted(each), [pair for pair in found if pair.one in each]) for each in members]
-    return sorted(made, key=lambda group: (-len(group.students), group.students))
-
-
-def same_files(prints: Mapping[str, Mapping[str, str]]) -> list[Pair]:
-    """Return pairs of students with byte-identical notebooks, by fingerprints of those that were changed."""
-    having = defaultdict(list)
-    for student, each in sorted(prints.items()):
-        for notebook, content in each.items():
-            if content:
-                having[notebook, content].append(student)
-    shared = defaultdict(list)
-    for (notebook, _), (first, *others) in having.items():
-        for other in others:  # of many with one file each is listed with the first
-            shared[first, other].append(notebook)
-    return [
-        Pair(one, other, characters=0, share=1.0, passage=", ".join(sorted(notebooks)), where=SAME_FILE)
-        for (one, other), notebooks in sorted(shared.items())
-    ]
-
-
-def _fingerprint(text: str) -> Any:
-    # Loaded here: it brings all of matplotlib, a third of a second for every command that compares nothing.
-    from copydetect import CodeFingerprint
-
-    # Unfiltered: names, comments and spaces are what tells who wrote a formula that all have.
-    return CodeFingerprint("", MIN_PASSAGE, WINDOW, filter=False, fp=io.StringIO(text[:MAX_TEXT]))
-
-
-def _pair(one: str, other: str, text: str, marks: int, counts: Sequence[int], prints: Any) -> list[Pair]:
-    """Return what two share, if that is enough; the longest passage is one of the first's `text`."""
-    from copydetect import compare_files
-
-    if marks < MIN_SHARED or (share := marks / min(counts)) < MIN_SHARE:
-        return []
-    characters, _, (slices, _) = compare_files(*prints)
-    begin, end = max(zip(*slices, strict=True), key=lambda ends: ends[1] - ends[0])
-    return [Pair(one, other, int(characters), share, " ".join(text[int(begin) : int(end)].split()))]
-
-
-def taken_from(published: str, texts: Mapping[str, str]) -> list[Pair]:
-    """Return a pair with `PUBLISHED` for each student whose text shares passages with a published one."""
-    results: list[Pair] = []
-    for student, text in sorted(texts.items()):
-        if min(len(text), len(published)) > MIN_PASSAGE:
-            prints = [_fingerprint(text), _fingerprint(published)]
-            hashes = [set(each.hashes) for each in prints]
-            marks, sizes = len(set.intersection(*hashes)), [len(each.hashes) for each in prints]
-            results += _pair(student, PUBLISHED, text, marks, sizes, prints)
-    return results
-
-
-def pairs(texts: Mapping[str, str], known: Iterable[str] = (), rare: tuple[int, float] = CODE) -> list[Pair]:
-    """Return pairs of students whose texts share passages that hardly anybody else has, most alike first."""
-    texts = {student: text for student, text in texts.items() if len(text) > MIN_PASSAGE}
-    everywhere = {mark for text in known if len(text) > MIN_PASSAGE for mark in _fingerprint(text).hashes}
-    prints = {student: _fingerprint(text) for student, text in sorted(texts.items())}
-    often = Counter(mark for each in prints.values() for mark in each.hashes)
-    always, share_of_class = rare
-    # In a class of seven and more these are at most half of it.
-    limit = min(max(always, int(share_of_class * len(texts))), max(3, len(texts) // 2))
-    common = everywhere | {mark for mark, students in often.items() if students > limit}
-    count = {student: len(each.hashes) for student, each in prints.items()}
-    having = defaultdict(list)
-    for student, each in prints.items():
-        each.hashes -= common
-        for mark in each.hashes:
-            having[mark].append(student)
-    shared = Counter(pair for students in having.values() for pair in combinations(students, 2))
-    results: list[Pair] = []
-    for (one, other), marks in shared.items():
-        sizes, both = (count[one], count[other]), (prints[one], prints[other])
-        results += _pair(one, other, texts[one], marks, sizes, both)
-    return sorted(results, key=lambda pair: (-pair.characters, pair.one, pair.other))

@@ -27,12 +27,12 @@ from starvelab_grader.commands import mark as mark_command
 from starvelab_grader.commands.mark import TOKEN_HEADER, MarkApp, MarkingServer
 from starvelab_grader.errors import InputError, NotFoundError
 from starvelab_grader.marking import MAX_COMMENT, ChangedError, Marking, points_from
-from starvelab_grader.report.findings import PUBLISHED
+from starvelab_grader.report.same_texts import PUBLISHED
 
 LONG = "The workers need 64 ms for a batch, and the accelerator needs 11.74 ms. They overlap, so that the "
 LONG += "slower one of the two sets the time of a step, so a faster accelerator would only wait longer."
 HOSTILE = "<script>alert(1)</script> **bold** [x](javascript:alert(2)) <img src=x onerror=alert(3) alt=cat>"
-ANSWERS = {"ada": HOSTILE, "bob": LONG, "cem": GIVEN_OUT, "dan": f"{LONG} I buy workers.", "eve": "Since."}
+ANSWERS = {"ada": HOSTILE, "bob": LONG, "cem": GIVEN_OUT, "dan": LONG.upper(), "eve": "Since."}
 
 
 @pytest.fixture(scope="module")
@@ -127,14 +127,15 @@ def test_an_answer_that_cannot_be_read_says_so_and_the_others_go_on(essays, mark
     why.save(points="0")
     nbformat.write(nbformat.v4.new_notebook(), essays.notebooks("dan") / "one.ipynb")
     assert "There is no answer." in marking.read(why.essay, "dan")[0]
-    assert marking.alike(why.essay) == {}
+    assert marking.same_answers(why.essay) == {}
 
 
 def test_those_who_wrote_the_same_are_found(essays, marking, why):
     essays.write("ada", "Since.\n")
-    assert marking.alike(why.essay) == {"ada": ["eve"], "bob": ["dan"], "dan": ["bob"], "eve": ["ada"]}
-    essays.write("ada", f"I think: {LONG}")
-    assert PUBLISHED in marking.alike(replace(why.essay, published=LONG))["ada"]
+    assert marking.same_answers(why.essay) == {"ada": ["eve"], "bob": ["dan"], "dan": ["bob"], "eve": ["ada"]}
+    essays.write("ada", f"{LONG}!")
+    same = marking.same_answers(replace(why.essay, published=LONG))
+    assert same["ada"] == ["bob", "dan", PUBLISHED]
 
 
 def test_there_must_be_something_to_mark(essays):
@@ -263,7 +264,7 @@ def exchange(marking, *requests, token=None, **options):
     return in_a_thread(responses())
 
 
-READS = ("api/essays", "api/answers?essay=0", "api/answer?essay=0&student=bob", "api/alike?essay=0")
+READS = ("api/essays", "api/answers?essay=0", "api/answer?essay=0&student=bob", "api/same?essay=0")
 
 
 def test_the_page_itself_tells_nothing_of_the_course(marking):
@@ -286,12 +287,12 @@ def test_a_person_marks(essays, marking, why):
     body = {"essay": 0, "student": "bob", "version": why.version(), "points": "3", "comment": "Yes."}
     found = exchange(marking, *READS, (body,), (body,), show_names=True)
     assert [status for status, _ in found] == [200, 200, 200, 200, 200, 409]
-    about, answers, answer, alike, mark, again = (content for _, content in found)
+    about, answers, answer, same, mark, again = (content for _, content in found)
     assert (about["assignment"], about["show_names"]) == (LAB, True)
     assert [(one["marked"], one["answers"]) for one in about["essays"]] == [(0, 4), (0, 5), (0, 5)]
     assert len(answers["answers"]) == 5
     assert LONG.split(",")[0] in answer["html"]
-    assert alike["alike"] == {"bob": ["dan"], "dan": ["bob"]}
+    assert same == {"same": {"bob": ["dan"], "dan": ["bob"]}}
     expected = {"student": "bob", "points": 3.0, "waits": False, "comment": "Yes."}
     assert mark["answer"].items() >= expected.items()
     assert mark["version"] == why.version()
@@ -437,4 +438,4 @@ def test_every_answer_is_in_one_share_and_likeness_is_seen_across_shares(essays,
     with pytest.raises(NotFoundError, match="Nobody who is graded is in this share of the class"):
         names(only="nobody")
     marking = essays.marking(lambda student: student == "bob")
-    assert marking.alike(marking.essays[0]) == {"bob": ["dan"], "dan": ["bob"]}
+    assert marking.same_answers(marking.essays[0]) == {"bob": ["dan"], "dan": ["bob"]}

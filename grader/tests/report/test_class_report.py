@@ -20,15 +20,15 @@ from starvelab_grader.autograde.task import GradingResult
 from starvelab_grader.batch.gradebook import Marks
 from starvelab_grader.commands.grade import GradeApp
 from starvelab_grader.lms.collecting import collect_download
-from starvelab_grader.report import class_report, findings
+from starvelab_grader.report import class_report
 from starvelab_grader.report.pages import PageJob, make_pages
 from starvelab_grader.submissions.reading import UnreadableNotebookError, read_notebook, restore
 from starvelab_grader.submissions.reference import GradedNotebook
 
 pytestmark = pytest.mark.usefixtures("one_sandbox")
 TABLES = [
-    "calibration", "distribution", "graded", "items", "look_at", "mistakes", "questions", "should_come",
-    "similar",
+    "calibration", "distribution", "graded", "items", "look_at", "mistakes", "questions", "same",
+    "should_come",
 ]  # fmt: skip
 ROSTER = "Name,ID,Section\nAda,ada,Monday\nBob,bob,Monday\nEve,=cmd,Friday\n"
 
@@ -44,10 +44,10 @@ def reported(released_course, tmp_path_factory):
     """A class of four, and where its report stands."""
     course = released_course.copy(tmp_path_factory.mktemp("reported"))
     remark = "  # what a strange exercise, my neighbour and me needed an hour, and coffee, to see it\n"
-    copied = "def double(x):\n    return x ** 2" + remark * 3
+    copied = "def double(x):\n    return x ** 2" + remark * 6
     predictions = json.dumps({"wall": locked("wall", 0.9, True), "drive": locked("drive", 0.9, False)})
     course.hand_in("ada", course.solved() | {"predictions.json": predictions})
-    course.hand_in("bob", course.solved(double=copied))
+    course.hand_in("bob", course.solved(double=copied + "# Script, alert 1: script."))
     course.hand_in("=cmd", course.solved(double=copied + "\n# <script>alert(1)</script>"))
     course.hand_in("dee", {"one.ipynb": "<html>"})
     (course.folder / "canvas.csv").write_text(ROSTER)
@@ -110,11 +110,10 @@ def test_mistakes_stand_beside_those_of_last_year(reported, tmp_path):
 def test_who_needs_a_person_and_who_wrote_the_same_is_listed(reported):
     (odd,) = table(reported, "look_at")
     assert (odd["student"], odd["what to do"]) == ("dee", "ask again for one, two")
-    twins, pair = table(reported, "similar")
-    # All three have submitted the same second notebook.
-    assert (twins["students"], twins["the longest passage"]) == ("'=cmd, ada, bob", "two")
-    assert (pair["students"], pair["where"]) == ("'=cmd, bob", "One: double"), "no formula"
-    assert "my neighbour and me needed an hour" in pair["the longest passage"]
+    # All three have submitted the same second notebook, of right answers.
+    (pair,) = table(reported, "same")
+    assert (pair["students"], pair["where"]) == ("'=cmd, bob", "one.ipynb"), "no formula"
+    assert "my neighbour and me needed an hour" in pair["how it begins"]
     (lost,) = table(reported, "should_come")
     assert (lost["student"], lost["points by test"]) == ("dee", "0.0")
     assert lost["what to talk about"].startswith("One: double; One: halve; ")
@@ -140,7 +139,7 @@ def test_the_page_can_be_read_by_anybody_and_runs_nothing(reported):
     assert said == "Of 2 predictions 50 % came true, and their students were 90 % sure on average."
     assert [one.text for one in page.find_all("h2")] == [
         "For a person to look at", "Points", "Exercises", "Mistakes", "Who should come", "Predictions",
-        "Predictions by question", "Nearly the same", "Submissions",
+        "Predictions by question", "The same", "Submissions",
     ]  # fmt: skip
     assert list(class_report._ticks(64)) == [0, 10, 20, 30, 40, 50, 60]
 
@@ -185,19 +184,6 @@ def test_who_is_left_out_of_the_report_is_named(course):
         ["dee", "grade it again", "The submission could not be read"],
     ]
     assert [row[0] for row in found["graded"].rows] == ["ada"]
-
-
-def test_what_is_not_compared_is_named_and_takes_no_memory(course, monkeypatch):
-    monkeypatch.setattr(findings, "MAX_TEXT", 1000)
-    copied = "    # this is what my neighbour and me found out in the end, after hours of looking for it\n"
-    for student in ("ada", "bob"):
-        answer = "def double(x):\n" + copied * 2 + f"# {student}\n" * 300
-        course.hand_in(student, course.solved(double=answer))
-        saved(course, student)
-    found = report_of(course)
-    only = "double-test: only the first 50000 characters are compared with what others wrote."
-    assert found["look_at"].rows == [[one, "compare it", only] for one in ("ada", "bob")]
-    assert ["ada, bob", "One: double"] in [row[:2] for row in found["similar"].rows]
 
 
 def odd_json(value: object) -> str:

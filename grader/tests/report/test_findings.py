@@ -1,4 +1,4 @@
-"""A graded class in numbers, calculated by hand; and texts that were copied are found."""
+"""A graded class in numbers, calculated by hand."""
 
 from dataclasses import replace
 
@@ -8,20 +8,12 @@ from nbformat.v4 import new_code_cell, new_notebook
 from starvelab_grader.batch.records import GradedSubmission, GradedSubmissions
 from starvelab_grader.report.findings import (
     LOOKED_AT,
-    PUBLISHED,
-    SAME_FILE,
-    WHOLE,
-    Pair,
     distribution,
-    groups,
     items,
     load_looked_at,
     mistakes,
-    pairs,
-    same_files,
     save_looked_at,
     should_come,
-    similar,
     texts_by_exercise,
     to_look_at,
 )
@@ -105,83 +97,6 @@ def test_the_distribution_counts_each_student_once():
     assert distribution([], CELLS) is None
 
 
-FORMULA = "def step_time(batch_size):\n    return overhead + batch_size * work / (peak * efficiency)\n"
-OWN = [
-    "I think the GPU waits since eight workers on a small box cannot decode that many pictures in time. ",
-    "My guess was the drive, and it turned out that reading is never the problem here, by a factor of ten. ",
-    "Decoding binds. Buying a faster accelerator would only make it idle more, as the sweep above shows. ",
-    "Prefetching hides latency but not a lack of throughput, so deeper queues would not have helped at all. ",
-    "The stall is the share of the step in which nothing runs on the device; here it is about two thirds. ",
-]
-COPIED = (
-    "# took me ages!! the trick is that sampels per secnd has to be devided by the nubmer of workers first\n"
-    "x_tmp2 = 1 / (rate*W)   # no idea why but it works with the bracket\n"
-    "Thats why the GPU idels: the cpu is to slow for it and we shuold buy more cores or less augmentation.\n"
-)
-
-
-def found_in(texts, **published: str) -> list[tuple[str, str, str]]:
-    return [(one.one, one.other, one.where) for one in similar(texts, published)]
-
-
-def test_two_who_share_what_nobody_else_wrote_are_found():
-    texts = {f"s{number}": FORMULA + own for number, own in enumerate(OWN)}
-    texts["eve"], texts["mal"] = FORMULA + COPIED, "# my work\n" + FORMULA + COPIED.replace("ages", "hours")
-    (found,) = pairs(texts)
-    assert (found.one, found.other) == ("eve", "mal")
-    assert (found.characters > 200, found.share > 0.6, len(found.passage) > 100) == (True, True, True)
-    assert found.passage in " ".join(COPIED.split())
-
-
-def test_three_with_the_same_essay_are_found_as_two_are():
-    written = {f"s{at:02d}": {"why": OWN[at % 5][:-2] + f"And {at} " * 40} for at in range(9)}
-    written |= {name: {"why": COPIED} for name in ("eve", "mal", "sue")}
-    expected = [("eve", "mal", "why"), ("eve", "sue", "why"), ("mal", "sue", "why")]
-    assert found_in(written, why="") == expected
-    assert {one.share for one in similar(written, {"why": ""})} == {1.0}
-
-
-def test_one_copied_essay_is_found_in_a_submission_that_is_otherwise_ones_own():
-    long = [" ".join(f"{who}{n} does {n * who}" for n in range(300)) for who in range(2, 8)]
-    texts = {f"s{at}": {"code": long[at], "why": OWN[at] * 2 if at < 4 else COPIED} for at in range(5)}
-    texts["t"] = {"code": long[5], "why": COPIED}
-    assert found_in(texts, why="") == [("s4", "t", "why")]
-    assert pairs({name: each["code"] + each["why"] for name, each in texts.items()}) == []
-
-
-def test_who_took_the_published_answer_is_found_however_many_did():
-    texts = {f"s{at}": {"why": OWN[at]} for at in range(5)} | {f"t{at}": {"why": COPIED} for at in range(9)}
-    assert similar(texts, {"why": COPIED.upper()}, [COPIED]) == [], "so many think alike, and it is given"
-    found = similar(texts | {"u": {"why": f"{OWN[0]} {COPIED}"}}, {"why": COPIED}, [COPIED])
-    assert {one.other for one in found} == {PUBLISHED}
-    (group,) = groups(found)
-    assert group.students == sorted([PUBLISHED, "u", *(f"t{at}" for at in range(9))])
-
-
-def test_pairs_are_joined_into_groups_the_largest_first():
-    met = [("a", "b", "x"), ("c", "d", "x"), ("b", "e", "y"), ("e", "a", "y")]
-    made = groups([Pair(one, other, 200, 0.5, "", where) for one, other, where in met])
-    found = [("".join(one.students), "".join(pair.where for pair in one.pairs)) for one in made]
-    assert found == [("abe", "xyy"), ("cd", "x")]
-
-
-def test_what_is_shared_in_no_single_exercise_is_found_in_all_of_them_together():
-    thirds = {f"e{at}": COPIED[at : at + 110] for at in (0, 110, 220)}
-    texts = dict.fromkeys(("eve", "mal"), thirds) | {f"s{at}": {"e0": OWN[at]} for at in range(5)}
-    assert found_in(texts) == [("eve", "mal", WHOLE)]
-
-
-def test_twins_are_found_by_their_files_however_ordinary_their_answers_are():
-    prints = {
-        "ada": {"one": "a1", "two": "a2"}, "bob": {"one": "b1", "two": "a2"},
-        "cem": {"one": "a1", "two": "a2"}, "dee": {"one": "", "two": ""}, "eve": {"one": "", "two": ""},
-    }  # fmt: skip
-    assert [(p.one, p.other, p.where, p.passage) for p in same_files(prints)] == [
-        ("ada", "bob", SAME_FILE, "two"),
-        ("ada", "cem", SAME_FILE, "one, two"),
-    ]
-
-
 def test_what_a_student_wrote_is_changed_answers_by_exercise_and_new_cells():
     written = {"a": "x", "helper": "y", "b": "z", "test": "t", "why": "w", "c": "stub "}
     named = [
@@ -193,22 +108,6 @@ def test_what_a_student_wrote_is_changed_answers_by_exercise_and_new_cells():
     assert texts_by_exercise(nb, reference, {"stub", "shown to all"}, "own cells") == {
         "a-test": "x", "test": "y\nz", "why": "w", "own cells": "own",
     }  # fmt: skip
-
-
-@pytest.mark.parametrize("texts", [
-    pytest.param({f"s{number}": FORMULA * 3 + own for number, own in enumerate(OWN)}, id="right formula"),
-    # A forum's answer, or a lecture's: in a class of that size at most three may have what counts.
-    pytest.param({f"s{number}": COPIED + own for number, own in enumerate(OWN)}, id="what many share"),
-    pytest.param({"ada": "", "bob": "x = 1", "cem": "x = 1"}, id="short and empty"),
-])  # fmt: skip
-def test_what_must_be_alike_is_no_finding(texts):
-    assert pairs(texts) == []
-
-
-def test_what_was_given_out_and_the_solution_are_no_finding():
-    texts = {"ada": COPIED + OWN[0], "bob": COPIED + OWN[1]}
-    assert pairs(texts, known=[COPIED]) == []
-    assert len(pairs(texts)) == 1
 
 
 def remarked(student: str, *remarks: str, rejected=(), notebook="one") -> GradedSubmission:

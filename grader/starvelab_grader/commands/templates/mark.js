@@ -16,7 +16,7 @@ const token = sessionStorage.getItem("token") || "";
 
 let essays = [], essay = 0; // all, and the place of the one that is shown
 let answers = [], at = 0; // all to that essay, and the place of the one that is shown
-let alike = {}; // by student, those who wrote the same
+let same = {}; // by student, those who wrote the same
 let html = "", version = ""; // of the answer that is shown
 let saved = { points: "", comment: "" }; // what the gradebook holds of it
 let failed = false, saving = Promise.resolve(true), retry = 0, pause = 0, shown = 0;
@@ -101,12 +101,12 @@ async function openEssay(number) {
   }
   part("most").textContent = `of ${one.points}`;
   showEssays();
-  alike = {};
+  same = {};
   const opened = essay;
-  get(`api/alike?essay=${essay}`).then((reply) => {
+  get(`api/same?essay=${essay}`).then((reply) => {
     if (opened === essay) {
-      alike = reply.alike;
-      return showAlike();
+      same = reply.same;
+      return showSame();
     }
   }).catch(() => {}); // those who wrote the same are a help, and no condition
   if (answers.length) await openAnswer(0);
@@ -134,7 +134,7 @@ async function openAnswer(number, message = "") {
   showTitle();
   showList();
   showRubric();
-  showAlike().catch(() => {});
+  showSame().catch(() => {});
   window.scrollTo(0, 0);
   points.focus();
   points.select();
@@ -199,7 +199,7 @@ const PUBLISHED = "the published answer";
 function solutionArticle() {
   const article = document.createElement("article"), title = document.createElement("h3");
   const body = document.createElement("div");
-  title.textContent = "Takes passages of your own answer, which is published";
+  title.textContent = "The same as your own answer, which is published";
   body.className = "text";
   body.innerHTML = essays[essay].solution;
   article.append(title, body);
@@ -231,10 +231,10 @@ async function giveTheSame(others) {
 const showOthers = (articles) => part("answers").replaceChildren(part("answer"), ...articles);
 
 // They stand beside, so that they get the same points.
-async function showAlike() {
+async function showSame() {
   // Somebody may have been graded since the list was read.
-  const similar = alike[answers[at]?.student] || [], isMine = (each) => answers.some((one) => one.student === each);
-  const others = similar.filter((each) => each !== PUBLISHED);
+  const authors = same[answers[at]?.student] || [], isMine = (each) => answers.some((one) => one.student === each);
+  const others = authors.filter((each) => each !== PUBLISHED);
   const mine = shown;
   const articles = await Promise.all(
     others.map(async (student) => {
@@ -243,7 +243,7 @@ async function showAlike() {
       const body = document.createElement("div");
       title.dataset.student = student;
       title.dataset.version = reply.version;
-      title.dataset.how = reply.html === html ? "The same" : "Nearly the same";
+      title.dataset.how = reply.html === html ? "The same" : "The same words";
       title.textContent = `${title.dataset.how}, in another share of the class`;
       body.className = "text";
       body.innerHTML = reply.html;
@@ -260,7 +260,7 @@ async function showAlike() {
     button.addEventListener("click", () => attempt(() => giveTheSame(titles)));
     articles.push(button);
   }
-  if (similar.includes(PUBLISHED)) articles.unshift(solutionArticle());
+  if (authors.includes(PUBLISHED)) articles.unshift(solutionArticle());
   showOthers(articles);
   showTitle();
 }
