@@ -19,15 +19,9 @@ from hypothesis.internal.conjecture import providers
 
 from tests.leaks import every_test_leaves_things_as_they_were, pytest_fixture_setup  # noqa: F401
 from tests.notebook_runs import Run, kernel, run_once
-from tests.selection import (  # noqa: F401
-    REPOSITORY,
-    is_imported,
-    pytest_collection_modifyitems,
-    pytest_ignore_collect,
-    pytest_testnodedown,
-    pytest_unconfigure,
-    pytest_xdist_make_scheduler,
-)
+from tests.selection import pytest_collection_modifyitems, pytest_xdist_make_scheduler  # noqa: F401
+
+REPOSITORY = Path(__file__).resolve().parents[1]
 
 # Hardly anything that tests import is garbage, and to look for some takes a seventh of the time.
 gc.disable()
@@ -47,7 +41,7 @@ settings.register_profile("fuzz", always, max_examples=500, print_blob=True)
 settings.register_profile("one", settings.get_profile("same"), max_examples=1)
 # Of each property `make check` tries a few.
 settings.register_profile("few", settings.get_profile("same"), max_examples=5)
-settings.load_profile("few" if "programs" in os.environ.get("STARVELAB_TESTS_WITHOUT", "") else "same")
+settings.load_profile("same")
 # Hypothesis also tries the constants of the modules of this repository that are loaded by then, and these
 # depend on what a process has run before. They are left out where the examples have to be the same.
 _with_constants_of_modules = providers._get_local_constants
@@ -71,8 +65,7 @@ def pytest_collection(session: pytest.Session) -> None:
     if worker is None:
         return
     folders = [Path(argument) for argument in session.config.args if Path(argument).is_dir()]
-    found = (path.resolve() for folder in folders for path in folder.rglob("test_*.py"))
-    files = sorted(filter(is_imported, found))
+    files = sorted(path.resolve() for folder in folders for path in folder.rglob("test_*.py"))
     first = len(files) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
     for path in files[first:] + files[:first]:
         with suppress(Exception, pytest.skip.Exception):
@@ -89,7 +82,7 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="session")
 def repository() -> Path:
     """The folder that holds pyproject.toml."""
-    return Path(__file__).resolve().parents[1]
+    return REPOSITORY
 
 
 class Logged(logging.Handler):
@@ -128,12 +121,29 @@ def run_notebook(
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _no_test_touches_the_course_of_an_instructor(
+def _no_test_touches_the_files_of_a_user(
     shared_folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
-    """Processes that tests start inherit this: folders of their own, and figures without a window."""
+    """Give tests, and the processes that they start, a home of their own, and figures without a window.
+
+    What a package index and a font need stays where it is: to fetch it again would take minutes.
+    """
+    home = Path.home()
+    caches = Path(os.environ.get("XDG_CACHE_HOME", home / ".cache"))
+    own_home = tmp_path_factory.mktemp("home")
+    variables = {
+        "HOME": own_home,
+        "XDG_CACHE_HOME": own_home / ".cache",
+        "XDG_CONFIG_HOME": os.environ.get("XDG_CONFIG_HOME", home / ".config"),
+        "PIP_CACHE_DIR": os.environ.get("PIP_CACHE_DIR", caches / "pip"),
+        "UV_CACHE_DIR": os.environ.get("UV_CACHE_DIR", caches / "uv"),
+        "MPLCONFIGDIR": os.environ.get("MPLCONFIGDIR", caches / "matplotlib"),
+        "NPM_CONFIG_USERCONFIG": os.environ.get("NPM_CONFIG_USERCONFIG", home / ".npmrc"),
+        "STARVELAB_COURSE": tmp_path_factory.mktemp("course"),
+        "STARVELAB_CACHE": shared_folder / "cache",
+        "MPLBACKEND": "agg",
+    }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("STARVELAB_COURSE", str(tmp_path_factory.mktemp("course")))
-        patch.setenv("STARVELAB_CACHE", str(shared_folder / "cache"))
-        patch.setenv("MPLBACKEND", "agg")
+        for name, value in variables.items():
+            patch.setenv(name, str(value))
         yield

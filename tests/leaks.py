@@ -16,11 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import platformdirs
 import psutil
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[1]
 # A test may have told its threads and processes to end without waiting for them.
 END_TIMEOUT = 10.0  # seconds
 
@@ -38,19 +36,20 @@ IGNORED_PROCESSES = {
     # part of the command: why it may stay
     "resource_tracker": "Python and loky each keep one, which removes shared memory when the process ends"
 }
-# Written by tools that tests start, and by Python itself; git ignores them.
-IGNORED_FILES = {"__pycache__", ".hypothesis", ".import_linter_cache", ".pytest_cache", ".ruff_cache"}
+# Written by tools that tests start, and by whoever uses the checkout at the same time; git ignores them.
+IGNORED_FILES = {
+    "__pycache__", ".hypothesis", ".import_linter_cache", ".mypy_cache", ".pytest_cache", ".ruff_cache",
+    ".venv", "dist", "starvelab-lab",
+}  # fmt: skip
 
 
-def _watched_folders() -> list[str]:
-    """Where a test would leave a file that somebody has to find: in the checkout, or in the user's own."""
-    inner = [path for name in ("labs", "solutions") for path in (REPOSITORY / name).glob("*/")]
-    known = [REPOSITORY / name for name in ("", "labs", "solutions", "starvelab", "tests", "binder", "docs")]
-    own = [Path(platformdirs.user_cache_dir("starvelab")), Path.home() / "starvelab-course"]
-    return [str(path) for path in (*known, *inner, *own)]
+def _watched_folders() -> set[str]:
+    """Return the folders in which a test leaves files: the current one, and the home of the run."""
+    home = Path.home()
+    own = (home, home / ".cache" / "starvelab", home / "starvelab-course")
+    return {os.getcwd(), *map(str, own)}
 
 
-WATCHED_FOLDERS = _watched_folders()
 # What stands in a folder, by its name and the time it was last changed: looked up once, not for each test.
 _listings: dict[tuple[str, int], frozenset[str]] = {}
 
@@ -70,11 +69,10 @@ class Snapshot:
     def take(cls) -> Snapshot:
         """Take one, within a fraction of a millisecond."""
         variables = {name: value for name, value in os.environ.items() if name not in IGNORED_VARIABLES}
-        folder = os.getcwd()
-        files = {each: _names(each) for each in {folder, *WATCHED_FOLDERS}}
+        files = {folder: _names(folder) for folder in _watched_folders()}
         # The mode of new files can only be asked for by setting it.
         os.umask(umask := os.umask(0))
-        return cls(variables, set(threading.enumerate()), _children(), folder, umask, files)
+        return cls(variables, set(threading.enumerate()), _children(), os.getcwd(), umask, files)
 
     def names(self, folder: str) -> frozenset[str]:
         """The names in a folder, whether it was watched or not."""

@@ -16,12 +16,12 @@ from benchmarks import __main__ as benchmarks
 from benchmarks import results
 from starvelab.jobs import doctor
 from starvelab.runtime import Runtime, run_script
-from tests.selection import without
+
+pytestmark = [pytest.mark.long, pytest.mark.programs]
 
 # `python -m benchmarks --smallest NAME` runs these by hand.
 BROWSER, CLASS, RANKS = {"moving", "repaint"}, {"grading", "stock"}, {"ranks"}
 HERE = benchmarks.names().keys() - BROWSER - CLASS - RANKS
-HERE -= {"defects"} if "sandbox" in without() else set()
 # To load PyTorch takes longest of a small job: these run theirs here.
 JOBS = {"memory", "own_jobs", "planted"}
 
@@ -38,7 +38,9 @@ def in_this_process(command, *, cwd=".", **_):
     return subprocess.CompletedProcess(command, status, out.getvalue(), err.getvalue())
 
 
-@pytest.mark.parametrize("name", sorted(HERE))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.sandbox] * (name == "defects")) for name in sorted(HERE)]
+)
 def test_the_smallest_case_of_a_benchmark_runs_and_keeps_nothing(name, capfd, monkeypatch, tmp_path):
     kept = results.FILE.read_bytes()
     module = import_module(f"benchmarks.{name}")

@@ -19,6 +19,8 @@ from traitlets.config.loader import PyFileConfigLoader
 
 from tests.rejected import message
 
+pytestmark = [pytest.mark.long, pytest.mark.programs]
+
 SCRIPT = '''\
 # %% [markdown]
 # # Doubling

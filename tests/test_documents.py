@@ -11,6 +11,8 @@ from starvelab import Pipeline, show
 from tests.assignments import EXPECTED, REPOSITORY
 from tests.documents import DOCS, DOCUMENTS, PAGES, anchors, load, sources, text_of, without_code
 
+pytestmark = pytest.mark.programs
+
 each_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 README, INDEX = ((REPOSITORY / page).read_text(encoding="utf-8") for page in ("README.md", "docs/index.md"))
 

@@ -11,6 +11,8 @@ import pytest
 from starvelab import host
 from starvelab.host import cache_folder, has_processes, usable_cores
 
+pytestmark = pytest.mark.programs
+
 
 def test_there_are_as_many_as_the_process_may_use():
     assert 1 <= usable_cores(physical=True) <= usable_cores() <= os.cpu_count()

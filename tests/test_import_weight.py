@@ -8,6 +8,8 @@ import pytest
 
 from tests.assignments import notebooks_of
 
+pytestmark = pytest.mark.programs
+
 HEAVY = ("matplotlib", "ipywidgets", "IPython", "anywidget", "pandas", "tabulate", "PIL", "torch")
 ROOMS = ("show", "checks", "jobs", "measure", "simulate", "widgets")
 LAYERS = {f"starvelab.{name}" for name in ROOMS}

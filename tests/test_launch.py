@@ -24,6 +24,8 @@ from packaging.version import Version
 
 from starvelab.measure import samples
 
+pytestmark = pytest.mark.programs
+
 FIRST = "starving-the-gpu/01_compute_baseline.ipynb"
 START_SECONDS = 90
 

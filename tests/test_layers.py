@@ -11,6 +11,8 @@ import pytest
 import starvelab
 import starvelab_grader
 
+pytestmark = pytest.mark.programs
+
 
 def lint_imports(folder):
     """Run import-linter there; its command has no module to run with ``python -m``."""

@@ -1,8 +1,16 @@
 """The fixture that every test has: what a test leaves behind makes it fail; all others show what does not."""
 
+import os
+import pwd
 import re
+from pathlib import Path
 
-from tests.leaks import REPOSITORY
+import pytest
+
+from tests.harness import REPOSITORY
+from tests.leaks import Snapshot
+
+pytestmark = pytest.mark.programs
 
 # Tests as somebody may write them; LEFT says which of them leave something behind.
 MADE_UP = """
@@ -107,3 +115,12 @@ def test_each_kind_of_leftover_fails_its_test_and_no_other(pytester, monkeypatch
     messages = dict(re.findall(r"^ERROR \S+::(\w+) - Failed: (.*)$", done.stdout.str(), re.MULTILINE))
     for name, left in LEFT.items():
         assert re.fullmatch(f"This test leaves behind {left}\\.", messages[name])
+
+
+def test_a_lab_that_the_same_user_runs_beside_the_tests_is_no_leftover():
+    """What somebody writes in another window stands in the user's own home and course, which no test has."""
+    users = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    watched = [Path(folder) for folder in Snapshot.take().files]
+    assert Path.cwd() in watched
+    assert Path.home() != users
+    assert not any(folder.is_relative_to(users) for folder in watched if folder != Path.cwd())

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.programs
+
 pytest.importorskip("torch")
 
 CODE = """

@@ -5,8 +5,12 @@ import shutil
 import subprocess
 import sys
 
+import pytest
+
 from starvelab.runtime import Runtime
 from tests.assignments import NOTEBOOKS, REPOSITORY
+
+pytestmark = [pytest.mark.long, pytest.mark.programs]
 
 
 def test_a_solution_runs_under_nbval(tmp_path):

@@ -30,7 +30,7 @@ from tests.assignments import EXPECTED, NOTEBOOKS, REPOSITORY, Notebook, given, 
 from tests.notebook_runs import Run
 
 # Each notebook is run twice, and that counts for the first test that asks for it.
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.long, pytest.mark.programs, pytest.mark.timeout(600)]
 
 FOLDERS = [path for path in (REPOSITORY / "solutions").iterdir() if path.is_dir()]
 WALKTHROUGH = {notebook.name: notebook for notebook in notebooks_of("starving-the-gpu")}

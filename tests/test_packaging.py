@@ -22,6 +22,8 @@ from packaging.requirements import Requirement
 from starvelab.errors import install_hint
 from tests.documents import anchors, published
 
+pytestmark = [pytest.mark.index, pytest.mark.long]
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 PINS = REPOSITORY / "binder" / "constraints.txt"
 PYTHONS = ("3.11.0", "3.12.0", "3.13.0", "3.14.0")

@@ -42,7 +42,7 @@ def in_the_long_run(pipeline, **options):
     return pipeline.simulate(**{"batches": batches, "warm_up": warm_up, "replicas": 1, **options})
 
 
-@pytest.mark.long
+@pytest.mark.programs
 @settings(max_examples=200)
 @given(
     pipelines(
@@ -81,7 +81,7 @@ def test_batches_that_are_long_under_way_keep_workers_from_the_next_one(workers,
         assert "worker" not in pool.replace({"workers.prefetch": 1}).explain()
 
 
-@pytest.mark.long
+@pytest.mark.programs
 @settings(max_examples=50)
 @given(pipelines(workers=st.integers(1, 16)), st.floats(0.05, 1))
 def test_jitter_never_raises_the_rate_and_the_gap_is_shown(pipeline, spread):
@@ -168,7 +168,7 @@ def milliseconds(highest, lowest=0):
     return st.integers(lowest, highest).map(lambda ms: Q_(ms, "ms"))
 
 
-@pytest.mark.long
+@pytest.mark.programs
 @given(
     st.builds(
         Pipeline,

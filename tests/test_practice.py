@@ -35,7 +35,7 @@ def test_there_are_enough_faults_each_of_a_line_of_its_own():
         assert fault.cure.endswith("."), name
 
 
-@pytest.mark.long
+@pytest.mark.programs
 def test_the_difficulty_stays_within_its_bounds():
     found = survey(range(200))
     assert min(found["lost"]) >= practice.LOST[0] - 0.005

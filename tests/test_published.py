@@ -24,6 +24,8 @@ from starvelab.model.assumptions import COVERAGE
 from starvelab.model.rates import busy_launches, measured_rates
 from starvelab.units import Quantity
 
+pytestmark = pytest.mark.long
+
 TABLE = read()
 TABLES = Published(TABLE)
 LEFT_OUT = [name for one in TABLES.left_out for name in one["rows"]]
@@ -183,7 +185,7 @@ ALL_HELD = {
 }
 
 
-@pytest.mark.long
+@pytest.mark.programs
 @pytest.mark.parametrize("name", ALL_HELD)
 def test_a_range_holds_as_many_measurements_as_it_claims_to(name):
     rows = ALL_HELD[name]()

@@ -82,7 +82,7 @@ def test_the_page_says_how_far_the_other_jobs_are_from_their_median():
     assert f"by {off:.1f} % in the median, so they cannot tell what another job loses to 5 %" in PAGE
 
 
-@pytest.mark.long
+@pytest.mark.programs
 def test_ranges_are_held_to_what_the_package_predicts_by_itself():
     by_itself = {
         name: TABLES.pipeline(name, "without")[0] for name, row in TABLES.rows.items() if "without" in row

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.programs
+
 SCRIPT = Path(__file__).parent / "system.sh"
 # What any system has; the rest is made.
 ORDINARY = ("cat", "grep", "mktemp", "rm", "sed", "sh", "tail", "tr", "env")

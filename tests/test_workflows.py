@@ -16,6 +16,8 @@ from packaging.requirements import Requirement
 
 from tests.documents import published
 
+pytestmark = pytest.mark.programs
+
 FOLDER = Path(__file__).resolve().parents[1] / ".github/workflows"
 EACH_WORKFLOW = pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yml")), ids=lambda path: path.stem)
 PINNED = re.compile(r"uses: [\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+(\.\d+)*")

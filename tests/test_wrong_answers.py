@@ -31,6 +31,8 @@ from tests.assignments import ASSIGNMENTS, EXPECTED, NOTEBOOKS, Notebook, notebo
 from tests.notebooks.exercises import Answer, Exercise, exercises, graded_cells
 from tests.notebooks.ledger import ledger, path_of
 
+pytestmark = pytest.mark.long
+
 ALL = [exercise for assignment in ASSIGNMENTS for exercise in exercises(assignment)]
 # They run a script, or look for the best of many settings.
 LONG = {"my-script", "best-lever"}

@@ -16,6 +16,8 @@ from starvelab.lesson import exercises
 from starvelab_grader import configuration, plugins
 from tests.assignments import REPOSITORY
 
+pytestmark = [pytest.mark.long, pytest.mark.sandbox]
+
 CONFIG = """
 from starvelab_grader import configure
 c = get_config()

@@ -19,6 +19,8 @@ from starvelab_grader.sandbox.process import IMPORTS
 from tests.assignments import NOTEBOOKS, Notebook
 from tests.notebooks.exercises import exercises
 
+pytestmark = [pytest.mark.long, pytest.mark.sandbox]
+
 # Some answers lock predictions.
 FORGET = "from pathlib import Path\nPath('predictions.json').write_text('{}')"
 # Nobody may run out of the time that one submission has.

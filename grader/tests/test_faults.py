@@ -17,7 +17,12 @@ from grader.tests.a_course import MOST, TINY, Course
 from grader.tests.in_process import run_here
 from starvelab_grader.commands.grade import GradeApp
 
-pytestmark = [pytest.mark.usefixtures("one_sandbox"), pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.sandbox,
+    pytest.mark.usefixtures("one_sandbox"),
+    pytest.mark.timeout(600),
+]
 STUDENTS = 8
 INTRUDER = """
 import encodings.idna, os, socket, ssl, sys

@@ -16,7 +16,7 @@ from grader.tests.hostile.tiny import points as earned
 from starvelab.widgets import pack, predict
 from starvelab_grader.lms.collecting import collect_download
 
-pytestmark = pytest.mark.usefixtures("one_sandbox")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_sandbox")]
 
 ANSWERS = tomllib.loads((Path(__file__).parent / "honest.toml").read_text(encoding="utf-8"))
 # What is done to the whole submission, besides answering all.

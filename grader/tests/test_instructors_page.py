@@ -22,7 +22,12 @@ from tests.assignments import REPOSITORY
 from tests.notebooks.exercises import exercises
 from tests.notebooks.ledger import TOTAL
 
-pytestmark = [pytest.mark.usefixtures("one_sandbox"), pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.sandbox,
+    pytest.mark.usefixtures("one_sandbox"),
+    pytest.mark.timeout(900),
+]
 ASSIGNMENT = "starving-the-gpu"
 NOTEBOOK = "01_compute_baseline"
 PAGE = (REPOSITORY / "docs" / "instructors.md").read_text(encoding="utf-8")

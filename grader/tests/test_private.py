@@ -6,6 +6,8 @@ from traitlets.config import Config, PyFileConfigLoader
 
 from starvelab_grader import configuration
 
+pytestmark = pytest.mark.programs
+
 
 @pytest.fixture
 def chain(tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ from tests.assignments import ASSIGNMENTS
 from tests.notebooks.ledger import TOTAL
 
 # The round counts for the first test that asks for it.
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.long, pytest.mark.sandbox, pytest.mark.timeout(1200)]
 
 each_round = pytest.mark.parametrize("finished", ASSIGNMENTS, indirect=True)
 of_the_walkthrough = pytest.mark.parametrize("finished", [WALKTHROUGH], indirect=True)

@@ -19,6 +19,8 @@ from starvelab.jobs.remedies import remedies_of
 from starvelab.runtime import run_script
 from tests.jobs.loops import Slow
 
+pytestmark = pytest.mark.programs
+
 torch = pytest.importorskip("torch")
 
 SCRIPT = """

@@ -301,7 +301,7 @@ def test_what_cannot_be_watched(arguments, message):
         watch(**arguments)
 
 
-@pytest.mark.long
+@pytest.mark.programs
 def test_a_dataloader_is_asked_for_its_batch_size_and_workers():
     data = pytest.importorskip("torch").utils.data
     loader = data.DataLoader(list(range(64)), batch_size=4, shuffle=True)
@@ -315,7 +315,7 @@ def test_a_dataloader_is_asked_for_its_batch_size_and_workers():
     assert watched._recorder.batch_size == 8
 
 
-@pytest.mark.long
+@pytest.mark.programs
 def test_a_loader_that_accelerate_did_not_prepare_is_said_where_there_are_several(monkeypatch):
     data = pytest.importorskip("torch.utils.data")
     state = SimpleNamespace(_shared_state={"num_processes": 2})

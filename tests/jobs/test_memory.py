@@ -15,6 +15,8 @@ from starvelab.measure.memory import Growth, Looks, Room
 from starvelab.units import Q_
 from tests.jobs.test_advice import AT_ONCE, ONE, found
 
+pytestmark = pytest.mark.programs
+
 NOTHING = Q_("0 B")
 
 

@@ -16,6 +16,8 @@ from tests.measure.test_one_buffer import same
 torch = pytest.importorskip("torch")
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info  # noqa: E402
 
+pytestmark = pytest.mark.programs
+
 COUNT = 22
 
 

@@ -14,6 +14,8 @@ from starvelab.jobs.ranks import RankLoop, merge
 from starvelab.jobs.recorder import Recorder
 from starvelab.jobs.report import text_report
 
+pytestmark = pytest.mark.programs
+
 
 def of(waits, steps):
     """What one rank found of a loop."""

@@ -76,7 +76,7 @@ def test_what_a_batch_holds(batch, found):
     assert text in (None, str(held))
 
 
-@pytest.mark.long
+@pytest.mark.programs
 def test_tensors_are_counted_like_arrays():
     torch = pytest.importorskip("torch")
     held = contents_of([torch.zeros(8, dtype=torch.bfloat16), torch.zeros(2)])
@@ -167,7 +167,7 @@ def test_old_batches_are_forgotten_and_still_counted(monkeypatch):
     assert found.pass_waits == pytest.approx((0.5, 0.11 / 0.21))
 
 
-@pytest.mark.long
+@pytest.mark.programs
 def test_batches_of_which_only_the_clock_is_looked_at_are_recorded_like_the_others(clock):
     waits = [1e-4 * (1 + number % 7) for number in range(3000)]
     steps = [1e-4 * (1 + number % 5) for number in range(3000)]

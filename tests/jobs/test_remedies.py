@@ -144,7 +144,7 @@ def test_what_the_items_are_is_named(items, first, said):
         assert remedy.gain[2] >= 5
 
 
-@pytest.mark.long
+@pytest.mark.programs
 def test_items_are_looked_at_for_what_they_are_views_of(tmp_path):
     torch = pytest.importorskip("torch")
     groups = [torch.ones(64, 256) for _ in range(8)]

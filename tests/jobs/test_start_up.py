@@ -21,6 +21,8 @@ from starvelab.units import Q_
 from tests.jobs.loops import Loader, train
 from tests.jobs.test_advice import AT_ONCE, KnownStages, found, lever, per_second
 
+pytestmark = pytest.mark.programs
+
 
 def passes(first, workers, batches=8, wait=0.001, **stages):
     """Ten passes, each batch of which takes 40 ms and its first one longer."""

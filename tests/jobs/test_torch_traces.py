@@ -14,6 +14,8 @@ from starvelab.jobs import read_trace
 from starvelab.measure.verdict import verdict_of
 from tests.measure.patience import patiently
 
+pytestmark = pytest.mark.programs
+
 torch = pytest.importorskip("torch")
 
 BATCHES, SIZE = 12, 4

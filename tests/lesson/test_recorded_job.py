@@ -65,7 +65,7 @@ def test_the_trace_holds_what_is_set(tmp_path, times, cause, verdict, copying, p
     assert 1e3 / found.batch_rate.m_as("1/s") == pytest.approx(period, rel=0.05)
 
 
-@pytest.mark.long
+@pytest.mark.programs
 def test_the_script_reads_its_photographs(monkeypatch):
     torch = pytest.importorskip("torch")
     monkeypatch.setattr("sys.argv", ["job.txt"])

@@ -9,6 +9,8 @@ import pytest
 
 from tests.archives import zipped
 
+pytestmark = pytest.mark.programs
+
 FILES = {
     "plain.py": "def name():\n    return name.__code__.co_filename\n",
     "template.py": "def {{ name }}():\n",

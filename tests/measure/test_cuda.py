@@ -15,6 +15,8 @@ from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 from starvelab.measure.cuda import resnet50  # noqa: E402
 
+pytestmark = pytest.mark.programs
+
 WITH_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that PyTorch can use")
 
 

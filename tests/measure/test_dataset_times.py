@@ -33,7 +33,7 @@ from .test_datasets import Numbers
 
 torch = pytest.importorskip("torch")
 data = torch.utils.data
-pytestmark = pytest.mark.usefixtures("nothing_stays")
+pytestmark = [pytest.mark.programs, pytest.mark.usefixtures("nothing_stays")]
 
 
 class Compose:

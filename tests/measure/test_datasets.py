@@ -21,7 +21,7 @@ from .patience import patiently
 
 torch = pytest.importorskip("torch")
 data = torch.utils.data
-pytestmark = pytest.mark.usefixtures("nothing_stays")
+pytestmark = [pytest.mark.programs, pytest.mark.usefixtures("nothing_stays")]
 
 
 def sleeper(*, load=0.0, transform=None, length=20):

@@ -17,6 +17,8 @@ from starvelab.measure.measurement import Quality
 from .patience import patiently
 from .scenes import described, pipeline
 
+pytestmark = pytest.mark.programs
+
 # Steps a second that an article measured on an A10G (batches of 256, four workers); docs of `diagnose`.
 ARTICLE = {
     "nothing": "0.89 / s", "raw sample": "1.72 / s", "processed sample": "3.23 / s", "host batch": "3.33 / s",

@@ -7,6 +7,8 @@ from nbclient import NotebookClient
 
 from .scenes import images
 
+pytestmark = pytest.mark.programs
+
 CELLS = [
     "import numpy as np\nfrom starvelab import *\nfrom starvelab.measure import *",
     """

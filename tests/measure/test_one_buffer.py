@@ -17,6 +17,8 @@ from starvelab.errors import InputError
 from starvelab.jobs import packed, watch
 from starvelab.measure.batches import OneBuffer, unpacked
 
+pytestmark = pytest.mark.programs
+
 
 class Pair(NamedTuple):
     """Two parts of a batch."""

@@ -20,6 +20,8 @@ from starvelab.measure.setup import setup_of
 from .scenes import described
 from .scenes import images as squares
 
+pytestmark = pytest.mark.programs
+
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):

@@ -15,6 +15,8 @@ from starvelab.simulate import Trace
 from .patience import patiently
 from .scenes import STORED, kind, pipeline, tiny_samples, zeros
 
+pytestmark = pytest.mark.programs
+
 LOADERS = ["inline", "threads", "processes", "torch"]
 STEP = VirtualAccelerator(0.05)
 FAST = VirtualAccelerator(0.005)

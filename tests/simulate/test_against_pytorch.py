@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from starvelab.simulate.timeline import LoaderInputs
 from tests.simulate.test_against_simpy import followed, own_times
 
+pytestmark = pytest.mark.programs
+
 dataloader = pytest.importorskip("torch.utils.data.dataloader")
 
 

@@ -39,7 +39,7 @@ loaders = st.builds(
 
 
 # Short ones end before each worker has had its first batches.
-@pytest.mark.long
+@pytest.mark.programs
 @settings(max_examples=100)
 @given(
     loaders,

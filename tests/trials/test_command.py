@@ -22,6 +22,8 @@ from starvelab.trials.command import Runs
 from starvelab.units import Q_
 from tests.jobs.test_advice import found
 
+pytestmark = pytest.mark.programs
+
 SCRIPT = """
     import time
     import torch

@@ -14,6 +14,8 @@ from starvelab.jobs import torch_internals
 from starvelab.measure.batches import IntoOneBuffer
 from starvelab.trials.run import Scratch, Trial, link_entries, pace_of
 
+pytestmark = pytest.mark.programs
+
 
 def a_pass(count, *, start=0.0, first=0.5, wait=0.03, step=0.01):
     """Times at which a loop asks for each batch and has it [s]."""

@@ -30,6 +30,8 @@ from starvelab_grader.autograde.task import cost_of_running
 from starvelab_grader.sandbox import bubblewrap
 from starvelab_grader.sandbox.process import IMPORTS, Runner
 
+pytestmark = [pytest.mark.long, pytest.mark.sandbox]
+
 CALLS = {f"call-{number}": (1, "double(1)") for number in range(14)}
 VALUES = {f"value-{number}": (1, "check(answer, 42)\nif not answer: double(1)") for number in range(14)}
 ODD = "class Odd(dict):\n    def items(self): import os; os._exit(3)\ndouble, answer = Odd(), 42"

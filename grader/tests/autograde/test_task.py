@@ -28,7 +28,7 @@ from starvelab_grader.files import read_files
 from tests.archives import zipped
 from tests.rejected import message
 
-pytestmark = pytest.mark.usefixtures("one_sandbox")
+pytestmark = [pytest.mark.sandbox, pytest.mark.usefixtures("one_sandbox")]
 QUIZ = "ps1"
 CONFIG = """
 from starvelab_grader import configure

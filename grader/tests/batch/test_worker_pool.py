@@ -5,9 +5,13 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
+import pytest
+
 from starvelab_grader.autograde.task import GradingResult
 from starvelab_grader.batch import worker_pool
 from starvelab_grader.submissions.submission import Submission
+
+pytestmark = pytest.mark.programs
 
 SLOW = ("slow", "slower", "broken")
 

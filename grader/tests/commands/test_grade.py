@@ -33,7 +33,12 @@ from starvelab_grader.errors import NotFoundError, UnavailableError
 from tests.archives import zipped
 from tests.rejected import message
 
-pytestmark = [pytest.mark.usefixtures("one_sandbox"), pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.sandbox,
+    pytest.mark.usefixtures("one_sandbox"),
+    pytest.mark.timeout(600),
+]
 PERFECT = MOST | {"why": 0}
 
 

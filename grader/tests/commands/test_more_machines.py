@@ -18,7 +18,7 @@ from starvelab_grader.batch import worker_pool
 from starvelab_grader.sandbox import bubblewrap
 from tests.assignments import REPOSITORY
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.sandbox, pytest.mark.timeout(900)]
 PAGE = (REPOSITORY / "docs" / "more-machines.md").read_text(encoding="utf-8")
 
 

@@ -15,6 +15,8 @@ from grader.tests.hostile.tiny import FOUND, MOST, RIGHT, execute, graded, noteb
 from grader.tests.shared_runners import RUNNERS
 from starvelab_grader.autograde.outputs import MAX_OUTPUTS
 
+pytestmark = [pytest.mark.long, pytest.mark.sandbox]
+
 TIMES = {"timeout": 0.5, "deadline": 1.5}
 KINDS = tomllib.loads(Path(__file__).with_name("attacks.toml").read_text(encoding="utf-8"))
 KINDS["runner"] = {name: f"{FOUND}{source}\nprint('in place')" for name, source in KINDS["runner"].items()}

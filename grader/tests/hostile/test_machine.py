@@ -22,6 +22,8 @@ from starvelab_grader.sandbox import bubblewrap, process
 from starvelab_grader.sandbox.channel import ChannelError
 from starvelab_grader.sandbox.process import Place, Runner
 
+pytestmark = [pytest.mark.long, pytest.mark.sandbox]
+
 LIMIT = 300_000_000  # bytes; each attack takes 500 MB
 
 MEMORY = {

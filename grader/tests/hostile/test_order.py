@@ -13,6 +13,8 @@ from nbformat import NotebookNode
 
 from grader.tests.hostile.tiny import cell, execute, points, printed
 
+pytestmark = pytest.mark.sandbox
+
 
 def code(name: str, source: str, **flags: object) -> NotebookNode:
     """A cell of an instructor's; locked, unless it is said otherwise."""

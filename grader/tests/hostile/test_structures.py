@@ -12,7 +12,8 @@ from grader.tests.hostile.structures import ESCAPED, HONEST, HOSTILE, write_hone
 from starvelab import runtime
 from starvelab_grader.sandbox import bubblewrap
 
-pytestmark = pytest.mark.usefixtures("one_sandbox")  # unusual here are the notebooks, not what they run
+# unusual here are the notebooks, not what they run
+pytestmark = [pytest.mark.long, pytest.mark.sandbox, pytest.mark.usefixtures("one_sandbox")]
 MAX_SECONDS = 60.0
 
 

@@ -73,7 +73,7 @@ class Killed(BaseException):
     """As the end of the process: nothing catches it."""
 
 
-@pytest.mark.long
+@pytest.mark.programs
 def test_a_command_that_is_killed_at_any_point_gives_each_student_each_thing_once(
     pages, tmp_path, monkeypatch
 ):

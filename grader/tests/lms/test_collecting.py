@@ -14,6 +14,8 @@ from starvelab_grader.lms.collecting import TOO_LARGE, collect_download, files_o
 from starvelab_grader.submissions.archives import SubmissionReader
 from tests.archives import zipped, zipped_on_macos
 
+pytestmark = pytest.mark.programs
+
 ONE = "one.ipynb"
 
 

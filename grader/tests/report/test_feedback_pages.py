@@ -24,6 +24,8 @@ from starvelab_grader.report import pages, rendering
 from starvelab_grader.report.pages import FeedbackPages, PageJob, fingerprint_in, make_pages
 from starvelab_grader.submissions.reference import GradedNotebook, ReferenceCell, title_of, titles_of
 
+pytestmark = pytest.mark.long
+
 HIDDEN = "check(double(2), 4)\n### BEGIN HIDDEN TESTS\ncheck(double(7), 14)\n### END HIDDEN TESTS"
 REFERENCE = [
     ReferenceCell("double", "code", "", "", "", locked=False, grade=False, solution=True),

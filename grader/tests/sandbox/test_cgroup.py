@@ -8,6 +8,8 @@ import pytest
 
 from starvelab_grader.sandbox import cgroup, process
 
+pytestmark = pytest.mark.programs
+
 LIMITS = ("memory.max", "memory.swap.max", "memory.oom.group", "pids.max", "cpu.max")
 
 

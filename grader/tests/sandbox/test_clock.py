@@ -24,6 +24,8 @@ from starvelab_grader.sandbox.clock import (
 )
 from starvelab_grader.sandbox.process import Runners, _runs, _tree
 
+pytestmark = pytest.mark.programs
+
 
 def test_nobody_waits_for_ever():  # what else counts stands in its examples
     assert counted(2.0, 2.0, 0.0) == 0.2

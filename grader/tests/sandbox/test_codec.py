@@ -139,7 +139,7 @@ ODD = [
 ]  # fmt: skip
 
 
-@pytest.mark.long
+@pytest.mark.programs
 @given(VALUES)
 def test_plain_data_comes_back_as_it_was_in_both_directions(value):
     for across in BOTH_WAYS:

@@ -13,6 +13,8 @@ from starvelab_grader.submissions.reading import UnreadableNotebookError, read_n
 from starvelab_grader.submissions.reference import ReferenceCell
 from starvelab_grader.submissions.submission import cells_named_in
 
+pytestmark = pytest.mark.programs
+
 
 def instructors(name: str, source: str, *, answer=False, essay=False, released: str = "") -> ReferenceCell:
     """An instructor's cell: set-up, test, answer or essay, by its name."""

@@ -18,6 +18,8 @@ from starvelab.lesson.widgets.store import PredictionStore, now
 from starvelab.prediction_file import MAX_BYTES, Contents, Prediction
 from starvelab.widgets import predictions
 
+pytestmark = pytest.mark.programs
+
 NAME = "predictions.json"
 IMPORTING = os.environ | {"PYTHONPATH": str(Path(store.__file__).parents[3])}
 

@@ -35,7 +35,7 @@ DIED = {
     "torch": "A worker of the DataLoader died or hangs. Something ended it from outside, most often a lack "
     "of memory or of room in /dev/shm. Try fewer workers, smaller batches, or send uint8.",
 }
-pytestmark = pytest.mark.usefixtures("nothing_stays")
+pytestmark = [pytest.mark.long, pytest.mark.programs, pytest.mark.usefixtures("nothing_stays")]
 in_memory = loaders._in_memory  # which that fixture replaces
 
 

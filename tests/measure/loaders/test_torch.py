@@ -13,6 +13,8 @@ from starvelab.measure.session import open_loader
 
 from ..scenes import NO_GPU, pipeline
 
+pytestmark = pytest.mark.programs
+
 torch = pytest.importorskip("torch")
 
 
