@@ -6,7 +6,7 @@ A [constant.NAME] of tests/golden/published names one of these rules, and with w
 from __future__ import annotations
 
 from collections.abc import Callable
-from statistics import geometric_mean, median
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ import numpy as np
 from starvelab import PUBLISHED, Q_, Hardware, Models, Pipeline, Storage, Workers
 from starvelab.model.analysis import extrapolate_rate
 from starvelab.model.catalogue import entry_at
-from starvelab.model.rates import slowdown
 from starvelab.model.stages.single_node import SingleNodeInputs, SingleNodeModel, StepInputs
 
 
@@ -104,12 +103,6 @@ def launched(*, batch_size: int, first: Any, rate: Any = None, step: Any = None,
     return Q_(SingleNodeModel.cost(SingleNodeInputs("", None, made_of)).at(batch_size), "s")
 
 
-def on_a_busy_host(*, use: float, **steps: Any) -> Any:
-    """The time of a step at a share of the CPU in use, from its times at others."""
-    calm = geometric_mean(step.m_as("ms") / float(slowdown(float(at))) for at, step in steps.items())
-    return Q_(calm * float(slowdown(use)), "ms")
-
-
 def zipf_lengths(*, exponent: float, low: int, high: int) -> list[int]:
     """A thousand lengths of Zipf's law, each as likely; what lies outside of two ends counts as these."""
     lengths = np.arange(1, high)
@@ -168,7 +161,6 @@ RULES: dict[str, Callable[..., Any]] = {
         received,
         per_step,
         launched,
-        on_a_busy_host,
         zipf_lengths,
         even_lengths,
         of_one_worker,

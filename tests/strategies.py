@@ -94,7 +94,7 @@ buses = _given(Link, "of", of=links, overlaps=st.booleans())
 devices = _given(
     Accelerator, "of", of=accelerators, count=st.sampled_from([1, 2, 8]),
     rate=quantities(1, 50_000, "img/s") | quantities(0.1, 1000, "ms"), step_overhead=quantities(0, 50, "ms"),
-    host=_given(Host, busy=st.floats(0, 1)), in_flight=st.sampled_from([1, 2, 3, inf]),
+    host=_given(Host, time=times), in_flight=st.sampled_from([1, 2, 3, inf]),
 )  # fmt: skip
 
 

@@ -4,7 +4,6 @@ import copy
 import math
 import xml.etree.ElementTree as ET
 
-import numpy as np
 import pytest
 
 from benchmarks.published import (
@@ -21,7 +20,7 @@ from benchmarks.published import (
 from benchmarks.validation import goals, lost_to_each_other, main, missed_goals, rows_of, source_of, summary
 from starvelab import PUBLISHED, Q_
 from starvelab.model.assumptions import COVERAGE
-from starvelab.model.rates import busy_launches, measured_rates
+from starvelab.model.rates import measured_rates
 from starvelab.units import Quantity
 
 pytestmark = pytest.mark.long
@@ -81,20 +80,6 @@ def test_no_row_rests_on_itself_or_on_a_rate_that_the_package_ships_for_it(name)
     assert not any(found.measured.magnitude == pytest.approx(rate, rel=1e-3) for rate in listed)
     # What is shipped is predicted to the digit, so an error of nothing would give it away.
     assert abs(found.error) > 1e-4
-
-
-def test_what_a_busy_host_costs_is_fitted_on_readings_that_are_no_rows():
-    steps = {
-        float(use): TABLES.value(name[1:]).m_as("ms")
-        for use, name in TABLE["constant"]["busy_host_73"]["with"].items()
-        if use != "use"
-    }
-    use, took = np.array([*steps]), np.log([*steps.values()])
-    cost, power = np.meshgrid(np.arange(1, 1000) / 1000, np.arange(1, 41) / 2)
-    off = took - np.log1p(cost[..., None] * use ** power[..., None])
-    best = np.argmin(off.var(axis=-1))  # what a calm step takes is the third unknown
-    law = busy_launches()
-    assert (law["cost"].value, law["power"].value) == (cost.flat[best], power.flat[best])
 
 
 def test_an_input_serves_a_prediction_or_a_guess():

@@ -209,15 +209,9 @@ class Host(Part):
     time : quantity [time], optional
         What the training loop itself takes in each step while the accelerator has nothing to do: logging,
         metrics, waiting for a result such as ``loss.item()``. Not what the workers take, and not launching.
-    busy : float or array, optional
-        Share of its hardware threads that something else keeps busy, 0 to 1. Launching then takes longer as
-        this and the busy workers fill the CPU; unless given, it takes what it takes on a calm host.
     """
 
     time: Amount | None = fields.seconds(stage="host_time", shown="the loop's own time")
-    busy: Number | None = fields.number(
-        None, zero=True, maximum=1, sweepable=True, stage="host_busy", shown="share of the host in other use"
-    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -261,7 +255,7 @@ class Accelerator(Part):
     step_overhead : quantity [time], optional
         Work of the accelerator in each step, on top: synchronizing several of them.
     host : Host
-        What the host takes beside its workers, and what else keeps it busy.
+        What the host takes beside its workers.
     in_flight : int or inf
         Steps that the loop lets the accelerator have unfinished before it waits for one: 1 is
         ``loss.item()`` in every step, 2 is one step ahead, `math.inf` never waits.

@@ -11,8 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 
-import numpy as np
-
 from ..errors import InputError
 from ..units import Q_, Number, Quantity, Unchecked, checked_quantity, format_quantity, positive
 from . import fields
@@ -20,7 +18,6 @@ from .assumptions import PUBLISHED
 from .catalogue import Entry, check_entry, entry_at
 from .facts import FIELDS, Fact, read_data
 from .fields import Part
-from .resources import Inputs
 
 # Where a model or an accelerator has no measured rate of its own, these stand in: of each family of models,
 # and of accelerators, the one that was measured most often.
@@ -99,38 +96,6 @@ def launch_time(framework: str, hardware: str) -> Fact:
     default = facts[next(row["hardware"] for row in rows if row.get("default"))]
     low, high = min(fact.low for fact in facts.values()), max(fact.high for fact in facts.values())
     return replace(default, low=low, high=high)
-
-
-@cache
-def busy_launches() -> dict[str, Fact]:
-    """The two constants of `slowdown`, fitted on every other reading of a published curve."""
-    return {name: Fact(**row) for name, row in read_data("rates")["busy_host"].items()}
-
-
-def slowdown(use: Number) -> Number:
-    """How many times as long launching takes at that share of the CPU in use: ``1 + cost use^power``."""
-    law = busy_launches()
-    return 1 + law["cost"].value * np.asarray(use, dtype=float) ** law["power"].value
-
-
-@dataclass(frozen=True)
-class BusyHost(Inputs):
-    """What keeps the hardware threads of a host busy: others, and workers for their part of a step."""
-
-    others: Number
-    workers: Number  # as a share of the threads
-    fixed: Number  # seconds in which they are busy, for each batch
-    per_sample: Number
-
-    def use(self, batch: Number, step: Number) -> Number:
-        """The share of the CPU that is in use in a step of that length."""
-        busy = np.minimum((self.fixed + self.per_sample * batch) / step, 1.0)
-        return np.minimum(self.others + self.workers * busy, 1.0)
-
-    @property
-    def full(self) -> Number:
-        """How many times as long launching takes while all workers are busy."""
-        return slowdown(np.minimum(self.others + self.workers, 1.0))
 
 
 @dataclass(frozen=True, repr=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
 from itertools import chain
@@ -15,7 +14,6 @@ import numpy as np
 from ..units import Q_, Number, Quantity
 from ..units import exact as as_exact
 from .assumptions import Assumptions
-from .rates import BusyHost, slowdown
 from .resources import (
     ACCELERATOR,
     CPU,
@@ -30,7 +28,6 @@ from .resources import (
     Line,
     argmax,
     as_float,
-    minimum,
     name_of_largest,
 )
 from .stages import (
@@ -39,11 +36,9 @@ from .stages import (
     DeviceInputModel,
     SingleNodeModel,
     StepOverheadModel,
-    TransformationModel,
 )
 from .stages.single_node import SingleNodeInputs, fits, launch_wait, parts
 from .stages.stage import BarrierInputs
-from .stages.transformation import TransformationInputs
 from .step import Step
 
 # Any: each stage resolves fields of its own into inputs of its own.
@@ -58,31 +53,13 @@ def resolve(numbers: Mapping[str, Number], assumptions: Assumptions) -> dict[str
         for name, stage in _STAGES.items()
         if numbers[stage.NEEDS] is not None
     }
-    if numbers["host_busy"] is not None:
-        model = found[SingleNodeModel.NAME]
-        host = _busy_host(numbers["host_busy"], found[TransformationModel.NAME], numbers["accelerators"])
-        found[SingleNodeModel.NAME] = replace(model, host=host)
     return {name: inputs for name, inputs in found.items() if inputs is not None}
-
-
-def _busy_host(others: Number, transform: TransformationInputs, accelerators: Number) -> BusyHost:
-    """Return what is known of a host's CPU: of workers without known cores, only what the others take."""
-    if transform.workers is None or transform.threads is None:
-        return BusyHost(others, 0.0, 0.0, 0.0)
-    threads = transform.threads
-    busy = TransformationModel.cost(transform).pieces[0]  # without waits for storage
-    share = minimum(transform.workers, threads) / threads
-    return BusyHost(others, share, busy.fixed * accelerators, busy.per_sample * accelerators)
 
 
 def costs(inputs: Mapping[str, Inputs], accelerators: Number, *, exact: bool = False) -> dict[str, Cost]:
     """Cost of each stage; what all accelerators share does one batch for each of them."""
     numbers = {name: one.exactly() if exact else one for name, one in inputs.items()}
-    barrier, model = numbers.pop(BarrierModel.NAME, None), numbers.get(SingleNodeModel.NAME)
-    if isinstance(model, SingleNodeInputs) and model.host is not None:
-        # While the CPU is as slow as the accelerator all workers are busy; `solve` knows if they are not.
-        full = as_exact(float(model.host.full), "launching") if exact else model.host.full
-        numbers[SingleNodeModel.NAME] = model.launched(full)
+    barrier = numbers.pop(BarrierModel.NAME, None)
     found = {name: _STAGES[name].cost(one) for name, one in numbers.items()}
     if isinstance(barrier, BarrierInputs):  # of what scatters: the model, and input work on the accelerator
         own = [found[name] for name in (SingleNodeModel.NAME, DeviceInputModel.NAME) if name in found]
@@ -105,9 +82,6 @@ def solve(
 ) -> Step:
     """Time a step of these numbers and inputs, in the shape of what is swept; a step takes what is shown."""
     batch, accelerators = numbers["batch_size"], numbers["accelerators"]
-    calm = SingleNodeModel.among(inputs)
-    if calm.host is not None:
-        inputs = {**inputs, SingleNodeModel.NAME: _beside(numbers, inputs, calm, calm.host)}
     taken = costs(inputs, accelerators)
     stages = {name: _shaped(cost.at(batch), shape) for name, cost in taken.items()}
     resources = by_resource(stages)
@@ -176,26 +150,6 @@ def _step(times: Mapping[str, Number], stages: Mapping[str, Cost], numbers: Mapp
         return reduce(np.add, times.values())
     trips = (cost.at(numbers["batch_size"]) for cost in round_trips(stages, numbers).values())
     return reduce(np.maximum, [*times.values(), *trips])
-
-
-def _beside(
-    numbers: Mapping[str, Number], inputs: Mapping[str, Inputs], calm: SingleNodeInputs, host: BusyHost
-) -> SingleNodeInputs:
-    """The model on a busy host: launches take longer the busier the workers are in a step of that length.
-
-    The longer a step, the less busy they are, so one length fits: it is found by halving.
-    """
-    batch, accelerators = numbers["batch_size"], numbers["accelerators"]
-    alone = replace(calm, host=None)
-    low, high = slowdown(host.others), host.full if numbers["overlap"] else slowdown(host.others)
-    for _ in range(40):
-        middle = (low + high) / 2
-        taken = costs({**inputs, SingleNodeModel.NAME: alone.launched(middle)}, accelerators)
-        resources = by_resource({name: cost.at(batch) for name, cost in taken.items()})
-        step = _step(resources, taken, numbers)
-        longer = slowdown(host.use(batch, step)) > middle
-        low, high = np.where(longer, middle, low), np.where(longer, high, middle)
-    return alone.launched(high[()])
 
 
 def _cause(model: SingleNodeInputs, stages: Mapping[str, Number], batch: Number) -> Number:

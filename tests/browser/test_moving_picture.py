@@ -16,7 +16,6 @@ from starvelab import (
     Accelerator,
     Drive,
     Hardware,
-    Host,
     Jitter,
     Models,
     Pipeline,
@@ -44,10 +43,6 @@ RUNS = {
     "no workers": WALL.replace(workers=0),
     "many workers": WALL.replace(workers=64, storage="12.7 GB/s"),
     "in turn": WALL.replace(overlap=False),
-    "busy": Pipeline(
-        model=Models.ResNet50, hardware=Accelerator(Hardware.Cloud.A100, host=Host(busy=0.5)), batch_size=16,
-        workers=Workers(24, cores=8), assumptions=PUBLISHED,
-    ),
     "slow": WALL.replace(hardware=Accelerator(Hardware.Cloud.A100, ranks=Ranks(4, slow=1.5))),
     "eight": WALL.replace(workers=64, hardware=Accelerator(Hardware.Cloud.A100, count=8)),
 }  # fmt: skip

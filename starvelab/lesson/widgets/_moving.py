@@ -18,7 +18,6 @@ import traitlets
 
 from ...errors import InputError
 from ...model.parts import Workers
-from ...model.rates import busy_launches
 from ...model.resources import ACCELERATOR, CPU, LINK, RESOURCES, STORAGE, Line
 from ...model.solver import costs
 from ...model.stages import STAGES, SingleNodeModel, TransformationModel
@@ -199,32 +198,17 @@ def rule_of(pipeline: Pipeline) -> Data:
     if step is not None and step.hidden:
         compute, memory, overhead = step.lines
         launch = overhead, ((compute + memory,) if step.in_turn else (compute, memory))
-    limit, busy = pipeline.hardware.in_flight, model.host
-    once, twice = (
-        costs({**inputs, SingleNodeModel.NAME: replace(model, host=None).launched(times)}, count)
-        for times in (1, 2)
-    )
+    limit = pipeline.hardware.in_flight
     return {
         "stages": [
             {
                 "resource": stages[name].RESOURCE.name,
                 "busy": not stages[name].AWAITED,
                 "pieces": _pairs(cost.pieces),
-                # What launches that take twice as long would add.
-                "launching": None
-                if busy is None
-                else (np.subtract(_pairs(twice[name].pieces), _pairs(cost.pieces)).tolist()),
             }
-            for name, cost in once.items()
+            for name, cost in costs(inputs, count).items()
             if name != TransformationModel.NAME or crew.workers is None
         ],
-        "host": None
-        if busy is None
-        else {
-            "others": float(busy.others),
-            "threads": None if crew.workers is None else crew.threads,
-            **{name: fact.value for name, fact in busy_launches().items()},
-        },
         "preparing": None
         if crew.workers is None
         else {

@@ -25,32 +25,13 @@ function prepareTime({ cpu, handover, wait, law, cores, count }, { batch, worker
   return count * Math.max(work / speedup(workers, cores ?? Infinity, law), waiting);
 }
 
-// How many times as long launching takes on a busy host: workers are less busy in a longer step, so one length fits.
-function slowness(rule, setting) {
-  const { others, threads, cost, power } = rule.host, { batch, workers } = setting;
-  const slowdown = (use) => 1 + cost * Math.min(use, 1) ** power;
-  const share = threads ? Math.min(workers, threads) / threads : 0, crew = rule.preparing;
-  const busy = threads ? crew.count * (batch * crew.cpu + crew.handover) / speedup(workers, crew.cores, crew.law) : 0;
-  let low = slowdown(others), high = rule.in_turn ? low : slowdown(others + share);
-  for (let i = 0; i < 40; i++) {
-    const middle = (low + high) / 2, { step } = timed(rule, setting, middle);
-    if (slowdown(others + share * Math.min(busy / step, 1)) > middle) low = middle;
-    else high = middle;
-  }
-  return high;
-}
-
 // The time of each resource in a step, the step, what binds, and the busy share of the accelerator.
-export const solve = (rule, setting) => timed(rule, setting, rule.host ? slowness(rule, setting) : 1);
-
-// The same where launching takes so many times as long; `launching` is what it adds to each piece of a stage.
-function timed(rule, setting, slow) {
+export function solve(rule, setting) {
   const { batch } = setting, times = {}, { launch } = rule;
-  let waits = launch ? Math.max(0, slow * longest([launch.wait], batch) - longest(launch.work, batch)) : 0;
-  for (const { resource, pieces, launching, busy } of rule.stages) {
-    const slowed = pieces.map((piece, i) => (launching ? piece.map((one, j) => one + (slow - 1) * launching[i][j]) : piece));
-    times[resource] = (times[resource] ?? 0) + longest(slowed, batch);
-    if (!busy) waits += longest(slowed, batch);
+  let waits = launch ? Math.max(0, longest([launch.wait], batch) - longest(launch.work, batch)) : 0;
+  for (const { resource, pieces, busy } of rule.stages) {
+    times[resource] = (times[resource] ?? 0) + longest(pieces, batch);
+    if (!busy) waits += longest(pieces, batch);
   }
   if (rule.preparing) times.CPU = (times.CPU ?? 0) + prepareTime(rule.preparing, setting);
   const all = Object.values(times), slowest = Math.max(...all);

@@ -12,7 +12,7 @@ from ..resources import ACCELERATOR, CPU, LABELS, LINK, RESOURCES, capitalized, 
 from ..stages import BarrierModel, SerializedCopyModel, SingleNodeModel
 from ..step import Step
 from ._remedies import relieved, remedies, shorter, spoken_time, time_without_waits
-from ._supply import crossover, fewer_workers, launching
+from ._supply import crossover, launching
 
 _LARGER = "a larger batch, which takes more memory and a higher learning rate,"
 _CAUSES = {
@@ -72,7 +72,7 @@ def explain(pipeline: Description, *, advice: bool = True) -> str:
     sentences = tell(pipeline, step, _SEVERAL if several else _ONE)
     foreign = pipeline.foreign_samples, pipeline.foreign_rate
     sentences = (
-        (*sentences, *_ranks(pipeline, step), *_busy(pipeline, step), _padding(pipeline, step), *foreign)
+        (*sentences, *_ranks(pipeline, step), _padding(pipeline, step), *foreign)
         if advice
         else sentences[:1]
     )
@@ -117,24 +117,6 @@ def _ranks(pipeline: Description, step: Step) -> tuple[str, ...]:
                 f"{spoken_time(half.step_time)}."
             )
     return tuple(said)
-
-
-def _busy(pipeline: Description, step: Step) -> tuple[str, ...]:
-    """What launching takes longer on a busy host, and with fewer workers."""
-    model = SingleNodeModel.among(pipeline.inputs)
-    if model.host is None:
-        return ()
-    calm = pipeline.solve({"hardware.host.busy": None})
-    if not shorter(calm, step, 1.005):
-        return ()
-    use = model.host.use(pipeline.batch_size, step.step_time.m_as("s"))
-    # Past full use, others wait for a hardware thread as the launching one does, which the law does not know.
-    more = ", and more than that where others wait for a thread" if use >= 1 else ""
-    return (
-        f"The CPU is {percent(float(use), 0)} in use, which slows launching{more}: on a calm host a step "
-        f"would take {spoken_time(calm.step_time)}.",
-        fewer_workers(pipeline),
-    )
 
 
 def _taking_turns(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:

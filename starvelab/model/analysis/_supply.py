@@ -13,8 +13,6 @@ from fractions import Fraction
 from itertools import combinations
 from math import floor
 
-import numpy as np
-
 from ...errors import InputError, MissingValueError
 from ...tables import cell, count_of
 from ...units import (
@@ -192,8 +190,8 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
         check_asked(pipeline, 'workers_needed(batch_size="any")', whatever=whatever, one_cost=True)
     stages = pipeline.costs(exact=True)
     supplies = by_resource(stages)
-    calm = supplies[ACCELERATOR.name]
-    if any_batch and calm.limit < 1e-15:  # seconds, which is nothing
+    own = supplies[ACCELERATOR.name]
+    if any_batch and own.limit < 1e-15:  # seconds, which is nothing
         raise InputError(
             'workers_needed(batch_size="any") needs the time of a sample, got that of a step, '
             f"{cell(pipeline.hardware.rate)} whatever its batch. Pass a batch size, or a rate."
@@ -204,21 +202,14 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
         """For the batch, or for each sample of one without end."""
         return Fraction(cost.limit if batch is None else cost.at(batch))
 
-    def own_beside(workers: int) -> Cost:
-        """What a step takes of the accelerator where so many workers are busy, which slows its launches."""
-        if pipeline.hardware.host.busy is None:
-            return calm
-        return pipeline.replace(workers=workers).resource_costs(exact=True)[ACCELERATOR.name]
-
     def enough(workers: int) -> bool:
-        cost, own = cpu_cost(pipeline, workers), own_beside(workers)
+        cost = cpu_cost(pipeline, workers)
         taken, now = {**stages, TransformationModel.NAME: cost}, {**pipeline.numbers, "workers": workers}
         waiting = round_trips(taken, now).get(CPU.name, cost)
         cost = Cost((*cost.pieces, *waiting.pieces))
         return starves_from(cost, own) is None if batch is None else cost.at(batch) <= own.at(batch)
 
     one, workers = seconds(cpu_cost(pipeline, 1)), min_workers(enough)
-    own = own_beside(workers or MAX_WORKERS)
     ratio = one / seconds(own)
     rate = float((batch or 1) / seconds(own))
     demand = Q_(pipeline.hardware.count * rate * pipeline.size.m_as("GB"), "GB/s")
@@ -239,9 +230,7 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
         if step.infeasible_reason:
             obstacles.append(step.infeasible_reason)
     found = tuple(obstacles)
-    better = "" if batch is None or workers is None else fewer_workers(pipeline.replace(workers=workers))
-    note = " ".join(filter(None, (better, pipeline.foreign_rate)))
-    return WorkersNeeded(workers, ratio, batch, demand, not found, found, note)
+    return WorkersNeeded(workers, ratio, batch, demand, not found, found, pipeline.foreign_rate)
 
 
 def accelerators_fed(pipeline: Description, utilization: float = 0.9) -> int | None:
@@ -299,28 +288,9 @@ def cpu_cost(pipeline: Description, workers: int) -> Cost:
     return costs({name: inputs}, pipeline.numbers["accelerators"], exact=True)[name]
 
 
-def fewer_workers(pipeline: Description) -> str:
-    """With how many workers fewer a step would be shortest, as launching slows while they fill the CPU."""
-    crew, model = pipeline.workers, SingleNodeModel.among(pipeline.inputs)
-    if isinstance(crew, Quantity) or pipeline.alone or model.host is None or not model.launches:
-        return ""
-    counts = np.arange(1, min(crew.count, 4096) + 1)
-    steps = pipeline.solve(workers=counts).step_time
-    best = int(np.argmin(steps.magnitude))
-    if not exceeds(steps[-1].m_as("ms"), 1.005 * steps[best].m_as("ms")):
-        return ""
-    return (
-        f"With {count_of(int(counts[best]), 'worker')} instead of {crew.count} a step would take "
-        f"{format_quantity(steps[best])} instead of {format_quantity(steps[-1])}: launching slows as the CPU "
-        "fills."
-    )
-
-
 def launching(pipeline: Description) -> Number:
     """How long the accelerator waits for launches in a step [s]."""
-    model = SingleNodeModel.among(pipeline.inputs)
-    full = 1.0 if model.host is None else model.host.full
-    return launch_wait(model.launched(full), pipeline.numbers["batch_size"])
+    return launch_wait(SingleNodeModel.among(pipeline.inputs), pipeline.numbers["batch_size"])
 
 
 def min_workers(enough: Callable[[int], bool]) -> int | None:

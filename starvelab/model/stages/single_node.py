@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import floor
 from typing import Any
 
@@ -12,7 +12,7 @@ from ...errors import InputError, MissingValueError, check_choice
 from ...units import Q_, Number, Quantity, format_quantity, positive_int
 from ..assumptions import PHASES
 from ..catalogue import Entry, check_entry
-from ..rates import ELEMENT_BYTES, BusyHost, SampleTime, Work, frameworks_of, launch_time, sample_time
+from ..rates import ELEMENT_BYTES, SampleTime, Work, frameworks_of, launch_time, sample_time
 from ..resources import ACCELERATOR, Cost, Inputs, Line, StepTime, name_of_largest
 from .stage import StageModel
 
@@ -95,18 +95,11 @@ class SingleNodeInputs(Inputs):
     work: Number = None  # FLOP of a sample
     peak: Number = None  # [FLOP/s]
     memory: MemoryInputs | None = None  # None where a value that it needs is not known
-    host: BusyHost | None = None  # None where launching is that of a calm host
 
     @property
     def launches(self) -> bool:
         """True if the step is known to hold launches."""
         return self.step is not None and self.basis != GIVEN
-
-    def launched(self, times: Number) -> SingleNodeInputs:
-        """The same with launches that take so many times as long."""
-        step = None if self.step is None else replace(self.step, overhead=self.step.overhead * times)
-        return replace(self, step=step)
-
 
 class SingleNodeModel(StageModel[SingleNodeInputs]):
     """The accelerator alone: the larger of arithmetic and memory traffic, plus overhead.

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from starvelab import PUBLISHED, Q_, Hardware, InputError, Models, Pipeline
+from starvelab import Q_, Hardware, InputError, Models, Pipeline
 from starvelab.lesson.widgets._moving import SCRIPT, data_of, run_of
 from starvelab.model.resources import RESOURCES
 from starvelab.widgets import play
@@ -77,16 +77,6 @@ def test_of_several_hosts_the_slowest_is_played():
     assert "slowest" not in even.html()
     took = [float(np.mean(one.trace.prepared - one.trace.prepare_start)) for one in (slow, even)]
     assert took[0] == pytest.approx(2 * took[1])
-
-
-def test_a_busy_host_brings_what_slows_its_launches():
-    assert data_of(WALL)["rule"]["host"] is None
-    busy = WALL.replace({"hardware.host.busy": 0.5, "workers.cores": 8}, assumptions=PUBLISHED)
-    rule = data_of(busy)["rule"]
-    assert (rule["host"]["others"], rule["host"]["threads"]) == (0.5, 16)
-    # Of the pieces of the model's stage one is the launches: twice as long, they add as much again.
-    (model,) = (one for one in rule["stages"] if one["resource"] == "accelerator")
-    assert model["launching"][-1] == pytest.approx(model["pieces"][-1])
 
 
 def test_a_slider_that_cannot_be_made_is_rejected():
