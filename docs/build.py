@@ -21,6 +21,7 @@ from pathlib import Path
 from statistics import median
 from types import ModuleType
 
+import numpy as np
 from tabulate import tabulate
 
 DOCS = Path(__file__).resolve().parent
@@ -66,6 +67,7 @@ from starvelab import (  # noqa: E402
 from starvelab.lesson.exercises import read_exercises  # noqa: E402
 from starvelab.lesson.widgets._moving import data_of  # noqa: E402
 from starvelab.model.catalogue import FIELDS, Group  # noqa: E402
+from starvelab.model.resources import LABELS  # noqa: E402
 from starvelab.tables import cell, percent  # noqa: E402
 from starvelab_grader.submissions.reference import ModelAnswer  # noqa: E402
 
@@ -83,11 +85,22 @@ DEMAND = Pipeline(
 )
 
 
-def compared(field: str) -> str:
-    """Every drive, link or accelerator of the catalogue for one demand."""
-    found = DEMAND.compare(field)
-    rows = [tuple(map(cell, row)) for row in found.rows]
-    return "\n\n".join(filter(None, (_table((*found.headers,), rows), found.note)))
+def compared(field: str, group: Group) -> str:
+    """Every drive, link or accelerator of the catalogue for one demand, the fastest first."""
+    swept = DEMAND.sweep({field: group})
+    fits = swept.columns.get("feasible", np.full(len(swept), True))
+    rows = [
+        (
+            swept[field][i],
+            cell(swept["throughput"][i]),
+            LABELS[swept["bottleneck"][i]] if fits[i] else "the batch does not fit into memory",
+            percent(swept["utilization"][i]),
+        )
+        for i in np.argsort(-swept["throughput"].magnitude, kind="stable")
+    ]
+    left_out = swept.note.partition("Lowest and")[0].strip()
+    table = _table((field, "throughput", "binds", "accelerator busy"), rows)
+    return "\n\n".join(filter(None, (table, left_out)))
 
 
 def layers(package: ModuleType = starvelab) -> str:
@@ -329,7 +342,10 @@ PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "starved": ("how-right.md", starved),
     "guessed": ("how-right.md", guessed),
     "left-out": ("how-right.md", left_out),
-    **{field: ("compare.md", partial(compared, field)) for field in ("storage", "link", "hardware")},
+    **{
+        field: ("compare.md", partial(compared, field, group))
+        for field, group in (("storage", Storage), ("link", Links), ("hardware", Hardware))
+    },
     "how-fast": ("how-fast.md", how_fast),
     "open-in": ("learners.md", open_in),
     "points": ("instructors.md", points),

@@ -121,7 +121,6 @@ class Pipeline(Description):
     sweep = analysis.sweep
     throughput_range = analysis.throughput_range
     bill = analysis.bill
-    compare = analysis.compare
     epochs = analysis.epochs
 
     def simulate(
@@ -194,10 +193,8 @@ class Pipeline(Description):
         read = 0.0 if self.alone and not self.in_turn else ms.get(STORAGE.name, 0.0)
         if not ahead and not self.in_turn:
             wait -= read
-        # Which samples memory serves is drawn, unless it serves all of them or takes time of its own: then
-        # each batch takes the mean.
-        missed = 1 - (numbers["cached_fraction"] or 0.0)
-        chance = missed if missed > 0 and numbers["cache_bandwidth"] is None else 1.0
+        # Which samples memory serves is drawn, unless it serves all of them.
+        chance = 1 - (numbers["cached_fraction"] or 0.0) or 1.0
         copies = [ms.get(name, 0.0) for name in (LINK.name, DECODER.name)]
         copy = sum(copies) if self.in_turn else max(copies)
         # Beside a decoder, a copy for which the accelerator waits is part of its step.

@@ -379,7 +379,7 @@ def _host(random: Random) -> dict[str, Any]:
     pipeline = Pipeline(
         batch_size=batch, dataset=samples, workers=workers, link=parts.Link(link), assumptions=PUBLISHED,
         storage=parts.Drive(
-            Q_(drive, "MB/s"), count=4, requests=parts.Requests(none), cache=parts.Cache(cached, "20 GB/s")
+            Q_(drive, "MB/s"), count=4, requests=parts.Requests(none), cache=parts.Cache(cached)
         ),
         hardware=parts.Accelerator(rate=Q_(rate, "sample/s"), host=parts.Host(none), step_overhead=none),
     )  # fmt: skip

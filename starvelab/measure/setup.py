@@ -192,8 +192,6 @@ def _storage(pipeline: Description) -> VirtualStorage | None:
     drive = pipeline.storage
     if drive is None:
         return None
-    if drive.cache is not None:
-        _reject(drive.cache, bandwidth=None)
     reads = pipeline.reads
     assert reads is not None  # there is a drive
     hidden, limited = reads.open == inf, reads.served < pipeline.numbers["workers"] * reads.open

@@ -38,15 +38,11 @@ class Cache(Part):
     ----------
     share : float or array
         Of the reads that memory serves, 0 to 1. `Pipeline.epochs` says how large it is.
-    bandwidth : quantity [data/time], optional
-        How fast it serves them; unless given, that takes no time beside the workers' own.
+        Serving them takes no time beside the workers' own.
     """
 
     share: Number = fields.number(
         0.0, zero=True, maximum=1, sweepable=True, stage="cached_fraction", shown="share in the cache"
-    )
-    bandwidth: Amount | None = fields.quantity(
-        "B/s", None, sweepable=True, stage="cache_bandwidth", shown="bandwidth of the cache"
     )
 
 

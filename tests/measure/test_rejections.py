@@ -5,7 +5,6 @@ import pytest
 from starvelab import (
     Q_,
     Accelerator,
-    Cache,
     Drive,
     InputError,
     Pipeline,
@@ -95,7 +94,6 @@ REJECTED = [
      "A run cannot have Accelerator(count=2): solve or simulate it. Leave count out of the Accelerator."),
     (lambda: prepared(storage=Drive("1 GB/s", requests=Requests(open=65))),
      "at most 64 of them, got Requests(open=65). Pass fewer, or solve or simulate it."),
-    (lambda: prepared(storage=Drive("1 GB/s", cache=Cache(0.5, "9 GB/s"))), "cannot have Cache(bandwidth="),
     (
         lambda: prepared(dataset=Samples(size="100 KB")),
         "To measure a pipeline takes samples that exist, and this one only describes them. Pass for example "

@@ -343,7 +343,7 @@ def test_a_copy_that_does_not_overlap_makes_the_accelerator_wait():
 
 UNITS = {
     **dict.fromkeys(("Samples.size", "Samples.transfer"), "KB"),
-    **dict.fromkeys(("Drive.of", "Link.of", "Cache.bandwidth"), "GB/s"),
+    **dict.fromkeys(("Drive.of", "Link.of"), "GB/s"),
     **dict.fromkeys(("Workers.rate", "Accelerator.rate"), "img/s"),
     **dict.fromkeys(("OnDevice.time", "Samples.cpu_time", "OnDevice.decoder_time", "Requests.latency"), "ms"),
     **dict.fromkeys(("Accelerator.step_overhead", "Host.time", "Workers.start_up"), "ms"),

@@ -8,11 +8,11 @@ from ._epochs import Epochs, epochs
 from ._explain import explain
 from ._range import Disagreement, ThroughputRange, throughput_range
 from ._supply import Crossover, WorkersNeeded, accelerators_fed, crossover, workers_needed
-from ._sweep import Comparison, Sweep, compare, sweep
+from ._sweep import Sweep, sweep
 from .prices import Amounts, Bill, bill
 
 __all__ = [
-    "Amounts", "Bill", "Comparison", "Crossover", "Disagreement", "Epochs", "Sweep", "ThroughputRange",
-    "WorkersNeeded", "accelerators_fed", "bill", "compare", "crossover", "epochs", "explain",
+    "Amounts", "Bill", "Crossover", "Disagreement", "Epochs", "Sweep", "ThroughputRange",
+    "WorkersNeeded", "accelerators_fed", "bill", "crossover", "epochs", "explain",
     "extrapolate_rate", "sweep", "throughput_range", "workers_needed",
 ]  # fmt: skip

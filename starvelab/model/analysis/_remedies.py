@@ -55,15 +55,11 @@ def _for_storage(pipeline: Description, step: Step) -> tuple[str, ...]:
         limited = "It is the number of requests that limits storage, not their bytes."
     elif reads.request_bandwidth is not None:
         limited = "It is the network that limits storage, and not its requests."
-    what, it, delivered = "storage", "it delivers", step.actual_demand
-    if cached and pipeline.numbers["cache_bandwidth"] is not None:
-        what, it = "storage and memory together", "they deliver"
-        delivered = Q_((step.throughput / step.hosts * pipeline.size).m_as("GB * sample / s"), "GB/s")
-    wanted, given = _shortfall(step, delivered)
+    wanted, given = _shortfall(step, step.actual_demand)
     return (
         f"Memory serves {percent(cached)} of the reads." if cached else "",
         limited,
-        f"{_to_feed(step)} {what} would have to deliver {wanted}, and {it} {given}: "
+        f"{_to_feed(step)} storage would have to deliver {wanted}, and it delivers {given}: "
         f"{_helping(pipeline, step, tries)}.",
         _then(step),
     )

@@ -1,24 +1,23 @@
-"""A pipeline solved many times, in one table: over a grid of values, or with each entry of the catalogue."""
+"""A pipeline solved many times, in one table: for each combination of values and of catalogue entries."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
-from ...errors import InputError, MissingValueError, UnknownNameError
+from ...errors import InputError, MissingValueError
 from ...tables import TableRepr, percent
 from ...units import Q_, Number, Quantity, Unchecked, convert
 from ..assumptions import COVERAGE
 from ..catalogue import Entry, Group
-from ..description import Changes, Description, check_asked, check_fields
-from ..groups import Hardware, Links, Storage
+from ..description import Changes, Description, check_fields
 from ..parts import PLAIN, SWEEPABLE, by_path, field_label
-from ..resources import LABELS
-from ..step import Step
 
-GROUPS: Mapping[str, Group] = {"storage": Storage, "link": Links, "hardware": Hardware}
+# The fields that take each entry of a group of the catalogue.
+_CATALOGUE = ("storage", "link", "hardware")
 # Shown when a table is long: enough at both ends to see where it leads.
 _MAX_ROWS = 12
 
@@ -28,9 +27,10 @@ class Sweep(TableRepr):
     """The table of a sweep: columns of equal length, quantities where there is a unit.
 
     The `columns` are the swept fields, the time of each resource, whether a point is feasible (where some are
-    not), step time, throughput, its range (`sweep` says when), utilization and bottleneck. The `note` says
-    what the range claims, what counts as busy where the accelerator waits for part of its own time, and on
-    which samples the rate of preparing was measured, where that was on others.
+    not), step time, throughput, its range (`sweep` says when), utilization and bottleneck. The `note` says of
+    which entries too little is known, what the range claims, what counts as busy where the accelerator waits
+    for part of its own time, and on which samples the rate of preparing was measured, where that was on
+    others.
     """
 
     columns: dict[str, Number]
@@ -73,7 +73,9 @@ def sweep(
         the assumptions have ranges, unless given.
     **fields : sequence, array or quantity array
         Fields of the pipeline and their values, for example ``batch_size=[32, 64]`` or
-        ``storage=Q_([1, 7], "GB/s")``. The last one varies fastest.
+        ``storage=Q_([1, 7], "GB/s")``. The last one varies fastest. One of storage, link and
+        hardware may be entries of the catalogue, or a group of them: ``hardware=Hardware.Cloud``. They vary
+        slowest.
     changes : mapping of str, optional
         The same for fields of parts, by their path: ``{"workers.cores": [8, 16]}``.
 
@@ -95,17 +97,71 @@ def sweep(
             "A sweep needs a field with values, got none. Pass for example batch_size=[32, 64, 128]."
         )
     check_fields(fields)
-    for name in fields:
+    numbers = {name: given for name, given in fields.items() if not _are_entries(given)}
+    for name in numbers:
         if PLAIN.get(name, name) not in SWEEPABLE:
             raise InputError(
                 f"A sweep takes fields that are numbers or quantities ({', '.join(SWEEPABLE)}), got {name}. "
                 f"Solve once for each {name} instead."
             )
-    values = {name: _values(name, given) for name, given in fields.items()}
+    name, *others = [name for name in fields if name not in numbers] or [""]
+    if others or name not in ("", *_CATALOGUE):
+        raise InputError(
+            f"A sweep takes entries of the catalogue for one of {', '.join(_CATALOGUE)}, got them for "
+            f"{', '.join([name, *others])}. Solve once for each entry of the others."
+        )
+    if name == "hardware" and isinstance(pipeline.hardware.rate, Quantity):
+        raise InputError(
+            "A sweep over hardware takes the time of each accelerator from the catalogue, got a rate of your "
+            "own, which belongs to one of them. Leave the rate out."
+        )
+    if not name:
+        columns, notes = _over_numbers(pipeline, numbers, ranges)
+        return Sweep(columns, " ".join(filter(None, notes)))
+    return _over_entries(pipeline, name, _entries(name, fields[name]), numbers, ranges)
+
+
+def _over_entries(
+    pipeline: Description,
+    name: str,
+    entries: Sequence[Entry],
+    numbers: Mapping[str, Unchecked],
+    ranges: bool | None,
+) -> Sweep:
+    """Put the tables of the pipeline with each entry below each other."""
+    tables: list[dict[str, Number]] = []
+    sentences: dict[str, None] = {}
+    unknown: list[str] = []
+    for entry in entries:
+        try:
+            columns, notes = _over_numbers(pipeline.replace({name: entry}), numbers, ranges)
+        except MissingValueError:
+            unknown.append(entry.path)
+            continue
+        length = len(columns["step_time"])
+        tables.append({name: np.full(length, entry.path), "feasible": np.full(length, True)} | columns)
+        sentences |= dict.fromkeys(notes)
+    if not tables:
+        raise MissingValueError(f"Not enough is known of any of {', '.join(unknown)}. Pass other entries.")
+    stacked = {column: np.concatenate([table[column] for table in tables]) for column in tables[0]}
+    if stacked["feasible"].all():
+        del stacked["feasible"]
+    left_out = f"Not enough is known of {', '.join(unknown)}." if unknown else ""
+    return Sweep(stacked, " ".join(filter(None, (left_out, *sentences))))
+
+
+def _over_numbers(
+    pipeline: Description, numbers: Mapping[str, Unchecked], ranges: bool | None
+) -> tuple[dict[str, Number], tuple[str, ...]]:
+    """Solve a pipeline for every combination of the numbers: the columns, and what stands below them."""
+    # Without numbers to sweep, a point is a column of length one.
+    swept = numbers or {"batch_size": np.atleast_1d(pipeline.batch_size)}
+    values = {name: _values(name, given) for name, given in swept.items()}
     index = np.indices([len(column) for column in values.values()], dtype=np.intp).reshape(len(values), -1)
-    columns = {name: column[i] for (name, column), i in zip(values.items(), index, strict=True)}
-    pipeline = pipeline.replace(columns)
+    grid = {name: column[i] for (name, column), i in zip(values.items(), index, strict=True)}
+    pipeline = pipeline.replace(grid)
     step, claim = pipeline.solve(), ""
+    columns: dict[str, Number] = {name: grid[name] for name in numbers}
     columns |= {f"{name}_time": time for name, time in step.resource_times.items()}
     if not np.all(step.feasible):
         columns["feasible"] = step.feasible
@@ -116,7 +172,28 @@ def sweep(
             held = percent(COVERAGE, 0)
             claim = f"Lowest and highest throughput claim to hold the truth in {held} of the cases."
     columns |= {"utilization": step.utilization, "bottleneck": step.bottleneck}
-    return Sweep(columns, " ".join(filter(None, (claim, step.spoken_busy, pipeline.foreign_rate))))
+    return columns, (claim, step.spoken_busy, pipeline.foreign_rate)
+
+
+def _are_entries(given: Unchecked) -> bool:
+    """True for a group of the catalogue, or a list of its entries."""
+    return isinstance(given, Group) or (
+        isinstance(given, list | tuple) and bool(given) and isinstance(given[0], Entry | Group)
+    )
+
+
+def _entries(name: str, given: Unchecked) -> list[Entry]:
+    """Return the entries to sweep over."""
+    members: list[Unchecked] = [given] if isinstance(given, Group) else given
+    entries: list[Unchecked] = [
+        *chain.from_iterable(entry if isinstance(entry, Group) else [entry] for entry in members)
+    ]
+    if other := next((entry for entry in entries if not isinstance(entry, Entry)), None):
+        raise InputError(
+            f"{name} must be entries of the catalogue where the first is one, got {other!r:.80}. "
+            "Pass bandwidths, or entries."
+        )
+    return entries
 
 
 def _values(name: str, given: Unchecked) -> Number:
@@ -127,10 +204,6 @@ def _values(name: str, given: Unchecked) -> Number:
     given = given if isinstance(given, np.ndarray | range) else list(given)
     if len(given) == 0:
         raise InputError(f"{name} must have at least one value to sweep, got none. Pass a list of values.")
-    if isinstance(given[0], Entry):
-        raise InputError(
-            f"{name} can be swept over numbers and quantities, got {given[0].name}. Pass bandwidths."
-        )
     if isinstance(given[0], str | Quantity):
         first = Q_(given[0])
         unit = f"{first.units:~C}"
@@ -138,92 +211,3 @@ def _values(name: str, given: Unchecked) -> Number:
     if np.iterable(given[0]):
         raise InputError(f"{name} must be a list of single values, got {given!r:.80}. Pass a list of these.")
     return np.asarray(given)
-
-
-@dataclass(frozen=True, repr=False)
-class Comparison(TableRepr):
-    """The answer of `compare`.
-
-    Attributes
-    ----------
-    field : str
-        What was exchanged: "storage", "link" or "hardware".
-    steps : mapping of str to Step
-        By the name of the entry, the fastest first.
-    unknown : tuple of str
-        Entries of which the catalogue does not know enough.
-    """
-
-    field: str
-    steps: Mapping[str, Step]
-    unknown: tuple[str, ...]
-
-    @property
-    def summary(self) -> str:
-        """What is compared."""
-        return f"The pipeline with each {self.field} of the catalogue, the fastest first"
-
-    @property
-    def headers(self) -> tuple[str, ...]:
-        """One for each column."""
-        own = (f"{self.field} busy",) if self._is_busy else ()
-        return self.field, "throughput", "binds", "accelerator busy", *own
-
-    @property
-    def _is_busy(self) -> bool:
-        """True if it has a share of its own: of a copy that is waited for the accelerator's holds that."""
-        return self.field != "hardware" and all(self.field in one.headroom for one in self.steps.values())
-
-    @property
-    def rows(self) -> list[tuple[object, ...]]:
-        """What each of them allows."""
-        rows = []
-        for name, step in self.steps.items():
-            binds = LABELS[step.bottleneck] if step.feasible else "the batch does not fit into memory"
-            own = (percent(1 - step.headroom[self.field]),) if self._is_busy else ()
-            rows.append((name, step.throughput, binds, percent(step.utilization), *own))
-        return rows
-
-    @property
-    def note(self) -> str:
-        """Which entries are left out."""
-        return f"Not enough is known of {', '.join(self.unknown)}." if self.unknown else ""
-
-
-def compare(pipeline: Description, field: str) -> Comparison:
-    """Solve the pipeline with each drive, link or accelerator of the catalogue in place of its own.
-
-    Parameters
-    ----------
-    field : {"storage", "link", "hardware"}
-        What to exchange; everything else stays, also how many of them there are.
-
-    Raises
-    ------
-    InputError, UnknownNameError
-
-    Examples
-    --------
-    >>> from starvelab import Hardware, Models, Pipeline
-    >>> pipeline = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=64)
-    >>> found = pipeline.compare("storage")
-    >>> [round(found.steps[name].throughput.m_as("img/s")) for name in ("NVMe_Gen4", "HDD")]
-    [14000, 360]
-    """
-    if field not in GROUPS:
-        names = ", ".join(GROUPS)
-        raise UnknownNameError(f"compare exchanges {names}, got {field!r:.80}. Pass one of these.")
-    check_asked(pipeline, "compare", whatever=(field,))
-    if field == "hardware" and isinstance(pipeline.hardware.rate, Quantity):
-        raise InputError(
-            "compare takes the time of each accelerator from the catalogue, got a rate of your own, which "
-            "belongs to one of them. Leave the rate out."
-        )
-    steps, unknown = {}, []
-    for entry in GROUPS[field]:
-        try:
-            steps[entry.path] = pipeline.solve({field: entry})
-        except MissingValueError:
-            unknown.append(entry.path)
-    fastest = sorted(steps, key=lambda name: -steps[name].throughput.m_as("sample/s"))
-    return Comparison(field, {name: steps[name] for name in fastest}, tuple(unknown))

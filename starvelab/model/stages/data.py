@@ -42,7 +42,6 @@ class DataInputs(Inputs):
     samples_per_request: Number
     request_rate: Number | None  # requests that one drive serves in a second [1/s]
     cached: Number  # share of the reads that the host's memory serves
-    cache_bandwidth: Number | None  # how fast it does [B/s]; None where that takes no time of its own
 
 
 class DataModel(StageModel[DataInputs]):
@@ -62,9 +61,9 @@ class DataModel(StageModel[DataInputs]):
     ``b`` samples takes ``b`` times the largest of ``S / (d B)``, their bandwidth or the network's;
     ``(l / k + S / R) / n``, where they serve ``n`` requests at a time; and ``1 / (d r k)``, the rate ``r`` of
     requests. So there are as many requests under way as the workers have open, or as the drives serve: one
-    spindle with 32 requests waiting still seeks for each. Of the reads the host's memory serves a share ``x``
-    with a bandwidth ``C``, so a sample takes ``x S / C`` and ``1 - x`` of the time above. It stops being true
-    where other readers share the drive.
+    spindle with 32 requests waiting still seeks for each. The host's memory serves a share ``x`` of the
+    reads, so a sample takes ``1 - x`` of the time above. It stops being true where other readers share the
+    drive.
 
     References
     ----------
@@ -123,7 +122,6 @@ class DataModel(StageModel[DataInputs]):
         samples_per_request: Number | None = None,
         open_requests: Number | None = None,
         cached_fraction: Number | None = None,
-        cache_bandwidth: Number | None = None,
         cpu_throughput: SupplyRate | None = None,
     ) -> DataInputs:
         """The formula's numbers from the fields of a pipeline."""
@@ -145,7 +143,7 @@ class DataModel(StageModel[DataInputs]):
             )
         return DataInputs(
             size=stored, bandwidth=storage, request_bandwidth=each, drives=drives, request_rate=rate,
-            latency=alone, queued_latency=queued, open=open_requests, cache_bandwidth=cache_bandwidth,
+            latency=alone, queued_latency=queued, open=open_requests,
             served=together if served is None else minimum(served * drives, together),
             samples_per_request=1 if samples_per_request is None else samples_per_request,
             cached=0 if cached_fraction is None else cached_fraction,
@@ -153,12 +151,9 @@ class DataModel(StageModel[DataInputs]):
 
     @staticmethod
     def cost(inputs: DataInputs) -> Cost:
-        """``b (x S / C + (1 - x) max(S / (d B), (l / k + S / R) / n, 1 / (d r k)))``."""
-        from_memory: Number = 0
-        if inputs.cache_bandwidth is not None:
-            from_memory = inputs.cached * inputs.size / inputs.cache_bandwidth
+        """``b (1 - x) max(S / (d B), (l / k + S / R) / n, 1 / (d r k))``."""
         terms = DataModel.terms(inputs).values()
-        return Cost(tuple(Line(0, from_memory + (1 - inputs.cached) * time) for time in terms))
+        return Cost(tuple(Line(0, (1 - inputs.cached) * time) for time in terms))
 
     @staticmethod
     def terms(inputs: DataInputs) -> dict[str, Number]:

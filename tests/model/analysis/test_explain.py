@@ -83,11 +83,6 @@ SAID = {
         "Storage binds: reading ... Memory serves 13.8 % of the reads. To keep it fed, storage would have to "
         "deliver 1.391 GB/s, and it delivers 1.049 GB/s: ... keep more of them in memory, or use ...",
     ),
-    "a page cache that takes its time": (
-        DISK.replace({"storage.cache.share": 1.0, "storage.cache.bandwidth": "0.5 GB/s"}, storage="1 GB/s"),
-        "... Memory serves 100.0 % of the reads. To keep it fed, storage and memory together would have to "
-        "deliver 1 GB/s, and they deliver 0.5 GB/s: store fewer bytes for each sample.",
-    ),
     "requests that limit a drive": (
         SEEKING,
         f"... {REQUESTS} ... 100 MB/s, and it delivers ... MB/s: {FEWER_REQUESTS}, keep them in memory, or "
@@ -330,7 +325,7 @@ def test_each_advice_about_storage_helps_whoever_follows_it(source):
     shares = (
         {},
         {"storage.cache.share": 0.5},
-        {"storage.cache.share": 0.9, "storage.cache.bandwidth": "1 MB/s"},
+        {"storage.cache.share": 0.9},
     )
     for (size, assumed), drives, cached in product(
         (("4 KB", PUBLISHED), ("100 MB", TUTORIAL)), (1, 6400), shares

@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab import PUBLISHED, Q_, Hardware, InputError, Pipeline, Storage
+from starvelab import (
+    PUBLISHED,
+    Q_,
+    Hardware,
+    InputError,
+    Links,
+    MissingValueError,
+    Models,
+    Pipeline,
+    Storage,
+)
 from starvelab.model.parts import SWEEPABLE
 from tests.cases import WALL
 from tests.rejected import message
@@ -104,8 +114,15 @@ FIELDS = ", ".join(SWEEPABLE)
         f"A sweep takes fields that are numbers or quantities ({FIELDS}), got phase. Solve once for "
         "each phase instead.",
     ),
-    ({"storage": [Storage.HDD, Storage.NVMe_Gen4]},
-     "storage can be swept over numbers and quantities, got hard disk, 7200 rpm. Pass bandwidths."),
+    ({"storage": [Storage.HDD, "7 GB/s"]},
+     "storage must be entries of the catalogue where the first is one, got '7 GB/s'. Pass bandwidths, or "
+     "entries."),
+    ({"storage": Storage, "link": Links},
+     "A sweep takes entries of the catalogue for one of storage, link, hardware, got them for storage, link. "
+     "Solve once for each entry of the others."),
+    ({"model": Models},
+     "A sweep takes entries of the catalogue for one of storage, link, hardware, got them for model. Solve "
+     "once for each entry of the others."),
     (
         {"batch_size": ["a", "b"]},
         "A unit must be one that the lab knows, got 'a': a is unknown. "
@@ -127,3 +144,38 @@ def test_a_batch_that_does_not_fit_is_marked_and_a_table_in_which_all_fit_has_no
     step = pipe.solve(batch_size=4096)
     assert repr(step).startswith("Not feasible: A step of ")
     assert repr(step).endswith("Use a batch of at most 355.")
+
+
+DEMAND = Pipeline(
+    model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers="5000 img/s", storage=Storage.NVMe_Gen4,
+    assumptions=PUBLISHED,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("field", "group"), [("storage", Storage), ("link", Links), ("hardware", Hardware)])
+def test_each_entry_of_a_group_takes_the_place_of_the_pipelines_own(field, group):
+    swept = DEMAND.sweep({field: group})
+    unknown = swept.note.partition("Not enough is known of ")[2].partition(". ")[0].split(", ")
+    assert {*swept[field], *unknown} - {""} == {entry.path for entry in group}
+    entries = {entry.path: entry for entry in group}
+    for path, time in zip(swept[field], swept["step_time"], strict=True):
+        assert time == DEMAND.solve({field: entries[path]}).step_time
+
+
+def test_entries_are_swept_with_numbers_and_a_batch_that_does_not_fit_is_marked():
+    swept = DEMAND.sweep(hardware=[Hardware.Cloud.V100, Hardware.Cloud.H100], batch_size=[64, 4096])
+    assert swept["hardware"].tolist() == 2 * ["Cloud.V100"] + 2 * ["Cloud.H100"]
+    assert swept["batch_size"].tolist() == [64, 4096, 64, 4096]
+    assert swept["feasible"].tolist() == [True, False, True, False]
+    assert "feasible" not in DEMAND.sweep(hardware=Hardware.Cloud).columns
+    assert swept.note.count("claim to hold the truth") == 1
+
+
+def test_entries_of_which_too_little_is_known_are_rejected_where_none_is_left():
+    assert message(MissingValueError, DEMAND.sweep, hardware=[Hardware.Cloud.TPU_v5e]) == (
+        "Not enough is known of any of Cloud.TPU_v5e. Pass other entries."
+    )
+    assert message(InputError, DEMAND.replace(hardware="2000 img/s").sweep, hardware=Hardware.Cloud) == (
+        "A sweep over hardware takes the time of each accelerator from the catalogue, got a rate of your "
+        "own, which belongs to one of them. Leave the rate out."
+    )
