@@ -47,9 +47,9 @@ help:
 	@echo "make dist        build what is published into dist/, and test it"
 	@echo "make clean       remove .venv and caches; notebooks and predictions stay"
 
-# Rooted in labs/: the solutions are not for browsing.
+# A folder of the learner's own, which git ignores: what is written there stands in the way of no git pull.
 lab: $(VENV)/lab.installed
-	$(RUN) -m starvelab lab --folder "$(CURDIR)/labs" $(LAB_ARGS)
+	$(RUN) -m starvelab lab --folder "$(CURDIR)/starvelab-lab" $(LAB_ARGS)
 
 # A sandbox only reads the cache: where the images are missing, it would draw them anew for each student, 5 s each.
 IMAGES := from starvelab.measure.samples import KINDS, photos; [photos(size) for size in KINDS]

@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
@@ -94,8 +95,17 @@ def copy_notebooks(target: Path, source: Path, of: str) -> list[str]:
     """Copy a folder of assignments, never over work; return in sentences what a learner should know."""
     target.mkdir(parents=True, exist_ok=True)
     copied, said = _read_record(target), []
+    begun = _begun_in_checkout(source)
     for assignment in sorted(filter(Path.is_dir, source.iterdir())):
         name, new = assignment.name, _digests(assignment)
+        if name in begun:
+            if not (target / name).exists():
+                shutil.copytree(assignment, target / name, ignore=shutil.ignore_patterns(".*", "__pycache__"))
+                said.append(
+                    f"Your work in {source.name}/{name} was copied to {target.name}/{name}. So that git pull "
+                    f"can update the checkout, put {source.name} back: git checkout {source.name}"
+                )
+            continue
         for place in _places(target / name, of):
             there, before = _digests(place), copied.get(place.name)
             if there and there == before != new:
@@ -117,6 +127,17 @@ def copy_notebooks(target: Path, source: Path, of: str) -> list[str]:
                     shutil.copyfile(assignment / file, place / file)
             break
     return said
+
+
+def _begun_in_checkout(source: Path) -> set[str]:
+    """Return the assignments of a checkout in which somebody has worked: earlier `make lab` opened them."""
+    command = ["git", "status", "--porcelain", "--ignored", "--untracked-files=all", "-z", "--", "."]
+    try:
+        status = subprocess.run(command, cwd=source, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):  # no git, or no checkout
+        return set()
+    paths = [Path(line[3:]) for line in status.split("\0") if line]
+    return {path.parts[1] for path in paths if len(path.parts) == 3 and not path.name.startswith(".")}
 
 
 def _places(folder: Path, of: str) -> Iterator[Path]:
@@ -158,7 +179,7 @@ def open_lab(arguments: Sequence[str] | None = None) -> None:
             import_module(name)
     folder = asked.folder.expanduser().resolve()
     try:
-        # `make lab` opens the notebooks of the checkout where they are.
+        # Whoever names the folder of the checkout works there.
         said = [] if folder == NOTEBOOKS else copy_notebooks(folder, NOTEBOOKS, version("starvelab"))
     except OSError as error:
         raise SystemExit(
