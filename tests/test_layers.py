@@ -9,8 +9,7 @@ import tomllib
 import pytest
 
 import starvelab
-
-starvelab_grader = pytest.importorskip("starvelab_grader")
+import starvelab_grader
 
 pytestmark = pytest.mark.programs
 

@@ -13,6 +13,8 @@ Of that module these names count, and each may be missing:
 - ``values``: types that a check can be given of a student, see `KINDS` in `sandbox.codec`, by their tags.
 - ``student_files``: files beside a notebook that the lab writes and checks read, by their names: the greatest
   size in bytes, and a function that says of the content what is wrong with it, or None.
+- ``unread_files``: modules beside a notebook that the lab writes for its owner, by their names: they are left
+  out without a warning.
 - ``only_shown``: folders of the package with which no check computes, such as those of pictures.
 - ``sections(members)``: parts of the report of a class, as dicts of the fields of a `Section` of
   `report.class_report`; a member has a ``name``, a ``folder`` and the ``notes`` of the checks, by notebook

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
+from lab_in_browser import serious
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from starvelab import (
@@ -25,7 +26,6 @@ from starvelab import (
 )
 from starvelab.lesson.widgets._moving import SCRIPT, data_of, rule_of
 from starvelab.widgets import play
-from tests.browser.lab_in_browser import serious
 from tests.strategies import batch_sizes, pipelines, worker_counts
 
 RESNET = {"model": Models.ResNet50, "hardware": Hardware.Cloud.A100, "batch_size": 256}
@@ -206,6 +206,59 @@ def test_it_plays_stops_steps_and_follows_its_slider(moving):
         ["storage18.3 ms100\u00a0%", "CPU10.7 ms58\u00a0%", "link6.17 ms34\u00a0%",
          "accelerator11.7 ms64\u00a0%"],
     )  # fmt: skip
+
+
+def test_what_is_to_be_found_gets_its_tick_and_neither_more_nor_fewer_do(moving):
+    show(moving, "one", WALL.replace(storage=None), controls={"workers": [42, 43, 44, 45]}, find="workers")
+    act, workers = moving.locator(".sl-act"), moving.get_by_role("slider", name="workers")
+    expect(act).to_have_text("Find the fewest workers that are as fast as any more.")
+    workers.focus()
+    for key, said in (
+        ("ArrowRight", "Find the fewest workers that are as fast as any more."),
+        ("ArrowRight", "✓ 44: it never waits."),
+        ("ArrowRight", "45 are as fast as any. Are fewer, too?"),
+    ):
+        moving.keyboard.press(key)
+        expect(act).to_have_text(said)
+    assert serious(moving) == []
+    # Where something else binds behind them, it is named.
+    show(moving, "two", WALL.replace(batch_size=512), controls={"workers": [8, 27, 28, 29]}, find="workers")
+    workers = moving.locator("#two").get_by_role("slider")
+    workers.focus()
+    for _ in range(2):
+        moving.keyboard.press("ArrowRight")
+    expect(moving.locator("#two .sl-act")).to_have_text("✓ 28: storage binds, and more bring nothing.")
+
+
+def test_several_belts_move_on_one_clock_with_one_slider_and_each_has_its_tick(moving):
+    fast = WALL.replace(storage=None, hardware=Hardware.Cloud.B200)
+    belts = [
+        {"name": name, **data_of(pipeline)}
+        for name, pipeline in (("A100", WALL.replace(storage=None)), ("B200", fast))
+    ]
+    belts[0]["parts"] = ["CPU"]
+    show(moving, "one", WALL, belts=belts, controls={"workers": [8, 43, 44, 64]}, find="workers")
+    expect(moving.get_by_role("img")).to_have_count(2)
+    expect(moving.locator(".sl-name")).to_have_text(["A100", "B200"])
+    expect(moving.locator("rect.parts")).to_have_count(1)
+    expect(moving.get_by_text("≠ 8 workers")).to_be_visible()
+    expect(moving.get_by_role("slider")).to_have_count(1)
+    moving.get_by_role("button", name="Pause").click()
+    moving.get_by_role("slider").focus()
+    moving.keyboard.press("ArrowRight")
+    moving.keyboard.press("ArrowRight")
+    statuses = moving.locator(".sl-belt [role=status]")
+    expect(statuses.first).to_have_text("The accelerator binds: it never waits.")
+    expect(statuses.last).to_contain_text("The CPU binds: the accelerator waits")
+    expect(moving.locator(".sl-act")).to_have_text(
+        "✓ A100: 44: it never waits. B200: even 64 are too few."
+    )
+    moving.get_by_text("The same as a table").click()
+    expect(moving.locator("tbody th")).to_have_text(
+        ["A100: CPU", "A100: link", "A100: accelerator", "B200: CPU", "B200: link", "B200: accelerator"]
+    )
+    moving.get_by_role("button", name="One step").click()
+    assert serious(moving) == []
 
 
 def test_workers_that_wait_for_storage_are_not_called_a_slow_cpu(moving):

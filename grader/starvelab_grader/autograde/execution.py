@@ -202,6 +202,8 @@ def read_attachments(
         if _is_linked(folder, inner) or _is_linked(submitted, inner):
             text = f"`{shown(str(inner))}` is a link, and was left out."
             warnings.append(SubmissionWarning(text, person=True))
+        elif path.is_file() and inner.as_posix() in declared("unread_files").keys() - beside.keys():
+            continue
         elif path.is_file() and path.suffix in all_suffixes():
             name, path = inner.as_posix(), submitted / inner
             text = f"`{shown(name)}` was left out, since code beside the notebooks is not run."

@@ -251,6 +251,21 @@ def test_a_module_of_a_student_never_stands_in_the_place_of_another(helped):
     assert points(grade(submission, helped, RUNNERS)) == {"area-test": 0}
 
 
+def test_a_learners_own_model_never_runs_here_and_the_labs_stands_in_for_it(helped):
+    helped, _ = helped
+    submission = as_submission(helped)
+    submission.files["my_model.py"] = b"def step_time(batch_size): return 0\nraise SystemExit\n"
+    answer = "return height(utils.twice(x)) * np.ones(1)[0]"
+    text = helped.source["problem1.ipynb"].decode()
+    for line in ("import my_model\n", "from starvelab.widgets import my_model as m; my_model = m()\n"):
+        check = "return 5 * (my_model.step_time(1000).m_as('ms') > 31)"
+        of_the_lab = f"import starvelab.widgets; {line}    {check}"
+        submission.notebooks["problem1"] = text.replace(answer, of_the_lab.replace("\n", "\\n")).encode()
+        graded = grade(submission, helped, RUNNERS)
+        assert points(graded) == {"area-test": 2}
+        assert not any(graded.warnings.values()), "the lab wrote it, so nobody is warned"
+
+
 def test_a_file_whose_place_is_taken_is_named(course):
     course.hand_in("ada", course.solved() | {"data": "2", "data.zip": zipped({"x.csv": "1"})})
     graded = course.graded("ada")

@@ -1,4 +1,4 @@
-"""A picture that moves: the batches of a simulated run on their way from the drive into the accelerator.
+"""A picture that moves: the batches of a simulated run on their way from the drive into the GPU.
 
 `moving.js` draws it, and computes the model's rule itself while a slider is dragged; the site and its game
 import it, too. From here it gets a run, the plain numbers of the rule, and the table of resources.
@@ -6,7 +6,7 @@ import it, too. From here it gets a run, the plain numbers of the rule, and the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from math import ceil, isfinite
 from pathlib import Path
@@ -28,7 +28,8 @@ from ...tables import count_of, percent
 from ...units import Unchecked
 from .. import notices
 from ..show.svg import WIDTH, frame, hatching, rect, text
-from .keyboard import Box
+from .keyboard import Box, spoken
+from .store import PredictionStore
 
 # Any: what becomes JSON.
 Data: TypeAlias = dict[str, Any]
@@ -38,16 +39,28 @@ MAX_SETTLING = 1500
 SCRIPT = Path(__file__).with_name("moving.js")
 
 
-def play(pipeline: Pipeline, /, *, prepare_times: Unchecked = None, **controls: Sequence[int]) -> Moving:
-    """Show a pipeline as a picture that moves: batches pile up behind what binds, and the accelerator waits.
+def play(
+    pipeline: Pipeline | Mapping[str, Pipeline],
+    /,
+    *,
+    prepare_times: Unchecked = None,
+    find: str = "",
+    after: str | None = None,
+    **controls: Sequence[int],
+) -> Moving:
+    """Show a pipeline as a picture that moves: batches pile up behind what binds, and the GPU waits.
 
     Parameters
     ----------
-    pipeline : Pipeline
+    pipeline : Pipeline, or mapping of str to Pipeline
         Of one point; its own simulation is played, after the queue has filled. Of several hosts that is the
-        slowest.
+        slowest. Several pipelines, by their names, are played on one clock and with the same sliders.
     prepare_times : quantity [time], optional
         Your own times of a worker for each batch, as `Pipeline.simulate` takes them.
+    find : str
+        A slider; the picture says when it stands at the least that is as fast as any more.
+    after : str, optional
+        Key of a prediction; the picture is shown when that is locked.
     **controls : sequence of int
         Sliders: the values of ``workers`` and of ``batch_size`` that they offer.
 
@@ -60,18 +73,24 @@ def play(pipeline: Pipeline, /, *, prepare_times: Unchecked = None, **controls: 
     ------
     InputError
     """
+    pipelines = {"": pipeline} if isinstance(pipeline, Pipeline) else dict(pipeline)
     for name, values in controls.items():
         if name not in _CONTROLS or len(values) < 2:
             raise InputError(
                 f"A moving picture has sliders of two or more values for {' and '.join(_CONTROLS)}, got "
                 f"{name}={values!r:.60}. Pass for example workers=range(1, 65)."
             )
-    if "workers" in controls and not _counts_workers(pipeline):
+    if find and find not in controls:
         raise InputError(
-            f"A slider of workers needs a pipeline that counts them, got workers={pipeline.workers!r:.60}. "
+            f"What is to be found is the value of a slider, got find={find!r:.60}. Pass {find!s:.60}=...."
+        )
+    uncounted = [shown.workers for shown in pipelines.values() if not _counts_workers(shown)]
+    if "workers" in controls and uncounted:
+        raise InputError(
+            f"A slider of workers needs a pipeline that counts them, got workers={uncounted[0]!r:.60}. "
             "Pass Pipeline(..., workers=8)."
         )
-    return Moving(pipeline, prepare_times, controls)
+    return Moving(pipelines, prepare_times, controls, find, after)
 
 
 class _Picture(anywidget.AnyWidget):
@@ -84,42 +103,79 @@ class _Picture(anywidget.AnyWidget):
 
 
 class Moving(Box):
-    """The widget of a picture that moves: its `trace` is the run that is played."""
+    """The widget of a picture that moves: its `trace` is the run that is played, of several the first."""
 
     def __init__(
-        self, pipeline: Pipeline, prepare_times: Unchecked, controls: dict[str, Sequence[int]]
+        self,
+        pipelines: Mapping[str, Pipeline],
+        prepare_times: Unchecked,
+        controls: Mapping[str, Sequence[int]],
+        find: str = "",
+        after: str | None = None,
     ) -> None:
-        self._pipeline, self._times = pipeline, prepare_times
-        data = data_of(pipeline, prepare_times)
+        self._pipelines, self._times = dict(pipelines), prepare_times
+        self._controls, self._find = controls, find
+        self.message, self._is_open = spoken(), False
+        super().__init__("Moving picture of the pipeline", [self.message])
+        store = PredictionStore()
+        if after is None or store.get(after) is not None:
+            self._open()
+            return
+        text = f"This picture moves when you have locked your prediction above. {store.memory.which(after)}"
+        self.message.value = notices.paragraphs(text)
+        store.when_locked(after, self._open)
+
+    def _open(self) -> None:
+        """Show the picture in the place of the text."""
+        data = self._data()
+        setting = data["belts"][0]["setting"]
         sliders = {
-            _CONTROLS[name]: sorted({*values, data["setting"][_CONTROLS[name]]})
-            for name, values in controls.items()
+            _CONTROLS[name]: sorted({*values, setting[_CONTROLS[name]]})
+            for name, values in self._controls.items()
         }
-        self._picture = _Picture(data={**data, "controls": sliders})
+        self._picture = _Picture(data={**data, "controls": sliders, "find": _CONTROLS.get(self._find, "")})
         self._picture.observe(self._simulate, names="setting")
-        super().__init__("Moving picture of the pipeline", [self._picture])
+        self.message.value, self._is_open = "", True
+        self.set_trait("children", (self._picture, *self.children))
+
+    def _data(self) -> Data:
+        belts = self._pipelines.items()
+        return {"belts": [{"name": name, **data_of(pipeline, self._times)} for name, pipeline in belts]}
 
     def _simulate(self, _change: object) -> None:
         """Play the kernel's own run where a slider has come to rest."""
         moved = {name: self._picture.setting[key] for name, key in _CONTROLS.items()}
-        if not _counts_workers(self._pipeline):
-            del moved["workers"]
-        self._pipeline = self._pipeline.replace(**moved)
-        self._picture.data = {**self._picture.data, **data_of(self._pipeline, self._times)}
+        self._pipelines = {name: self._at(name, moved) for name in self._pipelines}
+        self._picture.data = {**self._picture.data, **self._data()}
+
+    def _at(self, name: str, moved: dict[str, int]) -> Pipeline:
+        """Return the pipeline of that name where the sliders stand."""
+        pipeline = self._pipelines[name]
+        if not _counts_workers(pipeline):
+            moved = {field: value for field, value in moved.items() if field != "workers"}
+        return pipeline.replace(**moved)
 
     @property
     def trace(self) -> Trace:
         """The run that is played, from the first batch that is seen."""
-        return run_of(self._pipeline, self._times)[0]
+        return run_of(next(iter(self._pipelines.values())), self._times)[0]
 
     def html(self) -> str:
         """Return a still picture of the same run, with its table."""
-        step, (trace, *_, shown) = self._pipeline.solve(), run_of(self._pipeline, self._times)
+        if not self._is_open:
+            return super().html()
+        return "".join(
+            f"{notices.paragraphs(f'**{name}**') if name else ''}{self._still(pipeline)}"
+            for name, pipeline in self._pipelines.items()
+        )
+
+    def _still(self, pipeline: Pipeline) -> str:
+        step, (trace, *_, shown) = pipeline.solve(), run_of(pipeline, self._times)
         waits = percent(trace.first(shown).stall)
         picture = _still_picture(trace, float(trace.step_end[shown - 1]))
-        ranks = self._pipeline.hardware.ranks
+        ranks = pipeline.hardware.ranks
         whose = f" This is the slowest of {ranks.hosts} hosts." if ranks.hosts > 1 and ranks.slow > 1 else ""
-        said = f"{step.summary}. Simulated: the accelerator waits {waits} of the time.{whose}"
+        said = f"{step.summary}. Simulated: the GPU waits {waits} of the time.{whose}"
         return f"{notices.paragraphs(said)}{picture}{notices.widget_table(step.headers, step.rows)}"
 
 

@@ -32,6 +32,7 @@ from ...units import Quantity, unit_name
 from .. import notices
 from ..checks import OTHER_VALUES, NotAnsweredError, Points, WrongAnswer
 from ..exercises import NOT_ANSWERED, OPEN_WORD, Exercise, find_notebook, read_exercises
+from ..my_model import FILE, PARTS, save_part, stand_in_for_the_file
 from .endings import model_answers
 
 # The most characters of an error's own message that are shown.
@@ -118,6 +119,10 @@ class CellLog:
             shell.display_pub.publish(
                 notices.formats(" ".join((*means, points.sentence, OTHER_VALUES)), "Done")
             )
+        for name in PARTS.keys() & answers.keys():
+            if save_part(name, text_of(shell.user_ns[name], answers[name])):
+                kept = f"{name} is kept in {FILE}: it is a part of your model."
+                shell.display_pub.publish(notices.formats(kept, "Done"))
         for sentence in constants_in_question(source, answers):
             shell.display_pub.publish(notices.formats(sentence, "Please note"))
 
@@ -162,6 +167,8 @@ LOG = CellLog()  # of the notebook that runs in this process
 def install(log: CellLog = LOG, shell: InteractiveShell | None = None) -> None:
     """Let IPython tell `log` of each cell, where a learner works in a notebook."""
     shell = shell or get_ipython()
+    if runtime.current().is_grading:
+        stand_in_for_the_file()
     if shell is None or runtime.current().is_for_nbgrader:
         return
 
@@ -267,6 +274,20 @@ def answers_of(check: str, names: Mapping[str, object]) -> dict[str, str]:
             with contextlib.suppress(OSError):  # it was made by exec, for example
                 found[name] = inspect.getsource(answer)
     return found
+
+
+def text_of(answer: FunctionType, source: str) -> str:
+    """Return the text of an answer's cell without what only shows something, or else the function alone."""
+    cell = "".join(linecache.getlines(answer.__code__.co_filename))
+    try:
+        statements = ast.parse(cell).body
+    except SyntaxError:  # it has commands of IPython
+        return source
+    lines = cell.splitlines()
+    for statement in reversed(statements):
+        if isinstance(statement, ast.Expr):
+            del lines[statement.lineno - 1 : statement.end_lineno]
+    return "\n".join(lines)
 
 
 def _constants(node: ast.AST) -> Iterator[float | str]:

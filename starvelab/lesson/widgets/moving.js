@@ -193,11 +193,17 @@ export const STYLE = `
 .sl-moving [role=status] { font-weight: 600; }
 .sl-moving text { text-anchor: middle; font-variant-numeric: tabular-nums; }
 .sl-moving .binds { font-weight: 700; }
+.sl-moving text.parts { font-weight: 700; text-decoration: underline #d55e00 2px; }
+.sl-moving rect.parts { fill: none; stroke: #d55e00; stroke-width: 2; stroke-dasharray: 6 4; }
 .sl-moving .ground { fill: var(--sl-soft); }
 .sl-moving .line { fill: none; stroke: currentColor; stroke-opacity: 0.55; }
 .sl-moving .idle { fill: none; stroke: currentColor; stroke-opacity: 0.4; stroke-dasharray: 3 3; }
 .sl-moving .token text { font-weight: 600; }
 .sl-moving p { margin: 0.3em 0; }
+.sl-moving .sl-name { font-weight: 700; margin: 0.7em 0 0; }
+.sl-moving .sl-act:not(:empty) { border-left: 4px solid #0072b2; padding-left: 0.6em; min-height: 1.4em; }
+.sl-moving .sl-act.done { border-color: #009e73; }
+.sl-moving .sl-wide { overflow-x: auto; }
 .sl-moving .sl-row { display: flex; flex-wrap: wrap; gap: 0.4em 1em; align-items: center; margin: 0.3em 0; }
 .sl-moving button { font: inherit; color: inherit; background: none; border: 1px solid; border-radius: 0.4em;
   padding: 0.25em 0.8em; min-width: 5.2em; cursor: pointer; }
@@ -225,7 +231,7 @@ function put(parent, name, attributes = {}, text = "") {
 }
 
 // The static parts of a picture, and a function that draws a moment of a run into them.
-export function drawing(svg, run, solved, places, { resources, chip = "accelerator", locked }, id) {
+export function drawing(svg, run, solved, places, { resources, chip = "accelerator", locked, parts = [] }, id) {
   const { drive, pile, workers, queue, link, chip: eater, cell, wide } = places, middle = (TOP + FLOOR) / 2;
   svg.replaceChildren();
   svg.classList.toggle("narrow", !wide);
@@ -247,11 +253,14 @@ export function drawing(svg, run, solved, places, { resources, chip = "accelerat
   const reads = "storage" in solved.times, copies = "link" in solved.times || "decoder" in solved.times;
   // Titles, and below each station how busy it is.
   const crew = `${run.lanes} worker${run.lanes === 1 ? "" : "s"}`;
-  const stations = [[reads ? "storage" : "memory", reads ? "storage" : "", reads ? drive : { x: drive.x, width: pile.x + pile.width - drive.x }],
-    [crew, "CPU", workers], ["queue", "", queue], [copies ? "link" : "", copies ? "link" : "", link], [chip, "accelerator", eater]];
+  const named = (name) => noun(looks[name]);
+  const stations = [[reads ? named("storage") : "memory", reads ? "storage" : "", reads ? drive : { x: drive.x, width: pile.x + pile.width - drive.x }],
+    [crew, "CPU", workers], ["queue", "", queue], [copies ? named("link") : "", copies ? "link" : "", link], [chip, "accelerator", eater]];
   const gauges = stations.map(([label, name, part]) => {
     const binds = !locked && name !== "" && name === (solved.bottleneck === "decoder" ? "link" : solved.bottleneck);
-    put(svg, "text", { x: middleOf(part), y: 16, class: binds ? "binds" : "" }, label);
+    const differs = parts.includes(name);
+    put(svg, "text", { x: middleOf(part), y: 16, class: differs ? "parts" : binds ? "binds" : "" }, differs ? `≠ ${label}` : label);
+    if (differs) put(svg, "rect", { x: part.x, y: 22, width: part.width, height: 158, rx: 6, class: "parts" });
     const text = put(svg, "text", { x: middleOf(part), y: 213, class: binds ? "binds" : "" });
     if (binds) put(svg, "text", { x: middleOf(part), y: 230, class: "binds" }, wide ? "▲ binds" : "binds");
     const other = !binds && name === "accelerator" && put(svg, "text", { x: middleOf(part), y: 230 });
@@ -339,82 +348,158 @@ function typical(run) {
   return times.find((t) => state(run, t).waits === starves) ?? run.end / 2;
 }
 
-// --- the component: the picture with its buttons, its sliders and its table ---
+// --- the component: pictures with their buttons, their sliders and their table ---
 
-// Shows data in an element: {rule, setting, resources}, and of each also a run, controls and the chip's name. While it is
-// `locked`, nothing moves and nothing is said of the run. `rests` is told the setting when a slider has come to rest. Returns a function to show other data, and one that ends it all.
-export function mount(el, data, rests = () => {}) {
-  const id = `sl-${Math.random().toString(36).slice(2)}`, root = put(el, "div", { class: "sl-moving" });
-  put(root, "style", {}, STYLE);
-  const sliders = put(root, "div", { class: "sl-row" }), said = put(root, "p", { role: "status" });
+const FASTEST = 1.0005; // so near to the shortest step a setting counts as fast as any
+
+// What a slider is to find: the smallest value of a control with which a step is as short as with any larger one.
+export function fewest({ rule, setting }, name, values) {
+  const steps = values.map((value) => solve(rule, { ...setting, [name]: value }).step), shortest = Math.min(...steps);
+  const least = steps.findIndex((step) => step <= FASTEST * shortest);
+  // Where the last value is the fastest, more of it might bring more.
+  return least < values.length - 1 ? values[least] : null;
+}
+
+const noun = ({ label }) => label.replace(/^the /, "");
+const bind = (label) => `${label} ${label.endsWith("workers") ? "bind" : "binds"}`;
+
+// One belt of a picture: what it plays, where it is in that, and its words.
+function makeBelt(root, id, heading) {
+  const title = put(root, "p", { class: "sl-name" }, heading), said = put(root, "p", { role: "status" });
   const svg = put(root, "svg", { role: "img", height: HEIGHT, "aria-labelledby": `${id}-t`, "aria-describedby": `${id}-d` });
-  const row = put(root, "div", { class: "sl-row" });
-  const play = put(row, "button", { type: "button" }), one = put(row, "button", { type: "button" }, "One step");
-  const slow = put(row, "button", { type: "button", "aria-pressed": false }, "Slow"), clock = put(row, "span");
-  const details = put(root, "details"), still = matchMedia("(prefers-reduced-motion: reduce)");
-  put(details, "summary", {}, "The same as a table");
-  const table = put(details, "table");
-  let run, solved, picture, speed, t = null, loops = 1, playing = false, seen = false, frame = 0, before = 0, timer = 0;
+  let data, solved, run, picture, t = null, loops = 1;
 
-  function show(changed, spoken = true) {
+  function show(changed) {
     const at = t === null || data.locked ? null : t / run.end;
     data = { ...data, ...changed };
     solved = solve(data.rule, data.setting);
     run = data.run ?? follow(solved, { ...data.rule, ...data.setting });
-    const took = (from, to) => run.batch.reduce((sum, _, i) => sum + run[to][i] - run[from][i], 0) / run.batch.length;
-    speed = Math.max(took("step_start", "step_end") / 0.6, took("prepare_start", "prepared") / 6);
     t = data.locked ? -1e9 : at === null ? typical(run) : at * run.end;
-    for (const part of [said, row, details]) part.style.display = data.locked ? "none" : "";
-    tell(spoken);
-    place();
-    if (!playing || data.locked) go(wanted);
+    title.style.display = heading ? "" : "none";
+    said.style.display = data.locked ? "none" : "";
   }
+  // How fast it is played at most [ms of the run for a second].
+  function speed() {
+    const took = (from, to) => run.batch.reduce((sum, _, i) => sum + run[to][i] - run[from][i], 0) / run.batch.length;
+    return Math.max(took("step_start", "step_end") / 0.6, took("prepare_start", "prepared") / 6);
+  }
+  const chip = () => data.chip ?? noun(data.resources.find(({ name }) => name === "accelerator"));
   function tell(spoken) {
-    const chip = data.chip ?? "accelerator", { bottleneck, times, step } = solved, busy = state(run, run.end).busy, works = working(solved);
-    busy.accelerator *= works;
-    const label = bottleneck === "accelerator" ? `the ${chip}` : data.resources.find(({ name }) => name === bottleneck).label;
-    const waits = 1 - busy.accelerator, crew = data.rule.preparing;
+    const { bottleneck, times } = solved, { accelerator } = state(run, run.end).busy, works = working(solved);
+    const label = bottleneck === "accelerator" ? `the ${chip()}` : data.resources.find(({ name }) => name === bottleneck).label;
+    const waits = 1 - accelerator * works, crew = data.rule.preparing;
     // Cores idle then: nobody shall buy some.
     const idle = crew && bottleneck === "CPU" && times.CPU > 1.05 * prepareTime({ ...crew, wait: null }, data.setting);
-    const much = waits < 0.005 ? `${bottleneck === "accelerator" ? "it" : `the ${chip}`} never waits` : `the ${chip} waits ${percent(waits)} of the time`;
+    const much = waits < 0.005 ? `${bottleneck === "accelerator" ? "it" : `the ${chip()}`} never waits` : `the ${chip()} waits ${percent(waits)} of the time`;
     // Late batches cost what no mean time tells.
     const text = bottleneck === "accelerator" && works < 0.98 ? `Nothing is slower than launching the work: ${much}.`
-      : bottleneck === "accelerator" && waits > 0.02 ? `On average nothing is slower than the ${chip}, and yet ${much}.` : `${capital(label)}${idle ? ", whose workers wait for storage," : ""} binds: ${much}.`;
+      : bottleneck === "accelerator" && waits > 0.02 ? `On average nothing is slower than the ${chip()}, and yet ${much}.`
+      : idle ? `${capital(label)}, whose workers wait for storage, binds: ${much}.` : `${capital(bind(label))}: ${much}.`;
     if (data.locked) return;
-    root.setAttribute("data-bottleneck", bottleneck);
     said.setAttribute("aria-live", spoken ? "polite" : "off");
     if (said.textContent !== text) said.textContent = text;
-    const rows = data.resources.filter(({ name }) => name in times).map(({ name }) =>
-      `<tr><th scope="row">${name === "accelerator" ? chip : name}</th><td>${number(1e3 * times[name])} ms</td><td>${percent(busy[name] ?? times[name] / step)}</td></tr>`);
-    table.innerHTML = `<thead><tr><th scope="col">resource</th><th scope="col">time for a batch</th><th scope="col">busy</th></tr></thead><tbody>${rows.join("")}</tbody>`;
   }
-  function place() {
-    const places = layout(Math.max(300, Math.min(800, root.clientWidth || 640)), run);
-    picture = drawing(svg, run, solved, places, data, id);
+  function rows() {
+    const { times, step } = solved, busy = state(run, run.end).busy, name = heading ? `${heading}: ` : "";
+    busy.accelerator *= working(solved);
+    return data.resources.filter((one) => one.name in times).map((one) =>
+      [name + (one.name === "accelerator" ? chip() : noun(one)), `${number(1e3 * times[one.name])}\u00a0ms`, percent(busy[one.name] ?? times[one.name] / step)]);
+  }
+  function draw() {
+    picture = drawing(svg, run, solved, layout(Math.max(300, Math.min(800, root.clientWidth || 640)), run), { ...data, chip: chip() }, id);
     picture.title.id = `${id}-t`;
     picture.desc.id = `${id}-d`;
     picture.title.textContent = data.locked ? "Nothing moves yet" : said.textContent;
     const now = paint();
-    picture.desc.textContent = `Batches travel from ${run.read_start ? "storage" : "memory"} through ${run.lanes} workers and a queue into the chip. `
-      + (data.locked ? "" : `At this moment ${run.lanes - now.idle.length} workers prepare a batch, ${now.queue.length} batches wait in the queue, and the chip ${now.waits ? "waits" : "computes"}.`);
+    picture.desc.textContent = `Batches travel from ${run.read_start ? noun(data.resources.find(({ name }) => name === "storage")) : "memory"} through ${run.lanes} workers and a queue into the ${chip()}. `
+      + (data.locked ? "" : `At this moment ${run.lanes - now.idle.length} workers prepare a batch, ${now.queue.length} batches wait in the queue, and the ${chip()} ${now.waits ? "waits" : "computes"}.`);
+  }
+  const paint = (ease = 1) => picture.draw(t, ease, loops);
+  function pass(time) {
+    t += time;
+    if (t > run.end) [t, loops] = [t % run.end, loops + Math.floor(t / run.end)];
+  }
+  // The time until its next step begins: the first one follows the last one.
+  function untilNext() {
+    const next = run.step_start.find((start) => start > t + 1e-9 && start < run.end);
+    return next === undefined ? run.end - t + run.step_start[0] : next - t;
+  }
+  return { svg, show, speed, tell, rows, draw, paint, pass, untilNext, now: () => t, data: () => data };
+}
+
+// Shows data in an element: {rule, setting, resources}, and of each also a run, controls and the chip's name; or several of
+// them as `belts`, each with its name, on one clock. While it is `locked`, nothing moves and nothing is said of the run.
+// Where a control is named by `find`, the picture says when its slider stands where more of it brings nothing. `rests` is
+// told the setting when a slider has come to rest. Returns a function to show other data, and one that ends it all.
+export function mount(el, data, rests = () => {}) {
+  const id = `sl-${Math.random().toString(36).slice(2)}`, root = put(el, "div", { class: "sl-moving" });
+  put(root, "style", {}, STYLE);
+  const sliders = put(root, "div", { class: "sl-row" });
+  const belts = (data.belts ?? [data]).map(({ name = "" }, place) =>
+    makeBelt(put(root, "div", { class: "sl-belt" }), `${id}-${place}`, name));
+  const row = put(root, "div", { class: "sl-row" });
+  const act = data.find && put(root, "p", { class: "sl-act", role: "status", "aria-live": "polite" });
+  const play = put(row, "button", { type: "button" }), one = put(row, "button", { type: "button" }, "One step");
+  const slow = put(row, "button", { type: "button", "aria-pressed": false }, "Slow"), clock = put(row, "span");
+  const details = put(root, "details"), still = matchMedia("(prefers-reduced-motion: reduce)");
+  put(details, "summary", {}, "The same as a table");
+  const table = put(put(details, "div", { class: "sl-wide" }), "table");
+  let speed, playing = false, seen = false, frame = 0, before = 0, timer = 0, moved = false;
+  const locked = () => belts[0].data().locked;
+
+  function show(changed, spoken = true) {
+    data = { ...data, ...changed };
+    belts.forEach((belt, place) => belt.show({ ...changed, ...changed.belts?.[place] }));
+    speed = Math.max(...belts.map((belt) => belt.speed()));
+    for (const part of [row, details, ...(act ? [act] : [])]) part.style.display = locked() ? "none" : "";
+    tell(spoken);
+    place();
+    if (!playing || locked()) go(wanted);
+  }
+  function tell(spoken) {
+    for (const belt of belts) belt.tell(spoken);
+    const rows = belts.flatMap((belt) => belt.rows()).map(([name, ...cells]) =>
+      `<tr><th scope="row">${name}</th>${cells.map((cell) => `<td>${cell}</td>`).join("")}</tr>`);
+    table.innerHTML = `<thead><tr><th scope="col">resource</th><th scope="col">time for a batch</th><th scope="col">busy</th></tr></thead><tbody>${rows.join("")}</tbody>`;
+    if (act) confirm();
+  }
+  // Say of each belt whether its slider stands where more brings nothing.
+  function confirm() {
+    const { find } = data, what = find === "batch" ? "the smallest batch" : "the fewest workers", values = data.controls[find];
+    const found = belts.map((belt, place) => {
+      const { rule, setting, resources, name } = { ...data, ...belt.data() }, whose = name ? `${name}: ` : "";
+      const best = fewest({ rule, setting }, find, values), at = setting[find];
+      // In a tie it is what binds behind it.
+      const binds = solve(rule, { ...setting, [find]: values.at(-1) }).bottleneck;
+      const end = binds === "accelerator" ? "it never waits" : `${bind(resources.find((one) => one.name === binds).label)}, and more bring nothing`;
+      if (at === best && moved) return `✓ ${whose}${at}: ${end}.`;
+      if (best === null) return `${whose}even ${values.at(-1)} are too few.`;
+      return at > best && moved ? `${whose}${at} are as fast as any. Are fewer, too?` : `${whose}find ${what} that are as fast as any more.`;
+    });
+    const text = found.map(capital).join(" ");
+    if (act.textContent !== text) act.textContent = text;
+    act.classList.toggle("done", found.some((one) => one.startsWith("✓")));
+  }
+  function place() {
+    for (const belt of belts) belt.draw();
+    paint();
   }
   function paint(ease = 1) {
-    clock.textContent = `${number(t, 5)} ms`;
-    return picture.draw(t, ease, loops);
+    for (const belt of belts) belt.paint(ease);
+    clock.textContent = `${number(belts[0].now(), 5)} ms`;
   }
   function tick(time) {
     frame = 0;
     const passed = Math.min(0.1, (time - before) / 1e3);
     before = time;
-    if (playing) t += passed * speed * (slow.ariaPressed === "true" ? 0.25 : 1);
-    if (t > run.end) [t, loops] = [t % run.end, loops + 1];
+    if (playing) for (const belt of belts) belt.pass(passed * speed * (slow.ariaPressed === "true" ? 0.25 : 1));
     paint(still.matches ? 1 : 1 - Math.exp(-14 * passed));
     if (playing || time < settles) ask();
   }
   let settles = 0;
   const ask = () => { frame ||= requestAnimationFrame(tick); };
   function go(wanted) {
-    playing = wanted && seen && !still.matches && !data.locked;
+    playing = wanted && seen && !still.matches && !locked();
     play.textContent = wanted && !still.matches ? "Pause" : "Play";
     if (!playing) return;
     // One picture moves at a time: another copy of this script may have drawn the other one.
@@ -427,9 +512,8 @@ export function mount(el, data, rests = () => {}) {
   slow.addEventListener("click", () => { slow.ariaPressed = String(slow.ariaPressed !== "true"); });
   one.addEventListener("click", () => {
     go(wanted = false);
-    const next = run.step_start.find((start) => start > t + 1e-9 && start < run.end);
-    if (next === undefined) loops += 1;
-    t = next ?? run.step_start[0];
+    const next = Math.min(...belts.map((belt) => belt.untilNext()));
+    for (const belt of belts) belt.pass(next);
     settles = performance.now() + 500;
     before = performance.now();
     ask();
@@ -442,13 +526,15 @@ export function mount(el, data, rests = () => {}) {
       text.textContent = `${value()} ${name === "batch" ? "a batch" : NAMES[name]}`;
       input.setAttribute("aria-valuetext", value());
     };
-    input.value = Math.max(0, values.indexOf(data.setting[name]));
+    const settings = () => belts.map((belt) => ({ setting: { ...belt.data().setting, [name]: value() }, run: null }));
+    input.value = Math.max(0, values.indexOf((data.belts?.[0] ?? data).setting[name]));
     name_it();
     input.addEventListener("input", () => {
       name_it();
-      show({ setting: { ...data.setting, [name]: value() }, run: null }, false);
+      moved = true;
+      show({ belts: settings() }, false);
       clearTimeout(timer);
-      timer = setTimeout(() => { tell(true); rests(data.setting); }, 250);
+      timer = setTimeout(() => { tell(true); rests(belts[0].data().setting); }, 250);
     });
   }
   const hear = ({ detail }) => { if (detail !== id) go(wanted = false); };
@@ -458,9 +544,9 @@ export function mount(el, data, rests = () => {}) {
   const sight = new IntersectionObserver(([{ isIntersecting }]) => { seen = isIntersecting; go(wanted); }, { threshold: 0.3 });
   let width = 0;
   const size = new ResizeObserver(() => { if (width !== (width = root.clientWidth)) place(); });
-  show({});
+  show(data);
   calm();
-  sight.observe(svg);
+  sight.observe(belts[0].svg);
   size.observe(root);
   return {
     show,

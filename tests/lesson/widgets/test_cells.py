@@ -234,3 +234,25 @@ def test_a_check_that_only_names_mistakes_has_no_points_to_be_done_with(shell, f
     write(folder / "02.ipynb", cell(source, grade=True, points=2))
     said = "No known mistake in busy. A hidden check decides whether it is right.\n"
     assert shown(shell, source)[0] == [said]
+
+
+def test_a_function_of_the_model_is_kept_when_its_check_has_passed(log, shell, folder):
+    check = "check(step_time(1), Q_('1 ms'))"
+    heading = cell("## Exercise 1.1: the step (2 points)", "markdown")
+    imports = cell("from starvelab.checks import *")
+    write(folder / "01.ipynb", heading, imports, cell(check, grade=True, points=2))
+    shell.run("def step_time(batch_size):\n    return Q_(2, 'ms')")
+    shown(shell, check)
+    assert not (folder / "my_model.py").exists()
+    answer = "one = Q_(1, 'ms')\n\n\ndef step_time(batch_size):\n    return one * batch_size\n"
+    shell.run(f"{answer}\n\nstep_time(3)")
+    texts, _ = shown(shell, check)
+    assert "Done. step_time is kept in my_model.py: it is a part of your model." in texts
+    kept = (folder / "my_model.py").read_text().partition("# --- step_time ---\n")[2]
+    assert kept == answer
+    texts, _ = shown(shell, check)
+    assert "kept" not in "".join(texts), "the same text is no news"
+    shell.run("%time x = 1\ndef step_time(batch_size):\n    return Q_(batch_size, 'ms')")
+    shown(shell, check)
+    assert "%time" not in (folder / "my_model.py").read_text()
+    assert "Q_(batch_size, 'ms')" in (folder / "my_model.py").read_text()

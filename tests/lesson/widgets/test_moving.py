@@ -2,6 +2,7 @@
 
 import json
 import re
+from html import unescape
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from starvelab import Q_, Hardware, InputError, Models, Pipeline
 from starvelab.lesson.widgets._moving import SCRIPT, data_of, run_of
 from starvelab.model.resources import RESOURCES
-from starvelab.widgets import play
+from starvelab.widgets import play, predict
 from tests.rejected import message
 
 WALL = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8)
@@ -36,7 +37,7 @@ def test_a_slider_at_rest_has_the_new_setting_simulated():
     picture = widget.children[0]
     assert picture.data["controls"] == {"workers": [4, 8, 44], "batch": [64, 256]}
     picture.setting = {"batch": 256, "workers": 44}
-    assert picture.data["run"]["lanes"] == 44
+    assert picture.data["belts"][0]["run"]["lanes"] == 44
     assert len(set(widget.trace.worker)) == 44
     assert picture.data["controls"] == {"workers": [4, 8, 44], "batch": [64, 256]}
     supplied = play(WALL.replace(workers=Q_("2 GB/s")), batch_size=[64, 256])
@@ -54,10 +55,32 @@ def test_where_no_widget_is_shown_the_same_run_stands_still_with_its_table():
     )
     assert html.count("<rect") > 8
     assert "the CPU binds" in html
-    assert "the accelerator waits 81.7 % of the time" in html
+    assert "the GPU waits 81.7 % of the time" in html
     assert "<td>" in html
     fed = play(WALL.replace(workers=64)).html()
     assert re.search(r"queue: \d\d batches; accelerator: 1 batch\.", fed), "where it is fed, a full queue"
+
+
+def test_several_pipelines_are_played_on_one_clock_with_the_same_sliders():
+    widget = play({"A100": WALL, "B200": WALL.replace(hardware=Hardware.Cloud.B200)}, workers=[8, 44])
+    picture = widget.children[0]
+    assert [belt["name"] for belt in picture.data["belts"]] == ["A100", "B200"]
+    picture.setting = {"batch": 256, "workers": 44}
+    assert [belt["run"]["lanes"] for belt in picture.data["belts"]] == [44, 44]
+    html = widget.html()
+    assert html.index("<strong>A100</strong>") < html.index("<strong>B200</strong>")
+    assert html.count('role="img"') == 2
+
+
+def test_a_picture_that_follows_a_prediction_shows_nothing_before_it_is_locked():
+    predict("cpu-wall", unit="%", question="How busy is the GPU?")
+    widget = play(WALL, after="cpu-wall", workers=[8, 44])
+    assert "opens" not in widget.html()
+    assert 'It is the one that asks: "How busy is the GPU?"' in unescape(widget.html())
+    assert len(widget.children) == 2
+    predict("cpu-wall", 20, unit="%")
+    assert "waits 81.7 % of the time" in widget.html()
+    assert "This picture" not in widget.html()
 
 
 def test_ones_own_times_are_played():
@@ -88,4 +111,7 @@ def test_a_slider_that_cannot_be_made_is_rejected():
     assert message(InputError, play, WALL.replace(workers=Q_("2 GB/s")), workers=[4, 8]) == (
         "A slider of workers needs a pipeline that counts them, got workers="
         "<Quantity(2.0, 'gigabyte / second')>. Pass Pipeline(..., workers=8)."
+    )
+    assert message(InputError, play, WALL, find="batch_size", workers=[4, 8]) == (
+        "What is to be found is the value of a slider, got find='batch_size'. Pass batch_size=...."
     )
