@@ -23,10 +23,10 @@ def feed():
     return load("feed_the_gpu")
 
 
-def test_the_whole_page_has_less_than_75_kilobytes_and_loads_nothing_from_elsewhere():
+def test_the_whole_page_has_less_than_85_kilobytes_and_loads_nothing_from_elsewhere():
     names = {"index.html", "page.css", "page.js", "tables.js", "icon.svg"}
     assert {path.name for path in FILES} == names
-    assert sum(path.stat().st_size for path in [*FILES, SCRIPT]) < 75_000
+    assert sum(path.stat().st_size for path in [*FILES, SCRIPT]) < 85_000
     for path in FILES:
         text = re.sub(r'<meta property="og:.*|xmlns="\S+"', "", path.read_text(encoding="utf-8"))
         assert not re.search(r"https?:|//\w+\.\w|fetch\(", text), path.name
