@@ -30,7 +30,7 @@ from starvelab import (
     Storage,
     Workers,
 )
-from starvelab.model.analysis.prices import part_prices, prices_of
+from starvelab.decisions import PRICES
 from starvelab.model.catalogue import Entry
 from starvelab.model.resources import RESOURCES
 from starvelab.model.stages.data import hit_share
@@ -84,12 +84,10 @@ class Workload:
         known = None not in (self.hardware.get("image_decode_rate"), self.dataset.get("collation_time"))
         return tuple(product(DRIVES, DECODERS if known else DECODERS[:1]))
 
-    @cached_property
+    @property
     def price(self) -> float:
-        """Dollars for an hour of the GPU, as `Pipeline.bill` takes them: the middle of what is listed."""
-        price = self.pipeline(self.choices[0], FIRST).bill().price
-        assert price is not None  # a scenario's GPU has a price
-        return float(price.m_as("USD/h"))
+        """Dollars for an hour of the GPU."""
+        return PRICES[self.hardware.path.rpartition(".")[2]]
 
     @property
     def dataset_size(self) -> float:
@@ -224,12 +222,11 @@ def solve(workload: Workload, choice: Choice, values: Values) -> Answer:
     ready = (
         PREFETCH * np.asarray(values["workers"]) * np.asarray(values["batch"]) * pipeline.inputs["copy"].size
     )
-    parts = {name: price.low.m_as("USD/h") for name, price in part_prices().items()}
     dollars = (
         workload.price
-        + parts["core"] * np.asarray(values["cores"])
-        + parts["memory"] * (np.asarray(values["memory"]) + ready / 2**30)
-        + parts[choice[0]]
+        + PRICES["core"] * np.asarray(values["cores"])
+        + PRICES["memory"] * (np.asarray(values["memory"]) + ready / 2**30)
+        + PRICES[choice[0]]
     )
     return Answer(step, dollars)
 
@@ -314,43 +311,21 @@ def _drive(path: str) -> dict[str, object]:
         "bandwidth": read.bandwidth,
         "latency": read.latency,
         "rate": read.request_rate,
-        "price": part_prices()[path].low.m_as("USD/h"),
+        "price": PRICES[path],
     }
 
 
-def _sources() -> list[dict[str, str]]:
-    """Where each price is from, and when."""
+def _prices() -> list[dict[str, object]]:
+    """What the page pays for, and the price of each."""
     names = {"core": "a core", "memory": "a GiB of memory"}
-    rows = [
-        {
-            "what": names.get(part, "") or getattr(Storage, part).name,
-            "price": f"{price.low.m_as('USD/h'):.4g}",
-            "seller": price.seller,
-            "date": price.date.isoformat(),
-            "source": price.source,
-            "note": price.note,
-        }
-        for part, price in part_prices().items()
-    ]
-    for hardware in dict.fromkeys(workload.hardware for workload in WORKLOADS):
-        for price in prices_of(hardware):
-            low, high = (amount.m_as("USD/h") for amount in (price.low, price.high))
-            rows.append(
-                {
-                    "what": hardware.name,
-                    "price": f"{low:.2f}" if low == high else f"{low:.2f} to {high:.2f}",
-                    "seller": price.seller,
-                    "date": price.date.isoformat(),
-                    "source": price.source,
-                    "note": price.note,
-                }
-            )
-    return rows
+    names |= {drive: getattr(Storage, drive).name for drive in DRIVES}
+    names |= {gpu.path.rpartition(".")[2]: gpu.name for gpu in {work.hardware: 0 for work in WORKLOADS}}
+    return [{"what": name, "price": PRICES[part]} for part, name in names.items()]
 
 
 def tables() -> dict[str, object]:
     """All that the page knows."""
-    part, scaling = part_prices(), PUBLISHED.scaling
+    scaling = PUBLISHED.scaling
     decode = Hardware.Cloud.A100.facts["image_decode_rate"]
     return {
         "goal": GOAL,
@@ -358,7 +333,7 @@ def tables() -> dict[str, object]:
         "prefetch": PREFETCH,
         "medals": [{"name": name, "above": share} for name, share in MEDALS.items()],
         "values": GRID,
-        "prices": {name: part[name].low.m_as("USD/h") for name in ("core", "memory")},
+        "prices": {name: PRICES[name] for name in ("core", "memory")},
         "scaling": {"crowding": scaling.crowding, "second_thread": scaling.second_thread},
         "drives": {path: _drive(path) for path in DRIVES},
         "resources": [
@@ -368,7 +343,7 @@ def tables() -> dict[str, object]:
         "scenarios": [_scenario(scenario) for scenario in SCENARIOS],
         "workloads": [_workload(workload) for workload in WORKLOADS],
         "theory": THEORY,
-        "sources": _sources(),
+        "priced": _prices(),
         "decodeSource": decode.source,
         "prepareSource": Datasets.ImageNet.facts["preparation_time"].source,
         "workersSource": PUBLISHED.facts["second_thread"].source,

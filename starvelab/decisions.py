@@ -53,9 +53,14 @@ _INSIDE = (
 # Nobody has to be surer than this to earn all points.
 ENOUGH = 0.9
 
-# Prices of the exercise [USD] for an hour: those of the world differ by a factor of three between sellers.
-GPU_PRICES = {"T4": 0.35, "V100": 0.90, "A100": 1.60, "H100": 3.00}
-CORE_PRICE, DRIVE_PRICE = 0.05, 0.10
+# Round prices [USD] for an hour, made up for the exercise and the game: those of sellers differ by a factor
+# of three. Memory is that of a GiB, a drive any drive that is not named.
+PRICES = {
+    "T4": 0.35, "V100": 0.90, "A100": 1.60, "H100": 3.00, "B200": 5.50, "core": 0.05, "memory": 0.005,
+    "drive": 0.10, "EBS_gp3": 0.10, "EBS_gp3_max": 0.15, "NVMe_Gen3": 0.25,
+}  # fmt: skip
+GPU_PRICES = {name: PRICES[name] for name in ("T4", "V100", "A100", "H100")}
+CORE_PRICE, DRIVE_PRICE = PRICES["core"], PRICES["drive"]
 MAX_COUNTS = {"gpus": 8, "cores": 128, "drives": 8}
 EPOCHS = 90
 IMAGES = Q_(EPOCHS * 1_281_167, "img")  # of ImageNet

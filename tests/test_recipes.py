@@ -148,10 +148,7 @@ def checkout(tmp_path_factory) -> Path:
         shutil.copy2(compiled, copied)
     for title, recipe in FOLLOWED.items():
         apply(recipe, root)
-        if title == "Update the prices":
-            prices = root / "starvelab/model/data/prices.toml"
-            change(prices, prices, lambda text: text.replace("2026-11-01", "2026-11-02", 1))
-        elif title == "Add a published measurement":
+        if title == "Add a published measurement":
             kind = root / "tests/golden/published/one-accelerator.toml"
             change(kind, kind, lambda text: re.sub(r"(?<=^collected = )\d+", _one_more, text, count=1))
         elif title == "Add a notebook":

@@ -79,49 +79,6 @@ def test_a_gradebook_on_a_server_is_tested_there_and_nowhere_else():
     }  # fmt: skip
 
 
-@pytest.fixture
-def ask_for_prices(tmp_path: Path, repository: Path):
-    """Run the commands of the scheduled workflow on a day, beside issues that are open; what they ask gh."""
-
-    def run(day: str, *titles: str) -> list[str]:
-        programs, asked = tmp_path / "programs", tmp_path / "asked"
-        programs.mkdir(exist_ok=True)
-        asked.write_text("")
-        listed = " ".join(f"'{title}'" for title in titles) or "''"
-        for name, lines in {
-            "python": f'exec "{sys.executable}" "$@" {day}',
-            "gh": f'echo "$*" >> "{asked}"\n'
-            f'case $2 in list) printf "%s\\n" {listed};; *) cat old-prices.md;; esac',
-        }.items():
-            (programs / name).write_text(f"#!/bin/sh\n{lines}\n")
-            (programs / name).chmod(0o755)
-        job = jobs("prices")["ask"]
-        (step,) = [step for step in job["steps"] if "gh issue" in step.get("run", "")]
-        done = subprocess.run(
-            ["bash", "-e", "-c", step["run"]], cwd=tmp_path, capture_output=True, text=True,
-            env=os.environ | {"PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(repository)}
-            | {name: value for name, value in step["env"].items() if name != "GH_TOKEN"},
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return [*asked.read_text().splitlines(), *done.stdout.splitlines()]
-
-    return run
-
-
-def test_new_prices_are_asked_for_once_when_one_is_older_than_a_year(ask_for_prices):
-    title = "Prices are older than a year"
-    assert ask_for_prices("2026-11-23") == []
-    listed, created, *text = ask_for_prices("2027-06-01", "Another issue", f"{title}, it seems")
-    assert listed.startswith("issue list ")
-    assert created == f"issue create --title {title} --body-file old-prices.md"
-    assert "Update the prices" in text[0]
-    assert text[2] == (
-        "- Cloud.A100, specialized clouds, 1 year ago: mercatus-ai.com/blog/cloud-gpu-pricing, "
-        "on-demand prices in May 2026, A100 80GB, specialty"
-    )
-    assert [line.split(" ")[1] for line in ask_for_prices("2027-06-01", "Another issue", title)] == ["list"]
-
-
 def test_a_release_is_what_its_tag_says(tmp_path):
     steps = jobs("release")["build"]["steps"]
     (commands,) = [step["run"] for step in steps if "REF_NAME" in step.get("run", "")]

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from datetime import date
 from types import ModuleType
 
 import numpy as np
@@ -11,7 +10,6 @@ from lab_in_browser import SITE, page_of_site, serious
 from playwright.sync_api import BrowserContext, Page, expect
 
 from starvelab import Q_
-from starvelab.model.analysis.prices import price_age
 from tests.documents import load
 
 PAGE = f"{SITE}feed-the-gpu/index.html"
@@ -29,26 +27,6 @@ def feed() -> ModuleType:
 def game(browser: BrowserContext) -> Iterator[Page]:
     with page_of_site(browser, PAGE) as page:
         yield page
-
-
-def test_prices_say_how_old_they_are_whenever_the_page_is_opened(game):
-    game.clock.set_fixed_time("2030-01-02T03:04:05Z")
-    game.reload()
-    given = game.locator("#given").text_content()
-    assert given.startswith(
-        "NVIDIA B200 180GB SXM: price of November 2026, 3 years ago; the rest of November 2026, 3 years ago."
-    )
-    ages = game.locator("#sources tr td:nth-child(4)").all_text_contents()
-    assert len(ages) > 10
-    assert set(ages) == {"May 2026, 3 years ago", "November 2026, 3 years ago"}
-    asked = [["2026-05-01", day] for day in ("2026-05-31", "2026-06-01", "2027-04-30", "2027-05-01")]
-    assert game.evaluate(
-        """async rows => {
-            const { age } = await import('./page.js');
-            return rows.map(([from, to]) => age(from, new Date(to)));
-        }""",
-        asked,
-    ) == [price_age(*map(date.fromisoformat, pair)) for pair in asked]
 
 
 def test_the_page_and_the_package_agree_on_10000_settings_and_on_the_cheapest(game, feed):

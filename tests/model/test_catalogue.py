@@ -247,7 +247,7 @@ def test_a_combination_has_at_most_one_default_rate_and_one_of_each_framework():
 
 def test_every_data_file_is_one_that_the_lab_reads():
     found = {path.name for path in (files("starvelab.model") / "data").iterdir() if ".toml" in path.name}
-    others = ("rates", "assumptions", "levers", "loaders", "prices", "grids")
+    others = ("rates", "assumptions", "levers", "loaders")
     assert found == {f"{kind.lower()}.toml" for kind in (*FIELDS, *others)}
 
 

@@ -89,18 +89,6 @@ const percent = (share) => `${(Math.floor(share * 1000 + 1e-9) / 10).toFixed(1)}
 const number = (value) => Number(value.toPrecision(3)).toLocaleString("en-US");
 const count = (n, noun) => `${n.toLocaleString("en-US")} ${n === 1 ? noun.replace(/s$/, "") : noun}`;
 
-// How long ago a price was stated: the same words as price_age in the package.
-export function age(stated, today) {
-  const from = new Date(stated);
-  const months = 12 * (today.getUTCFullYear() - from.getUTCFullYear()) + today.getUTCMonth() - from.getUTCMonth()
-    - (today.getUTCDate() < from.getUTCDate());
-  if (months < 1) return "less than a month ago";
-  return `${months < 12 ? count(months, "months") : count(Math.floor(months / 12), "years")} ago`;
-}
-const stated = (date) => `${new Date(date).toLocaleDateString("en-US", { month: "long", year: "numeric", timeZone: "UTC" })}, ${age(date, new Date())}`;
-// The oldest of the prices that make up one sum.
-const oldest = (rows) => stated(rows.map((one) => one.date).sort()[0]);
-
 const SLIDERS = {
   workers: ["Workers", (n) => count(n, "workers")],
   cores: ["CPU cores", (n) => `${count(n, "cores")}, ${dollars(n * TABLES.prices.core)} an hour`],
@@ -169,9 +157,9 @@ function build() {
     + options.map(([key, text]) => `<label><input type="radio" name="${name}" value="${key}"> <span>${text}</span></label>`).join("") + "</fieldset>";
   $("controls").innerHTML = [...Object.entries(SLIDERS).map(slider), ...Object.entries(CHOICES).map(choice)].join("");
   $("measured").textContent = `GPU decoding: ${TABLES.decodeSource}. CPU decoding: ${TABLES.prepareSource}. Workers on cores: ${TABLES.workersSource}.`;
-  for (const one of TABLES.sources) {
-    const row = $("sources").insertRow();
-    for (const text of [one.what, one.price, one.seller, stated(one.date), [one.source, one.note].filter(Boolean).join("; ")]) row.insertCell().textContent = text;
+  for (const { what, price } of TABLES.priced) {
+    const row = $("priced").insertRow();
+    for (const text of [what, price]) row.insertCell().textContent = text;
   }
 }
 
@@ -189,9 +177,8 @@ function open() {
   $("puzzles").innerHTML = [...SCENARIOS, ...days].map((one) =>
     `<label><input type="radio" name="puzzle" value="${one.key}"${one.key === puzzle.key ? " checked" : ""}><span>${one.title}<small id="result-${one.key}"></small></span></label>`).join("");
   $("story").textContent = puzzle.story;
-  const prices = TABLES.sources.filter((one) => one.what === puzzle.gpu), others = TABLES.sources.filter((one) => !one.what.startsWith("NVIDIA "));
   $("start").textContent = `The host: ${described(puzzle.start)}. The GPU costs ${dollars(puzzle.price)} an hour.`;
-  $("given").textContent = `${puzzle.gpu}: price of ${oldest(prices)}; the rest of ${oldest(others)}. Speed: ${puzzle.basis}.`
+  $("given").textContent = `Speed of the ${puzzle.gpu}: ${puzzle.basis}.`
     + (puzzle.basis.startsWith("measured") ? "" : ` Nobody has published how fast it trains ${puzzle.model}.`);
   $("question").textContent = guess.question;
   $("choices").innerHTML = Object.entries(guess.choices).map(([key, text]) => `<label><input type="radio" name="guess" value="${key}"> <span>${text}</span></label>`).join("");

@@ -101,6 +101,7 @@ class SingleNodeInputs(Inputs):
         """True if the step is known to hold launches."""
         return self.step is not None and self.basis != GIVEN
 
+
 class SingleNodeModel(StageModel[SingleNodeInputs]):
     """The accelerator alone: the larger of arithmetic and memory traffic, plus overhead.
 

@@ -1,6 +1,4 @@
-"""Money, energy and CO2 of an hour and of an epoch, and how much of it is waiting."""
-
-from datetime import date
+"""Money and energy of an hour and of an epoch, and how much of it is waiting."""
 
 import numpy as np
 import pytest
@@ -26,14 +24,14 @@ from tests.strategies import pipelines
 
 EIGHTEEN = Pipeline(hardware=Accelerator(Hardware.Cloud.A100, rate="1000 img/s"), workers="180 img/s")
 HALF = EIGHTEEN.replace(hardware=Hardware.Cloud.H100, workers="500 img/s")
-EXACT = {"price": "2 USD/h", "grid": "FRA"}
+EXACT = {"price": "2 USD/h"}
 
 
 def test_power_is_that_of_the_board_while_it_computes_and_less_while_it_waits():
     found = EIGHTEEN.bill(price="2 USD/h")
     assert found.hour.money == Q_("2 USD")
     assert found.hour_waiting.money.m_as("USD") == pytest.approx(1.64)
-    # (700 W + 121.7 W) / 2, and 56 g for a kilowatt-hour; an epoch of 500 samples a second for 3600 s.
+    # (700 W + 121.7 W) / 2; an epoch of 500 samples a second for 3600 s.
     found = HALF.bill(samples=1_800_000, **EXACT)
     assert found.power.m_as("W") == pytest.approx(410.85)
     assert found.epoch_time.m_as("h") == pytest.approx(1)
@@ -44,7 +42,6 @@ def test_power_is_that_of_the_board_while_it_computes_and_less_while_it_waits():
         (found.epoch_waiting, 60.85),
     ):
         assert time.energy.m_as("Wh") == pytest.approx(energy)
-        assert time.carbon.m_as("g") == pytest.approx(energy * 0.056)
     assert found.epoch.money.m_as("USD") == pytest.approx(2)
     assert found.epoch_waiting.money.m_as("USD") == pytest.approx(1)
 
@@ -53,7 +50,9 @@ def test_the_epoch_is_that_of_the_data_set():
     pipe = WALL.replace(dataset=Datasets.ImageNet)
     assert pipe.bill(**EXACT).epoch_time == pipe.bill(samples=1_281_167, **EXACT).epoch_time
     # 3D U-Net comes with KiTS19, of which 168 volumes are for training.
-    assert KITS.bill().epoch_time.m_as("s") == pytest.approx(168 / KITS.solve().throughput.m_as("img/s"))
+    assert KITS.bill(price="2 USD/h").epoch_time.m_as("s") == pytest.approx(
+        168 / KITS.solve().throughput.m_as("img/s")
+    )
 
 
 @given(pipelines(), st.integers(1, 10**7))
@@ -70,46 +69,33 @@ def test_what_is_not_wasted_in_an_epoch_is_what_an_accelerator_that_never_waits_
 
 def test_several_points_have_a_bill_each():
     batches = [1, 16, 256]
-    swept = WALL.replace(batch_size=np.array(batches)).bill(samples=10**6)
-    alone = [WALL.replace(batch_size=batch).bill(samples=10**6) for batch in batches]
+    swept = WALL.replace(batch_size=np.array(batches)).bill(price="2 USD/h", samples=10**6)
+    alone = [WALL.replace(batch_size=batch).bill(price="2 USD/h", samples=10**6) for batch in batches]
     for time in ("hour_waiting", "epoch", "epoch_waiting"):
-        for name in ("money", "energy", "carbon"):
+        for name in ("money", "energy"):
             values = [getattr(getattr(one, time), name).magnitude for one in alone]
             assert getattr(getattr(swept, time), name).magnitude == pytest.approx(values)
     assert swept.summary == "3 bills, an array of shape (3,)"
 
 
-def test_the_price_is_the_middle_of_what_is_listed_unless_it_is_given():
-    found = WALL.bill(today=date(2030, 1, 1))
-    assert found.price == Q_("2.05 USD/h")
-    assert found.notes[0] == (
-        "One accelerator is taken to be 2.05 USD an hour, the middle of 1.1 to 3 (specialized clouds, "
-        "hyperscalers; as of 2026-05, 3 years ago). Pass price=... for your own."
-    )
-    assert "as of 2026-05, " in WALL.bill().notes[0]
-    assert WALL.bill(price="1 USD/h").price == Q_("1 USD/h")
-    assert "price" not in WALL.bill(price="1 USD/h").note
-
-
 def test_an_accelerator_without_a_power_has_money_and_says_what_to_pass():
-    found = WALL.replace(hardware=Hardware.Cloud.H200).bill(samples=1000)
+    found = WALL.replace(hardware=Hardware.Cloud.H200).bill(price="3.5 USD/h", samples=1000)
     assert found.hour.money == Q_("3.5 USD")
-    assert (found.power, found.hour.energy, found.epoch_waiting.carbon) == (None, None, None)
-    assert found.notes[1] == (
-        "Energy and CO2 are missing: NVIDIA H200 141GB SXM lists no waiting_power. "
-        'Pass for example waiting_power="80 W".'
+    assert (found.power, found.hour.energy, found.epoch_waiting.energy) == (None, None, None)
+    assert found.notes == (
+        "Energy is missing: NVIDIA H200 141GB SXM lists no waiting_power. "
+        'Pass for example waiting_power="80 W".',
     )
     complete = WALL.replace(hardware=Hardware.Cloud.H200).bill(samples=1000, waiting_power="80 W")
-    assert complete.epoch_waiting.carbon.m_as("g") > 0
-    assert len(complete.notes) == 1
+    assert complete.epoch_waiting.energy.m_as("Wh") > 0
 
 
-def test_an_accelerator_without_a_price_has_energy_and_says_what_to_pass():
+def test_a_bill_without_a_price_has_energy_and_says_what_to_pass():
     found = WALL.replace(hardware=Hardware.Cloud.T4).bill(busy_power="70 W", waiting_power="20 W")
-    assert found.hour.money is None
+    assert (found.price, found.hour.money) == (None, None)
     assert found.hour.energy is not None
-    assert [row[0] for row in found.rows] == ["energy", "CO2"]
-    assert found.notes[0] == ('Money is missing: NVIDIA T4 lists no price. Pass for example price="2 USD/h".')
+    assert [row[0] for row in found.rows] == ["energy"]
+    assert found.notes[0] == 'Money is missing: a bill knows no prices. Pass for example price="2 USD/h".'
 
 
 def test_an_unknown_data_set_leaves_the_epoch_out_and_says_what_to_pass():
@@ -127,8 +113,10 @@ def test_a_step_that_cannot_run_says_so_first():
 
 
 NOTHING = (
-    "A bill needs a price, or what an accelerator draws while it is busy and while it waits, and "
-    '{} lists no price and no busy_power and no waiting_power. Pass for example price="2 USD/h".'
+    "A bill needs a price, or what an accelerator draws while it is busy and while it waits, got no price, "
+    "and {} lists no busy_power and no waiting_power. Pass for example "
+    'busy_power="400 W", waiting_power="80 W". '
+    'Or pass price="2 USD/h".'
 )
 
 
@@ -153,7 +141,6 @@ def test_a_bill_reads_as_a_table():
         "------  ---------  ------------------  ----------  ------------------",
         "money       2 USD               1 USD       2 USD               1 USD",
         "energy   410.9 Wh            60.85 Wh    410.9 Wh            60.85 Wh",
-        "CO2       23.01 g             3.408 g     23.01 g             3.408 g",
     ]
     assert HALF.replace({"hardware.count": 4}).bill(**EXACT).summary == (
         "The 4 accelerators are busy 12.5 % of each step, and draw 776 W"
@@ -176,7 +163,7 @@ def test_requests_are_billed_where_their_price_is_known():
         dataset=Datasets.ImageNet,
         storage=Storage.S3_connection,
     )
-    found = store.bill()
+    found = store.bill(price="2.05 USD/h")
     assert found.epoch.requests.m_as("USD") == pytest.approx(1_281_167 * 0.4e-6)
     hours = found.epoch_time.m_as("h")
     assert found.hour.requests.m_as("USD") == pytest.approx(found.epoch.requests.m_as("USD") / hours)
@@ -186,8 +173,8 @@ def test_requests_are_billed_where_their_price_is_known():
         ({"storage.requests.samples": 36}, 1 / 36),
         ({"storage.cache.share": 0.75}, 1 / 4),
     ):
-        fewer = store.replace(changes).bill()
+        fewer = store.replace(changes).bill(price="2.05 USD/h")
         assert fewer.epoch.requests.m_as("USD") == pytest.approx(share * found.epoch.requests.m_as("USD"))
-    assert store.replace(storage=Storage.NVMe_Gen4).bill().epoch.requests is None
-    unknown = store.replace(dataset=Samples(size="100 KB")).bill()
+    assert store.replace(storage=Storage.NVMe_Gen4).bill(price="2 USD/h").epoch.requests is None
+    unknown = store.replace(dataset=Samples(size="100 KB")).bill(price="2 USD/h")
     assert (unknown.epoch.requests, len(unknown.rows[-1])) == (None, 3)
