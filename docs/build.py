@@ -34,7 +34,7 @@ from feed_the_gpu import tables_js  # noqa: E402
 
 import starvelab  # noqa: E402
 import starvelab_grader  # noqa: E402
-from benchmarks import results  # noqa: E402
+from benchmarks import published_loaders, results  # noqa: E402
 from benchmarks.picture import draw  # noqa: E402
 from benchmarks.published import HALVES, Published, half, held_rates, inside  # noqa: E402
 from benchmarks.validation import (  # noqa: E402
@@ -356,6 +356,7 @@ FILES: dict[str, Callable[[], str]] = {
     "docs/pictures/how-right.svg": lambda: draw(_published()),
     "docs/_extra/feed-the-gpu/tables.js": tables_js,
     "docs/_extra/wall.js": wall_js,
+    "starvelab/lesson/published_loaders.json": published_loaders.as_json,
     "docs/pictures/moving.svg": moving_svg,
     "starvelab/model/groups.pyi": catalogue_types,
 }

@@ -12,6 +12,7 @@ with requiring("starvelab.widgets", install_hint("notebooks")):
     from .lesson.widgets._moving import play
     from .lesson.widgets._predict import lock_predictions, predict
     from .lesson.widgets._progress import progress, scorecard
+    from .lesson.widgets._published import beside_published
     from .lesson.widgets._report import pack, report, save_measurement
     from .lesson.widgets._reveal import reveal
     from .lesson.widgets._yours import beside_lab
@@ -20,9 +21,9 @@ with requiring("starvelab.widgets", install_hint("notebooks")):
     from .lesson.widgets.store import predictions
 
 __all__ = [
-    "Drawing", "beside_lab", "beside_real", "explore", "finish", "load_loader", "lock_predictions",
-    "my_model", "pack", "play", "predict", "predictions", "progress", "report", "reveal", "save_loader",
-    "save_measurement", "scorecard",
+    "Drawing", "beside_lab", "beside_published", "beside_real", "explore", "finish", "load_loader",
+    "lock_predictions", "my_model", "pack", "play", "predict", "predictions", "progress", "report",
+    "reveal", "save_loader", "save_measurement", "scorecard",
 ]  # fmt: skip
 
 install()

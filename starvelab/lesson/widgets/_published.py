@@ -1,0 +1,174 @@
+"""The learner's model and the lab's beside twenty published loaders, given what one worker prepares."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from math import isfinite, log
+from pathlib import Path
+from statistics import median
+
+from ...model.assumptions import PUBLISHED
+from ...model.parts import Workers
+from ...pipeline import Pipeline
+from ...tables import count_of
+from ...units import Q_
+from .. import notices
+from ..my_model import MyModel, my_model
+from ..show.svg import frame, line, rect, tag, text
+from ..wording import grouped
+
+# Written by docs/build.py from tests/golden/published.
+ROWS = Path(__file__).parents[1] / "published_loaders.json"
+# Of the training loop, which takes these batches as they come.
+STEP = Q_("1 us")
+_SIZE = Q_("1 KB")  # of a sample: a worker's rate in bytes is that in samples
+_LEFT, _LENGTH, _ROW = 44, 560, 15  # of the picture, in pixels
+_FACTOR = 4.0  # at its edge
+_TICKS = (
+    (0.5, "half", "middle"),
+    (1, "as measured", "middle"),
+    (2, "twice", "middle"),
+    (4, "four times or more", "end"),
+)
+_YOURS, _LAB, _TOLD = "#D55E00", "#0072B2", "#009E73"
+
+
+@dataclass(frozen=True)
+class PublishedLoader:
+    """One published loader, and what the lab's model says of it where it is told what else is published."""
+
+    what: str
+    workers: int
+    cores: int | None
+    batch: int
+    one: float  # samples a second of one worker
+    measured: float
+    told_more: float
+    source: str
+
+    @property
+    def lab(self) -> float:
+        """Return the rate that the lab's model gives for one worker's rate, and the cores if published."""
+        workers = Workers(self.workers, rate=Q_(self.one, "img/s"), cores=self.cores)
+        pipeline = Pipeline(
+            batch_size=self.batch, workers=workers, hardware="1e9 img/s", assumptions=PUBLISHED
+        )
+        return float(pipeline.solve().throughput.m_as("img/s"))
+
+    def by(self, model: MyModel) -> float | None:
+        """Return the rate that the learner's model gives; None where it returns no time."""
+        try:
+            rate = _SIZE * self.one / Q_("1 s")
+            cpu = model.cpu_time(self.batch, _SIZE, self.workers, rate)
+            busy = model.utilization(Q_(cpu.m_as("ms"), "ms"), STEP)
+            found = float(self.batch * busy / STEP.m_as("s"))
+        except Exception:  # a learner's function may return anything
+            return None
+        return found if isfinite(found) and found > 0 else None
+
+
+def published_loaders() -> list[PublishedLoader]:
+    """Return the twenty loaders."""
+    return [PublishedLoader(**row) for row in json.loads(ROWS.read_text(encoding="utf-8"))]
+
+
+@dataclass(frozen=True, repr=False)
+class BesidePublished(notices.Sentences):
+    """Three errors of each loader: the learner's model, the lab's, and the lab's where it is told more."""
+
+    loaders: tuple[PublishedLoader, ...]
+    yours: tuple[float | None, ...]
+    model: MyModel
+
+    HEADERS = ("loader", "workers", "measured", "yours", "the lab's", "the lab's, told more")
+
+    @property
+    def errors(self) -> list[tuple[float | None, float, float]]:
+        """Return what each model predicts, as a factor of what was measured."""
+        return [
+            (None if own is None else own / loader.measured, loader.lab / loader.measured,
+             loader.told_more / loader.measured)
+            for loader, own in zip(self.loaders, self.yours, strict=True)
+        ]  # fmt: skip
+
+    def rows(self) -> list[list[str]]:
+        """Return the table's rows."""
+        return [
+            [loader.what, str(loader.workers), f"{grouped(loader.measured, 5)} a second",
+             *("none" if factor is None else f"{factor - 1:+.0%}".replace("%", " %") for factor in factors)]
+            for loader, factors in zip(self.loaders, self.errors, strict=True)
+        ]  # fmt: skip
+
+    def sentences(self) -> list[str]:
+        """Say how far each of the three is."""
+        columns = [[abs(f - 1) for f in column if f is not None] for column in zip(*self.errors, strict=True)]
+        halves = [f"{median(column):.0%}".replace("%", " %") if column else "nothing" for column in columns]
+        high = sum(factor[0] is not None and factor[0] > 1 for factor in self.errors)
+        lines = f" of {count_of(self.model.lines, 'line')}" if self.model.lines else ""
+        return [
+            f"Given what one worker prepares, half of the errors of your model{lines} are within "
+            f"{halves[0]}, and half of the lab's within {halves[1]}. Yours promises too much for {high} of "
+            f"{len(self.loaders)}: workers get in each other's way. Told what else is published, such as "
+            f"what the training loop takes to receive a batch, half of the lab's are within {halves[2]}.",
+            *self.model.sentences(),
+        ]
+
+    def _repr_html_(self) -> str:
+        rows = notices.widget_table(self.HEADERS, self.rows())
+        sentence, *others = self.sentences()
+        more = "".join(f"<p>{notices.escape(other)}</p>" for other in others)
+        return (
+            f"{notices.notice(sentence)}{self._draw()}<details><summary>The twenty loaders</summary>{rows}"
+            f"</details>{more}"
+        )
+
+    def _draw(self) -> str:
+        """Draw each prediction as a factor of what was measured, a row for each loader."""
+        body, bottom = "", 44 + _ROW * len(self.loaders)
+        for factor, name, anchor in _TICKS:
+            x = _place(factor)
+            body += text(round(x), 14, name, size=11, text_anchor=anchor)
+            body += line(x, 20, x, bottom, stroke_opacity="0.9" if factor == 1 else "0.25")
+        for row, factors in enumerate(self.errors):
+            y = 34 + _ROW * row
+            body += text(_LEFT - 8, y + 4, str(row + 1), size=11, text_anchor="end")
+            body += line(_LEFT, y, _LEFT + _LENGTH, y, stroke_opacity="0.15")
+            own, lab, told = factors
+            body += tag("circle", cx=_place(lab), cy=y, r=5, fill=_LAB)
+            x = _place(told)
+            body += tag("path", d=f"M{x:.1f} {y - 5}l5 9h-10z", fill=_TOLD)
+            if own is not None:
+                body += rect(_place(own) - 4, y - 4, 8, 8, fill="none", stroke=_YOURS, stroke_width="2", rx=0)
+        body += rect(_LEFT, bottom + 10, 8, 8, fill="none", stroke=_YOURS, stroke_width="2", rx=0)
+        body += text(_LEFT + 16, bottom + 18, "yours", size=12)
+        body += tag("circle", cx=_LEFT + 84, cy=bottom + 14, r=5, fill=_LAB)
+        body += text(_LEFT + 96, bottom + 18, "the lab's", size=12)
+        body += tag("path", d=f"M{_LEFT + 184} {bottom + 9}l5 9h-10z", fill=_TOLD)
+        body += text(_LEFT + 196, bottom + 18, "the lab's, told more", size=12)
+        return frame(
+            body,
+            height=bottom + 28,
+            title="Predicted rates of twenty published loaders, as a factor of what was measured",
+            description=self.sentences()[0],
+        )
+
+
+def _place(factor: float) -> float:
+    """Return the x of a factor, on a logarithmic scale from half of the edge's inverse to the edge."""
+    low, high = log(0.4), log(_FACTOR)
+    return _LEFT + _LENGTH * (min(max(log(factor), low), high) - low) / (high - low)
+
+
+def beside_published() -> BesidePublished:
+    """Set your model and the lab's beside twenty published loaders, given what one worker prepares.
+
+    Your `cpu_time` and `utilization` are called, the lab's where one is missing from ``my_model.py``.
+
+    Returns
+    -------
+    BesidePublished
+        Shows itself when it ends a cell.
+    """
+    model, loaders = my_model(), published_loaders()
+    return BesidePublished(tuple(loaders), tuple(loader.by(model) for loader in loaders), model)
