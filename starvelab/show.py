@@ -1,11 +1,12 @@
 """What a notebook shows: tables and sentences, figures with their tables, and SVG for explorers."""
 
-from .lesson.notices import info, say, table
+from .lesson.notices import fold, info, say, table
 from .lesson.show import svg
 from .lesson.show.plots import labeled_bars, over_batch, over_workers, stage_bars
 from .lesson.show.timelines import loader_timeline, trace_timeline
 
 __all__ = [
+    "fold",
     "info",
     "labeled_bars",
     "loader_timeline",

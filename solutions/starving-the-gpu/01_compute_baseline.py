@@ -12,8 +12,9 @@ from starvelab import Hardware, Models, Pipeline, Q_, Samples, SingleNodeModel
 from starvelab import TUTORIAL
 from starvelab.model.rates import measured_rate, measured_rates
 from starvelab.checks import check
-from starvelab.show import svg, table
-from starvelab.widgets import Drawing, explore, finish, play, predict, progress, reveal
+from starvelab.show import fold, svg, table
+from starvelab.widgets import Drawing, beside_lab, explore, finish, play, predict
+from starvelab.widgets import progress, reveal
 
 measured = measured_rate(hardware=Hardware.Cloud.A100, model=Models.ResNet50,
                          precision="fp16", phase="training",
@@ -59,11 +60,11 @@ def why_baseline():
 # %%
 play(Pipeline(hardware="20 ms", dataset=Samples(cpu_time="2 ms", size="300 KB"),
               batch_size=64, workers=4, storage="1 GB/s", link="10 GB/s"),
-     workers=range(1, 13))
+     workers=range(1, 13), find="workers")
 
 # %% [markdown]
 # Samples travel from storage, here a drive, through the workers and over the link into the accelerator, here a GPU. Each part has
-# its own pace, and the slowest one sets the pace of all: it **binds**. Move the slider. With how many workers does the accelerator never wait?
+# its own pace, and the slowest one sets the pace of all: it **binds**. Move the slider.
 #
 # ## Predict
 #
@@ -101,10 +102,10 @@ reveal("baseline", baseline.throughput, measured=measured, then=show_published,
 # 2. The 4.1 G count multiply-accumulates (MACs). Each is **two** operations (FLOPs).
 # 3. The measured run reached 19.4 % of the peak, not half of it.
 #
-# The lab keeps both: `TUTORIAL` has the round numbers, `PUBLISHED` the measured ones. Each number of this GPU has its source:
+# The lab keeps both: `TUTORIAL` has the round numbers, `PUBLISHED` the measured ones.
 
 # %%
-Hardware.Cloud.A100
+fold("Each number of this GPU, with its source", Hardware.Cloud.A100)
 
 # %% [markdown]
 # ## What a step is made of
@@ -175,6 +176,14 @@ finish("step-time", step_time, final=False)
 ### BEGIN ENDING
 ending = 4, "batches", lambda draw: (draw.randint(2, 400),)
 ### END ENDING
+
+# %% [markdown]
+# ## Your model
+#
+# What passes its check is kept in `my_model.py` beside this notebook: a file that you can read, change and run. Here it moves above the lab's.
+
+# %%
+beside_lab(after="baseline")
 
 # %% [markdown]
 # ## In your own words

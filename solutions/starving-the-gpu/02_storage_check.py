@@ -13,7 +13,8 @@ from starvelab import DataModel, Hardware, Models, Pipeline, Q_, SingleNodeModel
 from starvelab import Storage
 from starvelab.checks import check
 from starvelab.show import table
-from starvelab.widgets import explore, finish, predict, progress, reveal
+from starvelab.widgets import beside_lab, explore, finish, play, predict, progress
+from starvelab.widgets import reveal
 
 baseline = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100,
                                    batch_size=256)
@@ -188,11 +189,18 @@ reveal("storage-check", then=show_behind)
 
 # %% [markdown]
 # A pipeline reads no more than its slowest part uses. So a drive that is 30 % busy may still be too slow once there are more
-# workers: compare it with what the GPU *would* ask for.
-#
-# What is read is also not what is sent. A JPEG is read, and a tensor is copied to the GPU. An image of 224 x 224 pixels in three
-# colors is 150,528 bytes as `uint8`, whatever the size of its file.
-#
+# workers: compare it with what the GPU *would* ask for. Give it workers until the drive starves the GPU:
+
+# %%
+play(pipe, workers=range(1, 65), find="workers", after="storage-check")
+
+# %% [markdown]
+# ## Your model
+
+# %%
+beside_lab(storage=Storage.NVMe_Gen4, workers=32, after="storage-check")
+
+# %% [markdown]
 # ## In your own words
 #
 # A drive is 30 % busy. Why does that not prove that it is fast enough? Two sentences; not graded.
@@ -208,6 +216,5 @@ progress()
 #
 # - Demand = images per second x bytes per image. Keep bits and bytes apart.
 # - What the GPU would ask for and what is read are two numbers.
-# - Stored bytes load the drive, decoded bytes load the link.
 #
 # **Next:** suppose the drive is fine. [Notebook 3](03_cpu_wall.ipynb): between the drive and the GPU is the CPU.

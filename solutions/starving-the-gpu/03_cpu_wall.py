@@ -12,7 +12,8 @@ from starvelab import Hardware, Models, Pipeline, Q_, Storage
 from starvelab.checks import check
 from starvelab.show import table
 from starvelab.tables import cell
-from starvelab.widgets import explore, finish, play, predict, progress, reveal
+from starvelab.widgets import beside_lab, explore, finish, play, predict, progress
+from starvelab.widgets import reveal
 
 pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256,
                 workers=8)
@@ -56,7 +57,8 @@ predict("cpu-wall", unit="%", question="How much of the time is the GPU busy beh
 # %%
 wall = pipe.solve()
 reveal("cpu-wall", Q_(100 * wall.utilization, "%"), **why_wall(),
-       then=lambda: play(pipe, workers=range(1, 65)))
+       then=lambda: play(
+    pipe, workers=range(1, 65), find="workers", until=0.5))
 
 # %% [markdown]
 # In PyTorch each worker prepares a **whole** batch, so eight come at once, and then the GPU waits for the next eight.
@@ -158,6 +160,12 @@ finish("utilization", utilization, final=False)
 ### BEGIN ENDING
 ending = 2, "pairs of times", lambda draw: (Q_(draw.randint(1, 90), "ms"), Q_(draw.randint(1, 90), "ms"))
 ### END ENDING
+
+# %% [markdown]
+# ## Your model
+
+# %%
+beside_lab(after="cpu-wall")
 
 # %% [markdown]
 # ## Who starves it?

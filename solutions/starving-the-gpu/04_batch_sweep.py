@@ -13,7 +13,8 @@ from math import ceil, floor  # noqa: F401 (for your answers)
 from starvelab import TUTORIAL, Hardware, Models, Pipeline, Q_
 from starvelab.checks import check
 from starvelab.show import over_batch, svg, table
-from starvelab.widgets import Drawing, explore, finish, predict, progress, reveal
+from starvelab.widgets import Drawing, beside_lab, explore, finish, predict, progress
+from starvelab.widgets import reveal
 
 pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8)
 
@@ -214,6 +215,14 @@ def a_sweep(draw):
 
 ending = 4, "sweeps", a_sweep
 ### END ENDING
+
+# %% [markdown]
+# ## Your model
+#
+# Move the batch size: do both starve from the same one on?
+
+# %%
+beside_lab(batch_size=8, after="crossover")
 
 # %% [markdown]
 # ## In your own words

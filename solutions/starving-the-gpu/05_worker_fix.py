@@ -7,11 +7,12 @@
 # %% role="setup" id="setup-05"
 from math import ceil, floor
 
-from starvelab import PUBLISHED, Hardware, Models, Pipeline, Q_, Workers
+from starvelab import PUBLISHED, Hardware, Models, Pipeline, Q_, Storage, Workers
 from starvelab.checks import Credit, check
 from starvelab.show import over_workers, table
 from starvelab.tables import cell
-from starvelab.widgets import explore, finish, play, predict, progress, reveal
+from starvelab.widgets import beside_lab, explore, finish, play, predict, progress
+from starvelab.widgets import reveal
 
 pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256)
 
@@ -140,12 +141,11 @@ ending = 1.5, "batches", a_batch
 # A faster CPU reads more from the drive. Put one NVMe drive of 7 GB/s into the same pipeline, at a batch of 512:
 
 # %%
-with_drive = pipe.replace(batch_size=512, storage=Hardware.Cloud.A100)
+with_drive = pipe.replace(batch_size=512, workers=32, storage=Hardware.Cloud.A100)
 reveal("worker-fix", then=show_walls)
 
 # %%
-reveal("worker-fix", then=lambda: play(with_drive.replace(workers=32),
-                                       workers=range(1, 65)))
+play(with_drive, workers=range(1, 65), find="workers", after="worker-fix")
 
 # %% [markdown]
 # 28 workers prepare exactly what the drive can read. From there on **no** number of workers helps: the GPU is busy 50.5 % of the
@@ -156,6 +156,12 @@ explore(with_drive.replace(batch_size=256, storage=Q_("7 GB/s"),
                            link=Hardware.Cloud.A100),
         after="worker-fix", workers=(1, 80), batch_size=[32, 64, 128, 256, 512],
         storage=(Q_("1 GB/s"), Q_("20 GB/s")))
+
+# %% [markdown]
+# ## Your model
+
+# %%
+beside_lab(batch_size=512, workers=32, storage=Storage.NVMe_Gen4, after="worker-fix")
 
 # %% [markdown]
 # ## Workers do not scale in a straight line

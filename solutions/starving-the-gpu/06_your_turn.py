@@ -14,7 +14,8 @@ from starvelab import Workers
 from starvelab.checks import check
 from starvelab.show import say, table
 from starvelab.tables import cell
-from starvelab.widgets import explore, finish, predict, progress, reveal
+from starvelab.widgets import explore, finish, my_model, play, predict, progress
+from starvelab.widgets import reveal
 
 forward = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8)
 pipe = forward.replace(phase="training")
@@ -55,6 +56,13 @@ def show_faster():
         rows.append([name, here.solve(workers="1e9 img/s").throughput, step.throughput,
                      f"{100 * step.utilization:.0f} %"])
     table(["GPU", "alone", "behind eight workers", "busy"], rows)
+
+
+my = my_model()  # your functions, and the lab's where one is missing
+gpus = {name: pipe.replace(batch_size=256, workers=Workers(8, cores=16),
+                           assumptions=PUBLISHED,
+                           hardware=getattr(Hardware.Cloud, name))
+        for name in ("A100", "B200")}
 
 
 def why_training():
@@ -113,6 +121,7 @@ reveal("in-training", changed(), then=show_both, **why_training())
 # %% role="answer" id="training-step"
 def training_step(batch_size):
     """Time of one training step [time]."""
+    # Your model has the forward step: my.step_time(batch_size)
     ### BEGIN SOLUTION
     compute = Q_("4.1 GFLOP") * batch_size / (0.5 * Q_("312 TFLOP/s"))
     return (3 * compute + 3 * 50 * Q_("0.1 ms") + Q_("0.015 ms")).to("ms")
@@ -223,6 +232,7 @@ ending = 4, "images", lambda draw: (Q_(draw.randint(100, 900), "KB"), Q_(draw.ra
 # %% role="answer" id="medical-workers"
 def medical_workers(batch_size, sample_size):
     """The smallest number of workers [int]; `sample_size` is [data]."""
+    # Your model has my.how_many_workers(batch_size, sample_size, rate, gpu_step)
     ### BEGIN SOLUTION
     gpu_step = Q_(41 / 520 * batch_size + 15.015, "ms")
     return ceil((batch_size * sample_size / (Q_("250 MB/s") * gpu_step)).to("").magnitude)
@@ -265,8 +275,12 @@ say(medical.workers_needed(batch_size=256))
 show_faster()
 
 # %% [markdown]
-# Alone the B200 is four times as fast as the A100. Behind these workers it is no faster.
-#
+# Alone the B200 is four times as fast as the A100. Behind these workers it is no faster:
+
+# %%
+play(gpus, workers=range(1, 65), find="workers", after="in-training")
+
+# %% [markdown]
 # ## Exercise 6.4: which GPU do you rent? (5 points)
 #
 # `offers` has, for each GPU, its rate alone (in img/s) and its price (in dollars an hour), such as `{"A100": (2470, 2.0)}`. Drive

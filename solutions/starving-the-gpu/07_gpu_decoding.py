@@ -17,8 +17,8 @@ from starvelab import (PUBLISHED, Datasets, Hardware, Models, OnDevice, Pipeline
 from starvelab.checks import Credit, check, hint
 from starvelab.show import stage_bars, table
 from starvelab.tables import cell
-from starvelab.widgets import explore, finish, lock_predictions, predict, progress
-from starvelab.widgets import reveal
+from starvelab.widgets import explore, finish, lock_predictions, play, predict
+from starvelab.widgets import progress, reveal
 
 pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8,
                 phase="training")
@@ -144,7 +144,12 @@ reveal("dali", CALLED[dali.solve().bottleneck], then=show_cases, **why_dali())
 #   pixels on average (pytorch/vision, pull request 8496).
 # - On other GPUs **kernels** decode. They run where the model runs, so their time **adds**. NVIDIA says that the decoder is 4 to 8
 #   times as fast as the kernels of a V100; take 4.
-#
+
+# %%
+play({name: cases[f"training, {name}"] for name in ("a decoder", "kernels decode")},
+     batch_size=[64, 128, 256, 512], after="dali")
+
+# %% [markdown]
 # With a decoder the GPU trains for 85 % of the time. Where kernels decode, it is *busy* all the time and *training* for less
 # than a fifth of it. When does the decoder bind, and when the drive?
 

@@ -12,12 +12,13 @@ from starvelab import PUBLISHED, Datasets, Pipeline, Q_, Samples, Storage, Worke
 from starvelab.checks import Credit, check
 from starvelab.show import table
 from starvelab.tables import cell, percent
-from starvelab.widgets import explore, finish, play, predict, progress, report, reveal
-from starvelab.widgets import scorecard
+from starvelab.widgets import beside_published, explore, finish, my_model, play
+from starvelab.widgets import predict, progress, report, reveal, scorecard
 
 s3 = Pipeline(dataset=Samples(Datasets.ImageNet, size="115 KB"), batch_size=64,
               storage=Storage.S3_connection, workers=Workers(1, cores=16),
               hardware="138 img/s", assumptions=PUBLISHED)
+my = my_model()  # your functions, and the lab's where one is missing
 SIXTEEN = [1, 2, 4, 8, 16]
 # Images a second by workers: a ViT on an A10G with 16 cores, an object store, JPEGs of
 # about 115 KB (tigrisdata.com/docs/overview/benchmarks/model-training).
@@ -30,7 +31,7 @@ REMEDIES = {"Twice the cores": {"workers.cores": 32},
 
 
 def show_one():
-    return play(s3)
+    return play(s3, workers=range(1, 33), find="workers")
 
 
 def show_workers():
@@ -177,6 +178,15 @@ ending = 1, "stores", lambda draw: (
     draw.randint(1, 64), draw.randint(1, 16), Q_(draw.randint(5, 200), "ms"), draw.randint(1, 40),
     Q_(draw.randint(50, 2000), "KB"), Q_(draw.randint(20, 200), "MB/s"), Q_(draw.randint(2, 30), "ms"))
 ### END ENDING
+
+# %% [markdown]
+# ## How far is your model?
+#
+# Twenty published loaders: what one worker prepared is known, and what several did. Your model, the lab's, and the lab's where it is
+# told what else is published:
+
+# %%
+beside_published()
 
 # %% [markdown]
 # ## In your own words

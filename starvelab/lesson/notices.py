@@ -149,6 +149,20 @@ def say(text: object) -> None:
     _show(fill(str(text), width=100), notice(text))
 
 
+def fold(title: str, shown: object) -> None:
+    """Show a thing folded away below its title until the reader opens it; as plain text whole.
+
+    Examples
+    --------
+    >>> fold("The two", "one and two")
+    The two
+    one and two
+    """
+    html = getattr(shown, "_repr_html_", lambda: f"<pre>{escape(shown)}</pre>")()
+    folded = f'<details><summary style="cursor: pointer">{escape(title)}</summary>{html}</details>'
+    _show(f"{title}\n{shown}", folded)
+
+
 def _show(text: str, html: str) -> None:
     """Show HTML to a front end, and its text where IPython does not run."""
     shell = runtime.shell()

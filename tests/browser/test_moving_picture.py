@@ -18,6 +18,7 @@ from starvelab import (
     Hardware,
     Jitter,
     Models,
+    OnDevice,
     Pipeline,
     Ranks,
     Samples,
@@ -216,7 +217,7 @@ def test_what_is_to_be_found_gets_its_tick_and_neither_more_nor_fewer_do(moving)
     for key, said in (
         ("ArrowRight", "Find the fewest workers that are as fast as any more."),
         ("ArrowRight", "✓ 44: it never waits."),
-        ("ArrowRight", "45 are as fast as any. Are fewer, too?"),
+        ("ArrowRight", "45 are enough. Are fewer, too?"),
     ):
         moving.keyboard.press(key)
         expect(act).to_have_text(said)
@@ -228,6 +229,34 @@ def test_what_is_to_be_found_gets_its_tick_and_neither_more_nor_fewer_do(moving)
     for _ in range(2):
         moving.keyboard.press("ArrowRight")
     expect(moving.locator("#two .sl-act")).to_have_text("✓ 28: storage binds, and more bring nothing.")
+
+
+def test_a_share_that_is_enough_can_be_asked_for(moving):
+    show(moving, "one", WALL, controls={"workers": [8, 21, 22, 23]}, find="workers", until=0.5)
+    act, workers = moving.locator(".sl-act"), moving.get_by_role("slider", name="workers")
+    expect(act).to_have_text("Find the fewest workers with which the GPU is busy for 50\u00a0% of the time.")
+    workers.focus()
+    moving.keyboard.press("ArrowRight")
+    moving.keyboard.press("ArrowRight")
+    expect(act).to_have_text("✓ 22: the GPU is busy for 50\u00a0% of the time.")
+
+
+def test_workers_that_wait_are_hatched_and_kernels_that_decode_are_no_training(moving):
+    far = WALL.replace(assumptions=PUBLISHED, storage=Storage.S3_connection)
+    show(moving, "one", far)
+    times = far.solve().resource_times["CPU"]
+    work = far.replace(storage=None).solve().resource_times["CPU"]
+    share = round(100 * float((work / times).m_as("")))
+    expect(moving.locator("#one svg")).to_contain_text(f"▲ waits {100 - share}\u00a0%")
+    expect(moving.locator("#one svg")).to_contain_text(f"busy {share}\u00a0%")
+    kernels = WALL.replace(
+        dataset=Samples(on_device=OnDevice("0.5106 ms")), workers=64, phase="training", batch_size=512
+    )
+    show(moving, "two", kernels)
+    step = kernels.solve()
+    trains = round(100 * float((step.stage_times["model"] / step.step_time).m_as("")))
+    expect(moving.locator("#two svg")).to_contain_text("busy 100\u00a0%▲ trains")
+    expect(moving.locator("#two svg")).to_contain_text(f"▲ trains {trains}\u00a0%")
 
 
 def test_several_belts_move_on_one_clock_with_one_slider_and_each_has_its_tick(moving):

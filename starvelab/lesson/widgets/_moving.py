@@ -45,6 +45,7 @@ def play(
     *,
     prepare_times: Unchecked = None,
     find: str = "",
+    until: float | None = None,
     after: str | None = None,
     **controls: Sequence[int],
 ) -> Moving:
@@ -59,6 +60,8 @@ def play(
         Your own times of a worker for each batch, as `Pipeline.simulate` takes them.
     find : str
         A slider; the picture says when it stands at the least that is as fast as any more.
+    until : float, optional
+        Where something is to be found, the busy share of the GPU that is enough instead.
     after : str, optional
         Key of a prediction; the picture is shown when that is locked.
     **controls : sequence of int
@@ -90,7 +93,7 @@ def play(
             f"A slider of workers needs a pipeline that counts them, got workers={uncounted[0]!r:.60}. "
             "Pass Pipeline(..., workers=8)."
         )
-    return Moving(pipelines, prepare_times, controls, find, after)
+    return Moving(pipelines, prepare_times, controls, find, until, after)
 
 
 class _Picture(anywidget.AnyWidget):
@@ -111,10 +114,12 @@ class Moving(Box):
         prepare_times: Unchecked,
         controls: Mapping[str, Sequence[int]],
         find: str = "",
+        until: float | None = None,
         after: str | None = None,
     ) -> None:
         self._pipelines, self._times = dict(pipelines), prepare_times
-        self._controls, self._find = controls, find
+        self._controls = controls
+        self._asked = {"find": _CONTROLS.get(find, ""), "until": until}
         self.message, self._is_open = spoken(), False
         super().__init__("Moving picture of the pipeline", [self.message])
         store = PredictionStore()
@@ -133,7 +138,7 @@ class Moving(Box):
             _CONTROLS[name]: sorted({*values, setting[_CONTROLS[name]]})
             for name, values in self._controls.items()
         }
-        self._picture = _Picture(data={**data, "controls": sliders, "find": _CONTROLS.get(self._find, "")})
+        self._picture = _Picture(data={**data, "controls": sliders, **self._asked})
         self._picture.observe(self._simulate, names="setting")
         self.message.value, self._is_open = "", True
         self.set_trait("children", (self._picture, *self.children))
@@ -258,6 +263,7 @@ def rule_of(pipeline: Pipeline) -> Data:
     return {
         "stages": [
             {
+                "name": name,
                 "resource": stages[name].RESOURCE.name,
                 "busy": not stages[name].AWAITED,
                 "pieces": _pairs(cost.pieces),

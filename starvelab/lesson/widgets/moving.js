@@ -27,13 +27,15 @@ function prepareTime({ cpu, handover, wait, law, cores, count }, { batch, worker
 
 // The time of each resource in a step, the step, what binds, and the busy share of the accelerator.
 export function solve(rule, setting) {
-  const { batch } = setting, times = {}, { launch } = rule;
+  const { batch } = setting, times = {}, { launch, preparing } = rule;
+  let decoding = 0;
   let waits = launch ? Math.max(0, longest([launch.wait], batch) - longest(launch.work, batch)) : 0;
-  for (const { resource, pieces, busy } of rule.stages) {
+  for (const { name, resource, pieces, busy } of rule.stages) {
+    if (resource === "accelerator" && name !== "model") decoding += longest(pieces, batch);
     times[resource] = (times[resource] ?? 0) + longest(pieces, batch);
     if (!busy) waits += longest(pieces, batch);
   }
-  if (rule.preparing) times.CPU = (times.CPU ?? 0) + prepareTime(rule.preparing, setting);
+  if (preparing) times.CPU = (times.CPU ?? 0) + prepareTime(preparing, setting);
   const all = Object.values(times), slowest = Math.max(...all);
   let step = rule.in_turn ? all.reduce((sum, one) => sum + one, 0) : slowest;
   if (!rule.in_turn && (rule.alone || times.loop || times.decoder)) {
@@ -45,7 +47,10 @@ export function solve(rule, setting) {
     step = Math.max(step, (times.CPU + (ahead + (times.loop ?? 0)) / lanes) / rule.prefetch);
   }
   const bottleneck = TIE_ORDER.find((name) => times[name] >= slowest * (1 - 1e-12));
-  return { times, step, bottleneck, waits, utilization: (times.accelerator - waits) / step };
+  // Which share of their time workers prepare, and do not wait for what they read; and that in which a GPU trains.
+  const prepares = preparing && times.CPU ? prepareTime({ ...preparing, wait: null }, setting) / times.CPU : 1;
+  const trains = times.accelerator ? 1 - decoding / times.accelerator : 1;
+  return { times, step, bottleneck, waits, prepares, trains, utilization: (times.accelerator - waits) / step };
 }
 
 // A run begins at the latest after so many batches: nearer to a tie nobody sees what is left of the start.
@@ -255,18 +260,21 @@ export function drawing(svg, run, solved, places, { resources, chip = "accelerat
   const crew = `${run.lanes} worker${run.lanes === 1 ? "" : "s"}`;
   const named = (name) => noun(looks[name]);
   const stations = [[reads ? named("storage") : "memory", reads ? "storage" : "", reads ? drive : { x: drive.x, width: pile.x + pile.width - drive.x }],
-    [crew, "CPU", workers], ["queue", "", queue], [copies ? named("link") : "", copies ? "link" : "", link], [chip, "accelerator", eater]];
+    [crew, "CPU", workers], ["queue", "", queue], [copies ? named((solved.times.decoder ?? 0) > (solved.times.link ?? 0) ? "decoder" : "link") : "", copies ? "link" : "", link], [chip, "accelerator", eater]];
   const gauges = stations.map(([label, name, part]) => {
     const binds = !locked && name !== "" && name === (solved.bottleneck === "decoder" ? "link" : solved.bottleneck);
     const differs = parts.includes(name);
     put(svg, "text", { x: middleOf(part), y: 16, class: differs ? "parts" : binds ? "binds" : "" }, differs ? `≠ ${label}` : label);
     if (differs) put(svg, "rect", { x: part.x, y: 22, width: part.width, height: 158, rx: 6, class: "parts" });
     const text = put(svg, "text", { x: middleOf(part), y: 213, class: binds ? "binds" : "" });
-    if (binds) put(svg, "text", { x: middleOf(part), y: 230, class: "binds" }, wide ? "▲ binds" : "binds");
-    const other = !binds && name === "accelerator" && put(svg, "text", { x: middleOf(part), y: 230 });
+    // Below it: workers that mostly wait, what of a busy GPU trains, or that it binds.
+    const share = { CPU: solved.prepares, accelerator: solved.trains }[name] ?? 1, mixed = !locked && share < 0.98;
+    const note = name === "CPU" ? `${binds ? "▲ " : ""}waits ` : `${binds ? "▲ " : ""}trains `;
+    const below = (binds || mixed || name === "accelerator") && put(svg, "text", { x: middleOf(part), y: 230, class: binds ? "binds" : "" });
     if (!name) return { text };
     put(svg, "rect", { x: part.x, y: 188, width: part.width, height: 9, rx: 3, class: "ground" });
-    return { name, text, other, part, bar: put(svg, "rect", { x: part.x, y: 188, height: 9, rx: 3, fill: fill(name) }) };
+    const rest = put(svg, "rect", { x: part.x, y: 188, height: 9, rx: 3, fill: fill(name === "CPU" ? "waits" : "decoder") });
+    return { name, text, below, binds, mixed, note, share, part, rest, bar: put(svg, "rect", { x: part.x, y: 188, height: 9, rx: 3, fill: fill(name) }) };
   });
   // The stations themselves: a belt, the drive, a lane for each worker, the queue, the chip.
   if (reads) {
@@ -287,6 +295,7 @@ export function drawing(svg, run, solved, places, { resources, chip = "accelerat
   const legs = [0.2, 0.4, 0.6, 0.8].map((at) => `M${left + at * side} ${high - 6}v6m0 ${side}v6M${left - 6} ${high + at * side}h6m${side} 0h6`);
   put(svg, "path", { d: legs.join(""), class: "line", "stroke-width": 3 });
   const empty = put(svg, "rect", { x: left, y: high, width: side, height: side, rx: 8, fill: fill("waits") });
+  const decoded = put(svg, "rect", { x: left, width: side, rx: 8, fill: fill("decoder") });
   const food = put(svg, "rect", { x: left, width: side, rx: 8, fill: fill("accelerator") });
   put(svg, "rect", { x: left, y: high, width: side, height: side, rx: 8, class: "line", "stroke-width": 2, "stroke-opacity": 1 });
   const face = put(svg, "path", { fill: "none", stroke: "currentColor", "stroke-width": side / 22, "stroke-linecap": "round",
@@ -321,19 +330,26 @@ export function drawing(svg, run, solved, places, { resources, chip = "accelerat
       if (trail) done.setAttribute("fill", looks[trail.looks]?.color ?? "none");
       if (idle) idle.textContent = trail || locked ? "" : "waits";
     });
-    gauges.forEach(({ name, text, other, part, bar }, place) => {
+    gauges.forEach(({ name, text, below, binds, mixed, note, share, part, rest, bar }, place) => {
       if (locked) return;
       if (!name) {
         if (place) text.textContent = place === 2 ? `${wide ? "holds " : ""}${now.queue.length}` : "";
         return;
       }
       const busy = ((loops * run.end * total[name] + t * now.busy[name]) / whole) * (name === "accelerator" ? working(solved) : 1);
-      bar.setAttribute("width", Math.max(0, Math.min(1, busy) * part.width));
-      text.textContent = `${wide && part.width > 76 ? "busy " : ""}${percent(busy)}`;
-      if (other) other.textContent = "so far";
+      const within = Math.max(0, Math.min(1, busy)), own = name === "CPU" ? busy * share : busy;
+      bar.setAttribute("width", within * share * part.width);
+      rest.setAttribute("x", part.x + within * share * part.width);
+      rest.setAttribute("width", within * (1 - share) * part.width);
+      text.textContent = `${wide && part.width > 76 ? "busy " : ""}${percent(own)}`;
+      if (below) below.textContent = mixed ? `${note}${percent(name === "CPU" ? busy * (1 - share) : busy * share)}` : binds ? (wide ? "▲ binds" : "binds") : "so far";
     });
+    // Kernels that decode come first, and then the model.
+    const first = Math.min(found.eaten, 1 - solved.trains);
+    decoded.setAttribute("y", high + side * (1 - first));
+    decoded.setAttribute("height", side * first);
     food.setAttribute("y", high + side * (1 - found.eaten));
-    food.setAttribute("height", side * found.eaten);
+    food.setAttribute("height", side * (found.eaten - first));
     empty.setAttribute("opacity", now.waits ? 0.5 : 0);
     const chews = now.waits ? "M34 74q16 -14 32 0" : Math.floor(found.eaten * 6) % 2 ? "M32 66h36" : "M32 62q18 24 36 0z";
     face.setAttribute("d", `${now.waits ? "M24 42h16M60 42h16" : "M32 36v10M68 36v10"}${chews}`);
@@ -352,8 +368,10 @@ function typical(run) {
 
 const FASTEST = 1.0005; // so near to the shortest step a setting counts as fast as any
 
-// What a slider is to find: the smallest value of a control with which a step is as short as with any larger one.
-export function fewest({ rule, setting }, name, values) {
+// What a slider is to find: the smallest value of a control with which a step is as short as with any larger one, or with
+// which the accelerator is busy for a share of it.
+export function fewest({ rule, setting }, name, values, until) {
+  if (until) return values.find((value) => solve(rule, { ...setting, [name]: value }).utilization >= until) ?? null;
   const steps = values.map((value) => solve(rule, { ...setting, [name]: value }).step), shortest = Math.min(...steps);
   const least = steps.findIndex((step) => step <= FASTEST * shortest);
   // Where the last value is the fastest, more of it might bring more.
@@ -385,11 +403,11 @@ function makeBelt(root, id, heading) {
   }
   const chip = () => data.chip ?? noun(data.resources.find(({ name }) => name === "accelerator"));
   function tell(spoken) {
-    const { bottleneck, times } = solved, { accelerator } = state(run, run.end).busy, works = working(solved);
+    const { bottleneck } = solved, { accelerator } = state(run, run.end).busy, works = working(solved);
     const label = bottleneck === "accelerator" ? `the ${chip()}` : data.resources.find(({ name }) => name === bottleneck).label;
-    const waits = 1 - accelerator * works, crew = data.rule.preparing;
+    const waits = 1 - accelerator * works;
     // Cores idle then: nobody shall buy some.
-    const idle = crew && bottleneck === "CPU" && times.CPU > 1.05 * prepareTime({ ...crew, wait: null }, data.setting);
+    const idle = bottleneck === "CPU" && solved.prepares < 0.95;
     const much = waits < 0.005 ? `${bottleneck === "accelerator" ? "it" : `the ${chip()}`} never waits` : `the ${chip()} waits ${percent(waits)} of the time`;
     // Late batches cost what no mean time tells.
     const text = bottleneck === "accelerator" && works < 0.98 ? `Nothing is slower than launching the work: ${much}.`
@@ -465,16 +483,16 @@ export function mount(el, data, rests = () => {}) {
   }
   // Say of each belt whether its slider stands where more brings nothing.
   function confirm() {
-    const { find } = data, what = find === "batch" ? "the smallest batch" : "the fewest workers", values = data.controls[find];
+    const { find, until } = data, what = find === "batch" ? "the smallest batch" : "the fewest workers", values = data.controls[find];
     const found = belts.map((belt, place) => {
       const { rule, setting, resources, name } = { ...data, ...belt.data() }, whose = name ? `${name}: ` : "";
-      const best = fewest({ rule, setting }, find, values), at = setting[find];
+      const best = fewest({ rule, setting }, find, values, until), at = setting[find];
       // In a tie it is what binds behind it.
       const binds = solve(rule, { ...setting, [find]: values.at(-1) }).bottleneck;
-      const end = binds === "accelerator" ? "it never waits" : `${bind(resources.find((one) => one.name === binds).label)}, and more bring nothing`;
+      const end = until ? `the ${data.belts?.[place]?.chip ?? data.chip ?? "GPU"} is busy for ${percent(until)} of the time` : binds === "accelerator" ? "it never waits" : `${bind(resources.find((one) => one.name === binds).label)}, and more bring nothing`;
       if (at === best && moved) return `✓ ${whose}${at}: ${end}.`;
       if (best === null) return `${whose}even ${values.at(-1)} are too few.`;
-      return at > best && moved ? `${whose}${at} are as fast as any. Are fewer, too?` : `${whose}find ${what} that are as fast as any more.`;
+      return at > best && moved ? `${whose}${at} are enough. Are fewer, too?` : `${whose}find ${what} ${until ? `with which the GPU is busy for ${percent(until)} of the time` : "that are as fast as any more"}.`;
     });
     const text = found.map(capital).join(" ");
     if (act.textContent !== text) act.textContent = text;
