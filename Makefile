@@ -129,7 +129,7 @@ dist: $(VENV)/test.installed
 
 clean:
 	rm -rf $(VENV) dist docs/_build docs/learners .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache
-	find starvelab grader solutions tests -name __pycache__ -prune -exec rm -rf {} +
+	find starvelab doctor grader solutions tests -name __pycache__ -prune -exec rm -rf {} +
 
 # One stamp for each extra of pyproject.toml. An environment remembers where it stood: in a checkout that has moved
 # it is made anew.
@@ -141,7 +141,7 @@ endif
 endif
 .PHONY: moved
 
-$(VENV)/%.installed: pyproject.toml grader/pyproject.toml binder/requirements.txt binder/constraints.txt $(MOVED)
+$(VENV)/%.installed: pyproject.toml doctor/pyproject.toml grader/pyproject.toml binder/requirements.txt binder/constraints.txt $(MOVED)
 	@[ -z "$(MOVED)" ] && $(RUN) -c "import pip, sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))" 2>/dev/null || { \
 		command -v "$(PYTHON)" >/dev/null || { \
 			echo "make installs starvelab for Python 3.11 to 3.14, and there is no $(PYTHON) here."; \

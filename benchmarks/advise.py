@@ -21,8 +21,8 @@ import torch
 from tabulate import tabulate
 from torch.utils.data import DataLoader, Dataset
 
-from starvelab.jobs import WorkerAdvice, advise, watch
 from starvelab.measure.measurement import LoadMeter
+from starvelab_doctor import WorkerAdvice, advise, watch
 
 from .report import machine, options
 

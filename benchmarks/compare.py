@@ -1,6 +1,6 @@
-"""What `starvelab compare` says of a hundred loops against themselves, and of a hundred losses of 10 %.
+"""What `compare` says of a hundred loops against themselves, and of a hundred losses of 10 %.
 
-Ten training loops run under `starvelab doctor`, each some seconds: as it is, once more as it is, and with all
+Ten training loops run under `starvelab-doctor`, each some seconds: as it is, once more as it is, and with all
 its times longer, in a new order in each turn. What is known stays in a file, so that a run that was ended
 goes on; `--again` begins anew.
 
@@ -22,8 +22,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from starvelab.jobs.doctor import main as doctor
-from starvelab.trials.compare import SAME, WORSE, compare
+from starvelab_doctor.compare import SAME, WORSE, compare
+from starvelab_doctor.doctor import main as doctor
 
 from .jobs.compared import JOBS
 from .planted import PAGE

@@ -1,4 +1,4 @@
-"""What `starvelab doctor` says of the memory of twenty jobs: ten that leak, and ten whose memory has an end.
+"""What `starvelab-doctor` says of the memory of twenty jobs: ten that leak, and ten whose memory has an end.
 
 Each job runs under doctor. What is known stays in a file, so that a run that was ended goes on; `--again`
 begins anew.

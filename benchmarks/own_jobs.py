@@ -1,4 +1,4 @@
-"""What `starvelab doctor` says of three realistic training jobs with four planted faults each.
+"""What `starvelab-doctor` says of three realistic training jobs with four planted faults each.
 
 A job runs under doctor, unchanged, with one fault; then it runs repaired. Where the fault is the number
 of workers, the repair is the number that doctor advised. It takes the starvelab of the environment named:
@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from starvelab.jobs.doctor import Doctor
-from starvelab.jobs.recorder import Recorder
-from starvelab.lesson.recorded_job import RECORD, SCRIPT
-from starvelab.runtime import run_script
+from starvelab_doctor.example import RECORD, SCRIPT
+from starvelab_doctor.script import run_script
+from starvelab_doctor.watching.hooks import Doctor
+from starvelab_doctor.watching.recorder import Recorder
 
 from .report import line, machine, options
 
@@ -75,7 +75,7 @@ def try_out(fault: Fault, environment: Path, folder: Path, batches: int | None) 
     bin_folder = environment / "bin"
     doctor = [bin_folder / "starvelab", "doctor", "--probe"]
     said, before = run([*doctor, *job, "--fault", fault.name], folder)
-    told = said.partition("starvelab doctor:")[2]
+    told = said.partition("starvelab-doctor:")[2]
     verdict = (re.search(r"This job is ([a-z -]+)", told) or ["", "cannot tell"])[1]
     advised = re.search(r"(\d+) workers? instead of \d+: ([\d.]+) ", told)
     lever = re.search(rf"{re.escape(fault.lever)}: ([\d.]+) ", told)

@@ -1,4 +1,4 @@
-"""What `starvelab doctor` says of twenty-four planted jobs, held against what its first remedy brings.
+"""What `starvelab-doctor` says of twenty-four planted jobs, held against what its first remedy brings.
 
 Each job runs under doctor with a probe. Then it runs as it is and with the first remedy, by turns. What is
 known stays in a file, so that a run that was ended goes on; `--again` begins anew.
@@ -30,7 +30,7 @@ PAGE = REPOSITORY / "docs" / "your-own-job.md"
 RIGHT, MISSED = 0.15, 0.10  # what a gain may be off, and what an interval may miss it by
 BOUND, FED = ("highly input-bound", "moderately input-bound"), ("not input-bound",)
 KINDS = ("quiet", "busy")  # of machines
-UNUSED = {"block_seconds", "first_waits"}  # of what doctor says: long, and for `starvelab compare`
+UNUSED = {"block_seconds", "first_waits"}  # of what doctor says: long, and for `starvelab-doctor compare`
 SETTINGS = {"workers", "prefetch", "persistent"}  # the others are applied by hand
 
 

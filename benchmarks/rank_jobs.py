@@ -1,4 +1,4 @@
-"""Who holds up whom in thirty jobs of two to four ranks, and what `starvelab doctor` says of it.
+"""Who holds up whom in thirty jobs of two to four ranks, and what `starvelab-doctor` says of it.
 
 Each job runs under doctor: a script that spawns its ranks, one that forks them, or `torchrun`. What is known
 stays in a file, so that a run that was ended goes on; `--again` begins anew.

@@ -1,4 +1,4 @@
-"""What `starvelab doctor --try` finds, held against a sweep: the planted jobs that settings cure.
+"""What `starvelab-doctor --try` finds, held against a sweep: the planted jobs that settings cure.
 
 Doctor tries at most six settings. The sweep runs each job with every number of workers, queue and kind of
 worker, and one of many tensors with one buffer for all of them. Then the job runs by turns as it is, with
@@ -16,9 +16,9 @@ from itertools import product
 from statistics import median
 from typing import Any
 
-from starvelab.jobs import packed
-from starvelab.trials.ascent import PACKED
-from starvelab.trials.command import try_settings
+from starvelab_doctor import packed
+from starvelab_doctor.trials.ascent import PACKED
+from starvelab_doctor.trials.command import try_settings
 
 from .jobs.planted import JOBS as PLANTED
 from .jobs.planted import Job

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from itertools import islice
 
-from starvelab.jobs import watch
+from starvelab_doctor import watch
 
 from .report import machine, options, spread, turns
 from .results import save

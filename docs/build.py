@@ -33,6 +33,7 @@ from addresses import IN_A_TAB  # noqa: E402
 from feed_the_gpu import tables_js  # noqa: E402
 
 import starvelab  # noqa: E402
+import starvelab_doctor  # noqa: E402
 import starvelab_grader  # noqa: E402
 from benchmarks import published_loaders, results  # noqa: E402
 from benchmarks.picture import draw  # noqa: E402
@@ -332,6 +333,7 @@ def moving_svg() -> str:
 # Each part: its page, and the function that makes it.
 PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "layers": ("architecture.md", layers),
+    "doctor": ("architecture.md", lambda: layers(starvelab_doctor)),
     "rooms": ("architecture.md", lambda: layers(starvelab_grader)),
     "how-right": ("how-right.md", how_right),
     "goals": ("how-right.md", how_right_by_kind),

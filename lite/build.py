@@ -30,7 +30,10 @@ SETTINGS = REPOSITORY / "binder/jupyter/labconfig/default_setting_overrides.json
 PINS, OTHER_PINS = (REPOSITORY / "binder" / name for name in ("requirements.txt", "constraints.txt"))
 SERVER = "https://cdn.jsdelivr.net/pyodide/v{version}/full/"
 # What is loaded when Python starts, all at once: what the kernel would load one after the other, and the lab.
-AT_START = ("ipython", "comm", "ipykernel", "jedi", "micropip", "piplite", "pyodide-kernel", "starvelab")
+AT_START = (
+    *("ipython", "comm", "ipykernel", "jedi", "micropip", "piplite", "pyodide-kernel", "starvelab"),
+    "starvelab-doctor",  # of one notebook
+)
 EXTRAS = {"starvelab": "notebooks"}
 EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "@jupyterlite/pyodide-kernel-extension", "anywidget")
 KERNEL = f"{EXTENSIONS[1]}/static/pypi"
@@ -63,7 +66,7 @@ def main() -> None:
 def lock_pyodide(pyodide: Path) -> None:
     """Put every pure wheel that the lab needs beside Pyodide's core, and write its lock file anew."""
     lock = Lock(pyodide, SERVER.format(version=_kernel_constant("PYODIDE_VERSION")), EXTRAS)
-    _build_wheel(pyodide)
+    _build_wheels(pyodide)
     for wheel in sorted(_labextension(KERNEL).glob("*.whl")):
         if not wheel.match(NOT_OURS):
             shutil.copy(wheel, pyodide)
@@ -132,11 +135,12 @@ def _unpack_core(pyodide: Path) -> None:
     archive.unlink()
 
 
-def _build_wheel(folder: Path) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, REPOSITORY],
-        check=True, cwd=folder, stdout=subprocess.DEVNULL,
-    )  # fmt: skip
+def _build_wheels(folder: Path) -> None:
+    for house in (REPOSITORY, REPOSITORY / "doctor"):
+        subprocess.run(
+            [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, house],
+            check=True, cwd=folder, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
 
 
 def _download(wanted: dict[str, str], folder: Path) -> None:

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 FOLDER = Path("/site")
 LIBRARY = "python_stdlib.zip"
 # For tracebacks, and for whoever reads them. Of all packages this would be megabytes more to fetch.
-BOTH = "starvelab/"
+BOTH = ("starvelab/", "starvelab_doctor/")
 # Hardly ever imported in a browser, and byte code takes twice the room of a source.
 ONLY_SOURCES = ("pygments/styles/",)
 LEFT_OUT = (

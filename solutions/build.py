@@ -58,7 +58,11 @@ import os
 if "COLAB_RELEASE_TAG" in os.environ:  # Google Colab has to install the lab first.
     get_ipython().system("pip install -q 'starvelab[notebooks] @ "
                          "git+https://github.com/starvelab/starvelab'")
-
+{}
+"""
+DOCTOR_IN_COLAB = """\
+    get_ipython().system("pip install -q 'starvelab-doctor @ git+https://"
+                         "github.com/starvelab/starvelab#subdirectory=doctor'")
 """
 
 # What the author writes after `# %%`, and what nbgrader calls it.
@@ -136,7 +140,9 @@ def _fold_set_up(cells):
     """Fold what sets a notebook up; the first such cell begins with what only Google Colab needs."""
     locked = [cell for cell in cells if cell.metadata.get("nbgrader", {}).get("locked")]
     for n, cell in enumerate(cell for cell in locked if not cell.metadata.nbgrader.grade):
-        cell.source = f"{PLUMBING if n else SET_UP}\n{'' if n else INSTALL_IN_COLAB}{cell.source}"
+        doctor = DOCTOR_IN_COLAB if "starvelab_doctor" in cell.source else ""
+        install = "" if n else INSTALL_IN_COLAB.format(doctor)
+        cell.source = f"{PLUMBING if n else SET_UP}\n{install}{cell.source}"
         cell.metadata["jupyter"] = {"source_hidden": True}
 
 

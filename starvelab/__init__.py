@@ -6,8 +6,6 @@ Rooms, imports point downward only (a contract in pyproject.toml fails the build
     practice                 the clinic: scripts that starve, to find out why
     checks | decisions | show | widgets  what a notebook imports of the lesson
     lesson                   checks, figures, widgets
-    trials                   that job again, with other settings of its loader
-    jobs                     a training job of one's own, watched
     pipeline                 the one description of an input pipeline, and what can be asked of it
     measure                  a real loader, and what starves it
     model | simulate         stages on resources | a loader in time, step by step
@@ -16,13 +14,14 @@ Rooms, imports point downward only (a contract in pyproject.toml fails the build
     host | prediction_file   cores and the cache folder | predictions.json, read
     errors                   the rule, what came, what to do
 
-`import starvelab` loads pint and numpy and nothing heavier; lesson, jobs, measure and simulate load on first
-use. A class is graded by starvelab-grader, a distribution of its own.
+`import starvelab` loads pint and numpy and nothing heavier; lesson, measure and simulate load on first use.
+A training job is watched by starvelab-doctor, and a class is graded by starvelab-grader: distributions of
+their own.
 """
 
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .errors import InputError, MissingValueError, StarvelabError, UnknownNameError
 from .model.assumptions import PUBLISHED, TUTORIAL, Assumptions
@@ -49,11 +48,10 @@ from .units import Q_
 
 __version__ = "0.1.0"
 
-_LAZY = ("checks", "jobs", "measure", "show", "simulate", "widgets")
+_LAZY = ("checks", "measure", "show", "simulate", "widgets")
 
 if TYPE_CHECKING:  # a checker is told that they are there, and that nothing else is
     from . import checks as checks
-    from . import jobs as jobs
     from . import measure as measure
     from . import show as show
     from . import simulate as simulate
@@ -73,11 +71,6 @@ __all__ = [
     "Models", "OnDevice", "Packing", "Pipeline", "Ranks", "Requests", "Samples", "SingleNodeModel",
     "StarvelabError", "Storage", "TransferModel", "TransformationModel", "UnknownNameError", "Workers",
 ]  # fmt: skip
-
-
-def load_ipython_extension(shell: Any) -> None:  # Any: IPython brings no types
-    """Give a notebook the magic `%%watch`: it runs `%load_ext starvelab`."""
-    import_module(f"{__name__}.commands").register_magic(shell)
 
 
 def __dir__() -> list[str]:

@@ -1,7 +1,7 @@
 """What `starvelab` on the command line runs. Each command loads what it needs, and nothing else.
 
-`starvelab lab` copies this version's notebooks into a folder of the learner's, and needs JupyterLab.
-`starvelab doctor` needs PyTorch, and is `%%watch` in a notebook; the commands for instructors need nbgrader.
+`starvelab lab` copies this version's notebooks into a folder of the learner's, and needs JupyterLab. Other
+commands are those of the doctor and of the grader, which are distributions of their own.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from importlib import import_module
 from importlib.metadata import version
 from itertools import count
 from pathlib import Path
-from typing import Any
 
-from .errors import InputError, MissingPackageError, UnknownNameError, check_names, install_hint, requiring
+from .errors import MissingPackageError, UnknownNameError, check_names, install_hint, requiring
 from .host import has_display
 
 COMMANDS = {
@@ -36,18 +35,24 @@ COMMANDS = {
 }
 
 
+DOCTOR = ("doctor", "compare")
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command."""
     rows = "\n".join(f"  {name:<10}{what}" for name, what in COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="starvelab",
-        description=f"commands:\n{rows}\n\nEach has its own --help. The last six are for instructors.",
+        description=f"commands:\n{rows}\n\nEach has its own help: starvelab help doctor. The last six "
+        "are for instructors.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"starvelab {version('starvelab')}")
     parser.add_argument("command", nargs="?")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="those of the command")
     asked = parser.parse_args(arguments)
+    if asked.command == "help":
+        asked.command, asked.arguments = (*asked.arguments, None)[0], ["--help"]
     if asked.command is None:
         parser.print_help()
         return
@@ -62,23 +67,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(command: str, arguments: list[str]) -> None:
-    match command:
-        case "lab":
-            open_lab(arguments)
-        case "doctor":
-            from .jobs.doctor import main as doctor
-            from .trials.command import main as trials
-
-            raise SystemExit(doctor(arguments, trials=trials))
-        case "compare":
-            from .trials.compare import main as compare
-
-            raise SystemExit(compare(arguments))
-        case _:
-            # A distribution of its own, which no module of this one imports.
-            with requiring(f"starvelab {command}", install_hint("grade")):
-                grader = import_module("starvelab_grader.commands")
-            grader.main([command, *arguments])
+    if command == "lab":
+        open_lab(arguments)
+        return
+    house = "doctor" if command in DOCTOR else "grader"
+    # A distribution of its own, which no module of this one imports.
+    with requiring(f"starvelab {command}", install_hint("doctor" if command in DOCTOR else "grade")):
+        commands = import_module(f"starvelab_{house}.commands")
+    commands.main(arguments if command == "doctor" else [command, *arguments])
 
 
 # A wheel brings what a checkout has beside the package.
@@ -204,30 +200,3 @@ def open_lab(arguments: Sequence[str] | None = None) -> None:
     from jupyterlab.labapp import main as jupyterlab
 
     jupyterlab([*options, *others])
-
-
-class CellError(Exception):
-    """Ends a cell whose error was shown already, so that Run All stops there."""
-
-    def _render_traceback_(self) -> list[str]:
-        return []
-
-
-def register_magic(shell: Any) -> None:  # Any: IPython brings no types
-    """Give a shell of IPython the magic `%%watch`: `starvelab doctor` for the loops of one cell."""
-    from .jobs.doctor import watched_by_doctor
-    from .jobs.report import text_report
-
-    def watch(line: str, cell: str) -> None:
-        """Run the cell, and say how long each loop over a DataLoader waits; --probe times the stages too."""
-        if line.strip() not in ("", "--probe"):
-            raise InputError(f"%%watch takes --probe or nothing, got {line.strip():.80}. Take one of these.")
-        # So that a line of the cell has its number; another magic must stand at the very beginning.
-        lines = cell if cell.startswith("%%") else f"# %%watch\n{cell}"
-        with watched_by_doctor(probe=bool(line.strip())) as doctor:
-            result = shell.run_cell(lines)
-        print(text_report(doctor.results()))
-        if not result.success:
-            raise CellError from result.error_in_exec
-
-    shell.register_magic_function(watch, "cell")

@@ -79,5 +79,6 @@ def install_hint(extra: str) -> str:
             "For a Mac with an Intel processor there is no PyTorch after 2.2, and starvelab[torch] needs "
             "2.6: take another machine for what needs PyTorch. All exercises work without it."
         )
-    beside = "./grader " if extra == "grade" else ""  # no index has the grader of a checkout
+    # No index has the other houses of a checkout.
+    beside = {"doctor": "./doctor ", "grade": "./doctor ./grader "}.get(extra, "")
     return f"Install it: pip install 'starvelab[{extra}]', or in a checkout: pip install {beside}'.[{extra}]'"

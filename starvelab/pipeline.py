@@ -5,18 +5,16 @@ Its parts are put together in `starvelab.model`, and each verb loads what it nee
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from .errors import InputError
 from .model import analysis
 from .model.analysis._range import range_of
 from .model.description import Description, check_asked
-from .model.parts import Accelerator, Workers
+from .model.parts import Workers
 from .model.resources import ACCELERATOR, CPU, DECODER, LINK, LOOP, STORAGE
 from .model.solver import solve
 from .model.stages import BarrierModel, DeviceInputModel, SerializedCopyModel, SingleNodeModel
@@ -215,34 +213,6 @@ class Pipeline(Description):
             scattered=sum(ms.get(name, 0.0) for name in (SingleNodeModel.NAME, DeviceInputModel.NAME)),
             **{name: numbers[name] for name in same},
         )  # fmt: skip
-
-    @classmethod
-    def of_loader(
-        cls,
-        loader: Unchecked,
-        *,
-        step: Callable[[Unchecked], object] | None = None,
-        step_time: Quantity | str | None = None,
-    ) -> Self:
-        """Describe a PyTorch `DataLoader` as it is, with its dataset, batch size, workers and order.
-
-        Parameters
-        ----------
-        loader : torch.utils.data.DataLoader
-        step : callable, optional
-            A function that trains on one batch. It is called, and trains for real.
-        step_time : quantity [time], optional
-            In place of it: what a training step takes. A loader without either is measured alone: then a
-            measurement says what it delivers, and a finding which part costs most, and nothing of an
-            accelerator.
-        """
-        from .measure.datasets import parts_of
-
-        if step is not None and step_time is not None:
-            raise InputError(
-                "A training step is called, or its time is known: got step and step_time. Pass one of them."
-            )
-        return cls(hardware=Accelerator(device=step, rate=step_time), **parts_of(loader))
 
     def measure(
         self,

@@ -15,7 +15,7 @@ DOCS = REPOSITORY / "docs"
 # docs/learners/ holds what a build has copied from labs/.
 PAGES = sorted(DOCS.glob("*.md"))
 # What a line that installs the lab may name: a release, a checkout, or the repository itself.
-OURS = r"(?:starvelab|starvelab-grader|\.|\./grader|git\+https://[\w./-]+)(?:\[\w+\])?"
+OURS = r"(?:starvelab|starvelab-doctor|starvelab-grader|\.|\./doctor|\./grader|git\+https://[\w./-]+)(?:\[\w+\])?"
 FRONT = [REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
 DOCUMENTS = [*FRONT, *PAGES]
 
@@ -50,8 +50,8 @@ def anchors(path: Path) -> set[str]:
 
 def sources() -> list[Path]:
     """The modules of the distributions."""
-    packages = (REPOSITORY / "starvelab", REPOSITORY / "grader" / "starvelab_grader")
-    return sorted(path for package in packages for path in package.rglob("*.py"))
+    packages = ("starvelab", "doctor/starvelab_doctor", "grader/starvelab_grader")
+    return sorted(path for package in packages for path in (REPOSITORY / package).rglob("*.py"))
 
 
 def published() -> dict[str, list[str]]:

@@ -14,8 +14,9 @@ import pytest
 
 from benchmarks import __main__ as benchmarks
 from benchmarks import results
-from starvelab.jobs import doctor
-from starvelab.runtime import Runtime, run_script
+from starvelab.runtime import Runtime
+from starvelab_doctor import doctor
+from starvelab_doctor.script import run_script
 
 pytestmark = [pytest.mark.long, pytest.mark.programs]
 

@@ -1,5 +1,6 @@
 """`starvelab` on the command line: each command loads what it needs, and nothing else."""
 
+import importlib
 import sys
 from importlib.metadata import version
 
@@ -10,10 +11,9 @@ from starvelab import commands
 from starvelab.errors import install_hint
 
 # What a command needs, and the extra that brings it.
-WITHOUT = {"compare"}  # needs nothing
-NEEDS = dict.fromkeys(commands.COMMANDS.keys() - WITHOUT, ("starvelab_grader", "grade")) | {
+NEEDS = dict.fromkeys(commands.COMMANDS, ("starvelab_grader", "grade")) | {
     "lab": ("jupyterlab", "lab"),
-    "doctor": ("torch", "torch"),
+    **dict.fromkeys(commands.DOCTOR, ("starvelab_doctor", "doctor")),
 }
 each_command = pytest.mark.parametrize("command", sorted(NEEDS))
 
@@ -55,16 +55,21 @@ def test_the_help_names_each_command_and_the_version_is_that_of_the_package(caps
             "  grade     Grade the submissions of a class: safely, in parallel, and nothing twice." in printed
         )
         assert all(f"\n  {name} " in printed for name in commands.COMMANDS)
-    for command, option in (("lab", "--folder"), ("doctor", "--probe")):
-        without(NEEDS[command][0])
-        assert status(command, "--help") == 0
-        assert option in capsys.readouterr().out
+    for command, option in (("lab", "--folder"), ("doctor", "--probe"), ("compare", "before")):
+        without("torch")
+        without("jupyterlab")
+        for words in ([command, "--help"], ["help", command]):
+            assert status(*words) == 0
+            assert option in capsys.readouterr().out
+    assert status("help") == 0
+    assert "starvelab help doctor" in capsys.readouterr().out
     assert status("--version") == 0
     assert capsys.readouterr().out == f"starvelab {version('starvelab')}\n"
 
 
 @pytest.mark.parametrize(("typed", "said"), [
     (["graed", "a"], "starvelab has no command 'graed'. Did you mean grade?"),
+    (["help", "docter"], "starvelab has no command 'docter'. Did you mean doctor?"),
     (["Lab", "a"], "starvelab has no command 'Lab'. Did you mean lab?"),
     (["verify", "a"], "starvelab has no command 'verify'. There is: lab, doctor, compare, release, collect"),
     (["grade", "a", "--wrokers=4"], "this command has no option 'wrokers'. Did you mean workers?"),
@@ -86,7 +91,7 @@ def test_the_commands_of_the_grader_are_those_that_it_has(capsys):
         grader.main(["graed"])
     assert "invalid choice: 'graed'" in capsys.readouterr().err
     options = {"collect": "--roster", "release": "--log-level", "grade": "--only", "mark": "--no-browser"}
-    for command, option in (options | {"feedback": "--contact", "return": "--column"}).items():
+    for command, option in (options | {"feedback": "--only", "return": "--column"}).items():
         assert status(command, "--help") == 0
         printed = capsys.readouterr().out
         assert f"\n{option}" in printed
@@ -105,6 +110,11 @@ def test_a_command_without_what_it_needs_says_how_to_install_it(capsys, without,
     assert ended
     assert f"starvelab {command} " in said
     assert said.strip().endswith(f" Install it: {install_hint(extra).partition(': ')[2]}")
+
+
+def test_an_older_script_is_told_what_to_import():
+    with pytest.raises(ImportError, match="install starvelab-doctor, and write starvelab_doctor in"):
+        importlib.import_module("starvelab.jobs")
 
 
 def test_the_status_of_the_script_is_that_of_the_command(tmp_path):

@@ -13,6 +13,7 @@ from tests.documents import sources
 
 MODULES = [
     ".".join(path.relative_to(REPOSITORY).with_suffix("").parts)
+    .removeprefix("doctor.")
     .removeprefix("grader.")
     .removesuffix(".__init__")
     for path in sources()

@@ -72,7 +72,7 @@ def test_each_make_target_and_each_path_that_is_named_exists(path):
     makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
     for target in set(re.findall(r"(?:`|^ *)make ([a-z-]+)", text_of(path), flags=re.MULTILINE)):
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
-    folders = "benchmarks|binder|docs|grader|labs|solutions|starvelab|tests"
+    folders = "benchmarks|binder|docs|doctor|grader|labs|solutions|starvelab|tests"
     for name in set(re.findall(rf"`((?:{folders})/[a-z][\w./-]*)`", text_of(path))):
         if "_build" not in name and not re.search(r"[A-Z]{3}|NN_", name):  # a name to be filled in
             assert (REPOSITORY / name).exists(), name
@@ -92,7 +92,8 @@ def test_each_file_and_each_function_of_the_walks_exists():
 
 def test_each_file_and_each_table_that_a_recipe_names_exists():
     recipes = without_code((REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8"))
-    for name in set(re.findall(r"(?<![\w/])(?:starvelab|grader|tests|docs|benchmarks)/[\w./-]*\w", recipes)):
+    folders = "starvelab|doctor|grader|tests|docs|benchmarks"
+    for name in set(re.findall(rf"(?<![\w/])(?:{folders})/[\w./-]*\w", recipes)):
         if not re.search(r"NAME|ASSIGNMENT", name):  # a name to be filled in
             assert (REPOSITORY / name).exists(), f"CONTRIBUTING.md names {name}, and there is no such file"
     files = [*sources(), *(REPOSITORY / "tests").rglob("*.py"), *(REPOSITORY / "grader/tests").rglob("*.py")]

@@ -11,7 +11,7 @@ from tests.assignments import notebooks_of
 pytestmark = pytest.mark.programs
 
 HEAVY = ("matplotlib", "ipywidgets", "IPython", "anywidget", "pandas", "tabulate", "PIL", "torch")
-ROOMS = ("show", "checks", "jobs", "measure", "simulate", "widgets")
+ROOMS = ("show", "checks", "measure", "simulate", "widgets")
 LAYERS = {f"starvelab.{name}" for name in ROOMS}
 PIPELINE = "Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, storage=Storage.HDD)"
 FIGURES = "from starvelab.show import svg, stage_bars, table"
@@ -31,10 +31,10 @@ def test_what_a_notebook_begins_with_loads_nothing_heavy_and_upper_layers_when_t
     assert loaded_by(
         "import starvelab; from starvelab import *", f"{PIPELINE}.solve()._repr_html_()",
         "from starvelab.host import usable_cores; usable_cores()", f"{PIPELINE}.simulate()._repr_html_()",
-        f"starvelab.jobs; {FIGURES}",
+        f"import starvelab_doctor; {FIGURES}",
     ) == [
         set(), set(), set(), {"starvelab.simulate"},
-        {"starvelab.jobs", "starvelab.measure", "starvelab.show"},
+        {"starvelab.measure", "starvelab.show"},
     ]  # fmt: skip
 
 
@@ -76,7 +76,7 @@ def test_the_first_assignment_runs_to_its_end_without_processes_and_matplotlib(t
     for notebook in notebooks_of("starving-the-gpu"):
         notebook.lock_predictions(tmp_path)  # so that answers and pictures are shown
     code = f"""
-from starvelab.jobs import *
+from starvelab_doctor import *
 from starvelab.measure import *
 import starvelab.checks, starvelab.widgets
 print(diagnose({{'nothing': '2 / s', 'host batch': '4 / s', 'device batch': '8 / s'}}).bottleneck)

@@ -112,7 +112,8 @@ def test_make_lab_opens_a_folder_of_the_learner_and_installs_only_what_is_not_th
     assert '[ -z "moved" ]' in make("--dry-run", "lab").stdout
 
 
-UV = "-m uv pip install --quiet --python {python} --constraint binder/constraints.txt --editable .[torch]"
+HOUSES = "--editable ./doctor --editable .[torch]"
+UV = f"-m uv pip install --quiet --python {{python}} --constraint binder/constraints.txt {HOUSES}"
 SETTINGS = r"""printf '%s\n' "global.extra-index-url='file:///a\nfile:///b'" ":env:.find-links='/c /d'" """
 
 
@@ -146,7 +147,7 @@ def test_pip_installs_the_same_where_uv_cannot(install, capfd):
     asked = install(uv="exit 1")
     assert asked[-4] == (
         "-m pip install --quiet --disable-pip-version-check --constraint binder/constraints.txt "
-        "--no-compile --editable .[torch]"
+        f"--no-compile {HOUSES}"
     )
     assert capfd.readouterr().out == "uv could not install it; pip does, which takes longer.\n"
 
@@ -189,7 +190,8 @@ def test_make_alone_says_what_it_can_do_and_what_it_does_is_that(make, repositor
         assert f"make {target} " in said
     assert re.search(r"^\S+ -m mypy$", make("--dry-run", "test").stdout, flags=re.MULTILINE)
     read = tomllib.loads((repository / "pyproject.toml").read_text("utf-8"))["tool"]["mypy"]["files"]
-    assert {"starvelab", "grader/starvelab_grader", "tests/typed_usage.py"} == {*read}
+    packages = {"starvelab", "doctor/starvelab_doctor", "grader/starvelab_grader"}
+    assert packages | {"tests/typed_usage.py"} == {*read}
     # Notebooks and predictions stay.
     assert not re.search(r"(?<!\S)labs|ipynb|predictions", make("--dry-run", "clean").stdout)
 
@@ -282,15 +284,18 @@ def test_the_lab_is_that_of_a_learner_with_the_assignments_but_not_their_solutio
 def test_what_binder_and_make_install_has_a_version_that_the_packages_allow(
     project, on_binder, on_make, repository
 ):
-    grader = tomllib.loads((repository / "grader" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    doctor, grader = (
+        tomllib.loads((repository / house / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        for house in ("doctor", "grader")
+    )
     extras = chain(*(each for one in (project, grader) for each in one["optional-dependencies"].values()))
     on_notebooks = project["optional-dependencies"]["notebooks"]
     for pinned, texts in (
-        (on_binder, [*project["dependencies"], *on_notebooks]),
+        (on_binder, [*project["dependencies"], *doctor["dependencies"], *on_notebooks]),
         (on_make, chain(grader["dependencies"], extras)),
     ):
         for requirement in map(Requirement, texts):
-            if requirement.name not in (project["name"], grader["name"]):
+            if requirement.name not in (project["name"], doctor["name"], grader["name"]):
                 version = pinned[canonicalize_name(requirement.name)]
                 assert requirement.specifier.contains(version), (requirement, version)
 

@@ -9,6 +9,7 @@ import tomllib
 import pytest
 
 import starvelab
+import starvelab_doctor
 import starvelab_grader
 
 pytestmark = pytest.mark.programs
@@ -16,7 +17,8 @@ pytestmark = pytest.mark.programs
 
 def lint_imports(folder):
     """Run import-linter there; its command has no module to run with ``python -m``."""
-    code = "import sys; sys.path[:0] = '', 'grader'; from importlinter import cli; cli.lint_imports_command()"
+    paths = "import sys; sys.path[:0] = '', 'doctor', 'grader'"
+    code = f"{paths}; from importlinter import cli; cli.lint_imports_command()"
     return subprocess.run(
         [sys.executable, "-c", code, "--no-cache"], cwd=folder, capture_output=True, text=True, check=False
     )
@@ -32,14 +34,16 @@ def contracts(repository):
 PLANTED = {
     "starvelab/units.py": ("from . import model", "Imports point downward BROKEN"),
     "starvelab/model/stages/data.py": ("import matplotlib", "The model draws nothing BROKEN"),
-    "starvelab/commands.py": ("import starvelab_grader", "knows nothing of the grader BROKEN"),
+    "starvelab/commands.py": ("import starvelab_grader", "knows nothing of the doctor and the grader BROKEN"),
+    "doctor/starvelab_doctor/compare.py": ("import starvelab.show", "nothing of the lesson and the grader"),
+    "doctor/starvelab_doctor/spans.py": ("from . import judging", "Within the doctor, imports point"),
 }
 
 
 def test_an_import_that_points_upward_a_picture_in_the_model_or_a_module_without_a_place_is_noticed(
     repository, tmp_path
 ):
-    for package in ("starvelab", "grader/starvelab_grader"):
+    for package in ("starvelab", "doctor/starvelab_doctor", "grader/starvelab_grader"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(repository / package, tmp_path / package, ignore=ignored)
     shutil.copy(repository / "pyproject.toml", tmp_path)
@@ -48,7 +52,7 @@ def test_an_import_that_points_upward_a_picture_in_the_model_or_a_module_without
             file.write(f"\n{line}\n")
     done = lint_imports(tmp_path)
     assert done.returncode != 0
-    assert "3 kept, 3 broken" in done.stdout
+    assert "2 kept, 5 broken" in done.stdout
     for _, broken in PLANTED.values():
         assert broken in done.stdout
     (tmp_path / "starvelab" / "nowhere.py").touch()
@@ -57,7 +61,7 @@ def test_an_import_that_points_upward_a_picture_in_the_model_or_a_module_without
     assert "nowhere" in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("package", [starvelab, starvelab_grader])
+@pytest.mark.parametrize("package", [starvelab, starvelab_doctor, starvelab_grader])
 def test_the_rooms_of_the_docstring_are_those_of_the_contract(contracts, package):
     block = re.search(r"::\n\n(.*?)\n\n", package.__doc__, flags=re.DOTALL).group(1)
     written = [set(line.split("  ")[0].split(" | ")) for line in (row.strip() for row in block.splitlines())]

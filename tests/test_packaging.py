@@ -70,10 +70,9 @@ def wheel(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-@pytest.fixture(scope="module")
-def wheel_of_grader(wheel: Path) -> Path:
-    """The wheel of the grader, which is built with the other."""
-    (built,) = wheel.parent.glob("starvelab_grader-*.whl")
+def wheel_of(house: str, wheel: Path) -> Path:
+    """The wheel of a house, which is built with the lab's."""
+    (built,) = wheel.parent.glob(f"starvelab_{house}-*.whl")
     return built
 
 
@@ -81,12 +80,13 @@ def wheel_of_grader(wheel: Path) -> Path:
 def install(uv, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Let uv install the wheel and what it needs, from an index; the Python of that environment."""
 
-    def make(extra: str) -> Path:
+    def make(extra: str, *others: str) -> Path:
         folder = tmp_path_factory.mktemp("environment")
         venv.create(folder, with_pip=False, symlinks=os.name != "nt")
         python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
         exactly = ("--constraint", PINS, "--find-links", wheel.parent)
-        done = uv("install", "--python", python, *exactly, f"starvelab{extra}=={wheel.name.split('-')[1]}")
+        lab = f"starvelab{extra}=={wheel.name.split('-')[1]}"
+        done = uv("install", "--python", python, *exactly, lab, *others)
         assert done.returncode == 0, done.stderr
         return python
 
@@ -97,6 +97,12 @@ def install(uv, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callab
 def small(install) -> Path:
     """Of an environment without any extra."""
     return install("")
+
+
+@pytest.fixture(scope="module")
+def with_doctor(install) -> Path:
+    """Of an environment with the doctor, and without PyTorch."""
+    return install("", "starvelab-doctor")
 
 
 @pytest.fixture(scope="module")
@@ -141,19 +147,30 @@ def test_what_a_learner_imports_is_a_dependency_or_of_the_extra_for_notebooks(re
     assert by_room["measure"] == {"pillow"}
 
 
-def test_without_an_extra_few_packages_are_installed_and_a_job_can_be_watched(small, tmp_path):
-    code = """
-import starvelab, starvelab.show, starvelab.checks, starvelab.measure
+ASKED = {"cloudpickle", "loky", "numpy", "pint", "platformdirs", "psutil", "tabulate", "tqdm"}
+BROUGHT_BY_PINT = {"flexcache", "flexparser", "typing_extensions"}
+LIST = """
 from importlib.metadata import distributions
-from starvelab.jobs import watch, advise
+print(*sorted(found.metadata["Name"].lower() for found in distributions()))
+"""
+
+
+def test_without_an_extra_few_packages_are_installed(small, tmp_path):
+    code = f"import starvelab, starvelab.show, starvelab.checks, starvelab.measure{LIST}"
+    assert {*run(small, code, tmp_path).split()} == {"starvelab"} | ASKED | BROUGHT_BY_PINT
+
+
+def test_the_doctor_brings_the_lab_alone_and_watches_a_job_without_pytorch(with_doctor, tmp_path):
+    code = f"""
+from starvelab_doctor import watch, advise
 watched = watch([1] * 100, batch_size=2, workers=1, progress=False)
 list(watched)
-print(advise(watched.result).now.workers, *sorted(one.metadata["Name"].lower() for one in distributions()))
-"""
-    workers, *names = run(small, code, tmp_path).split()
-    brought = {"flexcache", "flexparser", "typing_extensions"}  # by pint
-    asked = {"cloudpickle", "loky", "numpy", "pint", "platformdirs", "psutil", "tabulate", "tqdm"}
-    assert (workers, {*names}) == ("1", {"starvelab"} | asked | brought)
+print(advise(watched.result).now.workers){LIST}"""
+    workers, *names = run(with_doctor, code, tmp_path).split()
+    assert (workers, {*names}) == ("1", {"starvelab", "starvelab-doctor"} | ASKED | BROUGHT_BY_PINT)
+    for command in (["-m", "starvelab", "help", "doctor"], ["-m", "starvelab_doctor", "--help"]):
+        done = subprocess.run([with_doctor, *command], cwd=tmp_path, capture_output=True, text=True)
+        assert (done.returncode, done.stdout.split()[1]) == (0, "starvelab-doctor"), done.stderr
 
 
 @pytest.mark.parametrize(("line", "said"), [
@@ -178,8 +195,8 @@ def run(python: Path, code: str, folder: Path) -> str:
     return done.stdout
 
 
-def test_each_wheel_carries_every_file_of_its_package_its_licence_and_nothing_else(
-    wheel, wheel_of_grader, repository, project
+def test_each_wheel_carries_each_file_of_its_package_its_licence_and_nothing_else(
+    wheel, repository, project
 ):
     def files(root: Path, folders: dict[str, str]) -> set[str]:
         return {
@@ -202,8 +219,9 @@ def test_each_wheel_carries_every_file_of_its_package_its_licence_and_nothing_el
     of_lab = carried(wheel, "starvelab")
     assert of_lab == files(repository, folders)
     assert {Path(name).suffix for name in of_lab} >= {".py", ".toml", ".txt", ".js"}
-    grader = "starvelab_grader"
-    assert carried(wheel_of_grader, grader) == files(repository / "grader", {grader: ""})
+    for house in ("doctor", "grader"):
+        package = f"starvelab_{house}"
+        assert carried(wheel_of(house, wheel), package) == files(repository / house, {package: ""})
 
 
 def test_an_environment_for_notebooks_has_the_model_its_facts_the_widgets_and_a_lab_of_its_own(
@@ -237,8 +255,9 @@ def test_version_date_and_licence_are_the_same_wherever_they_are_written(
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     name, version = done.stdout.split()
     assert name == "starvelab"
-    grader = tomllib.loads((repository / "grader" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    versions = {cited["version"], version, grader["version"], *run(installed, code, tmp_path).split()}
+    files = [(repository / house / "pyproject.toml").read_text(encoding="utf-8") for house in published()]
+    houses = {tomllib.loads(file)["project"]["version"] for file in files}
+    versions = {cited["version"], version, *houses, *run(installed, code, tmp_path).split()}
     assert versions == {project["version"]}
     changelog = (repository / "CHANGELOG.md").read_text(encoding="utf-8")
     releases = re.findall(r"^## (\S+) \((\S+)\)$", changelog, flags=re.MULTILINE)

@@ -83,7 +83,7 @@ def test_an_owner_that_cannot_be_is_refused(monkeypatch, capsys):
 
 def test_each_distribution_and_each_extra_that_is_published_exists():
     for folder, extras in published().items():
-        assert set(extras) <= projects()[folder]["optional-dependencies"].keys()
+        assert set(extras) <= projects()[folder].get("optional-dependencies", {}).keys()
 
 
 def test_the_checklist_for_owners_has_each_distribution_and_what_the_index_asks_for():
@@ -102,7 +102,7 @@ def test_each_line_that_installs_names_what_is_published_or_an_extra_of_the_chec
     }
     for folder, project in projects().items():
         here = folder if folder == "." else f"./{folder}"
-        names |= {here, *(f"{here}[{extra}]" for extra in project["optional-dependencies"])}
+        names |= {here, *(f"{here}[{extra}]" for extra in project.get("optional-dependencies", ()))}
     named = {re.sub(r"^git\+https://[\w./-]+", ".", named) for _, named in install_lines()}
     assert named <= names
 
@@ -112,11 +112,12 @@ def test_beside_each_line_of_the_index_stands_the_one_that_works_in_a_checkout()
     told = {"CHANGELOG.md", "decisions.md"}  # what was done and why, which nobody types
     for path in (path for path in DOCUMENTS if path.name not in told):
         for section in re.split(r"^#+ ", read(path), flags=re.MULTILINE):
-            for grader, extra in re.findall(
-                r"(?:pip install|uvx|uv tool) [^`\n]*?starvelab(-grader)?(\[\w+\])?(?![\w-])", section
+            for house, extra in re.findall(
+                r"(?:pip install|uvx|uv tool) [^`\n]*?starvelab(?:-(doctor|grader))?(\[\w+\])?(?![\w-])",
+                section,
             ):
-                if grader or extra:
-                    checkout = f"./grader{extra}" if grader else f".{extra}"
-                    assert checkout in section, f"{path.name}: no line of a checkout for {grader}{extra}"
+                if house or extra:
+                    checkout = f"./{house}{extra}" if house else f".{extra}"
+                    assert checkout in section, f"{path.name}: no line of a checkout for {house}{extra}"
                 checked += 1
     assert checked >= 3

@@ -142,7 +142,8 @@ def checkout(tmp_path_factory) -> Path:
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(REPOSITORY / name, root / name)
     # With its time a file that no recipe changes keeps its bytecode, which takes seconds to make.
-    for compiled in chain(*((REPOSITORY / name).rglob("*.pyc") for name in ("starvelab", "grader"))):
+    houses = ("starvelab", "doctor", "grader")
+    for compiled in chain(*((REPOSITORY / house).rglob("*.pyc") for house in houses)):
         copied = root / compiled.relative_to(REPOSITORY)
         copied.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(compiled, copied)
@@ -178,7 +179,8 @@ def together() -> list[list[str]]:
 @pytest.fixture(scope="module")
 def done(checkout) -> dict[str, subprocess.CompletedProcess[str]]:
     """What each command said: first those that build, and then those that test."""
-    environment = os.environ | {"PYTHONPATH": f"{checkout}{os.pathsep}{checkout / 'grader'}"}
+    houses = os.pathsep.join(str(checkout / house) for house in (".", "doctor", "grader"))
+    environment = os.environ | {"PYTHONPATH": houses}
     return {
         shlex.join(command): subprocess.run(
             [sys.executable, *command], cwd=checkout, env=environment,

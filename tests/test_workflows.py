@@ -49,13 +49,14 @@ def test_the_tests_of_the_learners_path_import_nothing_that_a_learner_does_not_i
     steps = jobs("test")["learners"]["steps"]
     install, test, notebook = (shlex.split(step["run"]) for step in steps if "run" in step)
     assert {"make", "bash", "sh"}.isdisjoint([*install, *test, *notebook]), "Windows has none of them"
-    project, grader = (
+    project, doctor, grader = (
         tomllib.loads((repository / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         for folder in published()
     )
     extras = (project["optional-dependencies"][name] for name in ("grade", "postgres", "test", "torch"))
     learners = chain(project["dependencies"], project["optional-dependencies"]["notebooks"])
-    others = {Requirement(text).name for text in chain(grader["dependencies"], *extras)} - {
+    houses = (*doctor["dependencies"], *grader["dependencies"])
+    others = {Requirement(text).name for text in chain(houses, *extras)} - {
         "starvelab", *install, *(Requirement(text).name for text in learners)
     }  # fmt: skip
     missing = ["yaml" if name == "pyyaml" else name.replace("-", "_") for name in (*others, "dask")]

@@ -1,6 +1,6 @@
 """Twenty-four training jobs with a planted cause each: the script trains, or measures two settings by turns.
 
-    python planted.py JOB [--seconds 6]                          trains, as `starvelab doctor` runs it
+    python planted.py JOB [--seconds 6]                          trains, as `starvelab-doctor` runs it
     python planted.py JOB --turns 3 --change workers=4           batches a second, as it is and changed
 
 Most of them sleep, and the rest compute for a known time, so that what would help is known.

@@ -2,7 +2,7 @@
 # # 9. Your own job
 #
 # You have a training script that somebody else wrote. **Does it wait for its data, how many workers should it
-# have, and what will they bring?** In about MINUTES minutes you check what `starvelab doctor` says, and watch
+# have, and what will they bring?** In about MINUTES minutes you check what `starvelab-doctor` says, and watch
 # a loop of your own.
 
 # %% role="setup" id="setup-own-job"
@@ -10,13 +10,16 @@ import time
 
 from starvelab import Pipeline, Q_, Samples, Workers
 from starvelab.checks import Credit, check
-from starvelab.jobs import advise, read_trace, watch
-from starvelab.lesson.recorded_job import example_trace, job_script, recorded_job
+from starvelab.errors import install_hint, requiring
 from starvelab.measure import photo_transforms, photos
 from starvelab.show import say, svg, table, trace_timeline
 from starvelab.tables import percent
 from starvelab.widgets import (Drawing, explore, finish, predict, progress, report,
                                reveal, save_measurement, scorecard)
+
+with requiring("This notebook", install_hint("doctor")):
+    from starvelab_doctor import advise, read_trace, watch
+    from starvelab_doctor.example import example_trace, job_script, recorded_job
 
 
 def why_waits():
@@ -66,7 +69,7 @@ predict("job-waits", unit="%", question="For which share of its time does the lo
 #
 # </details>
 #
-# `starvelab doctor job.txt` says this in a terminal (here from a recorded run):
+# `starvelab-doctor job.txt` says this in a terminal (here from a recorded run):
 
 # %%
 reveal("job-waits", Q_(100 * ran.finding.host_wait, "%"), **why_waits(),
@@ -373,7 +376,7 @@ ending = 1, "recordings", a_recording
 # %% [markdown]
 # ## Now your own job
 #
-# With PyTorch, run `starvelab doctor YOUR_SCRIPT`. Without it, put `watch` around your loop in place of
+# With PyTorch, run `starvelab-doctor YOUR_SCRIPT`. Without it, put `watch` around your loop in place of
 # `my_loader` and `my_step`; `save_measurement("my job", measured, predicted)` keeps what you find. [What the
 # verdicts mean](https://github.com/starvelab/starvelab/blob/main/docs/your-own-job.md).
 

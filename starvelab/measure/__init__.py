@@ -2,7 +2,6 @@
 
 from ..host import usable_cores
 from .batches import PARTS
-from .datasets import DatasetSource
 from .devices import CudaDevice, StepDevice
 from .diagnosis import Finding, diagnose
 from .measurement import Measurement, comparison_row, disturbance
@@ -13,7 +12,6 @@ from .transforms import Transform, photo_transforms
 __all__ = [
     "PARTS",
     "CudaDevice",
-    "DatasetSource",
     "Finding",
     "Measurement",
     "SimulatedClock",

@@ -155,7 +155,7 @@ def diagnose(rates: Mapping[str, Quantity | str]) -> Finding:
     if not isinstance(rates, Mapping):
         raise InputError(
             f"diagnose takes a mapping of rates, got {type(rates).__name__}. A pipeline diagnoses itself: "
-            "write pipeline.diagnose(), or Pipeline.of_loader(loader).diagnose()."
+            "write pipeline.diagnose()."
         )
     return _conclude(_manual(rates), "manual")
 

@@ -22,8 +22,7 @@ from ..model.parts import Framework, Ranks, Samples, Workers
 from ..model.stages.stage import link_bandwidth
 from ..tables import count_of
 from ..units import Quantity, Unchecked, format_quantity
-from .batches import PARTS, Batch, Preparer, Sample, memory_size
-from .datasets import DatasetPreparer, DatasetSource, has_items, is_loader
+from .batches import PARTS, Batch, ItemSource, Preparer, Sample, memory_size
 from .devices import Device, StepDevice, StorageClock, VirtualAccelerator, VirtualLink, VirtualStorage
 from .samples import SamplePreparer, StoredSource
 from .transforms import Transform, photo_transforms
@@ -46,7 +45,7 @@ class Setup:
     """What is read, what is done to it, by how many workers, and what consumes it."""
 
     description: Description
-    samples: StoredSource | DatasetSource
+    samples: StoredSource | ItemSource
     transforms: Sequence[Transform]
     batch_size: int
     workers: int
@@ -75,14 +74,14 @@ class Setup:
     @property
     def stages(self) -> Mapping[str, str]:
         """The names of what a worker does to a sample, and the parts of the pipeline that these belong to."""
-        if isinstance(self.samples, DatasetSource):
+        if isinstance(self.samples, ItemSource):
             return self.samples.stages
         return {transform.name: transform.part for transform in self.transforms}
 
     @property
     def rungs(self) -> tuple[int, ...]:
         """Where the caching ladder can stand."""
-        return self.samples.rungs if isinstance(self.samples, DatasetSource) else tuple(range(len(PARTS)))
+        return self.samples.rungs if isinstance(self.samples, ItemSource) else tuple(range(len(PARTS)))
 
     @property
     def collate_fn(self) -> Callable[[list[Sample]], Batch] | None:
@@ -91,8 +90,8 @@ class Setup:
 
     def preparer(self, storage: StorageClock) -> Preparer:
         """The part of it that works in one worker."""
-        if isinstance(self.samples, DatasetSource):
-            return DatasetPreparer(self.samples, self.batch_size)
+        if isinstance(self.samples, ItemSource):
+            return self.samples.preparer(self.batch_size)
         requests = 1 if self.storage is None else self.storage.open
         return SamplePreparer(self.samples, self.transforms, self.batch_size, storage, requests)
 
@@ -101,7 +100,7 @@ class Setup:
         """A batch as one prepared sample shows it; a transform that fails says so here."""
         preparer = self.preparer(StorageClock(None))
         value = preparer.sample(0, 0, dict.fromkeys(preparer.stages, 0.0))
-        if not isinstance(value, np.ndarray) and not isinstance(self.samples, DatasetSource):
+        if not isinstance(value, np.ndarray) and not isinstance(self.samples, ItemSource):
             raise InputError(
                 f"The last transform must return a NumPy array, got {type(value).__name__} from "
                 f"{self.transforms[-1].name!r}. Add a transform that converts, such as numpy.asarray."
@@ -125,7 +124,7 @@ def setup_of(pipeline: Description, *, needs_samples: bool = True) -> Setup:
     batch_size = int(cast(int, pipeline.batch_size))
     workers, link = _workers(pipeline.workers), pipeline.link
     samples, transforms = _samples(pipeline.dataset, needs=needs_samples)
-    own = isinstance(samples, DatasetSource)
+    own = isinstance(samples, ItemSource)
     return Setup(
         description=pipeline,
         samples=samples,
@@ -143,30 +142,23 @@ def setup_of(pipeline: Description, *, needs_samples: bool = True) -> Setup:
     )
 
 
-def _samples(part: Samples, *, needs: bool) -> tuple[StoredSource | DatasetSource, tuple[Transform, ...]]:
+def _samples(part: Samples, *, needs: bool) -> tuple[StoredSource | ItemSource, tuple[Transform, ...]]:
     source, transforms = part.source, part.transforms
     if source is None and not needs:
         return StoredSource("samples", (b"",), noun=""), ()
     if source is None:
         raise InputError(
             "To measure a pipeline takes samples that exist, and this one only describes them. Pass for "
-            'example dataset=Samples(source=photos("100 KB")), or a dataset of yours as the source.'
+            'example dataset=Samples(source=photos("100 KB")).'
         )
     if hasattr(source, "read") and hasattr(source, "name"):
         return source, _check_transforms(photo_transforms() if transforms is None else transforms)
-    if is_loader(source):
+    if not isinstance(source, ItemSource):
         raise InputError(
-            "A DataLoader brings its batch size and its workers, too: it is more than a source of samples. "
-            "Write Pipeline.of_loader(loader)."
+            "A source of samples comes from photos or folder, or has a name and a method read(index), got "
+            f'{source!r:.80}. Write for example Samples(source=photos("100 KB")). A DataLoader of PyTorch is '
+            "measured by starvelab-doctor: starvelab_doctor.of_loader(loader)."
         )
-    if not isinstance(source, DatasetSource):
-        # A text has items and a length, and is no dataset.
-        if isinstance(source, str | bytes | dict) or not has_items(source):
-            raise InputError(
-                "A source of samples comes from photos or folder, or is a dataset with items and a length, "
-                f'got {source!r:.80}. Write for example Samples(source=photos("100 KB")).'
-            )
-        source = DatasetSource(source)
     if transforms is not None:
         raise InputError(
             "A dataset transforms its items itself, got transforms beside it. Leave transforms out."

@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
-import numpy as np
-
 NOT_BOUND, MODERATE, HIGH = "not input-bound", "moderately input-bound", "highly input-bound"
 UNKNOWN = "cannot tell"
 
 # Shares of the time, in use elsewhere too: below the first a job is not input-bound.
 SLIGHT, SEVERE = 0.05, 0.20
-MIN_BATCHES = 8  # of fewer batches the spread says nothing
-# A step that is this many times as long as the median holds something else: an evaluation, a checkpoint.
-INTERRUPTION = 20
-# Only rare steps may be left out; and where most steps do nothing, as in a loop that collects batches to
-# train on several at once, the long ones are the training.
-MAX_INTERRUPTIONS = 0.1
-MIN_STEP = 2e-4  # seconds
-CHANGED = 0.1  # by so much of the time a pass waits more or less than the later ones before it is left out
-
-MAX_UNEVEN, UNEVEN = 600, 0.5  # steps that are looked at; standard deviation over their mean
-
-BLOCKS, RESAMPLES, CONFIDENCE = 50, 1000, 0.95
 
 
 def verdict_of(share: float) -> str:
@@ -37,119 +20,3 @@ def verdict_of(share: float) -> str:
     return MODERATE if share < SEVERE else HIGH
 
 
-def is_certain(interval: tuple[float, float], batches: int, least: int = MIN_BATCHES) -> bool:
-    """True if there were enough batches, and their spread leaves at most two verdicts open."""
-    low, high = interval
-    return batches >= least and not (low < SLIGHT and high >= SEVERE)
-
-
-@dataclass(frozen=True)
-class Share:
-    """A share of the time, 0 to 1, with its 95 % interval, and what was left out of it."""
-
-    value: float
-    interval: tuple[float, float]
-    counted: int
-    interruptions: int
-    interrupted: float
-
-
-def without_interruptions(lengths: np.ndarray) -> np.ndarray:
-    """Return which steps are ordinary ones, and no rare ones that are many times as long as the median."""
-    usual = float(np.median(lengths)) if len(lengths) else 0.0
-    ordinary = lengths <= INTERRUPTION * usual
-    if usual < MIN_STEP or np.mean(~ordinary) > MAX_INTERRUPTIONS:
-        return np.ones(len(lengths), dtype=bool)
-    return ordinary
-
-
-def uneven(steps: np.ndarray) -> tuple[float, ...]:
-    """Return the last steps over their mean where they differ much, as where several share an optimizer's."""
-    last = steps[-MAX_UNEVEN:]
-    mean = float(last.mean()) if len(last) else 0.0
-    return tuple((last / mean).tolist()) if float(np.std(last) if len(last) else 0.0) > UNEVEN * mean else ()
-
-
-def share_of(parts: np.ndarray, lengths: np.ndarray, ordinary: np.ndarray, burst: int = 1) -> Share:
-    """Return the share of the time that the parts take of the `ordinary` lengths, with a bootstrap interval.
-
-    Batches come in bursts, which is how several workers deliver: blocks are multiples of them.
-    """
-    used, whole = parts[ordinary], lengths[ordinary]
-    total = float(whole.sum())
-    value = float(used.sum()) / total if total else 0.0
-    return Share(
-        value,
-        _interval(used, whole, burst) if total else (0.0, 1.0),
-        len(used),
-        int(np.sum(~ordinary)),
-        float(lengths[~ordinary].sum()),
-    )
-
-
-def unsettled(numbers: np.ndarray, waits: np.ndarray, steps: np.ndarray, burst: int) -> int:
-    """Return the passes at the beginning that differ from the later ones, as while a cache fills."""
-
-    def share(those: np.ndarray) -> Share:
-        return share_of(waits[those], (waits + steps)[those], without_interruptions(steps[those]), burst)
-
-    for first in np.unique(numbers):
-        one, later = share(numbers == first), share(numbers > first)
-        if min(one.counted, later.counted) < MIN_BATCHES or abs(one.value - later.value) < CHANGED:
-            return int(first)
-        if one.interval[0] <= later.interval[1] and later.interval[0] <= one.interval[1]:
-            return int(first)
-    return 0
-
-
-def share_by_pass(numbers: np.ndarray, waits: np.ndarray, steps: np.ndarray) -> tuple[float, ...]:
-    """Return for each pass with a batch that counts the share of its time that was waited."""
-    ordinary = without_interruptions(steps)
-    numbers, waits, steps = numbers[ordinary], waits[ordinary], steps[ordinary]
-    whole, waited = np.bincount(numbers, waits + steps), np.bincount(numbers, waits)
-    return tuple((waited[whole > 0] / whole[whole > 0]).tolist())
-
-
-def _interval(used: np.ndarray, whole: np.ndarray, burst: int) -> tuple[float, float]:
-    # Neighbors resemble each other, so blocks of them are drawn and not single batches.
-    each = -(-max(len(whole) // BLOCKS, 1) // burst) * burst
-    if len(whole) < 4 * each:
-        each = max(len(whole) // BLOCKS, 1)
-    starts = np.arange(0, len(whole), each)
-    blocks = np.stack([np.add.reduceat(used, starts), np.add.reduceat(whole, starts)])
-    drawn = np.random.default_rng(0).integers(len(starts), size=(RESAMPLES, len(starts)))
-    sums = blocks[:, drawn].sum(axis=2)
-    shares = sums[0] / np.maximum(sums[1], 1e-12)
-    low, high = np.quantile(shares, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return float(low), float(high)
-
-
-def blocks_of(seconds: np.ndarray) -> np.ndarray:
-    """Return means of neighbors, which resemble each other: at most so many blocks of the same size."""
-    count = min(len(seconds), BLOCKS)
-    if not count:
-        return seconds
-    size = len(seconds) // count
-    means: np.ndarray = seconds[: count * size].reshape(count, size).mean(axis=1)
-    return means
-
-
-def shares_of(
-    blocks: Mapping[str, np.ndarray],
-) -> tuple[dict[str, float], dict[str, tuple[float, float]], float]:
-    """Return the share of each stage, its interval, and how often the largest is the largest of a draw."""
-    if not blocks:
-        return {}, {}, 0.0
-    rng, sizes = np.random.default_rng(0), dict.fromkeys(map(len, blocks.values()))
-    # Stages of the same batches are drawn together: one batch may be larger than another in all of them.
-    draws = {count: rng.integers(count, size=(RESAMPLES, count)) for count in sizes}
-    samples = np.array([each[draws[len(each)]].mean(axis=1) for each in blocks.values()])
-    samples = samples / np.maximum(samples.sum(axis=0), 1e-12)
-    means = np.array([each.mean() for each in blocks.values()])
-    shares = means / max(float(means.sum()), 1e-12)
-    ends = np.quantile(samples, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], axis=1)
-    return (
-        dict(zip(blocks, shares.tolist(), strict=True)),
-        dict(zip(blocks, map(tuple, ends.T.tolist()), strict=True)),
-        float(np.mean(samples.argmax(axis=0) == shares.argmax())),
-    )

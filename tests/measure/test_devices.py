@@ -7,6 +7,7 @@ from math import inf
 import numpy as np
 import pytest
 
+from doctor.tests.loops import Clock
 from starvelab.measure import devices
 from starvelab.measure.devices import (
     CONNECTIONS,
@@ -17,7 +18,6 @@ from starvelab.measure.devices import (
     VirtualStorage,
     sleep_until,
 )
-from tests.jobs.loops import Clock
 
 
 @pytest.fixture

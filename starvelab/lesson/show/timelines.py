@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
@@ -26,8 +26,6 @@ from .figure import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ...jobs.finding import JobFinding
-    from ...jobs.gpu_use import TraceSteps
 
 _HEIGHT = 0.72  # of a bar in its lane
 _NARROW = 0.021  # of the width: a shorter bar has no room for its number
@@ -208,17 +206,38 @@ def _loader_summary(trace: Trace, waits: np.ndarray, held: int) -> str:
 # --- of a profiler's trace --------------------------------------------------------------------------------
 
 
-def trace_timeline(finding: JobFinding, *, batches: int = 10) -> StaticFigure:
+class TraceSteps(Protocol):
+    """The steps of a trace one by one, in milliseconds since the first of them began."""
+
+    asked: np.ndarray  # when the loop asked for each batch
+    received: np.ndarray  # when it had it
+    end: np.ndarray  # when it asked for the next
+    busy: np.ndarray | None  # when the GPU was at work, as spans; None where there is none
+    computing: np.ndarray | None  # with a kernel
+
+    def __len__(self) -> int:
+        """Return how many steps there are."""
+
+    def first(self, steps: int) -> Self:
+        """Return the first so many steps."""
+
+    @property
+    def amounts(self) -> dict[str, np.ndarray]:
+        """Milliseconds of each step by what they went to."""
+
+
+def trace_timeline(finding: object, *, batches: int = 10) -> StaticFigure:
     """Lanes for the training loop and the GPU: steps, waits for data, copies, and when the GPU is idle.
 
     Parameters
     ----------
-    finding : JobFinding
-        From `starvelab.jobs.read_trace`. Of several ranks it is drawn for that which waits most.
+    finding : object
+        With `steps`, such as `starvelab_doctor.read_trace` returns. Of several ranks it is drawn for that
+        which waits most.
     batches : int
         How many to draw, from the first that counts.
     """
-    found = getattr(finding, "steps", None)
+    found: TraceSteps | None = getattr(finding, "steps", None)
     if found is None:
         raise InputError(
             f"trace_timeline draws the steps of a trace, and this {type(finding).__name__} holds none. Pass "

@@ -1,0 +1,49 @@
+"""One's own training job: how long it waits for data, why, and what would help.
+
+Rooms, imports point downward only (a contract in pyproject.toml fails the build otherwise)::
+
+    commands | magic         what `starvelab-doctor` on the command line runs | `%%watch` in a notebook
+    doctor | compare         one run of a script, and its report | two runs
+    trials                   the job again, with other settings of its loader
+    judging                  what would help, and by how much
+    keras | lightning | transformers | example  callbacks of frameworks | a job and its runs, recorded
+    traces | watching        what a profiler's trace says | what a job does while it runs
+    finding                  what was found about a job
+    contents | one_buffer | script | shares | spans | trackers | torch_internals  a batch, a script, times
+    host                     cores and memory, as the system tells them
+
+The lab's model says what a change would bring; nothing here imports the lesson.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from .contents import BatchContents
+from .finding.gpu_use import GpuUse
+from .finding.job import JobFinding
+from .finding.stages import StageCosts
+from .judging.advice import LeverForecast, WorkerAdvice, advise
+from .one_buffer import packed
+from .traces.reading import read_trace
+from .watching.datasets import of_loader
+from .watching.loop import Watch, watch
+
+__all__ = [
+    "BatchContents",
+    "GpuUse",
+    "JobFinding",
+    "LeverForecast",
+    "StageCosts",
+    "Watch",
+    "WorkerAdvice",
+    "advise",
+    "of_loader",
+    "packed",
+    "read_trace",
+    "watch",
+]
+
+
+def load_ipython_extension(shell: Any) -> None:  # Any: IPython brings no types
+    """Give a notebook the magic `%%watch`: it runs `%load_ext starvelab_doctor`."""
+    import_module(f"{__name__}.magic").register_magic(shell)

@@ -1,0 +1,221 @@
+"""`starvelab-doctor compare before.json after.json`: whether a change made a job faster.
+
+Batches resemble their neighbors, times drift, and two runs of one job differ. So the mean of a run is as
+uncertain as its long parts say, or how much neighbors are alike, and as what it drifted from its beginning to
+its end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import exp, hypot, sqrt
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from starvelab.errors import InputError
+from starvelab.measure.verdict import UNKNOWN
+from starvelab.tables import percent
+
+from .finding.job import BUSY
+from .script import STARVED
+from .shares import CONFIDENCE
+
+BETTER, WORSE, SAME = "better", "worse", "no difference"
+PARTS = 10  # long ones, into which a run is cut
+MIN_BLOCKS = 25  # of a run that is compared; so many of them show how much neighbors are alike
+ALIKE = (-0.5, 0.95)  # correlation of neighbors: bursts make them unlike, and more alike ones tell nothing
+RUNS = 0.015  # standard deviation of the means of runs of one job that nothing else disturbs
+CROWDED = 0.5  # and beside other programs, at least, over the share of the time in which they wait for a core
+PASSES = 3  # that begin, from which on it counts what that takes
+Loop = dict[str, Any]  # Any: the values of a JSON file
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A loop before and after a change, as doctor wrote it in both runs."""
+
+    before: Loop
+    after: Loop
+    ratio: float  # throughput after the change over that before it
+    interval: tuple[float, float] | None  # with 95 % confidence; None where a run had too few batches
+
+    @property
+    def verdict(self) -> str:
+        """Better, worse, or no difference; or that nobody can tell."""
+        if self.interval is None:
+            return UNKNOWN
+        low, high = self.interval
+        return BETTER if low > 1 else WORSE if high < 1 else SAME
+
+    @property
+    def summary(self) -> str:
+        """Say that, with what it rests on."""
+        places = [one["loop"] for one in (self.before, self.after)]
+        name = places[0] if places[0] == places[1] else " and then ".join(places)
+        if self.interval is None:
+            counts = " and ".join(str(one["counted"]) for one in (self.before, self.after))
+            return (
+                f"{name}: {UNKNOWN}, since {counts} batches count, and it takes {MIN_BLOCKS} in each run. "
+                "Let doctor watch longer runs."
+            )
+        low, high = self.interval
+        now, then = (percent(one["waits"]) for one in (self.after, self.before))
+        parts = [
+            f"{name}: {self.verdict}, {self.ratio:.2f} times the throughput (95 % interval {low:.2f} to "
+            f"{high:.2f}). It waits {now} of its time, and {then} before."
+        ]
+        if self.verdict == SAME:
+            parts.append(f"A change of less than {percent(sqrt(high / low) - 1, 0)} would not show.")
+        busy = max(map(_apart, (self.before, self.after))) - RUNS
+        if busy > RUNS:
+            parts.append("Other programs took cores from it: run both again while the machine does less.")
+        return " ".join(parts)
+
+
+def compare(before: Loop, after: Loop) -> Comparison:
+    """Compare two runs of a loop, as `starvelab-doctor --json` wrote them."""
+    runs = (before, after)
+    passes = min(len(one["first_waits"]) for one in runs) >= PASSES
+    seconds = [_seconds(one, passes=passes) for one in runs]
+    sizes = [one["batch_size"] for one in runs]
+    items = sizes[1] / sizes[0] if all(sizes) else 1.0
+    if min(len(one["block_seconds"]) for one in runs) < MIN_BLOCKS:
+        return Comparison(before, after, 1.0, None)
+    ratio = items * seconds[0] / seconds[1]
+    error = hypot(_uncertainty(*runs), sum(map(_drift, runs)) / 2, _normal() * hypot(*map(_apart, runs)))
+    return Comparison(before, after, ratio, (ratio * exp(-error), ratio * exp(error)))
+
+
+def _apart(run: Loop) -> float:
+    """Return by how much the mean of a run may be another one in the next: a standard deviation."""
+    # Others may leave it more of the cores then, or less.
+    crowd = (run["core_waits"] or 0.0) if (run["other_programs"] or 0.0) >= BUSY else 0.0
+    return RUNS + crowd * (CROWDED + crowd)
+
+
+def _seconds(run: Loop, *, passes: bool) -> float:
+    """Return the seconds from batch to batch, with what it takes to begin and to end passes if they count."""
+    period = float(np.mean(run["block_seconds"])) if run["block_seconds"] else 0.0
+    if not passes:
+        return period
+    batches: float = run["batches"] / len(run["first_waits"])
+    later = run["first_waits"][1:]
+    return ((batches - 1) * period + float(np.mean(later)) + float(run["ending"] or 0.0)) / batches
+
+
+def _uncertainty(*runs: Loop) -> float:
+    """Return what the ratio of two means may be off within the runs, as its logarithm."""
+    found = []
+    for known in (_by_parts, _by_neighbors):
+        errors, freedoms = zip(*(known(run) for run in runs), strict=True)
+        total = sum(errors)
+        rest = sum(error**2 / freedom for error, freedom in zip(errors, freedoms, strict=True))
+        found.append(_student(total**2 / max(rest, 1e-30)) * sqrt(total))  # Welch's test
+    return max(found)
+
+
+def _means(run: Loop, count: int) -> np.ndarray:
+    """Return what a batch took in each of so many parts of a run, over its mean."""
+    seconds = np.array(run["block_seconds"])
+    means: np.ndarray = np.array([part.mean() for part in np.array_split(seconds, count)]) / seconds.mean()
+    return means
+
+
+def _by_parts(run: Loop) -> tuple[float, float]:
+    """Return the variance of the mean by that of long parts, and its degrees of freedom."""
+    return float(np.var(_means(run, PARTS), ddof=1)) / PARTS, PARTS - 1
+
+
+def _by_neighbors(run: Loop) -> tuple[float, float]:
+    """Return the same from how much neighbors are alike: so many times fewer of them tell something."""
+    rest = (parts := _means(run, MIN_BLOCKS)) - parts.mean()
+    count, variance = len(parts), max(float(np.mean(rest**2)), 1e-30)
+    alike = float(np.sum(rest[1:] * rest[:-1])) / count / variance
+    # A short run shows too little of it.
+    alike = float(np.clip(alike + (1 + 4 * alike) / count, *ALIKE))
+    fewer = (1 + alike) / (1 - alike)
+    return variance * fewer / (count - 1), max(count / fewer - 1, 1)
+
+
+def _drift(run: Loop) -> float:
+    """Return by how much a run drifted, as a share of its mean, beyond what its noise makes of none."""
+    parts = _means(run, PARTS)
+    place = np.linspace(-0.5, 0.5, len(parts))
+    known = float(np.sum(place**2))
+    slope = float(np.sum(place * parts)) / known
+    rest = parts - parts.mean() - slope * place
+    noise = float(np.sum(rest**2)) / (len(parts) - 2) / known
+    return sqrt(max(slope**2 - noise, 0.0))
+
+
+def _normal() -> float:
+    return NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+
+
+def _student(freedom: float) -> float:
+    """Return the 97.5 % quantile of Student's distribution, to half a percent from 4 degrees on."""
+    z, n = _normal(), max(freedom, 4.0)
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + (z**3 + z) / 4 / n + second / n**2 + third / n**3
+
+
+def pairs(before: Sequence[Loop], after: Sequence[Loop]) -> list[tuple[Loop, Loop]]:
+    """Return the loops of two runs that belong together: by their place, by their file, or in their order."""
+    keys: tuple[Callable[[Loop], str], ...] = (
+        lambda one: str(one["loop"]),
+        lambda one: str(one["loop"]).rpartition(":")[0],
+        lambda _: "",
+    )
+    first, second, found = list(before), list(after), list[tuple[Loop, Loop]]()
+    for key in keys:
+        for one in list(first):
+            other = next((each for each in second if key(each) == key(one)), None)
+            if other is not None:
+                found.append((one, other))
+                first.remove(one)
+                second.remove(other)
+    return found
+
+
+def read(file: Path) -> list[Loop]:
+    """Return the loops that doctor wrote into a file."""
+    try:
+        loops = json.loads(file.read_text(encoding="utf-8"))["loops"]
+        why = "" if loops else "it holds no loop"
+        why = why if all("block_seconds" in one for one in loops) else "it has no times by block"
+    except OSError as error:
+        why = str(error)
+    except (ValueError, LookupError, TypeError):
+        why = "it holds no loops of doctor"
+    if why:
+        raise InputError(
+            f"compare reads what doctor wrote, got {file}: {why}. Write it: starvelab-doctor --json {file} "
+            "train.py"
+        )
+    return list(loops)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `starvelab-doctor compare`. Returns its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="starvelab-doctor compare",
+        description="Say whether a change made a job faster, by what starvelab-doctor --json wrote before "
+        f"and after it. The status is {STARVED} if a loop is worse.",
+    )
+    parser.add_argument("before", type=Path, help="what doctor wrote before the change")
+    parser.add_argument("after", type=Path, help="what doctor wrote after it")
+    asked = parser.parse_args(arguments)
+    try:
+        found = [compare(*each) for each in pairs(read(asked.before), read(asked.after))]
+    except InputError as error:
+        parser.error(str(error))
+    for one in found:
+        print(f"starvelab-doctor compare: {one.summary}")
+    return STARVED if any(one.verdict == WORSE for one in found) else 0

@@ -1,0 +1,94 @@
+"""`starvelab-doctor train.py`: a training script as it is, and at its end how long it waited for its data."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from starvelab.errors import InputError
+
+from .finding.job import JobFinding
+from .judging.report import html_report, json_report, text_report
+from .script import STARVED, run_script, terminable
+from .trials.command import main as run_trials
+from .watching.hooks import watched_by_doctor
+from .watching.ranks import local_ranks, merge, read, spawned, write
+
+
+def share(text: str) -> float:
+    """Read a share of the time, such as 10% or 0.1."""
+    value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    if not 0 <= value <= 1:
+        raise ValueError(text)
+    return value
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `starvelab-doctor`. Returns the exit status of the script."""
+    parser = argparse.ArgumentParser(
+        prog="starvelab-doctor",
+        description="Run a training script unchanged, and say at its end how long it waited for its data.",
+    )
+    parser.add_argument(
+        "--report", type=Path, metavar="PAGE", help="write what was found into an HTML page as well"
+    )
+    parser.add_argument(
+        "--probe", action="store_true", help="time the stages of the loaders too, in at most 5 %% of the time"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found as JSON as well")
+    parser.add_argument(
+        "--fail-above",
+        type=share,
+        metavar="SHARE",
+        help=f"end with status {STARVED} if a loop waits more of its time, such as 10%%",
+    )
+    parser.add_argument(
+        "-m", dest="module", action="store_true", help="the script is a module, as for python -m"
+    )
+    parser.add_argument(
+        "--try", dest="tries", action="store_true", help="try other settings of the loader as well"
+    )
+    parser.add_argument("--allow-order", action="store_true", help="let --try change the order of batches")
+    parser.add_argument("script", help="the training script")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
+    asked = parser.parse_args(arguments)
+    if not asked.module and not Path(asked.script).is_file():
+        parser.error(f"doctor runs a Python script, and there is none at {asked.script}. Check the path.")
+    watch = partial(watched_by_doctor, probe=asked.probe)
+    if asked.tries:
+        return run_trials(asked)
+    try:
+        with watch() as doctor, spawned(watch) as folder:
+            with terminable():
+                status = run_script(asked.script, asked.arguments, module=asked.module)
+            ranks = read(folder)
+    except InputError as error:
+        parser.error(str(error))
+    sys.stdout.flush()
+    if (beside := local_ranks()) is not None:
+        shared, rank, local, count = beside
+        write(shared, rank, doctor.rank_loops())
+        if local:
+            return status
+        ranks = read(shared, count)
+        shutil.rmtree(shared, ignore_errors=True)
+    results = [*merge(ranks), *doctor.results()] if beside is None else merge(ranks)
+    # The script's own output stays what it is without doctor.
+    print(text_report(results), file=sys.stderr)
+    if asked.report is not None:
+        asked.report.write_text(html_report(results, Path(asked.script).name), encoding="utf-8")
+    if asked.json is not None:
+        asked.json.write_text(json_report(results), encoding="utf-8")
+    starved = asked.fail_above is not None and any(waits(one) > asked.fail_above for _, one in results)
+    return status or (STARVED if starved else 0)
+
+
+def waits(finding: JobFinding) -> float:
+    """Return the share of its time that a loop or its GPU waits; 0 where it is not known."""
+    if finding.elsewhere or finding.counted < finding.min_batches:
+        return 0.0
+    return finding.stall if finding.stall is not None else finding.host_wait + finding.packing

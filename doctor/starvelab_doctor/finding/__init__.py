@@ -1,0 +1,1 @@
+"""What was found about a training job: records, and what they say."""

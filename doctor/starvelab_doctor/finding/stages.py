@@ -1,0 +1,227 @@
+"""Which stage of a loader costs most, from the times of a sample of its batches.
+
+It takes times and knows of no loader.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from starvelab.measure.verdict import SLIGHT
+from starvelab.model.resources import LEVERS
+from starvelab.tables import TableRepr, percent
+from starvelab.units import Q_, Quantity, format_quantity
+
+from ..contents import BatchContents, Items
+from ..shares import CONFIDENCE, MIN_BATCHES, blocks_of, shares_of
+
+# Milliseconds in which the loop receives a batch from a worker, where that was not timed, and its range: on a
+# machine of two cores PyTorch took 1.5 to 2 ms for a batch of one tensor. The worker packs for half of that.
+RECEIVE, RECEIVE_RANGE, PACK = 2.0, (0.3, 4.0), 0.5
+SAMPLER, DATASET, COLLATE, HANDOVER, COPY = "sampler", "dataset", "collate", "hand-over", "copy"
+NAMES = {
+    SAMPLER: "the sampler, in the training loop",
+    COLLATE: "collating (collate_fn)",
+    HANDOVER: "the hand-over to the loop",
+    COPY: "the copy to the device",
+}
+_times = partial(deque[float], maxlen=100_000)  # seconds of batches that were timed; older ones are forgotten
+MAX_PREPARED = 600  # batches whose times are kept one by one
+MANY_OBJECTS = 16  # of a batch: each of them is handed over on its own
+LARGE = 1e6  # bytes of a batch from which on their number matters
+MOSTLY = 0.5  # share of the CPU from which on workers compute rather than wait
+# By stage the lever to try first, and the one where workers wait rather than compute.
+LEVER_OF = {
+    DATASET: "prepare offline",
+    COLLATE: "compiled or vectorized stages",
+    HANDOVER: "uint8 instead of float32",
+    COPY: "pinned memory and copies beside the computation",
+}
+WAITING = "more requests at once"
+DRAW = "draw the indices of a pass at once, or before it."  # no worker takes that over
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class StageCosts(TableRepr):
+    """The costs of the stages of a loader.
+
+    Attributes
+    ----------
+    costs : mapping of str to quantity [time]
+        For each stage that was timed what it keeps the workers, for one batch and shared by all of them, and
+        what it keeps the loop itself: sampler (where it takes 5 % of the others or more), dataset
+        (`__getitem__` of all samples), collate, hand-over, copy.
+    shares, intervals : mapping of str to float, to pair of float
+        Of all costs, 0 to 1, and the 95 % confidence intervals of that.
+    certain : bool
+        Whether enough batches were timed, and the largest stage is the largest with 95 % confidence.
+    timed : int
+        Batches that were timed.
+    prepared : tuple of float
+        Milliseconds that a worker took for each of the last batches that were timed, in their order.
+    items : Items or None
+        What the dataset gives; None where that was not looked at.
+    receiving, way : quantity [time] or None
+        What the loop itself spends of the hand-over, the release of the batch before among it, None without
+        workers; and from a worker to the loop, in batches for which it waited, None where none was.
+    call : str
+        How the loader calls its dataset: `__getitem__` or `__iter__`.
+    reason : str
+        Why nothing was timed; empty if something was.
+    """
+
+    costs: Mapping[str, Quantity]
+    shares: Mapping[str, float]
+    intervals: Mapping[str, tuple[float, float]]
+    certain: bool
+    timed: int
+    prepared: tuple[float, ...] = ()
+    items: Items | None = None
+    receiving: Quantity | None = None
+    way: Quantity | None = None
+    call: str = "__getitem__"
+    reason: str = ""
+
+    @property
+    def largest(self) -> str:
+        """The stage that costs most; empty where nothing was timed."""
+        return max(self.shares, key=self.shares.__getitem__, default="")
+
+    @property
+    def runner_up(self) -> str:
+        """The next; empty if nothing else costs anything."""
+        others = {stage: share for stage, share in self.shares.items() if stage != self.largest and share}
+        return max(others, key=others.__getitem__, default="")
+
+    @property
+    def sampling(self) -> float:
+        """Milliseconds in which the loop waits for the sampler, for each batch."""
+        return float(self.costs[SAMPLER].m_as("ms")) if SAMPLER in self.costs else 0.0
+
+    def remedy(self, prepare_cpu: float | None, contents: BatchContents | None = None) -> str:
+        """Say what to do about the largest stage, where workers use the CPU for a share of their time."""
+        if self.largest == SAMPLER:
+            return DRAW
+        if self.largest == HANDOVER and contents is not None and contents.one_by_one >= MANY_OBJECTS:
+            return f"pack the {contents.one_by_one} objects of a batch: each is handed over on its own."
+        size = contents.size.m_as("B") if contents is not None and contents.size is not None else LARGE
+        if self.largest == HANDOVER and size < LARGE:
+            return "hand over less often, in larger batches, or nothing at all: without workers."
+        if self.largest == HANDOVER and contents is not None and not contents.floats:
+            return f"send only what the step uses: the batches are {contents.dtype} already."
+        waits = self.largest == DATASET and prepare_cpu is not None and prepare_cpu < MOSTLY
+        name = WAITING if waits else LEVER_OF[self.largest]
+        change = next(lever.change for lever in LEVERS if lever.name == name)
+        return f"try {name}: {change[0].lower()}{change[1:]}"
+
+    @property
+    def summary(self) -> str:
+        """Say which stage is the largest, in one or two sentences."""
+        if self.reason:
+            return f"Which stage costs most was not timed: {self.reason}."
+        if self.timed < MIN_BATCHES:
+            return (
+                f"Which stage costs most cannot be told: only {self.timed} batches were timed, and it takes "
+                f"{MIN_BATCHES}."
+            )
+        low, high = self.intervals[self.largest]
+        first = (
+            f"The largest stage is {self._named(self.largest)}: {percent(self.shares[self.largest])} of what "
+            f"a batch costs (95 % interval {percent(low)} to {percent(high)}), or "
+            f"{format_quantity(self.costs[self.largest])}"
+        )
+        if self.runner_up:
+            first += f"; next comes {self._named(self.runner_up)} with {percent(self.shares[self.runner_up])}"
+        doubt = "" if self.certain else " Which of these two is larger is not certain."
+        missing = "" if COPY in self.shares else " The copy to a GPU was not timed."
+        return f"{first}.{doubt}{missing}"
+
+    def _named(self, stage: str) -> str:
+        return f"the dataset ({self.call})" if stage == DATASET else NAMES[stage]
+
+    headers = ("stage", "costs of a batch", "share", "95 % interval")
+
+    @property
+    def rows(self) -> Sequence[Sequence[object]]:
+        """One row for each stage."""
+        return [
+            [
+                self._named(stage),
+                self.costs[stage],
+                percent(self.shares[stage]),
+                " to ".join(percent(end) for end in self.intervals[stage]),
+            ]
+            for stage in self.shares
+        ]
+
+
+class StageSamples:
+    """The times of the batches that were timed [s]."""
+
+    def __init__(self) -> None:
+        # Of each batch what it takes in the dataset and to collate, to pack and to unpack.
+        self.batches = tuple(_times() for _ in range(4))
+        self.ways, self.copies, self.indices = _times(), _times(), _times()
+        self.items: Items | None = None
+
+    def add(
+        self,
+        items: float,
+        collate: float,
+        packing: float = 0.0,
+        unpacking: float = 0.0,
+        way: float | None = None,
+    ) -> None:
+        """Add a batch; `way` is known only where the loop waited for it."""
+        for times, seconds in zip(self.batches, (items, collate, packing, unpacking), strict=True):
+            times.append(seconds)
+        if way is not None:
+            self.ways.append(way)
+
+    def finish(self, seconds: float) -> None:
+        """Add what receiving the last batch took beyond unpacking it."""
+        self.batches[3][-1] += seconds
+
+    def draw(self, seconds: float) -> None:
+        """Add what the sampler took for a batch."""
+        self.indices.append(seconds)
+
+    def costs(
+        self, workers: int, *, stream: bool = False, reason: str = "", release: float = 0.0
+    ) -> StageCosts:
+        """Return what was found so far, of a loader with so many workers."""
+        # Copies first: a thread may add a batch meanwhile.
+        timed = min(map(len, self.batches))
+        items, collate, packing, unpacking = (np.array(times)[:timed] for times in self.batches)
+        unpacking = unpacking + release
+        each = max(workers, 1)
+        blocks = {DATASET: blocks_of(items / each), COLLATE: blocks_of(collate / each)}
+        if workers:
+            blocks[HANDOVER] = blocks_of(packing / each + unpacking)
+        if timed and self.copies:
+            blocks[COPY] = blocks_of(np.array(self.copies))
+        if timed and self.indices:
+            indices = blocks_of(np.array(self.indices))
+            if np.mean(indices) >= SLIGHT * sum(np.mean(block) for block in blocks.values()):
+                blocks[SAMPLER] = indices
+        if not timed:
+            blocks = {}
+        shares, intervals, lead = shares_of(blocks)
+        return StageCosts(
+            costs={stage: Q_(1e3 * float(np.mean(each)), "ms") for stage, each in blocks.items()},
+            shares=shares,
+            intervals=intervals,
+            certain=timed >= MIN_BATCHES and lead >= CONFIDENCE,
+            timed=timed,
+            receiving=Q_(1e3 * float(np.mean(unpacking)), "ms") if workers and timed else None,
+            prepared=tuple((1e3 * (items + collate + packing))[-MAX_PREPARED:].tolist()),
+            items=self.items,
+            way=Q_(1e3 * float(np.median(self.ways)), "ms") if self.ways else None,
+            call="__iter__" if stream else "__getitem__",
+            reason=reason if not timed else "",
+        )

@@ -1,0 +1,144 @@
+"""The machine that a job runs on: its cores and its memory, as the system tells them."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from starvelab.host import has_processes, usable_cores
+
+# Where Linux says in which groups a process is, such as those of a container or of a scheduler's job; and by
+# the name of each version's controller the folder of all groups, what one may use, and what it uses.
+OWN_GROUPS, GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+MEMORY_FILES = {
+    "": ("", "memory.max", "memory.current"),
+    "memory": ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+}
+
+
+def busy_cores() -> float | None:
+    """Seconds in which the cores of this process were busy; None where that cannot be told."""
+    if not has_processes():
+        return None
+    import psutil  # loaded here: it needs processes, which a browser's Python lacks
+
+    times = psutil.cpu_times(percpu=True)
+    ours = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(len(times))
+    if len(ours) > usable_cores():  # of a container: the others that are seen may use other cores
+        return None
+    return float(sum(each.user + each.system for number, each in enumerate(times) if number in ours))
+
+
+def _read_line(path: str) -> bytes:
+    # A file object takes five times as long, and this is asked beside waits of some milliseconds.
+    file = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(file, 200)
+    finally:
+        os.close(file)
+
+
+def core_times(*tasks: object) -> tuple[float, float] | None:
+    """Seconds that tasks ran, and those in which they waited for a core; None where the system does not tell.
+
+    A task is named as Linux does below /proc: by a process number, or as "thread-self".
+    """
+    try:
+        texts = [_read_line(f"/proc/{task}/schedstat").split() for task in tasks]
+        ran, waited = (sum(int(text[column]) for text in texts) / 1e9 for column in (0, 1))
+    except (OSError, IndexError, ValueError):
+        return None
+    return ran, waited
+
+
+def this_thread() -> int | None:
+    """Return the system's number of this thread; None in a browser's Python, which has no threads."""
+    number: int | None = getattr(threading, "get_native_id", lambda: None)()
+    return number
+
+
+def queued_seconds(*tasks: object) -> float | None:
+    """Return the seconds in which this thread, or those tasks, had work and no core; None if unknown."""
+    times = core_times(*tasks or ("thread-self",))
+    return None if times is None else times[1]
+
+
+def children_seconds() -> float:
+    """Return the seconds of the CPU that processes had which this one had started, and which have ended."""
+    return sum(os.times()[2:4])
+
+
+def tree_seconds() -> float:
+    """Return the seconds of the CPU of this process and all that it started, those that ended among them."""
+    import psutil  # loaded here: it needs processes, which a browser's Python lacks
+
+    family, seconds = [psutil.Process()], 0.0
+    if not Path(f"/proc/self/task/{os.getpid()}/children").exists():
+        family += family[0].children(recursive=True)  # it goes through all processes that there are
+    for process in family:  # which grows meanwhile
+        with suppress(psutil.Error, OSError):  # it ends, or the system has no such list
+            seconds += sum(process.cpu_times()[:4])
+            for task in Path(f"/proc/{process.pid}/task").iterdir():
+                family += [psutil.Process(int(child)) for child in (task / "children").read_text().split()]
+    return seconds
+
+
+def own_threads() -> tuple[str, ...]:
+    """Return the tasks that are this thread and those of its libraries, and no others that Python started.
+
+    None where the system does not tell.
+    """
+    try:
+        numbers = os.listdir("/proc/self/task")
+    except OSError:
+        return ()
+    others = {thread.native_id for thread in threading.enumerate()} - {this_thread()}
+    return tuple(f"self/task/{number}" for number in numbers if int(number) not in others)
+
+
+def memory_lines(number: int, name: str) -> dict[str, int]:
+    """Bytes by their names in a file that Linux has about the memory of a process; none where it has not."""
+    try:
+        text = Path(f"/proc/{number}/{name}").read_text(encoding="utf-8")
+    except OSError:
+        return {}
+    return {key: 1024 * int(size) for key, size in re.findall(r"(\w+):\s+(\d+) kB", text)}
+
+
+def free_memory() -> int | None:
+    """Bytes that programs may still take here, also in a container; None where the system does not tell."""
+    if not has_processes():
+        return None
+    import psutil
+
+    free = int(psutil.virtual_memory().available)
+    for group, names in _memory_groups():
+        try:
+            limit, used = (int((group / name).read_text(encoding="ascii")) for name in names)
+            stat = (group / "memory.stat").read_text(encoding="ascii")
+        except (OSError, ValueError):  # there is none, or it has no limit
+            continue
+        # Files that nobody uses make room; of version 1, the total is that of the groups within as well.
+        files = [int(size) for size in re.findall(r"^(?:total_)?inactive_file (\d+)", stat, re.MULTILINE)]
+        free = min(free, limit - used + max(files, default=0))
+    return max(free, 0)
+
+
+def _memory_groups() -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """Give the group of this process and each around it, with the names of its limit and its use."""
+    try:
+        lines = OWN_GROUPS.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controller, path = line.split(":", 2)
+        if controller in MEMORY_FILES:
+            base, *names = MEMORY_FILES[controller]
+            group = GROUPS / base / path.lstrip("/")
+            yield from (
+                (each, tuple(names)) for each in (group, *group.parents) if each.is_relative_to(GROUPS)
+            )

@@ -1,0 +1,1 @@
+"""What would help a job, and by how much."""

@@ -1,0 +1,337 @@
+"""The remedies for a job that was watched, the first of them the one to try first.
+
+Each looks at what it cures: at the type of the elements, how many objects a batch has, how the dataset gives
+its items, where the loop's own thread computes. Of several, the one that brings most goes first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from starvelab.measure.verdict import NOT_BOUND, SLIGHT, UNKNOWN
+from starvelab.tables import count_of, percent
+from starvelab.units import Q_, format_quantity
+
+from ..finding.job import QUEUED, RESTART, JobFinding
+from ..finding.loop_work import LoopWork
+from ..finding.stages import COLLATE, COPY, DATASET, DRAW, HANDOVER, LARGE, MANY_OBJECTS, SAMPLER
+from ..shares import MIN_BATCHES
+from .advice import PACKING, WorkerAdvice, advise
+from .lateness import MIN_TIMED
+from .times import ERROR, NAMED, PREFETCH, QUICKER, JobTimes, pickled_share, start_up_of, throughputs_of
+
+LARGE_PART = 0.3  # of what a batch costs: below that a stage needs no remedy of its own
+MANY_ITEMS, TINY = 64, 0.05  # items of a batch, and milliseconds for each, that are better fetched together
+AHEAD = 4  # batches of each worker, where nothing tells how many hide those that are late
+SPREAD = 4.0  # bytes of what an item is a view of, over its own, from which on it is read for nothing
+SAMPLED = 0.2  # what the share of a line may be off
+LONG = 2e3  # milliseconds that are written as seconds
+VAGUE = 4.0  # times what is likely a gain may be at best, before it is not said: steps may lack a core, too
+BUSY_THREAD = 0.8  # of a core: threads that share Python's lock have no more
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """One change."""
+
+    name: str  # short: "workers", "prefetch", "packing" and others
+    text: str  # what to change and what that brings, in one or two sentences
+    # Throughput over that of now: at worst, likely and at best; None where it cannot be predicted.
+    gain: tuple[float, float, float] | None = None
+    at_most: bool = False  # the likely gain is only what is possible
+    value: int | None = None  # of the setting, where it has one
+
+
+def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Remedy, ...]:
+    """Return what to change, what is to be tried first at the beginning; none where too little is known."""
+    if finding.verdict == UNKNOWN or finding.counted < MIN_BATCHES:
+        return ()
+    if finding.restarts and finding.verdict != NOT_BOUND:
+        taken = format_quantity(Q_(1e3 * finding.host_wait / finding.batch_rate.m_as("1/s"), "ms"))
+        workers = ", and to end its workers more" if finding.workers else ""
+        return (Remedy("iterator", f"To begin a pass takes {taken} on average{workers}. {RESTART}"),)
+    advice = advise(finding, cores=cores) if finding.workers is not None and not finding.elsewhere else None
+    work = _loop_work(advice) if advice is not None else None
+    start_up = _of_start_up(advice) if advice is not None else []
+    if finding.verdict == NOT_BOUND:
+        return tuple(_of_whole(_certain(one), finding) for one in (work, *start_up) if one)
+    found = [*start_up, *_of_items(finding, advice)]
+    if advice is not None:
+        found += [*_of_levers(advice), work, _sampler(advice), _no_workers(advice)]
+        found += [] if finding.repeats else [_workers(advice)]
+    known = sorted(filter(None, found), key=lambda one: -(one.gain or (0.0, 0.0, 0.0))[1])
+    if advice is not None:
+        more = [one for one in known if one.name == "workers" and one.value]
+        known = [_deciding(one, advice) if one in more else _certain(one) for one in known]
+    divide = [Remedy("divide", finding.divided)] if finding.repeats else []
+    known = [*divide, *(_of_whole(one, finding) for one in known)]
+    return (*known, *filter(None, [_of_stage(finding, {one.name for one in known})]))
+
+
+def _of_whole(remedy: Remedy, finding: JobFinding) -> Remedy:
+    """Return a remedy with its gain of the whole job, of which long steps and other loops are a part."""
+    left_out = 1 - finding.loop_share * (1 - finding.interrupted_share)
+    if remedy.gain is None or left_out < SLIGHT:
+        return remedy
+    low, likely, high = (1 / ((1 - left_out) / each + left_out) for each in remedy.gain)
+    if not _has_core(finding):  # they may be long for want of one, and end with the waits
+        high = max(high, remedy.gain[2])
+    text = f"{remedy.text} Of the whole job, that is {likely:.2f} times the throughput."
+    return replace(remedy, text=text, gain=(low, likely, high))
+
+
+def _of_start_up(advice: WorkerAdvice) -> list[Remedy | None]:
+    """Return what shortens the start of workers and of passes, where that costs much."""
+    finding, found = advice.finding, list[Remedy | None]()
+    cost, share = start_up_of(finding, advice.model), pickled_share(finding)
+    items = finding.stages.items if finding.stages is not None and finding.persists is False else None
+    if cost is not None and finding.workers and items is not None and items.kept >= items.number:
+        _, likely, best = (cost.now * finding.batch_rate.m_as("1/ms") * one for one in _quicker(advice, 0.0))
+        text = (
+            "Keep the workers with persistent_workers=True in one loader for all passes: each of them keeps "
+            "something of its items in the dataset, and loses it with the end of the pass. If it is a cache, "
+            f"that brings {likely:.2f} times the throughput at most."
+        )
+        found.append(Remedy("persistent", text, (1.0, likely, best), at_most=True))
+    elif cost is not None and cost.matters:
+        each = Q_(cost.each, "ms") if cost.each < LONG else Q_(cost.each / 1e3, "s")
+        part, longer = percent(cost.each / (cost.each + cost.others)), "make each pass longer"
+        taken = f"{format_quantity(each)} on average, {part} of its time"
+        if finding.workers and not finding.persists:
+            text = (
+                f"To begin and end a later pass takes {taken}: keep the workers with "
+                f"persistent_workers=True in one loader for all passes, or {longer}."
+            )
+            most = cost.now * cost.batches / max(cost.others, 1e-3) * (1 + ERROR)
+            found.append(Remedy("persistent", text, (1.0, cost.now / cost.after, most), at_most=True))
+        else:
+            text = f"To begin a later pass takes {taken}, as where a sampler lists all items: {longer}."
+            found.append(Remedy("passes", text))
+    if finding.pickled is not None and share >= NAMED:
+        text = (
+            f"For each worker that starts, up to {format_quantity(finding.pickled[1], 2)} are pickled, which "
+            f"takes {percent(share)} of the time in all: let the workers open a file with that list, or hold "
+            "it in one tensor, which they share."
+        )
+        found.append(Remedy("pickling", text))  # what workers take to read that, they do not tell
+    return found
+
+
+def _workers(advice: WorkerAdvice) -> Remedy | None:
+    if advice.gain < SLIGHT:
+        return Remedy("memory", advice.summary) if advice.room else None
+    best, finding = advice.best, advice.finding
+    if finding.processes is False and finding.workers and (finding.loop_cpu or 0.0) >= BUSY_THREAD:
+        text = (
+            f"Processes in place of threads: this process computes on {finding.loop_cpu:.1f} cores on "
+            "average, and threads of Python share one lock. What that brings was not measured."
+        )
+        return Remedy("processes", text)
+    return Remedy("workers", advice.summary, _gain(advice, best), bool(best.condition), best.workers)
+
+
+def _deciding(whole: Remedy, advice: WorkerAdvice) -> Remedy:
+    """Return the step that decides, where as many workers as are advised may bring nothing at all."""
+    best, now = advice.best, advice.now
+    number = 2 * now.workers
+    if not best.condition or _gain(advice, best)[0] >= 1 + SLIGHT or not 0 < number < best.workers:
+        return whole
+    step = advice.options[number]
+    most, before, more = map(format_quantity, (step.throughput, now.throughput, best.throughput))
+    text = (
+        f"{number} workers instead of {now.workers}: at most {most} instead of {before}, and nothing at "
+        f"worst. Where they bring that, {best.workers} bring at most {more}. {step.condition}"
+    )
+    return Remedy("workers", text.rstrip(), _gain(advice, step), True, number)
+
+
+def _certain(remedy: Remedy) -> Remedy:
+    """Return the remedy without its gain, where that may be many times what is likely."""
+    if remedy.gain is None or remedy.gain[2] <= VAGUE * remedy.gain[1]:
+        return remedy
+    change = remedy.text.partition(". ")[0].rstrip(".")
+    return Remedy(remedy.name, f"{change}. Only a trial can tell what that brings.", value=remedy.value)
+
+
+def _gain(advice: WorkerAdvice, option: object) -> tuple[float, float, float]:
+    now = advice.now.throughput
+    low, likely, high = (
+        float((getattr(option, name) / now).m_as("")) for name in ("low", "throughput", "high")
+    )
+    return low, likely, high
+
+
+def _of_levers(advice: WorkerAdvice) -> list[Remedy | None]:
+    """Return those of which the model of the job says what they bring."""
+    finding, stages, found = advice.finding, advice.finding.stages, list[Remedy | None]()
+    leading = stages and {stages.largest, stages.largest if stages.certain else stages.runner_up}
+    for one in advice.worthwhile:
+        gain = _gain(advice, one)
+        if one.name == "a deeper queue":
+            prefetch = finding.prefetch or PREFETCH
+            ahead = one.value or finding.room.ahead_for(max(AHEAD, 2 * prefetch), prefetch)
+            if ahead == prefetch:
+                continue
+            text = f"prefetch_factor={ahead} instead of {finding.prefetch or 'fewer'}: {one.summary}"
+            found.append(Remedy("prefetch", text, gain, one.value is None, ahead))
+        elif one.name == PACKING:
+            text = f"Let packed(loader), of starvelab_doctor, put a batch into one buffer. {one.summary}"
+            found.append(Remedy("packing", text, gain, True))
+        elif one.name.startswith("uint8") and (not leading or leading & {HANDOVER, COLLATE}):
+            found.append(Remedy("bytes", f"Send fewer bytes. {one.summary}", gain, True))
+    untimed = stages is None or len(stages.prepared) < MIN_TIMED
+    ahead = finding.room.ahead_for(AHEAD, 1)
+    if finding.prefetch == 1 < ahead and finding.workers and untimed:
+        text = f"prefetch_factor={ahead} instead of 1 hides single batches that are late, if there are any."
+        found.append(Remedy("prefetch", text, None, value=ahead))
+    return found
+
+
+def _of_items(finding: JobFinding, advice: WorkerAdvice | None) -> list[Remedy | None]:
+    """Return what can be told by the items that the dataset gives."""
+    stages = finding.stages
+    if stages is None or stages.items is None or stages.shares.get(DATASET, 0.0) < LARGE_PART:
+        return []
+    items, found = stages.items, list[Remedy | None]()
+    each = stages.costs[DATASET].m_as("ms") * max(finding.workers or 1, 1) / items.number
+    if items.spread >= SPREAD:
+        found.append(
+            Remedy(
+                "views",
+                f"Each item is a view of {items.spread:.0f} times its bytes, which are read or computed for "
+                "it: get what belongs together once for all of its items, or store each item in one piece.",
+                _quicker(advice, 1 / items.spread) if advice is not None else None,
+                at_most=True,
+            )
+        )
+    elif not items.together and items.number >= MANY_ITEMS and each < TINY:
+        found.append(
+            Remedy(
+                "together",
+                f"{items.number} items of {1e3 * each:.0f} microseconds are fetched one by one for each "
+                "batch: give the dataset a method __getitems__, which returns all of them at once.",
+                _quicker(advice, 0.0) if advice is not None else None,
+                at_most=True,
+            )
+        )
+    return found
+
+
+def _quicker(advice: WorkerAdvice, rest: float) -> tuple[float, float, float]:
+    """Return the gain if the dataset takes this share of its time; at best, only the step takes any."""
+    model, period = advice.model, 1e3 / advice.finding.batch_rate.m_as("1/s")
+    cut = 1 - (model.dataset_share or 0.0) * (1 - rest)
+    times = replace(model.likely, wait=model.likely.wait * cut, compute=model.likely.compute * cut)
+    step = min(times.step * (1 - SAMPLED), model.fast.step, model.alone)
+    best = max(period / max(step, 1e-3), 1.0)
+    return 1.0, min(max(period / times.period(model.workers), 1.0), best), best
+
+
+def _no_workers(advice: WorkerAdvice) -> Remedy | None:
+    """Return what no workers bring, where it is the hand-over of small batches that takes long."""
+    finding, stages, contents = advice.finding, advice.finding.stages, advice.finding.contents
+    small = contents is not None and contents.size is not None and contents.size.m_as("B") < LARGE
+    if not (finding.workers and small and stages and stages.certain and stages.largest == HANDOVER):
+        return None
+    likely, slow, fast = (1e3 / finding.batch_rate.m_as("1/s") / each for each in advice.model.periods(0))
+    if (contents and contents.one_by_one >= MANY_OBJECTS) or likely < 1 + SLIGHT:
+        return None
+    # Without workers beside it a step is shorter, too, and by what nobody knows where it lacks a core.
+    best = fast / QUICKER if _has_core(finding) else 2 * VAGUE * fast
+    text = (
+        "num_workers=0, or larger batches: to hand so small a batch over takes longer than to prepare it. "
+        f"That brings {likely:.2f} times the throughput ({slow:.2f} to {best:.2f})."
+    )
+    return Remedy("workers", text, (slow, likely, best), value=0)
+
+
+def _sampler(advice: WorkerAdvice) -> Remedy | None:
+    """Return what a sampler without cost brings at most."""
+    finding = advice.finding
+    if finding.stages is None or SAMPLER not in finding.stages.shares:
+        return None
+    period, taken = 1e3 / finding.batch_rate.m_as("1/s"), finding.stages.sampling
+    likely, best = (period / max(period - part * taken, ERROR * period) for part in (1, 1 + 2 * ERROR))
+    if not _has_core(finding):  # so does all else, and how much of it was waiting is not known
+        best = max(best, 2 * VAGUE * likely)
+    rate = format_quantity(throughputs_of(finding, *(period / likely,) * 3)[0])
+    text = (
+        f"The sampler takes {format_quantity(Q_(taken, 'ms'))} for each batch in the training loop, which no "
+        f"worker takes over: {DRAW} That brings {rate} at most."
+    )
+    return Remedy("sampler", text, (1.0, likely, best), True) if likely >= 1 + SLIGHT else None
+
+
+def _loop_work(advice: WorkerAdvice) -> Remedy | None:
+    """Return what moving the work of the loop's own thread into workers brings."""
+    finding, now = advice.finding, advice.model
+    line = next((one for one in finding.loop_work if one.share >= SLIGHT), None)
+    if line is None:
+        return None
+    period = 1e3 / finding.batch_rate.m_as("1/s")
+    moved = min(line.share * period, now.likely.step - 1e-3)
+    if now.workers and (finding.stages is None or not finding.stages.prepared):
+        return Remedy("move", f"{_at(line)}. What that brings, a probe tells.")  # how busy the workers are
+
+    def change(times: JobTimes, part: float = 0.0) -> JobTimes:
+        saved = min(moved * (1 + part), times.step - 1e-3)
+        rest = max(times.loop_compute - saved, 0.0)
+        compute = times.compute + moved * (1 - part)
+        return replace(times, step=times.step - saved, compute=compute, loop_compute=rest)
+
+    # How much the loop saves was only sampled, and it need not be what the workers take for it.
+    model = replace(
+        now, likely=change(now.likely), slow=change(now.slow, -SAMPLED), fast=change(now.fast, SAMPLED)
+    )
+    room = finding.room.workers_for(finding.prefetch or PREFETCH)
+    if not (most := int(max(min(max(now.likely.cores, 1.0), room), now.workers))):
+        return None
+    workers = min(range(max(now.workers, 1), most + 1), key=lambda n: (round(model.periods(n)[0], 2), n))
+    likely, slow, fast = (period / each for each in model.periods(workers))
+    if finding.busy:  # the workers may get no core for it
+        slow = min(slow, 1 - SAMPLED)
+    # The loop saves no more than it computes there, but where it lacks a core, or has no workers yet.
+    saved, part = moved if now.workers else period, 1 + SAMPLED if _has_core(finding) else 1 / ERROR
+    most, best = (period / max(period - each * saved, ERROR * period) for each in (1, part))
+    slow, likely, fast = min(slow, likely, most), min(likely, most), min(max(fast, likely), best)
+    if likely < 1 + SLIGHT:
+        return None
+    rates = throughputs_of(finding, *(period / each for each in (likely, slow, fast)))
+    rate, low, high = map(format_quantity, rates)
+    text = f"{_at(line)}, with {count_of(workers, 'worker')}. That brings {rate} ({low} to {high})."
+    return Remedy("move", text, (slow, likely, fast), not line.certain, workers)
+
+
+def _has_core(finding: JobFinding) -> bool:
+    return (finding.core_waits or 0.0) < QUEUED
+
+
+def _at(line: LoopWork) -> str:
+    if_input = "" if line.certain else "if that prepares the batch, "
+    return (
+        f"The loop's own thread computes at {line.place} in {percent(line.share)} of the time: "
+        f"{if_input}move it into the workers, that is into the dataset or collate_fn"
+    )
+
+
+def _of_stage(finding: JobFinding, others: set[str]) -> Remedy | None:
+    """Return what to do about the largest stage; None where another remedy is about it."""
+    stages, contents = finding.stages, finding.contents
+    if stages is None or stages.timed < MIN_BATCHES:
+        return None
+    known = {HANDOVER: {"packing", "bytes"}, DATASET: {"views", "together", "divide"}}
+    if stages.largest == SAMPLER or others & known.get(stages.largest, set()):
+        return None
+    if finding.ready and stages.certain and stages.largest in (DATASET, COLLATE):
+        taken = format_quantity(Q_(1e3 * finding.host_wait / finding.batch_rate.m_as("1/s"), "ms"))
+        text = (
+            f"A batch is ready when the loop asks, and takes {taken} to be received: send fewer bytes or "
+            "tensors, and let no other thread of this process compute, since it holds Python's lock."
+        )
+        return Remedy("receiving", text) if "prefetch" not in others else None
+    size = contents.size.m_as("B") if contents is not None and contents.size is not None else 0.0
+    if stages.largest == HANDOVER and (contents is None or size < LARGE or not contents.floats):
+        return None
+    name = {DATASET: "dataset", COLLATE: "collate", HANDOVER: "bytes", COPY: "copy"}[stages.largest]
+    text = stages.remedy(finding.prepare_cpu, contents)
+    return Remedy(name, f"{text[0].upper()}{text[1:]}")

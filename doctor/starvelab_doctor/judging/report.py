@@ -1,0 +1,89 @@
+"""The report of `starvelab-doctor`: what was found of each loop, as text, as a page and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from html import escape
+
+from starvelab.tables import count_of, paragraph, to_html
+
+from ..finding.job import JobFinding
+from ..finding.memory import MemoryUse
+from .remedies import Remedy, remedies_of
+
+VERSION = 1  # of the JSON: it changes when a name goes or means something else
+# Names of the JSON, and fields of a finding that are written as they are.
+FIELDS = {
+    "rank": "rank", "verdict": "verdict", "waits": "host_wait", "interval": "interval", "gpu_waits": "stall",
+    "batches": "batches", "counted": "counted", "block_seconds": "blocks", "batch_size": "batch_size",
+    "workers": "workers", "other_programs": "others_cpu", "core_waits": "core_waits",
+    "passes_left_out": "left_out", "loop_share": "loop_share", "state": "state",
+}  # fmt: skip
+Results = Sequence[tuple[str, JobFinding]]
+
+
+def _remedy_lines(finding: JobFinding) -> list[str]:
+    texts = [f"{'Or' if number else 'First'}: {one.text}" for number, one in enumerate(remedies_of(finding))]
+    return texts or [finding.next_step]
+
+
+def text_report(results: Results) -> str:
+    """Return what was found, as text."""
+    if not results:
+        return (
+            "starvelab-doctor: no loop got a batch from a DataLoader of PyTorch. If it has one, let it run "
+            "longer. If not, put watch(loader) around the loader of the loop."
+        )
+    lines = []
+    for name, finding in results:
+        lines.append(f"starvelab-doctor: {name}, {count_of(finding.batches, 'batch')}")
+        lines += [f"  {line}" for line in (finding.state, *_remedy_lines(finding))]
+    return "\n".join(lines)
+
+
+def html_report(results: Results, script: str) -> str:
+    """Return what was found, as a page."""
+    parts = []
+    for name, finding in results:
+        lines = "".join(f"<p>{escape(line)}</p>" for line in _remedy_lines(finding))
+        # What to do stands once, in the remedies.
+        table = to_html(finding.headers, finding.rows, finding.state) + paragraph(finding.note)
+        parts.append(f"<h2>{escape(name)}</h2>{table}{lines}")
+    body = "".join(parts) or f"<p>{escape(text_report(results))}</p>"
+    title = f"starvelab-doctor: {escape(script)}"
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
+        "<style>body{font-family:sans-serif;max-width:60em;margin:auto}td,th{padding:0.2em 0.6em}</style>"
+        f"<h1>{title}</h1>{body}</html>\n"
+    )
+
+
+def json_report(results: Results) -> str:
+    """Return what was found, as JSON: rates are batches a second, gains those over the rate of now."""
+    loops = [_loop(name, finding, remedies_of(finding)) for name, finding in results]
+    return json.dumps({"version": VERSION, "loops": loops}, indent=1) + "\n"
+
+
+def _loop(name: str, finding: JobFinding, remedies: Sequence[Remedy]) -> dict[str, object]:
+    return {
+        "loop": name,
+        **{given: getattr(finding, field) for given, field in FIELDS.items()},
+        "first_waits": [wait.m_as("s") for wait in finding.first_waits],
+        "ending": finding.ending.m_as("s") if finding.ending is not None else None,
+        "batch_rate": finding.batch_rate.m_as("1/s"),
+        "memory": _memory(finding.memory) if finding.memory is not None else None,
+        "largest_stage": finding.stages.largest if finding.stages is not None else None,
+        "remedies": [asdict(one) for one in remedies],
+    }
+
+
+def _memory(memory: MemoryUse) -> dict[str, object]:
+    growths = {"growth": memory.growth, "loop_growth": memory.loop_growth}
+    return {
+        "workers": memory.workers,
+        **{name: getattr(memory, name).m_as("B") for name in ("each", "copied", "shared")},
+        **{name: one.batch if one is not None else None for name, one in growths.items()},
+        "full": memory.growth.full if memory.growth is not None else None,
+    }

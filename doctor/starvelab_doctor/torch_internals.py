@@ -1,0 +1,178 @@
+"""PyTorch's private parts, all in this file: what a DataLoader's iterator keeps, and where a clock fits in.
+
+Each function asks whether the part is there, so that a PyTorch without it is only watched less closely.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from operator import length_hint
+from types import ModuleType
+from typing import Any, TypeAlias
+from weakref import ref
+
+SINGLE = "_SingleProcessDataLoaderIter"  # the iterator of a DataLoader without workers
+# Any: a DataLoader, its iterator and its fetcher; they are recognized before they are used.
+TorchLoader: TypeAlias = Any
+TorchIterator: TypeAlias = Any
+Fetcher: TypeAlias = Any
+
+
+def is_loader(loader: object) -> bool:
+    """True for a DataLoader of PyTorch; nothing is imported for the answer."""
+    data = sys.modules.get("torch.utils.data")
+    return data is not None and isinstance(loader, data.DataLoader)
+
+
+def unprepared_processes(loader: TorchLoader) -> int:
+    """Return how many processes go over all of a loader that accelerate should have prepared; else 0."""
+    state = getattr(sys.modules.get("accelerate.state"), "PartialState", None)
+    count = getattr(state, "_shared_state", {}).get("num_processes", 1)
+    prepared = type(loader).__module__.startswith("accelerate.")
+    return count if count > 1 and is_loader(loader) and not prepared else 0
+
+
+def is_iterator(source: object) -> bool:
+    """True for an iterator that a DataLoader of PyTorch made."""
+    dataloader = sys.modules.get("torch.utils.data.dataloader")
+    return dataloader is not None and isinstance(source, dataloader._BaseDataLoaderIter)
+
+
+def persistent_iterator(loader: TorchLoader) -> TorchIterator | None:
+    """Return the iterator that a loader uses again in each pass; None before the first."""
+    return getattr(loader, "_iterator", None)
+
+
+def is_at_start(iterator: TorchIterator) -> bool:
+    """True until the iterator gave its first batch, also where it is used again."""
+    return bool(iterator._num_yielded == 0)
+
+
+def dataset_of(iterator: TorchIterator) -> object:
+    """Return what an iterator goes over."""
+    return iterator._dataset
+
+
+def description_of(iterator: TorchIterator) -> tuple[str, int, int | None, int]:
+    """Return the kind of a loader's data, how many items it has, its batch size and its workers."""
+    dataset, size = iterator._dataset, getattr(iterator._index_sampler, "batch_size", None)
+    return type(dataset).__name__, length_hint(dataset), size, iterator._num_workers
+
+
+def is_pinned(iterator: TorchIterator) -> bool:
+    """True where a thread copies each batch to pinned memory."""
+    return bool(iterator._pin_memory)
+
+
+def worker_numbers(source: object) -> tuple[int, ...]:
+    """Return the process numbers of the workers; none for what is no iterator of PyTorch."""
+    return tuple(process.pid for process in getattr(source, "_workers", None) or ())
+
+
+def prefetch_of(source: object) -> int | None:
+    """Return how many batches each worker has ahead; None for what is no iterator of PyTorch."""
+    ahead = getattr(source, "_prefetch_factor", None)
+    return ahead if isinstance(ahead, int) else None
+
+
+def persists(source: object) -> bool | None:
+    """Return whether the workers of an iterator stay for the next pass; None for what is none of PyTorch."""
+    return getattr(source, "_persistent_workers", None)
+
+
+def is_stream(source: object) -> bool:
+    """True for an iterator of PyTorch over an iterable dataset, all of which each worker goes over."""
+    return getattr(source, "_dataset_kind", None) == 1
+
+
+def is_collated(source: object) -> bool:
+    """True for an iterator of PyTorch whose batches its own function makes, in shared memory at once."""
+    collate = getattr(sys.modules.get("torch.utils.data"), "default_collate", None)
+    return collate is not None and getattr(source, "_collate_fn", None) is collate
+
+
+def length_of(source: object) -> int | None:
+    """Return how many batches a pass has; None where nothing tells."""
+    try:
+        return len(source._index_sampler)  # type: ignore[attr-defined]  # asked for here
+    except Exception:  # of a sampler's own class, which may have no length
+        return None
+
+
+def ready_batches(source: object) -> int | None:
+    """Count the batches that wait for the loop; None where no queue tells."""
+    queue = getattr(source, "_data_queue", None)
+    if queue is None:
+        return None
+    try:
+        waiting: int = queue.qsize()
+    except NotImplementedError:  # on macOS
+        return None
+    # Of a batch that arrived before its turn the iterator keeps the worker and the data, else the worker.
+    return waiting + sum(len(task) > 1 for task in getattr(source, "_task_info", {}).values())
+
+
+def has_fetchers() -> bool:
+    """True if this PyTorch fetches by an object that can be timed."""
+    return hasattr(getattr(sys.modules.get("torch.utils.data"), "_DatasetKind", None), "create_fetcher")
+
+
+def fetcher_of(iterator: TorchIterator) -> Fetcher:
+    """Return what fetches the batches of an iterator without workers."""
+    return iterator._dataset_fetcher
+
+
+def time_indices(iterator: TorchIterator, spent: Callable[[float], object]) -> None:
+    """Tell what each batch's indices take the loop [s]; a sampler may begin a pass by drawing all of them."""
+    original, it = getattr(type(iterator), "_next_index", None), ref(iterator)
+    if original is None:
+        return
+
+    def timed() -> object:
+        begun, source = time.perf_counter(), it()
+        try:
+            return original(source)
+        finally:
+            if not is_at_start(source):
+                spent(time.perf_counter() - begun)
+
+    iterator._next_index = timed
+
+
+def change_fetchers(dataset: object, change: Callable[[Fetcher], None]) -> None:
+    """Change each fetcher that is made for a dataset in this process from now on."""
+    from torch.utils.data import _DatasetKind
+
+    original: Any = _DatasetKind.create_fetcher  # Any: of PyTorch
+
+    def create_fetcher(kind: int, given: object, *others: object) -> Fetcher:
+        fetcher = original(kind, given, *others)
+        if given is dataset:  # a loader within the dataset has fetchers of its own
+            change(fetcher)
+        return fetcher
+
+    _DatasetKind.create_fetcher = staticmethod(create_fetcher)  # type: ignore[method-assign]
+
+
+@contextmanager
+def replaced_iterators(
+    dataloader: ModuleType,
+    following: Callable[[Callable[[TorchIterator], object]], Callable[[TorchIterator], object]],
+    beginning: Callable[[Callable[..., None]], Callable[..., None]],
+    restarting: Callable[[Callable[..., None]], Callable[..., None]] | None = None,
+) -> Iterator[None]:
+    """Replace `__next__` and `__init__` of the iterators of PyTorch's module, and what begins one again."""
+    from unittest.mock import patch  # loaded here: only `starvelab-doctor` replaces anything
+
+    kinds = (dataloader._SingleProcessDataLoaderIter, dataloader._MultiProcessingDataLoaderIter)
+    base = dataloader._BaseDataLoaderIter
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(base, "__next__", following(base.__next__)))
+        for kind in kinds:
+            stack.enter_context(patch.object(kind, "__init__", beginning(kind.__init__)))
+        if restarting is not None:
+            stack.enter_context(patch.object(kinds[1], "_reset", restarting(kinds[1]._reset)))
+        yield

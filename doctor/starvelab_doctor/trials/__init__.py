@@ -1,0 +1,1 @@
+"""A job run again for some seconds, with other settings of its loader."""

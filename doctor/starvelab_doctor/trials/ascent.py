@@ -1,0 +1,179 @@
+"""The search of `starvelab-doctor --try`: one setting after the other, first what doctor names first.
+
+It runs nothing itself: what compares two settings is given to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TypeAlias
+
+from starvelab.measure.verdict import SLIGHT
+
+from ..judging.times import PREFETCH
+
+# Arguments of DataLoader, and whether its batches come in one buffer each.
+Settings: TypeAlias = dict[str, int | bool]
+PACKED = "packed"
+MAX_TRIALS = 6
+CLEAR = 1.25  # times the throughput in one turn, which needs no more of them
+WORTH = 1.03  # times the throughput, below which a setting is not kept
+AHEAD = 4  # batches of each worker, where doctor names no number
+MOST = 32  # workers
+
+
+@dataclass(frozen=True)
+class Pace:
+    """The batches a second of a loop, the share of the time that it waits, and the seconds counted."""
+
+    rate: float
+    waits: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The settings of a loader as the script has them, and what of it says what may be tried."""
+
+    workers: int
+    prefetch: int | None
+    persistent: bool
+    pinned: bool  # or there is no GPU to copy to
+    in_order: bool
+    stream: bool  # its workers share the items as its dataset says, and no number of them gives the same
+    waits: float = 1.0
+    short: bool = False  # its passes are short, so that the start of workers counts
+
+
+@dataclass(frozen=True)
+class Turns:
+    """The batches a second with old and new settings, by turns, and the share that the loop still waits."""
+
+    rates: tuple[tuple[float, float], ...] = ()
+    waits: float = 0.0
+    failed: str = ""  # why the new ones are not to be had
+
+    @property
+    def gain(self) -> tuple[float, float, float] | None:
+        """Return the least, the median and the greatest of the gains of all turns; None without any."""
+        gains = [new / old for old, new in self.rates]
+        return (min(gains), median(gains), max(gains)) if gains else None
+
+    @property
+    def kept(self) -> bool:
+        """True if each turn was better, and all of them together by as much as is worth it."""
+        return self.gain is not None and self.gain[0] > 1 and self.gain[1] >= WORTH
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One trial: its settings, and how they did beside the best ones before them."""
+
+    settings: Settings
+    turns: Turns
+
+
+@dataclass
+class Ascent:
+    """The settings that are best so far; `compare` runs old and new ones by turns."""
+
+    setup: Setup
+    compare: Callable[[Settings, Settings], Turns]
+    room: Callable[[int], float]  # for workers, with so many batches ahead of each
+    best: Settings = field(default_factory=dict)
+    trials: list[Tried] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.waits, self.crowded = self.setup.waits, False  # whether more workers would find no room
+
+    @property
+    def workers(self) -> int:
+        """Of the best settings."""
+        return self.best.get("num_workers", self.setup.workers)
+
+    @property
+    def limit(self) -> int:
+        """Workers that find room."""
+        return int(min(MOST, max(self.room(self.ahead), self.setup.workers)))
+
+    @property
+    def ahead(self) -> int:
+        """Batches ahead of each worker, with the best settings."""
+        return self.best.get("prefetch_factor", self.setup.prefetch or PREFETCH)
+
+    def _fit(self, workers: int) -> int:
+        """Return so many workers, or as many as find room."""
+        self.crowded = self.crowded or workers > self.limit < MOST
+        return min(workers, self.limit)
+
+    @property
+    def left(self) -> int:
+        """Trials that may follow."""
+        return MAX_TRIALS - len(self.trials)
+
+    def climb(self, named: Mapping[str, int | None], *, cores: int, allow_order: bool) -> None:
+        """Try one setting after the other; `named` are those of doctor's remedies, the first one first."""
+        steps: dict[str, Callable[[], object]] = {
+            "workers": lambda: self._workers(named.get("workers"), cores),
+            "packing": lambda: self._light() if "packing" in named else None,
+            "pinned": lambda: not self.setup.pinned and self._try(pin_memory=True),
+            "prefetch": lambda: self._ahead(named.get("prefetch") or AHEAD),
+            "persistent": self._persistent,
+            "order": lambda: allow_order and self.workers > 1 and self._try(in_order=False),
+        }
+        for name in sorted(steps, key=lambda name: [*named, *steps].index(name)):
+            steps[name]()
+
+    def _try(self, **change: int | bool) -> bool:
+        """Try a change of the best settings, and keep it if it helps; not where nothing is left to gain."""
+        return self._try_all(self.best | change)
+
+    def _try_all(self, settings: Settings) -> bool:
+        """Try these settings in place of the best ones, in the same way."""
+        if not self.left or any(settings == one.settings for one in self.trials):
+            return False
+        turns = self.compare(self.best, settings)
+        self.trials.append(Tried(settings, turns))
+        if turns.kept:
+            self.best, self.waits = settings, turns.waits
+        return turns.kept
+
+    def _workers(self, number: int | None, cores: int) -> None:
+        if self.setup.stream or self.waits < SLIGHT:
+            return
+        if number == 0:  # what they hand over takes longer than to prepare it
+            self._try_all({"num_workers": 0})
+            return
+        before = self.setup.workers
+        # New workers for each short pass would cost more than they bring.
+        beside: Settings = {"persistent_workers": True} if self.setup.short and not before else {}
+        usual = 2 * before if 0 < before <= 2 * cores else cores
+        number = self._fit(number or usual)
+        kept = number != before and self._try(num_workers=number, **beside)
+        if not kept and (half := (before + number) // 2) > before:
+            self._try(num_workers=half, **beside)
+        # Two trials are left for what else there is.
+        while kept and before < number and self.waits >= SLIGHT and self.left > 2:
+            if (more := self._fit(min(2 * number, MOST))) == number:
+                break
+            number = more
+            kept = self._try(num_workers=number)
+
+    def _light(self) -> None:
+        """Try to hand batches over in one buffer, and then not at all, in a loop that prepares itself."""
+        if self.workers:
+            self._try(**{PACKED: True})
+            if not self.setup.stream:
+                self._try_all({"num_workers": 0})
+
+    def _ahead(self, batches: int) -> None:
+        worthwhile = self.waits >= SLIGHT and batches > (self.setup.prefetch or PREFETCH)
+        if self.workers and worthwhile and self.room(batches) >= self.workers:
+            self._try(prefetch_factor=batches)
+
+    def _persistent(self) -> None:
+        persists = self.best.get("persistent_workers", self.setup.persistent)
+        if self.workers and self.setup.short and not persists:
+            self._try(persistent_workers=True)

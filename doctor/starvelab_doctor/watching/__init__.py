@@ -1,0 +1,1 @@
+"""A training job while it runs: its loops, its processes, its memory, its ranks."""

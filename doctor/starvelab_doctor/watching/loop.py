@@ -1,0 +1,288 @@
+"""`watch`: one line around a loader, that says while the job trains how long it waits for data.
+
+The loop is measured from outside; `diagnose` says which stage of the loader is slow. A framework that has the
+loop to itself is watched by its hooks: `LoopCallback` is what the callbacks for all of them share.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from operator import length_hint
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from starvelab.errors import InputError
+from starvelab.measure.devices import Cuda
+from starvelab.runtime import shell
+
+from ..finding.job import JobFinding
+from ..host import this_thread
+from ..one_buffer import AroundLoader
+from ..torch_internals import ready_batches, unprepared_processes
+from ..trackers import Trackers
+from .probe import Probe
+from .recorder import Pass, Recorder
+
+Batch = TypeVar("Batch")
+WAITING, GPU_WAITING = "starvelab/waiting", "starvelab/gpu_waiting"  # as trackers call the shares
+OWN_LOOP = "Install it, or put watch(loader) around the loader of your own loop."  # without a framework
+RECENT = 1000  # batches that the line speaks of
+LINE_INTERVAL = 60.0  # seconds between two lines in a log file
+
+
+def watch(
+    loader: Iterable[Batch],
+    *,
+    batch_size: int | None = None,
+    workers: int | None = None,
+    progress: bool = True,
+    probe: bool = False,
+    device: str | None = None,
+    cuda: Cuda | None = None,
+) -> Watch[Batch]:
+    """Watch how long a training loop waits for its batches.
+
+    Parameters
+    ----------
+    loader : iterable
+        What the loop goes over: a PyTorch DataLoader, a tf.data pipeline, a generator, anything.
+    batch_size : int, optional
+        Samples of a batch; a DataLoader is asked.
+    workers : int, optional
+        Workers that prepare batches; a DataLoader is asked.
+    progress : bool
+        Show a line while it runs, or write one each minute into a log file, and what was found at the end of
+        each pass.
+    probe : bool
+        Time what the stages of a PyTorch DataLoader take, in its workers and in a sample of its batches; it
+        spends at most 5 % of the time on it, and changes no batch. `result.stages` says which is the largest.
+    device : str, optional
+        Where the loop copies its batches, such as "cuda". A probe copies a sample of them there once more and
+        times that.
+    cuda : optional
+        In place of `torch.cuda`, which is used as soon as the program works with a GPU.
+
+    Returns
+    -------
+    Watch
+        To be looped over in place of the loader, as often as that one can be; its `result` holds what was
+        found so far.
+
+    Raises
+    ------
+    InputError
+
+    Notes
+    -----
+    The GPU works on its own while the loop waits, so a wait of the loop need not be one of the GPU. With
+    CUDA, events on its stream tell the two apart; without, only the wait of the loop is known.
+
+    Examples
+    --------
+    >>> watched = watch(range(100), progress=False)
+    >>> for batch in watched:
+    ...     pass
+    >>> watched.result.batches
+    100
+    """
+    if not isinstance(loader, Iterable) and not hasattr(loader, "__getitem__"):
+        raise InputError(
+            f"watch takes something to loop over, such as a DataLoader, got {type(loader).__name__}. "
+            "Pass the loader that your training loop uses."
+        )
+    for name, value, least in (("batch_size", batch_size, 1), ("workers", workers, 0)):
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+            raise InputError(f"{name} must be a whole number from {least} on, got {value!r:.80}. Pass one.")
+    if device is not None and not probe:
+        raise InputError(
+            f"device is where a probe copies a sample of the batches, got {device!r:.80} without a probe. "
+            "Pass probe=True as well."
+        )
+    asked = Probe(device) if probe else None
+    home = this_thread()
+    recorder = Recorder(batch_size=batch_size, workers=workers, cuda=cuda, probe=asked, home=home)
+    recorder.describe(loader)
+    return Watch(loader, recorder, progress=progress)
+
+
+class Shares:
+    """The shares of waiting since they were last taken, by the names that trackers get."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder, self.batches, self.timed = recorder, 0, 0
+
+    def take(self) -> dict[str, float]:
+        """Return them; none where no batch was used since."""
+        recorder, found = self.recorder, dict[str, float]()
+        waits, steps, _ = recorder.pairs(max(len(recorder.numbers) - self.batches, 0))
+        columns = [(WAITING, waits, waits + steps)]
+        self.batches = len(recorder.numbers)
+        if recorder.device is not None:
+            idle, apart = recorder.device.times(self.timed)
+            columns.append((GPU_WAITING, idle, apart))
+            self.timed += len(idle)
+        for name, waited, whole in columns:
+            if total := float(np.sum(whole)):
+                found[name] = float(np.sum(waited)) / total
+        return found
+
+
+def line_of(recorder: Recorder, source: object) -> str:
+    """Return the recent batches in one line."""
+    waits, steps, _ = recorder.pairs(RECENT)
+    total = float(np.sum(waits + steps))
+    if not total:
+        return ""
+    parts = [f"{waits.sum() / total:.0%} waiting"]
+    if recorder.batch_size:
+        parts.append(f"{len(waits) * recorder.batch_size / total:.4g} samples/s")
+    middle, high, highest = 1e3 * np.percentile(waits, [50, 95, 99])
+    parts.append(f"waits {middle:.3g}, {high:.3g}, {highest:.3g} ms (50, 95, 99 %)")
+    ready = ready_batches(source)
+    return ", ".join(parts if ready is None else [*parts, f"{ready} ready"])
+
+
+class Watched:
+    """What is watched, and what was found of it."""
+
+    _recorder: Recorder
+    _shares: Shares
+
+    @property
+    def result(self) -> JobFinding:
+        """What was found so far, also while the loop runs."""
+        return self._recorder.finding()
+
+    def metrics(self) -> dict[str, float]:
+        """Return the share of waiting since the last call, to be logged: `{"starvelab/waiting": 0.31}`."""
+        return self._shares.take()
+
+
+class Watch(AroundLoader, Watched, Generic[Batch]):
+    """A loader that is watched; it has the length and the attributes of its loader."""
+
+    def __init__(self, loader: Iterable[Batch], recorder: Recorder, *, progress: bool) -> None:
+        super().__init__(loader)
+        self._recorder, self._progress, self._shares = recorder, progress, Shares(recorder)
+
+    def __iter__(self) -> Iterator[Batch]:
+        if count := unprepared_processes(self.loader):
+            warnings.warn(
+                "accelerate splits the batches of a DataLoader that it prepares, got one that it did not, so "
+                f"each of the {count} processes goes over all of them. Write "
+                "watch(accelerator.prepare(loader)): prepare(watch(loader)) returns what it gets.",
+                stacklevel=2,
+            )
+        return _Batches(self)
+
+
+class LogLines:
+    """A line each minute in place of a bar, with what is needed here of a bar's interface."""
+
+    def __init__(self, total: int | None) -> None:
+        self.of = "" if total is None else f" of {total}"
+        self.n, self.text, self.last = 0, "", time.monotonic()
+
+    def set_postfix_str(self, text: str, **_: bool) -> None:
+        """Set what the next line says."""
+        self.text = text
+
+    def update(self, batches: int) -> None:
+        """Count batches, and write a line if it is time."""
+        self.n += batches
+        if time.monotonic() - self.last >= LINE_INTERVAL:
+            self.last = time.monotonic()
+            print(f"watch: {self.n}{self.of} batches, {self.text}", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """End without a line: what was found follows."""
+
+
+class _Batches(Iterator[Batch]):
+    """The batches of one pass over the loader, whose times go to the watch that it belongs to."""
+
+    record: Pass | None = None  # until its iterator is made
+
+    def __init__(self, owner: Watch[Batch]) -> None:
+        self.owner, recorder, begun = owner, owner._recorder, time.perf_counter()
+        self.bar: Any = None  # Any: tqdm brings no types
+        probe = recorder.probe
+        with recorder.pickled.counting():
+            self.source: Iterator[Batch] = (
+                iter(owner.loader) if probe is None else probe.source_of(owner.loader)
+            )
+        self.record = recorder.begin(since=begun)
+        if owner._progress:
+            total = length if (length := length_hint(owner.loader, -1)) >= 0 else None
+            seen = sys.stderr.isatty() or shell() is not None  # else it is a log file
+            self.bar = tqdm(total=total, desc="watch", unit="batch") if seen else LogLines(total)
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self
+
+    def __next__(self) -> Batch:
+        record = self.record
+        assert record is not None
+        try:
+            batch = record.fetch(self.source)
+        except StopIteration:
+            self.close()
+            raise
+        if record.stale and self.bar is not None and record.batches > 1:  # it was polled just now
+            self.bar.set_postfix_str(line_of(record.recorder, self.source), refresh=False)
+            self.bar.update(record.batches - self.bar.n)
+            record.received = time.perf_counter()
+        return batch
+
+    def close(self) -> None:
+        """End the pass, and say what was found."""
+        if self.record is not None:
+            self.record.end()
+        if self.record is not None and self.bar is not None:
+            self.bar.update(self.record.batches - self.bar.n)
+            self.bar.close()
+            self.bar = None
+            tqdm.write(self.owner.result.summary, file=sys.stderr)
+
+    def __del__(self) -> None:
+        # A loop that is left early, or that ends with an error, drops its iterator.
+        if not sys.is_finalizing():
+            self.close()
+
+
+class LoopCallback(Watched):
+    """The loop of a framework; the framework's own class of callbacks stands behind it as the second base.
+
+    A framework fetches a batch before it says that a step begins. So the wait for it lies between the end of
+    one step and the start of the next, unless something else ran there.
+    """
+
+    def __init__(self, *, progress: bool = True) -> None:
+        super().__init__()
+        self._recorder, self._progress = Recorder(), progress
+        self._pass, self._shares = self._recorder.begin(), Shares(self._recorder)
+        self._trackers: Trackers | None = None  # of this training
+
+    def _begin(self) -> None:
+        """Begin a pass: the loop waits for the first batch of it."""
+        self._pass.end()
+        self._pass = self._recorder.begin()
+        self._pass.ask()
+
+    def _log(self, step: int, loggers: Sequence[Any] = ()) -> None:
+        """Log what the loop waited since the last time, which takes time in which it waits for no data."""
+        self._trackers = self._trackers or Trackers()
+        self._trackers.log(self.metrics(), step, loggers)
+        self._pass.ask()
+
+    def _end(self) -> None:
+        """End the training, and say what was found."""
+        self._pass.end()
+        self._trackers = None
+        if self._progress:
+            tqdm.write(self.result.summary, file=sys.stderr)

@@ -1,0 +1,251 @@
+"""`starvelab-doctor --try`: runs of a script in processes of their own, and what is said of them."""
+
+import json
+import os
+import subprocess
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+pytest.importorskip("torch")
+
+from doctor.tests.test_advice import found
+from starvelab.errors import InputError
+from starvelab.units import Q_
+from starvelab_doctor import BatchContents, doctor
+from starvelab_doctor.finding.memory import MemoryUse
+from starvelab_doctor.script import Terminated
+from starvelab_doctor.trials import command
+from starvelab_doctor.trials.ascent import Turns
+from starvelab_doctor.trials.command import Runs
+
+pytestmark = pytest.mark.programs
+
+SCRIPT = """
+    import time
+    import torch
+    from pathlib import Path
+    from torch.utils.data import DataLoader, Dataset
+
+    class Photos(Dataset):
+        def __len__(self):
+            return 10_000
+        def __getitem__(self, index):
+            time.sleep(0.002)
+            return index
+
+    if __name__ == "__main__":
+        Path("log.txt").write_text("other")
+        torch.save([1], "saved/last.pt")  # which writes without Python
+        for batch in DataLoader(Photos(), 4, {line}
+                                shuffle=True):
+            time.sleep(0.001)
+        Path("{end}").write_text("the script went on to its end")
+"""
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    folder = tmp_path / "job"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    (folder / "saved").mkdir()
+    for name in ("log.txt", "saved/last.pt"):
+        (folder / name).write_text("mine")
+    path = folder / "train.py"
+    path.write_text(dedent(SCRIPT).format(line="", end=tmp_path / "end.txt"))
+    return path
+
+
+@pytest.fixture
+def base():
+    """Return a folder with a short path, which sockets of workers need."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        yield Path(folder)
+
+
+def test_a_run_is_ended_after_some_batches_and_changes_no_file(script, tmp_path, base):
+    runs = Runs(str(script), [], base)
+    runs.seconds = 0.4
+    first = runs.run({})
+    assert first["loop"] == f"{script}:17 Photos 10000"
+    assert (first["setup"]["workers"], first["whole"]) == (0, False)
+    assert first["pace"]["waits"] > 0.5
+    ((name, finding),) = first["results"]
+    assert (name, finding.stages.largest) == ("Photos at train.py:17", "dataset")
+    runs.loop, runs.whole = first["loop"], False
+    second = runs.run({"num_workers": 2})
+    assert second["setup"]["workers"] == 2
+    for name in ("log.txt", "saved/last.pt"):
+        assert (script.parent / name).read_text() == "mine"
+    assert list(tmp_path.iterdir()) == [tmp_path / "job"]
+    assert list(base.iterdir()) == []
+
+
+def test_ctrl_c_ends_the_run_and_its_workers(script, base, monkeypatch):
+    started, wait = [], subprocess.Popen.wait
+
+    def interrupted(process, *limit):
+        if not started:
+            started.append(process.pid)
+            raise KeyboardInterrupt
+        return wait(process, *limit)
+
+    monkeypatch.setattr(subprocess.Popen, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Runs(str(script), [], base).run({})
+    with pytest.raises(ProcessLookupError):
+        os.killpg(started[0], 0)
+
+
+@pytest.mark.parametrize(("status", "result", "said"), [
+    (None, None, "A trial needs its batches within 180 s, and train.py had too few by then."),
+    (1, None, "ended with status 1 before it had enough batches. Correct that first. It said: no / data"),
+    (-11, None, "ended with status -11"),
+    (0, {"loop": ""}, "went over none in its own process. Run doctor without --try."),
+    (0, {"loop": "a", "pace": None, "batches": 7}, "more batches than train.py has, which ended after 7"),
+], ids=["slow", "fails", "killed", "no loader", "few batches"])  # fmt: skip
+def test_a_script_that_cannot_be_tried_is_told_why(tmp_path, status, result, said):
+    (tmp_path / "said").write_text("no\ndata\n")
+    if result is not None:
+        (tmp_path / "result.json").write_text(json.dumps(result))
+    with pytest.raises(InputError) as error:
+        Runs("train.py", [], tmp_path)._left(tmp_path, status)
+    assert said in str(error.value)
+
+
+def run_doctor(arguments):
+    return doctor.main(arguments)
+
+
+def planted(monkeypatch, *, rates, changes=False, shared=None, **setup):
+    """Let runs find these batches a second by the number of workers, and persistent ones as given."""
+    setup = {"workers": 0, "prefetch": None, "persistent": False, "pinned": True, "in_order": True} | setup
+    finding = found(workers=0, wait=0.03, step=0.01, cpu=0.0)
+    memory = MemoryUse(0, *[Q_("0 B")] * 3, shared_free=shared)
+    finding = replace(finding, memory=memory, contents=BatchContents(1, Q_("50 MB"), "uint8", 1))
+
+    def run(self, settings):
+        workers = settings.get("num_workers", setup["workers"])
+        return {
+            "loop": f"{__file__}:1 Photos 90",
+            "setup": {"stream": False} | setup,
+            "pace": {"rate": rates[workers], "waits": 0.5, "seconds": 3.0},
+            "changes": changes,
+            "whole": changes,
+            "batches": 90,
+            "results": [("Photos at train.py:2", finding)],
+        }
+
+    monkeypatch.setattr(Runs, "run", run)
+
+
+def test_the_lines_to_change_and_what_was_measured(monkeypatch, tmp_path, capsys, script):
+    planted(monkeypatch, rates={0: 20.0, 4: 60.0, 8: 61.0})
+    assert run_doctor(["--try", "--json", str(tmp_path / "found.json"), "train.py"]) == 0
+    told = capsys.readouterr().err
+    assert told.startswith("starvelab-doctor --try runs train.py up to 49 times for some seconds, and kills")
+    assert "starvelab-doctor: Photos at train.py:2, 40 batches" in told
+    assert "\n  num_workers=4: 3.00 times the batches a second, kept.\n" in told
+    assert "\n  num_workers=8: 1.02 times the batches a second, not kept.\n" in told
+    assert f'Change {__file__}, line 1: """`starvelab-doctor --try`: runs' in told
+    assert "\n  Give that call num_workers=4.\n  Measured in 6 turns: 3.00 times the batches a second" in told
+    assert "in_order=False, which --allow-order allows." in told
+    known = json.loads((tmp_path / "found.json").read_text())
+    assert known["try"]["settings"] == {"num_workers": 4}
+    assert known["try"]["gain"] == [3.0, 3.0, 3.0]
+    assert [one["kept"] for one in known["try"]["trials"]] == [True, False, False]
+    assert known["loops"][0]["verdict"] == "highly input-bound"
+
+
+def told_of(settings):
+    return {
+        "place": f"{__file__}:1", "trials": [], "gain": (6.0, 6.5, 7.0), "settings": settings, "untried": [],
+    }  # fmt: skip
+
+
+def test_without_workers_other_arguments_of_the_call_go():
+    said = command.text_of(told_of({"num_workers": 0}))
+    assert "call num_workers=0.\n  Leave out what needs workers, such as prefetch_factor and persist" in said
+
+
+@pytest.mark.parametrize("settings", [{"packed": True}, {"num_workers": 4, "packed": True}])
+def test_a_batch_in_one_buffer_is_a_call_around_the_loader(settings):
+    said = command.text_of(told_of(settings))
+    assert "\n  Write packed(...) around that call: from starvelab_doctor import packed.\n" in said
+    assert ("Give that call num_workers=4.\n" in said) == ("num_workers" in settings)
+    assert "packed=True" not in said
+
+
+def test_where_nothing_helps_the_settings_stay(monkeypatch, capsys, script):
+    planted(monkeypatch, rates=dict.fromkeys(range(40), 20.0))
+    assert run_doctor(["--try", "train.py"]) == 0
+    assert "Nothing of that is worth a change: leave these settings as they are." in capsys.readouterr().err
+
+
+def test_a_gain_that_not_all_of_six_turns_show_is_not_certain(monkeypatch, capsys, script):
+    planted(monkeypatch, rates={0: 20.0, 4: 60.0, 8: 61.0})
+    usual, last = Runs.compare, Turns(((20.0, 15.0), (20.0, 60.0), (20.0, 62.0)), 0.5)
+    monkeypatch.setattr(
+        Runs, "compare", lambda runs, *settings: last if len(settings) == 3 else usual(runs, *settings)
+    )
+    assert run_doctor(["--try", "train.py"]) == 0
+    told = capsys.readouterr().err
+    assert "num_workers=4 brought 3.00 times the batches a second, but 0.75 to 3.10 in 6 turns" in told
+    assert "That is not certain: try again while the machine does less." in told
+    assert "Change" not in told
+
+
+def test_persistent_workers_would_not_see_what_a_script_changes(monkeypatch, capsys, script):
+    planted(monkeypatch, rates=dict.fromkeys(range(40), 20.0), changes=True, workers=2)
+    assert run_doctor(["--try", "train.py"]) == 0
+    told = capsys.readouterr().err
+    assert (
+        "persistent_workers=True: the script changes its dataset between passes, which these would not"
+        in told
+    )
+
+
+@pytest.mark.parametrize(("ended", "status"), [(KeyboardInterrupt, 130), (Terminated, 143)])
+def test_a_trial_that_is_ended_says_so(monkeypatch, capsys, script, ended, status):
+    def run(self, settings):
+        raise ended
+
+    monkeypatch.setattr(Runs, "run", run)
+    assert run_doctor(["--try", "train.py"]) == status
+    assert "Ended, with all that ran for it." in capsys.readouterr().err
+
+
+def test_what_trials_need_of_the_machine(monkeypatch, capsys, script, tmp_path):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert run_doctor(["--try", "train.py"]) == 2
+    assert (
+        "doctor --try runs one process, got several ranks. Start it without torchrun."
+        in capsys.readouterr().err
+    )
+    monkeypatch.delenv("WORLD_SIZE")
+    folder = tmp_path / ("long" * 20)
+    folder.mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(folder))
+        assert run_doctor(["--try", "train.py"]) == 2
+    assert "a path of 64 characters, got " in (said := capsys.readouterr().err)
+    assert said.endswith(". Set TMPDIR=/tmp.\n")
+    monkeypatch.delattr(command.os, "killpg")
+    assert run_doctor(["--try", "train.py"]) == 2
+    assert "doctor --try needs Linux, macOS or WSL, got Windows." in capsys.readouterr().err
+
+
+def test_no_more_workers_are_tried_than_find_room_and_that_is_said(monkeypatch, capsys, script):
+    planted(monkeypatch, rates={0: 20.0, 2: 40.0, 4: 60.0}, shared=300e6)
+    assert run_doctor(["--try", "train.py"]) == 0
+    told = capsys.readouterr().err
+    assert "\n  num_workers=3: " not in told
+    assert "\n  num_workers=2: 2.00 times the batches a second, kept.\n" in told
+    assert (
+        "more workers than 2: more find no room, since each needs 2 batches of 50 MB ahead in /dev/shm, of "
+        "which 300 MB are free"
+    ) in told

@@ -1,0 +1,448 @@
+"""`starvelab-doctor`: a script runs as it would without, and what its loaders took is said at the end."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from dataclasses import replace
+from functools import partial
+from itertools import cycle, islice
+from textwrap import dedent
+
+import pytest
+
+from doctor.tests.loops import Slow
+from starvelab.errors import InputError
+from starvelab_doctor import doctor
+from starvelab_doctor.judging import report
+from starvelab_doctor.judging.remedies import remedies_of
+from starvelab_doctor.script import run_script
+from starvelab_doctor.watching import hooks, probe
+
+pytestmark = pytest.mark.programs
+
+torch = pytest.importorskip("torch")
+
+SCRIPT = """
+    import sys, time, random, torch
+    from torch.utils.data import DataLoader, Dataset
+
+    class Photos(Dataset):
+        def __len__(self):
+            return 48
+        def __getitem__(self, index):
+            time.sleep(0.002)
+            return torch.tensor([index, random.random(), torch.rand(1).item()])
+
+    if __name__ == "__main__":
+        torch.manual_seed(7); random.seed(7)
+        seen = []
+        for epoch in range(2):
+            for batch in DataLoader(Photos(), 4, shuffle=True):
+                seen.append(batch)
+                time.sleep(0.001)
+        print(f"{torch.cat(seen).double().sum().item():.12f}", torch.rand(1).item(), sys.argv[1:], __name__)
+"""
+
+
+def test_a_script_gives_the_same_and_is_told_what_it_waited(tmp_path, capsys):
+    path = tmp_path / "train.py"
+    path.write_text(dedent(SCRIPT), encoding="utf-8")
+    assert run_script(path, ["--lr", "1"]) == 0
+    alone = capsys.readouterr().out
+    assert alone.endswith(" ['--lr', '1'] __main__\n")
+    before = sys.argv, sys.path[0], torch.utils.data.dataloader._BaseDataLoaderIter.__next__
+    assert doctor.main(["--report", str(tmp_path / "page.html"), str(path), "--lr", "1"]) == 0
+    assert (sys.argv, sys.path[0], torch.utils.data.dataloader._BaseDataLoaderIter.__next__) == before
+    printed = capsys.readouterr()
+    assert printed.out == alone
+    told = printed.err
+    assert told.startswith("starvelab-doctor: Photos at train.py:16, 24 batches\n  The training loop waits ")
+    assert "This job is highly input-bound." in told
+    assert "workers instead of 0: " in told
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<h1>starvelab-doctor: train.py</h1><h2>Photos at train.py:16</h2>" in page
+    assert "loop waits for data" in page
+
+
+# A scheduler ends the workers as well, and PyTorch raises an error for each of them that is gone.
+ALL_TERMINATED = """
+import signal
+def gone(*_):
+    raise RuntimeError("DataLoader worker is killed by signal: Terminated.")
+signal.signal(signal.SIGCHLD, gone)
+both = {signal.SIGTERM, signal.SIGCHLD}
+signal.pthread_sigmask(signal.SIG_BLOCK, both)
+for each in both:
+    signal.raise_signal(each)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, both)
+"""
+
+
+@pytest.mark.parametrize(("end", "status", "printed"), [
+    ("raise SystemExit(3)", 3, ""),
+    ("raise SystemExit('no')", 1, "no"),
+    ("raise SystemExit", 0, ""),
+    ("raise KeyboardInterrupt", 130, "Interrupted. This is what is known so far."),
+    ("raise ValueError('broken')", 1, "ValueError: broken"),
+    ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", 143,
+     "Terminated. This is what is known so far."),
+    (ALL_TERMINATED, 143, "Terminated. This is what is known so far."),
+])  # fmt: skip
+def test_however_a_script_ends_what_is_known_is_said(tmp_path, capsys, request, end, status, printed):
+    request.addfinalizer(partial(signal.signal, signal.SIGCHLD, signal.getsignal(signal.SIGCHLD)))
+    path = tmp_path / "train.py"
+    path.write_text(
+        f"from torch.utils.data import DataLoader\nfor _ in DataLoader(list(range(40)), 4): pass\n{end}\n",
+        encoding="utf-8",
+    )
+    assert doctor.main([str(path)]) == status
+    told = capsys.readouterr()
+    assert "starvelab-doctor: list at train.py:2, 10 batches" in told.err
+    assert printed in told.err
+
+
+def train(clock, loader, step, within=lambda number: None):
+    for number, _ in enumerate(loader):
+        clock.sleep(step)
+        within(number)
+
+
+@pytest.mark.parametrize("left_early", [False, True])
+def test_an_evaluation_in_a_step_is_no_part_of_the_step(clock, left_early):
+    loader = torch.utils.data.DataLoader(Slow(clock, 0.01), 2)
+    others = [torch.utils.data.DataLoader(Slow(clock, 0.02, count), 1) for count in (20, 30)]
+
+    def evaluate(number):
+        if number % 2 and left_early:
+            next(iter(others[1]))
+        if number % 2:
+            train(clock, others[0], 0.02)
+
+    watched = hooks.Doctor()
+    with watched.watching():
+        for _ in range(2):
+            train(clock, loader, 0.06, evaluate)
+    training, evaluation, *_ = sorted(
+        (found for _, found in watched.results()), key=lambda one: (-one.batch_size, -one.batches)
+    )
+    assert training.host_wait == pytest.approx(0.25)
+    assert (training.batches, training.counted, len(training.first_waits)) == (40, 38, 2)
+    assert training.throughput.m_as("img/s") == pytest.approx(25)
+    assert evaluation.host_wait == pytest.approx(0.5)
+    # A gain is that of the whole job: 38 batches of 80 ms, and what the evaluations in them take.
+    inner = training.interrupted.m_as("s")
+    assert inner == pytest.approx(20 * 20 * 0.04 + left_early * 20 * 0.02)
+    assert training.interrupted_share == pytest.approx(inner / (inner + 38 * 0.08), rel=0.05)
+
+
+def test_a_loop_has_its_share_of_the_time_in_all_loops(clock):
+    # Of a script that trains, and then evaluates, the gain of the evaluation was said: 3.6, where 1.7 came.
+    sizes = ((0.01, 40), (0.02, 60), (0.02, 80), (0.03, 80))
+    first, second, *both = (torch.utils.data.DataLoader(Slow(clock, *each), 2) for each in sizes)
+    watched = hooks.Doctor()
+    with watched.watching():
+        for _ in range(3):
+            clock.sleep(5)  # what is in no loop
+            train(clock, first, 0.04)
+            train(clock, second, 0.01)
+        for _ in zip(*both, strict=True):
+            clock.sleep(0.1)
+    times = 3 * 20 * 0.06, 3 * 30 * 0.05, 40 * 0.2
+    shares = [one.loop_share for _, one in watched.results()]
+    assert sorted(shares) == pytest.approx([each / sum(times) for each in (*times, times[-1])], rel=0.03)
+    # Training and evaluation go through one function, and each has a name.
+    names = [name for name, _ in watched.results()]
+    assert len(set(names)) == 4
+    assert [name.endswith((", 40 items", ", 60 items")) for name in names].count(True) == 2
+
+
+def test_batches_that_itertools_cycle_keeps_are_left_out(clock):
+    loader = torch.utils.data.DataLoader(Slow(clock, 0.01), 2)
+    watched = hooks.Doctor()
+    with watched.watching():
+        train(clock, islice(cycle(loader), 200), 0.02)
+    ((_, found),) = watched.results()
+    # 20 batches of 40 ms, and 180 of 20.
+    assert (found.batches, found.host_wait) == (20, pytest.approx(0.5))
+    assert found.interrupted_share == pytest.approx(3.6 / 4.4, rel=0.02)
+    first, *_ = remedies_of(replace(found, core_waits=0.0), cores=2)
+    assert first.gain[2] < 4.4 / 3.6 + 0.01
+
+
+def test_what_follows_a_loop_that_is_left_early_is_no_step_of_it():
+    watched, loader = hooks.Doctor(), torch.utils.data.DataLoader(list(range(8)), 2)
+    with watched.watching():
+        for _ in loader:
+            assert watched.sampler.loop is not None
+            # Another thread with a loader of its own is none of this loop.
+            thread = threading.Thread(target=list, args=(loader,))
+            thread.start()
+            thread.join()
+            assert watched.sampler.loop is not None
+            break
+        assert watched.sampler.loop is None
+
+
+def test_the_end_of_a_script_is_no_long_step(clock):
+    watched = hooks.Doctor()
+    with watched.watching():
+        train(clock, torch.utils.data.DataLoader(Slow(clock, 0.01), 2), 0.02)
+    clock.sleep(0.5)  # it saves its model
+    ((_, found),) = watched.results()
+    assert (found.interruptions, found.interrupted_share) == (0, 0.0)
+
+
+def test_a_loop_that_is_left_early_and_begun_again(clock):
+    loader = torch.utils.data.DataLoader(Slow(clock, 0.01), 1)
+    watched = hooks.Doctor()
+    with watched.watching():
+        for _ in range(3):  # the loader is made once, its iterators each time
+            for number, _ in enumerate(loader):
+                clock.sleep(0.03)
+                if number == 10:
+                    break
+            clock.sleep(1000)
+    (_, found), *others = watched.results()
+    assert not others
+    assert found.host_wait == pytest.approx(0.25)
+    assert found.batches == 33
+
+
+def test_loaders_that_one_line_goes_over_by_turns_are_told_apart(clock):
+    watched = hooks.Doctor()
+    with watched.watching():
+        for _ in range(2):
+            loaders = [torch.utils.data.DataLoader(Slow(clock, seconds), 1) for seconds in (0.03, 0.0)]
+            for _ in zip(*loaders, strict=True):
+                clock.sleep(0.01)
+    found = dict(watched.results())
+    (first, second), (slow, fast) = found, found.values()
+    assert second == f"{first}, loader 2"
+    assert (slow.host_wait, fast.host_wait) == (pytest.approx(0.75), 0)
+    assert (slow.batches, fast.batches) == (80, 80)
+
+
+BETWEEN = """
+    import queue, threading, time
+    from torch.utils.data import DataLoader
+
+    class Slow(list):
+        def __getitem__(self, index):
+            time.sleep({item})
+            return index
+
+    class Background(threading.Thread):  # as prefetch_generator and DataLoaderX have it
+        def __init__(self, source):
+            super().__init__(daemon=True)
+            self.source, self.{carrier} = source, {made}
+            self.start()
+
+        def run(self):
+            for batch in self.source:
+                {put}
+            {end}
+
+        def __iter__(self):
+            while (batch := {get}) is not None:
+                yield batch
+
+        def hand(self, batch):
+            with self.buffer[0]:
+                self.buffer[0].wait_for(lambda: len(self.buffer[1]) < 3)
+                self.buffer[1].append(batch)
+                self.buffer[0].notify_all()
+
+        def take(self):
+            with self.buffer[0]:
+                self.buffer[0].wait_for(lambda: self.buffer[1])
+                self.buffer[0].notify_all()
+                return self.buffer[1].pop(0)
+
+    for batch in {loop}:
+        time.sleep(0.01)
+"""
+FUTURE = """
+    from concurrent.futures import ThreadPoolExecutor
+
+    def ahead(source):
+        with ThreadPoolExecutor(1) as pool:
+            future = pool.submit(next, source, None)
+            while (batch := future.result()) is not None:
+                future = pool.submit(next, source, None)
+                yield batch
+"""
+LOADER = "DataLoader(Slow(range(40)), 1)"
+QUEUE = {
+    "carrier": "queue", "made": "queue.Queue(3)", "put": "self.queue.put(batch)",
+    "end": "self.queue.put(None)", "get": "self.queue.get()",
+}  # fmt: skip
+SIMPLE = {  # which has no end of its own
+    "carrier": "queue", "made": "[queue.SimpleQueue(), threading.Semaphore(3)]",
+    "put": "self.queue[1].acquire(), self.queue[0].put(batch)", "end": "self.queue[0].put(None)",
+    "get": "(self.queue[0].get(), self.queue[1].release())[0]",
+}  # fmt: skip
+BUFFER = {
+    "carrier": "buffer", "made": "[threading.Condition(), []]", "put": "self.hand(batch)",
+    "end": "self.hand(None)", "get": "self.take()",
+}  # fmt: skip
+SLOT = {
+    "carrier": "slot", "made": "[]", "put": "self.slot.append(batch)", "end": "self.slot.append(None)",
+    "get": "[time.sleep(0.001) for _ in iter(lambda: bool(self.slot), True)] and None or self.slot.pop(0)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("item", "carrier", "verdict"), [
+    (0.001, QUEUE, "not input-bound"),
+    (0.03, QUEUE, "highly input-bound"),
+    (0.001, BUFFER, "not input-bound"),
+    (0.03, BUFFER, "highly input-bound"),
+    (0.001, SIMPLE, "not input-bound"),
+    (0.03, SIMPLE, "highly input-bound"),
+    (0.03, None, "highly input-bound"),
+    (0.005, SLOT, "cannot tell"),
+], ids=[
+    "hidden", "not hidden", "hidden buffer", "buffer", "hidden simple queue", "simple queue", "future",
+    "unknown",
+])  # fmt: skip
+def test_a_thread_between_loader_and_loop_is_not_the_loop(tmp_path, item, carrier, verdict):
+    path = tmp_path / "train.py"
+    loop = f"Background({LOADER})" if carrier else f"ahead(iter({LOADER}))"
+    text = dedent(BETWEEN).format(item=item, loop=loop, **(carrier or QUEUE))
+    path.write_text(dedent(FUTURE) + text, encoding="utf-8")
+    watched = hooks.Doctor()
+    with watched.watching():
+        assert run_script(path, []) == 0
+    ((_, found),) = watched.results()
+    assert found.verdict == verdict
+    assert found.between == (carrier is not SLOT)
+    if verdict == "highly input-bound":
+        assert found.host_wait == pytest.approx(0.67, abs=0.15)
+    assert remedies_of(found) == ()  # without workers, a thread prepares beside the loop
+
+
+def test_a_lock_that_can_be_no_key_is_none_of_a_loader():
+    class Own:
+        __slots__ = ("acquire", "release")
+
+        def __init__(self):
+            lock = threading.Lock()
+            self.acquire, self.release = lock.acquire, lock.release
+
+    condition = threading.Condition(Own())
+    with hooks.Doctor().watching():
+        condition.acquire()
+        condition.notify()
+        assert not condition.wait(0.001)
+        condition.release()
+
+
+def test_a_script_without_a_dataloader(tmp_path, capsys):
+    path = tmp_path / "train.py"
+    path.write_text("print('done')", encoding="utf-8")
+    assert doctor.main([str(path)]) == 0
+    told = capsys.readouterr()
+    assert told.out == "done\n"
+    assert told.err.startswith(
+        "starvelab-doctor: no loop got a batch from a DataLoader of PyTorch. If it has one, let it run "
+    )
+
+
+def test_a_script_that_is_not_there(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        doctor.main([str(tmp_path / "none.py")])
+    assert "doctor runs a Python script, and there is none at" in capsys.readouterr().err
+
+
+def test_without_pytorch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.utils.data", None)
+    with (
+        pytest.raises(InputError, match=r"does not have\. Run it with .* your training job\. Install it"),
+        hooks.Doctor().watching(),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_probe_times_the_stages_of_every_pass(monkeypatch, workers):
+    monkeypatch.setattr(probe, "SHARE", 1e9)  # all batches but the first of each pass
+    kinds = (
+        torch.utils.data.dataloader._SingleProcessDataLoaderIter,
+        torch.utils.data.dataloader._MultiProcessingDataLoaderIter,
+    )
+    before = [kind.__init__ for kind in kinds]
+    items = torch.arange(24.0)
+    probed = hooks.Doctor(probe=True)
+    with probed.watching():
+        for _ in range(2):
+            loader = torch.utils.data.DataLoader(items, 2, num_workers=workers)
+            assert torch.equal(torch.cat(list(loader)), items)
+    assert [kind.__init__ for kind in kinds] == before
+    ((_, found),) = probed.results()
+    assert found.stages.timed == 2 * 11
+    assert ("hand-over" in found.stages.shares) == bool(workers)
+    assert "The largest stage is " in report.text_report(probed.results())
+
+
+def test_the_start_of_the_workers_is_part_of_the_first_wait(monkeypatch):
+    kind = torch.utils.data.dataloader._SingleProcessDataLoaderIter
+    original = kind.__init__
+
+    def slow(iterator, loader):
+        time.sleep(0.2)  # it forks
+        original(iterator, loader)
+
+    monkeypatch.setattr(kind, "__init__", slow)
+    watched = hooks.Doctor()
+    with watched.watching():
+        for _ in range(2):
+            list(torch.utils.data.DataLoader(list(range(40)), 2))
+    ((_, found),) = watched.results()
+    assert all(0.2 <= wait.m_as("s") < 2 for wait in found.first_waits)
+
+
+def test_the_switch_for_it(tmp_path, capsys):
+    path = tmp_path / "train.py"
+    path.write_text("from torch.utils.data import DataLoader\nfor _ in DataLoader(range(90)): pass\n")
+    for switch in (["--probe"], []):
+        assert doctor.main([*switch, str(path)]) == 0
+        assert ("stage" in capsys.readouterr().err) == bool(switch)
+
+
+def test_a_module_runs_as_python_would_run_it(tmp_path, capsys, monkeypatch):
+    package = tmp_path / "package_of_doctor"
+    package.mkdir()
+    (package / "__init__.py").write_text("SIZE = 4\n")
+    (package / "train.py").write_text(
+        "import sys\nfrom torch.utils.data import DataLoader\nfrom . import SIZE\n"
+        "for _ in DataLoader(list(range(40)), SIZE): pass\nprint(sys.argv[1:], __name__)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert doctor.main(["-m", "package_of_doctor.train", "--lr", "1"]) == 0
+    told = capsys.readouterr()
+    assert told.out == "['--lr', '1'] __main__\n"
+    assert "starvelab-doctor: list at train.py:4, 10 batches" in told.err
+
+
+@pytest.mark.parametrize(
+    ("limit", "end", "status"),
+    [("10%", "", 3), ("0.1", "", 3), ("100%", "", 0), ("10%", "raise SystemExit(5)", 5)],
+)
+def test_a_loop_that_waits_more_than_it_may_fails(tmp_path, capsys, limit, end, status):
+    path = tmp_path / "train.py"
+    path.write_text(
+        "import time\nfrom torch.utils.data import DataLoader\n"
+        "class Slow(list):\n    def __getitem__(self, index):\n        time.sleep(0.002)\n        return "
+        f"index\nfor _ in DataLoader(Slow(range(40)), 2): pass\n{end}\n"
+    )
+    assert doctor.main(["--fail-above", limit, str(path)]) == status
+    assert "highly input-bound" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("limit", ["110%", "-1", "much"])
+def test_a_limit_is_a_share(limit, capsys):
+    with pytest.raises(SystemExit):
+        doctor.main(["--fail-above", limit, "train.py"])
+    assert "argument --fail-above: invalid share value" in capsys.readouterr().err

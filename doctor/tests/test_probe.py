@@ -1,0 +1,341 @@
+"""A probe in a DataLoader: what it times, and that it changes nothing."""
+
+import pickle
+import random
+import types
+
+import numpy as np
+import pytest
+
+from doctor.tests.loops import Clock, Slow
+from doctor.tests.test_one_buffer import same
+from starvelab.measure import devices
+from starvelab_doctor import torch_internals, watch
+from starvelab_doctor.watching import probe
+from starvelab_doctor.watching.probe import Budget, Probe, TimedBatch, TimingStart
+
+torch = pytest.importorskip("torch")
+from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info  # noqa: E402
+
+pytestmark = pytest.mark.programs
+
+COUNT = 22
+
+
+class Numbers(Dataset):
+    """Items that hold whatever random numbers a worker draws."""
+
+    def __len__(self):
+        return COUNT
+
+    def __getitem__(self, index):
+        drawn = [random.random(), float(np.random.rand()), torch.rand(1).item()]  # noqa: NPY002  # as datasets do
+        return {"values": torch.tensor([index, *drawn]), "name": f"item {index}"}
+
+
+class Listed(Numbers):
+    def __getitems__(self, indices):
+        return [self[index] for index in indices]
+
+
+class Counted(IterableDataset):
+    """Each worker gives its part, which `own_part` tells it."""
+
+    first, step = 0, 1
+
+    def __iter__(self):
+        for number in range(self.first, COUNT, self.step):
+            yield torch.tensor([number, torch.rand(1).item()])
+
+
+def own_part(worker):
+    information = get_worker_info()
+    information.dataset.first, information.dataset.step = worker, information.num_workers
+
+
+def as_names(items):
+    return [item["name"] for item in items], torch.rand(2)
+
+
+class Backward:
+    def __len__(self):
+        return COUNT // 5
+
+    def __iter__(self):
+        return iter([[start + 4, start] for start in range(0, COUNT - 5, 5)])
+
+
+LOADERS = {
+    "no workers": lambda: DataLoader(Numbers(), 3, shuffle=True),
+    "two workers": lambda: DataLoader(Numbers(), 3, shuffle=True, num_workers=2),
+    "persistent workers": lambda: DataLoader(Listed(), 3, True, num_workers=2, persistent_workers=True),
+    "a stream": lambda: DataLoader(Counted(), 3),
+    "streams": lambda: DataLoader(Counted(), 3, num_workers=2, worker_init_fn=own_part, drop_last=True),
+    "a batch sampler": lambda: DataLoader(Numbers(), batch_sampler=Backward(), num_workers=1),
+    "a collate function and a generator": lambda: DataLoader(
+        Numbers(), 3, shuffle=True, collate_fn=as_names, generator=torch.Generator().manual_seed(3)
+    ),
+    "a sampler and no batches": lambda: DataLoader(
+        Numbers(), batch_size=None, sampler=list(range(COUNT - 2, 0, -2))
+    ),
+}
+
+
+def epochs(loader, watched):
+    random.seed(5)
+    np.random.seed(5)  # noqa: NPY002
+    torch.manual_seed(5)
+    batches = [batch for _ in range(2) for batch in watched(loader)]
+    return (
+        batches,
+        torch.rand(1).item(),
+        random.random(),
+        None if loader.generator is None else (loader.generator.get_state().tolist()),
+    )
+
+
+@pytest.fixture
+def each_batch(monkeypatch):
+    """All batches are timed but the first of each worker, whatever that costs."""
+    monkeypatch.setattr(probe, "SHARE", 1e9)
+
+
+@pytest.mark.parametrize("kind", LOADERS)
+@pytest.mark.usefixtures("each_batch")
+def test_batches_and_random_numbers_are_the_same(kind):
+    loader, probed = LOADERS[kind](), LOADERS[kind]()
+    own = probed.worker_init_fn, probed.collate_fn, probed.dataset
+    found = []
+
+    def watched(loader):
+        found.append(watch(loader, probe=True, progress=False))
+        return found[-1]
+
+    same(epochs(loader, iter), epochs(probed, watched))
+    assert (probed.worker_init_fn, probed.collate_fn, probed.dataset) == own
+    # Each worker's first one of a pass is not timed.
+    once = max(probed.num_workers, 1)
+    for one in found:
+        costs = one.result.stages
+        assert costs.timed == one.result.batches - once
+        assert ("hand-over" in costs.shares) == bool(probed.num_workers)
+        assert costs.call == ("__iter__" if isinstance(probed.dataset, IterableDataset) else "__getitem__")
+
+
+@pytest.mark.usefixtures("each_batch")
+def test_the_dataset_and_the_collate_function_are_told_apart(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(probe, "time", clock)
+
+    def collate(items):
+        clock.sleep(0.01)
+        return items
+
+    watched = watch(DataLoader(Slow(clock, 0.03, 24), 2, collate_fn=collate), probe=True, progress=False)
+    assert list(watched)[1] == [2, 3]
+    costs = watched.result.stages
+    assert costs.costs["dataset"].m_as("ms") == pytest.approx(60)
+    assert costs.costs["collate"].m_as("ms") == pytest.approx(10)
+    assert costs.certain
+
+
+@pytest.mark.usefixtures("each_batch")
+def test_the_sampler_is_a_stage_of_its_own(monkeypatch):
+    clock = Clock()
+    for module in (probe, torch_internals):
+        monkeypatch.setattr(module, "time", clock)
+
+    def indices():
+        clock.sleep(5.0)  # to shuffle them all, which is the beginning of a pass
+        for first in range(0, 24, 2):
+            clock.sleep(0.02)
+            yield [first, first + 1]
+
+    class Drawn:  # anew for each pass
+        def __iter__(self):
+            return indices()
+
+    watched = watch(DataLoader(Slow(clock, 0.03, 24), batch_sampler=Drawn()), probe=True, progress=False)
+    for _ in range(2):
+        assert len(list(watched)) == 12
+    costs = watched.result.stages
+    assert costs.costs["sampler"].m_as("ms") == pytest.approx(20)
+    assert costs.shares["sampler"] == pytest.approx(0.25)
+    assert "next comes the sampler, in the training loop with 25.0 %" in costs.summary
+
+
+def test_the_budget_decides_which_batches_are_timed(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(probe, "time", clock)
+    fetcher = torch.utils.data._DatasetKind.create_fetcher(0, Slow(clock, 0.03, 24), True, list, False)
+    budget = Budget(0.05, 0.009, clock.perf_counter)
+    timed = []
+
+    def deliver(batch, *times):
+        clock.sleep(0.009)
+        timed.append(clock.now)
+        return batch
+
+    fetch = probe.TimedFetch(fetcher, budget, deliver)
+    begun = clock.now
+    for _ in range(100):
+        assert fetch([0, 1]) == [0, 1]
+    assert fetcher.collate_fn is list
+    assert 0.04 < 0.009 * len(timed) / (clock.now - begun) < 0.05
+
+
+def test_an_error_of_the_dataset_leaves_the_collate_function(each_batch):
+    class Broken(Numbers):
+        def __getitem__(self, index):
+            if index == 7:
+                raise ValueError("a broken file")
+            return index
+
+    loader = DataLoader(Broken(), 2)
+    iterator = iter(watch(loader, probe=True, progress=False))
+    with pytest.raises(ValueError, match="a broken file"):
+        list(iterator)
+    assert iterator.source._dataset_fetcher.collate_fn is loader.collate_fn
+
+
+def test_a_pickle_carries_the_times_and_gives_the_batch_alone(monkeypatch):
+    wants = Probe()
+    wants.workers = 1
+    carried = pickle.dumps((3, TimedBatch({"x": [1]}, wants.number, 0.25, 0.125)))
+    wants.ask()  # after it was packed: it lay ready
+    assert pickle.loads(carried) == (3, {"x": [1]})
+    costs = wants.costs()
+    assert costs.costs["dataset"].m_as("ms") == 250
+    assert costs.costs["collate"].m_as("ms") == 125
+    assert 0 <= costs.costs["hand-over"].m_as("s") < 1
+    assert (costs.timed, costs.way) == (1, None)
+    wants.arrive(0.1, 0.1, packing=0.01, packed=wants.asked + 1.0, unpacking=wants.asked + 1.5, taken=0.02)
+    assert wants.costs().way.m_as("s") == pytest.approx(0.5)
+
+
+def test_the_loop_reads_and_unpacks_a_batch_that_lay_ready_and_goes_on(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(probe, "time", clock)
+    wants = Probe()
+    wants.workers = 1
+    wants.ask()
+    asked, before = clock.now, clock.now - 5
+    clock.computed = 0.1
+    # One came out of turn, and is read before the one that the loop gets.
+    wants.arrive(0.0, 0.0, packing=0.0, packed=before, unpacking=asked + 0.25, taken=0.125)
+    clock.computed = 0.2
+    wants.arrive(0.0, 0.0, packing=0.0, packed=before, unpacking=asked + 0.5, taken=0.125)
+    clock.sleep(0.875)
+    wants.receive(None)
+    assert list(wants.samples.batches[3]) == pytest.approx([0.25 + 0.125, 0.125 + 0.125 + 0.25])
+    # Who computes nothing meanwhile reads nothing: the worker's thread waits for Python's lock.
+    wants.ask()
+    wants.arrive(0.0, 0.0, packing=0.0, packed=before, unpacking=clock.now + 0.25, taken=0.0)
+    assert wants.samples.batches[3][-1] == 0.0
+    # With pinned memory a thread reads and unpacks, and not the loop.
+    wants.pinned = True
+    wants.arrive(0.0, 0.0, packing=0.0, packed=before, unpacking=asked + 0.5, taken=0.0)
+    assert wants.samples.batches[3][-1] == 0.0
+
+
+def test_a_probe_that_nobody_holds_is_forgotten():
+    number = Probe().number
+    assert number not in probe.PROBES
+    assert pickle.loads(pickle.dumps(TimedBatch([1], number, 0.1, 0.1))) == [1]
+
+
+class Sent:
+    def __init__(self):
+        self.places = []
+
+    def to(self, device):
+        self.places.append(device)
+
+
+@pytest.mark.usefixtures("each_batch")
+def test_a_copy_is_timed_where_a_device_is_given():
+    batches = [{"x": [Sent(), 5]} for _ in range(4)]
+    loader = DataLoader(batches, batch_size=None, collate_fn=lambda batch: batch)
+    watched = watch(loader, probe=True, device="somewhere", progress=False)
+    assert list(watched) == batches
+    assert [batch["x"][0].places for batch in batches] == [["somewhere"]] * 4
+    assert "copy" in watched.result.stages.shares
+    assert "was not timed" not in watched.result.stages.summary
+
+
+def test_what_cannot_be_copied_is_not_timed():
+    watched = watch(DataLoader(["a", "b"] * 5, 1), probe=True, device="somewhere", progress=False)
+    assert len(list(watched)) == 10
+    assert "copy" not in watched.result.stages.shares
+
+
+def test_copying_waits_for_the_device_before_and_after(monkeypatch):
+    order = []
+    cuda = type("Cuda", (), {"synchronize": lambda self: order.append("wait")})()
+    monkeypatch.setattr(devices, "cuda_in_use", lambda: cuda)
+    monkeypatch.setattr(Sent, "to", lambda self, device: order.append(device))
+    wants = Probe("a GPU")
+    wants.ask()
+    wants.receive((Sent(),))
+    assert order == ["wait", "a GPU", "wait"]
+
+
+@pytest.mark.parametrize(("loader", "reason"), [
+    ([1, 2, 3], "a probe needs a PyTorch DataLoader, and this is a list"),
+    (type("Own", (DataLoader,), {"__iter__": lambda self: (one for one in [1, 2, 3])})([1, 2, 3]),
+     "its iterator is a generator and not PyTorch's own"),
+])  # fmt: skip
+def test_what_cannot_be_probed_is_watched_all_the_same(loader, reason):
+    watched = watch(loader, probe=True, progress=False)
+    assert list(watched) == [1, 2, 3]
+    assert f"Which stage costs most was not timed: {reason}." in watched.result.summary
+
+
+def test_workers_that_started_before_cannot_be_probed():
+    loader = DataLoader(Numbers(), 8, num_workers=1, persistent_workers=True)
+    list(loader)
+    watched = watch(loader, probe=True, progress=False)
+    assert len(list(watched)) == 3
+    assert watched.result.stages.reason == "its persistent workers had started before"
+
+
+def test_a_torch_without_fetchers_is_said(monkeypatch):
+    monkeypatch.delattr(torch.utils.data._DatasetKind, "create_fetcher")
+    assert "no fetcher that could be timed" in probe._reason(DataLoader([1]))
+
+
+@pytest.mark.parametrize(("device", "share"), [(None, 0.025), ("a GPU", 0.0125)])
+def test_all_that_is_timed_may_take_half_of_what_a_probe_may(device, share):
+    assert Probe(device).share == Probe(device).copies.share == share
+    loader = DataLoader([1, 2], num_workers=1)
+    wants = Probe(device)
+    with wants.starting(loader):
+        start = TimingStart(None, wants.number, share)
+        assert pickle.loads(pickle.dumps(loader.worker_init_fn)) == start  # it is sent to the workers
+    assert loader.worker_init_fn is None
+
+
+def test_workers_share_the_time_of_a_probe(monkeypatch):
+    shares, started = [], []
+    monkeypatch.setattr(probe, "Budget", lambda share, cost: shares.append((share, cost)))
+    information = types.SimpleNamespace(dataset=[], num_workers=4)
+    monkeypatch.setattr(torch.utils.data, "get_worker_info", lambda: information)
+    monkeypatch.setattr(torch.utils.data._DatasetKind, "create_fetcher", None)
+    TimingStart(started.append, 1, 0.02)(3)
+    assert started == [3]
+    ((share, cost),) = shares
+    assert share == 0.005
+    assert 0 < cost < 1
+
+
+def test_one_that_took_longer_than_expected_is_paid_for_before_the_next():
+    clock = Clock()
+    budget = Budget(0.05, clock=clock.perf_counter)
+    assert budget.allows()  # nothing is known of its cost
+    clock.sleep(1.0)
+    budget.spend(1.0)
+    waited = 0
+    while not budget.allows():
+        clock.sleep(1.0)
+        waited += 1
+    assert waited == 39  # the first and the next, 1 s each, in 40 s

@@ -1,0 +1,209 @@
+"""What it takes to start workers and to begin a pass: how much that is, and when it is named."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+import time
+from dataclasses import replace
+from io import BytesIO
+from multiprocessing import popen_fork, reduction
+from types import SimpleNamespace
+
+import pytest
+
+from doctor.tests.loops import Loader, train
+from doctor.tests.test_advice import AT_ONCE, KnownStages, found, lever, per_second
+from starvelab.units import Q_
+from starvelab_doctor import advise, watch
+from starvelab_doctor.contents import Items, held_by
+from starvelab_doctor.judging.remedies import remedies_of
+from starvelab_doctor.watching import hooks
+from starvelab_doctor.watching.pickled import Pickled
+from starvelab_doctor.watching.recorder import Recorder
+
+pytestmark = pytest.mark.programs
+
+
+def passes(first, workers, batches=8, wait=0.001, **stages):
+    """Ten passes, each batch of which takes 40 ms and its first one longer."""
+    recorder = Recorder(
+        batch_size=8, workers=workers, probe=KnownStages(workers, **stages) if stages else None
+    )
+    for number in range(10):
+        recorder.replay(first if number else 1.0, [wait] * (batches - 1), [0.039] * (batches - 1))
+    return recorder.finding()
+
+
+def named(finding):
+    return {one.name: one for one in remedies_of(finding, cores=8)}
+
+
+LISTS = (
+    "To begin a later pass takes 200 ms on average, 41.7 % of its time, as where a sampler lists all items: "
+    "make each pass longer."
+)
+
+
+@pytest.mark.parametrize(("first", "workers", "persists", "name", "said"), [
+    (
+        0.2,
+        2,
+        None,
+        "persistent",
+        "To begin and end a later pass takes 200 ms on average, 41.7 % of its time: keep the workers "
+        "with persistent_workers=True in one loader for all passes, or make each pass longer.",
+    ),
+    (0.2, 2, True, "passes", LISTS),
+    (0.2, 0, None, "passes", LISTS),
+    (0.01, 2, None, "persistent", ""),
+    (0.08, 2, None, "persistent", ""),  # as long as a worker takes for any batch
+    (0.005, 0, None, "passes", ""),
+], ids=["long", "they persist", "no workers", "short", "a slow batch", "short, no workers"])  # fmt: skip
+def test_what_each_later_pass_costs_at_its_start_is_said(first, workers, persists, name, said):
+    one = named(replace(passes(first, workers), persists=persists)).get(name)
+    assert (one.text if one else "") == said
+
+
+def test_a_start_is_named_from_two_percent_of_the_job_on():
+    # A pass of 40 batches takes 1560 ms beside its first batch, of which 82 are those of any batch.
+    more, less = (named(passes(first, 2, 40)) for first in (0.082 + 0.036, 0.082 + 0.028))
+    assert ("persistent" in more, "persistent" in less) == (True, False)
+    assert "takes 2.5 s on average" in named(passes(2.5, 2))["persistent"].text
+
+
+def test_remedy_and_lever_are_one_computation():
+    finding = passes(0.2, 2)
+    kept = lever(advise(finding, cores=8), "persistent_workers=True")
+    they_do = lever(advise(replace(finding, persists=True), cores=8), "persistent_workers=True")
+    assert (they_do.throughput, they_do.assumed) == (None, "the workers persist already")
+    # A pass of eight batches: 280 ms beside its first batch, which a worker prepares in 80.
+    assert kept.throughput.m_as("img/s") / 8 == pytest.approx(8 / (0.28 + 0.08), rel=0.02)
+    low, likely, high = named(finding)["persistent"].gain
+    assert likely == pytest.approx((0.28 + 0.2) * kept.throughput.m_as("img/s") / 64)
+    assert low == 1 < likely < (0.28 + 0.2) / 0.28 < high
+
+
+def test_persistent_workers_save_what_each_later_pass_began_with():
+    job = {"workers": 2, "wait": 0.04, "step": 0.01, "cpu": 0.0, "batches": 38}
+    # A pass has 20 batches of 50 ms each; the first one takes a worker 100 ms.
+    found_ = lever(advise(found(**job, first=(3.0, 2.0), **AT_ONCE), cores=8), "persistent_workers=True")
+    assert per_second(found_) == pytest.approx(20 / (19 * 0.05 + 0.1))
+    assert found_.assumed == "over whole passes, instead of 6.78 1/s"
+
+
+def test_what_the_end_of_a_pass_takes_is_part_of_what_new_workers_cost(clock):
+    class Ending(Loader):
+        def batches(self):
+            yield from super().batches()
+            self.clock.sleep(0.3)  # its workers end
+
+    watched = watch(Ending(clock, 0.001, 10, start=0.1, first=0.1), workers=2, progress=False)
+    for _ in range(4):
+        train(clock, watched, 0.02)
+    first, *_ = remedies_of(watched.result, cores=2)
+    assert watched.result.ending.m_as("s") == pytest.approx(0.3)
+    assert first.name == "persistent"
+    assert first.text.startswith("To begin and end a later pass takes 500 ms on average")
+
+
+def test_what_workers_keep_of_their_items_ends_with_them():
+    finding = passes(0.05, 2, wait=0.03, **AT_ONCE)
+    items = Items(8, False, 1024, 1.0, kept=60)
+    finding = replace(finding, persists=False, stages=replace(finding.stages, items=items))
+    one = named(finding)["persistent"]
+    assert one.text.startswith(
+        "Keep the workers with persistent_workers=True in one loader for all passes: each"
+    )
+    # Where nobody can tell what it brings, the change itself is said all the same.
+    crowded = replace(finding, core_waits=0.9, others_cpu=0.9, prepare_queued=0.5, step_time=Q_("0.01 ms"))
+    vague = named(crowded)["persistent"]
+    assert (vague.gain is None, vague.text.startswith("Keep the workers with persistent_w")) == (True, True)
+    assert vague.text.endswith("with the end of the pass. Only a trial can tell what that brings.")
+    # Of 69 ms the step takes 39, and a cache of all items leaves no more than that.
+    assert one.at_most
+    assert one.gain[0] == 1
+    assert one.gain[1] == pytest.approx((7 * 69 + 50) / 8 / 39, rel=0.02)
+    for other in (
+        replace(finding, persists=True),
+        replace(finding, workers=0),
+        replace(finding, stages=replace(finding.stages, items=items._replace(kept=3))),
+    ):
+        assert "each of them keeps" not in getattr(named(other).get("persistent"), "text", "")
+
+
+def test_what_a_dataset_holds_is_counted_also_of_a_part_of_it():
+    whole = SimpleNamespace(cache={1: 2, 3: 4}, names=["a"], size=7, text="abc")
+    part = SimpleNamespace(dataset=whole, indices=[0, 1])
+    assert (held_by(whole), held_by(part)) == (3, 5)
+    assert (held_by(range(3)), held_by(SimpleNamespace(dataset=range(3)))) == (0, 0)
+
+
+def test_pickling_the_data_for_each_worker_is_named():
+    finding = replace(passes(0.05, 2), pickled=(Q_("300 ms"), Q_("35 MB")))
+    one = named(finding)["pickling"]
+    assert one.text.startswith(
+        "For each worker that starts, up to 35 MB are pickled, which takes 7.1 % of the time in all: let the "
+        "workers open a file with that list, or hold it in one tensor, which they share."
+    )
+    assert one.gain is None
+    assert "pickling" not in named(replace(finding, pickled=(Q_("30 ms"), Q_("3.5 MB"))))
+    assert "pickling" not in named(passes(0.05, 2))
+
+
+def test_what_a_process_gets_is_counted_unless_it_is_forked():
+    counted, before = Pickled(), reduction.dump
+    with counted.counting():
+        for kind in ("spawn", "fork") if sys.platform == "linux" else ("spawn",):
+            process = multiprocessing.get_context(kind).Process(target=len, args=("x" * 100_000,))
+            process.start()
+            process.join()
+            assert 100_000 < counted.bytes < 110_000
+            spent = counted.seconds
+    assert counted.seconds == spent > 0
+    assert reduction.dump is before
+    assert Pickled().found is None
+
+
+@pytest.mark.parametrize("watching", ["doctor", "watch"])
+def test_what_workers_get_is_counted_in_each_way_of_watching(monkeypatch, watching):
+    torch_data = pytest.importorskip("torch.utils.data")
+    items, fork = [f"{number:060}" for number in range(2000)], popen_fork.Popen._launch
+
+    def start(process, *given):  # as where workers are not forked, and sooner
+        reduction.dump(items, BytesIO())
+        fork(process, *given)
+
+    monkeypatch.setattr(popen_fork.Popen, "_launch", start)
+    loader = torch_data.DataLoader(items, 200, num_workers=2, multiprocessing_context="fork")
+    if watching == "watch":
+        watched = watch(loader, progress=False)
+        assert sum(1 for _ in watched) == 10
+        found = watched.result
+    else:
+        with hooks.watched_by_doctor(probe=False) as watcher:
+            assert sum(1 for _ in loader) == 10
+        ((_, found),) = watcher.results()
+    assert (found.pickled[1].m_as("B"), found.persists) == (pytest.approx(128_000, rel=0.05), False)
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_doctor_counts_what_the_sampler_does_before_the_first_batch_of_a_pass(persistent):
+    torch_data = pytest.importorskip("torch.utils.data")
+
+    class Draws(torch_data.Sampler):  # as one with weights, that draws all indices of a pass at its beginning
+        def __iter__(self):
+            time.sleep(0.2)
+            return iter(range(16))
+
+        def __len__(self):
+            return 16
+
+    loader = torch_data.DataLoader(
+        range(16), 4, sampler=Draws(), num_workers=1, persistent_workers=persistent
+    )
+    with hooks.watched_by_doctor(probe=False) as watcher:
+        for _ in range(3):
+            assert sum(1 for _ in loader) == 4
+    ((_, found),) = watcher.results()
+    assert all(wait.m_as("s") > 0.2 for wait in found.first_waits)
