@@ -27,7 +27,7 @@ JUPYTERLAB := $(RUN) -m jupyterlab $(AS_ROOT) $(NO_DISPLAY)
 # Programs start faster where Python may keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help lab test check lint mypy types pytest fuzz build grader formgrader bench validation docs docs-links site
+.PHONY: help lab test test-lab test-doctor test-grader check lint mypy types pytest fuzz build grader formgrader bench validation docs docs-links site
 .PHONY: lite dist clean
 .DELETE_ON_ERROR:
 

