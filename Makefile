@@ -27,7 +27,8 @@ JUPYTERLAB := $(RUN) -m jupyterlab $(AS_ROOT) $(NO_DISPLAY)
 # Programs start faster where Python may keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help lab test test-lab test-doctor test-grader check lint mypy types pytest fuzz build grader formgrader bench validation docs docs-links site
+.PHONY: help lab test test-lab test-doctor test-grader check lint mypy types pytest fuzz build grader formgrader bench
+.PHONY: validation docs docs-links site
 .PHONY: lite dist clean
 .DELETE_ON_ERROR:
 
@@ -60,6 +61,13 @@ grader: $(VENV)/grade.installed
 
 formgrader: $(VENV)/grade.installed $(VENV)/lab.installed
 	$(JUPYTERLAB) --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/formgrader $(LAB_ARGS)
+
+# Each house alone, in an environment that has what this house stands on: `make clean` first, to see it fail without.
+test-lab test-grader: test-%: $(VENV)/test-%.installed
+	@$(MAKE) --no-print-directory pytest PYTEST_ARGS="$(TESTS_OF_$*)"
+
+TESTS_OF_lab := tests
+TESTS_OF_grader := grader/tests
 
 # What the system lacks is found out first: nothing is installed in vain. What takes no second core goes on beside
 # the tests.

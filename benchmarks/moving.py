@@ -7,19 +7,14 @@ It asserts nothing: the figures depend on the machine.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
 from starvelab import Hardware, Links, Models, Pipeline, Storage
 from starvelab.lesson.widgets._moving import SCRIPT, data_of
 from starvelab.show import table
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "browser"))
-
-from lab_in_browser import chromium
+from tests.browser.lab_in_browser import chromium
 
 from .report import options
 from .results import save

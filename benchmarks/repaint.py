@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
 import tempfile
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -18,10 +17,14 @@ from pathlib import Path
 import numpy as np
 
 from starvelab.show import info, table
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "browser"))
-
-from lab_in_browser import OpenNotebook, chromium, jupyterlab, open_notebook, window, write_notebook
+from tests.browser.lab_in_browser import (
+    OpenNotebook,
+    chromium,
+    jupyterlab,
+    open_notebook,
+    window,
+    write_notebook,
+)
 
 from .report import options
 from .results import save

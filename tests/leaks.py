@@ -36,11 +36,9 @@ IGNORED_PROCESSES = {
     # part of the command: why it may stay
     "resource_tracker": "Python and loky each keep one, which removes shared memory when the process ends"
 }
-# Written by tools that tests start, and by whoever uses the checkout at the same time; git ignores them.
-IGNORED_FILES = {
-    "__pycache__", ".hypothesis", ".import_linter_cache", ".mypy_cache", ".pytest_cache", ".ruff_cache",
-    ".venv", "dist", "starvelab-lab",
-}  # fmt: skip
+# Written by Python, and by whoever uses the checkout at the same time; git ignores them. Files of
+# other tools begin with a dot.
+IGNORED_FILES = {"__pycache__", "dist", "starvelab-lab"}
 
 
 def _watched_folders() -> set[str]:
@@ -91,6 +89,7 @@ class Snapshot:
                 f"the file {Path(folder, name)}"
                 for folder, names in sorted(self.files.items())
                 for name in sorted(now.names(folder) - names - IGNORED_FILES)
+                if not name.startswith(".")
             ),
         ]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-BROWSER = "tests/browser"
+BROWSER = "browser"  # the folder, in each house
 # Whoever asks for a released course has its reference solution graded in the sandbox.
 COURSE = "released_course"
 
@@ -17,7 +17,7 @@ COURSE = "released_course"
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark who drives a browser or grades a course, and begin with the longest, so that none runs alone."""
     for item in items:
-        if f"/{BROWSER}/" in f"/{item.nodeid}":
+        if BROWSER in item.path.parts:
             item.add_marker(pytest.mark.browser)
         if COURSE in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.sandbox)
@@ -33,7 +33,8 @@ class _ByFile(LoadScopeScheduling):
     """The tests of a file run in one process, and those that share the browser do too."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return BROWSER if nodeid.startswith(f"{BROWSER}/") else nodeid.split("::", 1)[0]
+        file = nodeid.split("::", 1)[0]
+        return BROWSER if f"/{BROWSER}/" in file else file
 
 
 @pytest.hookimpl(optionalhook=True)

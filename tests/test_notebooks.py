@@ -25,7 +25,6 @@ from starvelab import Hardware, Models, Pipeline
 from starvelab.lesson.widgets._moving import data_of
 from starvelab.lesson.widgets._reveal import LOCK_FIRST, SHOWN_TOO
 from starvelab.prediction_file import read_file
-from starvelab_grader.submissions.reference import defined, loaded
 from tests.assignments import EXPECTED, NOTEBOOKS, REPOSITORY, Notebook, given, notebooks_of, read
 from tests.notebook_runs import Run
 
@@ -149,15 +148,16 @@ def test_no_code_is_wider_than_a_page_one_cell_sets_up_and_installs_the_lab_in_c
 @each_notebook
 def test_a_test_cell_uses_only_what_locked_cells_and_answers_define(notebook):
     """A check runs apart from the student's code: of a plain cell's names it would see none."""
+    reference = pytest.importorskip("starvelab_grader.submissions.reference")
     known: set[str] = set()
     for cell in notebook.cells:
         told = cell.metadata.get("nbgrader")
         if cell.cell_type != "code" or told is None:
             continue
         if told.grade:
-            unknown = loaded(cell.source) - known
+            unknown = reference.loaded(cell.source) - known
             assert not unknown, f"{told.grade_id} uses {sorted(unknown)}, which a plain cell defines"
-        known |= defined([cell.source])
+        known |= reference.defined([cell.source])
 
 
 # --- words, pictures and questions that are explained where they are met ----------------------------

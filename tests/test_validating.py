@@ -17,6 +17,8 @@ from starvelab.lesson.checks import WrongAnswer
 from tests.assignments import NOTEBOOKS, Notebook
 from tests.notebook_runs import BEGIN_ANEW, WHAT_IT_KEPT, kernel
 
+pytestmark = [pytest.mark.long, pytest.mark.programs]
+
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KernelManager]:

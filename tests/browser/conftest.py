@@ -5,7 +5,6 @@ The browser ends after the last of them: its event loop would make tests fail th
 
 import shutil
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,9 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from lab_in_browser import (
+from tests.browser.lab_in_browser import (
     ACTION_SECONDS,
     REPOSITORY,
     OpenNotebook,

@@ -6,10 +6,10 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from lab_in_browser import SITE, page_of_site, serious
 from playwright.sync_api import BrowserContext, Page, expect
 
 from starvelab import Q_
+from tests.browser.lab_in_browser import SITE, page_of_site, serious
 from tests.documents import load
 
 PAGE = f"{SITE}feed-the-gpu/index.html"

@@ -1,7 +1,8 @@
 """The harness itself: it finds a browser or says how to get one, and it sees what it is there to see."""
 
 import pytest
-from lab_in_browser import find_chromium
+
+from tests.browser.lab_in_browser import find_chromium
 
 
 def test_a_missing_or_wrong_chromium_is_an_error_that_says_what_to_install_or_names_it(monkeypatch, tmp_path):

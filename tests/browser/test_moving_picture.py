@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
-from lab_in_browser import serious
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from starvelab import (
@@ -27,6 +26,7 @@ from starvelab import (
 )
 from starvelab.lesson.widgets._moving import SCRIPT, data_of, rule_of
 from starvelab.widgets import play
+from tests.browser.lab_in_browser import serious
 from tests.strategies import batch_sizes, pipelines, worker_counts
 
 RESNET = {"model": Models.ResNet50, "hardware": Hardware.Cloud.A100, "batch_size": 256}

@@ -6,12 +6,12 @@ An author adds nothing here.
 
 import nbformat
 import pytest
-from lab_in_browser import BROKEN_WIDGET, OpenNotebook, serious
 from nbformat import NotebookNode
 from playwright.sync_api import expect
 
 from starvelab.lesson.widgets.keyboard import BOX_CLASS
 from tests.assignments import ASSIGNMENTS, REPOSITORY, Notebook, notebooks_of
+from tests.browser.lab_in_browser import BROKEN_WIDGET, OpenNotebook, serious
 
 pytestmark = pytest.mark.timeout(600)
 # It asks for numbers and for choices.

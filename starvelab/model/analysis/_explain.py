@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ...errors import MissingValueError
 from ...tables import percent
 from ...units import Q_, format_number
 from ..description import Description, check_asked
@@ -11,15 +12,22 @@ from ..parts import Workers
 from ..resources import ACCELERATOR, CPU, LABELS, LINK, RESOURCES, capitalized, exceeds
 from ..stages import BarrierModel, SerializedCopyModel, SingleNodeModel
 from ..step import Step
-from ._remedies import relieved, remedies, shorter, spoken_time, time_without_waits
-from ._supply import crossover, launching
+from ._remedies import (
+    MIN_GAIN,
+    relieved,
+    remedies,
+    shortens,
+    shorter,
+    spoken_time,
+    time_without_waits,
+)
+from ._supply import crossover, launching, workers_needed
 
-_LARGER = "a larger batch, which takes more memory and a higher learning rate,"
 _CAUSES = {
-    "compute": ("arithmetic", "a faster accelerator would shorten it"),
-    "memory": ("memory traffic", f"{_LARGER} does more arithmetic for each byte"),
-    "overhead": ("fixed overhead", f"{_LARGER} spreads that over more samples"),
-    "input": ("input work that was moved onto it", "some may be better left to the CPU"),
+    "compute": "arithmetic",
+    "memory": "memory traffic",
+    "overhead": "fixed overhead",
+    "input": "input work that was moved onto it",
 }
 # How documents become rows; the last mixes two of them in a row.
 _STRATEGIES = {
@@ -57,8 +65,8 @@ def explain(pipeline: Description, *, advice: bool = True) -> str:
     >>> from starvelab import Hardware, Models, Pipeline
     >>> print(Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=16).explain())
     The accelerator binds: it needs 5.436 ms for a batch of 16, and the CPU has prepared it in 4 ms. The
-    largest part of each step is fixed overhead: a larger batch, which takes more memory and a higher
-    learning rate, spreads that over more samples. From batch 23 on the CPU would bind.
+    largest part of each step is fixed overhead: a larger batch, which takes more memory, spreads that over
+    more samples. From batch 23 on the CPU would bind.
     """
     check_asked(pipeline, "explain")
     step = pipeline.solve()
@@ -72,9 +80,7 @@ def explain(pipeline: Description, *, advice: bool = True) -> str:
     sentences = tell(pipeline, step, _SEVERAL if several else _ONE)
     foreign = pipeline.foreign_samples, pipeline.foreign_rate
     sentences = (
-        (*sentences, *_ranks(pipeline, step), _padding(pipeline, step), *foreign)
-        if advice
-        else sentences[:1]
+        (*sentences, *_ranks(pipeline, step), _padding(pipeline, step), *foreign) if advice else sentences[:1]
     )
     memory = "" if step.feasible else f"{step.infeasible_reason} What follows assumes enough memory."
     return " ".join(filter(None, (memory, *sentences)))
@@ -85,16 +91,23 @@ def _in_turn(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
         "Nothing overlaps, so all stages add up to",
         "Prefetch batches, so that the slowest resource alone sets the step: that would be {}, with {}.",
     )
-    best = pipeline.replace(overlap=True)
+    tries: list[tuple[str, Description]] = [("", pipeline.replace(overlap=True))]
     if pipeline.alone:
         why = "The training loop prepares its batches itself, so a step takes"
-        remedy = "Start a worker, so that batches are prepared meanwhile: then {} would bind, with {}."
-        best = best.replace(workers=1)
-    found = best.solve()
-    remedy = remedy.format(LABELS[found.bottleneck], spoken_time(found.step_time))
+        remedy = "{}, so that batches are prepared meanwhile: then {} would bind, with {}."
+        tries = [("Start a worker", tries[0][1].replace(workers=1))]
+        enough = workers_needed(tries[0][1]).workers
+        if enough is not None:
+            tries.append((f"Start {enough} workers", tries[0][1].replace(workers=enough)))
+    advice = ""
+    for change, better in tries:
+        solved = better.solve()
+        if shorter(solved, step, MIN_GAIN):
+            bound, time = LABELS[solved.bottleneck], spoken_time(solved.step_time)
+            advice = remedy.format(change, bound, time) if change else remedy.format(bound, time)
+            break
     busy = f"and {of.who} {of.are} busy {percent(step.utilization)} of that."
-    told = f"{why} {spoken_time(step.step_time)}, {busy}"
-    return told, step.spoken_busy, "" if shorter(step, found, 1) else remedy
+    return f"{why} {spoken_time(step.step_time)}, {busy}", step.spoken_busy, advice
 
 
 def _ranks(pipeline: Description, step: Step) -> tuple[str, ...]:
@@ -161,16 +174,17 @@ def _fed(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
         # Where launching takes longest, a larger batch is the advice, and it is given here.
         own, cause = step.step_time * step.utilization, ""
         idle = (
-            f"Launching its kernels takes the host longer than the {spoken_time(own)} that they run, {busy} "
-            f"each step: {_LARGER} has more work for each launch, and a step that is compiled is launched "
-            "once."
+            f"Launching its kernels takes the host longer than the {spoken_time(own)} that they run, {busy}"
         )
+        idle += f" each step{_launched_less(pipeline, step)}."
     elif step.awaited:
         taken = (f"{what} takes {spoken_time(step.stage_times[s])}" for s, what in step.awaited.items())
         idle = f"In each step {' and '.join(taken)}, {busy} it."
         if SerializedCopyModel.NAME in step.awaited:
-            pinned = "" if pipeline.numbers["pinned"] else "from pinned memory and "
-            idle += f" The copy would overlap {pinned}on a stream of its own."
+            overlapping = {"link.overlaps": True, "link.pinned": True}
+            if shortens(pipeline, step, overlapping):
+                pinned = "" if pipeline.numbers["pinned"] else "from pinned memory and "
+                idle += f" The copy would overlap {pinned}on a stream of its own."
     found = None if pipeline.sorted_by_length else crossover(pipeline)
     later = _spare(pipeline, step, of)
     if found is not None and found.starves_from is not None and found.starves_from > pipeline.batch_size:
@@ -193,13 +207,57 @@ def _cause(pipeline: Description, step: Step) -> str:
             return "The accelerator's own time comes from a measured rate."
     elif step.basis.startswith("extrapolated"):
         source = "The accelerator's own time is extrapolated from a measured rate. "
-    name, advice = _CAUSES[cause]
-    if cause == "memory" and source:
-        # Under the law of measured rates it is that of activations, which a larger batch does not spread.
-        advice = "faster memory would shorten it"
-    if cause in ("compute", "memory") and pipeline.hardware.precision in ("fp32", "tf32"):
-        advice = f"lower precision or {advice}" if "shorten" in advice else advice
-    return f"{source}The largest part of {'the rest' if step.awaited else 'each step'} is {name}: {advice}."
+    advice = _for_cause(pipeline, step, cause, extrapolated=bool(source))
+    rest = "the rest" if step.awaited else "each step"
+    return f"{source}The largest part of {rest} is {_CAUSES[cause]}{f': {advice}' if advice else ''}."
+
+
+def _for_cause(pipeline: Description, step: Step, cause: str, *, extrapolated: bool) -> str:
+    """Return what would make the accelerator's own time shorter, as far as it shortens the step."""
+    if cause == "input":
+        less = {"dataset.on_device.time": Q_(pipeline.dataset.on_device.time) / 2}
+        return "some may be better left to the CPU" if shortens(pipeline, step, less) else ""
+    larger = _larger_batch(pipeline, step)
+    if cause == "overhead":
+        return f"{larger} spreads that over more samples" if larger else ""
+    if cause == "memory" and not extrapolated:
+        return f"{larger} does more arithmetic for each byte" if larger else ""
+    # Under the law of measured rates memory traffic is that of activations, which a larger batch does not
+    # spread. Twice the rate stands for a faster accelerator, or for faster memory.
+    faster = {"hardware.rate": 2 * step.batch_size / step.stage_times[SingleNodeModel.NAME] * Q_("1 img")}
+    better = []
+    if pipeline.hardware.precision in ("fp32", "tf32") and _shortens_at_half_precision(pipeline, step):
+        better.append("lower precision")
+    if shortens(pipeline, step, faster):
+        better.append("faster memory" if cause == "memory" else "a faster accelerator")
+    return f"{' or '.join(better)} would shorten it" if better else ""
+
+
+def _shortens_at_half_precision(pipeline: Description, step: Step) -> bool:
+    try:
+        return shortens(pipeline, step, {"hardware.precision": "fp16"})
+    except MissingValueError:
+        return False
+
+
+def _larger_batch(pipeline: Description, step: Step) -> str:
+    """Return how to speak of a larger batch, where one of twice the size trains noticeably more samples."""
+    twice = pipeline.solve(batch_size=2 * pipeline.batch_size)
+    gain = (twice.throughput / step.throughput).m_as("")
+    if not (twice.feasible or not step.feasible) or not exceeds(gain, MIN_GAIN):
+        return ""
+    training = (pipeline.phase or pipeline.assumptions.phase) == "training"
+    return f"a larger batch, which takes more memory{' and a higher learning rate' if training else ''},"
+
+
+def _launched_less(pipeline: Description, step: Step) -> str:
+    """Return what makes launching take less of a step, as far as it was tried and shortens the step."""
+    larger, better = _larger_batch(pipeline, step), []
+    if larger:
+        better.append(f"{larger} has more work for each launch")
+    if shortens(pipeline, step, {"hardware.rate": pipeline.hardware.framework.replace(compiled=True)}):
+        better.append("a step that is compiled is launched once")
+    return f": {', and '.join(better)}" if better else ""
 
 
 def _spare(pipeline: Description, step: Step, of: _Words) -> str:

@@ -17,18 +17,38 @@ from ._supply import MAX_WORKERS, cpu_cost, spoken_bandwidths, workers_needed
 # What is said of a change of a pipeline's fields.
 Tries: TypeAlias = dict[str, Mapping[str, Unchecked]]
 _LESS = "Prepare less for each sample, or do it ahead of the training or on the accelerator."
+# How many times as long a step must take without a change for the change to be advice.
+MIN_GAIN = 1.005
 
 
 def remedies(pipeline: Description, step: Step) -> tuple[str, ...]:
     """Say what would relieve the resource that starves the accelerator, and what would bind then."""
-    if step.bottleneck == DECODER.name:
-        return "Leave a part of the decoding to the CPU, or store smaller images.", _then(step)
-    if step.bottleneck == LOOP.name:
-        known = "One thread does that, however many workers there are."
-        return known, *relieved(pipeline, step), _then(step)
-    return {STORAGE.name: _for_storage, CPU.name: _for_cpu, LINK.name: _for_link}[step.bottleneck](
-        pipeline, step
-    )
+    relieve = {
+        STORAGE.name: _for_storage,
+        CPU.name: _for_cpu,
+        LINK.name: _for_link,
+        LOOP.name: _for_loop,
+        DECODER.name: _for_decoder,
+    }
+    return relieve[step.bottleneck](pipeline, step)
+
+
+def shortens(pipeline: Description, step: Step, changes: Mapping[str, Unchecked]) -> bool:
+    """True if a change makes the step noticeably shorter: only then it is advice."""
+    return shorter(pipeline.solve(changes), step, MIN_GAIN)
+
+
+def _for_decoder(pipeline: Description, step: Step) -> tuple[str, ...]:
+    half = {"dataset.on_device.decoder_time": Q_(pipeline.dataset.on_device.decoder_time) / 2}
+    smaller = "images" if pipeline.numbers["images"] else "samples"
+    tries: Tries = {"leave a part of the decoding to the CPU": half, f"store smaller {smaller}": half}
+    helping = _helping(pipeline, step, tries)
+    return f"{helping.capitalize()}." if helping else "", _then(step, advised=bool(helping))
+
+
+def _for_loop(pipeline: Description, step: Step) -> tuple[str, ...]:
+    known, helped = "One thread does that, however many workers there are.", relieved(pipeline, step)
+    return known, *helped, _then(step, advised=bool(helped))
 
 
 def _for_storage(pipeline: Description, step: Step) -> tuple[str, ...]:
@@ -56,12 +76,12 @@ def _for_storage(pipeline: Description, step: Step) -> tuple[str, ...]:
     elif reads.request_bandwidth is not None:
         limited = "It is the network that limits storage, and not its requests."
     wanted, given = _shortfall(step, step.actual_demand)
+    helping = _helping(pipeline, step, tries)
     return (
         f"Memory serves {percent(cached)} of the reads." if cached else "",
         limited,
-        f"{_to_feed(step)} storage would have to deliver {wanted}, and it delivers {given}: "
-        f"{_helping(pipeline, step, tries)}.",
-        _then(step),
+        f"{_to_feed(step)} storage would have to deliver {wanted}, and it delivers {given}{_after(helping)}.",
+        _then(step, advised=bool(helping)),
     )
 
 
@@ -73,10 +93,10 @@ def _for_link(pipeline: Description, step: Step) -> tuple[str, ...]:
     fewer = f"send fewer bytes for each sample{'' if known == 'uint8' else ', for example as uint8'}"
     tries: Tries = {} if pipeline.numbers["pinned"] else {"copy from pinned memory": {"link.pinned": True}}
     tries[fewer] = {"dataset.transfer": pipeline.transferred / 2}
+    helping = _helping(pipeline, step, tries)
     return (
-        f"{_to_feed(step)} {wanted} would have to cross {link}, and {carried} do: "
-        f"{_helping(pipeline, step, tries)}.",
-        _then(step),
+        f"{_to_feed(step)} {wanted} would have to cross {link}, and {carried} do{_after(helping)}.",
+        _then(step, advised=bool(helping)),
     )
 
 
@@ -106,11 +126,12 @@ def relieved(pipeline: Description, step: Step) -> tuple[str, ...]:
 
 
 def _for_cpu(pipeline: Description, step: Step) -> tuple[str, ...]:
+    less = _LESS if shortens(pipeline, step, _half_the_work(pipeline)) else ""
     if isinstance(pipeline.workers, Quantity):
         wanted, supplied = _shortfall(step, pipeline.workers)
         needs = f"the CPU would have to supply {wanted}, and it supplies {supplied}."
-        return f"{_to_feed(step)} {needs}", _LESS, _then(step)
-    at_once, waits, less = time_without_waits(pipeline, step), "", _LESS
+        return f"{_to_feed(step)} {needs}", less, _then(step, advised=bool(less))
+    at_once, waits = time_without_waits(pipeline, step), ""
     if at_once is not None:
         mostly = 2 * at_once < step.resource_times[CPU.name]
         # Without latency only what storage takes for them is left.
@@ -119,36 +140,69 @@ def _for_cpu(pipeline: Description, step: Step) -> tuple[str, ...]:
         awaited = "the latency of requests" if long else "waiting for storage"
         if mostly:
             fewer = _helping(pipeline, step, _fewer_reads(pipeline))
-            less = f"{fewer.capitalize()}: then they wait less."
+            less = f"{fewer.capitalize()}: then they wait less." if fewer else ""
         waits = (
             f"{'Most' if mostly else 'Part'} of that is {awaited}, in which cores "
             f"idle: without it, preparing would take {spoken_time(at_once)}."
         )
     needed = workers_needed(pipeline)
     if needed.workers is None:
+        return (
+            waits,
+            f"No number of workers keeps up. {' '.join(needed.obstacles)}",
+            *_of_no_number(pipeline, step, less),
+        )
+    enough, limits = "", needed.obstacles
+    if shortens(pipeline, step, {"workers": needed.workers}):
+        enough = f"{count_of(needed.workers, 'worker')} instead of {pipeline.workers.count} would keep up"
+        if limits:
+            spoken = "; ".join(limit[0].lower() + limit[1:].rstrip(".") for limit in limits)
+            enough += f", but that meets other limits: {spoken}"
+        enough += "."
+        less = less if limits or less != _LESS else ""
+    return waits, enough, less, "" if enough else _then(step, advised=bool(less))
+
+
+def _of_no_number(pipeline: Description, step: Step, less: str) -> tuple[str, ...]:
+    """Return what helps where no number of workers keeps up."""
+    more, cores = "", {"workers.cores": MAX_WORKERS}
+    if shortens(pipeline, step, {"workers": MAX_WORKERS}):
         now, best = (cpu_cost(pipeline, n).limit for n in (pipeline.workers.count, MAX_WORKERS))
-        more = ""
         if exceeds(now, 1.05 * best):
             gain = format_number(now / best, 3)
             more = f"More workers still help: up to {gain} times what they prepare now."
-        if workers_needed(pipeline.replace({"workers.cores": MAX_WORKERS})).workers is not None:
-            less = f"Use a host with more cores. {less}"
-        elif pipeline.workers.kind == "threads":
-            less = f"Use worker processes, which share no lock as threads do. {less}"
-        return waits, f"No number of workers keeps up. {' '.join(needed.obstacles)}", more, less
-    enough = f"{count_of(needed.workers, 'worker')} instead of {pipeline.workers.count} would keep up"
-    if not needed.obstacles:
-        return waits, f"{enough}.", "" if less == _LESS else less
-    limits = "; ".join(obstacle[0].lower() + obstacle[1:].rstrip(".") for obstacle in needed.obstacles)
-    return waits, f"{enough}, but that meets other limits: {limits}.", less
+    unlimited = workers_needed(pipeline.replace(cores)).workers
+    if unlimited is not None and shortens(pipeline, step, {**cores, "workers": unlimited}):
+        return more, "Use a host with more cores.", less
+    processes = {"workers.kind": "processes", "workers.cores": pipeline.workers.cores}
+    if pipeline.workers.kind == "threads" and shortens(pipeline, step, processes):
+        return more, "Use worker processes, which share no lock as threads do.", less
+    return more, less
+
+
+def _half_the_work(pipeline: Description) -> Mapping[str, Unchecked]:
+    """Return the change that halves what preparing takes."""
+    workers, samples = pipeline.workers, pipeline.dataset
+    if isinstance(workers, Quantity):
+        return {"workers": 2 * workers}
+    if workers.rate is not None:
+        return {"workers.rate": 2 * Q_(workers.rate)}
+    if samples.cpu_time is not None:
+        return {"dataset.cpu_time": Q_(samples.cpu_time) / 2}
+    one = pipeline.solve(
+        {"workers.handover.worker": "0 s", "hardware.ranks.slow": 1}, workers=1, storage=None
+    )
+    share = one.batch_size * one.accelerators
+    return {"dataset.cpu_time": one.resource_times[CPU.name] / share / 2}
 
 
 def time_without_waits(pipeline: Description, step: Step) -> Quantity | None:
     """Return what the CPU would take if its workers never waited for storage; None if that matters little."""
     at_once = {"storage": None}
-    if pipeline.numbers["read_wait"] is None or not _helps(pipeline, step, at_once):
+    if pipeline.numbers["read_wait"] is None:
         return None
-    return pipeline.solve(at_once).resource_times[CPU.name]
+    without = pipeline.solve(at_once).resource_times[CPU.name]
+    return without if exceeds(step.resource_times[CPU.name].m_as("ms"), 1.05 * without.m_as("ms")) else None
 
 
 def _fewer_reads(pipeline: Description) -> Tries:
@@ -164,16 +218,21 @@ def _fewer_reads(pipeline: Description) -> Tries:
     }
 
 
-def _helps(pipeline: Description, step: Step, changes: Mapping[str, Unchecked]) -> bool:
-    """True if a change makes the resource that binds noticeably faster."""
-    now, then = (one.resource_times[step.bottleneck].m_as("ms") for one in (step, pipeline.solve(changes)))
-    return bool(exceeds(now, 1.05 * then))
-
-
 def _helping(pipeline: Description, step: Step, tries: Tries) -> str:
-    """What helps of changes that are tried, in one list: a, b, or c."""
-    *others, last = (remedy for remedy, changes in tries.items() if _helps(pipeline, step, changes))
-    return f"{', '.join(others)}, or {last}" if others else last
+    """Return the changes that relieve what binds and shorten the step, as a list: a, b, or c; or empty."""
+    helpful = [remedy for remedy, changes in tries.items() if _helps(pipeline, step, changes)]
+    return ", or ".join(filter(None, (", ".join(helpful[:-1]), *helpful[-1:])))
+
+
+def _helps(pipeline: Description, step: Step, changes: Mapping[str, Unchecked]) -> bool:
+    """True if a change makes the resource that binds 5 % faster, and the step noticeably shorter."""
+    changed = pipeline.solve(changes)
+    now, then = (solved.resource_times[step.bottleneck].m_as("ms") for solved in (step, changed))
+    return bool(exceeds(now, 1.05 * then)) and shorter(changed, step, MIN_GAIN)
+
+
+def _after(helping: str) -> str:
+    return f": {helping}" if helping else ""
 
 
 def _several(step: Step) -> bool:
@@ -192,15 +251,19 @@ def _shortfall(step: Step, given: Quantity) -> list[str]:
     return spoken_bandwidths(wanted, given)
 
 
-def _then(step: Step) -> str:
+def _then(step: Step, *, advised: bool) -> str:
     """Return what would bind next, where another resource starves the accelerator as well."""
     times = {name: time for name, time in step.resource_times.items() if name != step.bottleneck}
     own = times.pop(ACCELERATOR.name)
     slowest = max(times, key=lambda name: times[name].m_as("ms"), default=None)
     if slowest is None or not exceeds(times[slowest].m_as("ms"), own.m_as("ms")):
         return ""
-    # Smaller stored samples may spare the CPU work as well; a faster drive does not.
-    then = "With faster storage alone" if step.bottleneck == STORAGE.name else "Even then"
+    then = "Even then"
+    if not advised:
+        then = f"If {LABELS[step.bottleneck]} took no time,"
+    elif step.bottleneck == STORAGE.name:
+        # Smaller stored samples may spare the CPU work as well; a faster drive does not.
+        then = "With faster storage alone"
     verb, time = RESOURCES[slowest].verb, spoken_time(times[slowest])
     return f"{then} {LABELS[slowest]} would bind: {verb} takes {time}."
 

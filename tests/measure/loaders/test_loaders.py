@@ -17,7 +17,7 @@ import pytest
 
 from starvelab import InputError
 from starvelab.errors import WorkerError
-from starvelab.measure import Transform, loaders, torch_loader
+from starvelab.measure import Transform, loaders
 from starvelab.measure.devices import VirtualAccelerator, VirtualRun
 from starvelab.measure.diagnosis import climb_ladder
 from starvelab.measure.loaders import CONTROL, ProcessLoader, SharedMemory
@@ -35,6 +35,7 @@ DIED = {
     "torch": "A worker of the DataLoader died or hangs. Something ended it from outside, most often a lack "
     "of memory or of room in /dev/shm. Try fewer workers, smaller batches, or send uint8.",
 }
+torch_loader = pytest.importorskip("starvelab.measure.torch_loader", exc_type=InputError)
 pytestmark = [pytest.mark.long, pytest.mark.programs, pytest.mark.usefixtures("nothing_stays")]
 in_memory = loaders._in_memory  # which that fixture replaces
 

@@ -8,7 +8,6 @@ from collections import namedtuple
 import pytest
 
 from starvelab.errors import WorkerError, install_hint
-from starvelab.measure import torch_loader as loader
 from starvelab.measure.session import open_loader
 
 from ..scenes import NO_GPU, pipeline
@@ -16,6 +15,7 @@ from ..scenes import NO_GPU, pipeline
 pytestmark = pytest.mark.programs
 
 torch = pytest.importorskip("torch")
+loader = pytest.importorskip("starvelab.measure.torch_loader")
 
 
 def test_a_batch_comes_as_a_tensor(tmp_path, nothing_stays):

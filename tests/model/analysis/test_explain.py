@@ -5,8 +5,23 @@ from itertools import product
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
-from starvelab import PUBLISHED, Q_, TUTORIAL, Datasets, Hardware, Links, Models, Pipeline, Samples, Storage
+from starvelab import (
+    PUBLISHED,
+    Q_,
+    TUTORIAL,
+    Cache,
+    Datasets,
+    Drive,
+    Handover,
+    Hardware,
+    Links,
+    Models,
+    Pipeline,
+    Samples,
+    Storage,
+)
 from starvelab.units import Quantity
 from tests.cases import KITS, WALL
 from tests.strategies import pipelines
@@ -30,8 +45,9 @@ STARVED = (
 LESS = "Prepare less for each sample, or do it ahead of the training or on the accelerator."
 MORE_CORES = f"Use a host with more cores. {LESS}"
 MEASURED = "The accelerator's own time comes from a measured rate."
-LARGER = "a larger batch, which takes more memory and a higher learning rate,"
-OVERHEAD = f"is fixed overhead: {LARGER} spreads that over more samples."
+LARGER = "a larger batch, which takes more memory and a higher learning rate,"  # in training
+LARGER_FORWARD = "a larger batch, which takes more memory,"
+OVERHEAD = "is fixed overhead: {} spreads that over more samples."
 REQUESTS = "It serves 1 request at a time, which limits it: each takes 7.556 ms."
 WAIT_LESS = (
     "Read several samples with each request, open more requests at a time, or keep them in memory: then they "
@@ -40,12 +56,112 @@ WAIT_LESS = (
 FEWER_REQUESTS = "read several samples with each request"
 
 
+def twice_the_rate(pipe, _):
+    step = pipe.solve()
+    return pipe.replace({"hardware.rate": 2 * step.batch_size / step.stage_times["model"] * Q_("1 img")})
+
+
+def started(pipe, match):
+    return pipe.replace(overlap=True, workers=int(match[1] or 1))
+
+
+def less_prepared(pipe, _):
+    crew = pipe.workers
+    if isinstance(crew, Quantity):
+        return pipe.replace(workers=2 * crew)
+    if crew.rate is not None:
+        return pipe.replace({"workers.rate": 2 * crew.rate})
+    alone = pipe.replace(
+        {"workers.count": 1, "workers.handover": Handover(), "hardware.ranks.slow": 1},
+        storage=None,
+        overlap=True,
+    ).solve()
+    each = alone.stage_times["transform"] / alone.batch_size / alone.accelerators
+    return pipe.replace({"dataset.cpu_time": each / 2})
+
+
+# Each advice that an explanation may give, and what it does to a pipeline that follows it.
+ADVICE = {
+    "[Ss]tore fewer bytes for each sample": lambda p, _: p.replace({"dataset.size": p.size / 2}),
+    "[Rr]ead several samples with each request": lambda p, _: p.replace(
+        {"storage.requests.samples": 2 * p.storage.requests.samples}
+    ),
+    "[Oo]pen more requests at a time": lambda p, _: p.replace(
+        {"storage.requests.open": 2 * min(p.reads.open, 10**9)}
+    ),
+    "[Kk]eep (?:more of )?them in memory": lambda p, _: p.replace(
+        {"storage.cache.share": (1 + (p.storage.cache.share if p.storage.cache else 0)) / 2}
+    ),
+    "(?:use a faster drive or more of them|read from more prefixes)": lambda p, _: p.replace(
+        {"storage.count": 2 * p.storage.count}
+    ),
+    "copy from pinned memory": lambda p, _: p.replace({"link.pinned": True}),
+    "send fewer bytes for each sample": lambda p, _: p.replace({"dataset.transfer": p.transferred / 2}),
+    "(?:Leave a part of the decoding to the CPU|store smaller (?:images|samples))": lambda p, _: p.replace(
+        {"dataset.on_device.decoder_time": p.dataset.on_device.decoder_time / 2}
+    ),
+    r"(\d+) workers? instead of \d+ would keep up": lambda p, m: p.replace(workers=int(m[1])),
+    "More workers still help": lambda p, _: p.replace(workers=10**9),
+    "Use a host with more cores": lambda p, _: p.replace({"workers.cores": 10**9}, workers=10**7),
+    "Use worker processes": lambda p, _: p.replace({"workers.kind": "processes"}),
+    "Prepare less for each sample": less_prepared,
+    r"Start (?:a|(\d+)) workers?": started,
+    "Prefetch batches": lambda p, _: p.replace(overlap=True),
+    "a larger batch": lambda p, _: p.replace(batch_size=2 * p.batch_size),
+    "(?:a faster accelerator|faster memory) would shorten": twice_the_rate,
+    "lower precision": lambda p, _: p.replace({"hardware.precision": "fp16"}),
+    "better left to the CPU": lambda p, _: p.replace(
+        {"dataset.on_device.time": p.dataset.on_device.time / 2}
+    ),
+    "a step that is compiled": lambda p, _: p.replace(
+        {"hardware.rate": p.hardware.framework.replace(compiled=True)}
+    ),
+    "on a stream of its own": lambda p, _: p.replace({"link.overlaps": True, "link.pinned": True}),
+    r"[Ww]ith in_flight=(\d+)": lambda p, m: p.replace({"hardware.in_flight": int(m[1])}),
+    r"[Ww]ith prefetch=(\d+)": lambda p, m: p.replace({"workers.prefetch": int(m[1])}),
+    "into the workers": lambda p, _: p.replace({"workers.handover": moved(p.workers.handover)}),
+    "objects of a batch into one": lambda p, _: p.replace({"workers.handover.objects": 1}),
+}
+
+
+def moved(handover):
+    worker = 0 * handover.loop if handover.worker is None else handover.worker
+    return handover.replace(worker=worker + handover.loop, loop="0 ms")
+
+
+@given(pipelines() | pipelines(workers=st.just(0)))
+def test_each_advice_shortens_the_step_of_whoever_follows_it(pipe):
+    text, step = pipe.explain(), pipe.solve()
+    for advice, follow in ADVICE.items():
+        if match := re.search(advice, text):
+            gain = (follow(pipe, match).solve().throughput / step.throughput).m_as("")
+            assert gain >= 1.005 * (1 - 1e-9), (advice, gain, text)
+
+
+def test_no_advice_is_given_where_none_helps():
+    # A cache that takes as long as all of them, two resources that take equally long, and a single worker.
+    cached = DISK.replace(storage=Drive("1 TB/s", cache=Cache(1.0)), batch_size=1)
+    tied = DISK.replace(storage="0.5 GB/s", workers="500 img/s")
+    alone = KNOWN.replace({"workers.cores": 1}, workers=0, batch_size=1, hardware="1 us")
+    for pipe in (cached, tied, alone):
+        assert not [advice for advice in ADVICE if re.search(advice, pipe.explain())], pipe.explain()
+
+
+def test_a_loop_without_workers_is_told_to_start_as_many_as_shorten_its_step():
+    meanwhile = "so that batches are prepared meanwhile: then"
+    alone = KNOWN.replace(workers=0)
+    waiting = alone.replace({"hardware.in_flight": 1}).explain()
+    assert f"Start a worker, {meanwhile} the CPU would bind, with 1000 ms." in waiting
+    # One step ahead the loop prepares beside the accelerator as well, so one worker changes nothing.
+    assert f"Start 10 workers, {meanwhile} the accelerator would bind, with 100 ms." in alone.explain()
+
+
 @given(pipelines())
 def test_whatever_the_pipeline_the_explanation_is_a_few_whole_sentences(pipe):
     text = pipe.explain()
     sentences = re.split(r"(?<=\.) (?=[A-Z0-9])", text)
     # That a batch does not fit takes three sentences before all others.
-    assert 2 <= len(sentences) <= (13 if pipe.solve().infeasible_reason else 10)
+    assert 1 <= len(sentences) <= (13 if pipe.solve().infeasible_reason else 10)
     for sentence in sentences:
         assert sentence.endswith(".")
         assert sentence[0].isupper() or sentence[0].isdigit()
@@ -123,7 +239,11 @@ SAID = {
     ),
     "a drive that is next": (
         DISK.replace(storage="0.5 GB/s", workers="500 img/s"),
-        "The CPU binds... Even then storage would bind: reading takes 200 ms.",
+        "The CPU binds... If the CPU took no time, storage would bind: reading takes 200 ms.",
+    ),
+    "a drive that is next by far": (
+        DISK.replace(storage="0.8 GB/s", workers="500 img/s"),
+        f"The CPU binds... {LESS} Even then storage would bind: reading takes 125 ms.",
     ),
     "a narrow link": (
         WALL.replace({"dataset.transfer": "602112 B"}, workers=64, link="8 GB/s"),
@@ -148,11 +268,11 @@ SAID = {
     "overhead, and a crossover ahead": (
         WALL.replace(batch_size=64, phase="training"),
         "The accelerator binds: it needs 20.06 ms for a batch of 64, and the CPU has prepared it in 16 ms. "
-        f"The largest part of each step {OVERHEAD} From batch 88 on the CPU would bind.",
+        f"The largest part of each step {OVERHEAD.format(LARGER)} From batch 88 on the CPU would bind.",
     ),
     "memory traffic": (
         BYTES_ALONE,
-        f"... is memory traffic: {LARGER} does more arithmetic for each byte. ...",
+        f"... is memory traffic: {LARGER_FORWARD} does more arithmetic for each byte. ...",
     ),
     "DALI for nothing": (
         FAST,
@@ -235,11 +355,12 @@ SAID = {
     ),
     "a costly step": (
         KNOWN.replace({"hardware.step_overhead": "150 ms"}),
-        f"... The largest part of each step {OVERHEAD} The accelerator would have to be 4 times as ...",
+        f"... The largest part of each step {OVERHEAD.format(LARGER_FORWARD)} The accelerator would have to "
+        "be 4 times as ...",
     ),
     "a loop beside overhead": (
         WALL.replace({"hardware.host.time": "10 ms"}, batch_size=8),
-        f"... The largest part of the rest {OVERHEAD} ...",
+        f"... The largest part of the rest {OVERHEAD.format(LARGER_FORWARD)} ...",
     ),
     "a loop that leaves spare time": (
         DISK.replace({"hardware.host.time": "10 ms"}),

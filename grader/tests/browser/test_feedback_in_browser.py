@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import nbformat
 import pytest
-from lab_in_browser import serious
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from starvelab_grader.batch.gradebook import Mark, Marks
@@ -12,6 +11,7 @@ from starvelab_grader.report import class_report
 from starvelab_grader.report.findings import Distribution, Item
 from starvelab_grader.report.pages import PageJob, make_pages
 from starvelab_grader.submissions.reference import GradedNotebook, ReferenceCell
+from tests.browser.lab_in_browser import serious
 
 ANSWERED = dict.fromkeys(("locked", "grade"), False) | {"solution": True}
 TESTED = dict.fromkeys(("locked", "grade"), True) | {"solution": False}

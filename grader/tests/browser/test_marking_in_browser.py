@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from lab_in_browser import ACTION_SECONDS, serious
 from playwright.sync_api import expect
 
 from grader.tests.essays import GIVEN_OUT, EssayClass
 from starvelab_grader.commands.mark import MarkingServer
+from tests.browser.lab_in_browser import ACTION_SECONDS, serious
 
 HOSTILE = "<script>document.title = 'x'</script><img src=x onerror=\"document.title='x'\"> mine"
 ANSWERS = {"ada": "Because.", "bob": HOSTILE, "cem": GIVEN_OUT, "dan": "Because.", "eve": "Since it is."}
