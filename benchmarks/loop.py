@@ -14,6 +14,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from starvelab import Q_, Handover, Pipeline, Samples, Workers
+from starvelab_doctor import of_loader
 
 from .report import machine, number, options
 from .results import save
@@ -89,7 +90,7 @@ def pickled(seconds: float) -> tuple[float, float]:
 def packer(seconds: str) -> tuple[Pipeline, float]:
     """A loop that packs for 30 ms behind workers that keep up, and its measured period [s]."""
     loader = DataLoader(Sleeps(), batch_size=4, num_workers=2)
-    pipe = Pipeline.of_loader(loader, step_time="20 ms").replace({"workers.handover": Handover(loop="30 ms")})
+    pipe = of_loader(loader, step_time="20 ms").replace({"workers.handover": Handover(loop="30 ms")})
     return pipe, 4 / pipe.measure(seconds=seconds, progress=False).throughput.m_as("sample/s")
 
 

@@ -58,7 +58,6 @@ import os
 if "COLAB_RELEASE_TAG" in os.environ:  # Google Colab has to install the lab first.
     get_ipython().system("pip install -q 'starvelab[notebooks] @ "
                          "git+https://github.com/starvelab/starvelab'")
-{}
 """
 DOCTOR_IN_COLAB = """\
     get_ipython().system("pip install -q 'starvelab-doctor @ git+https://"
@@ -141,7 +140,7 @@ def _fold_set_up(cells):
     locked = [cell for cell in cells if cell.metadata.get("nbgrader", {}).get("locked")]
     for n, cell in enumerate(cell for cell in locked if not cell.metadata.nbgrader.grade):
         doctor = DOCTOR_IN_COLAB if "starvelab_doctor" in cell.source else ""
-        install = "" if n else INSTALL_IN_COLAB.format(doctor)
+        install = "" if n else f"{INSTALL_IN_COLAB}{doctor}\n"
         cell.source = f"{PLUMBING if n else SET_UP}\n{install}{cell.source}"
         cell.metadata["jupyter"] = {"source_hidden": True}
 

@@ -151,7 +151,7 @@ def test_the_instructor_sees_everything_and_the_student_the_stubs(made, build):
     assert given[5].source == "Your answer here."
     assert authored[2].metadata.tags == ["play"]
     # A comment that reads like a shell command stays a comment.
-    assert authored[1].source == f"{build.SET_UP}\n{build.INSTALL_IN_COLAB}import math\n# cat food"
+    assert authored[1].source == f"{build.SET_UP}\n{build.INSTALL_IN_COLAB}\nimport math\n# cat food"
 
 
 def test_each_role_becomes_what_nbgrader_calls_it_and_test_cells_come_folded(made):

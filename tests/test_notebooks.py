@@ -142,7 +142,9 @@ def test_no_code_is_wider_than_a_page_one_cell_sets_up_and_installs_the_lab_in_c
     monkeypatch.setenv("COLAB_RELEASE_TAG", "release-colab")
     exec(install, dict(names))
     repository = "git+https://github.com/starvelab/starvelab"
-    assert commands == [f"pip install -q 'starvelab[notebooks] @ {repository}'"]
+    doctor = [f"pip install -q 'starvelab-doctor @ {repository}#subdirectory=doctor'"]
+    needed = doctor * ("starvelab_doctor" in released[0])
+    assert commands == [f"pip install -q 'starvelab[notebooks] @ {repository}'", *needed]
 
 
 @each_notebook
