@@ -112,7 +112,7 @@ def test_make_lab_opens_a_folder_of_the_learner_and_installs_only_what_is_not_th
     assert '[ -z "moved" ]' in make("--dry-run", "lab").stdout
 
 
-HOUSES = "--editable ./doctor --editable .[torch]"
+HOUSES = "--editable .[torch] --editable ./doctor"
 UV = f"-m uv pip install --quiet --python {{python}} --constraint binder/constraints.txt {HOUSES}"
 SETTINGS = r"""printf '%s\n' "global.extra-index-url='file:///a\nfile:///b'" ":env:.find-links='/c /d'" """
 
