@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -26,7 +26,7 @@ from ...units import (
     positive_int,
 )
 from ..description import Description, check_asked
-from ..resources import ACCELERATOR, CPU, LABELS, LOOP, Cost, capitalized, exceeds
+from ..resources import ACCELERATOR, CPU, LABELS, Cost, capitalized, exceeds
 from ..solver import by_resource, costs, round_trips
 from ..stages import STAGES, DataModel, SingleNodeModel, TransferModel, TransformationModel
 from ..stages.single_node import launch_wait
@@ -125,7 +125,7 @@ class WorkersNeeded:
     `workers` is None if no number is enough. `exact` is how many times one worker's rate is needed: the
     number before rounding up, if workers scale linearly on cores of their own. `batch_size` is None for "at
     any batch size", and `demand` the stored bytes that would then be read per second. `obstacles` say what
-    stands in the way (contention, the host's cores, the drive, the link, the accelerator's memory), and it is
+    stands in the way (contention, the host's cores, any other resource, the accelerator's memory), and it is
     `feasible` if nothing does. `note` says on which samples the rate of a worker was measured, where that was
     on others.
     """
@@ -213,15 +213,18 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
     ratio = one / seconds(own)
     rate = float((batch or 1) / seconds(own))
     demand = Q_(pipeline.hardware.count * rate * pipeline.size.m_as("GB"), "GB/s")
-    obstacles = _obstacles(pipeline, workers, rate)
-    if workers is None:
-        most = one / seconds(cpu_cost(pipeline, MAX_WORKERS))
-        obstacles.insert(0, _too_few_cores(pipeline, most, ratio))
-    if LOOP.name in supplies and seconds(supplies[LOOP.name]) > seconds(own):
-        obstacles.append(
-            "The training loop's own thread takes longer than the accelerator, with any workers."
-        )
-    if batch is not None:
+    obstacles = [_too_few_cores(pipeline, one / seconds(cpu_cost(pipeline, MAX_WORKERS)), ratio)]
+    if workers is not None:
+        obstacles = _missing_cores(pipeline, workers)
+    narrow = _narrow_bandwidths(pipeline, rate)
+    obstacles += [*narrow.values(), *_slower(supplies, own, batch, but=narrow)]
+    if batch is None:
+        trips = round_trips(stages, pipeline.numbers)
+        waiting = [starves_from(trip, own) for name, trip in trips.items() if name != CPU.name]
+        first = min((size for size in waiting if size is not None), default=None)
+        if first is not None and not obstacles:
+            obstacles.append(f"From batch {first} on parts of a step would wait for each other.")
+    else:
         step = pipeline.solve(workers=workers or 1)
         slowest = step.resource_times[step.bottleneck]
         if workers and exceeds(step.step_time.m_as("ms"), slowest.m_as("ms")):
@@ -331,14 +334,20 @@ def _too_few_cores(pipeline: Description, most: Fraction, wanted: Fraction) -> s
     )
 
 
-def _obstacles(pipeline: Description, workers: int | None, rate: float) -> list[str]:
-    """Return what hinders preparing, reading and copying that many samples a second for each device."""
-    hardware, count, numbers, obstacles = pipeline.hardware.of, pipeline.hardware.count, pipeline.numbers, []
-    # Where the law of scaling has counted the cores, they are no obstacle any more.
-    counted = numbers["cores"] is not None or pipeline.assumptions.host_cores
-    cores = None if hardware is None or counted else hardware.number("host_cores")
-    if hardware is not None and None not in (workers, cores) and workers > count * cores:
-        obstacles.append(f"A typical host has {cores} physical cores for each {hardware.name}.")
+def _missing_cores(pipeline: Description, workers: int) -> list[str]:
+    """Return that a typical host has too few cores, where the law of scaling has not counted them."""
+    hardware, count = pipeline.hardware.of, pipeline.hardware.count
+    if hardware is None or pipeline.numbers["cores"] is not None or pipeline.assumptions.host_cores:
+        return []
+    cores = hardware.number("host_cores")
+    if cores is None or workers <= count * cores:
+        return []
+    return [f"A typical host has {cores} physical cores for each {hardware.name}."]
+
+
+def _narrow_bandwidths(pipeline: Description, rate: float) -> dict[str, str]:
+    """Return why drive and link cannot carry that many samples a second for each device, by the resource."""
+    hardware, count, numbers, narrow = pipeline.hardware.of, pipeline.hardware.count, pipeline.numbers, {}
     drive = "the drive gives" if numbers["cached_fraction"] is None else "the drive and the cache give"
     for field, stage, doing, given, size in (
         ("storage", DataModel, "Reading", drive, count * numbers["stored"]),
@@ -357,8 +366,23 @@ def _obstacles(pipeline: Description, workers: int | None, rate: float) -> list[
             wanted, supply = spoken_bandwidths(
                 *(Q_(float(x) / 1e9, "GB/s") for x in (size * rate, size / taken))
             )
-            obstacles.append(f"{doing} would take {wanted}, and {given} {supply}.")
-    return obstacles
+            narrow[stage.RESOURCE.name] = f"{doing} would take {wanted}, and {given} {supply}."
+    return narrow
+
+
+def _slower(
+    supplies: Mapping[str, Cost], own: Cost, batch: int | None, *, but: Collection[str]
+) -> Iterator[str]:
+    """Say which other resources starve the accelerator with any number of workers."""
+    for name, cost in supplies.items():
+        if name in (ACCELERATOR.name, CPU.name, *but):
+            continue
+        if batch is None:
+            if (first := starves_from(cost, own)) is not None:
+                yield f"{capitalized(name)} takes longer than the accelerator from batch {first} on."
+        elif cost.at(batch) > own.at(batch):
+            taken, needed = (format_quantity(Q_(float(c.at(batch)) * 1e3, "ms")) for c in (cost, own))
+            yield f"{capitalized(name)} takes {taken} for a batch, and the accelerator {needed}."
 
 
 def spoken_bandwidths(*bandwidths: Quantity) -> list[str]:

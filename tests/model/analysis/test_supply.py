@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from functools import partial
 from math import ceil, inf
@@ -18,9 +19,12 @@ from starvelab import (
     Datasets,
     Handover,
     Hardware,
+    Host,
     InputError,
     Links,
+    OnDevice,
     Pipeline,
+    Ranks,
     Samples,
     Storage,
     Workers,
@@ -29,7 +33,7 @@ from starvelab.model.analysis._supply import min_workers, starves_from
 from starvelab.model.solver import round_trips
 from tests.cases import KITS, WALL
 from tests.rejected import message, not_whole
-from tests.strategies import accelerators, costs, pipelines, shares, workers
+from tests.strategies import accelerators, costs, pipelines, quantities, shares, workers
 
 OVERLAPPING = {"overlap": st.just(True)}
 
@@ -162,6 +166,79 @@ def test_that_many_workers_are_enough_and_one_less_is_not(pipe, batch):
     at_any = pipe.workers_needed(batch_size="any")
     assert at_any.batch_size is None
     assert at_any.workers is None or slack(pipe, at_any.workers, batch) >= 0
+
+
+# With every part that a pipeline may have.
+rigs = st.builds(
+    Accelerator,
+    accelerators,
+    count=st.sampled_from([1, 2, 8]),
+    rate=st.none() | quantities(1, 50_000, "img/s"),
+    step_overhead=st.none() | quantities(0, 50, "ms"),
+    host=st.builds(Host, time=st.none() | quantities(0, 50, "ms")),
+    in_flight=st.sampled_from([1, 2, 3, inf]),
+    ranks=st.builds(
+        Ranks, st.sampled_from([1, 4]), spread=st.sampled_from([0.0, 0.2]), slow=st.sampled_from([1, 1.5])
+    ),
+)
+SPOKEN = {"storage": "Reading|Storage", "link": "Copying|The link", "loop": "The training loop",
+          "decoder": "The decoder"}  # fmt: skip
+
+
+def is_fed(step):
+    """True if the step takes no longer than the accelerator needs for it."""
+    own = step.resource_times["accelerator"].m_as("ms")
+    return step.step_time.m_as("ms") <= own * (1 + 1e-9)
+
+
+@given(pipelines(**OVERLAPPING, hardware=rigs, workers=workers))
+def test_so_many_workers_feed_every_pipeline_and_one_less_does_not_unless_something_else_is_named(pipe):
+    needed = pipe.workers_needed()
+    if needed.workers is None:
+        assert not needed.feasible
+        assert not is_fed(pipe.solve(workers=10**9))
+        return
+    step = pipe.solve(workers=needed.workers)
+    assert is_fed(step) or not needed.feasible
+    for name, time in step.resource_times.items():
+        if time.m_as("ms") > step.resource_times["accelerator"].m_as("ms") * (1 + 1e-9) and name != "CPU":
+            assert re.search(f"(^|\\. )({SPOKEN[name]}) ", str(needed)), needed
+    if needed.workers > 1:
+        fewer = pipe.solve(workers=needed.workers - 1)
+        assert fewer.step_time > fewer.resource_times["accelerator"]
+
+
+@given(pipelines(**OVERLAPPING, hardware=rigs))
+def test_a_crossover_knows_every_part(pipe):
+    found = pipe.crossover()
+    if found.last_fed:
+        assert is_fed(pipe.solve(batch_size=found.last_fed))
+    if found.starves_from is not None:
+        step = pipe.solve(batch_size=found.starves_from)
+        assert step.step_time > step.resource_times["accelerator"]
+    else:
+        assert is_fed(pipe.solve(batch_size=10**9))
+
+
+def test_a_decoder_that_is_too_slow_is_named():
+    video = LOADER.replace(
+        {"dataset.on_device": OnDevice(decoder_time="1 ms")}, hardware="1 ms", batch_size=8
+    )
+    needed = video.workers_needed()
+    assert (needed.workers, needed.feasible) == (80, False)
+    assert needed.obstacles[0] == "The decoder takes 8 ms for a batch, and the accelerator 1 ms."
+    at_any = video.replace(hardware="8000 img/s").workers_needed(batch_size="any")
+    assert at_any.obstacles == ("The decoder takes longer than the accelerator from batch 1 on.",)
+    assert video.replace(hardware="8000 img/s").crossover().starves_from == 1
+
+
+def test_at_any_batch_size_parts_that_wait_for_each_other_are_named():
+    decoder = OnDevice(decoder_time="0.5 ms")
+    waiting = LOADER.replace({"dataset.on_device": decoder, "hardware.in_flight": 1})
+    assert waiting.workers_needed(batch_size="any").obstacles == (
+        "From batch 1 on parts of a step would wait for each other.",
+    )
+    assert waiting.replace({"hardware.in_flight": 2}).workers_needed(batch_size="any").feasible
 
 
 @given(st.fractions(1, 100, max_denominator=1000), shares, shares)

@@ -131,7 +131,7 @@ def test_workers_that_keep_up_do_not_make_the_loop_faster():
     needed = PACKER.workers_needed()
     assert (needed.workers, needed.feasible) == (3, False)
     assert needed.obstacles == (
-        "The training loop's own thread takes longer than the accelerator, with any workers.",
+        "The training loop takes 30 ms for a batch, and the accelerator 20 ms.",
     )
     assert FED.workers_needed().feasible
 
