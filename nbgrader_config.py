@@ -15,14 +15,17 @@ from starvelab_grader.configuration import make_private
 repository = Path(__file__).resolve().parent
 course = Path(os.environ.get("STARVELAB_COURSE") or "~/starvelab-course").expanduser().resolve()
 if not os.environ.get("STARVELAB_COURSE"):
-    print(f"STARVELAB_COURSE is not set, so the course is {course}.", file=sys.stderr)
+    print(
+        f"STARVELAB_COURSE is not set, so the course is {course}. To use another one, set the variable, "
+        "on a JupyterHub in ~/.jupyter/nbgrader_config.py (see docs/jupyterhub.md).",
+        file=sys.stderr,
+    )
     os.environ["STARVELAB_COURSE"] = str(course)  # this file is read more than once
 make_private(course)
 
 c = get_config()  # noqa: F821 (traitlets puts it there when it reads this file)
 configure(c)
 
-c.CourseDirectory.course_id = "starvelab"
 c.CourseDirectory.root = str(repository)
 c.CourseDirectory.source_directory = "solutions"
 c.CourseDirectory.release_directory = "labs"
@@ -30,9 +33,6 @@ for step in ("submitted", "autograded", "feedback", "solution", "source_with_tes
     c.CourseDirectory[f"{step}_directory"] = str(course / step)
 c.CourseDirectory.db_url = f"sqlite:///{course / 'gradebook.db'}"
 c.ExportPlugin.to = str(course / "grades.csv")  # the default is the current folder, which is the repository
-
-# No exchange is used, but nbgrader warns of a missing one: its default is a folder of the whole machine.
-c.Exchange.root = str(course / "exchange")
 
 # Every other file beside a notebook is copied to the students, and copied over the student's own at
 # grading. So the scripts stay behind.

@@ -17,7 +17,7 @@ from ..autograde.execution import MODES
 from ..autograde.task import Graded, GradingResult
 from ..files import VERSION, fingerprint, read_files, whole_folder, write_files, write_whole
 from ..submissions import SubmissionWarning
-from ..submissions.submission import TIMESTAMP, Submission
+from ..submissions.submission import SECRET, TIMESTAMP, Submission
 
 T = TypeVar("T")
 Inputs: TypeAlias = Mapping[str, dict[str, str]]  # what the grade of each notebook depends on
@@ -37,6 +37,7 @@ class GradedSubmission(Graded):
     resubmitted: list[str] = field(default_factory=list)  # notebooks that are others than before
     timestamp: str | None = None  # when it was submitted, if that is known
     submitted: dict[str, str] = field(default_factory=dict)  # fingerprints that are the same for two students
+    file_names: dict[str, str] = field(default_factory=dict)  # of renamed notebooks, without the ending
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -61,6 +62,8 @@ class GradedSubmissions:
             result = self._joined(result, before, inputs)
         if submission.timestamp:
             result.files[TIMESTAMP] = f"{submission.timestamp} UTC".encode()
+        if submission.secret:
+            result.files[SECRET] = submission.secret.encode()
         with whole_folder(self.notebooks(result.student)) as new:
             write_files(new, result.files)
             for path in map(new.joinpath, result.files):
@@ -71,6 +74,7 @@ class GradedSubmissions:
         record = GradedSubmission(
             **{each.name: getattr(result, each.name) for each in fields(Graded)},
             assignment=self.assignment, timestamp=submission.timestamp, submitted=submitted,
+            file_names=submission.file_names,
             inputs={name: each for name, each in inputs.items() if name in result.grades},
             resubmitted=[name for name in inputs if then is None or then.get(name) != submitted.get(name)],
             written=fingerprint(_notebooks_of(result.files)), grader=VERSION, nbgrader=version("nbgrader"),
@@ -87,7 +91,7 @@ class GradedSubmissions:
         if not unchanged:
             return result
         files = read_files(self.notebooks(result.student))
-        left_out = (_notebooks_of(files).keys() - {f"{name}.ipynb" for name in unchanged}) | {TIMESTAMP}
+        left_out = (_notebooks_of(files).keys() - {f"{name}.ipynb" for name in unchanged}) | {TIMESTAMP, SECRET}
         kept = {name: content for name, content in files.items() if name not in left_out}
         parts: dict[str, Any] = {}
         for part in BY_NOTEBOOK:

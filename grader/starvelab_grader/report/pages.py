@@ -9,11 +9,12 @@ import signal
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from math import floor, isclose
 from operator import attrgetter
 from pathlib import Path
+from secrets import token_hex
 from typing import TypeAlias
 
 import nbformat
@@ -31,6 +32,7 @@ from ..batch.one_student import READ_TIMEOUT, one_student
 from ..errors import NotFoundError
 from ..files import VERSION, fingerprint, write_whole
 from ..submissions.reference import GradedNotebook, graded_by, name_of
+from ..submissions.submission import SECRET, TIMESTAMP
 from .rendering import in_time, page_style, rendered, templates
 
 INDEX = "index.html"
@@ -48,6 +50,10 @@ class PageJob:
     notebooks: list[GradedNotebook]
     marks: Marks
     fingerprint: str  # what the page is up to date with
+    # Names of further pages, each with the notebook whose page it is.
+    copies: Mapping[str, str] = field(default_factory=dict)
+    # Files by which nbgrader's exchange knows whose pages these are.
+    stamps: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -77,9 +83,11 @@ class _Part:
 
 
 def make_pages(job: PageJob) -> dict[str, str]:
-    """Return the pages of a student by file: one with everything, and for nbgrader one for each notebook."""
+    """Return the files for a student: a page with everything, and for nbgrader one for each notebook."""
     parts = [_part(one, job) for one in job.notebooks]
-    return {INDEX: _page(job, parts)} | {f"{one.notebook.name}.html": _page(job, [one]) for one in parts}
+    pages = {one.notebook.name: _page(job, [one], whole=parts) for one in parts}
+    pages |= {name: pages[notebook] for name, notebook in job.copies.items()}
+    return {INDEX: _page(job, parts), **{f"{name}.html": page for name, page in pages.items()}, **job.stamps}
 
 
 def fingerprint_in(path: Path) -> str:
@@ -92,20 +100,31 @@ def fingerprint_in(path: Path) -> str:
     return match[1] if match else ""
 
 
-def _page(job: PageJob, parts: Sequence[_Part]) -> str:
+def _page(job: PageJob, parts: Sequence[_Part], whole: Sequence[_Part] = ()) -> str:
+    """Return the page of some notebooks; the `whole` has them all, where the page is that of one."""
     notebooks, by_notebook = [part.notebook for part in parts], job.marks.notebooks
     marks = [(one, cell, mark) for one in notebooks for cell, mark in by_notebook.get(one.name, {}).items()]
-    total = sum(mark.points or 0.0 for _, _, mark in marks)
     penalty = sum(job.marks.penalties.get(one.name, 0.0) for one in notebooks)
-    possible = sum(each.points for one, cell, _ in marks for each in one.reference if each.name == cell)
     values = {
         "style": page_style(),
-        "total": f"{shown_points(max(0.0, total - penalty))} of {possible:g} points",
+        "total": _total(job, notebooks),
+        "in_all": _total(job, [part.notebook for part in whole]) if whole else "",
         "waiting": [one.titles.get(cell, cell) for one, cell, mark in marks if mark.points is None],
         "penalty": "" if not penalty else "1 point is" if penalty == 1 else f"{penalty:g} points are",
         "wrong_first": sorted(parts, key=attrgetter("is_right")),
     }
     return templates().get_template("page.html.j2").render(job=job, parts=parts, **values)
+
+
+def _total(job: PageJob, notebooks: Sequence[GradedNotebook]) -> str:
+    """Return the points of some notebooks, less those for being late."""
+    points, possible = 0.0, 0.0
+    for one in notebooks:
+        marks = job.marks.notebooks.get(one.name, {})
+        points += sum(mark.points or 0.0 for mark in marks.values())
+        points -= job.marks.penalties.get(one.name, 0.0)
+        possible += sum(cell.points for cell in one.reference if cell.name in marks)
+    return f"{shown_points(max(0.0, points))} of {possible:g} points"
 
 
 def _part(one: GradedNotebook, job: PageJob) -> _Part:
@@ -266,9 +285,31 @@ class FeedbackPages:
         files = {one.name: (folder / f"{one.name}.ipynb").read_bytes() for one in self._notebooks}
         called = f"{name} ({student})" if name else student
         shown = [(one.title, one.titles, one.model_answers) for one in self._notebooks]
-        beside = (called, shown, definition.fingerprint, VERSION)
+        copies, stamps = self._copies(student), self._stamps(student)
+        beside = (called, shown, definition.fingerprint, VERSION, copies, stamps)
         now, name = fingerprint(files, asdict(marks), *beside), definition.assignment
-        return PageJob(student, called, name, folder, self._notebooks, marks, now)
+        return PageJob(student, called, name, folder, self._notebooks, marks, now, copies, stamps)
+
+    def _copies(self, student: str) -> dict[str, str]:
+        """Return the names by which a student looks for pages of renamed notebooks in nbgrader's exchange."""
+        record = self.classroom.records.load(student)
+        taken = {Path(INDEX).stem, *(one.name for one in self._notebooks)}
+        names = record.file_names.items() if record else ()
+        return {name: notebook for notebook, name in names if name not in taken}
+
+    def _stamps(self, student: str) -> dict[str, str]:
+        """Return what nbgrader's exchange wants beside each page, if some of the class submitted there."""
+        records, stamps = self.classroom.records, {TIMESTAMP: "", SECRET: ""}
+        if not any(records.autograded.glob(f"*/{records.assignment}/{SECRET}")):
+            return {}
+        for name in stamps:
+            with suppress(OSError):
+                stamps[name] = (records.notebooks(student) / name).read_text(encoding="ascii")
+        if not stamps[SECRET]:
+            # Who submitted elsewhere gets no page there, under a name that nobody can guess.
+            with suppress(OSError):
+                stamps[SECRET] = (self._page_folder(student) / SECRET).read_text(encoding="ascii")
+        return stamps | {SECRET: stamps[SECRET] or token_hex(64)}
 
 
 def _results(jobs: Iterable[PageJob], workers: int, again: bool = True) -> Iterator[tuple[PageJob, _Pages]]:

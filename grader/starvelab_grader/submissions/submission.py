@@ -23,6 +23,8 @@ MAX_PATH = 1000  # bytes of a path in the folder of a submission
 MIN_SHARE = 0.5  # of its cells, that a file must name to be a notebook by its content
 MAX_LISTED = 10  # warnings about several files in one place
 TIMESTAMP = "timestamp.txt"
+SECRET = "submission_secret.txt"  # of nbgrader's exchange: the name of each page there is made from it
+MAX_SECRET = 1000  # characters; nbgrader writes 128
 OWN_NUMBER = "own_number.txt"  # where a check finds the number that the course has given its student
 
 
@@ -31,7 +33,8 @@ class Submission:
     """A submission, read.
 
     `rejected` are notebooks that are missing or cannot be read. Of the warnings, those about the submission
-    as a whole stand under its first notebook. The timestamp is what whoever collected it wrote beside it.
+    as a whole stand under its first notebook. Whoever collected it wrote the timestamp beside it, and
+    nbgrader's exchange the secret.
     """
 
     student: str
@@ -41,6 +44,8 @@ class Submission:
     warnings: dict[str, list[SubmissionWarning]] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)  # beside the notebooks
     timestamp: str | None = None
+    secret: str = ""
+    file_names: dict[str, str] = field(default_factory=dict)  # of renamed notebooks, without the ending
     to_grade: frozenset[str] | None = None  # None for all; those that were graded before stay as they are,
     shown_warnings: frozenset[str] = frozenset()  # with these warnings
 
@@ -69,6 +74,8 @@ def read_submission(folder: Path, student: str, assignment: str, expected: Expec
         submission.warnings[name] = warnings
         if chosen.path.name != f"{name}.ipynb":
             warnings.add(f"The file of this notebook is called `{file_name}`.")
+            if chosen.path.suffix == ".ipynb" and len(chosen.path.parts) == 1:
+                submission.file_names[name] = chosen.path.stem
         warnings += _several_files("this notebook", chosen, others)
         named = cells_named_in(chosen.content[:MAX_NOTEBOOK])
         if named and not named & cells:
@@ -89,6 +96,7 @@ def read_submission(folder: Path, student: str, assignment: str, expected: Expec
         if name in submission.files and (problem := problem_of(submission.files[name])):
             general.add(f"`{name}` cannot be read, or not all of it: {shown(problem)}", person=True)
     submission.timestamp = _parse_timestamp(submission.files.pop(TIMESTAMP, b""), general)
+    submission.secret = submission.files.pop(SECRET, b"")[:MAX_SECRET].decode("ascii", "ignore")
     if general:
         first = next(iter(expected))
         submission.warnings[first] = [*general, *submission.warnings.get(first, [])]
@@ -174,7 +182,7 @@ def files_beside(
             continue
         if ".ipynb" in file.path.name.lower():
             not_expected.append(str(file.path))
-        elif file.path.name == TIMESTAMP and (file.depth or len(file.path.parts) > 1):
+        elif file.path.name in (TIMESTAMP, SECRET) and (file.depth or len(file.path.parts) > 1):
             stamps.append(str(file.path))
         else:
             places.setdefault(_storable_path(path), []).append(file)
@@ -189,7 +197,7 @@ def files_beside(
     if not_expected:
         warnings.add(f"Notebooks that are not asked for were left out: {enumerated(not_expected)}.")
     if stamps:
-        text = f"Only the platform says when something was submitted: {enumerated(stamps)} was left out."
+        text = f"Only the platform writes files of this name, so yours were left out: {enumerated(stamps)}."
         warnings.add(text)
     return beside
 

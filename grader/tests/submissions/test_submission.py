@@ -207,7 +207,7 @@ def test_the_time_is_that_of_whoever_collected_and_not_one_that_a_student_packed
     result = read({"in/timestamp.txt": "2001-01-01 00:00:00 UTC"})
     assert (result.timestamp, result.files) == (None, {})
     assert texts(result) == [
-        "Only the platform says when something was submitted: `in/timestamp.txt` was left out."
+        "Only the platform writes files of this name, so yours were left out: `in/timestamp.txt`."
     ]
 
 
