@@ -63,10 +63,11 @@ formgrader: $(VENV)/grade.installed $(VENV)/lab.installed
 	$(JUPYTERLAB) --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/formgrader $(LAB_ARGS)
 
 # Each house alone, in an environment that has what this house stands on: `make clean` first, to see it fail without.
-test-lab test-grader: test-%: $(VENV)/test-%.installed
+test-lab test-doctor test-grader: test-%: $(VENV)/test-%.installed
 	@$(MAKE) --no-print-directory pytest PYTEST_ARGS="$(TESTS_OF_$*)"
 
 TESTS_OF_lab := tests
+TESTS_OF_doctor := doctor/tests
 TESTS_OF_grader := grader/tests
 
 # What the system lacks is found out first: nothing is installed in vain. What takes no second core goes on beside

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 from tests.leaks import every_test_leaves_things_as_they_were, pytest_fixture_setup  # noqa: F401
-from tests.notebook_runs import Run, kernel, run_once
 from tests.selection import pytest_collection_modifyitems, pytest_xdist_make_scheduler  # noqa: F401
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -114,8 +114,10 @@ def shared_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
 @pytest.fixture(scope="session")
 def run_notebook(
     shared_folder: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[..., Run]]:
+) -> Iterator[Callable[..., Any]]:  # Any: a `Run`
     """Run a notebook, or take what another test of this run has seen it show."""
+    from tests.notebook_runs import kernel, run_once  # loaded here: the doctor's gate has no Jupyter
+
     with kernel(tmp_path_factory.mktemp("kernel")) as started:
         yield partial(run_once, folder=shared_folder / "executed", kernel=started)
 
