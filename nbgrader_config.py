@@ -17,7 +17,7 @@ course = Path(os.environ.get("STARVELAB_COURSE") or "~/starvelab-course").expand
 if not os.environ.get("STARVELAB_COURSE"):
     print(
         f"STARVELAB_COURSE is not set, so the course is {course}. To use another one, set the variable, "
-        "on a JupyterHub in ~/.jupyter/nbgrader_config.py (see docs/jupyterhub.md).",
+        "on a JupyterHub in ~/.jupyter/nbgrader_config.py.",
         file=sys.stderr,
     )
     os.environ["STARVELAB_COURSE"] = str(course)  # this file is read more than once

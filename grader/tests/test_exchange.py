@@ -1,11 +1,9 @@
-"""nbgrader's exchange, as on a JupyterHub: the hub's configuration names it, and the course's is another file.
+"""nbgrader's exchange, as on a JupyterHub: the hub's configuration names it, the course's does not.
 
-Teacher and student are one account here. A hub with three accounts is a job of the workflow, by the page
-docs/jupyterhub.md.
+Teacher and student are one account here.
 """
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -20,6 +18,7 @@ from starvelab_grader.commands.grade import FeedbackApp, GradeApp
 from starvelab_grader.submissions.submission import SECRET, TIMESTAMP
 
 pytestmark = [
+    pytest.mark.sandbox,
     pytest.mark.usefixtures("one_sandbox"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # nbgrader closes no file
 ]
@@ -135,7 +134,8 @@ def test_a_notebook_that_is_called_like_another_page_replaces_no_page(hub, name)
     nbformat.write(hub.course.solved()["one"], hub.work / f"{name}.ipynb")
     hub.learner("submit")
     hub.grade()
-    folder = hub.course.folder / "course" / "feedback" / os.listdir(hub.course.folder / "course" / "feedback")[0]
+    pages = hub.course.folder / "course" / "feedback"
+    folder = pages / os.listdir(pages)[0]
     assert {path.stem for path in (folder / TINY).glob("*.html")} == {"index", "one", "two"}
     assert "Total: <strong>" in (folder / TINY / "index.html").read_text()
     assert "This notebook: <strong>" in (folder / TINY / "two.html").read_text()

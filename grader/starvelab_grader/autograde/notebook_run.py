@@ -1,6 +1,6 @@
 """The cells of one notebook: code of the student runs in a sandbox, and the checks run outside it."""
 
-import json
+import re
 from dataclasses import dataclass, field, replace
 
 from nbformat import NotebookNode
@@ -9,9 +9,9 @@ from ..errors import GraderError
 from ..plugins import declared
 from ..sandbox.channel import ChannelError, Message, MessageTooLongError
 from ..sandbox.process import CLOSE_TIMEOUT, START_TIMEOUT, Place, Runners
-from ..submissions.reference import ReferenceNotebook, defined, is_test, loaded, name_of
+from ..submissions.reference import ReferenceNotebook, is_test, loaded, name_of
 from ..text import storable
-from .outputs import NOT_SHOWN, as_nodes, checked, failed, printed, scored
+from .outputs import NOT_SHOWN, as_nodes, checked, failed, printed, scored, size_of
 
 EXTRA_TIMEOUT = 3.0  # seconds that a runner may take longer than the cell that it runs
 MIN_CALLBACK_TIMEOUT = 0.01  # seconds
@@ -31,6 +31,14 @@ WHY_ENDED = {  # for the student, by the error of the channel
     "Nothing came in time.": "it took too long, and could not be interrupted",
     "The other end is gone.": "it needed more memory or more processes than it may have, or ended itself",
 }
+# What a cell defines at its top level, by the look of its lines. No compiler may read a student's cell here,
+# since a text can be made for which it takes minutes.
+DEFINITION = re.compile(
+    r"^(?:(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)"
+    r"|(\w[\w, \t]*)(?::[^=\n]*)?=(?!=)"
+    r"|(?:from[ \t]+\S+[ \t]+)?import[ \t](.+))",
+    re.MULTILINE,
+)
 
 
 class _EndedError(GraderError):
@@ -116,7 +124,8 @@ class NotebookRun:
 
     def _leave_out(self, source: str, reason: str) -> None:
         self._ran = [each for each in self._ran if each != source]
-        self._lost |= dict.fromkeys(defined([source]), reason)
+        with self.runners.reading():
+            self._lost |= dict.fromkeys(names_defined(source), reason)
 
     def close(self) -> None:
         """End the notebook in the sandbox, and the sandbox where that takes too long."""
@@ -165,14 +174,15 @@ class NotebookRun:
 
     def _kept_outputs(self, reply: Message) -> list[NotebookNode]:
         """The outputs of a cell that ran in the sandbox, if a notebook can hold them."""
-        nodes = checked(reply.get("outputs"))
-        if nodes is None:
-            return as_nodes([printed(NOT_SHOWN)])
-        return as_nodes([printed(self.cut)]) if self._is_too_much(reply["outputs"]) else nodes
+        with self.runners.reading():
+            if self._is_too_much(reply.get("outputs")):
+                return as_nodes([printed(self.cut)])
+            nodes = checked(reply.get("outputs"))
+        return as_nodes([printed(NOT_SHOWN)]) if nodes is None else nodes
 
-    def _is_too_much(self, outputs: list[Message]) -> bool:
+    def _is_too_much(self, outputs: object) -> bool:
         """True if outputs are more than may still be kept; if not, they are counted."""
-        size = len(json.dumps(outputs))
+        size = size_of(outputs, self.max_output)
         for limit, before, owner in (
             (self.max_output, self._output_bytes, "notebook"),
             (self.max_output_in_all, self.runners.output_bytes, "submission"),
@@ -218,7 +228,8 @@ class NotebookRun:
             return self._unfinished[name]
         start = self.checks.clock()
         try:
-            return self._run_there(name)
+            with self.runners.checking():
+                return self._run_there(name)
         except ChannelError:
             # With the instructor's own answer each check ends: this costs its points, and the student's time.
             self._unfinished[name] = {"failed": True, "outputs": [failed(UNFINISHED, NO_END)], "value": None}
@@ -387,6 +398,11 @@ class NotebookRunInside(NotebookRun):
                     for name, values in list(notes.items())[:MAX_NOTES]
                     if isinstance(values, list)
                 }
+
+
+def names_defined(source: str) -> set[str]:
+    """Return the names that a cell defines at its top level, and all words of its imports."""
+    return {name for words in DEFINITION.findall(source) for name in re.findall(r"\w+", " ".join(words))}
 
 
 def _shortened(text: object) -> str:

@@ -18,6 +18,7 @@ from ..sandbox.channel import Message
 from ..sandbox.codec import Decoder, SerializationError
 
 MAX_OUTPUTS = 1000
+VALUE_SIZE = 100  # bytes that a value counts for, beside its text: to check it takes as long
 MAX_DEPTH = 100  # of what an output holds; nbconvert copies it with Python's own stack
 NOT_SHOWN = "The outputs of this cell cannot be shown."
 EMPTY = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell()])
@@ -39,8 +40,27 @@ def as_nodes(outputs: Iterable[Message]) -> list[NotebookNode]:
     return [nbformat.from_dict(output) for output in outputs]
 
 
+def size_of(outputs: object, most: int) -> int:
+    """Return what outputs, which may be forged, count for [B]; no more of them is looked at than `most`."""
+    size, waiting = 0, [outputs]
+    while waiting and size <= most:
+        value = waiting.pop()
+        size += VALUE_SIZE
+        if isinstance(value, str):
+            size += len(value)
+        elif isinstance(value, dict | list) and VALUE_SIZE * len(value) <= most:
+            size += sum(map(len, value)) if isinstance(value, dict) else 0
+            waiting += value.values() if isinstance(value, dict) else value
+        elif isinstance(value, dict | list):
+            return most + 1
+    return size
+
+
 def checked(outputs: object) -> list[NotebookNode] | None:
-    """Return outputs that a notebook can hold; None where these, which may be forged, are not such."""
+    """Return outputs that a notebook can hold; None where these, which may be forged, are not such.
+
+    How long that takes follows from their size, which `size_of` tells before.
+    """
     try:
         if not isinstance(outputs, list) or len(outputs) > MAX_OUTPUTS:
             return None

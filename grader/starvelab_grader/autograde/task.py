@@ -9,6 +9,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,12 @@ from traitlets.config import Config
 from ..files import read_files, write_files
 from ..sandbox.process import Runners
 from ..submissions import SubmissionWarning
-from ..submissions.reading import UnreadableNotebookError, read_notebook
+from ..submissions.reading import UnreadableNotebookError, as_list, read_notebook, value_at
 from ..submissions.reference import ReferenceCell, is_test, name_of
 from ..submissions.submission import Submission
 from ..text import enumerated
 from .definition import Definition
-from .execution import MODES, REJECTED, RESULT, WARNINGS
+from .execution import MODES, REJECTED, RESULT, WARNINGS, IsolatedExecute
 from .nbgrader_private import NO_RESPONSE, environment_with, steps_of
 from .notebook_run import ENDED, ENDED_PYTHON, UNFINISHED
 
@@ -110,15 +111,19 @@ def _graded(
         folder, steps = steps_of(config, logger, definition.source)
         to_grade = sorted(definition.cells if submission.to_grade is None else submission.to_grade)
         for notebook in to_grade:
-            nb, names = _read(notebook, submission, definition)
+            with runners.reading():
+                nb, names = _read(notebook, submission, definition)
             if lost and notebook == to_grade[0]:
                 text = "Of a file and a folder with one name the file that came first counts, without"
                 names["warnings"].append(SubmissionWarning(f"{text} {enumerated(lost)}.", person=True))
             # There is no gradebook: this tells submissions from each other.
             resources = {"metadata": {"path": str(folder)}, "nbgrader": names | {"db_url": root}}
             for step in steps:
-                nb, resources = step(nb, resources)
-            _add(result, notebook, nb, definition)
+                # What runs the notebook counts itself.
+                with nullcontext() if isinstance(step, IsolatedExecute) else runners.reading():
+                    nb, resources = step(nb, resources)
+            with runners.reading():
+                _add(result, notebook, nb, definition)
         result.files |= read_files(folder)
     return result
 
@@ -189,14 +194,14 @@ def outputs_only(content: bytes, cells: Iterable[ReferenceCell]) -> list[Submiss
     except (ValueError, RecursionError):  # text in an unusual encoding is not looked at
         return []
     open_cells = []
-    for cell in _list(_at(notebook, "cells")):
-        name, source = _at(cell, "metadata", "nbgrader", "grade_id"), _at(cell, "source")
-        if _at(cell, "cell_type") != "code" or not isinstance(name, str) or name not in answers:
+    for cell in as_list(value_at(notebook, "cells")):
+        name, source = value_at(cell, "metadata", "nbgrader", "grade_id"), value_at(cell, "source")
+        if value_at(cell, "cell_type") != "code" or not isinstance(name, str) or name not in answers:
             continue
-        text = "".join(line for line in _list(source) or [source] if isinstance(line, str))
+        text = "".join(line for line in as_list(source) or [source] if isinstance(line, str))
         if text.strip() not in ("", answers[name]):
             return []
-        if any(_at(one, "output_type") != "error" for one in _list(_at(cell, "outputs"))):
+        if any(value_at(one, "output_type") != "error" for one in as_list(value_at(cell, "outputs"))):
             open_cells.append(name)
     text = f"The answers are empty and have outputs, below {', '.join(open_cells)}: were they lost?"
     return [SubmissionWarning(text, person=True)] if open_cells else []
@@ -227,14 +232,3 @@ def cost_of_running(nb: NotebookNode) -> list[SubmissionWarning]:
         if any(re.search(rf"\b{re.escape(name)}\b", cell.source) for cell in lost):
             warnings.append(f"No check could read `{name}`, since {why}. Was the answer right?")
     return [SubmissionWarning(text, person=True) for text in warnings]
-
-
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
-
-
-def _at(value: object, *names: str) -> object:
-    """A value of a dict within dicts; None where one of them is no dict."""
-    for name in names:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value

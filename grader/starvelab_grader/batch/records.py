@@ -91,7 +91,8 @@ class GradedSubmissions:
         if not unchanged:
             return result
         files = read_files(self.notebooks(result.student))
-        left_out = (_notebooks_of(files).keys() - {f"{name}.ipynb" for name in unchanged}) | {TIMESTAMP, SECRET}
+        graded_anew = _notebooks_of(files).keys() - {f"{name}.ipynb" for name in unchanged}
+        left_out = graded_anew | {TIMESTAMP, SECRET}
         kept = {name: content for name, content in files.items() if name not in left_out}
         parts: dict[str, Any] = {}
         for part in BY_NOTEBOOK:

@@ -101,13 +101,13 @@ class SandboxClock:
         """Count what has passed since the last look; the sandbox consists of these processes now."""
         now = self.time()
         passed, self.looked = now - self.looked, now
-        seen = {one: (_used(one), waited(one)) for one in processes}
+        seen = {one: (used(one), waited(one)) for one in processes}
         # A look may miss a process: what it did meanwhile is not counted at once in the next one.
         before = {one: at for one, at in seen.items() if one in self._seen_before} | self._seen
         self._seen_before, self._seen = self._seen, seen
-        used, waits = 0.0, [0.0]
+        work, waits = 0.0, [0.0]
         for one, (worked, waited_for) in self._seen.items():
-            used += max(0.0, worked - before.get(one, (0.0, 0.0))[0])
+            work += max(0.0, worked - before.get(one, (0.0, 0.0))[0])
             waits.append(waited_for - before.get(one, (0.0, 0.0))[1])
         at_work = {thread: one for process in processes for thread, one in _at_work(process).items()}
         self.busy = sum(ready or ran > self._ran.get(thread, 0.0) for thread, (ran, ready) in at_work.items())
@@ -115,7 +115,7 @@ class SandboxClock:
         # Threads that are more than there are cores wait for one another, and not for other people's.
         for_itself = passed * max(0.0, 1.0 - self.cores / max(1, self.busy))
         waiting = max(0.0, min(passed, max(waits)) - for_itself)
-        self.seconds += counted(passed, waiting, used)
+        self.seconds += counted(passed, waiting, work)
         self.waiting += waiting
 
     @property
@@ -124,7 +124,7 @@ class SandboxClock:
         return self.waiting > STARVED * (self.time() - self.started)
 
 
-def _used(process: int) -> float:
+def used(process: int) -> float:
     """Seconds that cores worked for a process."""
     with suppress(*UNKNOWN):
         # The times in user mode and in the kernel, counted from behind the name, which may hold anything.

@@ -25,7 +25,7 @@ from dask.system import CPU_COUNT
 from .. import plugins
 from . import bubblewrap, cgroup
 from .channel import Channel, ChannelError, Message, MessageTooLongError
-from .clock import UNKNOWN, SandboxClock, slow_down, threads
+from .clock import UNKNOWN, SandboxClock, slow_down, threads, used
 
 # Where dask is installed pint imports it, a fifth of a second, for arrays that no notebook has.
 PROGRAM = """\
@@ -171,6 +171,10 @@ class Runner:
             self.end()
             raise
 
+    def work(self) -> float:
+        """Return the seconds that cores have worked for the processes that are there now."""
+        return sum(map(used, _tree(self.process.pid)))
+
     def open(self, place: Place, seconds: float = START_TIMEOUT) -> None:
         """Fork for a notebook."""
         files = {name: base64.b64encode(content).decode() for name, content in place.files.items()}
@@ -247,7 +251,8 @@ class Runners:
         """Begin a notebook of a submission, which is told from every other one by this value."""
         key = (os.getpid(), submission, sandboxed)
         if self._submission != key:
-            self.end_student()
+            if self._submission is not None:
+                self.end_student()
             self._submission = key
             self.shown_warnings |= set(shown)
         self._new = partial(Runner, sandboxed=sandboxed, **more)
@@ -286,6 +291,25 @@ class Runners:
         finally:
             # The clock takes back seconds that others had the cores for, also some of before this block.
             self.seconds_used = max(0.0, self.seconds_used + student.clock() - start)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Count the work of this thread as time of the student, whose text it reads in this block."""
+        start = time.thread_time()
+        try:
+            yield
+        finally:
+            self.seconds_used += time.thread_time() - start
+
+    @contextmanager
+    def checking(self) -> Iterator[None]:
+        """Count the work of the checks as time of the student, whose values they read in this block."""
+        checks = self.checks_again()
+        start = checks.work()
+        try:
+            yield
+        finally:
+            self.seconds_used += max(0.0, checks.work() - start)
 
 
 def _end_all(runners: list[Runner]) -> None:

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import nbformat
 from nbformat import NotebookNode, from_dict
@@ -22,6 +22,10 @@ from .reference import ReferenceCell, graded_by, name_of, names_in_order
 
 ByName: TypeAlias = Mapping[str | None, ReferenceCell]
 MAX_CELLS = 2000
+MAX_TEXT = 5_000_000  # characters of all cells, which may hold a picture
+MAX_VALUES = 3_000_000  # of JSON, which takes a hundred bytes of memory for each
+MAX_OLD_VALUES = 50_000  # of a notebook in an old format, beside its outputs: nbformat converts it slowly
+JSON_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 CELL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # What a new cell of each type has besides what all have.
 CELL_TYPES: dict[str, dict[str, object]] = {
@@ -45,7 +49,11 @@ def read_notebook(content: bytes) -> tuple[NotebookNode, list[SubmissionWarning]
         )
     if major < 4:
         try:
-            data = nbformat.reads(json.dumps(data), as_version=4)
+            text = json.dumps(_drop_outputs(data))
+            _require_few_values(text.encode(), MAX_OLD_VALUES)
+            data = nbformat.reads(text, as_version=4)
+        except UnreadableNotebookError:
+            raise
         # A damaged old notebook can fail anywhere in the conversion.
         except Exception as error:
             raise UnreadableNotebookError(
@@ -61,6 +69,9 @@ def read_notebook(content: bytes) -> tuple[NotebookNode, list[SubmissionWarning]
         raise UnreadableNotebookError(f"{problem} Delete cells, and submit it again.")
     left_out: list[str] = []
     clean = [new for cell in cells if (new := _clean(cell, left_out)) is not None]
+    if (length := sum(len(cell.source) for cell in clean)) > MAX_TEXT:
+        problem = f"has cells with {length} characters, and {MAX_TEXT} are allowed."
+        raise UnreadableNotebookError(f"{problem} Delete some, and submit it again.")
     if lost := len(cells) - len(clean):
         warnings.add(f"{lost} of its cells were damaged and could not be read.", person=True)
     if left_out:
@@ -71,6 +82,7 @@ def read_notebook(content: bytes) -> tuple[NotebookNode, list[SubmissionWarning]
 def _json(content: bytes, warnings: Warnings) -> object:
     if not content.strip(b" \t\r\n\0"):
         raise UnreadableNotebookError("is empty.")
+    _require_few_values(content, MAX_VALUES)
     try:
         text = content.decode(json.detect_encoding(content))
     except UnicodeDecodeError:
@@ -96,6 +108,40 @@ def _json(content: bytes, warnings: Warnings) -> object:
             problem = f"is damaged{where}: perhaps a part of it is missing."
             remedy = "Open it in JupyterLab, and submit it again."
         raise UnreadableNotebookError(f"{problem} {remedy}") from error
+
+
+def _require_few_values(content: bytes, most: int) -> None:
+    """Raise UnreadableNotebookError where JSON has more values than so many, without reading it."""
+    without_texts = JSON_TEXT.sub(b"", content)
+    if sum(map(without_texts.count, (b",", b"[", b"{"))) > most:
+        raise UnreadableNotebookError(
+            f"holds more than {most} values. Clear its outputs, save it and submit it again."
+        )
+
+
+def without_outputs(content: bytes) -> bytes:
+    """Return a notebook without its outputs, which are made anew. Raises UnreadableNotebookError."""
+    return json.dumps(_drop_outputs(_json(content, Warnings()))).encode()
+
+
+def _drop_outputs(data: Any) -> object:
+    sheets = [data, *as_list(value_at(data, "worksheets"))]
+    for cell in (cell for sheet in sheets for cell in as_list(value_at(sheet, "cells"))):
+        if isinstance(cell, dict) and "outputs" in cell:
+            cell["outputs"] = []
+    return data
+
+
+def as_list(value: object) -> list[Any]:
+    """Return a list, and an empty one in the place of anything else."""
+    return value if isinstance(value, list) else []
+
+
+def value_at(value: object, *names: str) -> object:
+    """A value of a dict within dicts; None where one of them is no dict."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def _clean(cell: object, left_out: list[str]) -> NotebookNode | None:

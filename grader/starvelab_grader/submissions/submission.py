@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import astuple, dataclass, field
 from operator import itemgetter
 from pathlib import Path, PurePosixPath
@@ -15,6 +16,7 @@ from ..plugins import declared
 from ..text import enumerated, printable, shown, slug
 from . import SubmissionWarning, Warnings
 from .archives import FoundFile, SubmissionReader
+from .reading import UnreadableNotebookError, without_outputs
 
 Expected: TypeAlias = Mapping[str, set[str]]  # by notebook, the names of its cells
 MAX_NOTEBOOK = 20_000_000  # bytes
@@ -81,8 +83,14 @@ def read_submission(folder: Path, student: str, assignment: str, expected: Expec
         if named and not named & cells:
             text = f"`{file_name}` holds no cell of this notebook: it may be of another assignment."
             warnings.add(text, person=True)
-        if len(chosen.content) <= MAX_NOTEBOOK:
-            submission.notebooks[name] = chosen.content
+        content = chosen.content
+        if len(content) > MAX_NOTEBOOK:
+            with suppress(UnreadableNotebookError):
+                content = without_outputs(content)
+                size = f"{len(chosen.content) / 1e6:.0f} MB"
+                warnings.add(f"`{file_name}` has {size}: its outputs were left out, and are made anew.")
+        if len(content) <= MAX_NOTEBOOK:
+            submission.notebooks[name] = content
         else:
             text = f"`{file_name}` is larger than {MAX_NOTEBOOK / 1e6:g} MB."
             text += " Clear its outputs, save it and submit it again."

@@ -35,7 +35,7 @@ def test_nobody_waits_for_ever():  # what else counts stands in its examples
 def kernel(monkeypatch):
     """What the kernel says: seconds of work and of waiting, by process; and a clock on the wall."""
     said = {"now": 0.0}
-    monkeypatch.setattr(clock, "_used", lambda one: said[one][0])
+    monkeypatch.setattr(clock, "used", lambda one: said[one][0])
     monkeypatch.setattr(clock, "waited", lambda one: said[one][1])
     monkeypatch.setattr(clock, "_at_work", lambda one: {one: (said[one][0], False)})
     return said
