@@ -21,8 +21,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
-import jupytext
-
 import starvelab
 from tests.assignments import EXPECTED, NOTEBOOKS, REPOSITORY, Notebook, notebooks_of
 from tests.notebooks import trials
@@ -44,6 +42,8 @@ QUESTION = re.compile(r'predict\((?:[^()]|\([^()]*\))*question=((?:"[^"]*"\s*)+)
 @cache
 def prose(notebook: Notebook) -> str:
     """The markdown of a notebook and what its predictions ask, without what is no prose, on one line."""
+    import jupytext  # which nobody has who runs the tests of a learner
+
     cells = jupytext.read(notebook.script, fmt="py:percent").cells
     read = [cell.source for cell in cells if cell.cell_type == "markdown"]
     asked = [

@@ -281,6 +281,7 @@ def rule_of(pipeline: Pipeline) -> Data:
             "cores": crew.cores,
             "count": int(count),
         },
+        "way": float(pipeline.numbers["way"] or 0.0),
         "launch": launch and {"wait": _pairs(launch[:1])[0], "work": _pairs(launch[1])},
         "prefetch": pipeline.workers.prefetch if isinstance(pipeline.workers, Workers) else 2,
         "in_flight": limit if isfinite(limit) else None,

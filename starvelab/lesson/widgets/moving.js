@@ -42,8 +42,8 @@ export function solve(rule, setting) {
     const thread = (times.loop ?? 0) + (rule.alone ? times.CPU : 0), behind = Math.max(times.link ?? 0, times.decoder ?? 0);
     step = Math.max(step, thread, (thread + behind + times.accelerator) / (rule.in_flight ?? Infinity));
   }
-  if (!rule.in_turn && !rule.alone && (times.loop || rule.prefetch === 1)) {
-    const lanes = rule.preparing ? setting.workers : 1, ahead = rule.reads_ahead ? times.storage ?? 0 : 0;
+  if (!rule.in_turn && !rule.alone && (times.loop || rule.way || rule.prefetch === 1)) {
+    const lanes = rule.preparing ? setting.workers : 1, ahead = (rule.reads_ahead ? times.storage ?? 0 : 0) + rule.way;
     step = Math.max(step, (times.CPU + (ahead + (times.loop ?? 0)) / lanes) / rule.prefetch);
   }
   const bottleneck = TIE_ORDER.find((name) => times[name] >= slowest * (1 - 1e-12));
