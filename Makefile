@@ -35,6 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make lab         open the lab in JupyterLab"
 	@echo "make test        install what is missing, and run every check and test"
+	@echo "make test-lab, test-doctor, test-grader   run the tests of one house"
 	@echo "make check       run what takes a minute, and starts no other program than Python"
 	@echo "make fuzz        search for examples that break a property, until one is found or you stop it"
 	@echo "make build       derive the notebooks from solutions/*/*.py, and the tables of the documents"
@@ -63,12 +64,11 @@ formgrader: $(VENV)/grade.installed $(VENV)/lab.installed
 	$(JUPYTERLAB) --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/formgrader $(LAB_ARGS)
 
 # Each house alone, in an environment that has what this house stands on: `make clean` first, to see it fail without.
+test-lab: TESTS := tests
+test-doctor: TESTS := doctor/tests
+test-grader: TESTS := grader/tests
 test-lab test-doctor test-grader: test-%: $(VENV)/test-%.installed
-	@$(MAKE) --no-print-directory pytest PYTEST_ARGS="$(TESTS_OF_$*)"
-
-TESTS_OF_lab := tests
-TESTS_OF_doctor := doctor/tests
-TESTS_OF_grader := grader/tests
+	@$(MAKE) --no-print-directory pytest PYTEST_ARGS="$(TESTS)"
 
 # What the system lacks is found out first: nothing is installed in vain. What takes no second core goes on beside
 # the tests.

@@ -129,8 +129,14 @@ def test_work_in_a_checkout_is_copied_once_and_a_clean_assignment_is_copied_as_e
     }  # fmt: skip
     (mine / FIRST / "01.ipynb").write_text("more work")
     assert commands.copy_notebooks(mine, labs, "1") == []
+    # git keeps predictions.json, which no commit has; neither that nor the checkout brings a version.
     subprocess.run([*git, "checkout", "-q", "labs"], check=True)
-    (labs / FIRST / "predictions.json").unlink()
+    assert commands.copy_notebooks(mine, labs, "1") == []
+    assert {FIRST, SECOND} == {
+        path.name for path in mine.glob("[!.]*")
+    }
+    (labs / FIRST / "01.ipynb").write_text("a newer one")
+    subprocess.run([*git, "commit", "-qam", "the next release"], check=True)
     assert commands.copy_notebooks(mine, labs, "2") == [
         f"You have begun {FIRST}, and version 2 has other notebooks: they are in {FIRST}-2, beside yours."
     ]
