@@ -124,7 +124,7 @@ def test_samples_of_differing_shape_are_refused_where_pytorch_joins_them(tmp_pat
 # PyTorch's connection to a worker that died while it sent a batch fails once more when it is collected, and
 # its handler of ended workers may interrupt whatever is cleaned up at that moment.
 @pytest.mark.filterwarnings(
-    "ignore:Exception ignored in. <(function _ConnectionBase.__del__|Finalize object)"
+    "ignore:Exception ignored in. <(function (_ConnectionBase.__del__|WeakValueDictionary)|Finalize object)"
     ":pytest.PytestUnraisableExceptionWarning"
 )
 @pytest.mark.parametrize(("loader", "step"), [("processes", 0.15), ("torch", 0.15), ("torch", 0.001)])
