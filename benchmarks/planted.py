@@ -29,6 +29,7 @@ RESULTS = SCRIPT.with_suffix(".json")
 PAGE = REPOSITORY / "docs" / "your-own-job.md"
 RIGHT, MISSED = 0.15, 0.10  # what a gain may be off, and what an interval may miss it by
 BOUND, FED = ("highly input-bound", "moderately input-bound"), ("not input-bound",)
+UNTOLD = ("cannot tell",)  # what a thread waits that fetches for the loop is not what the loop waits
 KINDS = ("quiet", "busy")  # of machines
 UNUSED = {"block_seconds", "first_waits"}  # of what doctor says: long, and for `starvelab-doctor compare`
 SETTINGS = {"workers", "prefetch", "persistent"}  # the others are applied by hand
@@ -62,8 +63,8 @@ TRUTH = {
     "many small tensors": Truth(BOUND, ("packing",), ("packing",)),
     "augmentation in the loop": Truth((*BOUND, *FED), ("move",), ("move",)),
     "a packer in the loop": Truth(BOUND, ("move",), ("move",)),
-    "a thread between, hidden": Truth(FED, ("",), ()),
-    "a thread between, slow": Truth(BOUND, ("dataset",), ("workers",)),
+    "a thread between, hidden": Truth(UNTOLD, ("",), ()),
+    "a thread between, slow": Truth(UNTOLD, ("",), ()),
     "threads under one lock": Truth(BOUND, ("dataset",), ("workers", "processes")),
     "a slow step": Truth(FED, ("",), ()),
     "row groups": Truth(BOUND, ("views",), ("views",)),

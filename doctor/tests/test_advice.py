@@ -247,13 +247,6 @@ def test_what_receiving_a_batch_takes_is_part_of_the_loop():
     assert assumed.high.m_as("1/s") > 1 / 0.0104
 
 
-def test_a_thread_that_receives_the_batches_leaves_the_loop_its_step():
-    job = replace(found(**ONE, cpu=0.0, items=0.1, collate=0.0, unpacking=0.006), between=True)
-    best = advise(job, cores=8).best
-    assert per_second(best) == pytest.approx(1 / 0.01)
-    assert best.low.m_as("1/s") < 1 / 0.016  # both may want Python's lock
-
-
 def test_without_workers_the_wait_is_what_a_batch_takes():
     advice = advise(found(workers=0, wait=0.03, step=0.01, cpu=1.0), cores=8)
     assert per_second(advice.now) == pytest.approx(25)

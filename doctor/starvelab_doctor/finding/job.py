@@ -100,9 +100,8 @@ class JobFinding(TableRepr):
         Of the last batch that was looked at.
     threads : tuple of int
         The system's numbers of the threads that went over the data; empty where it has none.
-    elsewhere, between : bool
-        Whether a thread fetched the batches that is none of the training loop: then its waits say nothing;
-        and whether one hands them on to the loop, whose own waits are known.
+    elsewhere : bool
+        Whether a thread fetched the batches that is none of the training loop: then its waits say nothing.
     asynchronous : bool
         Whether the loop may run ahead of a GPU that was not timed: then its waits say little.
     gpu, steps : GpuUse, TraceSteps, or None
@@ -163,7 +162,6 @@ class JobFinding(TableRepr):
     contents: BatchContents | None = None
     threads: tuple[int, ...] = ()
     elsewhere: bool = False
-    between: bool = False
     asynchronous: bool = False
     gpu: GpuUse | None = None
     rank: int | None = None

@@ -150,8 +150,6 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
         prepared, ahead = finding.stages.prepared, finding.prefetch
         late = Lateness(prepared, ahead, () if finding.lacks_core else finding.uneven) if ahead else None
     receive, receives = _receiving(finding, workers, waits)
-    if finding.between:  # a thread does that beside the step, unless both want Python's lock
-        receive, receives = 0.0, (0.0, receives[1])
     shares = (0.5, 1.0, 0.0) if (known := finding.prepare_cpu) is None else (known,) * 3
     loop = (finding.loop_cpu or 0.0) * period
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import queue
 import re
 import sys
-import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from copy import copy
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
 from weakref import WeakKeyDictionary, finalize
 
 import numpy as np
@@ -38,83 +33,6 @@ from .recorder import Pass, Recorder
 CELL = re.compile(r"<ipython-input|ipykernel_\d")
 
 
-class HandedOn:
-    """Threads that fetch the batches of a `DataLoader` and hand them on to the training loop.
-
-    What such a thread waits is not what the loop waits. So it is timed what the loop waits until that thread
-    notifies it, as by one of Python's queues, futures or conditions.
-    """
-
-    def __init__(self) -> None:
-        self.home, self._fetching = threading.get_ident(), threading.local()
-        self._givers: WeakKeyDictionary[Any, Recorder] = WeakKeyDictionary()  # Any: locks, of who notifies
-        self._waited: dict[Recorder, float] = {}  # seconds of the loop
-        self._pairs: dict[Recorder, Recorder] = defaultdict(Recorder)  # what the loop waits and does
-        self._last: dict[Recorder, tuple[int, float, float]] = {}  # number of the pass, moment, and waited
-
-    def fetched(self, record: Pass) -> None:
-        """Note that this thread, which is none of a training loop, has a batch."""
-        recorder = self._fetching.recorder = record.recorder
-        now = (record.number, time.perf_counter(), self._waited.get(recorder, 0.0))
-        number, moment, waited = self._last.get(recorder, now)
-        self._last[recorder] = now
-        if number == record.number and moment < now[1]:
-            waits, pairs = min(now[2] - waited, now[1] - moment), self._pairs[recorder]
-            pairs.add(waits, now[1] - moment - waits, number)
-            pairs.forget()
-
-    def _note(self, lock: object, waited: float | None = None) -> None:
-        """Note that this thread notifies others at a lock, or waited there; it may be the training loop."""
-        recorder = getattr(self._fetching, "recorder", None)
-        with suppress(TypeError):  # a lock of a class of its own need not be one that can be a key
-            if recorder is not None and waited is None:
-                self._givers[lock] = recorder
-            elif threading.get_ident() == self.home and (giver := self._givers.get(lock)) is not None:
-                self._waited[giver] = self._waited.get(giver, 0.0) + (waited or 0.0)
-
-    def judged(self, recorder: Recorder) -> Recorder:
-        """Return the recorder whose waits count: those of the loop that a thread fetches for, if known."""
-        if recorder not in self._waited:
-            return recorder
-        loop, known = copy(recorder), self._pairs[recorder]
-        loop.waits, loop.steps, loop.numbers = known.waits, known.steps, known.numbers
-        # A thread without workers prepares beside the loop, as no number of workers does.
-        loop.home, loop.workers = None, recorder.workers or None
-        return loop
-
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Look at every condition and queue between threads for as long as this lasts."""
-        from unittest.mock import patch  # loaded here: only `starvelab-doctor` replaces anything
-
-        wait, notify, note = threading.Condition.wait, threading.Condition.notify, self._note
-
-        class Simple(queue.SimpleQueue[object]):  # the only queue that has no condition
-            def get(self, *how: Any, **more: Any) -> object:
-                begun = time.perf_counter()
-                item = super().get(*how, **more)
-                note(self, time.perf_counter() - begun)
-                return item
-
-            def put(self, *how: Any, **more: Any) -> None:
-                note(self)
-                super().put(*how, **more)
-
-        def waiting(condition: Any, *how: Any, **more: Any) -> bool:
-            begun = time.perf_counter()
-            notified = wait(condition, *how, **more)
-            note(condition._lock, time.perf_counter() - begun)
-            return notified
-
-        def notifying(condition: Any, *how: Any, **more: Any) -> None:
-            note(condition._lock)
-            notify(condition, *how, **more)
-
-        simple = patch.object(queue, "SimpleQueue", Simple)
-        with patch.multiple(threading.Condition, wait=waiting, notify=notifying), simple:
-            yield
-
-
 class Doctor:
     """Records every loop of a program over a DataLoader, one for each place; a `probe` times its stages."""
 
@@ -123,7 +41,7 @@ class Doctor:
         self.loops: dict[tuple[object, ...], Recorder] = {}
         self.passes: WeakKeyDictionary[TorchIterator, Pass] = WeakKeyDictionary()
         self.probes: WeakKeyDictionary[TorchIterator, Probe] | None = WeakKeyDictionary() if probe else None
-        self.handed_on, self.sampler, self.home = HandedOn(), LoopSampler(), this_thread()
+        self.sampler, self.home = LoopSampler(), this_thread()
         self.codes: dict[Recorder, tuple[CodeType, int]] = {}
         self.started: WeakKeyDictionary[TorchIterator, tuple[float, Pickled]] = WeakKeyDictionary()  # seconds
 
@@ -143,9 +61,7 @@ class Doctor:
                 record = self._pass_of(iterator, sys._getframe(1))
                 self.sampler.at(None)
                 batch = record.fetch(iterator, original)
-                if record.thread != self.home:
-                    self.handed_on.fetched(record)
-                else:
+                if record.thread == self.home:
                     self.sampler.at(self.codes.get(record.recorder))
                 return batch
 
@@ -153,7 +69,6 @@ class Doctor:
 
         with (
             torch_internals.replaced_iterators(dataloader, following, self._beginning, self._restarting),
-            self.handed_on.watching(),
             self.sampler.watching(),
         ):
             yield
@@ -232,13 +147,10 @@ class Doctor:
         names, found = [name for name, *_ in self.loops], list[RankLoop]()
         for (name, items, *_), each in self.loops.items():
             own = str(name) if names.count(name) == 1 else f"{name}, {items} items"  # of a shared function
-            found.append(RankLoop(own, self._finding(each), *self.handed_on.judged(each).pairs()[:2]))
+            found.append(RankLoop(own, self._finding(each), *each.pairs()[:2]))
         return sorted(found, key=lambda one: -float(np.sum(one.waits) + np.sum(one.steps)))
 
     def _finding(self, recorder: Recorder) -> JobFinding:
-        judged = self.handed_on.judged(recorder)
-        if judged is not recorder:
-            return replace(judged.finding(), between=True)
         # What follows the last batch of all loops, as where itertools.cycle has kept them.
         ends = {one: max(one.passes[-1].asked, one.passes[-1].received) for one in self.loops.values()}
         after = time.perf_counter() - ends[recorder] if ends[recorder] == max(ends.values()) else 0.0
