@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
@@ -74,7 +75,13 @@ def _run(command: str, arguments: list[str]) -> None:
     # A distribution of its own, which no module of this one imports.
     with requiring(f"starvelab {command}", install_hint("doctor" if command in DOCTOR else "grade")):
         commands = import_module(f"starvelab_{house}.commands")
-    commands.main(arguments if command == "doctor" else [command, *arguments])
+    if command == "doctor":
+        # Anew: this process has loaded NumPy, whose threads a training script may set at its top.
+        program = [sys.executable, "-m", "starvelab_doctor", *arguments]
+        if os.name == "nt":  # there the new process would not be the one that the shell waits for
+            raise SystemExit(subprocess.call(program))
+        os.execv(sys.executable, program)
+    commands.main([command, *arguments])
 
 
 # A wheel brings what a checkout has beside the package.

@@ -1,6 +1,7 @@
 """`starvelab` on the command line: each command loads what it needs, and nothing else."""
 
 import importlib
+import os
 import sys
 from importlib.metadata import version
 
@@ -24,6 +25,16 @@ def application():
     yield
     if Application.initialized():
         type(Application.instance()).clear_instance()
+
+
+@pytest.fixture(autouse=True)
+def in_this_process(monkeypatch):
+    """What would take this process's place runs in it."""
+
+    def execute(_: str, program: list[str]) -> None:
+        importlib.import_module(f"{program[2]}.commands").main(program[3:])
+
+    monkeypatch.setattr(os, "execv", execute)
 
 
 def status(*arguments: str) -> object:

@@ -16,17 +16,35 @@ The lab's model says what a change would bring; nothing here imports the lesson.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .contents import BatchContents
-from .finding.gpu_use import GpuUse
-from .finding.job import JobFinding
-from .finding.stages import StageCosts
-from .judging.advice import LeverForecast, WorkerAdvice, advise
-from .one_buffer import packed
-from .traces.reading import read_trace
-from .watching.datasets import of_loader
-from .watching.loop import Watch, watch
+# The module that has a name: a program that `starvelab-doctor` runs loads its libraries itself, since the
+# variables that set their threads are read then. So nothing here loads NumPy before a name is used.
+_PLACES = {
+    "BatchContents": "contents",
+    "GpuUse": "finding.gpu_use",
+    "JobFinding": "finding.job",
+    "LeverForecast": "judging.advice",
+    "StageCosts": "finding.stages",
+    "Watch": "watching.loop",
+    "WorkerAdvice": "judging.advice",
+    "advise": "judging.advice",
+    "of_loader": "watching.datasets",
+    "packed": "one_buffer",
+    "read_trace": "traces.reading",
+    "watch": "watching.loop",
+}
+
+if TYPE_CHECKING:  # a checker is told that they are there
+    from .contents import BatchContents
+    from .finding.gpu_use import GpuUse
+    from .finding.job import JobFinding
+    from .finding.stages import StageCosts
+    from .judging.advice import LeverForecast, WorkerAdvice, advise
+    from .one_buffer import packed
+    from .traces.reading import read_trace
+    from .watching.datasets import of_loader
+    from .watching.loop import Watch, watch
 
 __all__ = [
     "BatchContents",
@@ -42,6 +60,18 @@ __all__ = [
     "read_trace",
     "watch",
 ]
+
+
+def __getattr__(name: str) -> Any:  # Any: whatever is asked for
+    """Load a name when it is used."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def load_ipython_extension(shell: Any) -> None:  # Any: IPython brings no types

@@ -6,17 +6,16 @@ import argparse
 import shutil
 import sys
 from collections.abc import Sequence
-from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from starvelab.errors import InputError
-
-from .finding.job import JobFinding
-from .judging.report import html_report, json_report, text_report
+# Whatever loads NumPy is imported when the script has run: see `on_import`.
 from .script import STARVED, run_script, terminable
-from .trials.command import main as run_trials
-from .watching.hooks import watched_by_doctor
-from .watching.ranks import local_ranks, merge, read, spawned, write
+from .watching.on_import import LateDoctor
+
+if TYPE_CHECKING:
+    from .finding.job import JobFinding
 
 
 def share(text: str) -> float:
@@ -58,25 +57,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     if not asked.module and not Path(asked.script).is_file():
         parser.error(f"doctor runs a Python script, and there is none at {asked.script}. Check the path.")
-    watch = partial(watched_by_doctor, probe=asked.probe)
+    if find_spec("torch") is None:
+        from .watching.hooks import without_torch
+
+        parser.error(str(without_torch()))
     if asked.tries:
+        from .trials.command import main as run_trials
+
         return run_trials(asked)
-    try:
-        with watch() as doctor, spawned(watch) as folder:
-            with terminable():
-                status = run_script(asked.script, asked.arguments, module=asked.module)
-            ranks = read(folder)
-    except InputError as error:
-        parser.error(str(error))
+    late = LateDoctor(probe=asked.probe)
+    with late.watching(), terminable():
+        status = run_script(asked.script, asked.arguments, module=asked.module)
+    return _report(asked, late, status)
+
+
+def _report(asked: argparse.Namespace, late: LateDoctor, status: int) -> int:
+    """Say what was found, where this process is the one that reports; return the exit status."""
+    from .judging.report import html_report, json_report, text_report
+    from .watching.ranks import local_ranks, merge, read, write
+
     sys.stdout.flush()
+    loops = late.doctor.rank_loops() if late.doctor is not None else []
     if (beside := local_ranks()) is not None:
         shared, rank, local, count = beside
-        write(shared, rank, doctor.rank_loops())
+        write(shared, rank, loops)
         if local:
             return status
-        ranks = read(shared, count)
+        results = merge(read(shared, count))
         shutil.rmtree(shared, ignore_errors=True)
-    results = [*merge(ranks), *doctor.results()] if beside is None else merge(ranks)
+    else:
+        results = [*merge(late.ranks), *((loop.name, loop.finding) for loop in loops)]
     # The script's own output stays what it is without doctor.
     print(text_report(results), file=sys.stderr)
     if asked.report is not None:

@@ -51,10 +51,7 @@ class Doctor:
         try:
             from torch.utils.data import dataloader
         except ImportError as error:
-            raise InputError(
-                "starvelab-doctor watches the DataLoaders of PyTorch, which this Python does not have. Run "
-                f"it with the Python of your training job. {install_hint('torch')}"
-            ) from error
+            raise without_torch() from error
 
         def following(original: Callable[[TorchIterator], Batch]) -> Callable[[TorchIterator], Batch]:
             def timed(iterator: TorchIterator) -> Batch:
@@ -174,3 +171,11 @@ def watched_by_doctor(*, probe: bool) -> Iterator[Doctor]:
     doctor = Doctor(probe=probe)
     with doctor.watching():
         yield doctor
+
+
+def without_torch() -> InputError:
+    """Return the error of a Python that has no PyTorch."""
+    return InputError(
+        "starvelab-doctor watches the DataLoaders of PyTorch, which this Python does not have. Run it with "
+        f"the Python of your training job. {install_hint('torch')}"
+    )
