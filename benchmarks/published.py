@@ -5,12 +5,12 @@ They stand in tests/golden/published, one file a kind:
 - [row.NAME] is one published figure that counts: its `value`, `what` was measured, under which
   `conditions`, and its `source`. With a `pipeline` it is predicted: the fields of a Pipeline (`model`,
   `dataset`, `hardware`, `link` and `storage` by their names in the catalogue), whose `figure` (throughput
-  unless named) is set beside the value; where that is a gain, what else is `changed` for it. `error` is what
-  comes out, in percent. Without a pipeline it waits for its prediction, from the figures that are `given`,
-  or was `given_up` for the reason that stands there; either counts as missed. `known` rows stood on the page
-  before it had two halves, and `added` ones came in November 2026. A row is `outside` of what the model can
-  know if one of `OUTSIDE` is missing.
-  Where one of `MECHANISMS` is at work, it says which, and `without` is the pipeline without it.
+  unless named) is set beside the value; where that is a gain, what else is `changed` for it. The `rows` of
+  a figure about padding are those that `pack` counts. `error` is what comes out, in percent. Without a
+  pipeline it waits for its prediction, from the figures that are `given`, or was `given_up` for the reason
+  that stands there; either counts as missed. `known` rows stood on the page before it had two halves, and
+  `added` ones came in November 2026. A row is `outside` of what the model can know if one of `OUTSIDE` is
+  missing. Where one of `MECHANISMS` is at work, it says which, and `without` is the pipeline without it.
 - [input.NAME] is a figure from which another one is predicted. "@NAME" stands for it, for another row, or
   for a constant.
 - [constant.NAME] is computed from these by a rule of benchmarks/rules.py.
@@ -27,7 +27,7 @@ waits for it, and the hardware takes "1e9 img/s".
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -43,10 +43,10 @@ from starvelab import (
     Framework,
     Handover,
     Models,
-    Packing,
     Pipeline,
     Requests,
 )
+from starvelab.lesson.course.packing import lognormal_lengths, pack
 from starvelab.model import rates
 from starvelab.model.assumptions import COVERAGE, Assumptions
 from starvelab.model.catalogue import entry_at
@@ -93,17 +93,15 @@ AT_WORK = 0.1  # the share of a step from which a resource counts as at work
 # ---- What is set beside a row ------------------------------------------------------------------------------
 
 
-def real_share(_: Pipeline, step: Step) -> Any:
-    """What of that which is computed on belongs to documents."""
-    assert step.packed is not None
-    return 1 - step.packed.padding
+def real_share(pipe: Pipeline, _: Step, *, rows: Mapping[str, Any]) -> float:
+    """Return what of that which is computed on belongs to documents."""
+    return 1 - pack(**rows, batch_size=pipe.batch_size).padding
 
 
-def packing_speedup(pipe: Pipeline, step: Step, **changed: Any) -> float:
-    """How many more documents are trained on when packed, where what is computed on is what a row costs."""
-    packing = {"strategy": "first-fit", **changed}
-    packed = pipe.solve({f"dataset.packing.{name}": value for name, value in packing.items()})
-    return float(real_share(pipe, packed) / real_share(pipe, step))
+def packing_speedup(pipe: Pipeline, step: Step, *, rows: Mapping[str, Any], **changed: Any) -> float:
+    """Return the gain from packing, where what is computed on is what a row costs."""
+    packed = {**rows, "strategy": "first-fit", **changed}
+    return real_share(pipe, step, rows=packed) / real_share(pipe, step, rows=rows)
 
 
 FIGURES: dict[str, Callable[..., Any]] = {
@@ -337,15 +335,25 @@ class Published:
         given = {field: _given(field, value) for field, value in fields.items()}
         return Pipeline(**given, assumptions=assumptions), tuple(uses)
 
+    def _rows_of(self, entry: Mapping[str, Any], uses: dict[str, None]) -> dict[str, Any]:
+        """Return the rows that documents become, as `pack` takes them, where an entry has some."""
+        if "rows" not in entry:
+            return {}
+        rows = self._fill(entry["rows"], uses)
+        documents = rows.pop("documents")
+        if isinstance(documents, str):
+            documents = entry_at("Datasets", documents)
+        elif isinstance(documents, dict):
+            documents = lognormal_lengths(**documents)
+        return {"rows": {"documents": documents, **rows}}
+
     def test(self, name: str, of: str = "pipeline") -> Tested:
         """Predict a row, or a guess, and compare; `of` "without" is without what its mechanism is."""
         entry = self._entry(name)
         pipe, uses = self.pipeline(name, of)
-        step, figure = pipe.solve(), entry.get("figure", "throughput")
-        measured, predicted = (
-            _quantity(entry["value"]),
-            FIGURES[figure](pipe, step, **entry.get("changed", {})),
-        )
+        step, figure, documents = pipe.solve(), entry.get("figure", "throughput"), dict[str, None]()
+        changed = {**entry.get("changed", {}), **self._rows_of(entry, documents)}
+        measured, predicted = _quantity(entry["value"]), FIGURES[figure](pipe, step, **changed)
         share = predicted / measured
         error = float(share.m_as("") if isinstance(share, Quantity) else share) - 1
         if isinstance(measured, Quantity):
@@ -353,7 +361,7 @@ class Published:
         shares = {name: (time / step.step_time).m_as("") for name, time in step.resource_times.items()}
         at_work = tuple(name for name, share in shares.items() if share >= AT_WORK)
         samples = tuple(samples_per_second(figure, pipe, value) for value in (measured, predicted))
-        return Tested(name, entry["what"], measured, predicted, error, at_work, uses, samples)
+        return Tested(name, entry["what"], measured, predicted, error, at_work, (*uses, *documents), samples)
 
     def by_itself(self, name: str) -> Tested:
         """What the package predicts of a row by itself: without what is in no rate that it ships."""
@@ -384,7 +392,7 @@ class Published:
 def _given(field: str, value: Any) -> Any:
     """What the file gives for a field: a part by its fields, an entry by its name, or the value itself."""
     if isinstance(value, dict):
-        part = {**PARTS, "handover": Handover, "packing": Packing, "requests": Requests}[field]
+        part = {**PARTS, "handover": Handover, "requests": Requests}[field]
         return part(**{name: _given(field if name == "of" else name, v) for name, v in value.items()})
     # A text with a space is a quantity.
     named = field in NAMED and isinstance(value, str) and " " not in value

@@ -36,7 +36,6 @@ from .model.parts import (
     Jitter,
     Link,
     OnDevice,
-    Packing,
     Ranks,
     Requests,
     Samples,
@@ -68,7 +67,7 @@ else:
 __all__ = [
     "PUBLISHED", "Q_", "TUTORIAL", "Accelerator", "Assumptions", "Cache", "DataModel", "Datasets", "Drive",
     "Framework", "Handover", "Hardware", "Host", "InputError", "Jitter", "Link", "Links", "MissingValueError",
-    "Models", "OnDevice", "Packing", "Pipeline", "Ranks", "Requests", "Samples", "SingleNodeModel",
+    "Models", "OnDevice", "Pipeline", "Ranks", "Requests", "Samples", "SingleNodeModel",
     "StarvelabError", "Storage", "TransferModel", "TransformationModel", "UnknownNameError", "Workers",
 ]  # fmt: skip
 

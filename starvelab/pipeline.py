@@ -75,7 +75,6 @@ class Pipeline(Description):
             self.numbers,
             self.inputs,
             self.shape,
-            packed=self.packed,
             ranges=Ranges(partial(range_of, self)),
             find_remarks=self._remarks,
             ranged=self.assumptions.ranged,

@@ -18,13 +18,11 @@ from starvelab import (
     InputError,
     Jitter,
     Link,
-    Packing,
     Pipeline,
     Samples,
     Workers,
 )
 from starvelab.measure import SimulatedClock
-from starvelab.model.samples import STRATEGIES
 from tests.rejected import message, not_positive
 from tests.strategies import handovers, pipelines, quantities
 
@@ -54,12 +52,10 @@ def in_the_long_run(pipeline, **options):
             prefetch=st.integers(1, 3),
         )
     ),
-    st.none() | st.builds(Packing, st.sampled_from(STRATEGIES), mean=st.just(600), sd=st.just(700)),
 )
-def test_solving_and_simulating_come_to_one_rate(pipeline, packing):
+def test_solving_and_simulating_come_to_one_rate(pipeline):
     # Of a cache each read is served by chance or not; the mean is what is solved.
     assume(pipeline.storage is None or pipeline.storage.cache is None)
-    pipeline = pipeline.replace({"dataset.packing": packing})
     step, run = pipeline.solve(), in_the_long_run(pipeline)
     assert images(run) == pytest.approx(images(step), rel=0.01)
     assert run.utilization == pytest.approx(step.utilization, rel=0.01)

@@ -223,7 +223,7 @@ def test_every_row_says_what_was_measured_under_which_conditions_and_where_it_st
         assert row["kind"] in KINDS
         assert len(row["conditions"]) > 15
         fields = {"value", "what", "conditions", "source", "kind", "known", "added", "figure", "changed"}
-        fields |= {"pipeline", "error", "given", "given_up", "outside", "mechanism", "without"}
+        fields |= {"rows", "pipeline", "error", "given", "given_up", "outside", "mechanism", "without"}
         assert set(row) <= fields
         assert ("mechanism" in row) == ("without" in row)
         assert set(row.get("given", ())) <= {*TABLES.rows, *TABLES.inputs}

@@ -7,8 +7,9 @@
 # %% role="setup" id="setup-beyond"
 from math import ceil
 
-from starvelab import Datasets, Handover, Packing, Pipeline, Q_, Samples, Workers
+from starvelab import Datasets, Handover, Pipeline, Q_, Workers
 from starvelab.checks import Credit, check
+from starvelab.lesson.course.packing import pack
 from starvelab.measure import Transform, disturbance  # noqa: F401 (for your dataset)
 from starvelab.measure.samples import given_samples
 from starvelab.show import svg, table
@@ -215,24 +216,25 @@ predict("packed", choices=["the tokenizer", "the packer", "the GPU"],
 
 # %% tags=["folded"]
 THREE = ["the tokenizer", "the packer", "the GPU"]
-own_rows = Pipeline(
-    dataset=Samples(Datasets.WikipediaSequences, packing=Packing("padded", length=512)),
-    batch_size=32, workers=Workers(1), hardware="12.8 ms")
-packed = own_rows.replace({"dataset.packing.strategy": "first-fit",
-                           "workers.handover": Handover(loop="16 ms")})
+TEXTS = Datasets.WikipediaSequences
+padded, full = (pack(TEXTS, way, 512) for way in ("padded", "first-fit"))
+one_each, several = (rows.samples(cpu_time=TEXTS.preparation_time)
+                     for rows in (padded, full))
+own_rows = Pipeline(dataset=one_each, batch_size=32, workers=1, hardware="12.8 ms")
+packed = own_rows.replace({"workers.handover": Handover(loop="16 ms")}, dataset=several)
 BOXES = dict(zip(["CPU", "loop", "accelerator"], THREE, strict=True))
 most = BOXES[packed.solve().bottleneck]
 
 
 def show_tokens():
     in_workers = {"workers.handover": Handover(worker="16 ms")}
-    ways = {"a row for each document": own_rows, "packed": packed,
-            "packed, two workers": packed.replace(workers=2),
-            "packed by four workers": packed.replace(in_workers, workers=4)}
+    ways = {"a row for each document": (padded, own_rows), "packed": (full, packed),
+            "packed, two workers": (full, packed.replace(workers=2)),
+            "packed by four workers": (full, packed.replace(in_workers, workers=4))}
     table(["", "padding", "useful tokens a second", "binds"], [
-        [name, percent(step.packed.padding), f"{step.useful_tokens.magnitude:,.0f}",
+        [name, percent(rows.padding), f"{rows.useful_tokens(step).magnitude:,.0f}",
          BOXES[step.bottleneck]]
-        for name, one in ways.items() for step in [one.solve()]])
+        for name, (rows, way) in ways.items() for step in [way.solve()]])
 
 # %%
 reveal("packed", most, then=lambda: play(packed), **why_packed())
@@ -245,9 +247,9 @@ reveal("packed", most, then=lambda: play(packed), **why_packed())
 reveal("packed", then=show_tokens)
 
 # %%
-explore(packed, {"dataset.packing.strategy": ["padded", "sorted", "first-fit"],
-                 "workers.handover.loop": (Q_("0 ms"), Q_("30 ms"))},
-        after="packed", workers=[1, 2, 4])
+explore(packed, {"workers.handover.loop": (Q_("0 ms"), Q_("30 ms"))}, after="packed",
+        dataset={"a row for each document": one_each, "packed": several},
+        workers=[1, 2, 4])
 
 # %% [markdown]
 # ## Exercise 3.2: useful tokens (10 points, in parts)
@@ -298,13 +300,15 @@ credit.part(2, "a slow packer", lambda: check(
     what="the number of useful tokens behind a slow packer", mistakes={
     "The packer is a thread of its own, and may be the slowest.": Q_("300000 /s")}))
 ### BEGIN HIDDEN TESTS
-def solved(lengths, row, full, rows, tokenize, pack, gpu):
-    text = Samples(cpu_time=tokenize, packing=Packing("split" if full else "padded", length=row, lengths=lengths))
-    return Pipeline(dataset=text, batch_size=rows, workers=Workers(1, handover=Handover(loop=pack)), hardware=gpu).solve()
+def solved(lengths, row, full, rows, tokenize, packer, gpu):
+    filled = pack(lengths, "split" if full else "padded", row)
+    workers = Workers(1, handover=Handover(loop=packer))
+    text = Pipeline(dataset=filled.samples(cpu_time=tokenize), batch_size=rows, workers=workers, hardware=gpu)
+    return filled.useful_tokens(text.solve())
 
 
 def compare(*text):
-    right = Q_(solved(*text).useful_tokens.magnitude, "1/s")
+    right = Q_(solved(*text).magnitude, "1/s")
     check(useful_tokens(*text), right, what="the number of useful tokens of another text")
 
 

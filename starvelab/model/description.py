@@ -32,7 +32,7 @@ from .parts import (
     part_of,
 )
 from .resources import Cost, Inputs
-from .samples import DTYPE_BYTES, Rows, Samples
+from .samples import DTYPE_BYTES, Samples
 from .solver import by_resource, costs, resolve
 from .stages.data import DataInputs, DataModel
 from .stages.transformation import TransformationModel, takes_images
@@ -109,11 +109,6 @@ class Description:
             named["cpu_throughput"] = read_supply(self.workers, "workers")[1]
         # A loop that waits for each step begins no copy beside one.
         named["copy_overlaps"] = link is None or (link.overlaps and own.in_flight != 1)
-        if self.packed is not None:
-            documents = named["documents"] = self.packed.documents
-            named["row_share"] = self.packed.computed / self.packed.length
-            if drive is not None:
-                named["samples_per_request"] = named["samples_per_request"] / documents
         named |= {"alone": self.alone, "overlap": not self.in_turn}
         if self.alone:
             named["workers"] = 1  # a loop that prepares its batches itself does so alone
@@ -163,7 +158,7 @@ class Description:
     def samples(self) -> Entry | None:
         """The data set that is named, or the one that fits a model of other samples than ImageNet's."""
         named = self.dataset.of
-        fits = named is None and self.dataset.packing is None and self.assumptions.dataset_of_model
+        fits = named is None and self.assumptions.dataset_of_model
         return self._fitting if fits else named
 
     @property
@@ -182,16 +177,6 @@ class Description:
         """That what a worker prepares was measured on other samples than these; "" otherwise."""
         return TransformationModel.among(self.inputs).note
 
-    @cached_property
-    def packed(self) -> Rows | None:
-        """What the rows hold that documents are packed into; None where samples are what the model takes."""
-        return self.dataset.rows(self.model, self.batch_size)
-
-    @property
-    def sorted_by_length(self) -> bool:
-        """True if a larger batch has longer rows, so that no cost holds for all batch sizes."""
-        return self.dataset.packing is not None and self.dataset.packing.strategy == "sorted"
-
     @property
     def sizes(self) -> dict[str, Number]:
         """Bytes of a sample, `stored` and `transferred`; its `samples`, and whether they are `images`."""
@@ -200,18 +185,18 @@ class Description:
         if stored is None and own is not None and (own.given or not self.assumptions.given("sample_size")):
             stored = own.number
         stored = self.assumptions.numbers["sample_size"] if stored is None else stored
-        packed, images = self.packed, takes_images(samples, self.model)
-        if packed is not None:
-            stored = stored * packed.documents
         if sent is None or isinstance(sent, str):
             elements = None if self.model is None else self.model.get("input_elements")
             if elements is None and samples is not None:
                 elements = samples.get("decoded_elements")
-            if packed is not None:
-                elements = packed.computed
             dtype = sent or self.assumptions.transfer_dtype
             sent = stored if elements is None else elements * DTYPE_BYTES[dtype]
-        return {"stored": stored, "transferred": sent, "samples": samples, "images": images}
+        return {
+            "stored": stored,
+            "transferred": sent,
+            "samples": samples,
+            "images": takes_images(samples, self.model),
+        }
 
     def __repr__(self) -> str:
         own = {name: getattr(self, name) for name in FIELDS}
@@ -278,10 +263,9 @@ class Description:
 
     @property
     def size(self) -> Quantity:
-        """Stored bytes of one sample [data]; of a row, where documents are packed."""
-        given = self.dataset.size
-        alike = given is not None and self.packed is None
-        return Q_(given) if alike else Q_(self.sizes["stored"] / 1e3, "KB")
+        """Stored bytes of one sample [data]."""
+        size = self.dataset.size
+        return Q_(self.sizes["stored"] / 1e3, "KB") if size is None else Q_(size)
 
     @property
     def transferred(self) -> Quantity:
@@ -324,7 +308,7 @@ _NO_SAMPLES, _NO_ACCELERATOR = Samples(), Accelerator()
 
 
 # What the stages read of a part that is not there: its defaults, and nothing of the values in it.
-_ABSENT = {"cpu_throughput": None, "documents": 1, "row_share": 1, "read_wait": None} | {
+_ABSENT = {"cpu_throughput": None, "read_wait": None} | {
     meaning.stage or path.rpartition(".")[2]: None
     if default is dataclasses.MISSING or path.count(".") > 1
     else default
@@ -372,7 +356,6 @@ def check_asked(
     whatever: tuple[str, ...] = (),
     one_host: bool = False,
     overlapping: bool = False,
-    one_cost: bool = False,
 ) -> None:
     """Reject a pipeline for which a question has no answer, such as one with swept fields but `whatever`."""
     if one_host and (ranks := pipeline.hardware.ranks.given):
@@ -388,8 +371,3 @@ def check_asked(
         if pipeline.alone:
             got, wanted = "a loop without workers: then it prepares between its steps", "workers=1"
         raise InputError(f"{question} looks at stages that overlap, got {got}. Pass {wanted}.")
-    if one_cost and pipeline.sorted_by_length:
-        raise InputError(
-            f"{question} follows one cost through all batch sizes, got documents sorted by length, whose "
-            "rows are longer in a larger batch. Sweep batch_size."
-        )

@@ -24,7 +24,6 @@ from .rates import Framework as Framework
 from .resources import StepTime
 from .samples import Jitter as Jitter
 from .samples import OnDevice as OnDevice
-from .samples import Packing as Packing
 from .samples import Samples as Samples
 
 Count: TypeAlias = Any  # an int, or an array of them

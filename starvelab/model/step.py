@@ -11,10 +11,9 @@ import numpy as np
 
 from ..errors import InputError
 from ..tables import TableRepr, cell, percent
-from ..units import Q_, Quantity, Unchecked, format_number
+from ..units import Quantity, Unchecked, format_number
 from .assumptions import COVERAGE
 from .resources import ACCELERATOR, LABELS
-from .samples import Rows
 from .stages import STAGES
 
 _AWAITED = {stage.NAME: stage.AWAITED for stage in STAGES if stage.AWAITED}
@@ -85,8 +84,6 @@ class Step(TableRepr):
     infeasible_reason : str
     ranges : Ranges
         Between which throughputs and utilizations the truth lies.
-    packed : Rows or None
-        What rows hold that documents are packed into; its `padding` is a share of the tokens computed on.
     """
 
     # One value, or an array where the pipeline is swept: that is Any, since no checker knows which.
@@ -110,7 +107,6 @@ class Step(TableRepr):
     actual_demand: Quantity
     feasible: bool | Any
     infeasible_reason: str
-    packed: Rows | None
     # Ranges and remarks need other solves, which are made when they are first read.
     ranges: Ranges = field(compare=False)
     find_remarks: Callable[[Step], tuple[str, ...]] = field(compare=False)
@@ -149,26 +145,9 @@ class Step(TableRepr):
         return f"{counted}: for the rest it waits for {awaited}."
 
     @property
-    def useful_tokens(self) -> Quantity | Any:
-        """Tokens of documents that are trained on [token/time], without padding; None without `packed`."""
-        if self.packed is None:
-            return None
-        return Q_(self.throughput.m_as("sample/s") * self.packed.useful, "tokens/s")
-
-    @property
-    def spoken_padding(self) -> str:
-        """What is padding, and what is left; or empty."""
-        if self.packed is None:
-            return ""
-        padding = self.packed.padding
-        share = "Without padding" if np.ndim(padding) else f"{percent(padding)} of the tokens are padding"
-        return f"{share}: {cell(self.useful_tokens)} are useful."
-
-    @property
     def note(self) -> str:
         """Below the table: why the step cannot run, what counts as busy, and what of it nobody measured."""
-        own = self.infeasible_reason, self.spoken_busy, self.spoken_padding
-        return " ".join(filter(None, (*own, *self.find_remarks(self))))
+        return " ".join(filter(None, (self.infeasible_reason, self.spoken_busy, *self.find_remarks(self))))
 
     @property
     def rows(self) -> list[list[str]]:

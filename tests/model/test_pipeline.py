@@ -453,7 +453,6 @@ def test_a_number_without_a_unit_is_not_negative_and_a_share_is_one_at_most(name
     (parts.Workers, "handover", None, "Handover"),
     (parts.Samples, "jitter", 0.3, "Jitter"),
     (parts.Samples, "on_device", "1 ms", "OnDevice"),
-    (parts.Samples, "packing", "padded", "Packing"),
     (parts.Accelerator, "host", "30 ms", "Host"),
     (parts.Accelerator, "ranks", 8, "Ranks"),
 ])  # fmt: skip

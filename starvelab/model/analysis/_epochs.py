@@ -245,8 +245,6 @@ def _boundary(pipeline: Description, step: Step, steps: float, start_up: float) 
 
 def samples_of_epoch(pipeline: Description, given: Unchecked) -> Number:
     """As given, or as the pipeline's data set has them; None where nobody says."""
-    found = None if given is None else positive_int(given, "samples")
-    if found is None and pipeline.samples is not None:
-        found = pipeline.samples.get("samples")
-    # What is trained on are rows, where these are documents.
-    return found if found is None or pipeline.packed is None else found / pipeline.packed.documents
+    if given is not None:
+        return positive_int(given, "samples")
+    return None if pipeline.samples is None else pipeline.samples.get("samples")

@@ -9,7 +9,7 @@ from ...tables import percent
 from ...units import Q_, format_number
 from ..description import Description, check_asked
 from ..parts import Workers
-from ..resources import ACCELERATOR, CPU, LABELS, LINK, RESOURCES, capitalized, exceeds
+from ..resources import ACCELERATOR, CPU, LABELS, RESOURCES, capitalized, exceeds
 from ..stages import BarrierModel, SerializedCopyModel, SingleNodeModel
 from ..step import Step
 from ._remedies import (
@@ -28,13 +28,6 @@ _CAUSES = {
     "memory": "memory traffic",
     "overhead": "fixed overhead",
     "input": "input work that was moved onto it",
-}
-# How documents become rows; the last mixes two of them in a row.
-_STRATEGIES = {
-    "padded": "With each document in a row of its own",
-    "sorted": "Sorted by length",
-    "first-fit": "Packed first-fit",
-    "split": "Joined and cut",
 }
 
 
@@ -79,9 +72,7 @@ def explain(pipeline: Description, *, advice: bool = True) -> str:
         tell = _fed
     sentences = tell(pipeline, step, _SEVERAL if several else _ONE)
     foreign = pipeline.foreign_samples, pipeline.foreign_rate
-    sentences = (
-        (*sentences, *_ranks(pipeline, step), _padding(pipeline, step), *foreign) if advice else sentences[:1]
-    )
+    sentences = (*sentences, *_ranks(pipeline, step), *foreign) if advice else sentences[:1]
     memory = "" if step.feasible else f"{step.infeasible_reason} What follows assumes enough memory."
     return " ".join(filter(None, (memory, *sentences)))
 
@@ -185,7 +176,7 @@ def _fed(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
             if shortens(pipeline, step, overlapping):
                 pinned = "" if pipeline.numbers["pinned"] else "from pinned memory and "
                 idle += f" The copy would overlap {pinned}on a stream of its own."
-    found = None if pipeline.sorted_by_length else crossover(pipeline)
+    found = crossover(pipeline)
     later = _spare(pipeline, step, of)
     if found is not None and found.starves_from is not None and found.starves_from > pipeline.batch_size:
         then = f"{LABELS[found.resource]} would bind"
@@ -294,22 +285,3 @@ def _starved(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
         f"{percent(step.utilization)} of each step and {of.wait} for the rest."
     )
     return evidence, step.spoken_busy, *remedies(pipeline, step)
-
-
-def _padding(pipeline: Description, step: Step) -> str:
-    """Return what padding takes of the useful tokens, where another strategy brings noticeably more."""
-    if step.packed is None or step.bottleneck not in (ACCELERATOR.name, LINK.name):
-        return ""
-    now, found = step.useful_tokens.m_as("tokens/s"), {}
-    for strategy, words in _STRATEGIES.items():
-        tried = pipeline.solve({"dataset.packing.strategy": strategy}).useful_tokens.m_as("tokens/s")
-        if exceeds(tried, 1.05 * now):
-            found[words] = format_number(tried)
-    if not found:
-        return ""
-    (words, rate), *others = found.items()
-    return (
-        f"Padding is {percent(step.packed.padding)} of the tokens, which leaves {format_number(now)} useful "
-        f"tokens/s. {words} they would be "
-        f"{', '.join([rate, *(f'{words.lower()} {rate}' for words, rate in others)])}."
-    )

@@ -59,9 +59,7 @@ def _for_storage(pipeline: Description, step: Step) -> tuple[str, ...]:
     if reads.request_bandwidth is not None:
         faster = "read from more prefixes over a faster network"
     tries: Tries = {
-        "store fewer bytes for each sample": {
-            "dataset.size": pipeline.size / (2 * pipeline.numbers["documents"])
-        },
+        "store fewer bytes for each sample": {"dataset.size": pipeline.size / 2},
         **_fewer_reads(pipeline),
         faster: {"storage.count": 2 * drive.count},
     }

@@ -85,7 +85,7 @@ def crossover(pipeline: Description) -> Crossover:
     >>> found.batch, found.last_fed, found.starves_from
     (Fraction(39117, 1745), 22, 23)
     """
-    check_asked(pipeline, "crossover", whatever=("batch_size",), overlapping=True, one_cost=True)
+    check_asked(pipeline, "crossover", whatever=("batch_size",), overlapping=True)
     stages = pipeline.costs(exact=True)
     supplies = by_resource(stages)
     own = supplies.pop(ACCELERATOR.name)
@@ -187,7 +187,7 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
     whatever = ("batch_size",) if any_batch else ()
     check_asked(pipeline, "workers_needed", whatever=whatever, overlapping=True)
     if any_batch:
-        check_asked(pipeline, 'workers_needed(batch_size="any")', whatever=whatever, one_cost=True)
+        check_asked(pipeline, 'workers_needed(batch_size="any")', whatever=whatever)
     stages = pipeline.costs(exact=True)
     supplies = by_resource(stages)
     own = supplies[ACCELERATOR.name]

@@ -188,7 +188,6 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         accelerator_rate: Number | None = None,
         framework: str | None = None,
         compiled: bool = False,
-        row_share: Number = 1,
     ) -> SingleNodeInputs:
         """The formula's numbers from the fields of a pipeline."""
         if model is None or hardware is None:
@@ -199,7 +198,7 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
                     f"{' and no '.join(missing)}. Pass model=Models.ResNet50, hardware=Hardware.Cloud.A100, "
                     'or the rate, such as "2470 img/s".'
                 )
-            return SingleNodeInputs(GIVEN, _for_rows(accelerator_rate, row_share))
+            return SingleNodeInputs(GIVEN, accelerator_rate)
         a, training = self.assumptions.numbers, (phase or self.assumptions.phase) == "training"
         passes, peak = a["training_factor"] if training else 1.0, _peak(hardware, precision)
         work = model.number(a["macs_field"], model.number("macs_forward")) * a["flop_per_mac"] * passes
@@ -228,8 +227,8 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
                 )
             basis, rate = "peak x efficiency", None
             step = StepInputs(
-                arithmetic=row_share * work, speed=peak * a["efficiency"], bandwidth=bandwidth,
-                traffic=row_share * weights * a["activation_traffic"], weights=weights,
+                arithmetic=work, speed=peak * a["efficiency"], bandwidth=bandwidth,
+                traffic=weights * a["activation_traffic"], weights=weights,
                 overhead=launches * a["overhead_per_layer"] + a["overhead_per_step"],
                 in_turn=False, hidden=a["overhead_overlaps"],
             )  # fmt: skip
@@ -237,7 +236,7 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
             basis, rate = time.basis, time.rate
             own, assumed = (launch_time(*of).number for of in ((time.framework, hardware.path), LAUNCHES_OF))
             launch = launches * a["overhead_per_layer"] * own / assumed + a["overhead_per_step"]
-            off = row_share * (a["extrapolated_time"] if rate is None else 1.0)
+            off = a["extrapolated_time"] if rate is None else 1.0
             step = StepInputs(
                 arithmetic=off * time.arithmetic, traffic=off * time.traffic, in_turn=True, hidden=True,
                 overhead=launch if a["overhead_overlaps"] else 0.0,
@@ -245,7 +244,7 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         if accelerator_rate is not None:
             basis, rate = GIVEN, accelerator_rate
         memory = self._memory(model, hardware, precision, training)
-        return SingleNodeInputs(basis, _for_rows(rate, row_share), step, row_share * work, peak, memory)
+        return SingleNodeInputs(basis, rate, step, work, peak, memory)
 
     def sample_time(
         self, model: Entry, hardware: Entry, precision: str, phase: str, framework: str | None
@@ -280,13 +279,6 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         if inputs.step.in_turn:
             work = (compute + memory if inputs.rate is None else Line(0, 1 / inputs.rate),)
         return Cost((*work, overhead) if inputs.step.hidden else tuple(line + overhead for line in work))
-
-
-def _for_rows(rate: Number, share: Number) -> Number:
-    """Return a rate of full rows, or the time of a step of them, for rows of that share of their length."""
-    if isinstance(rate, StepTime):
-        return StepTime(rate.seconds * share)
-    return None if rate is None else rate / share
 
 
 def _peak(hardware: Entry, precision: str) -> Number:

@@ -136,7 +136,6 @@ class TransformationModel(StageModel[TransformationInputs]):
         accelerators: Number = 1,
         samples: Entry | None = None,
         images: bool = True,
-        documents: Number = 1,
         slow_rank: Number = 1.0,
     ) -> TransformationInputs:
         """The formula's numbers from the fields of a pipeline."""
@@ -154,7 +153,6 @@ class TransformationModel(StageModel[TransformationInputs]):
         if cores is None and hardware is not None and self.assumptions.numbers["host_cores"]:
             for_each = hardware.number("host_cores")
             cores = None if for_each is None else for_each * accelerators
-        stored = None if stored is None else stored / documents
         note = ""
         if cpu_time is not None:
             amount, rate = cpu_time, 1
@@ -165,7 +163,7 @@ class TransformationModel(StageModel[TransformationInputs]):
         if cpu_throughput is None and (off := self.assumptions.numbers["workers_time"]) != 1:
             amount = amount * np.where(workers > 1, off, 1.0)
         return TransformationInputs(
-            amount=amount * documents * slow_rank, rate=rate, cores=cores, read_wait=read_wait, note=note,
+            amount=amount * slow_rank, rate=rate, cores=cores, read_wait=read_wait, note=note,
             workers=None if cpu_throughput is not None else workers,
             handover=0 if handover_time is None else handover_time * slow_rank,
             scaling=self.assumptions.scaling_of(kind),

@@ -1,0 +1,1 @@
+"""What single notebooks of the course are about."""
