@@ -38,6 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--probe", action="store_true", help="time the stages of the loaders too, in at most 5 %% of the time"
     )
+    parser.add_argument(
+        "--no-lines", dest="lines", action="store_false", help="do not look at which lines the time goes"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found as JSON as well")
     parser.add_argument(
         "--fail-above",
@@ -65,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from .trials.command import main as run_trials
 
         return run_trials(asked)
-    late = LateDoctor(probe=asked.probe)
+    late = LateDoctor(probe=asked.probe, lines=asked.lines)
     with late.watching(), terminable():
         status = run_script(asked.script, asked.arguments, module=asked.module)
     return _report(asked, late, status)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import re
 import signal
 import sys
 import threading
@@ -383,3 +384,17 @@ def test_a_limit_is_a_share(limit, capsys):
     with pytest.raises(SystemExit):
         doctor.main(["--fail-above", limit, "train.py"])
     assert "argument --fail-above: invalid share value" in capsys.readouterr().err
+
+
+def test_the_lines_of_a_job_are_named_unless_they_are_switched_off(tmp_path, capsys):
+    path = tmp_path / "train.py"
+    path.write_text(
+        "import time\nfrom torch.utils.data import DataLoader\nclass Slow(list):\n"
+        "    def __getitem__(self, index):\n        time.sleep(0.02)\n        return index\n"
+        "for _ in DataLoader(Slow(range(60)), 2): pass\n"
+    )
+    assert doctor.main([str(path)]) == 0
+    said = capsys.readouterr().err
+    assert re.search(r"most goes to train\.py:5, \d+ %, in time\.sleep \(the dataset\)", said)
+    assert doctor.main(["--no-lines", str(path)]) == 0
+    assert "time.sleep" not in capsys.readouterr().err

@@ -16,6 +16,7 @@ from ..contents import BatchContents
 from ..shares import MIN_BATCHES, is_certain
 from ..torch_internals import SINGLE
 from .gpu_use import GpuUse, TraceSteps
+from .lines import JobLines
 from .loop_work import LoopWork
 from .memory import MemoryUse, Room
 from .stages import StageCosts
@@ -112,6 +113,8 @@ class JobFinding(TableRepr):
         All of them, and which of them holds up the others, in a sentence; empty where there is one.
     stages : StageCosts or None
         What each stage of the loader costs; None where there was no probe.
+    lines : JobLines or None
+        At which lines the time goes; None where nobody looked.
     min_batches : int
         So many have to count for a verdict.
     source : str
@@ -168,6 +171,7 @@ class JobFinding(TableRepr):
     ranks: Mapping[int, JobFinding] = field(default_factory=dict)
     together: str = ""
     stages: StageCosts | None = None
+    lines: JobLines | None = None
     min_batches: int = MIN_BATCHES
     steps: TraceSteps | None = field(default=None, compare=False)
     source: str = "watched"
@@ -208,7 +212,7 @@ class JobFinding(TableRepr):
     @property
     def state(self) -> str:
         """Say all of that but what to do."""
-        more = [one.summary for one in (self.stages, self.memory) if one]
+        more = [one.summary for one in (self.stages, self.lines, self.memory) if one]
         said = (self._share, self._judged, self.together, self.changed, self.long_steps, self.busy)
         return " ".join(filter(None, (*said, *more, self.divided)))
 

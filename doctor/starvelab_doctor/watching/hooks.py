@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,10 +21,12 @@ from starvelab.measure.batches import Batch
 
 from .. import torch_internals
 from ..finding.job import JobFinding
+from ..finding.lines import JobLines
 from ..host import this_thread
 from ..shares import INTERRUPTION
 from ..spans import union
 from ..torch_internals import TorchIterator, TorchLoader
+from .job_lines import JobSamples
 from .loop_sampler import LoopSampler, loop_of
 from .pickled import Pickled
 from .probe import Probe
@@ -36,12 +39,15 @@ CELL = re.compile(r"<ipython-input|ipykernel_\d")
 class Doctor:
     """Records every loop of a program over a DataLoader, one for each place; a `probe` times its stages."""
 
-    def __init__(self, *, probe: bool = False) -> None:
+    def __init__(self, *, probe: bool = False, lines: bool = True) -> None:
         # By the place, and by the kind of the data there: a script may make its loader anew for each pass.
         self.loops: dict[tuple[object, ...], Recorder] = {}
         self.passes: WeakKeyDictionary[TorchIterator, Pass] = WeakKeyDictionary()
         self.probes: WeakKeyDictionary[TorchIterator, Probe] | None = WeakKeyDictionary() if probe else None
-        self.sampler, self.home = LoopSampler(), this_thread()
+        self.lines = JobSamples() if lines else None
+        self.sampler = LoopSampler(self.lines.main.see if self.lines is not None else None)
+        self.home = this_thread()
+        self.tokens: dict[Recorder, set[int]] = defaultdict(set)  # of its iterators, in `lines`
         self.codes: dict[Recorder, tuple[CodeType, int]] = {}
         self.started: WeakKeyDictionary[TorchIterator, tuple[float, Pickled]] = WeakKeyDictionary()  # seconds
 
@@ -67,6 +73,7 @@ class Doctor:
         with (
             torch_internals.replaced_iterators(dataloader, following, self._beginning, self._restarting),
             self.sampler.watching(),
+            self.lines.watching() if self.lines is not None else nullcontext(),
         ):
             yield
 
@@ -75,7 +82,10 @@ class Doctor:
 
         def begin(iterator: TorchIterator, loader: TorchLoader) -> None:
             begun, pickled = time.perf_counter(), Pickled()
-            with pickled.counting():
+            with ExitStack() as stack:
+                stack.enter_context(pickled.counting())
+                if self.lines is not None:
+                    stack.enter_context(self.lines.starting(iterator, loader))
                 if self.probes is None:
                     original(iterator, loader)
                 else:
@@ -123,6 +133,8 @@ class Doctor:
         recorder.pickled.add(pickled)
         self.passes[iterator] = record
         self.codes[recorder] = loop_of(caller)
+        if self.lines is not None and iterator in self.lines.tokens:
+            self.tokens[recorder].add(self.lines.tokens[iterator])
         for end in (record.end, partial(self.sampler.at, None)):  # a loop that is left drops its iterator
             finalize(iterator, end).atexit = False
         return record
@@ -156,7 +168,23 @@ class Doctor:
         own, of_all = _time_in([recorder]), _time_in(self.loops.values())
         found = replace(found, loop_share=own / of_all if of_all else 1.0)
         released = found.release.m_as("s") * found.batches if found.release is not None else 0.0
-        return replace(found, loop_work=self.sampler.work(self.codes[recorder][0], passed, released))
+        work = self.sampler.work(self.codes[recorder][0], passed, released)
+        return replace(found, loop_work=work, lines=self._lines(recorder))
+
+    def _lines(self, recorder: Recorder) -> JobLines | None:
+        """Return at which lines the time of a loop goes; None where nobody looked."""
+        if self.lines is None:
+            return None
+        spans = [(one.begun - one.start_up, max(one.asked, one.received)) for one in recorder.passes]
+        if recorder.passes and not any(one.batches for one in recorder.passes):
+            spans[-1] = (spans[-1][0], time.perf_counter())
+        firsts = [
+            (begun, begun + one.first_wait)
+            for one, (begun, _) in zip(recorder.passes[1:], spans[1:], strict=True)
+            if one.first_wait is not None
+        ]
+        sent = any(one.batches for one in recorder.passes)
+        return self.lines.of(self.tokens[recorder], spans, firsts, sent=sent)
 
 
 def _time_in(loops: Iterable[Recorder]) -> float:
@@ -166,9 +194,9 @@ def _time_in(loops: Iterable[Recorder]) -> float:
 
 
 @contextmanager
-def watched_by_doctor(*, probe: bool) -> Iterator[Doctor]:
+def watched_by_doctor(*, probe: bool, lines: bool = True) -> Iterator[Doctor]:
     """Watch a process with a doctor of its own."""
-    doctor = Doctor(probe=probe)
+    doctor = Doctor(probe=probe, lines=lines)
     with doctor.watching():
         yield doctor
 

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from inspect import CO_GENERATOR
 from linecache import getline
@@ -23,6 +23,8 @@ from typing import TypeAlias
 
 from ..finding.loop_work import LoopWork
 from ..host import core_times, this_thread
+from .places import Stack
+from .stack_samples import stack_at
 
 Place: TypeAlias = tuple[str, bool] | None  # a line, and whether it is input work; None in training
 TRAINS = re.compile(r"step|train|forward|backward|loss|optim|model", re.IGNORECASE)  # in a function's name
@@ -36,9 +38,13 @@ TRAINING = tuple(f"/torch/{part}/" for part in ("nn", "optim", "autograd", "cuda
 
 
 class LoopSampler:
-    """Looks at one thread while this lasts; `at` says in which loop it is."""
+    """Looks at one thread while this lasts; `at` says in which loop it is.
 
-    def __init__(self) -> None:
+    `see` gets the moment of each look, the seconds since the last one, and the stack.
+    """
+
+    def __init__(self, see: Callable[[float, float, Stack], None] | None = None) -> None:
+        self.see = see
         self.thread, self.number, self.since = threading.get_ident(), this_thread(), 0.0
         self.loop: tuple[CodeType, int] | None = None  # and the line at which it asks for batches
         # Seconds of each loop's steps: by line, None in training, as looks say; those of its core, and all.
@@ -54,8 +60,8 @@ class LoopSampler:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Look at the thread for as long as this lasts, where the system tells what it wants of a core."""
-        if self._times() is None:
+        """Look at the thread for as long as this lasts, where that tells anything."""
+        if self._times() is None and self.see is None:
             yield
             return
         ended = threading.Event()
@@ -70,9 +76,15 @@ class LoopSampler:
     def _look(self, ended: threading.Event) -> None:
         # A look is short: what it sees computed is of the lines at its beginning and its end. It stands for
         # all of the time since the last one, at whatever point of the loop that was.
-        looked, pause = time.perf_counter(), 0.0
+        looked = seen = time.perf_counter()
+        pause, due = 0.0, looked + 0.5 * INTERVAL
         while not ended.wait(INTERVAL * (0.5 + pause)):
-            pause = (pause + GOLDEN) % 1  # no multiple of what a batch takes, and no import beside a fork
+            now = time.perf_counter()
+            if self.see is not None and (stack := stack_at(self.thread, now - due)):
+                self.see(now, now - seen, stack)
+            # No multiple of what a batch takes, and no import beside a fork.
+            seen, pause = now, (pause + GOLDEN) % 1
+            due = now + LOOK + INTERVAL * (0.5 + pause)
             before, begun, there = self._times(), time.perf_counter(), self._lines()
             if ended.wait(LOOK):
                 return

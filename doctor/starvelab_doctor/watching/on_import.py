@@ -68,8 +68,8 @@ def on_import(begin: Callable[[], object], name: str = LOADER) -> Iterator[None]
 class LateDoctor:
     """A doctor for a program that has not imported its DataLoader yet; `doctor` is None until it has."""
 
-    def __init__(self, *, probe: bool) -> None:
-        self.probe = probe
+    def __init__(self, *, probe: bool, lines: bool = True) -> None:
+        self.options = {"probe": probe, "lines": lines}
         self.doctor: Doctor | None = None
         self.ranks: Mapping[int, Sequence[RankLoop]] = {}  # that the program spawned
 
@@ -84,7 +84,7 @@ class LateDoctor:
                 from .hooks import watched_by_doctor  # loaded here: these load NumPy
                 from .ranks import spawned
 
-                watch = partial(watched_by_doctor, probe=self.probe)
+                watch = partial(watched_by_doctor, **self.options)
                 self.doctor, folder = stack.enter_context(watch()), stack.enter_context(spawned(watch))
 
             with on_import(begin):

@@ -1,0 +1,104 @@
+"""The lines at which a job spends its time, and what its workers show of themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from starvelab.tables import percent
+
+SHOWN = 0.1  # share from which on a line is named
+MIN_SAMPLES = 50  # some second, before which nothing is said
+# A worker is idle below this share of what the busiest one works, which works at least so much.
+IDLE, BUSIEST = 0.1, 0.5
+# What a thread does: a worker prepares items, collates them, starts, or something else; the loop's own thread
+# draws indices, prepares or handles batches, or trains.
+DATASET, COLLATE, START, SAMPLER, LOOP = "dataset", "collate", "start", "sampler", "loop"
+WHERE = {
+    DATASET: "the dataset", COLLATE: "the collate function", START: "the start of a worker",
+    SAMPLER: "the sampler", LOOP: "the loop",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LineShare:
+    """A line, the call below it, and its share of some time."""
+
+    place: str  # file and number
+    call: str  # empty where the line itself computes
+    phase: str  # dataset, collate, start, sampler or loop
+    share: float  # 0 to 1
+    own: bool = True  # of the user's code, and of no library
+
+    @property
+    def summary(self) -> str:
+        """Name it in a few words: train.py:14, 71 %, in gzip.GzipFile.read."""
+        below = f", in {self.call}" if self.call else ""
+        return f"{self.place}, {percent(self.share, 0)}{below}"
+
+
+@dataclass(frozen=True)
+class JobLines:
+    """What samples of the stacks of workers and loop show of one loop over a loader.
+
+    Attributes
+    ----------
+    preparing : tuple of LineShare
+        Of the time in which batches are prepared, by workers or without them by the loop, most first.
+    loop : tuple of LineShare
+        Of the loop's time, what its own thread does beside training and waiting.
+    first : tuple of LineShare
+        Of the time in which the loop waits for the first batch of a later pass.
+    working : tuple of float
+        Share of its time in which each worker prepares, by its number.
+    threads : int
+        Threads of libraries that compute in a worker beside its own, at most; 0 where it is not known.
+    pauses, loop_pauses : float
+        Share of the time in which Python's garbage collector holds up a worker, and the loop.
+    samples : int
+    stuck : tuple of LineShare
+        Where the workers are while none of them sends a batch; empty where one did.
+    reason : str
+        Why the lines of workers are not known; empty if they are.
+    """
+
+    preparing: tuple[LineShare, ...] = ()
+    loop: tuple[LineShare, ...] = ()
+    first: tuple[LineShare, ...] = ()
+    working: tuple[float, ...] = ()
+    threads: int = 0
+    pauses: float = 0.0
+    loop_pauses: float = 0.0
+    samples: int = 0
+    stuck: tuple[LineShare, ...] = ()
+    reason: str = ""
+
+    @property
+    def idle(self) -> int:
+        """Workers that prepare next to nothing while another one is busy."""
+        busiest = max(self.working, default=0.0)
+        return sum(share < IDLE * busiest for share in self.working) if busiest >= BUSIEST else 0
+
+    @property
+    def largest(self) -> LineShare | None:
+        """The line that takes most of preparing a batch; None where too little was seen."""
+        return self.preparing[0] if self.preparing and self.samples >= MIN_SAMPLES else None
+
+    @property
+    def summary(self) -> str:
+        """Name the lines at which most of the time goes; empty where too little was seen."""
+        if self.stuck:
+            return f"No worker sent a batch: they are at {_listed(self.stuck)}."
+        if self.reason:
+            return f"The lines of the workers are not known: {self.reason}."
+        said = []
+        if self.samples >= MIN_SAMPLES and (shown := _listed(self.preparing)):
+            said.append(f"Of the time in which batches are prepared, most goes to {shown}.")
+        if shown := _listed(self.loop):
+            said.append(f"Beside waiting, the loop's own thread is mostly at {shown}.")
+        return " ".join(said)
+
+
+def _listed(lines: tuple[LineShare, ...]) -> str:
+    """Name the largest of some lines, and where they are; empty where none is large."""
+    parts = [f"{line.summary} ({WHERE[line.phase]})" for line in lines[:3] if line.share >= SHOWN]
+    return f"{'; '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)

@@ -1,0 +1,197 @@
+"""The lines of a whole job: samples of its workers and of its loop's thread, brought together at the end."""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
+
+from ..finding.lines import COLLATE, DATASET, LOOP, SAMPLER, START, JobLines, LineShare
+from .places import Place, Stack, place_of
+from .stack_samples import MANY, RARELY, WAITS, Sample
+from .worker_sampler import FETCH, Pauses, WorkerFolder, WorkerSamples, phase_of
+
+Span: TypeAlias = tuple[float, float]  # moments
+# What the loop's thread does beside its sampler and its own lines: it starts workers, waits for a batch or
+# for another thread, trains, and changes the weights.
+STARTING, WAITING, HANDED, TRAINING, UPDATE = "starting", "waiting", "handed", "training", "update"
+PREPARING = (DATASET, COLLATE, START)
+LOADER = f"utils{os.sep}data{os.sep}dataloader.py"
+STARTS = f"{os.sep}multiprocessing{os.sep}"
+PARTS = tuple(
+    f"torch{os.sep}{part}{os.sep}"
+    for part in ("nn", "optim", "autograd", "cuda", "distributed", "amp", "_dynamo", "_inductor", "fx")
+)
+TRAINS = re.compile(r"\.(backward|item|step|zero_grad|synchronize|cpu|tolist)$")  # a call
+UPDATES = re.compile(r"\.(backward|step)$")
+RECENT = 100  # samples of a worker that tell where it stays
+
+
+class MainSamples:
+    """What the loop's own thread was seen to do, in this process."""
+
+    def __init__(self) -> None:
+        self.samples: list[Sample] = []
+        self._places: dict[Stack, tuple[str, Place | None]] = {}
+        self._seen = 0
+
+    def see(self, moment: float, seconds: float, stack: Stack) -> None:
+        """Note a sample; after many of them, one of ten, which stands for the others."""
+        self._seen += 1
+        if self._seen > MANY and self._seen % RARELY:
+            return
+        times = RARELY if self._seen > MANY else 1
+        if stack not in self._places:
+            self._places[stack] = loop_phase(stack)
+        self.samples.append(Sample(moment, times * seconds, *self._places[stack]))
+
+
+def loop_phase(stack: Stack) -> tuple[str, Place | None]:
+    """Return what the loop's thread does, and at which line."""
+    names = [code.co_filename for code, _ in stack]
+    if any(name.endswith(FETCH) for name in names):
+        phase, below = phase_of(stack)
+        return phase, place_of(below)
+    loader = next((number for number, name in enumerate(names) if name.endswith(LOADER)), None)
+    if loader is not None:
+        calls = {code.co_name for code, _ in stack[loader:]}
+        if calls & {"_next_index", "_reset"} and (below := _below_loader(stack, names)):
+            return SAMPLER, place_of(below)
+        starts = any(STARTS in name for name in names[loader:]) and "get" not in calls
+        return (STARTING if starts else WAITING), place_of(stack)
+    if names and names[-1].endswith(WAITS):
+        return HANDED, place_of(stack)
+    place = place_of(stack)
+    if UPDATES.search(place.call if place else "") or any(f"torch{os.sep}optim" in name for name in names):
+        return UPDATE, place
+    trains = any(part in name for name in names for part in PARTS)
+    return (TRAINING if trains or (place and TRAINS.search(place.call)) else LOOP), place
+
+
+def _below_loader(stack: Stack, names: Sequence[str]) -> Stack:
+    """Return what a sampler does below the loader's code."""
+    last = max(number for number, name in enumerate(names) if name.endswith(LOADER))
+    below = stack[last + 1 :]
+    waits = any(name.endswith(WAITS) or STARTS in name for name in names[last + 1 :])
+    return () if waits else below
+
+
+class JobSamples:
+    """Samples of all workers that a program starts, and of its loop's thread."""
+
+    def __init__(self) -> None:
+        self.folder, self.main, self.pauses = WorkerFolder(), MainSamples(), Pauses()
+        self.tokens: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # Any: iterators of PyTorch
+        self.process = os.getpid()
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Note the pauses of the loop's process while this lasts, and read then what workers wrote."""
+        gc.callbacks.append(self.pauses)
+        try:
+            yield
+        finally:
+            gc.callbacks.remove(self.pauses)
+            if os.getpid() == self.process:  # a forked process leaves it to the one that began
+                self.folder.close()
+
+    @contextmanager
+    def starting(self, iterator: Any, loader: Any) -> Iterator[None]:  # Any: of whatever PyTorch
+        """Let workers that an iterator of a loader starts meanwhile be sampled."""
+        if not loader.num_workers:
+            yield
+            return
+        with self.folder.starting(loader) as self.tokens[iterator]:
+            yield
+
+    def of(self, tokens: set[int], spans: Sequence[Span], firsts: Sequence[Span], *, sent: bool) -> JobLines:
+        """Return the lines of a loop: of its iterators, its passes, and its waits for first batches.
+
+        `sent` says whether it ever got a batch.
+        """
+        workers = self.folder.of(tokens)
+        main = [sample for sample in self.main.samples if _within(sample.moment, spans)]
+        samples = [sample for worker in workers for sample in worker.samples] if tokens else main
+        preparing = [sample for sample in samples if sample.phase in PREPARING]
+        passed = sum(end - begin for begin, end in spans)
+        pauses = sum(worker.pauses for worker in workers)
+        seconds = sum(worker.seconds for worker in workers)
+        recent = [sample for worker in workers for sample in worker.samples[-RECENT:] if not sent]
+        return JobLines(
+            preparing=shares(preparing, sum(sample.seconds for sample in preparing)),
+            loop=shares([sample for sample in main if sample.phase in (SAMPLER, LOOP)], passed),
+            first=_of_first(firsts, workers, main),
+            working=_working(workers, passed),
+            threads=max((worker.threads for worker in workers), default=0),
+            pauses=pauses / seconds if seconds else 0.0,
+            loop_pauses=self.pauses.within(spans) / passed if passed else 0.0,
+            samples=len(preparing),
+            stuck=shares(recent, sum(sample.seconds for sample in recent)),
+            reason="none of them wrote a sample" if tokens and not samples else "",
+        )
+
+    def without_loader(self) -> tuple[LineShare, ...]:
+        """Return what the loop's thread does beside training, between the first and the last update."""
+        moments = [sample.moment for sample in self.main.samples if sample.phase == UPDATE]
+        if len(moments) < 2:
+            return ()
+        span = moments[0], moments[-1]
+        inside = [one for one in self.main.samples if _within(one.moment, [span])]
+        return shares([one for one in inside if one.phase == LOOP], span[1] - span[0])
+
+
+def _within(moment: float, spans: Iterable[Span]) -> bool:
+    return any(begin <= moment <= end for begin, end in spans)
+
+
+def shares(samples: Iterable[Sample], whole: float) -> tuple[LineShare, ...]:
+    """Return the share of a whole [s] that each line has, most first; the call is the most frequent one."""
+    calls: dict[tuple[str, int, str, bool], dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for sample in samples:
+        if sample.place is not None:
+            place = sample.place
+            phase = sample.phase if sample.phase in (*PREPARING, SAMPLER) else LOOP
+            calls[place.file, place.line, phase, place.own][place.call] += sample.seconds
+    lines = [
+        LineShare(
+            f"{Path(file).name}:{line}", max(below, key=below.__getitem__), phase,
+            sum(below.values()) / max(whole, 1e-9), own,
+        )
+        for (file, line, phase, own), below in calls.items()
+    ]  # fmt: skip
+    return tuple(sorted(lines, key=lambda line: -line.share))
+
+
+def _working(workers: Iterable[WorkerSamples], passed: float) -> tuple[float, ...]:
+    """Return the share of all passes in which each worker prepares."""
+    seconds: dict[int, float] = defaultdict(float)
+    for worker in workers:
+        seconds[worker.worker] += sum(
+            sample.seconds for sample in worker.samples if sample.phase in (DATASET, COLLATE)
+        )
+    return tuple(min(seconds[number] / max(passed, 1e-9), 1.0) for number in sorted(seconds))
+
+
+def _of_first(
+    spans: Sequence[Span], workers: Sequence[WorkerSamples], main: Sequence[Sample]
+) -> tuple[LineShare, ...]:
+    """Return where the waits for first batches go: to the workers' lines, or the loop's own."""
+    whole = sum(end - begin for begin, end in spans)
+    of_loop = [
+        one for one in main if one.phase in (SAMPLER, STARTING, DATASET) and _within(one.moment, spans)
+    ]
+    # Workers begin a pass side by side: what one of them does on average holds up the loop.
+    number = max(len({worker.worker for worker in workers}), 1)
+    of_workers = [
+        Sample(one.moment, one.seconds / number, one.phase, one.place)
+        for worker in workers
+        for one in worker.samples
+        if one.phase in (DATASET, START) and _within(one.moment, spans)
+    ]
+    return shares([*of_loop, *of_workers], whole)

@@ -1,0 +1,173 @@
+"""Samples of a thread's stack: a thread beside it looks some fifty times a second, and notes where it is.
+
+A Python thread gets its turn only when the other one lets go of Python's lock. So a sample stands for all of
+the time since the last one, and in a worker the lock changes hands after 0.1 ms, where Python waits for 5 ms:
+else whatever waits is seen more often than it is there, and whatever keeps the lock less often.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from types import FrameType
+
+from .places import Place, Stack, moved_to_search, stack_of
+
+INTERVAL = 0.02  # seconds between two samples
+MANY, RARELY = 15_000, 10  # samples, some five minutes, after which one is taken so many times less often
+GOLDEN = 0.618  # its multiples, less whole numbers, are spread evenly
+LATE = 1e-3  # seconds after which a sample that was due says that the lock was kept
+SWITCH = 1e-4  # seconds after which a thread of a worker that wants Python's lock is let in
+FEW_THREADS = 4  # of Python in a process, for which that costs nothing: the worker, its feeder, and this one
+FLUSH = 1.0  # seconds between two writes
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What a thread did at a moment [s, of the clock that all processes share], and for how long."""
+
+    moment: float
+    seconds: float
+    phase: str
+    place: Place | None
+
+
+class SampleFile:
+    """A file to which one process appends its samples, and which another one reads meanwhile."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.numbers: dict[tuple[str, Place | None], int] = {}
+        self.keys: list[object] = []  # that are new since the last write
+        self.samples: list[tuple[float, float, int]] = []
+        self.written = time.perf_counter()
+
+    def add(self, moment: float, seconds: float, phase: str, place: Place | None) -> None:
+        """Note a sample."""
+        key = phase, place
+        if (number := self.numbers.get(key)) is None:
+            number = self.numbers[key] = len(self.numbers)
+            self.keys.append([phase, astuple(place) if place is not None else None])
+        self.samples.append((round(moment, 4), round(seconds, 5), number))
+
+    def flush(self, **more: object) -> None:
+        """Append what was noted since the last time."""
+        line = json.dumps({"keys": self.keys, "samples": self.samples, **more}) + "\n"
+        self.keys, self.samples, self.written = [], [], time.perf_counter()
+        try:
+            with open(self.path, "ab", buffering=0) as file:
+                file.write(line.encode())
+        except OSError:  # the doctor has ended, and its folder with it
+            self.samples = []
+
+
+def read_samples(path: Path) -> tuple[list[Sample], dict[str, object]]:
+    """Return the samples of a file, and what else was written with the last of them."""
+    keys: list[tuple[str, Place | None]] = []
+    samples, more = list[Sample](), dict[str, object]()
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            content = json.loads(line)
+        except ValueError:  # it is being written
+            break
+        keys += [(phase, Place(*place) if place else None) for phase, place in content.pop("keys")]
+        samples += [
+            Sample(moment, seconds, *keys[number]) for moment, seconds, number in content.pop("samples")
+        ]
+        more.update(content)
+    return samples, more
+
+
+class StackSampler:
+    """Looks at one thread of this process, and hands each sample on.
+
+    `see` gets the moment, the seconds since the last sample, and the stack. `idle` is called once a second.
+    """
+
+    def __init__(
+        self,
+        see: Callable[[float, float, Stack], None],
+        idle: Callable[[], None] = lambda: None,
+        *,
+        quick: bool = False,
+    ) -> None:
+        self.thread, self.see, self.idle, self.quick = threading.get_ident(), see, idle, quick
+        self.ended = threading.Event()
+        self.looker = threading.Thread(target=self._look, daemon=True, name="starvelab sampler")
+
+    def start(self) -> None:
+        """Begin to look."""
+        self.looker.start()
+
+    def stop(self) -> None:
+        """End, and wait until the last look is over."""
+        self.ended.set()
+        if self.looker is not threading.current_thread():
+            self.looker.join()
+
+    def _look(self) -> None:
+        usual, looked, idled = sys.getswitchinterval(), time.perf_counter(), time.perf_counter()
+        for pause in _pauses():
+            if self.quick:  # the user's own threads keep the interval that they know
+                sys.setswitchinterval(SWITCH if threading.active_count() <= FEW_THREADS else usual)
+            due = time.perf_counter() + pause
+            if self.ended.wait(pause):
+                break
+            now = time.perf_counter()
+            if not (stack := stack_at(self.thread, now - due)):
+                break
+            self.see(now, now - looked, stack)
+            looked = now
+            if now - idled >= FLUSH:
+                idled = now
+                self.idle()
+
+
+def stack_at(thread: int, late: float = 0.0) -> Stack:
+    """Return what a thread does, seen so many seconds after that was due; nothing if the thread has ended."""
+    if (frame := sys._current_frames().get(thread)) is None:
+        return ()
+    stack = stack_of(frame)
+    if _waits(frame) and (other := _worker_thread(thread)) is not None:
+        return (*_below_waits(stack), *stack_of(other))
+    return moved_to_search(frame, stack) if late > LATE else stack
+
+
+def _pauses() -> Iterator[float]:
+    """Give the seconds until each next sample: no multiple of what anything else takes."""
+    number = 0
+    while True:
+        number += 1
+        spread = 0.5 + number * GOLDEN % 1
+        yield INTERVAL * spread * (RARELY if number > MANY else 1)
+
+
+WAITS = tuple(f"{os.sep}{name}.py" for name in ("threading", "queue", f"futures{os.sep}_base"))
+
+
+def _waits(frame: FrameType) -> bool:
+    """True if a thread waits for another one of this process."""
+    return frame.f_code.co_filename.endswith(WAITS)
+
+
+def _below_waits(stack: Stack) -> Stack:
+    """Return a stack without what waits at its end."""
+    while stack and stack[-1][0].co_filename.endswith(WAITS):
+        stack = stack[:-1]
+    return stack
+
+
+def _worker_thread(waiting: int) -> FrameType | None:
+    """Return what a thread of the user does for one that waits; None where none does anything."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    for number, frame in sys._current_frames().items():
+        name = names.get(number) or ""
+        if number != waiting and not name.startswith(("starvelab", "QueueFeeder")) and not _waits(frame):
+            return frame
+    return None

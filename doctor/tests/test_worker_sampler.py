@@ -1,0 +1,114 @@
+"""The sampler in the workers: however they start, and whatever they go over."""
+
+import gc
+import time
+from multiprocessing import forkserver
+
+import pytest
+import torch.utils.data
+
+from starvelab_doctor.watching.job_lines import JobSamples
+from starvelab_doctor.watching.worker_sampler import COLLATE, DATASET, IDLE, WorkerFolder
+
+
+class Items(torch.utils.data.Dataset):
+    def __len__(self):
+        return 80
+
+    def __getitem__(self, index):
+        time.sleep(0.01)  # item
+        return index
+
+
+class Stream(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        if torch.utils.data.get_worker_info().id:
+            return
+        for index in range(80):
+            time.sleep(0.01)  # streamed
+            yield index
+
+
+def slowly(items):
+    time.sleep(0.02)  # collated
+    return items
+
+
+def line_of(mark):
+    with open(__file__, encoding="utf-8") as file:
+        return next(number for number, line in enumerate(file, 1) if line.endswith(f"  # {mark}\n"))
+
+
+@pytest.fixture
+def folder():
+    folder = WorkerFolder()
+    yield folder
+    folder.close()
+    forkserver._forkserver._stop()  # it would outlive the test
+    assert not folder.path.exists()
+
+
+def seen(folder, loader):
+    """What each worker did, and at which lines of this file."""
+    with folder.starting(loader) as token:
+        source = iter(loader)
+    assert loader.worker_init_fn is None
+    assert sum(1 for _ in source) == 10
+    del source
+    return folder.of({token})
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_workers_that_start_in_any_way_say_where_they_are(folder, method):
+    loader = torch.utils.data.DataLoader(
+        Items(), 8, num_workers=1, multiprocessing_context=method, collate_fn=slowly
+    )
+    (worker,) = seen(folder, loader)
+    placed = [one for one in worker.samples if one.place]
+    lines = {(one.phase, one.place.line) for one in placed if one.place.file == __file__}
+    assert {(DATASET, line_of("item")), (COLLATE, line_of("collated"))} <= lines
+    assert any("sleep" in one.place.call for one in placed)
+
+
+def test_a_worker_without_items_is_idle(folder):
+    loader = torch.utils.data.DataLoader(Stream(), 8, num_workers=2)
+    busy, idle = seen(folder, loader)
+    lines = {one.place.line for one in busy.samples if one.phase == DATASET and one.place}
+    assert lines == {line_of("streamed")}
+    assert not [one for one in idle.samples if one.phase == DATASET and one.place]
+    assert {one.phase for one in busy.samples} & {DATASET}
+    assert idle.worker == 1
+
+
+class Collecting(Items):
+    def __getitem__(self, index):
+        gc.collect()
+        return super().__getitem__(index)
+
+
+def test_pauses_of_the_collector_and_threads_are_counted(folder):
+    (worker,) = seen(folder, torch.utils.data.DataLoader(Collecting(), 8, num_workers=1))
+    assert worker.pauses > 0
+    assert worker.threads == 0  # of a library, that compute
+
+
+def test_lines_and_shares_of_a_whole_job():
+    samples, loader = JobSamples(), torch.utils.data.DataLoader(Stream(), 8, num_workers=2)
+    with samples.watching():
+        begun = time.perf_counter()
+        with samples.starting(token := Iterator(), loader):
+            source = iter(loader)
+        for _ in source:
+            pass
+        span = (begun, time.perf_counter())
+        del source
+    found = samples.of({samples.tokens[token]}, [span], [], sent=True)
+    assert found.preparing[0].place == f"test_worker_sampler.py:{line_of('streamed')}"
+    assert found.preparing[0].share > 0.5
+    assert (found.idle, found.reason) == (1, "")
+    assert IDLE not in {line.phase for line in found.preparing}
+    assert samples.of({99}, [span], [], sent=True).reason == "none of them wrote a sample"
+
+
+class Iterator:
+    """Stands for one of PyTorch."""
