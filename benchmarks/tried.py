@@ -29,7 +29,7 @@ RESULTS = SCRIPT.with_name("tried.json")
 JOBS = (
     "storage, one worker", "storage, no workers", "storage, two workers",
     "one request at a time, two workers", "one request at a time, no workers", "decoding, no workers",
-    "decoding, one worker", "storage and decoding", "late batches", "a thread between, slow",
+    "decoding, one worker", "storage and decoding", "late batches",
     "threads under one lock", "short passes", "many small tensors",
 )  # fmt: skip
 WORKERS, AHEAD = (0, 1, 2, 3, 4, 6, 8, 12), (2, 4, 8)
@@ -66,7 +66,7 @@ def sweep(job: str, seconds: float, workers: Sequence[int]) -> dict[str, Any]:
 def held(job: str, seconds: float, turns: int, workers: Sequence[int], *, trials: bool) -> dict[str, Any]:
     """What doctor keeps and what the sweep finds, and how many times the batches a second each brings."""
     told = (
-        try_settings(str(SCRIPT), [job, "--seconds", "600"])[1] if trials else {"settings": {}, "gain": None}
+        try_settings(str(SCRIPT), [job, "--seconds", "600"])[2] if trials else {"settings": {}, "gain": None}
     )
     best = sweep(job, seconds, workers)
     kept = {NAMES[name]: value for name, value in told["settings"].items()}

@@ -54,6 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--try", dest="tries", action="store_true", help="try other settings of the loader as well"
     )
+    parser.add_argument(
+        "--ladder",
+        action="store_true",
+        help="measure how much faster the job is without its loader, dataset or copies: no cure brings more",
+    )
     parser.add_argument("--allow-order", action="store_true", help="let --try change the order of batches")
     parser.add_argument("script", help="the training script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
@@ -64,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from .watching.hooks import without_torch
 
         parser.error(str(without_torch()))
-    if asked.tries:
+    if asked.tries or asked.ladder:
         from .trials.command import main as run_trials
 
         return run_trials(asked)

@@ -38,7 +38,7 @@ class OneBuffer:
             tensors.append((begin, part))
             return Place(begin, begin + part.nbytes, part.dtype, tuple(part.shape))
 
-        self.parts = _each(batch, place)
+        self.parts = change_parts(batch, place)
         self.buffer = torch.empty(size, dtype=torch.uint8)
         for begin, part in tensors:
             self.buffer[begin : begin + part.nbytes].view(part.dtype).copy_(part.reshape(-1))
@@ -56,20 +56,20 @@ class OneBuffer:
                 return part
             return self.buffer[part.begin : part.end].view(part.dtype).view(part.shape)
 
-        return _each(self.parts, tensor)
+        return change_parts(self.parts, tensor)
 
 
-def _each(batch: Any, change: Callable[[Any], Any]) -> Any:
+def change_parts(batch: Any, change: Callable[[Any], Any]) -> Any:
     """Return a batch with each of its parts changed, in however many lists and dictionaries."""
     kind = type(batch)
     if kind is Place:
         return change(batch)
     if kind is dict:
-        return {name: _each(part, change) for name, part in batch.items()}
+        return {name: change_parts(part, change) for name, part in batch.items()}
     if kind in (list, tuple):
-        return kind(_each(part, change) for part in batch)
+        return kind(change_parts(part, change) for part in batch)
     if isinstance(batch, tuple) and hasattr(batch, "_make"):
-        return kind(*(_each(part, change) for part in batch))
+        return kind(*(change_parts(part, change) for part in batch))
     return change(batch)
 
 

@@ -41,6 +41,14 @@ def is_iterator(source: object) -> bool:
     return dataloader is not None and isinstance(source, dataloader._BaseDataLoaderIter)
 
 
+def loader_length(loader: TorchLoader) -> int | None:
+    """Return how many batches a pass over a loader has; None for a stream."""
+    try:
+        return len(loader)
+    except Exception:  # of a dataset's or a sampler's own class, which may have no length
+        return None
+
+
 def persistent_iterator(loader: TorchLoader) -> TorchIterator | None:
     """Return the iterator that a loader uses again in each pass; None before the first."""
     return getattr(loader, "_iterator", None)
@@ -65,6 +73,13 @@ def description_of(iterator: TorchIterator) -> tuple[str, int, int | None, int]:
 def is_pinned(iterator: TorchIterator) -> bool:
     """True where a thread copies each batch to pinned memory."""
     return bool(iterator._pin_memory)
+
+
+def pinned(batch: Any) -> Any:  # Any: whatever a loader gives
+    """Return a batch in pinned memory, where a loader's own thread would put it."""
+    from torch.utils.data._utils import pin_memory
+
+    return pin_memory.pin_memory(batch)  # type: ignore[no-untyped-call]  # of PyTorch
 
 
 def worker_numbers(source: object) -> tuple[int, ...]:

@@ -29,7 +29,7 @@ def job(
     return pace
 
 
-def climb(pace, named, setup=SETUP, *, allow_order=False, limit=32, room=None, failing=()):
+def climb(pace, advised, setup=SETUP, *, allow_order=False, limit=32, room=None, failing=()):
     def compare(old, new):
         if any(item in failing for item in new.items()):
             return Turns(failed="out of memory")
@@ -37,7 +37,8 @@ def climb(pace, named, setup=SETUP, *, allow_order=False, limit=32, room=None, f
         return Turns(((before, after),), waits)
 
     ascent = Ascent(setup, compare, room or (lambda _: limit))
-    ascent.climb(named, cores=2, allow_order=allow_order)
+    advised = [*advised.items()] if isinstance(advised, dict) else advised
+    ascent.climb(advised, cores=2, allow_order=allow_order)
     assert len(ascent.trials) <= MAX_TRIALS
     return ascent
 
@@ -136,3 +137,12 @@ def test_no_workers_are_tried_where_doctor_names_none():
     ascent = climb(job(compute=0.1, step=0.2, receive=0.8), {"workers": 0}, of(2))
     assert ascent.best == {"num_workers": 0}
     assert [one.settings for one in ascent.trials] == [{"num_workers": 0}]
+
+
+def test_each_advice_about_the_workers_is_tried():
+    # For minGPT's adder the advice was "without workers", and the trial tried 8 and 6 workers, never 0.
+    ascent = climb(job(compute=0.1, step=0.2, receive=0.8), [("workers", 0), ("workers", 8)], of(2))
+    assert [one.settings for one in ascent.trials][:1] == [{"num_workers": 0}]
+    assert ascent.best == {"num_workers": 0}
+    ascent = climb(job(wait=60, step=4), [("workers", 8), ("workers", 0)], of(2))
+    assert {"num_workers": 0} in [one.settings for one in ascent.trials]

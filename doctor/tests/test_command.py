@@ -1,4 +1,4 @@
-"""`starvelab-doctor --try`: runs of a script in processes of their own, and what is said of them."""
+"""`starvelab-doctor --try` and `--ladder`: short runs of a script, and what is said of them."""
 
 import json
 import os
@@ -19,8 +19,9 @@ from starvelab_doctor import BatchContents, doctor
 from starvelab_doctor.finding.memory import MemoryUse
 from starvelab_doctor.script import Terminated
 from starvelab_doctor.trials import command
+from starvelab_doctor.trials import runs as command_runs
 from starvelab_doctor.trials.ascent import Turns
-from starvelab_doctor.trials.command import Runs
+from starvelab_doctor.trials.runs import Runs
 
 pytestmark = pytest.mark.programs
 
@@ -67,16 +68,17 @@ def base():
         yield Path(folder)
 
 
-def test_a_run_is_ended_after_some_batches_and_changes_no_file(script, tmp_path, base):
+def test_a_run_is_ended_after_some_batches_and_changes_no_file(script, tmp_path, base, monkeypatch):
     runs = Runs(str(script), [], base)
+    monkeypatch.setattr(command_runs, "SECONDS", 0.4)
     runs.seconds = 0.4
-    first = runs.run({})
+    first = runs.first()
     assert first["loop"] == f"{script}:17 Photos 10000"
     assert (first["setup"]["workers"], first["whole"]) == (0, False)
     assert first["pace"]["waits"] > 0.5
     ((name, finding),) = first["results"]
     assert (name, finding.stages.largest) == ("Photos at train.py:17", "dataset")
-    runs.loop, runs.whole = first["loop"], False
+    assert 0.4 < runs.each < 60  # with its start
     second = runs.run({"num_workers": 2})
     assert second["setup"]["workers"] == 2
     for name in ("log.txt", "saved/last.pt"):
@@ -105,7 +107,7 @@ def test_ctrl_c_ends_the_run_and_its_workers(script, base, monkeypatch):
     (None, None, "A trial needs its batches within 180 s, and train.py had too few by then."),
     (1, None, "ended with status 1 before it had enough batches. Correct that first. It said: no / data"),
     (-11, None, "ended with status -11"),
-    (0, {"loop": ""}, "went over none in its own process. Run doctor without --try."),
+    (0, {"loop": ""}, "went over none in its own process. Run doctor without --try and --ladder."),
     (0, {"loop": "a", "pace": None, "batches": 7}, "more batches than train.py has, which ended after 7"),
 ], ids=["slow", "fails", "killed", "no loader", "few batches"])  # fmt: skip
 def test_a_script_that_cannot_be_tried_is_told_why(tmp_path, status, result, said):
@@ -121,19 +123,23 @@ def run_doctor(arguments):
     return doctor.main(arguments)
 
 
-def planted(monkeypatch, *, rates, changes=False, shared=None, **setup):
-    """Let runs find these batches a second by the number of workers, and persistent ones as given."""
+def planted(monkeypatch, *, rates, changes=False, shared=None, ceiling=4.0, **setup):
+    """Let runs find these batches a second by the number of workers, and persistent ones as given.
+
+    On the rungs of the ladder they find `ceiling` times those of the job as it is.
+    """
     setup = {"workers": 0, "prefetch": None, "persistent": False, "pinned": True, "in_order": True} | setup
     finding = found(workers=0, wait=0.03, step=0.01, cpu=0.0)
     memory = MemoryUse(0, *[Q_("0 B")] * 3, shared_free=shared)
     finding = replace(finding, memory=memory, contents=BatchContents(1, Q_("50 MB"), "uint8", 1))
 
-    def run(self, settings):
+    def run(self, settings, rung=""):
         workers = settings.get("num_workers", setup["workers"])
         return {
             "loop": f"{__file__}:1 Photos 90",
             "setup": {"stream": False} | setup,
-            "pace": {"rate": rates[workers], "waits": 0.5, "seconds": 3.0},
+            "pace": {"rate": rates[workers] * (ceiling if rung else 1), "waits": 0.5, "seconds": 3.0},
+            "on_gpu": False,
             "changes": changes,
             "whole": changes,
             "batches": 90,
@@ -147,11 +153,11 @@ def test_the_lines_to_change_and_what_was_measured(monkeypatch, tmp_path, capsys
     planted(monkeypatch, rates={0: 20.0, 4: 60.0, 8: 61.0})
     assert run_doctor(["--try", "--json", str(tmp_path / "found.json"), "train.py"]) == 0
     told = capsys.readouterr().err
-    assert told.startswith("starvelab-doctor --try runs train.py up to 49 times for some seconds, and kills")
+    assert told.startswith("starvelab-doctor runs train.py for 8 s of its loop first, and then says how long")
     assert "starvelab-doctor: Photos at train.py:2, 40 batches" in told
     assert "\n  num_workers=4: 3.00 times the batches a second, kept.\n" in told
     assert "\n  num_workers=8: 1.02 times the batches a second, not kept.\n" in told
-    assert f'Change {__file__}, line 1: """`starvelab-doctor --try`: runs' in told
+    assert f'Change {__file__}, line 1: """`starvelab-doctor --try` and' in told
     assert "\n  Give that call num_workers=4.\n  Measured in 6 turns: 3.00 times the batches a second" in told
     assert "in_order=False, which --allow-order allows." in told
     known = json.loads((tmp_path / "found.json").read_text())
@@ -211,7 +217,7 @@ def test_persistent_workers_would_not_see_what_a_script_changes(monkeypatch, cap
 
 @pytest.mark.parametrize(("ended", "status"), [(KeyboardInterrupt, 130), (Terminated, 143)])
 def test_a_trial_that_is_ended_says_so(monkeypatch, capsys, script, ended, status):
-    def run(self, settings):
+    def run(self, settings, rung=""):
         raise ended
 
     monkeypatch.setattr(Runs, "run", run)
@@ -223,7 +229,7 @@ def test_what_trials_need_of_the_machine(monkeypatch, capsys, script, tmp_path):
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert run_doctor(["--try", "train.py"]) == 2
     assert (
-        "doctor --try runs one process, got several ranks. Start it without torchrun."
+        "Trials run one process, got several ranks, each of which waits for the others in its step."
         in capsys.readouterr().err
     )
     monkeypatch.delenv("WORLD_SIZE")
@@ -236,7 +242,7 @@ def test_what_trials_need_of_the_machine(monkeypatch, capsys, script, tmp_path):
     assert said.endswith(". Set TMPDIR=/tmp.\n")
     monkeypatch.delattr(command.os, "killpg")
     assert run_doctor(["--try", "train.py"]) == 2
-    assert "doctor --try needs Linux, macOS or WSL, got Windows." in capsys.readouterr().err
+    assert "Trials need Linux, macOS or WSL, got Windows." in capsys.readouterr().err
 
 
 def test_no_more_workers_are_tried_than_find_room_and_that_is_said(monkeypatch, capsys, script):
@@ -249,3 +255,34 @@ def test_no_more_workers_are_tried_than_find_room_and_that_is_said(monkeypatch, 
         "more workers than 2: more find no room, since each needs 2 batches of 50 MB ahead in /dev/shm, of "
         "which 300 MB are free"
     ) in told
+
+
+def test_a_line_is_written_for_each_trial_and_how_long_they_take_before(monkeypatch, capsys, script):
+    # 49 trials printed nothing for 200 s.
+    planted(monkeypatch, rates={0: 20.0, 4: 60.0, 8: 61.0})
+    assert run_doctor(["--try", "train.py"]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    (ladder,) = (number for number, line in enumerate(lines) if line.startswith("The ladder takes 6 runs, "))
+    assert lines[ladder + 1] == "  ladder, turn 1 of 2, as the job is: 20 batches a second"
+    (others,) = (number for number, line in enumerate(lines) if "settings take at most 48 runs, " in line)
+    assert others == ladder + 7
+    assert lines[others + 1] == "  num_workers=4: 3.00 times the batches a second, kept."
+
+
+def test_the_ladder_alone(monkeypatch, capsys, script, tmp_path):
+    planted(monkeypatch, rates={0: 20.0})
+    assert run_doctor(["--ladder", "--json", str(tmp_path / "found.json"), "train.py"]) == 0
+    told = capsys.readouterr().err
+    assert "\n  No change of the input brings more than 4 times the batches a second." in told
+    assert "starvelab-doctor --try" not in told.partition("--ladder: ")[2]
+    known = json.loads((tmp_path / "found.json").read_text())
+    assert known["ladder"]["ceiling"] == 4
+    assert "try" not in known
+
+
+def test_where_it_is_not_the_data_no_setting_is_tried(monkeypatch, capsys, script):
+    planted(monkeypatch, rates={0: 20.0}, ceiling=1.02)
+    assert run_doctor(["--try", "train.py"]) == 0
+    told = capsys.readouterr().err
+    assert "Not the data: without its loader the job is at most 1.02 times as fast." in told
+    assert "num_workers" not in told.partition("--ladder: ")[2]

@@ -12,7 +12,8 @@ from torch.utils.data import dataloader
 
 from starvelab_doctor import torch_internals
 from starvelab_doctor.one_buffer import IntoOneBuffer
-from starvelab_doctor.trials.run import Scratch, Trial, link_entries, pace_of
+from starvelab_doctor.trials.run import Trial, pace_of
+from starvelab_doctor.trials.scratch import Scratch, link_entries
 
 pytestmark = pytest.mark.programs
 
@@ -62,7 +63,7 @@ def test_a_trial_packs_the_batches_of_the_loader_that_it_is_about():
 
     place = f"{os.path.realpath(__file__)}:{make.__code__.co_firstlineno + 1}"
     plan = {"loop": f"{place} list 3", "settings": {"packed": True, "batch_size": 3}, "whole": None}
-    trial = Trial(plan | {"seconds": 1e9}, None)
+    trial = Trial(plan | {"seconds": 1e9, "rung": ""}, None)
     with (
         patch.object(dataloader.DataLoader, "__init__", trial.making(dataloader.DataLoader.__init__)),
         torch_internals.replaced_iterators(dataloader, trial.following, trial.beginning),

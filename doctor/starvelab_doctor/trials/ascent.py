@@ -5,7 +5,7 @@ It runs nothing itself: what compares two settings is given to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import TypeAlias
@@ -16,6 +16,7 @@ from ..judging.times import PREFETCH
 
 # Arguments of DataLoader, and whether its batches come in one buffer each.
 Settings: TypeAlias = dict[str, int | bool]
+Advised: TypeAlias = tuple[str, int | None]  # the name of a remedy, and the value of its setting
 PACKED = "packed"
 MAX_TRIALS = 6
 CLEAR = 1.25  # times the throughput in one turn, which needs no more of them
@@ -82,6 +83,7 @@ class Ascent:
     setup: Setup
     compare: Callable[[Settings, Settings], Turns]
     room: Callable[[int], float]  # for workers, with so many batches ahead of each
+    say: Callable[[str], object] = print  # told of each trial when it ended
     best: Settings = field(default_factory=dict)
     trials: list[Tried] = field(default_factory=list)
 
@@ -113,18 +115,20 @@ class Ascent:
         """Trials that may follow."""
         return MAX_TRIALS - len(self.trials)
 
-    def climb(self, named: Mapping[str, int | None], *, cores: int, allow_order: bool) -> None:
-        """Try one setting after the other; `named` are those of doctor's remedies, the first one first."""
-        steps: dict[str, Callable[[], object]] = {
-            "workers": lambda: self._workers(named.get("workers"), cores),
-            "packing": lambda: self._light() if "packing" in named else None,
-            "pinned": lambda: not self.setup.pinned and self._try(pin_memory=True),
-            "prefetch": lambda: self._ahead(named.get("prefetch") or AHEAD),
-            "persistent": self._persistent,
-            "order": lambda: allow_order and self.workers > 1 and self._try(in_order=False),
+    def climb(self, advised: Sequence[Advised], *, cores: int, allow_order: bool) -> None:
+        """Try what doctor advises, the first one first, and then what else settings can change."""
+        steps: dict[str, Callable[[int | None], object]] = {
+            "workers": lambda number: self._workers(number, cores),
+            "packing": lambda _: self._light() if "packing" in dict(advised) else None,
+            "pinned": lambda _: not self.setup.pinned and self._try(pin_memory=True),
+            "prefetch": lambda ahead: self._ahead(ahead or AHEAD),
+            "persistent": lambda _: self._persistent(),
+            "order": lambda _: allow_order and self.workers > 1 and self._try(in_order=False),
         }
-        for name in sorted(steps, key=lambda name: [*named, *steps].index(name)):
-            steps[name]()
+        settings = [(name, value) for name, value in advised if name in steps]
+        others = [(name, None) for name in steps if name not in dict(settings)]
+        for name, value in dict.fromkeys([*settings, *others]):
+            steps[name](value)
 
     def _try(self, **change: int | bool) -> bool:
         """Try a change of the best settings, and keep it if it helps; not where nothing is left to gain."""
@@ -136,6 +140,7 @@ class Ascent:
             return False
         turns = self.compare(self.best, settings)
         self.trials.append(Tried(settings, turns))
+        self.say(f"  {trial_line(settings, turns.gain, turns.failed, kept=turns.kept)}")
         if turns.kept:
             self.best, self.waits = settings, turns.waits
         return turns.kept
@@ -177,3 +182,16 @@ class Ascent:
         persists = self.best.get("persistent_workers", self.setup.persistent)
         if self.workers and self.setup.short and not persists:
             self._try(persistent_workers=True)
+
+
+def trial_line(
+    settings: Settings, gain: tuple[float, float, float] | None, failed: str, *, kept: bool
+) -> str:
+    """Return a trial in one line."""
+    brought = f"{gain[1]:.2f} times the batches a second" if gain else failed
+    return f"{listed(settings)}: {brought}, {'kept' if kept else 'not kept'}."
+
+
+def listed(settings: Settings) -> str:
+    """Return settings as the arguments of a call."""
+    return ", ".join(f"{name}={value}" for name, value in settings.items())

@@ -2,10 +2,6 @@
 
 The settings are given to each `DataLoader` that is made at one line of the script, and the pace of its loop
 goes into a file. Then the process and its workers are killed: what the script does at its end is not done.
-
-In its scratch folder stands a link to each entry of the folder in which the script starts. Before Python
-writes to a file, a copy takes the place of the link, and of those to the folders above it. Elsewhere nothing
-is written.
 """
 
 from __future__ import annotations
@@ -13,23 +9,23 @@ from __future__ import annotations
 import inspect
 import json
 import os
-import shutil
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import asdict
-from functools import wraps
+from functools import partial, wraps
+from operator import length_hint
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeAlias
+from typing import Any
 from unittest.mock import patch
 from weakref import WeakKeyDictionary
 
 from starvelab.host import whole_file
 from starvelab.measure.batches import Batch
+from starvelab.measure.devices import cuda_in_use
 
 from .. import torch_internals
 from ..one_buffer import packed, unpacked
@@ -40,94 +36,9 @@ from ..watching.datasets import is_stream
 from ..watching.hooks import Doctor
 from ..watching.ranks import write
 from .ascent import PACKED, Pace, Setup
+from .replay import PREPARED, KeptBatches, ReplayedPass, Times, prepare, workers_prepared
+from .scratch import Scratch, announced
 
-WRITING = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
-# Events of Python that change files, and which of their arguments are the paths.
-EVENTS = {"open": (0,), "os.truncate": (0,), "sqlite3.connect": (0,), "shutil.rmtree": (0,)}
-ENTRIES = {"os.mkdir": (0,), "os.remove": (0,), "os.rmdir": (0,), "os.rename": (0, 1), "os.symlink": (1,)}
-# Trackers of experiments that stay silent in a trial.
-SILENT = {
-    "WANDB_MODE": "disabled", "MLFLOW_TRACKING_URI": "file:mlruns", "COMET_MODE": "disabled",
-    "NEPTUNE_MODE": "debug", "CLEARML_OFFLINE_MODE": "1", "PYTHONDONTWRITEBYTECODE": "1",
-}  # fmt: skip
-
-
-def link_entries(folder: Path, original: Path) -> None:
-    """Make a folder with a link to each entry of another one."""
-    folder.mkdir()
-    for entry in original.iterdir():
-        (folder / entry.name).symlink_to(entry.absolute())
-
-
-def announced(save: Callable[..., None]) -> Callable[..., None]:
-    """Return what saves as `torch.save` does, which writes without Python: Python's event comes before it."""
-
-    @wraps(save)
-    def saving(content: object, file: object, *how: Any, **more: Any) -> None:  # Any: as it has them
-        if isinstance(file, str | os.PathLike):
-            sys.audit("open", file, "wb", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        save(content, file, *how, **more)
-
-    return saving
-
-
-class Scratch:
-    """Keeps what this process and its workers write in a folder, which stands for the `original` one."""
-
-    def __init__(self, folder: Path, original: Path) -> None:
-        self.folder, self.original = folder.resolve(), original.resolve()
-        self.looking: set[int] = set()  # threads that are at it: what they write themselves is right
-
-    def guard(self) -> None:
-        """Look at whatever Python writes from now on, as long as this process lives."""
-        sys.addaudithook(self._look)
-
-    def _look(self, event: str, arguments: tuple[Any, ...]) -> None:  # Any: of whatever event
-        places = EVENTS.get(event) or ENTRIES.get(event)
-        thread = threading.get_ident()
-        if places is None or thread in self.looking or (event == "open" and not arguments[2] & WRITING):
-            return
-        if event not in ("open", "sqlite3.connect", "os.truncate") and arguments[-1] not in (-1, None):
-            return  # within a folder that is open, which was looked at then
-        self.looking.add(thread)
-        try:
-            content = event != "open" or not arguments[2] & os.O_TRUNC
-            for path in (arguments[place] for place in places):
-                if isinstance(path, str | bytes | os.PathLike) and path != ":memory:":
-                    whole = Path(os.path.abspath(os.fsdecode(path)))
-                    self._own(whole, entry=event in ENTRIES, content=content)
-        finally:
-            self.looking.discard(thread)
-
-    def _own(self, path: Path, *, entry: bool, content: bool) -> None:
-        """Let a path lie in no folder that is a link, nor be one itself; of an `entry` only the folder."""
-        if path.is_relative_to(self.folder):
-            above = [each for each in reversed(path.parents) if each.is_relative_to(self.folder)]
-            for each in above if entry else [*above, path]:
-                if not each.is_symlink():
-                    continue
-                target = each.resolve()
-                each.unlink()
-                if target.is_dir():
-                    link_entries(each, target)
-                elif target.exists() and content:
-                    shutil.copy2(target, each)
-        elif not self._may_change(path.resolve()):
-            raise PermissionError(
-                f"starvelab-doctor --try: the script would write to {path}, which lies outside of the folder "
-                "where it starts, and a trial changes nothing there. Give it a path relative to that folder."
-            )
-
-    def _may_change(self, path: Path) -> bool:
-        """True for the scratch folder, devices, and caches, which are hidden folders."""
-        if path.is_relative_to(self.folder.parent) or path.parts[1:2] in (("dev",), ("proc",)):
-            return True
-        inside = path.relative_to(self.original) if path.is_relative_to(self.original) else path
-        return any(part.startswith(".") or part == "__pycache__" for part in inside.parts)
-
-
-# Of a pass: when the loop asked for each batch, and when it had it.
-Times: TypeAlias = list[tuple[float, float]]
 MIN_PASSES = 4  # that are counted whole: the first may fill a cache, and the last is under way
 LONG = 3.0  # times as long as planned a run may last, where its batches come slowly
 LOOK = 0.1  # seconds between two looks whether it has enough
@@ -169,8 +80,9 @@ def place_of(frame: FrameType) -> str:
 class Loop:
     """The passes over the loaders that one line of the script makes of one kind of data."""
 
-    def __init__(self, loader: TorchLoader) -> None:
+    def __init__(self, loader: TorchLoader, rung: str = "") -> None:
         self.passes = list[Times]()
+        self.kept = KeptBatches(rung, pinned=loader.pin_memory) if rung not in ("", PREPARED) else None
         self.state, self.changes = _values(loader.dataset), False
         cuda = getattr(sys.modules.get("torch"), "cuda", None)
         self.setup = Setup(
@@ -188,9 +100,9 @@ class Loop:
         self.changes = self.changes or (self.setup.workers > 0 and _values(dataset) != self.state)
 
     def pace(self, *, whole: bool) -> Pace | None:
-        """Return its pace so far."""
-        ahead = self.setup.workers * (self.setup.prefetch or 0)
-        return pace_of(self.passes, self.setup.workers, ahead, whole=whole)
+        """Return its pace so far; nobody prepares the batches that are kept."""
+        workers = self.setup.workers if self.kept is None else 0
+        return pace_of(self.passes, workers, workers * (self.setup.prefetch or 0), whole=whole)
 
 
 def _values(dataset: object) -> dict[str, object]:
@@ -205,6 +117,7 @@ class Trial:
         self.plan, self.doctor, self.process, self.next_look = plan, doctor, os.getpid(), 0.0
         self.places: WeakKeyDictionary[TorchLoader, str] = WeakKeyDictionary()
         self.iterators: WeakKeyDictionary[TorchIterator, tuple[str, Loop, object]] = WeakKeyDictionary()
+        self.replays: WeakKeyDictionary[TorchIterator, ReplayedPass] = WeakKeyDictionary()
         self.loops: dict[str, Loop] = {}
 
     def making(self, original: Callable[..., None]) -> Callable[..., None]:
@@ -229,16 +142,44 @@ class Trial:
 
         return make
 
+    def name_of(self, loader: TorchLoader) -> str:
+        """Return the name of the loop over a loader: its place, and the kind and number of its items."""
+        dataset = loader.dataset
+        return f"{self.places.get(loader, '')} {type(dataset).__name__} {length_hint(dataset)}"
+
     def beginning(self, original: Callable[..., None]) -> Callable[..., None]:
         """Return what begins an iterator, and knows its loop from then on."""
 
         def begin(iterator: TorchIterator, loader: TorchLoader) -> None:
-            original(iterator, loader)
-            kind, items, *_ = torch_internals.description_of(iterator)
-            name = f"{self.places.get(loader, '')} {kind} {items}"
-            self.iterators[iterator] = name, self.loops.setdefault(name, Loop(loader)), loader.dataset
+            name = self.name_of(loader)
+            rung = self.plan["rung"] if name == self.plan["loop"] else ""
+            with workers_prepared(loader) if rung == PREPARED and loader.num_workers else nullcontext():
+                original(iterator, loader)
+            if rung == PREPARED and not loader.num_workers:
+                prepare(torch_internals.fetcher_of(iterator))
+            if name not in self.loops:
+                self.loops[name] = Loop(loader, rung)
+            self.iterators[iterator] = name, self.loops[name], loader.dataset
 
         return begin
+
+    def iterating(self, original: Callable[[TorchLoader], object]) -> Callable[[TorchLoader], object]:
+        """Return what begins a pass, of the batches that are kept once there are enough."""
+
+        def iterate(loader: TorchLoader) -> object:
+            name = self.name_of(loader)
+            loop = self.loops.get(name)
+            if loop is None or loop.kept is None or not loop.kept.full or os.getpid() != self.process:
+                return original(loader)
+            length = torch_internals.loader_length(loader)
+            return self.replayed(name, loop, loop.kept, length if length is not None else loop.kept.length)
+
+        return iterate
+
+    def replayed(self, name: str, loop: Loop, kept: KeptBatches, length: int | None) -> ReplayedPass:
+        """Begin a pass of a loop over batches that are kept."""
+        loop.passes.append([])
+        return ReplayedPass(kept, loop.passes[-1], length, partial(self.look, name, loop))
 
     def following(self, original: Callable[[TorchIterator], Batch]) -> Callable[[TorchIterator], Batch]:
         """Return what fetches a batch, notes when, and ends this process after enough of them."""
@@ -247,24 +188,45 @@ class Trial:
             name, loop, dataset = self.iterators.get(iterator, ("", None, None))
             if loop is None or os.getpid() != self.process:
                 return unpacked(original(iterator))
+            if iterator in self.replays:
+                return next(self.replays[iterator])
             if torch_internals.is_at_start(iterator):
                 loop.begin(dataset)
             asked = time.perf_counter()
-            batch = unpacked(original(iterator))
-            now = time.perf_counter()
-            loop.passes[-1].append((asked, now))
-            if now >= self.next_look and self.plan["loop"] in ("", name):
-                self.next_look = now + LOOK
-                if self.has_enough(loop, now):
-                    self.leave(name, loop)
+            try:
+                batch = unpacked(original(iterator))
+            except StopIteration:
+                if loop.kept is not None:
+                    loop.kept.end_pass()
+                    loop.passes.clear()
+                raise
+            loop.passes[-1].append((asked, time.perf_counter()))
+            if loop.kept is None:
+                self.look(name, loop)
+                return batch
+            loop.kept.keep(batch)
+            if loop.kept.full:
+                length = torch_internals.length_of(iterator)
+                left = None if length is None else length - len(loop.passes[-1])
+                loop.passes.clear()
+                self.replays[iterator] = self.replayed(name, loop, loop.kept, left)
             return batch
 
         return noted
 
+    def look(self, name: str, loop: Loop) -> None:
+        """End this process if enough batches of a loop count."""
+        now = time.perf_counter()
+        if now >= self.next_look and self.plan["loop"] in ("", name):
+            self.next_look = now + LOOK
+            if self.has_enough(loop, now):
+                self.leave(name, loop)
+
     def has_enough(self, loop: Loop, now: float) -> bool:
         """True if enough batches of a loop count; the first run lasts as long as it may for whole passes."""
         pace, seconds = loop.pace(whole=self.whole(loop)), self.plan["seconds"]
-        return pace is not None and (pace.seconds >= seconds or now - loop.passes[0][0][1] >= LONG * seconds)
+        begun = next((times[0][1] for times in loop.passes if times), now)
+        return pace is not None and (pace.seconds >= seconds or now - begun >= LONG * seconds)
 
     def whole(self, loop: Loop) -> bool:
         """True where whole passes are counted: the first run says whether they are short."""
@@ -277,6 +239,7 @@ class Trial:
             pace = loop.pace(whole=self.whole(loop))
             result |= {"setup": asdict(loop.setup), "pace": pace and asdict(pace), "changes": loop.changes}
             result |= {"whole": self.whole(loop), "batches": sum(map(len, loop.passes))}
+            result |= {"on_gpu": cuda_in_use() is not None}
         folder = Path(self.plan["folder"])
         if self.doctor is not None:
             write(folder, 0, self.doctor.rank_loops())
@@ -302,6 +265,9 @@ def main(arguments: Sequence[str]) -> int:
         stack.enter_context(patch.object(torch, "save", announced(torch.save)))
         stack.enter_context(
             patch.object(dataloader.DataLoader, "__init__", trial.making(dataloader.DataLoader.__init__))
+        )
+        stack.enter_context(
+            patch.object(dataloader.DataLoader, "__iter__", trial.iterating(dataloader.DataLoader.__iter__))
         )
         stack.enter_context(torch_internals.replaced_iterators(dataloader, trial.following, trial.beginning))
         if doctor is not None:

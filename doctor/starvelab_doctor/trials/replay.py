@@ -1,0 +1,162 @@
+"""The rungs of the caching ladder inside of a trial: a loop gets the batches of its first seconds again.
+
+Where the items are prepared already, samplers, collate function, workers and hand-over do all of their work,
+and the dataset none. From the host's memory or the device the loop gets batches that nobody prepares.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+from starvelab.measure.batches import Batch
+from starvelab.measure.devices import cuda_in_use
+
+from .. import torch_internals
+from ..contents import contents_of
+from ..host import free_memory
+from ..one_buffer import change_parts
+from ..torch_internals import Fetcher, TorchLoader
+
+PREPARED, HOST, DEVICE = "prepared", "host", "device"
+KEEPING = 1.0  # seconds in which batches are kept
+MAX_KEPT, MAX_SHARE = 64, 0.2  # batches, and of the memory that is free
+
+# Of a pass: when the loop asked for each batch, and when it had it.
+Times: TypeAlias = list[tuple[float, float]]
+
+
+class PreparedFetch:
+    """A fetcher's `fetch` that asks its dataset for one batch, and collates the same items for all."""
+
+    def __init__(self, fetcher: Fetcher) -> None:
+        self.fetcher, self.original = fetcher, fetcher.fetch
+        self.items: Any = None  # Any: a list of items, or a batch that the dataset makes
+
+    def __call__(self, index: Any) -> Batch:  # Any: indices of whatever kind a sampler gives
+        """Return a batch of as many items as there are indices."""
+        collate = self.fetcher.collate_fn
+        if self.items is not None:
+            return collate(self._again(index))
+
+        def keep(items: Any) -> Batch:
+            self.items = items
+            return collate(self._again(index))
+
+        self.fetcher.collate_fn = keep
+        try:
+            return self.original(index)
+        finally:
+            self.fetcher.collate_fn = collate
+
+    def _again(self, index: Any) -> Any:
+        """Return the items as the dataset gave them, since a collate function may change what it gets."""
+        if not isinstance(index, list) or not isinstance(self.items, list):
+            return _fresh(self.items)
+        return [_fresh(self.items[number % len(self.items)]) for number in range(len(index))]
+
+
+@dataclass(frozen=True)
+class PreparedStart:
+    """A `worker_init_fn` that lets a worker ask its dataset for one batch, after the user's own one."""
+
+    own: Callable[[int], object] | None
+
+    def __call__(self, worker: int) -> None:
+        """Called in the worker before it makes its fetcher."""
+        if self.own is not None:
+            self.own(worker)
+        from torch.utils.data import get_worker_info
+
+        information = get_worker_info()
+        assert information is not None  # this is a worker
+        torch_internals.change_fetchers(information.dataset, prepare)
+
+
+def prepare(fetcher: Fetcher) -> None:
+    """Let a fetcher ask its dataset for one batch."""
+    fetcher.fetch = PreparedFetch(fetcher)
+
+
+@contextmanager
+def workers_prepared(loader: TorchLoader) -> Iterator[None]:
+    """Let workers that this loader starts meanwhile ask the dataset for one batch each."""
+    own = loader.worker_init_fn
+    loader.worker_init_fn = PreparedStart(own)
+    try:
+        yield
+    finally:
+        loader.worker_init_fn = own
+
+
+class KeptBatches:
+    """The batches of a loop's first seconds, in the host's memory or on its device."""
+
+    def __init__(self, rung: str, *, pinned: bool) -> None:
+        self.on_device, self.pinned = rung == DEVICE, pinned and rung == HOST
+        self.batches: list[Batch] = []
+        self.length: int | None = None  # batches of a pass; None where it was not seen to end
+        self.full, self.until = False, 0.0
+        self.room = MAX_SHARE * (free_memory() or 0)
+
+    def keep(self, batch: Batch) -> None:
+        """Keep a copy of a batch, until there are enough."""
+        now = time.perf_counter()
+        self.until = self.until or now + KEEPING
+        own = copy.deepcopy(batch)  # a batch of a worker lies in shared memory, where a file is open for it
+        if self.on_device and (cuda := cuda_in_use()) is not None:
+            own = change_parts(own, partial(_moved, device=f"cuda:{cuda.current_device()}"))
+        elif self.pinned:
+            own = torch_internals.pinned(own)
+        self.batches.append(own)
+        contents = contents_of(batch)
+        self.room -= contents.size.m_as("B") if contents is not None and contents.size is not None else 0.0
+        self.full = now >= self.until or len(self.batches) >= MAX_KEPT or self.room <= 0
+
+    def end_pass(self) -> None:
+        """Note that a pass ended before enough batches were kept: those of later passes are as many."""
+        self.length, self.full = len(self.batches), bool(self.batches)
+
+    def again(self, number: int) -> Batch:
+        """Return the batch of that number."""
+        return _fresh(self.batches[number % len(self.batches)])
+
+
+class ReplayedPass:
+    """A pass over batches that were kept."""
+
+    def __init__(self, kept: KeptBatches, times: Times, length: int | None, note: Callable[[], None]) -> None:
+        self.kept, self.times, self.note, self.number = kept, times, note, 0
+        self.length = length
+
+    def __iter__(self) -> ReplayedPass:
+        return self
+
+    def __len__(self) -> int:
+        if self.length is None:
+            raise TypeError("a stream has no length")
+        return self.length
+
+    def __next__(self) -> Batch:
+        if self.length is not None and self.number >= self.length:
+            raise StopIteration
+        asked = time.perf_counter()
+        batch = self.kept.again(self.number)
+        self.number += 1
+        self.times.append((asked, time.perf_counter()))
+        self.note()
+        return batch
+
+
+def _fresh(part: Any) -> Any:  # Any: whatever a batch or an item is
+    """Return lists and dictionaries anew, since a loop may take out of them what it needs."""
+    return change_parts(part, lambda each: each if hasattr(each, "untyped_storage") else copy.copy(each))
+
+
+def _moved(part: Any, device: object) -> Any:  # Any: a tensor, or a batch's own class with the same method
+    return part.to(device) if hasattr(part, "to") else part
