@@ -2,7 +2,7 @@
 
 from ..host import usable_cores
 from .batches import PARTS
-from .devices import CudaDevice, StepDevice
+from .devices import StepDevice
 from .diagnosis import Finding, diagnose
 from .measurement import Measurement, comparison_row, disturbance
 from .samples import StoredSource, folder, photos
@@ -11,7 +11,6 @@ from .transforms import Transform, photo_transforms
 
 __all__ = [
     "PARTS",
-    "CudaDevice",
     "Finding",
     "Measurement",
     "SimulatedClock",

@@ -18,11 +18,10 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from ..errors import InputError, MissingValueError
+from ..errors import InputError
 from ..model.fields import Meaning
 from .batches import Batch, memory_size
 
-_PRECISION = Meaning("choice", choices=("fp32", "tf32", "amp"))
 _IN_FLIGHT = Meaning("count", maximum=inf)
 WARM_UP = 2  # steps
 # Of the numbers that workers share, those of the connections to a storage.
@@ -154,52 +153,6 @@ class VirtualRun(DeviceRun):
         """Wait for the last step; what happened to each batch."""
         sleep_until(self.free)
         return self.passages
-
-
-@dataclass(frozen=True, kw_only=True)
-class CudaDevice:
-    """A GPU that trains a ResNet-50 on the batches it is given.
-
-    Parameters
-    ----------
-    precision : {"amp", "tf32", "fp32"}
-        amp is autocast to fp16 with gradient scaling.
-    in_flight : int or inf
-        Steps that may be under way when the loop asks for the next batch; 1 waits for each.
-    overlapped : bool
-        Copy on a stream of its own, from pinned memory; else on the stream that computes.
-    device : int
-
-    Raises
-    ------
-    InputError
-    """
-
-    precision: str = "amp"
-    in_flight: float = 2
-    overlapped: bool = True
-    device: int = 0
-
-    def __post_init__(self) -> None:
-        _PRECISION.read(self.precision, "precision")
-        _IN_FLIGHT.read(self.in_flight, "in_flight")
-
-    def open(self, *, link: VirtualLink | None, batch_size: int, pinned: bool) -> DeviceRun:  # noqa: ARG002
-        """The GPU at work, where there is a PyTorch that sees it."""
-        try:
-            import torch
-
-            usable = torch.cuda.is_available()
-        except ImportError:
-            usable = False
-        if not usable:
-            raise MissingValueError(
-                "CudaDevice needs PyTorch and a GPU that it can use, and there is none here. "
-                'Pass hardware="30 ms" instead, which is simulated.'
-            )
-        from .cuda import CudaRun
-
-        return CudaRun(self, batch_size=batch_size, pinned=pinned)
 
 
 def sleep_until(deadline: float) -> None:

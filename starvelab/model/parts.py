@@ -257,8 +257,8 @@ class Accelerator(Part):
     ranks : Ranks
         Hosts like this one that take their steps together.
     device : object, optional
-        What trains on the batches in place of a simulated accelerator: `starvelab.measure.CudaDevice`, or a
-        function of a batch, which trains for real. Read by `Pipeline.measure` and `Pipeline.diagnose`.
+        What trains on the batches in place of a simulated accelerator: a function of a batch, which trains
+        for real. Read by `Pipeline.measure` and `Pipeline.diagnose`.
     """
 
     of: Entry | None = fields.entry(None, group="Hardware", label="hardware", stage="hardware")

@@ -16,10 +16,6 @@ from starvelab.measure.devices import VirtualAccelerator
 from starvelab.measure.setup import Setup
 
 STORED = 1000  # bytes of each
-NO_GPU = (
-    "CudaDevice needs PyTorch and a GPU that it can use, and there is none here. "
-    'Pass hardware="30 ms" instead, which is simulated.'
-)
 
 
 def tiny_samples(home: Path, count: int = 8) -> StoredSource:

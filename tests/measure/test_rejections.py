@@ -14,7 +14,6 @@ from starvelab import (
     Workers,
 )
 from starvelab.measure import (
-    CudaDevice,
     SimulatedClock,
     Transform,
     diagnose,
@@ -22,7 +21,7 @@ from starvelab.measure import (
     photo_transforms,
     photos,
 )
-from starvelab.measure.devices import VirtualAccelerator
+from starvelab.measure.devices import StepDevice, VirtualAccelerator
 from starvelab.measure.diagnosis import climb_ladder
 from starvelab.measure.samples import given_samples
 from starvelab.measure.session import run
@@ -57,9 +56,7 @@ def transformed(*transforms):
 
 REJECTED = [
     # devices
-    (lambda: CudaDevice(precision="fp8"),
-     "precision must be one of fp32, tf32, amp, got 'fp8'. Pass one of these."),
-    (lambda: CudaDevice(in_flight=1.5), IN_FLIGHT.format(1.5)),
+    (lambda: VirtualAccelerator(0.001, in_flight=1.5), IN_FLIGHT.format(1.5)),
     (lambda: VirtualAccelerator(0.001, in_flight=0.5), IN_FLIGHT.format(0.5)),
     (lambda: VirtualAccelerator(0.001, in_flight=0), "in_flight must be finite and positive, got 0"),
     (lambda: prepared(hardware=Accelerator(device="train")),
@@ -133,9 +130,9 @@ REJECTED = [
     (lambda: SimulatedClock(cores=0), "cores must be finite and positive, got 0"),
     (lambda: SimulatedClock(jitter=-1), "jitter must be finite and not negative, got -1"),
     (
-        lambda: run(SETUP.replace(device=CudaDevice()), clock=SimulatedClock()),
-        "A simulated clock needs the time of a step, got CudaDevice(precision='amp', in_flight=2, "
-        "overlapped=True, device=0). Measure it, and pass hardware=Accelerator(rate=...).",
+        lambda: run(SETUP.replace(device=StepDevice(print)), clock=SimulatedClock()),
+        f"A simulated clock needs the time of a step, got {StepDevice(print)!r}. "
+        "Measure it, and pass hardware=Accelerator(rate=...).",
     ),
     # a ladder that was measured by hand
     (

@@ -23,8 +23,8 @@ from starvelab import (
     Storage,
     Workers,
 )
-from starvelab.measure import CudaDevice, StepDevice, photo_transforms, photos
-from starvelab.measure.devices import VirtualStorage
+from starvelab.measure import StepDevice, photo_transforms, photos
+from starvelab.measure.devices import VirtualAccelerator, VirtualStorage
 from starvelab.measure.setup import NO_STEP, setup_of
 
 from .scenes import tiny_samples, zeros
@@ -110,7 +110,7 @@ def test_without_an_accelerator_a_loader_is_measured_alone(tiny):
 
 
 def test_a_device_trains_in_place_of_a_simulated_accelerator(tiny):
-    gpu = CudaDevice(precision="fp32")
+    gpu = VirtualAccelerator(0.01)
     assert setup_of(Pipeline(dataset=tiny, hardware=Accelerator(device=gpu))).device is gpu
     assert setup_of(Pipeline(dataset=tiny, hardware=Accelerator(device=print))).device == StepDevice(print)
 

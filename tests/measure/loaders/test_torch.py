@@ -10,7 +10,7 @@ import pytest
 from starvelab.errors import WorkerError, install_hint
 from starvelab.measure.session import open_loader
 
-from ..scenes import NO_GPU, pipeline
+from ..scenes import pipeline
 
 pytestmark = pytest.mark.programs
 
@@ -78,11 +78,10 @@ samples = Samples(source=folder(sys.argv[1]), transforms=[blank])
 pipe = Pipeline(dataset=samples, batch_size=2, workers=Workers(2, kind="threads"), hardware="2 ms")
 print(pipe.measure(seconds="0.05 s", progress=False).loader.split()[0])
 print(pipe.diagnose(clock=SimulatedClock({"decode": "5 ms"})).bottleneck)
-for changes in {"workers.kind": "torch"}, {"hardware": Accelerator(device=CudaDevice())}:
-    try:
-        pipe.replace(changes).measure(progress=False)
-    except (InputError, MissingValueError) as error:
-        print(error)
+try:
+    pipe.replace({"workers.kind": "torch"}).measure(progress=False)
+except InputError as error:
+    print(error)
 """
 
 
@@ -96,5 +95,4 @@ def test_without_torch_everything_else_works_and_what_needs_it_says_so(tmp_path)
         "decode",
         "kind='torch' needs PyTorch, and it is not installed. Take another loader (threads, processes). "
         + install_hint("torch"),
-        NO_GPU,
     ]
