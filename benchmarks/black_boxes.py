@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 
 from starvelab import Drive, Jitter, Pipeline, Samples, Workers
-from starvelab.decisions import RECORDS
+from starvelab.lesson.course.decisions import RECORDS
 
 from .report import options
 

@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from statistics import median, quantiles
 from time import perf_counter
 
-from starvelab.practice import FAULTS, Case, clinic
+from starvelab.lesson.course.practice import FAULTS, Case, clinic
 
 from .report import machine, number, options
 from .results import save

@@ -30,7 +30,7 @@ from starvelab import (
     Storage,
     Workers,
 )
-from starvelab.decisions import PRICES
+from starvelab.lesson.course.decisions import PRICES
 from starvelab.model.catalogue import Entry
 from starvelab.model.resources import RESOURCES
 from starvelab.model.stages.data import hit_share

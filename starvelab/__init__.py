@@ -3,9 +3,8 @@
 Rooms, imports point downward only (a contract in pyproject.toml fails the build otherwise)::
 
     commands | grader_plugin  what `starvelab` on the command line runs | what a grader is told of the lab
-    practice                 the clinic: scripts that starve, to find out why
-    checks | decisions | show | widgets  what a notebook imports of the lesson
-    lesson                   checks, figures, widgets
+    checks | show | widgets  what a notebook imports of the lesson
+    lesson                   checks, figures, widgets; the clinic and the designs of the course
     pipeline                 the one description of an input pipeline, and what can be asked of it
     measure                  a real loader, and what starves it
     model | simulate         stages on resources | a loader in time, step by step

@@ -13,7 +13,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from grader.tests.hostile.tiny import cell, execute, points
 from grader.tests.shared_runners import RUNNERS
-from starvelab.measure.training_script import starved_script
+from starvelab.lesson.course.training_script import starved_script
 from starvelab_grader.autograde.execution import RESULT
 from starvelab_grader.sandbox.process import IMPORTS
 from tests.assignments import NOTEBOOKS, Notebook
@@ -91,7 +91,8 @@ def test_a_script_that_was_repaired_in_its_file_earns_its_points(tmp_path):
 
 
 def test_what_a_notebook_has_done_to_its_python_costs_its_script_nothing(tmp_path):
-    patched = "import starvelab.measure as m\nm.run = m.photos = m.training_script = None\nimport numpy\n"
+    patched = "import starvelab.measure as m\nimport starvelab.lesson.course as c\nm.run = m.photos = None\n"
+    patched += "c.training_script = None\nimport numpy\n"
     assert (
         earned_by(repaired_script(), tmp_path, f"{patched}numpy.asarray = None\n{OF_THE_FILE}")
         == SCRIPT.points
@@ -103,7 +104,7 @@ IDEAL = """{"workers": 4, "batch size": 32, "shape": [3, 224, 224], "bytes sent"
 # Each stands before the starved script, which by itself earns nothing.
 PATCHES = {
     "the object that counts": f"""
-import starvelab.measure.training_script as script
+import starvelab.lesson.course.training_script as script
 script._Work.done = lambda self: {IDEAL}
 script.what_it_does = lambda *args: {IDEAL}
 script.starved_counts = lambda *args: dict(workers=0)
@@ -111,7 +112,7 @@ script._Work._count = lambda *args: None
 """,
     "arrays that lie": """
 import numpy as np
-from starvelab.measure import training_script as parts
+from starvelab.lesson.course import training_script as parts
 class Lie(np.ndarray):
     nbytes = property(lambda self: 150528)
     shape = property(lambda self: (3, 224, 224))
@@ -120,7 +121,7 @@ normalize = parts.normalize
 parts.normalize = lambda array: normalize(array).view(Lie)
 """,
     "the messages": """
-from starvelab.measure import training_script as parts
+from starvelab.lesson.course import training_script as parts
 work = parts._work.get()
 for number in range(3):
     raw = work("photo")
@@ -141,5 +142,5 @@ def test_a_script_that_patches_what_counts_earns_nothing(tmp_path, patch):
 
 def test_counts_that_are_typed_earn_nothing(tmp_path):
     assert earned_by("", tmp_path, f"def my_script():\n    return {IDEAL}") == 0
-    patched = "import starvelab.measure.training_script as s\ns._Work.done = lambda self: my_script()\n"
+    patched = "import starvelab.lesson.course.training_script as s\ns._Work.done = lambda self: my_script()\n"
     assert earned_by("", tmp_path, f"{patched}def my_script():\n    return {IDEAL}") == 0

@@ -8,7 +8,7 @@ import pytest
 
 from grader.tests.a_course import TINY, Course
 from grader.tests.in_process import run_here
-from starvelab.practice import clinic
+from starvelab.lesson.course.practice import clinic
 from starvelab_grader.commands.grade import GradeApp, ReleaseApp
 from tests.assignments import REPOSITORY
 

@@ -12,7 +12,7 @@ import numpy as np  # noqa: F401 (for your answers)
 
 from starvelab import Accelerator, Pipeline, Q_, Samples, Workers
 from starvelab.checks import Credit, check
-from starvelab.decisions import log_score, most_likely, record, total
+from starvelab.lesson.course.decisions import log_score, most_likely, record, total
 from starvelab.measure.samples import given_samples
 from starvelab.show import svg, table
 from starvelab.tables import percent
@@ -297,7 +297,7 @@ credit.total()
 finish("verdicts", verdicts, final=False)
 ### BEGIN ENDING
 def what_the_boxes_are(credit, answer, draw):
-    from starvelab.decisions import inside, log_score, most_likely
+    from starvelab.lesson.course.decisions import inside, log_score, most_likely
 
     for box in "ABC":
         binds, _ = inside(box)

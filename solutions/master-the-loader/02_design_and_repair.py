@@ -12,13 +12,13 @@ from IPython.display import display
 
 from starvelab import Accelerator, Pipeline, Q_, Ranks, Samples
 from starvelab.checks import Credit, check
-from starvelab.decisions import CORE_PRICE, DRIVE_PRICE, GPU_PRICES, Design
-from starvelab.decisions import bill_curve, judge
+from starvelab.lesson.course.decisions import CORE_PRICE, DRIVE_PRICE, GPU_PRICES, Design
+from starvelab.lesson.course.decisions import bill_curve, judge
 from starvelab.measure.samples import given_samples
-from starvelab.measure.training_script import changed_training, script_text
-from starvelab.measure.training_script import simulated_throughput, starved_counts
-from starvelab.measure.training_script import what_it_does
-from starvelab.practice import clinic
+from starvelab.lesson.course.training_script import changed_training, script_text
+from starvelab.lesson.course.training_script import simulated_throughput, starved_counts
+from starvelab.lesson.course.training_script import what_it_does
+from starvelab.lesson.course.practice import clinic
 from starvelab.show import info, loader_timeline, table
 from starvelab.tables import cell, percent
 from starvelab.widgets import Drawing, beside_real, explore, finish, load_loader
@@ -168,7 +168,7 @@ credit.total("So it trains in time, and its GPUs wait a tenth of the time at mos
 finish("my-design", my_design, final=False)
 ### BEGIN ENDING
 def beside_the_cheapest(credit, answer, draw):
-    from starvelab.decisions import judge
+    from starvelab.lesson.course.decisions import judge
 
     cheapest = 35.45
 
@@ -426,7 +426,7 @@ credit.total("So the same machine trains at least twice as many images a second,
 finish("my-script", my_script, final=False)
 ### BEGIN ENDING
 def other_images(credit, answer, draw):
-    from starvelab.measure import training_script as script
+    from starvelab.lesson.course import training_script as script
 
     width, height = draw.randrange(520, 900, 4), draw.randrange(400, 700, 4)
 

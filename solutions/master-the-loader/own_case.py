@@ -6,7 +6,7 @@
 
 # %% role="setup" id="setup-own-case"
 from starvelab.checks import Credit
-from starvelab.practice import own_case
+from starvelab.lesson.course.practice import own_case
 
 # %%
 own_case(1)  # put your own number here

@@ -13,6 +13,7 @@ from starvelab import (
     UnknownNameError,
     Workers,
 )
+from starvelab.lesson.course.training_script import what_it_does
 from starvelab.measure import (
     SimulatedClock,
     Transform,
@@ -26,7 +27,6 @@ from starvelab.measure.diagnosis import climb_ladder
 from starvelab.measure.samples import given_samples
 from starvelab.measure.session import run
 from starvelab.measure.setup import setup_of
-from starvelab.measure.training_script import what_it_does
 
 from .scenes import described
 

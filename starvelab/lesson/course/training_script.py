@@ -20,13 +20,13 @@ from unittest.mock import patch
 
 import numpy as np
 
-from ..errors import InputError
-from ..runtime import run_apart
-from ..simulate.simulation import simulate
-from ..simulate.timeline import LoaderInputs
-from ..units import Q_, Quantity, Unchecked
-from . import transforms
-from .setup import setup_of
+from ...errors import InputError
+from ...measure import transforms
+from ...measure.setup import setup_of
+from ...runtime import run_apart
+from ...simulate.simulation import simulate
+from ...simulate.timeline import LoaderInputs
+from ...units import Q_, Quantity, Unchecked
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -237,7 +237,7 @@ def follow(script: str, work: Work) -> None:
     token = _work.set(work)
     try:
         with (
-            patch(f"{__package__}.photos", lambda *_, **__: _Photos(work)),
+            patch("starvelab.measure.photos", lambda *_, **__: _Photos(work)),
             patch("starvelab.Pipeline.measure", autospec=True, return_value="") as measure,
             redirect_stdout(io.StringIO()),
         ):

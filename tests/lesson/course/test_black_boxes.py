@@ -3,8 +3,8 @@
 import pytest
 
 from benchmarks import black_boxes
-from starvelab.decisions import ENOUGH, log_score, most_likely, record, total
 from starvelab.lesson.checks import WrongAnswer
+from starvelab.lesson.course.decisions import ENOUGH, log_score, most_likely, record, total
 
 EVEN = dict.fromkeys(["storage", "CPU", "link", "accelerator"], 0.25)
 

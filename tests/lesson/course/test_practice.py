@@ -8,8 +8,9 @@ from collections import Counter
 import pytest
 
 from benchmarks.clinic import alike, likely_mistakes, survey
-from starvelab import InputError, Pipeline, Samples, UnknownNameError, Workers, practice, runtime
-from starvelab.practice import FAULTS, Case, clinic
+from starvelab import InputError, Pipeline, Samples, UnknownNameError, Workers, runtime
+from starvelab.lesson.course import practice
+from starvelab.lesson.course.practice import FAULTS, Case, clinic
 from tests.rejected import message
 
 PAIR, SINGLE = 4, 6  # seeds of a case with two faults, and of one with one

@@ -17,16 +17,16 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from . import runtime
-from .errors import InputError, check_names
-from .lesson.show import svg
-from .model import parts
-from .model.assumptions import PUBLISHED
-from .model.groups import Links
-from .model.resources import CPU, STORAGE
-from .pipeline import Pipeline
-from .tables import TableRepr, cell, paragraph, percent, to_html, to_text
-from .units import Q_, Quantity
+from ... import runtime
+from ...errors import InputError, check_names
+from ...model import parts
+from ...model.assumptions import PUBLISHED
+from ...model.groups import Links
+from ...model.resources import CPU, STORAGE
+from ...pipeline import Pipeline
+from ...tables import TableRepr, cell, paragraph, percent, to_html, to_text
+from ...units import Q_, Quantity
+from ..show import svg
 
 __all__ = ["Case", "Treatment", "clinic", "own_case"]
 
@@ -311,7 +311,7 @@ def clinic(seed: int) -> Case:
 
     Examples
     --------
-    >>> from starvelab.practice import clinic
+    >>> from starvelab.lesson.course.practice import clinic
     >>> case = clinic(7)
     >>> round(case.cure("num_workers").score, 2)
     0.0

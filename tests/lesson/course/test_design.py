@@ -6,7 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from starvelab.decisions import (
+from starvelab.lesson.checks import WrongAnswer
+from starvelab.lesson.course.decisions import (
     CORE_PRICE,
     DRIVE_PRICE,
     ENOUGH_BUSY,
@@ -18,7 +19,6 @@ from starvelab.decisions import (
     bill_curve,
     judge,
 )
-from starvelab.lesson.checks import WrongAnswer
 from tests.assignments import REPOSITORY
 
 GOOD = {"gpu": "A100", "gpus": 2, "cores": 39, "drives": 3}

@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from .lesson.checks import WrongAnswer
-from .lesson.show.svg import frame, tag, text
-from .model.assumptions import PUBLISHED
-from .model.groups import Datasets, Hardware, Models
-from .model.parts import Accelerator, Drive, Workers
-from .model.resources import LABELS
-from .model.step import Step
-from .pipeline import Pipeline
-from .runtime import note
-from .units import Q_, Quantity
+from ...model.assumptions import PUBLISHED
+from ...model.groups import Datasets, Hardware, Models
+from ...model.parts import Accelerator, Drive, Workers
+from ...model.resources import LABELS
+from ...model.step import Step
+from ...pipeline import Pipeline
+from ...runtime import note
+from ...units import Q_, Quantity
+from ..checks import WrongAnswer
+from ..show.svg import frame, tag, text
 
 __all__ = [
     "CORE_PRICE",

@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from starvelab.errors import InputError
-from starvelab.measure.training_script import (
+from starvelab.lesson.course.training_script import (
     blur,
     changed_training,
     crop,
@@ -134,7 +134,8 @@ def test_what_is_done_once_for_all_images_is_not_done_to_each(starved):
     ('work("photo")', r"Each photograph is read once, and there are no more\."),
 ])  # fmt: skip
 def test_what_a_script_asks_for_itself_is_checked(asks, message):
-    own = "import numpy as np\nimport starvelab.measure.training_script as parts\nwork = parts._work.get()\n"
+    parts = "from starvelab.lesson.course import training_script as parts"
+    own = f"import numpy as np\n{parts}\nwork = parts._work.get()\n"
     text = f"{own}{asks}\n{starved_script()}"
     if asks == 'work("photo")':
         text = (
