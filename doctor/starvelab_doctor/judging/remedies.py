@@ -6,7 +6,7 @@ its items, where the loop's own thread computes. Of several, the one that brings
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from starvelab.measure.verdict import NOT_BOUND, SLIGHT, UNKNOWN
 from starvelab.tables import count_of, percent
@@ -17,7 +17,9 @@ from ..finding.loop_work import LoopWork
 from ..finding.stages import COLLATE, COPY, DATASET, DRAW, HANDOVER, LARGE, MANY_OBJECTS, SAMPLER
 from ..shares import MIN_BATCHES
 from .advice import PACKING, WorkerAdvice, advise
+from .causes import line_remedy, ruling_causes, stuck_workers
 from .lateness import MIN_TIMED
+from .remedy import Remedy
 from .times import ERROR, NAMED, PREFETCH, QUICKER, JobTimes, pickled_share, start_up_of, throughputs_of
 
 LARGE_PART = 0.3  # of what a batch costs: below that a stage needs no remedy of its own
@@ -30,20 +32,10 @@ VAGUE = 4.0  # times what is likely a gain may be at best, before it is not said
 BUSY_THREAD = 0.8  # of a core: threads that share Python's lock have no more
 
 
-@dataclass(frozen=True)
-class Remedy:
-    """One change."""
-
-    name: str  # short: "workers", "prefetch", "packing" and others
-    text: str  # what to change and what that brings, in one or two sentences
-    # Throughput over that of now: at worst, likely and at best; None where it cannot be predicted.
-    gain: tuple[float, float, float] | None = None
-    at_most: bool = False  # the likely gain is only what is possible
-    value: int | None = None  # of the setting, where it has one
-
-
 def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Remedy, ...]:
     """Return what to change, what is to be tried first at the beginning; none where too little is known."""
+    if stuck := stuck_workers(finding):
+        return (stuck,)
     if finding.verdict == UNKNOWN or finding.counted < MIN_BATCHES:
         return ()
     if finding.restarts and finding.verdict != NOT_BOUND:
@@ -65,7 +57,15 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
         known = [_deciding(one, advice) if one in more else _certain(one) for one in known]
     divide = [Remedy("divide", finding.divided)] if finding.repeats else []
     known = [*divide, *(_of_whole(one, finding) for one in known)]
-    return (*known, *filter(None, [_of_stage(finding, {one.name for one in known})]))
+    found = [*known, _of_stage(finding, {one.name for one in known})]
+    causes, ruled_out = ruling_causes(finding, advice)
+    line = line_remedy(finding) if not causes else None
+    if line is not None:  # it says more than the stage that it is in
+        ruled_out |= {line.stage}
+    rest = [one for one in found if one is not None and one.name not in ruled_out]
+    waste = [line.remedy] if line is not None and line.waste else []
+    others = [line.remedy] if line is not None and not line.waste else []
+    return (*causes, *waste, *rest, *others)
 
 
 def _of_whole(remedy: Remedy, finding: JobFinding) -> Remedy:

@@ -11,7 +11,8 @@ from starvelab.tables import count_of, paragraph, to_html
 
 from ..finding.job import JobFinding
 from ..finding.memory import MemoryUse
-from .remedies import Remedy, remedies_of
+from .remedies import remedies_of
+from .remedy import Remedy
 
 VERSION = 1  # of the JSON: it changes when a name goes or means something else
 # Names of the JSON, and fields of a finding that are written as they are.
