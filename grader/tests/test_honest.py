@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_sandbox")]
 
 ANSWERS = tomllib.loads((Path(__file__).parent / "honest.toml").read_text(encoding="utf-8"))
 # What is done to the whole submission, besides answering all.
-HABITS = ("adds", "damages", "stripped", "packed")
+HABITS = ("adds", "damages", "stripped", "scatters", "packed")
 
 
 def practise(course: Course, habit: str) -> None:
@@ -50,6 +50,8 @@ def practise(course: Course, habit: str) -> None:
         for nb in solved.values():
             nb.nbformat_minor = 4
         solved = {f"{name}.ipynb": nbformat.writes(nb).encode("utf-16") for name, nb in solved.items()}
+    elif habit == "scatters":  # each answer stands below its check, and the set-up is the last cell
+        cells.reverse()
     if habit == "packed":
         submit_packed(course, habit, solved)
     else:

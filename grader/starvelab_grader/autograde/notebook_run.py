@@ -10,6 +10,7 @@ from ..plugins import declared
 from ..sandbox.channel import ChannelError, Message, MessageTooLongError
 from ..sandbox.process import CLOSE_TIMEOUT, START_TIMEOUT, Place, Runners
 from ..submissions.reference import ReferenceNotebook, is_test, loaded, name_of
+from ..submissions.run_order import run_order
 from ..text import storable
 from .outputs import NOT_SHOWN, as_nodes, checked, failed, printed, scored, size_of
 
@@ -69,7 +70,10 @@ class NotebookRun:
     cut: str = ""  # what is said where outputs were left out
 
     def __post_init__(self) -> None:
-        self.cells = [cell for cell in self.nb.cells if cell.cell_type == "code"]
+        cells = [cell for cell in self.nb.cells if cell.cell_type == "code"]
+        for cell in cells:
+            cell.outputs, cell.execution_count = [], None
+        self.cells = run_order(cells, self.reference)
         assert self.runners.checks is not None  # which `begin` has started
         self.checks, self.student = self.runners.checks, self.runners.student_again()
         self._locked_done: list[str] = []  # locked cells that the side of the checks has run
@@ -147,11 +151,10 @@ class NotebookRun:
         self.student.end()
 
     def run_cells(self) -> None:
-        """Run the cells in the student's order; the checks run locked cells in the instructor's order."""
+        """Run the cells; the checks run locked cells in the instructor's order."""
         self._open_checks()
         try:
             for cell in self.cells:
-                cell.outputs, cell.execution_count = [], None
                 if is_test(cell):
                     self._run_test(cell)
                     continue
@@ -379,9 +382,8 @@ class NotebookRunInside(NotebookRun):
     """A notebook and its checks in one process in the sandbox: student code can read and change them."""
 
     def run_cells(self) -> None:
-        """Run the cells in the student's order."""
+        """Run the cells."""
         for cell in self.cells:
-            cell.outputs, cell.execution_count = [], None
             reply = self._run_in_sandbox(cell.source)
             cell.outputs = self._kept_outputs(reply)
             if not is_test(cell):

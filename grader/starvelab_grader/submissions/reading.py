@@ -361,7 +361,7 @@ def _take_apart(nb: NotebookNode, by_name: ByName) -> list[SubmissionWarning]:
 
 
 def _changed_order(nb: NotebookNode, reference: Sequence[ReferenceCell]) -> list[SubmissionWarning]:
-    """Warn of cells that were moved. They stay where they are; the checks run in the instructor's order."""
+    """Warn of cells that were moved. They stay where they are, and run as `run_order` says."""
     number = {cell.name: i for i, cell in enumerate(reference)}
     order = [name for name in names_in_order(nb.cells) if name in number]
     # The longest run of cells in the right order has stayed, and every other cell was moved. `runs` holds the
@@ -373,7 +373,8 @@ def _changed_order(nb: NotebookNode, reference: Sequence[ReferenceCell]) -> list
     stayed = max(runs, key=len, default=[])
     moved = [name for name in order if name not in stayed]
     is_code = any(cell.name in moved and cell.locked and cell.cell_type == "code" for cell in reference)
-    return _about(moved, "Cells were moved: {}. The checks ran in the original order.", person=is_code)
+    text = "Cells were moved: {}. Set-ups ran first, and each check after its answer."
+    return _about(moved, text, person=is_code)
 
 
 def _put_back(nb: NotebookNode, reference: Sequence[ReferenceCell]) -> list[SubmissionWarning]:

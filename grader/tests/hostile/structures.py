@@ -168,7 +168,7 @@ HONEST: dict[str, tuple[str, Callable[[Released], dict[str, Any] | None]]] = {
         [each for each in every_cell(solved) if "points" in each["metadata"].get("nbgrader", {})], points=1000
     )),
     "the-set-up-moved-below-an-answer": (
-        "Cells were moved: set-up. The checks ran in the original order.", the_set_up_moved
+        "Cells were moved: set-up. Set-ups ran first, and each check after its answer.", the_set_up_moved
     ),
     "called-like-nothing": ("The file of this notebook is called `my work.ipynb`.", lambda solved: {
         name: json.dumps(solved.pop(old)) for name, old in (("my work.ipynb", "one"), ("TWO.IPYNB", "two"))

@@ -145,6 +145,47 @@ ORDERS = {
 }  # fmt: skip
 
 
+OWN_DOUBLE = answer("double", "def double(x): return helped(x)")
+HELPED_ANSWER, SIX = own("def helped(x): return 2 * x"), scored_cell("six", "check(double(3), 6)")
+USES = answer("quadruple", "def quadruple(x): return double(double(x))")
+TWELVE = scored_cell("twelve", "check(quadruple(3), 12)")
+WRITTEN = [IMPORTS, DOUBLE, SIX, USES, TWELVE]
+AGAIN = [
+    IMPORTS,
+    HONEST,
+    FIRST,
+    answer("again", "answer = answer + 1"),
+    scored_cell("later", "check(answer, 43)"),
+]
+TIMES_AGAIN = answer("times-again", "def times(x): return factor * x - 5")
+# The instructor's notebook, and the same cells in an order that a student may leave them in.
+MOVED = {
+    "below its check": (WRITTEN, [IMPORTS, SIX, DOUBLE, USES, TWELVE]),
+    "to the end, with what it uses behind it": (
+        WRITTEN, [IMPORTS, SIX, USES, TWELVE, OWN_DOUBLE, HELPED_ANSWER]
+    ),
+    "to the end, with what it uses before it": (
+        WRITTEN, [IMPORTS, SIX, HELPED_ANSWER, USES, TWELVE, OWN_DOUBLE]
+    ),
+    "all cells the other way round": (WRITTEN, WRITTEN[::-1]),
+    "shuffled": (WRITTEN, [TWELVE, DOUBLE, SIX, IMPORTS, USES]),
+    "of one name the other way round": (AGAIN, AGAIN[::-1]),
+    "a set-up between answers": (
+        [IMPORTS, FACTOR, TWICE, TIMES[0], LATER, TIMES_AGAIN, TIMES[1]],
+        [LATER, TIMES_AGAIN, TIMES[1], TIMES[0], TWICE, FACTOR, IMPORTS],
+    ),
+    "a set-up that uses an answer": ([IMPORTS, DOUBLE, TABLE, IN_TABLE], [TABLE, IN_TABLE, DOUBLE, IMPORTS]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("checks", ["outside", "inside"])
+@pytest.mark.parametrize(("written", "moved"), MOVED.values(), ids=MOVED)
+def test_a_check_runs_after_its_answer_and_set_up_runs_first(tmp_path, written, moved, checks):
+    nb = graded(tmp_path, written, moved, checks=checks)
+    assert set(points(nb).values()) == {1}, [printed(nb, name) for name in points(nb)]
+    assert [cell.source for cell in nb.cells] == [cell.source for cell in moved], "they stay on the page"
+
+
 @pytest.mark.parametrize(("written", "submitted"), ORDERS.values(), ids=ORDERS)
 def test_in_whatever_order_the_checks_are_the_instructors(tmp_path, written, submitted):
     for number, (cells, earned) in enumerate(submitted):

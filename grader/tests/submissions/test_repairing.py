@@ -84,7 +84,7 @@ OWN = ("f", "def f(): return 1")
 CHANGED = "Cells that students must not change were changed, and have been restored: {}."
 MERGED = "Cells were merged into locked ones, and have been taken apart: {}."
 MISSING = "Cells were missing, and have been put back: {}."
-MOVED = "Cells were moved: {}. The checks ran in the original order."
+MOVED = "Cells were moved: {}. Set-ups ran first, and each check after its answer."
 FOUND = "Cells had lost their names, and were found by their places: {}."
 
 
