@@ -7,7 +7,8 @@ Rooms, imports point downward only (a contract in pyproject.toml fails the build
     lesson                   checks, figures, widgets; the clinic and the designs of the course
     pipeline                 the one description of an input pipeline, and what can be asked of it
     measure                  a real loader, and what starves it
-    model | simulate         stages on resources | a loader in time, step by step
+    simulate                 a loader in time, step by step
+    model                    stages on resources
     tables                   quantities as text and HTML
     units | runtime          one registry with its own vocabulary | "are we grading?"; scripts and trackers
     host | prediction_file   cores and the cache folder | predictions.json, read

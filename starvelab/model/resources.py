@@ -139,14 +139,18 @@ class Cost:
         return maximum(piece.per_sample for piece in self.pieces)
 
     def __add__(self, other: Cost) -> Cost:
-        """One stage after the other on the same resource."""
+        """One after the other."""
         return Cost(tuple(a + b for a in self.pieces for b in other.pieces))
+
+    def __or__(self, other: Cost) -> Cost:
+        """The longer of two."""
+        return Cost((*self.pieces, *other.pieces))
 
     def times(self, count: Number) -> Cost:
         """That many batches, one after the other: several accelerators on one host's resource."""
         return Cost(tuple(Line(piece.fixed * count, piece.per_sample * count) for piece in self.pieces))
 
-    def over(self, count: Number) -> Cost:
+    def __truediv__(self, count: Number) -> Cost:
         """Its share where so many are under way at a time."""
         return Cost(tuple(Line(_over(p.fixed, count), _over(p.per_sample, count)) for p in self.pieces))
 

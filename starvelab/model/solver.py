@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import reduce
-from itertools import chain
 from operator import add
 from typing import Any, TypeVar
 
@@ -14,14 +13,11 @@ import numpy as np
 from ..units import Q_, Number, Quantity
 from ..units import exact as as_exact
 from .assumptions import Assumptions
+from .batch_times import BatchTimes
 from .resources import (
     ACCELERATOR,
     CPU,
-    DECODER,
     DISPLAY_ORDER,
-    LINK,
-    LOOP,
-    STORAGE,
     TIE_ORDER,
     Cost,
     Inputs,
@@ -89,7 +85,7 @@ def solve(
     model = SingleNodeModel.among(inputs)
     waits = sum(time for name, time in stages.items() if _STAGES[name].AWAITED)
     own = resources[ACCELERATOR.name] - waits - launch_wait(model, batch)
-    step = _step(resources, taken, numbers)
+    step = batch_times(resources, numbers).step if numbers["overlap"] else sum(resources.values())
     # Rounding must not turn a tie into a bottleneck: favor earlier resources by a part in 10^12.
     favor = 1 + 1e-12 * np.arange(len(resources), 0, -1)
     ranked = [time * factor for time, factor in zip(resources.values(), favor, strict=True)]
@@ -118,38 +114,17 @@ def solve(
     )  # fmt: skip
 
 
-def round_trips(stages: Mapping[str, Cost], numbers: Mapping[str, Number]) -> dict[str, Cost]:
-    """What a step takes at least where few steps or batches may be under way, by what is waited for."""
-    resources, found, alone = by_resource(stages), {}, numbers["alone"]
-    loop = [resources[LOOP.name]] if LOOP.name in resources else []
-    if alone or loop or DECODER.name in resources:
-        # One thread does what stands in front of the copy, and waits for a step that is too far behind.
-        thread = [*loop, *([resources[CPU.name]] if alone else [])]
-        beside = (resources[name].pieces for name in (LINK.name, DECODER.name) if name in resources)
-        behind = tuple(chain.from_iterable(beside))
-        whole = reduce(add, [*thread, *([Cost(behind)] if behind else []), resources[ACCELERATOR.name]])
-        trip = whole.over(numbers["in_flight"])
-        name = LOOP.name if loop else CPU.name if alone else DECODER.name
-        found[name] = Cost((*trip.pieces, *reduce(add, thread).pieces)) if thread else trip
-    way = numbers["way"]
-    if not alone and (loop or way or numbers["prefetch"] == 1):
-        # A batch is ordered when the loop has received one of the same worker.
-        count = 1 if numbers["cpu_throughput"] is not None else numbers["workers"]
-        ahead = [resources[STORAGE.name]] if STORAGE.name in resources and numbers["read_ahead"] else []
-        if way:
-            exact = isinstance(resources[CPU.name].limit, Fraction)
-            ahead.append(Cost((Line(as_exact(way, "way") if exact else way, 0),)))
-        order = reduce(add, [resources[CPU.name], *(cost.over(count) for cost in (*ahead, *loop))])
-        found[CPU.name] = order.over(numbers["prefetch"])
-    return found
-
-
-def _step(times: Mapping[str, Number], stages: Mapping[str, Cost], numbers: Mapping[str, Number]) -> Number:
-    """What a step takes of these times of its resources and costs of its stages [s]."""
-    if not numbers["overlap"]:
-        return reduce(np.add, times.values())
-    trips = (cost.at(numbers["batch_size"]) for cost in round_trips(stages, numbers).values())
-    return reduce(np.maximum, [*times.values(), *trips])
+def batch_times(times: Mapping[str, _T], numbers: Mapping[str, Number]) -> BatchTimes[_T]:
+    """Put what the resources take, as times or costs, beside what may be under way."""
+    way: Any = numbers["way"] or 0
+    if way and isinstance(cost := times[CPU.name], Cost):
+        way = Cost((Line(as_exact(way, "way") if isinstance(cost.limit, Fraction) else way, 0),))
+    # What all workers supply together counts as one worker.
+    workers = 1 if numbers["cpu_throughput"] is not None else numbers["workers"]
+    return BatchTimes(
+        times, workers, numbers["prefetch"], numbers["in_flight"], way,
+        read_ahead=numbers["read_ahead"], alone=numbers["alone"],
+    )  # fmt: skip
 
 
 def _cause(model: SingleNodeInputs, stages: Mapping[str, Number], batch: Number) -> Number:

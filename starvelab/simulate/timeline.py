@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, check_choice
+from ..model.batch_times import BatchTimes
+from ..model.resources import ACCELERATOR, CPU, LINK, LOOP, STORAGE
 from ..tables import cell, count_of, percent
 from ..units import Q_, Quantity, positive_int
 
@@ -68,18 +70,17 @@ class LoaderInputs:
     @property
     def mean_period(self) -> float:
         """The time from batch to batch that mean times alone allow, in an epoch without end."""
-        step, copy, receive = self.step_time + self.barrier, self.copy_time, self.handover_loop
-        missed = 1 - self.cached_share
-        read = missed * self.read_time
-        ahead = read if self.read_ahead and self.workers else 0.0
-        work = self.prepare_time + missed * self.read_wait + self.mean_delay + read - ahead
-        way = ahead + work + self.handover_way + receive
-        device = max(step, copy) if self.copy_overlaps else step + copy
-        if not self.workers:
-            return max(device, way, (way + copy + step) / self.in_flight)
-        depth = self.workers * self.prefetch
-        round_trip = (receive + copy + step) / self.in_flight
-        return max(device, receive, read, work / self.workers, way / depth, round_trip)
+        read, alone = (1 - self.cached_share) * self.read_time, not self.workers
+        ahead = self.read_ahead and not alone
+        work = self.prepare_time + (1 - self.cached_share) * self.read_wait + self.mean_delay
+        work += (0.0 if ahead else read) + (self.handover_way if alone else 0.0)
+        step, copy = self.step_time + self.barrier, self.copy_time
+        times = {ACCELERATOR.name: step, LINK.name: copy, STORAGE.name: read, LOOP.name: self.handover_loop}
+        times[CPU.name] = work / (self.workers or 1)
+        if not self.copy_overlaps:
+            times |= {ACCELERATOR.name: step + copy, LINK.name: 0.0}
+        way = self.handover_way
+        return BatchTimes(times, self.workers, self.prefetch, self.in_flight, way, ahead, alone).step
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

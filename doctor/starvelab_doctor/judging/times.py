@@ -13,6 +13,8 @@ from math import comb, inf
 
 import numpy as np
 
+from starvelab.model.batch_times import BatchTimes
+from starvelab.model.resources import ACCELERATOR, CPU, LOOP, STORAGE
 from starvelab.units import Q_, Quantity
 
 from ..finding.job import JobFinding
@@ -76,12 +78,12 @@ class JobTimes:
         return sum(chance * max(one, 0.0) for chance, one in zip(chances, each, strict=True))
 
     def _period(self, workers: int, of_worker: float, of_loop: float) -> float:
-        # What `LoaderInputs.mean_period` says with one step in flight, in plain numbers: it is asked often.
         if not workers:
             return self.wait + self.compute / self.inside * (1 + self._stretch(own=self.inside)) + self.step
         prepare = self.wait + (self.compute + self.pack) * (1 + of_worker)
-        loop = self.step + self.receive * (1 + of_loop)
-        return max(prepare / workers, loop, self.computed, self.serial)
+        times = {CPU.name: prepare / workers, LOOP.name: self.receive * (1 + of_loop)}
+        times |= {ACCELERATOR.name: self.step, STORAGE.name: self.serial}
+        return max(BatchTimes(times, workers, in_flight=1, read_ahead=False).step, self.computed)
 
     @property
     def computed(self) -> float:

@@ -23,9 +23,9 @@ import numpy as np
 from ...errors import InputError
 from ...measure import transforms
 from ...measure.setup import setup_of
+from ...model.parts import Samples, Workers
+from ...pipeline import Pipeline
 from ...runtime import run_apart
-from ...simulate.simulation import simulate
-from ...simulate.timeline import LoaderInputs
 from ...units import Q_, Quantity, Unchecked
 
 if TYPE_CHECKING:
@@ -278,14 +278,14 @@ def simulated_throughput(done: Mapping[str, float]) -> Quantity:
     image = done["decoded pixels"] * DECODE + done["blurred pixels"] * BLUR
     image += done["label reads"] * READ_LABELS + OTHER
     batch, workers = int(done["batch size"]), int(done["workers"])
-    inputs = LoaderInputs(
+    pipeline = Pipeline(
         batch_size=batch,
-        step_time=STEP.m_as("ms"),
-        copy_time=(Q_(batch * done["bytes sent"], "B") / LINK).m_as("ms"),
-        workers=workers,
-        prepare_time=max(1.0, workers / CORES) * (batch * image).m_as("ms"),
+        dataset=Samples(cpu_time=image, transfer=Q_(done["bytes sent"], "B")),
+        workers=Workers(workers, cores=CORES),
+        link=LINK,
+        hardware=STEP,
     )
-    return simulate(inputs, batches=200, warm_up=40).throughput
+    return pipeline.simulate(batches=200, warm_up=40, replicas=1).throughput
 
 
 def changed_training(done: Mapping[str, Unchecked]) -> str:

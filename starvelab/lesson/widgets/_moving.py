@@ -7,7 +7,7 @@ import it, too. From here it gets a run, the plain numbers of the rule, and the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from math import ceil, isfinite
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -19,7 +19,7 @@ import traitlets
 from ...errors import InputError
 from ...model.parts import Workers
 from ...model.resources import ACCELERATOR, CPU, LINK, RESOURCES, STORAGE, Line
-from ...model.solver import costs
+from ...model.solver import batch_times, by_resource, costs
 from ...model.stages import STAGES, SingleNodeModel, TransformationModel
 from ...model.step import Step
 from ...pipeline import Pipeline
@@ -260,6 +260,8 @@ def rule_of(pipeline: Pipeline) -> Data:
         compute, memory, overhead = step.lines
         launch = overhead, ((compute + memory,) if step.in_turn else (compute, memory))
     limit = pipeline.hardware.in_flight
+    trips = batch_times({name: _Sum.of(name) for name in by_resource(pipeline.costs())}, pipeline.numbers)
+    trips = replace(trips, workers=_WORKERS, way=trips.way and _Sum.of("way"))
     return {
         "stages": [
             {
@@ -285,10 +287,33 @@ def rule_of(pipeline: Pipeline) -> Data:
         "launch": launch and {"wait": _pairs(launch[:1])[0], "work": _pairs(launch[1])},
         "prefetch": pipeline.workers.prefetch if isinstance(pipeline.workers, Workers) else 2,
         "in_flight": limit if isfinite(limit) else None,
+        "round_trips": [trip.terms for _, trip in trips.round_trips()],
         "in_turn": pipeline.in_turn,
-        "reads_ahead": pipeline.numbers["read_ahead"],
-        "alone": pipeline.alone,
     }
+
+
+_WORKERS = object()  # the number of workers, which a slider sets
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """A sum of times by name, each with its factor, and whether it is divided by the workers."""
+
+    terms: tuple[tuple[str, float, bool], ...]
+
+    @classmethod
+    def of(cls, name: str) -> _Sum:
+        """Return a time by itself."""
+        return cls(((name, 1.0, False),))
+
+    def __add__(self, other: _Sum) -> _Sum:
+        return _Sum((*self.terms, *other.terms))
+
+    def __truediv__(self, count: object) -> _Sum:
+        if count is _WORKERS:
+            return _Sum(tuple((name, factor, True) for name, factor, _ in self.terms))
+        assert isinstance(count, int | float)
+        return _Sum(tuple((name, factor / count, each) for name, factor, each in self.terms))
 
 
 def _pairs(lines: Sequence[Line]) -> list[list[float]]:

@@ -38,13 +38,10 @@ export function solve(rule, setting) {
   if (preparing) times.CPU = (times.CPU ?? 0) + prepareTime(preparing, setting);
   const all = Object.values(times), slowest = Math.max(...all);
   let step = rule.in_turn ? all.reduce((sum, one) => sum + one, 0) : slowest;
-  if (!rule.in_turn && (rule.alone || times.loop || times.decoder)) {
-    const thread = (times.loop ?? 0) + (rule.alone ? times.CPU : 0), behind = Math.max(times.link ?? 0, times.decoder ?? 0);
-    step = Math.max(step, thread, (thread + behind + times.accelerator) / (rule.in_flight ?? Infinity));
-  }
-  if (!rule.in_turn && !rule.alone && (times.loop || rule.way || rule.prefetch === 1)) {
-    const lanes = rule.preparing ? setting.workers : 1, ahead = (rule.reads_ahead ? times.storage ?? 0 : 0) + rule.way;
-    step = Math.max(step, (times.CPU + (ahead + (times.loop ?? 0)) / lanes) / rule.prefetch);
+  // Each round trip is a sum of times, which the package gives: a factor of each, for each worker or once.
+  const took = { ...times, way: rule.way }, lanes = rule.preparing ? setting.workers : 1;
+  for (const trip of rule.in_turn ? [] : rule.round_trips) {
+    step = Math.max(step, trip.reduce((sum, [name, factor, each]) => sum + (took[name] * factor) / (each ? lanes : 1), 0));
   }
   const bottleneck = TIE_ORDER.find((name) => times[name] >= slowest * (1 - 1e-12));
   // Which share of their time workers prepare, and do not wait for what they read; and that in which a GPU trains.

@@ -27,7 +27,7 @@ from ...units import (
 )
 from ..description import Description, check_asked
 from ..resources import ACCELERATOR, CPU, LABELS, Cost, capitalized, exceeds
-from ..solver import by_resource, costs, round_trips
+from ..solver import batch_times, by_resource, costs
 from ..stages import STAGES, DataModel, SingleNodeModel, TransferModel, TransformationModel
 from ..stages.single_node import launch_wait
 
@@ -88,10 +88,10 @@ def crossover(pipeline: Description) -> Crossover:
     check_asked(pipeline, "crossover", whatever=("batch_size",), overlapping=True)
     stages = pipeline.costs(exact=True)
     supplies = by_resource(stages)
+    trips = [*batch_times(supplies, pipeline.numbers).round_trips()]
     own = supplies.pop(ACCELERATOR.name)
-    trips = round_trips(stages, pipeline.numbers)
-    for name, trip in trips.items():
-        supplies[name] = Cost((*supplies[name].pieces, *trip.pieces))
+    for name, trip in trips:
+        supplies[name] |= trip
     starving = {
         name: batch for name, cost in supplies.items() if (batch := starves_from(cost, own)) is not None
     }
@@ -205,8 +205,8 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
     def enough(workers: int) -> bool:
         cost = cpu_cost(pipeline, workers)
         taken, now = {**stages, TransformationModel.NAME: cost}, {**pipeline.numbers, "workers": workers}
-        waiting = round_trips(taken, now).get(CPU.name, cost)
-        cost = Cost((*cost.pieces, *waiting.pieces))
+        for name, trip in batch_times(by_resource(taken), now).round_trips():
+            cost = cost | trip if name == CPU.name else cost
         return starves_from(cost, own) is None if batch is None else cost.at(batch) <= own.at(batch)
 
     one, workers = seconds(cpu_cost(pipeline, 1)), min_workers(enough)
@@ -219,8 +219,8 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
     narrow = _narrow_bandwidths(pipeline, rate)
     obstacles += [*narrow.values(), *_slower(supplies, own, batch, but=narrow)]
     if batch is None:
-        trips = round_trips(stages, pipeline.numbers)
-        waiting = [starves_from(trip, own) for name, trip in trips.items() if name != CPU.name]
+        trips = batch_times(supplies, pipeline.numbers).round_trips()
+        waiting = [starves_from(trip, own) for name, trip in trips if name != CPU.name]
         first = min((size for size in waiting if size is not None), default=None)
         if first is not None and not obstacles:
             obstacles.append(f"From batch {first} on parts of a step would wait for each other.")
@@ -274,9 +274,9 @@ def accelerators_fed(pipeline: Description, utilization: float = 0.9) -> int | N
 
     def starved(count: int) -> bool:
         """True if the step of so many takes too long, also because parts of it wait for each other."""
-        taken = costs(one.inputs, count, exact=True)
-        trips = round_trips(taken, one.numbers)
-        return any(cost.at(batch) > longest for cost in (*by_resource(taken).values(), *trips.values()))
+        taken = by_resource(costs(one.inputs, count, exact=True))
+        trips = (trip for _, trip in batch_times(taken, one.numbers).round_trips())
+        return any(cost.at(batch) > longest for cost in (*taken.values(), *trips))
 
     if starved(1) or not one.solve().feasible:
         return 0

@@ -30,7 +30,7 @@ from starvelab import (
     Workers,
 )
 from starvelab.model.analysis._supply import min_workers, starves_from
-from starvelab.model.solver import round_trips
+from starvelab.model.solver import batch_times
 from tests.cases import KITS, WALL
 from tests.rejected import message, not_whole
 from tests.strategies import accelerators, costs, pipelines, quantities, shares, workers
@@ -40,12 +40,14 @@ OVERLAPPING = {"overlap": st.just(True)}
 
 def exact_times(pipe, batch):
     """Exact seconds of each resource, or of a round trip through it where few batches are on their way."""
-    found = {name: cost.at(batch) for name, cost in pipe.resource_costs(exact=True).items()}
-    return found | {name: max(found[name], trip.at(batch)) for name, trip in trips_of(pipe).items()}
+    times = {name: cost.at(batch) for name, cost in pipe.resource_costs(exact=True).items()}
+    for name, trip in trips_of(pipe):
+        times[name] = max(times[name], trip.at(batch))
+    return times
 
 
 def trips_of(pipe):
-    return round_trips(pipe.costs(exact=True), pipe.numbers)
+    return batch_times(pipe.resource_costs(exact=True), pipe.numbers).round_trips()
 
 
 # ---- The batch size ----------------------------------------------------------------------------------------
@@ -74,7 +76,7 @@ def test_the_last_fed_batch_is_not_starved_and_the_next_one_is(pipe):
     assert others > own
     # The resource that takes over is the one that binds there.
     assert exact_times(pipe, found.starves_from)[found.resource] == others
-    if not trips_of(pipe) and found.starves_from < 10**6 and others > own * (1 + Fraction(1, 10**9)):
+    if not [*trips_of(pipe)] and found.starves_from < 10**6 and others > own * (1 + Fraction(1, 10**9)):
         binding = pipe.solve(batch_size=found.starves_from).resource_times
         assert binding[found.resource].m_as("s") == pytest.approx(float(others))
 
