@@ -19,7 +19,7 @@ from ..errors import InputError
 from ..model.description import Description
 from ..model.fields import Part
 from ..model.parts import Framework, Ranks, Samples, Workers
-from ..model.stages.stage import link_bandwidth
+from ..model.stages.transfer import link_bandwidth
 from ..tables import count_of
 from ..units import Quantity, Unchecked, format_quantity
 from .batches import PARTS, Preparer, memory_size

@@ -33,8 +33,8 @@ from .stages import (
     SingleNodeModel,
     StepOverheadModel,
 )
+from .stages.barrier import BarrierInputs
 from .stages.single_node import SingleNodeInputs, fits, launch_wait, parts
-from .stages.stage import BarrierInputs
 from .step import Step
 
 # Any: each stage resolves fields of its own into inputs of its own.

@@ -10,7 +10,7 @@ from ...units import Q_, Quantity, Unchecked, format_number, format_quantity, ha
 from ..description import Description
 from ..resources import ACCELERATOR, CPU, DECODER, LABELS, LINK, LOOP, RESOURCES, STORAGE, exceeds
 from ..stages import DataModel
-from ..stages.stage import LoopInputs, LoopModel
+from ..stages.loop import LoopInputs, LoopModel
 from ..step import Step
 from ._supply import MAX_WORKERS, cpu_cost, spoken_bandwidths, workers_needed
 

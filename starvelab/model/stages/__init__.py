@@ -4,18 +4,12 @@ Each is a frozen dataclass of assumptions. `STAGES` lists them in the order in w
 stage is a file here, an entry in this list, and its fields in `starvelab.model.parts`.
 """
 
+from .barrier import BarrierModel
 from .data import DataModel
+from .given_time import DecoderModel, DeviceInputModel, HostLoopModel, StepOverheadModel
+from .loop import LoopModel
 from .single_node import SingleNodeModel
-from .stage import (
-    BarrierModel,
-    DecoderModel,
-    DeviceInputModel,
-    HostLoopModel,
-    LoopModel,
-    SerializedCopyModel,
-    StepOverheadModel,
-    TransferModel,
-)
+from .transfer import SerializedCopyModel, TransferModel
 from .transformation import TransformationModel
 
 STAGES = (

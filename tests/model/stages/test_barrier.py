@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from starvelab import Accelerator, InputError, Pipeline, Ranks, Samples
-from starvelab.model.stages.stage import mean_of_largest
+from starvelab.model.stages.barrier import mean_of_largest
 from tests.rejected import message
 
 # 32 ms of one worker for a batch, 4 ms of eight; 40 ms of each accelerator.

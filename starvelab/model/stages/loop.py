@@ -1,0 +1,52 @@
+"""The training loop's own thread: receiving the objects of a batch, and its own work on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...units import Number
+from ..assumptions import loader_kinds
+from ..resources import LOOP, Cost, Inputs, Line
+from .stage import StageModel
+
+# Whose hand-over is meant where a pipeline names no kind of workers.
+_KIND = "processes"
+
+
+@dataclass(frozen=True)
+class LoopInputs(Inputs):
+    """Objects of a batch and bytes of a sample, with the seconds of each, and the loop's own seconds."""
+
+    objects: Number
+    size: Number
+    object_time: Number
+    byte_time: Number
+    own: Number
+
+
+class LoopModel(StageModel[LoopInputs]):
+    """A batch takes ``objects object_time + bytes byte_time + own`` of one thread.
+
+    It runs beside the accelerator, as far as steps may be in flight; what the accelerator waits for in any
+    case is `HostLoopModel`. The two constants belong to the kind of workers (``data/loaders.toml``).
+    """
+
+    NAME, RESOURCE = "receive", LOOP
+
+    def resolve(
+        self, *, loop_time: Number | None, objects: Number | None, transferred: Number, loader: str | None
+    ) -> LoopInputs | None:
+        """The formula's numbers from the fields of a pipeline."""
+        if loop_time is None and objects is None:
+            return None
+        loop_work = 0.0 if loop_time is None else loop_time
+        if objects is None:
+            return LoopInputs(0, 0.0, 0.0, 0.0, loop_work)
+        kind = loader_kinds()[loader or _KIND]
+        return LoopInputs(objects, transferred, kind.object_time, kind.byte_time, loop_work)
+
+    @staticmethod
+    def cost(inputs: LoopInputs) -> Cost:
+        """``objects object_time + own + b size byte_time``."""
+        fixed = inputs.objects * inputs.object_time + inputs.own
+        return Cost((Line(fixed, inputs.size * inputs.byte_time),))

@@ -1,0 +1,112 @@
+"""The copy to the accelerator over the link, beside its work or in between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...units import Q_, Number, Quantity, Unchecked, positive, positive_int
+from ..catalogue import Entry, bandwidth_of
+from ..resources import ACCELERATOR, LINK, Cost, Inputs, Line
+from .stage import StageModel
+
+_REMEDY = 'Pass link=Links.PCIe4_x16 or Q_("32 GB/s").'
+
+
+@dataclass(frozen=True)
+class TransferResult:
+    """The answer of `TransferModel.solve`, with the bandwidth of the link as the assumptions believe it."""
+
+    transfer_time: Quantity
+    bandwidth: Quantity
+
+
+@dataclass(frozen=True)
+class TransferInputs(Inputs):
+    """Bytes of a sample as they cross the link [B], and the link's bandwidth [B/s]."""
+
+    size: Number
+    bandwidth: Number
+
+
+class TransferModel(StageModel[TransferInputs]):
+    """The host-to-device link, from pinned or pageable memory.
+
+    Parameters
+    ----------
+    assumptions : Assumptions
+        `link_rate` says whether the datasheet's peak or the measured copy rate is believed.
+
+    Notes
+    -----
+    A batch of ``b`` takes ``b size / bandwidth``. The bytes are those of the decoded tensor (224 x 224 x 3 is
+    150,528 B as uint8, 602,112 B as float32), not those of the stored file. Stops being true for many small
+    copies, whose launch cost it leaves out.
+
+    References
+    ----------
+    NVIDIA/nvbandwidth@66746a3, README, for measured pinned copies.
+    """
+
+    NAME, RESOURCE, NEEDS, OVERLAPS = "copy", LINK, "link", True
+
+    def solve(
+        self, *, batch_size: Number, transfer_size: Quantity, link: Entry | Quantity, pinned: bool = True
+    ) -> TransferResult:
+        """Time to copy one batch.
+
+        Parameters
+        ----------
+        batch_size : int or array
+        transfer_size : quantity [data]
+            Bytes of one sample as they cross the link.
+        link : catalogue entry or quantity [data/time]
+            An entry of Links, an accelerator (its own link), or a bandwidth.
+        pinned : bool
+
+        Raises
+        ------
+        MissingValueError, InputError
+
+        Examples
+        --------
+        >>> from starvelab import Q_
+        >>> copy = TransferModel().solve(batch_size=256, transfer_size=Q_("602112 B"), link=Q_("32 GB/s"))
+        >>> round(copy.transfer_time.to("ms").magnitude, 3)
+        4.817
+        """
+        bandwidth = link_bandwidth(link, pinned=pinned, rate=self.assumptions.link_rate)
+        inputs = TransferInputs(
+            size=positive(transfer_size, "B", "transfer_size"),
+            bandwidth=positive(bandwidth, "B/s", "link bandwidth"),
+        )
+        seconds = self.cost(inputs).at(positive_int(batch_size, "batch_size"))
+        return TransferResult(Q_(seconds * 1e3, "ms"), bandwidth)
+
+    def resolve(
+        self, *, transferred: Number, link: Entry | Number, pinned: bool, copy_overlaps: bool
+    ) -> TransferInputs | None:
+        """The formula's numbers from the fields of a pipeline; None for another copy."""
+        if copy_overlaps is not self.OVERLAPS:
+            return None
+        if isinstance(link, Entry):
+            bandwidth = link_bandwidth(link, pinned=pinned, rate=self.assumptions.link_rate)
+            link = positive(bandwidth, "B/s", "link bandwidth")
+        return TransferInputs(size=transferred, bandwidth=link)
+
+    @staticmethod
+    def cost(inputs: TransferInputs) -> Cost:
+        """``b size / bandwidth``."""
+        return Cost((Line(0, inputs.size / inputs.bandwidth),))
+
+
+class SerializedCopyModel(TransferModel):
+    """The same copy on the stream that computes: the link's bytes, but the accelerator waits for it."""
+
+    NAME, RESOURCE, AWAITED, OVERLAPS = "serialized copy", ACCELERATOR, "the copy", False
+
+
+def link_bandwidth(link: Unchecked, *, pinned: bool, rate: str) -> Quantity:
+    """The bandwidth [data/time] of a link, of an accelerator's own link, or as it was given."""
+    field = "bandwidth_" + (rate if pinned else "pageable_sustained")
+    fields = {"Links": field, "Hardware": f"link_{field}"}
+    return bandwidth_of(link, "link", fields, "TransferModel needs {}", _REMEDY)
