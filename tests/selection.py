@@ -3,6 +3,7 @@
 Markers say what a test needs (pyproject.toml explains them), and pytest's `-m` leaves tests out.
 """
 
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from xdist.scheduler import LoadScopeScheduling
 BROWSER = "browser"  # the folder, in each house
 # Whoever asks for a released course has its reference solution graded in the sandbox.
 COURSE = "released_course"
+# The one notebook for which the doctor is installed beside the lab.
+DOCTOR_NOTEBOOK = "09_your_own_job"
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest's own, which leaves out what `-m` names
@@ -21,6 +24,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
         if COURSE in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.sandbox)
+        if DOCTOR_NOTEBOOK in item.name:
+            item.add_marker(pytest.mark.needs("starvelab_doctor"))
+        packages = {name for marker in item.iter_markers("needs") for name in marker.args}
+        if missing := sorted(name for name in packages if find_spec(name) is None):
+            item.add_marker(pytest.mark.skip(f"needs {', '.join(missing)}"))
     items.sort(key=_rank)
 
 

@@ -121,6 +121,7 @@ def test_the_effect_goes_with_its_cause_and_with_nothing_else(where, account):
     assert holds(account["stays"], where), "the effect follows something else"
 
 
+@pytest.mark.needs("starvelab_doctor")  # among all experiments are those of the doctor's notebook
 def test_an_experiment_of_an_assignment_runs_the_lab():
     tried = [(names(where), each) for where, each in accounts("causes") if "varies" in each]
     for (known, account), way in product(tried, ("varies", "stays")):

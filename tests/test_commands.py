@@ -57,6 +57,7 @@ def without(monkeypatch):
     return block
 
 
+@pytest.mark.needs("starvelab_doctor")
 def test_the_help_names_each_command_and_the_version_is_that_of_the_package(capsys, without):
     without("starvelab_grader")
     for arguments in ([], ["-h"], ["--help"]):
@@ -83,7 +84,10 @@ def test_the_help_names_each_command_and_the_version_is_that_of_the_package(caps
     (["help", "docter"], "starvelab has no command 'docter'. Did you mean doctor?"),
     (["Lab", "a"], "starvelab has no command 'Lab'. Did you mean lab?"),
     (["verify", "a"], "starvelab has no command 'verify'. There is: lab, doctor, compare, release, collect"),
-    (["grade", "a", "--wrokers=4"], "this command has no option 'wrokers'. Did you mean workers?"),
+    pytest.param(
+        ["grade", "a", "--wrokers=4"], "this command has no option 'wrokers'. Did you mean workers?",
+        marks=pytest.mark.needs("starvelab_grader"),
+    ),
 ])  # fmt: skip
 def test_a_misspelt_command_or_option_is_an_error_that_names_the_nearest(capsys, typed, said):
     assert status(*typed) == 2
@@ -128,6 +132,7 @@ def test_an_older_script_is_told_what_to_import():
         importlib.import_module("starvelab.jobs")
 
 
+@pytest.mark.needs("starvelab_doctor")
 def test_the_status_of_the_script_is_that_of_the_command(tmp_path):
     path = tmp_path / "train.py"
     path.write_text("raise SystemExit(4)", encoding="utf-8")

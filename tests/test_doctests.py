@@ -21,7 +21,9 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize(
+    "module", [pytest.param(module, marks=pytest.mark.needs(module.partition(".")[0])) for module in MODULES]
+)
 def test_the_examples_of_a_module_print_what_they_say(module, capsys):
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     result = doctest.testmod(import_module(module), optionflags=flags)

@@ -27,6 +27,7 @@ def loaded_by(*lines: str) -> list[set[str]]:
     return [now - before for before, now in pairwise(found)]
 
 
+@pytest.mark.needs("starvelab_doctor")
 def test_what_a_notebook_begins_with_loads_nothing_heavy_and_upper_layers_when_they_are_asked_for():
     assert loaded_by(
         "import starvelab; from starvelab import *", f"{PIPELINE}.solve()._repr_html_()",
@@ -69,6 +70,7 @@ def run_in_a_browser(code, folder):
     return done.stdout.strip()
 
 
+@pytest.mark.needs("starvelab_doctor")
 def test_the_first_assignment_runs_to_its_end_without_processes_and_matplotlib(tmp_path, repository):
     for notebook in notebooks_of("starving-the-gpu"):
         notebook.lock_predictions(tmp_path)  # so that answers and pictures are shown

@@ -158,6 +158,7 @@ def test_the_exact_versions_are_installed_by_uv_from_where_pip_would_take_them(i
     assert "-m compileall" in asked[6]
     # A Mac that has no PyTorch says so after the install.
     program = "\n".join(asked[4:6]).removeprefix("-c ")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: "found")
     exec(program, {})
     assert capsys.readouterr().out == ""
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)

@@ -46,7 +46,9 @@ ELSEWHERE = (
 OPTIONS = ("-pno:cacheprovider", "-pno:anyio", "--assert=plain", "--hypothesis-profile", "one")
 QUICKLY = ("-m", "pytest", *OPTIONS, *(f"--deselect={one}" for one in ELSEWHERE))
 # All commands together count for the first test.
-pytestmark = [pytest.mark.long, pytest.mark.programs, pytest.mark.timeout(1500)]
+# Some recipes change the doctor or the grader.
+EVERY_HOUSE = pytest.mark.needs("starvelab_doctor", "starvelab_grader")
+pytestmark = [pytest.mark.long, pytest.mark.programs, pytest.mark.timeout(1500), EVERY_HOUSE]
 # They need the index, and a day.
 NOT_HERE = {"Update the pinned versions", "Make a release"}
 

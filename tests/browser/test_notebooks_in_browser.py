@@ -72,6 +72,7 @@ def test_a_notebook_can_be_played(server, opened):
     can_be_read(notebook, len(PLAYED.calls("explore")))
 
 
+@pytest.mark.needs("starvelab_doctor")  # one of its pages is the doctor's notebook
 @pytest.mark.parametrize("assignment", ASSIGNMENTS)
 def test_its_notebooks_can_be_read(server, opened, run_notebook, assignment):
     sources = [one for one in notebooks_of(assignment) if one != PLAYED]

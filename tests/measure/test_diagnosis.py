@@ -246,7 +246,10 @@ def test_the_stage_that_costs_most_is_called_by_its_own_name():
 
 @pytest.mark.parametrize(("part", "changes"), [
     ("read", {"kind": "processes", "workers": 1, "storage": VirtualStorage(1e09, latency=0.01)}),
-    ("copy", {"kind": "torch", "link": VirtualLink(6400)}),  # 30 ms for a batch
+    pytest.param(
+        "copy", {"kind": "torch", "link": VirtualLink(6400)},  # 30 ms for a batch
+        marks=pytest.mark.needs("torch"),
+    ),
     ("compute", {"device": VirtualAccelerator(0.04)}),
 ])  # fmt: skip
 def test_a_slow_part_of_a_live_pipeline_is_found(tmp_path, nothing_stays, part, changes):

@@ -18,7 +18,7 @@ from .scenes import STORED, kind, pipeline, tiny_samples, zeros
 
 pytestmark = pytest.mark.programs
 
-LOADERS = ["inline", "threads", "processes", "torch"]
+LOADERS = ["inline", "threads"]
 STEP = VirtualAccelerator(0.05)
 FAST = VirtualAccelerator(0.005)
 
@@ -39,7 +39,7 @@ def paced(pipe, most):
     return record
 
 
-@pytest.mark.parametrize("loader", LOADERS[:2])
+@pytest.mark.parametrize("loader", LOADERS)
 def test_an_accelerator_that_binds_sets_the_pace(tmp_path, nothing_stays, loader):
     record = paced(pipeline(tmp_path, **kind(loader), device=STEP), 4 / 0.050)
     assert record.source == "measured"
@@ -49,7 +49,10 @@ def test_an_accelerator_that_binds_sets_the_pace(tmp_path, nothing_stays, loader
 
 # Four samples of 1000 bytes in 40 ms, or of 48 bytes over 4.8 KB/s; a copy in turn adds to the step.
 @pytest.mark.parametrize(("loader", "device", "milliseconds"), [
-    *((loader, {"storage": VirtualStorage(100 * STORED)}, 40) for loader in LOADERS[2:]),
+    ("processes", {"storage": VirtualStorage(100 * STORED)}, 40),
+    pytest.param(
+        "torch", {"storage": VirtualStorage(100 * STORED)}, 40, marks=pytest.mark.needs("torch")
+    ),
     ("threads", {"link": VirtualLink(4800, overlapped=False)}, 45),
 ])  # fmt: skip
 def test_a_device_that_binds_sets_the_pace(tmp_path, nothing_stays, loader, device, milliseconds):
