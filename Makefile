@@ -117,6 +117,7 @@ validation: $(VENV)/test.installed
 docs: $(VENV)/docs.installed
 	$(RUN) docs/build.py --check
 	$(RUN) -m sphinx --fail-on-warning --keep-going --builder html docs docs/_build/html
+	$(RUN) docs/check_links.py docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
 docs-links: $(VENV)/docs.installed

@@ -29,7 +29,7 @@ REPOSITORY = DOCS.parent
 # For feed_the_gpu and benchmarks, which are no part of the package.
 sys.path[:0] = [str(REPOSITORY), str(DOCS)]
 
-from addresses import IN_A_TAB  # noqa: E402
+import course  # noqa: E402
 from feed_the_gpu import tables_js  # noqa: E402
 
 import starvelab  # noqa: E402
@@ -65,15 +65,10 @@ from starvelab import (  # noqa: E402
     Storage,
     Workers,
 )
-from starvelab.lesson.exercises import read_exercises  # noqa: E402
 from starvelab.lesson.widgets._moving import data_of  # noqa: E402
 from starvelab.model.catalogue import FIELDS, Group  # noqa: E402
 from starvelab.model.resources import LABELS  # noqa: E402
 from starvelab.tables import cell, percent  # noqa: E402
-from starvelab_grader.submissions.reference import ModelAnswer  # noqa: E402
-
-IN_COLAB = "https://colab.research.google.com/github/starvelab/starvelab/blob/main/labs/"
-
 
 # The demand that the page of the catalogue compares for.
 DEMAND = Pipeline(
@@ -219,49 +214,6 @@ def left_out() -> str:
     return _table(("left out", "because"), rows)
 
 
-def points() -> str:
-    """What each assignment gives: points by tests, for predictions, and by a person."""
-    rows = []
-    for path in sorted(REPOSITORY.glob("solutions/*/"), key=_assignment_order):
-        exercises = [one for notebook in sorted(path.glob("*.ipynb")) for one in read_exercises(notebook)]
-        essays = [one for one in exercises if one.is_essay]
-        tests = [one for one in exercises if not one.is_essay]
-        locked = [one for one in tests if "lock_predictions(" in one.source]
-        counts = [f"{sum(one.points for one in some):g}" for some in (exercises, tests, locked, essays)]
-        rows.append((f"`{path.name}`", *counts[:3], f"{counts[3]} ({len(essays)})"))
-    headers = ("assignment", "points", "by tests", "of these for predictions", "by a person (explanations)")
-    return _table(headers, rows)
-
-
-def model_answers() -> str:
-    """The instructor's own answers to the essays, and what earns points."""
-    parts = []
-    for path in sorted(REPOSITORY.glob("solutions/*/*.ipynb"), key=_assignment_order):
-        for essay in (one for one in read_exercises(path) if one.is_essay):
-            answer = ModelAnswer.of(essay.source)
-            quoted = "\n".join(f"> {line}".rstrip() for line in answer.markdown.splitlines())
-            where = f"In `{path.parent.name}/{path.stem}`, {essay.points:g} points."
-            parts += [f"## {essay.title}", where, quoted, "What earns points:", answer.scheme]
-    return "\n\n".join(parts)
-
-
-def _assignment_order(path: Path) -> tuple[int, str]:
-    """The place of a notebook or its folder in the menu, which lists assignments in order."""
-    menu = (REPOSITORY / "docs/index.md").read_text(encoding="utf-8")
-    assignment = path.name if path.is_dir() else path.parent.name
-    return menu.find(f"learners/{assignment}/"), path.stem
-
-
-def open_in() -> str:
-    """A link to each notebook in a browser tab and one in Google Colab."""
-    rows = []
-    for path in sorted(REPOSITORY.glob("labs/*/*.ipynb"), key=_assignment_order):
-        name = f"{path.parent.name}/{path.name}"
-        links = (f"[open in a tab]({IN_A_TAB}{name})", f"[open in Colab]({IN_COLAB}{name})")
-        rows.append((f"`{name.removesuffix('.ipynb')}`", *links))
-    return _table(("notebook", "in a browser", "in Google Colab"), rows)
-
-
 def catalogue_types() -> str:
     """The stub of starvelab/model/groups.py: each entry and its fields, as a type checker reads them."""
     lines = [
@@ -349,9 +301,11 @@ PARTS: dict[str, tuple[str, Callable[[], str]]] = {
         for field, group in (("storage", Storage), ("link", Links), ("hardware", Hardware))
     },
     "how-fast": ("how-fast.md", how_fast),
-    "open-in": ("learners.md", open_in),
-    "points": ("instructors.md", points),
-    "model-answers": ("model-answers.md", model_answers),
+    "assignments": ("../README.md", lambda: _table(*course.assignments())),
+    "notebooks": ("learners.md", lambda: _table(*course.notebooks())),
+    "syllabus": ("instructors.md", lambda: _table(*course.syllabus())),
+    "points": ("instructors.md", lambda: _table(*course.points())),
+    "model-answers": ("model-answers.md", course.model_answers),
 }
 # Files that are generated as a whole.
 FILES: dict[str, Callable[[], str]] = {

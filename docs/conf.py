@@ -32,7 +32,6 @@ extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    "sphinx.ext.viewcode",
 ]
 exclude_patterns = ["_build", "_generated", "**/.ipynb_checkpoints"]
 
@@ -90,13 +89,15 @@ STILL = f"import sys\nsys.path.insert(0, {str(DOCS)!r})\nimport static_widgets  
 
 
 def copy_student_notebooks() -> None:
-    """Copy labs/ to docs/learners/, and mark the cells that may fail: exercises that nobody has answered."""
+    """Copy labs/ to docs/learners/; exercises that nobody has answered may fail, and what is folded stays folded."""
     for source in sorted(REPOSITORY.glob("labs/*/*.ipynb")):
         notebook = nbformat.read(source, as_version=4)
         for cell in notebook.cells:
             told = cell.metadata.get("nbgrader", {})
             if cell.cell_type == "code" and (told.get("grade") or told.get("solution")):
                 cell.metadata.setdefault("tags", []).append("raises-exception")
+            if cell.metadata.get("jupyter", {}).get("source_hidden"):
+                cell.metadata.setdefault("tags", []).append("hide-input")
         to = f"{IN_A_TAB}{source.parent.name}/{source.name}"
         note = nbformat.v4.new_markdown_cell(PREVIEW.format(to=to), id="preview")
         still = nbformat.v4.new_code_cell(STILL, id="still", metadata={"tags": ["remove-cell"]})

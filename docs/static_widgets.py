@@ -1,18 +1,39 @@
-"""How a page of the site shows a widget: as still HTML, since no Python answers behind a page.
+"""Show a widget on a page of the site, where no Python answers: as still HTML, or moved by the picture's own script.
 
 A hidden cell of each copied notebook imports this. It knows the widgets of the lab by their parts only.
 """
 
 import html
+import json
+from itertools import count
 
+import anywidget
 import ipywidgets
 
+from starvelab.lesson.widgets import _report
 from starvelab.lesson.widgets.keyboard import Box
 
 
+# The script of the picture, seen from a page of a notebook: learners/ASSIGNMENT/NAME.html.
+SCRIPT = "../../moving.js"
+numbers = count(1)
+
+
+def moving(picture: anywidget.AnyWidget) -> str:
+    """Return a place in which the script draws the picture, which computes in the page."""
+    place = f"moving-{next(numbers)}"
+    data = json.dumps(picture.data).replace("<", "\\u003c")
+    return (
+        f'<div id="{place}"></div><script type="module">import {{ mount }} from "{SCRIPT}";'
+        f'mount(document.getElementById("{place}"), {data});</script>'
+    )
+
+
 def still(widget: ipywidgets.Widget) -> str:
-    """A widget as HTML that does nothing."""
+    """Return a widget as HTML that asks no kernel."""
     match widget:
+        case anywidget.AnyWidget() if "data" in widget.traits():
+            return moving(widget)
         case ipywidgets.HTML():
             return f"<div>{widget.value}</div>"
         case ipywidgets.RadioButtons():
@@ -43,3 +64,5 @@ def mimebundle(self: Box, **_: object) -> dict[str, str]:
 
 
 Box._repr_mimebundle_ = mimebundle
+# A page of the site has no folder in which a report could stand.
+_report.LabReport._repr_html_ = lambda _: "<p>In the lab this cell writes <code>report.html</code>.</p>"

@@ -14,7 +14,10 @@ from tests.documents import DOCS, DOCUMENTS, PAGES, anchors, load, sources, text
 pytestmark = pytest.mark.programs
 
 each_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-README, INDEX = ((REPOSITORY / page).read_text(encoding="utf-8") for page in ("README.md", "docs/index.md"))
+README, INDEX, LEARNERS = (
+    (REPOSITORY / page).read_text(encoding="utf-8")
+    for page in ("README.md", "docs/index.md", "docs/learners.md")
+)
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +109,7 @@ def test_each_file_and_each_table_that_a_recipe_names_exists():
             assert defined, f"CONTRIBUTING.md names {name}, and nothing defines it"
 
 
-def test_each_notebook_has_a_page_and_a_row_in_the_readme_which_fits_on_two_screens():
+def test_each_notebook_has_a_page_and_a_row_and_the_readme_fits_on_two_screens():
     menu = {
         caption: re.findall(r"^(?:learners/([\w-]+)/)?([\w-]+)$", pages, flags=re.MULTILINE)
         for caption, pages in re.findall(r"```{toctree}\n:hidden:\n:caption: (.+)\n\n([^`]+)```", INDEX)
@@ -116,8 +119,10 @@ def test_each_notebook_has_a_page_and_a_row_in_the_readme_which_fits_on_two_scre
             "The menu of docs/index.md lists the notebooks as EXPECTED in tests/assignments.py does"
         )
         for name in names:
-            assert f"| {name} |" in README, f"README.md has no row for {name}"
-    assert len(README.splitlines()) <= 120
+            row = f"| [{name}](learners/{assignment}/{name}.ipynb) |"
+            assert row in LEARNERS, f"docs/learners.md has no row for {name}"
+        assert f"| `{assignment}` |" in README, f"README.md has no row for {assignment}"
+    assert len(README.splitlines()) <= 90
     # Before a class has answered, it is not shown how.
     assert "model-answers" not in INDEX
 
