@@ -13,7 +13,6 @@ import ipywidgets
 from starvelab.lesson.widgets import _report
 from starvelab.lesson.widgets.keyboard import Box
 
-
 # The script of the picture, seen from a page of a notebook: learners/ASSIGNMENT/NAME.html.
 SCRIPT = "../../moving.js"
 numbers = count(1)
