@@ -2,7 +2,7 @@
 
     python docs/check_links.py docs/_build/html
 
-Sphinx checks the links of the documents. This reads what was built: notebooks, pages that Sphinx copies, and the menus.
+Sphinx checks the links of the documents. This reads what was built: notebooks, copied pages, and menus.
 """
 
 import sys

@@ -89,7 +89,7 @@ STILL = f"import sys\nsys.path.insert(0, {str(DOCS)!r})\nimport static_widgets  
 
 
 def copy_student_notebooks() -> None:
-    """Copy labs/ to docs/learners/; exercises that nobody has answered may fail, and what is folded stays folded."""
+    """Copy labs/ to docs/learners/: an exercise without an answer may fail, and folded cells stay folded."""
     for source in sorted(REPOSITORY.glob("labs/*/*.ipynb")):
         notebook = nbformat.read(source, as_version=4)
         for cell in notebook.cells:

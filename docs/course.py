@@ -1,4 +1,4 @@
-"""The parts of the documents that are made from the notebooks: their questions, minutes, points and model answers."""
+"""The parts of the documents that are made from the notebooks: subjects, minutes, points, model answers."""
 
 import re
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ from starvelab_grader.submissions.reference import ModelAnswer
 REPOSITORY = Path(__file__).resolve().parents[1]
 IN_COLAB = "https://colab.research.google.com/github/starvelab/starvelab/blob/main/labs/"
 LEARN = {
-    "starving-the-gpu": "how fast a GPU could be, which part of the pipeline starves it, and how many workers feed it",
-    "find-the-bottleneck": "to measure a real pipeline on your own machine, and to find its bottleneck by caching",
-    "master-the-loader": "to write a loader, to design a host under a budget, to repair a script; other data than images",
+    "starving-the-gpu": "how fast a GPU could be, what starves it, and how many workers feed it",
+    "find-the-bottleneck": "to measure a pipeline on your machine, and find its bottleneck by caching",
+    "master-the-loader": "to write a loader, design a host, and repair a script; data other than images",
 }
 # A course meets once a week. Each entry is a notebook's folder and the numbers of its notebooks.
 WEEKS = [

@@ -1,6 +1,6 @@
-"""Show a widget on a page of the site, where no Python answers: as still HTML, or moved by the picture's own script.
+"""Show a widget on a page of the site, where no Python answers.
 
-A hidden cell of each copied notebook imports this. It knows the widgets of the lab by their parts only.
+A picture is moved by its own script, and all else is still HTML. A hidden cell of each copied notebook imports this. It knows the widgets of the lab by their parts only.
 """
 
 import html
