@@ -1,6 +1,7 @@
 """Show a widget on a page of the site, where no Python answers.
 
-A picture is moved by its own script, and all else is still HTML. A hidden cell of each copied notebook imports this. It knows the widgets of the lab by their parts only.
+A picture is moved by its own script, and all else is still HTML.
+A hidden cell of each copied notebook imports this. It knows the widgets of the lab by their parts only.
 """
 
 import html
