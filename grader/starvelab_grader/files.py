@@ -3,12 +3,17 @@
 import hashlib
 import json
 import os
+import shutil
+import stat
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from .plugins import packages
 
@@ -53,6 +58,38 @@ def whole_folder(folder: Path) -> Iterator[Path]:
         with suppress(FileNotFoundError):
             os.rename(folder, Path(part) / "old")
         os.rename(new, folder)
+
+
+SCRATCH = "starvelab-grader-"  # the beginning of the names of temporary folders
+SCRATCH_AGE = 60.0  # seconds, after which a folder of nobody's is not one that somebody is making
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Give a temporary folder. Those that killed programs have left, with what students submitted, go."""
+    _remove_abandoned(Path(tempfile.gettempdir()))
+    # The system gives a lock back when the process ends, however it ends.
+    with (
+        tempfile.TemporaryDirectory(prefix=SCRATCH, ignore_cleanup_errors=True) as outer,
+        FileLock(Path(outer) / "lock"),
+    ):
+        folder = Path(outer) / "scratch"
+        folder.mkdir()
+        yield folder
+
+
+@cache
+def _remove_abandoned(temporary: Path) -> None:
+    """Remove the folders of one's own that no living process has locked; once in a process."""
+    for folder in temporary.glob(f"{SCRATCH}*"):
+        with suppress(OSError, Timeout):
+            status = folder.lstat()
+            user = getattr(os, "geteuid", lambda: 0)()  # Windows has none, and a temporary folder by user
+            is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == user
+            if not is_own or status.st_mtime > time.time() - SCRATCH_AGE:
+                continue
+            with FileLock(folder / "lock", timeout=0):
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 VERSION = version("starvelab-grader")

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.machinery import all_suffixes
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
@@ -21,7 +20,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool, Enum, Float, Instance, Integer, List, Unicode
 
 from ..errors import GraderError
-from ..files import VERSION
+from ..files import VERSION, scratch_folder
 from ..plugins import declared
 from ..sandbox import bubblewrap
 from ..sandbox.process import IMPORTS, Place, Runners
@@ -41,7 +40,6 @@ NOTE_ID = "about-your-submission"
 # What a notebook says of its run.
 SAID = ("notes", "unreadable", "is_out_of_time", "is_starved", "is_limited", "hide_prints")
 SETTINGS = ("timeout", "deadline", "max_output", "max_output_in_all", "hide_prints")
-PREFIX = "starvelab-grading-"  # of temporary folders
 
 
 class NoSandboxError(GraderError, RuntimeError):
@@ -139,9 +137,9 @@ class IsolatedExecute(NbGraderPreprocessor):
         needed = [one for one in self.imports if one not in IMPORTS or one.split(".")[0].encode() in every]
         more = {"imports": needed, "readable": self.readable}
         self.runners.begin(submission, self.shown_warnings, sandboxed=is_sandboxed, **more)
-        with TemporaryDirectory(prefix=PREFIX) as here, TemporaryDirectory(prefix=PREFIX) as unsafe:
-            checks_place = Place(here, checks_files, modules)
-            student_place = Place(bubblewrap.SCRATCH if is_sandboxed else unsafe, files, modules)
+        with scratch_folder() as here, scratch_folder() as unsafe:
+            checks_place = Place(str(here), checks_files, modules)
+            student_place = Place(bubblewrap.SCRATCH if is_sandboxed else str(unsafe), files, modules)
             locked = reference.ReferenceNotebook(written, nb.cells)
             settings = {name: getattr(self, name) for name in SETTINGS}
             kind = NotebookRunInside if self.checks == "inside" else NotebookRun

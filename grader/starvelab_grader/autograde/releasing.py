@@ -7,7 +7,6 @@ import io
 import re
 import runpy
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
 from ..errors import GraderError
-from ..files import read_files, whole_folder, write_files, write_whole
+from ..files import read_files, scratch_folder, whole_folder, write_files, write_whole
 from ..sandbox import bubblewrap
 from ..sandbox.codec import CAN_CROSS
 from ..sandbox.process import Runners
@@ -62,8 +61,7 @@ def release(course: CourseDirectory, config: Config, assignment: str) -> Replace
     target = Path(course.format_path(course.release_directory, ".", assignment))
     snapshot = released_source(course, assignment)
     dropped = snapshot.parent.parent / "dropped"
-    with tempfile.TemporaryDirectory(prefix="starvelab-release-") as name:
-        draft_folder = Path(name)
+    with scratch_folder() as draft_folder:
         # The gradebook is opened first: nothing is to be made for one that cannot be used.
         Gradebook(course.db_url, course.course_id).close()
         draft = _generate(draft_folder, config, assignment)

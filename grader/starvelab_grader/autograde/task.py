@@ -5,7 +5,6 @@ import io
 import json
 import logging
 import re
-import tempfile
 import time
 import traceback
 from collections.abc import Iterable
@@ -19,7 +18,7 @@ from nbformat import NotebookNode
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution
 from traitlets.config import Config
 
-from ..files import read_files, write_files
+from ..files import read_files, scratch_folder, write_files
 from ..sandbox.process import Runners
 from ..submissions import SubmissionWarning
 from ..submissions.reading import UnreadableNotebookError, as_list, read_notebook, value_at
@@ -100,13 +99,13 @@ def _graded(
 ) -> GradingResult:
     """Take each notebook through nbgrader's steps, as the course has them, in a temporary folder."""
     result, assignment = GradingResult(submission.student), definition.assignment
-    with tempfile.TemporaryDirectory(prefix="starvelab-grading-") as root:
+    with scratch_folder() as root:
         config = Config(definition.settings)
-        config.CourseDirectory = Config(root=root, assignment_id=assignment, student_id=STUDENT)
+        config.CourseDirectory = Config(root=str(root), assignment_id=assignment, student_id=STUDENT)
         own = {"shown_warnings": sorted(submission.shown_warnings), "runners": runners}
         config.IsolatedExecute = Config({**definition.settings.get("IsolatedExecute", {}), **own})
-        write_files(Path(root) / "source" / assignment, definition.source)
-        submitted = Path(root) / "submitted" / STUDENT / assignment
+        write_files(root / "source" / assignment, definition.source)
+        submitted = root / "submitted" / STUDENT / assignment
         lost = [name for name, each in submission.files.items() if not _write(submitted, name, each)]
         folder, steps = steps_of(config, logger, definition.source)
         to_grade = sorted(definition.cells if submission.to_grade is None else submission.to_grade)
@@ -117,7 +116,7 @@ def _graded(
                 text = "Of a file and a folder with one name the file that came first counts, without"
                 names["warnings"].append(SubmissionWarning(f"{text} {enumerated(lost)}.", person=True))
             # There is no gradebook: this tells submissions from each other.
-            resources = {"metadata": {"path": str(folder)}, "nbgrader": names | {"db_url": root}}
+            resources = {"metadata": {"path": str(folder)}, "nbgrader": names | {"db_url": str(root)}}
             for step in steps:
                 # What runs the notebook counts itself.
                 with nullcontext() if isinstance(step, IsolatedExecute) else runners.reading():

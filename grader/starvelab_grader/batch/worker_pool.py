@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -26,7 +25,7 @@ from ..autograde.execution import IsolatedExecute
 from ..autograde.releasing import as_submission, lost_points
 from ..autograde.task import GradingResult, grade
 from ..errors import UnavailableError
-from ..files import VERSION, package_fingerprint
+from ..files import VERSION, package_fingerprint, scratch_folder
 from ..sandbox import bubblewrap
 from ..sandbox.process import Runners
 from ..submissions.reference import parse_cells
@@ -74,7 +73,6 @@ def open_pool(
                 text = f"The scheduler at {scheduler} has no workers. Start some: dask worker {scheduler}"
                 raise UnavailableError(text)
         else:
-            folder = tempfile.TemporaryDirectory(prefix="starvelab-workers-", ignore_cleanup_errors=True)
             available = int(psutil.virtual_memory().available)
             with _interrupts_for_the_main_thread_only():
                 cluster = LocalCluster(
@@ -85,7 +83,7 @@ def open_pool(
                     security=Security.temporary(),
                     protocol="tls://",
                     # Dask's own is a folder in /tmp with a known name, which another user may have made.
-                    local_directory=stack.enter_context(folder),
+                    local_directory=str(stack.enter_context(scratch_folder())),
                     dashboard_address="127.0.0.1:0",
                     silence_logs=logging.CRITICAL,
                 )

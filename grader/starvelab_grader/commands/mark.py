@@ -14,7 +14,6 @@ import re
 import secrets
 import socket
 import sys
-import tempfile
 import webbrowser
 from collections.abc import Callable
 from dataclasses import asdict
@@ -30,6 +29,7 @@ from traitlets import Bool, Integer, Unicode
 from ..batch.classroom import Classroom, chosen
 from ..batch.one_student import CannotWriteError
 from ..errors import InputError, NotFoundError
+from ..files import scratch_folder
 from ..lms.rosters import read_sections, sections_in
 from ..marking import Answer, ChangedError, Essay, Marking
 from ..report.rendering import page_style
@@ -115,12 +115,12 @@ class MarkApp(Command):
             "Each mark is written into the gradebook at once. Ctrl+C ends the page.",
             flush=True,
         )
-        with tempfile.TemporaryDirectory(prefix="starvelab-mark-") as folder:
+        with scratch_folder() as folder:
             try:
                 # Without a screen Python would open a browser for a terminal.
                 names = os.environ.keys() & {"DISPLAY", "WAYLAND_DISPLAY"}
                 if self.browser and (names or sys.platform in ("win32", "darwin")):
-                    webbrowser.open(make_redirect(Path(folder), server.address).as_uri())
+                    webbrowser.open(make_redirect(folder, server.address).as_uri())
                 await asyncio.Event().wait()
             finally:
                 await server.stop()

@@ -5,10 +5,8 @@ What Canvas has is read before anything is written: a comment carries a part of 
 
 import os
 import re
-import tempfile
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from canvasapi.course import Course
@@ -20,6 +18,7 @@ from requests.adapters import HTTPAdapter
 
 from ..batch.one_student import CannotWriteError
 from ..errors import InputError
+from ..files import scratch_folder
 from .returning import Delivery, Result
 
 TOKEN, KEYRING = "CANVAS_API_TOKEN", "starvelab-grader"
@@ -80,8 +79,8 @@ class CanvasAssignment:
     def _upload(self, one: Delivery) -> int:
         """Upload a page, which nobody sees before a comment names it, and return its number."""
         place = f"courses/{self.assignment.course_id}/assignments/{self.assignment.id}/submissions"
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / one.called
+        with scratch_folder() as folder:
+            path = folder / one.called
             path.write_bytes(one.page.read_bytes())
             _, answer = Uploader(self._requester, f"{place}/{one.recipient}/comments/files", path).start()
         return int(answer["id"])

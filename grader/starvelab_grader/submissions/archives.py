@@ -72,6 +72,7 @@ class SubmissionReader:
         self.links: set[str] = set()  # names of links that were left out, without their ending
         self.tools: dict[str, None] = {}  # hidden files and folders, and those that tools make, left out too
         self._bytes_left, self._files_left, self._entries_left = MAX_TOTAL, MAX_FILES, MAX_ENTRIES
+        self._tar_bytes = 0  # that were unpacked from tar archives, also of entries that are left out
         self._is_full = False
 
     def files(self, folder: Path) -> Iterator[FoundFile]:
@@ -112,7 +113,12 @@ class SubmissionReader:
         self._files_left -= 1
         if len(content) > self._bytes_left or self._files_left < 0:
             self._stop(path)
-        elif lower.endswith(ARCHIVES) and depth < MAX_ARCHIVE_DEPTH:
+            return
+        is_unpacked = lower.endswith(ARCHIVES) and depth < MAX_ARCHIVE_DEPTH
+        # Of an archive that was submitted itself, what it holds counts; one inside another counts as well.
+        if depth or not is_unpacked:
+            self._bytes_left -= len(content)
+        if is_unpacked:
             yield from self._unpacked(path, content, depth)
         elif lower.endswith(ARCHIVES):
             where = f"it stands in {depth} archives. Submit the files themselves."
@@ -120,7 +126,6 @@ class SubmissionReader:
         elif lower.endswith(UNKNOWN_ARCHIVES):
             self._warn(f"`{name}` could not be unpacked: submit the files themselves, or a .zip.")
         else:
-            self._bytes_left -= len(content)
             yield FoundFile(path, content, depth)
 
     def _counted(self, path: PurePosixPath) -> bool:
@@ -179,8 +184,10 @@ class SubmissionReader:
         start = content.getvalue()[:6]
         unpack = next((one for mark, one in UNPACK.items() if start.startswith(mark)), lambda file: file)
         with _TarArchive.open(fileobj=unpack(content), mode="r|") as archive:
+            before = self._tar_bytes
             for entry in archive:
-                if archive.offset > MAX_TOTAL:
+                self._tar_bytes = before + archive.offset
+                if self._tar_bytes > MAX_TOTAL:
                     self._stop(inside / within(entry.name))
                 is_link, is_file = entry.issym() or entry.islnk(), entry.isfile()
                 kind = "folder" if entry.isdir() else "link" if is_link else "file" if is_file else "special"

@@ -372,9 +372,7 @@ def _changed_order(nb: NotebookNode, reference: Sequence[ReferenceCell]) -> list
         runs.append([*max(fitting, key=len, default=[]), name])
     stayed = max(runs, key=len, default=[])
     moved = [name for name in order if name not in stayed]
-    is_code = any(cell.name in moved and cell.locked and cell.cell_type == "code" for cell in reference)
-    text = "Cells were moved: {}. Set-ups ran first, and each check after its answer."
-    return _about(moved, text, person=is_code)
+    return _about(moved, "Cells were moved: {}. Set-ups ran first, and each check after its answer.")
 
 
 def _put_back(nb: NotebookNode, reference: Sequence[ReferenceCell]) -> list[SubmissionWarning]:

@@ -112,10 +112,10 @@ FOUND = "Cells had lost their names, and were found by their places: {}."
      ["set-up", OWN[1], "f-test", "why"]),
     ([SET_UP, ("f", f"{OWN[1]}\nassert f() == 1"), WHY], MISSING.format("f-test"), False, NAMES),
     # Cells that were moved stay there.
-    ([F, TEST, SET_UP, WHY], MOVED.format("set-up"), True, ["f", "f-test", "set-up", "why"]),
+    ([F, TEST, SET_UP, WHY], MOVED.format("set-up"), False, ["f", "f-test", "set-up", "why"]),
     ([SET_UP, TEST, F, WHY], MOVED.format("f"), False, ["set-up", "f-test", "f", "why"]),
     ([WHY, SET_UP, F, TEST], MOVED.format("why"), False, ["why", "set-up", "f", "f-test"]),
-    ([TEST, SET_UP, F, WHY], MOVED.format("f-test"), True, ["f-test", "set-up", "f", "why"]),
+    ([TEST, SET_UP, F, WHY], MOVED.format("f-test"), False, ["f-test", "set-up", "f", "why"]),
 ])  # fmt: skip
 def test_what_was_restored_is_said_once(cells, warning, person, after):
     nb = new_notebook(cells=cells_of(*cells))

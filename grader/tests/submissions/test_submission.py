@@ -3,6 +3,7 @@
 import io
 import json
 import tarfile
+import zipfile
 
 import pytest
 
@@ -315,6 +316,27 @@ def test_a_compressed_tape_is_read_no_further_than_the_limit(read, monkeypatch):
     assert result.notebooks == {}
     (one,) = texts(result)
     assert one.endswith("from `a.tar/.git` on, files were left out.")
+
+
+INNER = {
+    "archives that hold little": ("{}.zip", b"\0" * 40_000 + zipped({"a.bin": b""})),
+    "archives of a kind that is not unpacked": ("{}.rar", b"\0" * 40_000),
+    "archives that are packed too deep": ("in.zip/{}.zip", b"\0" * 40_000),
+    "tapes of files that are left out": ("{}.tar.xz", tape(entry(".hidden", 40_000), body=b"\0" * 40_000)),
+}
+
+
+@pytest.mark.parametrize("kind", INNER)
+def test_what_is_unpacked_on_the_way_counts_against_the_limit(read, monkeypatch, kind):
+    monkeypatch.setattr(archives, "MAX_TOTAL", 100_000)
+    name, content = INNER[kind]
+    folder, _, name = name.rpartition("/")
+    outer = zipped({name.format(n): content for n in range(5)}, compression=zipfile.ZIP_DEFLATED)
+    result = read({**ONE, "all.zip": zipped({folder: outer}) if folder else outer})
+    assert result.notebooks["01_one"]
+    (stopped,) = [text for text in texts(result, person=True) if text.startswith("More than 2000 files or 0")]
+    assert "`all/" in stopped
+    assert sum(len(each) for each in result.files.values()) <= 100_000
 
 
 @pytest.mark.parametrize("names", [[3_000_000], [1_100_000] * 2])
