@@ -95,7 +95,7 @@ def compared(field: str, group: Group) -> str:
         for i in np.argsort(-swept["throughput"].magnitude, kind="stable")
     ]
     left_out = swept.note.partition("Lowest and")[0].strip()
-    table = _table((field, "throughput", "binds", "accelerator busy"), rows)
+    table = _table((field, "throughput", "binds", "GPU busy"), rows)
     return "\n\n".join(filter(None, (table, left_out)))
 
 
@@ -261,7 +261,7 @@ WALL = Pipeline(
 
 def wall_js() -> str:
     """What the moving picture of the first page is given, as a module."""
-    data = data_of(WALL) | {"chip": "GPU", "controls": {"workers": [*range(1, 65)]}}
+    data = data_of(WALL) | {"controls": {"workers": [*range(1, 65)]}}
     text = json.dumps(data, separators=(",", ":"))
     return f"// Written by docs/build.py (`make build`): do not edit it.\nexport default {text};\n"
 
@@ -278,7 +278,7 @@ def moving_svg() -> str:
     found = find_spec("playwright")
     own = Path(str(found.origin)).with_name("driver") / "node" if found else Path()
     command = [own if own.is_file() else shutil.which("node") or "node", DOCS / "moving.mjs"]
-    given = json.dumps(data_of(WALL) | words | {"chip": "GPU"})
+    given = json.dumps(data_of(WALL) | words)
     return subprocess.run(command, input=given, capture_output=True, encoding="utf-8", check=True).stdout
 
 

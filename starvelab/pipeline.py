@@ -78,15 +78,16 @@ class Pipeline(Description):
             ranges=Ranges(partial(range_of, self)),
             find_remarks=self._remarks,
             ranged=self.assumptions.ranged,
+            labels=self.labels,
         )
 
     def _remarks(self, step: Step) -> tuple[str, ...]:
         """Say what of a step nobody measured, and what the pipeline leaves open."""
-        basis = ""
+        basis, chip = "", step.labels[ACCELERATOR.name]
         if step.basis.startswith(("extrapolated", "measured with")):
-            basis = f"The accelerator's time is {step.basis.partition(':')[0]}."
+            basis = f"The {chip}'s time is {step.basis.partition(':')[0]}."
         elif self.assumptions.measured_rates and not step.basis.startswith("measured"):
-            basis = f"The accelerator's time is assumed: {step.basis}, for want of a measured rate."
+            basis = f"The {chip}'s time is assumed: {step.basis}, for want of a measured rate."
         return basis, self._assumed_requests(step), self.foreign_samples, self.foreign_rate
 
     def _assumed_requests(self, step: Step) -> str:

@@ -114,10 +114,10 @@ def test_a_loop_that_prepares_its_batches_itself_and_waits_for_each_step_does_on
     assert images(in_the_long_run(alone)) == pytest.approx(32 / 0.07)
     said = alone.explain()
     assert said.startswith(
-        "The training loop prepares its batches itself, so a step takes 70 ms, and the acc"
+        "The training loop prepares its batches itself, so a step takes 70 ms, and the GPU"
     )
     assert said.endswith(
-        "Start a worker, so that batches are prepared meanwhile: then the CPU would bind, with 50 ms."
+        "Start a worker, so that batches are prepared meanwhile: then the workers would bind, with 50 ms."
     )
     assert alone.workers_needed().workers == 3
     for question in (alone.crossover, alone.accelerators_fed):

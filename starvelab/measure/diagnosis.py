@@ -94,12 +94,9 @@ class Finding(TableRepr):
     @property
     def summary(self) -> str:
         """What was found, in a few sentences."""
-        stall = f"The accelerator waits {percent(self.stall)} of the time: {self.verdict}."
+        stall = f"The GPU waits {percent(self.stall)} of the time: {self.verdict}."
         if not self.step_known:
-            stall = (
-                "One cannot tell without a training step whether this starves it: pass "
-                "Accelerator(device=train_step)."
-            )
+            stall = "One cannot tell without a training step whether this starves it: pass step=train_step."
         cost = format_quantity(self.evidence[self.bottleneck])
         if self.bottleneck == "compute":
             named = f"It computes for {cost} of each batch, and nothing starves it."
@@ -125,7 +122,7 @@ class Finding(TableRepr):
         costs, adds = self.costs[most], self.evidence.get(most)
         hidden = f", of which the ladder shows {format_quantity(adds)}" if adds is not None else ""
         if self.step_known and adds is not None and costs - adds <= self.evidence["compute"]:
-            hidden = ", which the accelerator hides in part"
+            hidden = ", which the GPU hides in part"
         return f" The part that costs most is {most}: {format_quantity(costs)} of a batch{hidden}."
 
     @property

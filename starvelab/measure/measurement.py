@@ -106,8 +106,8 @@ class Measurement(TableRepr):
     def rows(self) -> Sequence[Sequence[object]]:
         """One row for each quantity, and one for each stage."""
         training = {
-            "accelerator busy": percent(self.utilization),
-            "accelerator waits": percent(self.stall),
+            "GPU busy": percent(self.utilization),
+            "GPU waits": percent(self.stall),
             "loop waits in next()": percent(self.host_wait),
         }
         return [
@@ -121,9 +121,9 @@ class Measurement(TableRepr):
     @property
     def summary(self) -> str:
         """Throughput and utilization in one line, and why they are not to be trusted."""
-        busy = f"the accelerator is busy {percent(self.utilization)}"
+        busy = f"the GPU is busy {percent(self.utilization)}"
         if not self.step_known:
-            busy = "without a training step: pass Accelerator(device=train_step) to see how long it waits"
+            busy = "without a training step: pass step=train_step to see how long it waits"
         doubt = "" if self.quality.trustworthy else f" Not to be trusted: {self.quality.reason}."
         return f"{format_quantity(self.throughput)} {self.source} ({self.loader}), {busy}.{doubt}"
 

@@ -15,7 +15,7 @@ from ..host import has_processes, usable_cores
 from ..simulate.simulation import follow, simulate
 from ..simulate.timeline import LoaderInputs
 from ..units import Q_, Quantity, as_quantity, check_magnitude, nonnegative, positive
-from .batches import PARTS
+from .batches import PARTS, ItemSource
 from .devices import StorageClock, VirtualAccelerator
 from .measurement import Measurement, summarize
 from .setup import Setup
@@ -78,7 +78,7 @@ class SimulatedClock:
             if part not in PREPARED:
                 raise UnknownNameError(
                     f"A worker's parts are {', '.join(PREPARED)}, got {part!r:.80}. The copy's time comes "
-                    "from the link, that of computing from the accelerator."
+                    "from the link, that of computing from the GPU."
                 )
             costs[part] = as_quantity(time, "ms", part)
             nonnegative(costs[part], "ms", part)
@@ -172,8 +172,9 @@ def whole_rounds(batches: int, inputs: LoaderInputs) -> int:
 def clock_for(setup: Setup, *, announced: bool = True) -> SimulatedClock | None:
     """The clock that STARVELAB_CLOCK asks for; None stands for the live one, which no browser has."""
     live = runtime.current().clock == "live"
-    # GPUs of the user's own have no times that could be known beforehand.
-    if not isinstance(setup.device, VirtualAccelerator) or (live and has_processes()):
+    # Datasets and GPUs of the user's own have no times that could be known beforehand.
+    own = isinstance(setup.samples, ItemSource) or not isinstance(setup.device, VirtualAccelerator)
+    if own or (live and has_processes()):
         return None
     if announced:
         print(IN_A_BROWSER if live else AS_GRADED)

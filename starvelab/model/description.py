@@ -31,7 +31,7 @@ from .parts import (
     changed,
     part_of,
 )
-from .resources import Cost, Inputs
+from .resources import ACCELERATOR, CPU, STORAGE, Cost, Inputs, Labels
 from .samples import DTYPE_BYTES, Samples
 from .solver import by_resource, costs, resolve
 from .stages.data import DataInputs, DataModel
@@ -135,6 +135,17 @@ class Description:
     def reads(self) -> DataInputs | None:
         """What its drive does with a sample; None without a drive."""
         return None if self.storage is None else self._reads(self.numbers)
+
+    @property
+    def labels(self) -> Labels:
+        """What people read for its resources."""
+        renamed = {CPU.name: "CPU"} if self.alone else {}
+        if self.hardware.of is not None and self.hardware.of.get("family") == "TPU":
+            renamed[ACCELERATOR.name] = "TPU"
+        store = None if self.storage is None else self.storage.of
+        if isinstance(store, Entry) and store.get("million_requests_price") is not None:
+            renamed[STORAGE.name] = "bucket"
+        return Labels(renamed)
 
     @property
     def alone(self) -> bool:
@@ -367,7 +378,7 @@ def check_asked(
             "Pass one value of each."
         )
     if overlapping and (pipeline.alone or not pipeline.overlap):  # no resource hides behind another
-        got, wanted = "overlap=False: then the accelerator always waits", "overlap=True"
+        got, wanted = "overlap=False: then the GPU always waits", "overlap=True"
         if pipeline.alone:
             got, wanted = "a loop without workers: then it prepares between its steps", "workers=1"
         raise InputError(f"{question} looks at stages that overlap, got {got}. Pass {wanted}.")

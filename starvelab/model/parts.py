@@ -262,9 +262,9 @@ class Accelerator(Part):
     """
 
     of: Entry | None = fields.entry(None, group="Hardware", label="hardware", stage="hardware")
-    count: Count = fields.count(1, sweepable=True, stage="accelerators", shown="accelerators")
+    count: Count = fields.count(1, sweepable=True, stage="accelerators", shown="GPUs")
     rate: Amount | Framework | None = fields.quantity(
-        "sample/s", None, sweepable=True, stage="accelerator_rate", shown="rate of an accelerator"
+        "sample/s", None, sweepable=True, stage="accelerator_rate", shown="rate of a GPU"
     )
     precision: str = fields.choice(*ELEMENT_BYTES, default="fp16")
     step_overhead: Amount | None = fields.seconds(shown="extra work in a step")

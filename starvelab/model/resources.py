@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from types import MappingProxyType
 from typing import Self
@@ -23,8 +23,8 @@ from .facts import read_data
 class Resource:
     """What stages run on."""
 
-    name: str  # in results and tables
-    label: str  # in the middle of a sentence
+    name: str  # in results
+    label: str  # what people read
     verb: str  # what it does with a batch, as in "reading a batch"
     done: str  # what it has done with a batch, as in "has read it"
     color: str  # in pictures; passes a contrast of 3:1 on white and on dark
@@ -34,18 +34,14 @@ class Resource:
     shared: bool = False  # by all accelerators of a host
 
 
-STORAGE = Resource("storage", "storage", "reading", "read", "#D55E00", "black", "..", "-.", shared=True)
-CPU = Resource("CPU", "the CPU", "preparing", "prepared", "#0072B2", "white", "//", "--", shared=True)
+STORAGE = Resource("storage", "drive", "reading", "read", "#D55E00", "black", "..", "-.", shared=True)
+CPU = Resource("CPU", "workers", "preparing", "prepared", "#0072B2", "white", "//", "--", shared=True)
 # One thread, which receives each batch and works on it before the accelerator gets it.
-LOOP = Resource(
-    "loop", "the training loop", "handling", "handled", "#9467BD", "black", "--", (0, (3, 1, 1, 1))
-)
-LINK = Resource("link", "the link", "copying", "copied", "#CC79A7", "black", "xx", ":")
+LOOP = Resource("loop", "training loop", "handling", "handled", "#9467BD", "black", "--", (0, (3, 1, 1, 1)))
+LINK = Resource("link", "link", "copying", "copied", "#CC79A7", "black", "xx", ":")
 # The accelerator's own hardware for JPEGs or video, which works beside its kernels.
-DECODER = Resource("decoder", "the decoder", "decoding", "decoded", "#808080", "black", "\\\\", (0, (5, 1)))
-ACCELERATOR = Resource(
-    "accelerator", "the accelerator", "computing on", "computed on", "#009E73", "black", "", "-"
-)
+DECODER = Resource("decoder", "decoder", "decoding", "decoded", "#808080", "black", "\\\\", (0, (5, 1)))
+ACCELERATOR = Resource("accelerator", "GPU", "computing on", "computed on", "#009E73", "black", "", "-")
 
 # In the order in which a sample meets them, which is the order that people expect in a table or a picture.
 RESOURCES: Mapping[str, Resource] = MappingProxyType(
@@ -54,16 +50,38 @@ RESOURCES: Mapping[str, Resource] = MappingProxyType(
 DISPLAY_ORDER = tuple(RESOURCES)
 # In a tie the resource that is named first binds: the accelerator, since a tie starves nobody.
 TIE_ORDER = (ACCELERATOR.name, CPU.name, STORAGE.name, LINK.name, DECODER.name, LOOP.name)
-# How a sentence calls a resource, and no resource at all.
-LABELS: Mapping[str, str] = MappingProxyType(
-    {"": "nothing", **{resource.name: resource.label for resource in RESOURCES.values()}}
-)
+_SINGULAR = {"have": "has"}
 
 
-def capitalized(name: str) -> str:
-    """How a sentence that begins with a resource calls it."""
-    label = RESOURCES[name].label
-    return label[0].upper() + label[1:]
+@dataclass(frozen=True)
+class Labels:
+    """The names that people read for the resources of a pipeline.
+
+    `renamed` holds those that differ: a TPU is a TPU, and a bucket is a bucket.
+    """
+
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> str:
+        """Name a resource in a table or a picture: ``GPU``."""
+        return self.renamed.get(name, RESOURCES[name].label)
+
+    def the(self, name: str) -> str:
+        """Name a resource in the middle of a sentence: ``the GPU``; no resource is ``nothing``."""
+        return f"the {self[name]}" if name else "nothing"
+
+    def does(self, name: str, verb: str) -> str:
+        """Say what a resource does, by a verb as of several: ``the GPU binds``, ``the workers bind``."""
+        plural = name and self[name].endswith("s")
+        return f"{self.the(name)} {verb if plural else _SINGULAR.get(verb, f'{verb}s')}"
+
+
+LABELS = Labels()
+
+
+def capitalized(text: str) -> str:
+    """The same text as the beginning of a sentence."""
+    return text[:1].upper() + text[1:]
 
 
 @dataclass(frozen=True)

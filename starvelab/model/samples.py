@@ -48,7 +48,7 @@ class OnDevice(Part):
         units that work side by side, such as ``hardware.video_decoders``, their time over their number.
     """
 
-    time: Amount | None = fields.seconds(stage="device_time", shown="accelerator time of a sample")
+    time: Amount | None = fields.seconds(stage="device_time", shown="GPU time of a sample")
     decoder_time: Amount | None = fields.quantity("s", None, sweepable=True, shown="decoder time of a sample")
 
 

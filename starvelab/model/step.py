@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..tables import TableRepr, cell, percent
 from ..units import Quantity, Unchecked, format_number
 from .assumptions import COVERAGE
-from .resources import ACCELERATOR, LABELS
+from .resources import ACCELERATOR, LABELS, Labels, capitalized
 from .stages import STAGES
 
 _AWAITED = {stage.NAME: stage.AWAITED for stage in STAGES if stage.AWAITED}
@@ -84,6 +84,8 @@ class Step(TableRepr):
     infeasible_reason : str
     ranges : Ranges
         Between which throughputs and utilizations the truth lies.
+    labels : Labels
+        What people read for each resource.
     """
 
     # One value, or an array where the pipeline is swept: that is Any, since no checker knows which.
@@ -111,6 +113,7 @@ class Step(TableRepr):
     ranges: Ranges = field(compare=False)
     find_remarks: Callable[[Step], tuple[str, ...]] = field(compare=False)
     ranged: bool = False
+    labels: Labels = field(default=LABELS, compare=False)
 
     headers = ("resource", "time of a step", "idle")
 
@@ -138,10 +141,12 @@ class Step(TableRepr):
         known = sum(self.stage_times[stage].m_as("ms") for stage in self.awaited)
         launches = ["launches"] if np.any(waited - known > some) else []
         *first, last = [*launches, *self.awaited.values()]
-        awaited = f"{', '.join(first)}{' and ' * bool(first)}{last}"
+        awaited, chip = f"{', '.join(first)}{' and ' * bool(first)}{last}", self.labels.the(ACCELERATOR.name)
         if np.ndim(waited):
-            return f"The accelerator's time holds what it waits for {awaited}, which does not count as busy."
-        counted = f"Busy counts {cell(works)} of the accelerator's {cell(taken)}"
+            return (
+                f"{capitalized(chip)}'s time holds what it waits for {awaited}, which does not count as busy."
+            )
+        counted = f"Busy counts {cell(works)} of {chip}'s {cell(taken)}"
         return f"{counted}: for the rest it waits for {awaited}."
 
     @property
@@ -153,7 +158,8 @@ class Step(TableRepr):
     def rows(self) -> list[list[str]]:
         """One row for each resource."""
         return [
-            [name, cell(time), percent(self.headroom[name])] for name, time in self.resource_times.items()
+            [self.labels[name], cell(time), percent(self.headroom[name])]
+            for name, time in self.resource_times.items()
         ]
 
     @property
@@ -165,7 +171,8 @@ class Step(TableRepr):
         allowed = f" ({self.spoken_range})" if self.spoken_range else ""
         return (
             f"{runs}A step of {cell(self.step_time)}, {cell(self.throughput)}{allowed}: "
-            f"{LABELS[self.bottleneck]} binds, and the accelerator is busy {percent(self.utilization)}"
+            f"{self.labels.does(self.bottleneck, 'bind')}, and {self.labels.the(ACCELERATOR.name)} is busy "
+            f"{percent(self.utilization)}"
         )
 
 

@@ -165,7 +165,7 @@ class Simulation(TableRepr):
         spread = f", give or take {percent(self.spread)}," if self.replicas > 1 else ""
         times = f", {self.replicas} times" if self.replicas > 1 else ""
         return (
-            f"{count_of(self.batches, 'batch')}{times}: the accelerator is busy "
+            f"{count_of(self.batches, 'batch')}{times}: the GPU is busy "
             f"{percent(self.utilization)}{spread} at {cell(self.throughput)}"
         )
 

@@ -278,6 +278,6 @@ class Trace(_Batches):
 
     def __repr__(self) -> str:
         return (
-            f"{count_of(len(self), 'batch')} of {self.batch_size}, {self.source}: the accelerator is busy "
+            f"{count_of(len(self), 'batch')} of {self.batch_size}, {self.source}: the GPU is busy "
             f"{percent(self.utilization)}, {cell(self.throughput)}"
         )

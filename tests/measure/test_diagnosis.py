@@ -176,7 +176,7 @@ def test_levers_are_those_of_the_bottleneck():
 def test_a_finding_shows_its_evidence():
     finding = found(100, 95, 50, 30, 30, 28)
     assert finding.summary == (
-        "The accelerator waits 72.0 % of the time: highly input-bound. The largest step of the ladder is "
+        "The GPU waits 72.0 % of the time: highly input-bound. The largest step of the ladder is "
         "decode, which adds 45 ms to each batch; next comes transform."
     )
     assert finding.note.startswith("To try: ")
@@ -184,7 +184,7 @@ def test_a_finding_shows_its_evidence():
     assert [row[0] for row in finding.rows] == list(PARTS)
     assert [row[3] for row in finding.rows] == list(CACHED)
     assert "decode" in repr(finding)
-    assert finding._repr_html_().startswith("<table><caption>The accelerator waits 72.0 %")
+    assert finding._repr_html_().startswith("<table><caption>The GPU waits 72.0 %")
     said = "not input-bound. It computes for 30 ms of each batch, and nothing starves it."
     assert said in found(31, 30, 30, 30, 30, 30).summary
 
@@ -199,7 +199,7 @@ def test_costs_stand_beside_what_is_added_and_say_which_part_costs_most():
     )
     assert (finding.bottleneck, finding.stage) == ("decode", "")
     assert finding.summary.endswith(
-        " The part that costs most is transform: 80 ms of a batch, which the accelerator hides in part."
+        " The part that costs most is transform: 80 ms of a batch, which the GPU hides in part."
     )
     assert [row[1] for row in finding.rows][3:] == ["", "", ""], "nothing is known of these"
 

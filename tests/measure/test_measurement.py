@@ -19,14 +19,14 @@ MEASURED = run(
 
 def test_a_measurement_shows_its_values():
     assert repr(MEASURED).splitlines() == [
-        "250 img/s simulated (threads loader, 2 workers), the accelerator is busy 50.0 %.",
+        "250 img/s simulated (threads loader, 2 workers), the GPU is busy 50.0 %.",
         "quantity                           value",
         "----------------------  ----------------",
         "throughput                     250 img/s",
         "95 % interval           250 to 250 img/s",
         "time between batches              128 ms",
-        "accelerator busy                  50.0 %",
-        "accelerator waits                 50.0 %",
+        "GPU busy                  50.0 %",
+        "GPU waits                 50.0 %",
         "loop waits in next()              75.0 %",
         "decode, each sample                 5 ms",
         "transform, each sample              3 ms",

@@ -294,14 +294,14 @@ def test_a_measured_rate_needs_neither_model_nor_hardware():
     assert ms(step.resource_times["accelerator"]) == pytest.approx(100)
     assert ms(step.resource_times["CPU"]) == pytest.approx(50)
     assert (step.bottleneck, step.utilization, step.feasible) == ("accelerator", 1.0, True)
-    assert (step.cause, step.basis) == ("model", "measured: given as the rate of the accelerator")
+    assert (step.cause, step.basis) == ("model", "measured: given as the rate of the GPU")
 
 
 @pytest.mark.parametrize("assumed", [TUTORIAL, PUBLISHED], ids=lambda a: a.name)
 def test_a_rate_or_a_framework_that_is_given_goes_before_the_catalogue_and_before_the_formula(assumed):
     step = WALL.solve({"hardware.rate": "1000 img/s"}, assumptions=assumed)
     assert ms(step.stage_times["model"]) == pytest.approx(256)
-    assert step.basis == "measured: given as the rate of the accelerator"
+    assert step.basis == "measured: given as the rate of the GPU"
     step = WALL.solve({"hardware.rate": Framework("MXNet")}, phase="training", assumptions=assumed)
     assert ms(step.stage_times["model"]) == pytest.approx(256 / 3410.52 * 1e3)
     assert step.basis.startswith("measured: MXNet, NVIDIA/DeepLearningExamples")
@@ -399,8 +399,8 @@ def test_a_pipeline_shows_its_fields_in_one_line():
 
 def test_a_step_shows_what_binds_and_how_idle_the_others_are():
     text = repr(WALL.solve())
-    assert text.startswith("A step of 64 ms, 4000 img/s: the CPU binds, and the accelerator is busy 18.3 %\n")
-    assert "accelerator" in text
+    assert text.startswith("A step of 64 ms, 4000 img/s: the workers bind, and the GPU is busy 18.3 %\n")
+    assert "accelerator" not in text
     assert "81.7 %" in text
     assert "<caption>A step of 64 ms" in WALL.solve()._repr_html_()
 

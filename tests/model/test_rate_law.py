@@ -167,7 +167,7 @@ def test_a_model_is_extrapolated_from_one_of_its_own_family():
 def test_a_result_says_what_the_rate_it_rests_on_was_measured_with():
     said = "with torch.compile and FlashAttention, by nobody without."
     own = FED.replace(model=Models.GPT2_small, hardware=CLOUD.A100_40GB, batch_size=8)
-    assert f"The accelerator's time is measured {said}" in str(own.solve())
+    assert f"The GPU's time is measured {said}" in str(own.solve())
     neighbor = FED.replace(model=Models.ViT_B16, hardware=CLOUD.H100)
     assert f"on NVIDIA A100 40GB SXM at fp16 {said}" in str(neighbor.solve())
     assert "by nobody without" not in str(FED.replace(hardware=CLOUD.H100).solve())
@@ -251,13 +251,13 @@ def test_the_parts_of_a_step_add_up_to_it_and_training_resnet_50_is_mostly_memor
 def test_a_result_says_that_its_rate_was_not_measured():
     assert BARE.solve().note == ""
     assert repr(BARE.solve(hardware=Hardware.Cloud.H200)).endswith(
-        "The accelerator's time is extrapolated from the measured training of ResNet-50 on NVIDIA A100 80GB "
+        "The GPU's time is extrapolated from the measured training of ResNet-50 on NVIDIA A100 80GB "
         "SXM at fp16."
     )
     deep = Models.ResNet152
     facts = {name: fact for name, fact in deep.facts.items() if name != "activation_size"}
     assert BARE.solve(model=type(deep)(deep.kind, deep.path, deep.name, facts)).note == (
-        "The accelerator's time is assumed: peak x efficiency, for want of a measured rate."
+        "The GPU's time is assumed: peak x efficiency, for want of a measured rate."
     )
     assert BARE.solve(assumptions=TUTORIAL).note == ""
 
@@ -279,12 +279,12 @@ def test_an_accelerator_that_waits_for_launches_is_not_busy(batch):
 def test_where_busy_stands_beside_the_accelerators_time_it_says_what_of_it_counts():
     starved = BARE.replace(batch_size=32)
     step = starved.solve()
-    said = "Busy counts 12.96 ms of the accelerator's 24.99 ms: for the rest it waits for launches."
+    said = "Busy counts 12.96 ms of the GPU's 24.99 ms: for the rest it waits for launches."
     assert f"A step of {step.step_time.magnitude:.2f} ms" in repr(step)
     assert step.utilization == pytest.approx(12.96 / step.step_time.m_as("ms"), abs=1e-3)
     for shown in (repr(step), starved.explain(), stage_bars(step).caption, step_bars(step)):
         assert said in shown.replace("&#x27;", "'")
-    several = "The accelerator's time holds what it waits for launches, which does not count as busy."
+    several = "The GPU's time holds what it waits for launches, which does not count as busy."
     for shown in (repr(starved.sweep(workers=[8, 9])), over_batch(starved, batches=[32, 64]).caption):
         assert several in shown
     # Where it waits for nothing else than its input there is nothing to say.
@@ -299,6 +299,5 @@ def test_the_walkthroughs_overhead_counts_as_work():
 
 def test_a_faster_accelerator_launches_no_faster():
     assert (
-        "However fast the accelerator itself were, the CPU would not bind."
-        in FED.replace(batch_size=1).explain()
+        "However fast the GPU itself were, the workers would not bind." in FED.replace(batch_size=1).explain()
     )

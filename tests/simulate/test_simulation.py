@@ -98,7 +98,7 @@ def test_a_warm_up_leaves_the_wait_for_the_first_batch_out():
 
 def test_it_is_shown_as_a_table():
     found = simulate(SLOW, batches=400, warm_up=200)
-    assert found.summary == "400 batches: the accelerator is busy 80.0 % at 1280 img/s"
+    assert found.summary == "400 batches: the GPU is busy 80.0 % at 1280 img/s"
     assert found.headers == ("figure", "mean", "lowest", "highest")
     assert found.rows == [
         ["utilization", "80.0 %", "80.0 %", "80.0 %"],
@@ -110,14 +110,14 @@ def test_it_is_shown_as_a_table():
     assert repr(found).startswith(found.summary)
     assert f"<caption>{found.summary}</caption>" in found._repr_html_()
     one = simulate(SLOW, batches=1)
-    assert one.summary == "1 batch: the accelerator is busy 28.6 % at 457.1 img/s"
+    assert one.summary == "1 batch: the GPU is busy 28.6 % at 457.1 img/s"
     assert repr(one.trace()).startswith("1 batch of 32, simulated:")
 
 
 def test_of_replicas_it_shows_how_far_they_lie_apart():
     found = simulate(UNEVEN, replicas=20)
     assert found.summary == (
-        f"200 batches, 20 times: the accelerator is busy {100 * found.utilization:.1f} %, give or take "
+        f"200 batches, 20 times: the GPU is busy {100 * found.utilization:.1f} %, give or take "
         f"{100 * found.spread:.1f} %, at {found.throughput.m_as('img/s'):.4g} img/s"
     )
     shown, periods = {name: rest for name, *rest in found.rows}, 20 / found.utilizations

@@ -31,7 +31,7 @@ def test_busy_is_the_sum_of_the_steps():
     assert TRACE.throughput.m_as("img/s") == pytest.approx(24 / 0.080)
     assert (TRACE.batch.dtype, TRACE.received.dtype) == (np.int64, float)
     assert repr(Trace(**FIELDS, source="measured")) == (
-        "3 batches of 8, measured: the accelerator is busy 47.5 %, 300 img/s"
+        "3 batches of 8, measured: the GPU is busy 47.5 %, 300 img/s"
     )
 
 

@@ -193,7 +193,7 @@ function open() {
 // Let the picture play a setting; while a guess is asked for, and where it cannot run, it shows nothing.
 function play(shown, locked = false) {
   const found = last = answer(puzzle, shown);
-  const data = { rule: found.rule, setting: { batch: shown.batch, workers: shown.workers }, resources: TABLES.resources, chip: "GPU", locked: locked || !found.feasible };
+  const data = { rule: found.rule, setting: { batch: shown.batch, workers: shown.workers }, resources: TABLES.resources, locked: locked || !found.feasible };
   if (moving) moving.show(data, false);
   else moving = mount($("moving"), data);
   return found;

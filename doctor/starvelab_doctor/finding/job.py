@@ -359,8 +359,8 @@ class JobFinding(TableRepr):
             return "Without workers the loop prepares each batch itself: advise says what num_workers brings."
         if self.stages is None or not self.stages.certain:
             return (
-                "Find the stage that is slow by a probe, and measure what it costs at most: starvelab-doctor "
-                "--ladder train.py."
+                "Find the stage that is slow with starvelab_doctor.of_loader(loader, step=train_step)"
+                ".diagnose(), and speed up that one."
             )
         return f"For that stage, {self.stages.remedy(self.prepare_cpu, self.contents)}"
 

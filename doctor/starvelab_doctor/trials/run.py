@@ -32,6 +32,7 @@ from ..one_buffer import packed, unpacked
 from ..script import run_script
 from ..shares import MIN_BATCHES
 from ..torch_internals import TorchIterator, TorchLoader
+from ..watching.datasets import is_stream
 from ..watching.hooks import Doctor
 from ..watching.ranks import write
 from .ascent import PACKED, Pace, Setup
@@ -90,7 +91,7 @@ class Loop:
             persistent=loader.persistent_workers,
             pinned=loader.pin_memory or cuda is None or not cuda.is_available(),
             in_order=getattr(loader, "in_order", False),
-            stream=torch_internals.is_iterable(loader.dataset),
+            stream=is_stream(loader.dataset),
         )
 
     def begin(self, dataset: object) -> None:

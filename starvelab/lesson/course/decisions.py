@@ -100,7 +100,7 @@ def record(box: str) -> dict[str, list[float]]:
 def inside(box: str) -> tuple[str, str]:
     """Return the resource that binds in a box, and what the box was in a sentence."""
     binds, why = json.loads(base64.b64decode(_INSIDE))[box]
-    return binds, f"Box {box}: {LABELS[binds]} binds, since {why}."
+    return binds, f"Box {box}: {LABELS.does(binds, 'bind')}, since {why}."
 
 
 def total(verdict: object) -> float:

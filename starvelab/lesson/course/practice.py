@@ -169,7 +169,7 @@ class Case:
         read = (1 - _value(pipeline, "storage.cache.share")) * rate * pipeline.size / Q_("1 sample")
         return {
             "throughput": rate,
-            "nvidia-smi: accelerator busy": percent(run.utilization),
+            "nvidia-smi: GPU busy": percent(run.utilization),
             "nsys: kernels, for each step": run.utilization * step.to("ms"),
             "nsys: the copy of a batch": copies[0].to("ms"),
             "a timer: waits in next()": percent(run.host_wait),
@@ -222,7 +222,7 @@ class Case:
     @property
     def _summary(self) -> str:
         lines = "one line starves" if self.faults == 1 else f"{self.faults} lines starve"
-        return f"Case {self.seed}: {lines} the accelerator. Others only look bad."
+        return f"Case {self.seed}: {lines} the GPU. Others only look bad."
 
     def _line(self, name: str) -> str:
         size, fault = self._sizes.get(name), FAULTS[name]

@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import InputError
 from ...model.assumptions import COVERAGE
 from ...model.description import check_asked
-from ...model.resources import ACCELERATOR, CPU, LABELS, RESOURCES, STORAGE, capitalized, exceeds
+from ...model.resources import ACCELERATOR, CPU, RESOURCES, STORAGE, capitalized, exceeds
 from ...model.step import Step, one_step
 from ...pipeline import Pipeline
 from ...tables import percent
@@ -61,23 +61,27 @@ def stage_bars(step: Step) -> StaticFigure:
         axes.barh(y, ms, hatch=look.hatch, height=0.62, **ground(look.color, step.feasible))
         mark = "" if name != step.bottleneck else " (binds)" if overlap else " (the longest)"
         axes.text(ms + 0.01 * length, y, f"{format_number(ms)} ms{mark}", va="center")
-    name_lanes(axes, list(times))
+    name_lanes(axes, [step.labels[name] for name in times])
     axes.set(
         xlim=(0, length * 1.25), xlabel=f"time for one batch of {step.batch_size} (ms); dashed: the step"
     )
     axes.axvline(length, color=GRAY, linestyle="--", linewidth=1)
-    sets = f"{capitalized(step.bottleneck)} sets the step of"
+    sets = f"{capitalized(step.labels.does(step.bottleneck, 'set'))} the step of"
     if not overlap:
         sets = "Nothing overlaps, so the times add up to a step of"
-    busy = f"{format_quantity(step.step_time)}; the accelerator is busy {percent(step.utilization)} of it."
-    each = ", ".join(f"{name} {format_number(ms)} ms" for name, ms in times.items())
+    chip = step.labels.the(ACCELERATOR.name)
+    busy = f"{format_quantity(step.step_time)}; {chip} is busy {percent(step.utilization)} of it."
+    each = ", ".join(f"{step.labels[name]} {format_number(ms)} ms" for name, ms in times.items())
     return render_figure(
         figure,
         alt=f"Bar chart of the time for one batch: {each}.",
         caption="Time each resource needs for one batch.",
         found=(f"{sets} {busy}", step.spoken_busy, caveat("hollow", step.infeasible_reason)),
         headers=["resource", "time for a batch", "idle share of a step"],
-        rows=[(name, time, percent(step.headroom[name])) for name, time in step.resource_times.items()],
+        rows=[
+            (step.labels[name], time, percent(step.headroom[name]))
+            for name, time in step.resource_times.items()
+        ],
         feasible=step.feasible,
     )
 
@@ -142,7 +146,7 @@ def over_batch(
         True for a band that shows what the sources of the values allow; where the assumptions have ranges,
         unless given.
     """
-    found = pipeline.crossover()
+    found, labels = pipeline.crossover(), pipeline.labels
     ticks = ascending([2**i for i in range(11)] if batches is None else batches, "over_batch", "batch sizes")
     at = pipeline.solve(batch_size=ticks)
     dense = np.unique(np.geomspace(ticks[0], ticks[-1], 400).round().astype(int))
@@ -151,7 +155,9 @@ def over_batch(
     left, right = figure.subplots(1, 2)
     for name, time in step.resource_times.items():
         look = RESOURCES[name]
-        left.plot(dense, time.m_as("ms"), color=look.color, linestyle=look.dash, label=name, linewidth=2)
+        left.plot(
+            dense, time.m_as("ms"), color=look.color, linestyle=look.dash, label=labels[name], linewidth=2
+        )
     left.set(xscale="log", yscale="log", xlabel="batch size", ylabel="time for one batch (ms)")
     left.yaxis.set_major_formatter(as_number)
     left.legend(frameon=False)
@@ -160,7 +166,12 @@ def over_batch(
     for axes in (left, right):
         if not np.all(step.feasible):
             axes.axvspan(dense[np.argmin(step.feasible)], dense[-1], **_CANNOT_RUN)
-    right.set(xscale="log", xlabel="batch size", ylabel="accelerator busy (share of a step)", ylim=(0, 1.05))
+    right.set(
+        xscale="log",
+        xlabel="batch size",
+        ylabel=f"{labels[ACCELERATOR.name]} busy (share of a step)",
+        ylim=(0, 1.05),
+    )
     right.yaxis.set_major_formatter(as_percent)
     if found.batch is not None and ticks[0] <= found.batch <= ticks[-1]:
         where = float(found.batch)
@@ -173,9 +184,9 @@ def over_batch(
         axes.set_xticks(labeled, [str(batch) for batch in labeled], rotation=45 if len(labeled) > 8 else 0)
         axes.minorticks_off()
     names, shares, binding = list(at.resource_times), np.asarray(at.utilization), np.asarray(at.bottleneck)
-    headers = ["batch", *(f"{name} time" for name in names), "utilization", "binds"]
+    headers = ["batch", *(f"{labels[name]} time" for name in names), "utilization", "binds"]
     rows = [
-        [b, *(at.resource_times[name][i] for name in names), percent(shares[i]), binding[i]]
+        [b, *(at.resource_times[name][i] for name in names), percent(shares[i]), labels[binding[i]]]
         for i, b in enumerate(ticks)
     ]
     if banded:
@@ -244,7 +255,7 @@ def over_workers(
                 markersize=9,
                 fillstyle=fill,
             )
-    axes.set(xlabel="CPU workers", ylabel="accelerator busy (share of a step)")
+    axes.set(xlabel="workers", ylabel=f"{step.labels[ACCELERATOR.name]} busy (share of a step)")
     axes.set(ylim=(0, 1.05), xlim=(0, ticks[-1] * 1.02))
     axes.yaxis.set_major_formatter(as_percent)
     axes.legend(frameon=False, loc="lower right")
@@ -275,12 +286,14 @@ def _wall_in_words(name: str, step: Step, dense: np.ndarray) -> str:
     name = name[:1].upper() + name[1:]
     wall = _wall(step)
     if wall is None:
-        return f"{name}: the CPU binds up to {dense[-1]} workers."
+        return f"{name}: {step.labels.does(CPU.name, 'bind')}, up to {dense[-1]} of them."
     others = {other: times[wall] for other, times in _others(step).items()}
     # As in the pipeline, the accelerator binds in a tie.
     slowest = max(others, key=lambda other: (others[other], other == ACCELERATOR.name))
     share = percent(np.asarray(step.utilization)[wall])
-    return f"{name}: from {dense[wall]} workers on, {LABELS[slowest]} sets the limit: {share} busy."
+    return (
+        f"{name}: from {dense[wall]} workers on, {step.labels.does(slowest, 'set')} the limit: {share} busy."
+    )
 
 
 def _others(step: Step) -> dict[str, np.ndarray]:

@@ -11,7 +11,7 @@ from math import ceil
 import numpy as np
 
 from ...errors import InputError
-from ...model.resources import ACCELERATOR, CPU, LABELS, LINK, RESOURCES, STORAGE
+from ...model.resources import ACCELERATOR, CPU, LINK, RESOURCES, STORAGE, Labels, capitalized
 from ...model.stages import STAGES, SingleNodeModel
 from ...model.stages.single_node import SingleNodeResult
 from ...model.step import Step, one_step
@@ -137,13 +137,18 @@ def _reasons(drawn: str, reason: str) -> list[str]:
 
 
 def _times(
-    times: Mapping[str, float], whole: float, notes: Mapping[str, str], bold: str, feasible: bool
+    times: Mapping[str, float],
+    whole: float,
+    notes: Mapping[str, str],
+    bold: str,
+    feasible: bool,
+    labels: Labels | None = None,
 ) -> tuple[str, int]:
     """A bar for each time, with a line where the step ends; also the y below the last of them."""
     longest, colors = max(whole, *times.values()), COLORS | PART_COLORS
     drawn, y = bar_rows(
-        Bar(name, ms / longest, colors[name], f"{format_number(ms)} ms {notes[name]}",
-            hollow=not feasible, bold=name == bold)
+        Bar(labels[name] if labels else name, ms / longest, colors[name],
+            f"{format_number(ms)} ms {notes[name]}", hollow=not feasible, bold=name == bold)
         for name, ms in times.items()
     )  # fmt: skip
     x = LEFT + BAR * whole / longest
@@ -203,18 +208,18 @@ def step_bars(step: Step) -> str:
     notes = {name: f"({percent(ms / whole, 0)})" for name, ms in times.items()}
     rule, bold, title = ": nothing overlaps, so it is their sum", "", "Nothing overlaps"
     if step.overlap:
-        label = LABELS[step.bottleneck]
-        rule, bold, title = "", step.bottleneck, f"{label[0].upper()}{label[1:]} binds"
+        rule, bold, title = "", step.bottleneck, capitalized(step.labels.does(step.bottleneck, "bind"))
         notes[step.bottleneck] = "binds"
-    drawn, y = _times(times, whole, notes, bold, step.feasible)
-    about = [f"Time for one batch: {_listed(times)}. A step takes {length}."]
+    drawn, y = _times(times, whole, notes, bold, step.feasible, step.labels)
+    chip, named = step.labels[ACCELERATOR.name], {step.labels[name]: ms for name, ms in times.items()}
+    about = [f"Time for one batch: {_listed(named)}. A step takes {length}."]
     names = {stage.NAME for stage in STAGES if stage.RESOURCE is ACCELERATOR} - {SingleNodeModel.NAME}
     if other := {name: time.m_as("ms") for name, time in step.stage_times.items() if name in names}:
         top, scale = _TOP + ROW * list(times).index(ACCELERATOR.name), BAR / max(whole, *times.values())
         style = {"fill": "url(#other-work)", "stroke": "currentColor"}
         drawn += hatching("other-work") + rect(LEFT, top, scale * sum(other.values()), 28, **style)
-        drawn += _below(y + 8, [f"Accelerator: {_listed(other)} (hatched); the rest is the model."])
-        about.append(f"Of the accelerator's time: {_listed(other)}.")
+        drawn += _below(y + 8, [f"{chip}: {_listed(other)} (hatched); the rest is the model."])
+        about.append(f"Of the {chip}'s time: {_listed(other)}.")
         y += 20
     drawn += text(LEFT - 10, y + 25, "busy", text_anchor="end")
     drawn += rect(LEFT, y + 10, BAR, 20, fill="none", stroke="currentColor")
@@ -224,11 +229,11 @@ def step_bars(step: Step) -> str:
     drawn += text(LEFT + BAR + 12, y + 25, f"{busy}, {format_quantity(step.throughput)}")
     below = [
         f"A step takes {length} (dashed line){rule}.",
-        step.spoken_busy or "Busy: the share of it in which the accelerator works.",
+        step.spoken_busy or f"Busy: the share of it in which the {chip} works.",
         *([f"{step.spoken_range}."] if step.spoken_range else []),
         *_reasons("hollow", step.infeasible_reason),
     ]
-    title = f"{title}; the accelerator is busy {busy}"
+    title = f"{title}; the {chip} is busy {busy}"
     return _of_one_step(drawn, y + 54, below, feasible=step.feasible, title=title, about=" ".join(about))
 
 
@@ -279,7 +284,9 @@ def lines_over_batch(pipeline: Pipeline, *, batches: int = 160) -> str:
         points = (f"{x * size:.1f},{_HEIGHT - y * ms:.1f}" for size, ms in zip(sizes, time, strict=True))
         curves += tag("polyline", fill="none", points=" ".join(points), **looks[name])
         left = names_left + apart * i
-        names += tag("path", d=f"M{left} 12h30", **looks[name]) + text(left + 36, 16, name, size=12)
+        names += tag("path", d=f"M{left} 12h30", **looks[name]) + text(
+            left + 36, 16, own.labels[name], size=12
+        )
     if found.batch is not None and found.batch <= batches:
         at = float(found.batch)
         ms = float(np.interp(at, sizes, times[ACCELERATOR.name]))
@@ -295,7 +302,8 @@ def lines_over_batch(pipeline: Pipeline, *, batches: int = 160) -> str:
              text_anchor="end")
         for i in range(5)
     )  # fmt: skip
-    where = f"batch {own.batch_size}, where the accelerator is busy {percent(own.utilization)} of a step."
+    busy = f"{own.labels.the(ACCELERATOR.name)} is busy {percent(own.utilization)} of a step."
+    where = f"batch {own.batch_size}, where {busy}"
     below = [
         f"Time for one batch, over the batch size.{' Dashed: where the lines cross.' * ('circle' in curves)}",
         f"Solid: {where}",
@@ -304,7 +312,8 @@ def lines_over_batch(pipeline: Pipeline, *, batches: int = 160) -> str:
     clip = tag("clipPath", tag("rect", x=0, y=0, width=_LANES, height=_HEIGHT), id="plane")
     plane = tag("g", curves, transform=f"translate({LEFT} 30)", clip_path="url(#plane)")
     axes = _ticks(batches, _HEIGHT + 52) + heights
-    about = f"Time for a batch of each of {', '.join(times)}, up to batch {batches}. Marked: {where}"
+    listed = ", ".join(own.labels[name] for name in times)
+    about = f"Time for a batch of each of {listed}, up to batch {batches}. Marked: {where}"
     drawn = f"{names}<defs>{clip}</defs>{plane}{axes}"
     return _of_one_step(drawn, _HEIGHT + 74, below, feasible=True, title=str(found), about=about)
 
@@ -323,7 +332,7 @@ def loader_lanes(trace: Trace) -> str:
         )
     numbers = sorted({int(worker) for worker in trace.worker})
     lanes = [f"worker {number + 1}" if number >= 0 else "loop" for number in numbers]
-    lanes += ["copy", ACCELERATOR.name]
+    lanes += ["copy", ACCELERATOR.label]
     last = len(lanes) - 1
 
     def box(lane: int, start: float, end: float, color: str) -> str:
@@ -347,6 +356,6 @@ def loader_lanes(trace: Trace) -> str:
     return frame(
         drawn + _ticks(_SPAN, end + 8, " ms"),
         height=end + 16,
-        title=f"{format_number(_SPAN)} ms of a loader, {workers}; the accelerator is busy {busy}",
-        description="A box is one batch. Where the accelerator's lane is hatched it waits.",
+        title=f"{format_number(_SPAN)} ms of a loader, {workers}; the GPU is busy {busy}",
+        description="A box is one batch. Where the GPU's lane is hatched it waits.",
     )

@@ -77,18 +77,18 @@ def loader_timeline(run: Trace | Simulation, *, batches: int = 24) -> StaticFigu
     inline = bool((trace.worker < 0).all())
     copies = bool((trace.copied - trace.copy_start > _GAP).any())
     lanes = [_worker_name(worker) for worker in np.unique(seen.worker)]
-    below = ["copy", ACCELERATOR.name] if copies else [ACCELERATOR.name]
+    below = ["copy", ACCELERATOR.label] if copies else [ACCELERATOR.label]
     heights = [0.36 * len(lanes), *([] if inline else [0.85]), 0.36 * len(below)]
     figure = new_figure(9.6, 1.75 + sum(heights))
     parts = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights)
     _draw_workers(parts[0], seen, lanes, end)
     held = 0 if inline else _draw_queue(parts[1], seen, end)
     waits = _draw_accelerator(parts[-1], trace, below, end)
-    title = f"The accelerator waits {percent(trace.stall)} of the time"
+    title = f"The GPU waits {percent(trace.stall)} of the time"
     figure.suptitle(title, fontsize=12, fontweight="bold")
     reads = trace.read_start is not None
     entries: list[tuple[str, Options, bool]] = [
-        ("waiting for the storage", _QUEUED, reads),
+        ("waiting for the drive", _QUEUED, reads),
         ("reading a batch", {"color": STORAGE.color}, reads),
         ("preparing a batch", {"color": CPU.color}, True),
         ("ready for the loop", READY, not inline),
@@ -175,7 +175,7 @@ def _draw_queue(axes: Axes, trace: Trace, end: float) -> int:
 
 def _draw_accelerator(axes: Axes, trace: Trace, lanes: list[str], end: float) -> np.ndarray:
     """The accelerator's steps and its waits; returns how long it waited for each batch [ms]."""
-    y = lanes.index(ACCELERATOR.name)
+    y = lanes.index(ACCELERATOR.label)
     free = np.concatenate(([0.0], trace.step_end[:-1]))
     waits: np.ndarray = np.maximum(trace.step_start - free, 0.0)
     for i, batch in enumerate(trace.batch):
@@ -190,7 +190,7 @@ def _draw_accelerator(axes: Axes, trace: Trace, lanes: list[str], end: float) ->
 
 def _loader_summary(trace: Trace, waits: np.ndarray, held: int) -> str:
     busy, stall = percent(trace.utilization), percent(trace.stall)
-    share = f"The accelerator is busy {busy} and waits {stall} of the time"
+    share = f"The GPU is busy {busy} and waits {stall} of the time"
     count, longest = int((waits > _GAP).sum()), int(np.argmax(waits))
     if not count:
         return f"{share}."

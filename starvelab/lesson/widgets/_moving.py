@@ -18,7 +18,7 @@ import traitlets
 
 from ...errors import InputError
 from ...model.parts import Workers
-from ...model.resources import ACCELERATOR, CPU, LINK, RESOURCES, STORAGE, Line
+from ...model.resources import ACCELERATOR, CPU, LINK, RESOURCES, STORAGE, Labels, Line
 from ...model.solver import batch_times, by_resource, costs
 from ...model.stages import STAGES, SingleNodeModel, TransformationModel
 from ...model.step import Step
@@ -177,22 +177,23 @@ class Moving(Box):
     def _still(self, pipeline: Pipeline) -> str:
         step, (trace, *_, shown) = pipeline.solve(), run_of(pipeline, self._times)
         waits = percent(trace.first(shown).stall)
-        picture = _still_picture(trace, float(trace.step_end[shown - 1]))
+        picture = _still_picture(trace, float(trace.step_end[shown - 1]), step.labels)
         ranks = pipeline.hardware.ranks
         whose = f" This is the slowest of {ranks.hosts} hosts." if ranks.hosts > 1 and ranks.slow > 1 else ""
-        said = f"{step.summary}. Simulated: the GPU waits {waits} of the time.{whose}"
+        waiting = f"{step.labels.does(ACCELERATOR.name, 'wait')} {waits} of the time"
+        said = f"{step.summary}. Simulated: {waiting}.{whose}"
         return f"{notices.paragraphs(said)}{picture}{notices.widget_table(step.headers, step.rows)}"
 
 
-def _still_picture(trace: Trace, end: float) -> str:
+def _still_picture(trace: Trace, end: float, labels: Labels) -> str:
     """One moment of a run, in which the accelerator waits if it mostly does: where each batch is."""
     steps = trace.first(max(1, int((trace.step_end <= end + 1e-6).sum())))
     spans = {
-        STORAGE.name: (trace.read_start, trace.read_done, STORAGE.color),
+        labels[STORAGE.name]: (trace.read_start, trace.read_done, STORAGE.color),
         f"workers: {len(set(trace.worker))}": (trace.prepare_start, trace.prepared, CPU.color),
         "queue": (trace.prepared, trace.received, CPU.color),
-        LINK.name: (trace.copy_start, trace.copied, LINK.color),
-        ACCELERATOR.name: (trace.step_start, trace.step_end, ACCELERATOR.color),
+        labels[LINK.name]: (trace.copy_start, trace.copied, LINK.color),
+        labels[ACCELERATOR.name]: (trace.step_start, trace.step_end, ACCELERATOR.color),
     }
     some = len(steps) // 2
     moment = float(steps.step_start[some] + steps.step_end[some]) / 2
@@ -208,7 +209,7 @@ def _still_picture(trace: Trace, end: float) -> str:
     drawn, said, wide = hatching("waits"), [], WIDTH // len(seen)
     for place, (name, (start, done, color)) in enumerate(seen.items()):
         here, x = int(((start <= moment) & (moment < done)).sum()), wide * place + 6
-        waits = name == ACCELERATOR.name and not here
+        waits = name == labels[ACCELERATOR.name] and not here
         note = "waits" if waits else count_of(here, "batch")
         drawn += rect(x, 28, wide - 12, 116, stroke="currentColor", fill="url(#waits)" if waits else "none")
         drawn += "".join(
@@ -222,7 +223,7 @@ def _still_picture(trace: Trace, end: float) -> str:
     return frame(
         drawn,
         height=172,
-        title=f"A moment of the run; the accelerator waits {waiting} of the time",
+        title=f"A moment of the run; {labels.does(ACCELERATOR.name, 'wait')} {waiting} of the time",
         description=f"From left to right: {'; '.join(said)}.",
     )
 
@@ -243,7 +244,8 @@ def data_of(pipeline: Pipeline, prepare_times: Unchecked = None) -> Data:
         },
         "run": {**run, "lanes": lanes, "end": float(trace.step_end[shown - 1])},
         "resources": [
-            {name: getattr(one, name) for name in ("name", "label", "color", "ink", "hatch")}
+            {name: getattr(one, name) for name in ("name", "color", "ink", "hatch")}
+            | {"label": pipeline.labels[one.name]}
             for one in RESOURCES.values()
         ],
     }

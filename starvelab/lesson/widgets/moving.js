@@ -233,7 +233,7 @@ function put(parent, name, attributes = {}, text = "") {
 }
 
 // The static parts of a picture, and a function that draws a moment of a run into them.
-export function drawing(svg, run, solved, places, { resources, chip = "accelerator", locked, parts = [] }, id) {
+export function drawing(svg, run, solved, places, { resources, locked, parts = [] }, id) {
   const { drive, pile, workers, queue, link, chip: eater, cell, wide } = places, middle = (TOP + FLOOR) / 2;
   svg.replaceChildren();
   svg.classList.toggle("narrow", !wide);
@@ -255,9 +255,9 @@ export function drawing(svg, run, solved, places, { resources, chip = "accelerat
   const reads = "storage" in solved.times, copies = "link" in solved.times || "decoder" in solved.times;
   // Titles, and below each station how busy it is.
   const crew = `${run.lanes} worker${run.lanes === 1 ? "" : "s"}`;
-  const named = (name) => noun(looks[name]);
+  const named = (name) => looks[name].label;
   const stations = [[reads ? named("storage") : "memory", reads ? "storage" : "", reads ? drive : { x: drive.x, width: pile.x + pile.width - drive.x }],
-    [crew, "CPU", workers], ["queue", "", queue], [copies ? named((solved.times.decoder ?? 0) > (solved.times.link ?? 0) ? "decoder" : "link") : "", copies ? "link" : "", link], [chip, "accelerator", eater]];
+    [crew, "CPU", workers], ["queue", "", queue], [copies ? named((solved.times.decoder ?? 0) > (solved.times.link ?? 0) ? "decoder" : "link") : "", copies ? "link" : "", link], [named("accelerator"), "accelerator", eater]];
   const gauges = stations.map(([label, name, part]) => {
     const binds = !locked && name !== "" && name === (solved.bottleneck === "decoder" ? "link" : solved.bottleneck);
     const differs = parts.includes(name);
@@ -375,8 +375,7 @@ export function fewest({ rule, setting }, name, values, until) {
   return least < values.length - 1 ? values[least] : null;
 }
 
-const noun = ({ label }) => label.replace(/^the /, "");
-const bind = (label) => `${label} ${label.endsWith("workers") ? "bind" : "binds"}`;
+const bind = (label) => `the ${label} ${label.endsWith("s") ? "bind" : "binds"}`;
 
 // One belt of a picture: what it plays, where it is in that, and its words.
 function makeBelt(root, id, heading) {
@@ -398,18 +397,17 @@ function makeBelt(root, id, heading) {
     const took = (from, to) => run.batch.reduce((sum, _, i) => sum + run[to][i] - run[from][i], 0) / run.batch.length;
     return Math.max(took("step_start", "step_end") / 0.6, took("prepare_start", "prepared") / 6);
   }
-  const chip = () => data.chip ?? noun(data.resources.find(({ name }) => name === "accelerator"));
+  const label = (resource) => data.resources.find(({ name }) => name === resource).label;
   function tell(spoken) {
     const { bottleneck } = solved, { accelerator } = state(run, run.end).busy, works = working(solved);
-    const label = bottleneck === "accelerator" ? `the ${chip()}` : data.resources.find(({ name }) => name === bottleneck).label;
-    const waits = 1 - accelerator * works;
+    const chip = `the ${label("accelerator")}`, waits = 1 - accelerator * works;
     // Cores idle then: nobody shall buy some.
     const idle = bottleneck === "CPU" && solved.prepares < 0.95;
-    const much = waits < 0.005 ? `${bottleneck === "accelerator" ? "it" : `the ${chip()}`} never waits` : `the ${chip()} waits ${percent(waits)} of the time`;
+    const much = waits < 0.005 ? `${bottleneck === "accelerator" ? "it" : chip} never waits` : `${chip} waits ${percent(waits)} of the time`;
     // Late batches cost what no mean time tells.
     const text = bottleneck === "accelerator" && works < 0.98 ? `Nothing is slower than launching the work: ${much}.`
-      : bottleneck === "accelerator" && waits > 0.02 ? `On average nothing is slower than the ${chip()}, and yet ${much}.`
-      : idle ? `${capital(label)}, whose workers wait for storage, binds: ${much}.` : `${capital(bind(label))}: ${much}.`;
+      : bottleneck === "accelerator" && waits > 0.02 ? `On average nothing is slower than ${chip}, and yet ${much}.`
+      : idle ? `${capital(bind(label(bottleneck)))}, and wait for the ${label("storage")}: ${much}.` : `${capital(bind(label(bottleneck)))}: ${much}.`;
     if (data.locked) return;
     said.setAttribute("aria-live", spoken ? "polite" : "off");
     if (said.textContent !== text) said.textContent = text;
@@ -418,16 +416,16 @@ function makeBelt(root, id, heading) {
     const { times, step } = solved, busy = state(run, run.end).busy, name = heading ? `${heading}: ` : "";
     busy.accelerator *= working(solved);
     return data.resources.filter((one) => one.name in times).map((one) =>
-      [name + (one.name === "accelerator" ? chip() : noun(one)), `${number(1e3 * times[one.name])}\u00a0ms`, percent(busy[one.name] ?? times[one.name] / step)]);
+      [name + one.label, `${number(1e3 * times[one.name])}\u00a0ms`, percent(busy[one.name] ?? times[one.name] / step)]);
   }
   function draw() {
-    picture = drawing(svg, run, solved, layout(Math.max(300, Math.min(800, root.clientWidth || 640)), run), { ...data, chip: chip() }, id);
+    picture = drawing(svg, run, solved, layout(Math.max(300, Math.min(800, root.clientWidth || 640)), run), data, id);
     picture.title.id = `${id}-t`;
     picture.desc.id = `${id}-d`;
     picture.title.textContent = data.locked ? "Nothing moves yet" : said.textContent;
     const now = paint();
-    picture.desc.textContent = `Batches travel from ${run.read_start ? noun(data.resources.find(({ name }) => name === "storage")) : "memory"} through ${run.lanes} workers and a queue into the ${chip()}. `
-      + (data.locked ? "" : `At this moment ${run.lanes - now.idle.length} workers prepare a batch, ${now.queue.length} batches wait in the queue, and the ${chip()} ${now.waits ? "waits" : "computes"}.`);
+    picture.desc.textContent = `Batches travel from ${run.read_start ? `the ${label("storage")}` : "memory"} through ${run.lanes} workers and a queue into the ${label("accelerator")}. `
+      + (data.locked ? "" : `At this moment ${run.lanes - now.idle.length} workers prepare a batch, ${now.queue.length} batches wait in the queue, and the ${label("accelerator")} ${now.waits ? "waits" : "computes"}.`);
   }
   const paint = (ease = 1) => picture.draw(t, ease, loops);
   function pass(time) {
@@ -442,7 +440,7 @@ function makeBelt(root, id, heading) {
   return { svg, show, speed, tell, rows, draw, paint, pass, untilNext, now: () => t, data: () => data };
 }
 
-// Shows data in an element: {rule, setting, resources}, and of each also a run, controls and the chip's name; or several of
+// Shows data in an element: {rule, setting, resources}, and of each also a run and controls; or several of
 // them as `belts`, each with its name, on one clock. While it is `locked`, nothing moves and nothing is said of the run.
 // Where a control is named by `find`, the picture says when its slider stands where more of it brings nothing. `rests` is
 // told the setting when a slider has come to rest. Returns a function to show other data, and one that ends it all.
@@ -483,13 +481,14 @@ export function mount(el, data, rests = () => {}) {
     const { find, until } = data, what = find === "batch" ? "the smallest batch" : "the fewest workers", values = data.controls[find];
     const found = belts.map((belt, place) => {
       const { rule, setting, resources, name } = { ...data, ...belt.data() }, whose = name ? `${name}: ` : "";
+      const called = (resource) => resources.find((one) => one.name === resource).label;
       const best = fewest({ rule, setting }, find, values, until), at = setting[find];
       // In a tie it is what binds behind it.
       const binds = solve(rule, { ...setting, [find]: values.at(-1) }).bottleneck;
-      const end = until ? `the ${data.belts?.[place]?.chip ?? data.chip ?? "GPU"} is busy for ${percent(until)} of the time` : binds === "accelerator" ? "it never waits" : `${bind(resources.find((one) => one.name === binds).label)}, and more bring nothing`;
+      const end = until ? `the ${called("accelerator")} is busy for ${percent(until)} of the time` : binds === "accelerator" ? "it never waits" : `${bind(called(binds))}, and more bring nothing`;
       if (at === best && moved) return `✓ ${whose}${at}: ${end}.`;
       if (best === null) return `${whose}even ${values.at(-1)} are too few.`;
-      return at > best && moved ? `${whose}${at} are enough. Are fewer, too?` : `${whose}find ${what} ${until ? `with which the GPU is busy for ${percent(until)} of the time` : "that are as fast as any more"}.`;
+      return at > best && moved ? `${whose}${at} are enough. Are fewer, too?` : `${whose}find ${what} ${until ? `with which the ${called("accelerator")} is busy for ${percent(until)} of the time` : "that are as fast as any more"}.`;
     });
     const text = found.map(capital).join(" ");
     if (act.textContent !== text) act.textContent = text;

@@ -12,7 +12,7 @@ from ...units import Q_, Number, Quantity, Unchecked, nonnegative
 from ..assumptions import COVERAGE
 from ..catalogue import Entry
 from ..description import Description
-from ..resources import as_float
+from ..resources import ACCELERATOR, as_float
 from ..step import Step
 from ._epochs import PASS_SAMPLES, samples_of_epoch
 
@@ -91,9 +91,8 @@ class Bill(TableRepr):
         if shape := np.shape(self.step.utilization):
             return f"{np.prod(shape)} bills, an array of shape {shape}"
         count, busy = self.step.accelerators * self.step.hosts, percent(self.step.utilization)
-        who, draw = (
-            ("The accelerator is", "draws") if count == 1 else (f"The {count} accelerators are", "draw")
-        )
+        chip = self.step.labels[ACCELERATOR.name]
+        who, draw = (f"The {chip} is", "draws") if count == 1 else (f"The {count} {chip}s are", "draw")
         drawn = "" if self.power is None else f", and {draw} {cell(self.power)}"
         if self.step.ranged:
             low, high = (percent(end) for end in self.step.ranges.utilization)
@@ -147,7 +146,7 @@ def bill(
     busy, idle, missing = _powers(pipeline.hardware.of, busy_power, waiting_power)
     if missing and rate is None:
         raise MissingValueError(
-            "A bill needs a price, or what an accelerator draws while it is busy and while it waits, got no "
+            "A bill needs a price, or what a GPU draws while it is busy and while it waits, got no "
             f'price, and {missing} Or pass price="2 USD/h".'
         )
     stall, count, samples = step.stall, step.accelerators * step.hosts, samples_of_epoch(pipeline, samples)

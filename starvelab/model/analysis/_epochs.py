@@ -59,8 +59,9 @@ class Epochs(TableRepr):
     @property
     def headers(self) -> tuple[str, ...]:
         """Of the table that shows it."""
-        read = ("read from storage",) if self.held is not None else ()
-        return ("epoch", "time", "at its boundary", *read, "accelerator busy", "bottleneck")
+        read = (f"read from {self.later.labels.the(STORAGE.name)}",) if self.held is not None else ()
+        busy = f"{self.later.labels[ACCELERATOR.name]} busy"
+        return ("epoch", "time", "at its boundary", *read, busy, "binds")
 
     @property
     def rows(self) -> list[list[str]]:
@@ -71,7 +72,7 @@ class Epochs(TableRepr):
             read = [cell((step.actual_demand * steps).to("GB"))] if self.held is not None else []
             busy = percent(step.utilization * (steps / time).m_as(""))
             shown = time if time.m_as("min") >= 1 else time.to("s")
-            rows.append([name, cell(shown), cell(lost), *read, busy, step.bottleneck])
+            rows.append([name, cell(shown), cell(lost), *read, busy, step.labels[step.bottleneck]])
         return rows
 
     @property
@@ -80,7 +81,8 @@ class Epochs(TableRepr):
         if self.held is None:
             return f"Between two epochs {cell(self.boundary)} are lost, as nothing is prepared then"
         if self.held >= 1:
-            return "All data fits into memory, and only the first epoch reads it from storage"
+            store = self.later.labels.the(STORAGE.name)
+            return f"All data fits into memory, and only the first epoch reads it from {store}"
         return (
             f"{percent(self.held)} of the data fits into memory, which serves "
             f"{percent(self.cached_fraction)} of the reads from the second epoch on"

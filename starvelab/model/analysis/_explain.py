@@ -9,7 +9,7 @@ from ...tables import percent
 from ...units import Q_, format_number
 from ..description import Description, check_asked
 from ..parts import Workers
-from ..resources import ACCELERATOR, CPU, LABELS, RESOURCES, capitalized, exceeds
+from ..resources import ACCELERATOR, CPU, RESOURCES, STORAGE, capitalized, exceeds
 from ..stages import BarrierModel, SerializedCopyModel, SingleNodeModel
 from ..step import Step
 from ._remedies import (
@@ -34,15 +34,11 @@ _CAUSES = {
 class _Words(NamedTuple):
     """How sentences speak of one accelerator or of several."""
 
-    who: str = "the accelerator"
+    who: str
     are: str = "is"
     need: str = "needs"
     each: str = ""
     wait: str = "waits"
-
-
-_ONE = _Words()
-_SEVERAL = _Words("the accelerators", "are", "need", " each", "wait")
 
 
 def explain(pipeline: Description, *, advice: bool = True) -> str:
@@ -57,9 +53,9 @@ def explain(pipeline: Description, *, advice: bool = True) -> str:
     --------
     >>> from starvelab import Hardware, Models, Pipeline
     >>> print(Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=16).explain())
-    The accelerator binds: it needs 5.436 ms for a batch of 16, and the CPU has prepared it in 4 ms. The
-    largest part of each step is fixed overhead: a larger batch, which takes more memory, spreads that over
-    more samples. From batch 23 on the CPU would bind.
+    The GPU binds: it needs 5.436 ms for a batch of 16, and the workers have prepared it in 4 ms. The largest
+    part of each step is fixed overhead: a larger batch, which takes more memory, spreads that over more
+    samples. From batch 23 on the workers would bind.
     """
     check_asked(pipeline, "explain")
     step = pipeline.solve()
@@ -70,7 +66,9 @@ def explain(pipeline: Description, *, advice: bool = True) -> str:
         tell = _taking_turns
     elif step.bottleneck == ACCELERATOR.name:
         tell = _fed
-    sentences = tell(pipeline, step, _SEVERAL if several else _ONE)
+    chip = step.labels.the(ACCELERATOR.name)
+    words = _Words(f"{chip}s", "are", "need", " each", "wait") if several else _Words(chip)
+    sentences = tell(pipeline, step, words)
     foreign = pipeline.foreign_samples, pipeline.foreign_rate
     sentences = (*sentences, *_ranks(pipeline, step), *foreign) if advice else sentences[:1]
     memory = "" if step.feasible else f"{step.infeasible_reason} What follows assumes enough memory."
@@ -94,7 +92,7 @@ def _in_turn(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
     for change, better in tries:
         solved = better.solve()
         if shorter(solved, step, MIN_GAIN):
-            bound, time = LABELS[solved.bottleneck], spoken_time(solved.step_time)
+            bound, time = solved.labels.the(solved.bottleneck), spoken_time(solved.step_time)
             advice = remedy.format(change, bound, time) if change else remedy.format(bound, time)
             break
     busy = f"and {of.who} {of.are} busy {percent(step.utilization)} of that."
@@ -125,7 +123,7 @@ def _ranks(pipeline: Description, step: Step) -> tuple[str, ...]:
 
 def _taking_turns(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
     """Too few steps or batches may be under way, so that parts which would overlap wait for each other."""
-    taken = [f"{LABELS[name]} {spoken_time(time)}" for name, time in step.resource_times.items()]
+    taken = [f"{step.labels.the(name)} {spoken_time(time)}" for name, time in step.resource_times.items()]
     if way := pipeline.numbers["way"]:
         taken.append(f"a batch's way to the loop {spoken_time(Q_(1e3 * way, 'ms'))}")
     few = {
@@ -150,13 +148,14 @@ def _taking_turns(pipeline: Description, step: Step, of: _Words) -> tuple[str, .
 
 def _fed(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
     own, following = step.resource_times[ACCELERATOR.name], step.next_bottleneck
-    who, each, batch = "The accelerator binds", "it", "it"
+    chip = step.labels[ACCELERATOR.name]
+    who, each, batch = f"The {chip} binds", "it", "it"
     if step.accelerators > 1:
-        who, each, batch = f"The {step.accelerators} accelerators bind", "each", "one for each"
+        who, each, batch = f"The {step.accelerators} {chip}s bind", "each", "one for each"
     together = f"together with {' and '.join(step.awaited.values())} " if step.awaited else ""
     evidence = (
         f"{who}: {together}{each} needs {spoken_time(own)} for a batch of {pipeline.batch_size}, and "
-        f"{LABELS[following]} has {RESOURCES[following].done} {batch} in "
+        f"{step.labels.does(following, 'have')} {RESOURCES[following].done} {batch} in "
         f"{spoken_time(step.resource_times[following])}."
     )
     busy = f"so {of.who} {of.are} busy {percent(step.utilization)} of"
@@ -179,7 +178,7 @@ def _fed(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
     found = crossover(pipeline)
     later = _spare(pipeline, step, of)
     if found is not None and found.starves_from is not None and found.starves_from > pipeline.batch_size:
-        then = f"{LABELS[found.resource]} would bind"
+        then = f"{step.labels.the(found.resource)} would bind"
         if pipeline.solve(batch_size=found.starves_from).bottleneck == ACCELERATOR.name:
             then = "parts of a step would wait for each other"
         later = f"From batch {found.starves_from} on {then}."
@@ -188,16 +187,16 @@ def _fed(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
 
 def _cause(pipeline: Description, step: Step) -> str:
     """Return what the accelerator's own time is made of, as far as that is known."""
-    cause, source = step.cause, ""
+    cause, source, chip = step.cause, "", step.labels[ACCELERATOR.name]
     if step.basis.startswith("measured"):
         # What a step whose time was measured is made of is a guess; what comes on top of it is known.
         own, on_top = step.stage_times["model"], {"input": "input on device", "overhead": "step overhead"}
         longer = (name for name, stage in on_top.items() if step.stage_times.get(stage, 0 * own) > own)
         cause = next(longer, "overhead" if cause == "overhead" else "")
         if not cause:
-            return "The accelerator's own time comes from a measured rate."
+            return f"The {chip}'s own time comes from a measured rate."
     elif step.basis.startswith("extrapolated"):
-        source = "The accelerator's own time is extrapolated from a measured rate. "
+        source = f"The {chip}'s own time is extrapolated from a measured rate. "
     advice = _for_cause(pipeline, step, cause, extrapolated=bool(source))
     rest = "the rest" if step.awaited else "each step"
     return f"{source}The largest part of {rest} is {_CAUSES[cause]}{f': {advice}' if advice else ''}."
@@ -207,7 +206,7 @@ def _for_cause(pipeline: Description, step: Step, cause: str, *, extrapolated: b
     """Return what would make the accelerator's own time shorter, as far as it shortens the step."""
     if cause == "input":
         less = {"dataset.on_device.time": Q_(pipeline.dataset.on_device.time) / 2}
-        return "some may be better left to the CPU" if shortens(pipeline, step, less) else ""
+        return "some may be better left to the workers" if shortens(pipeline, step, less) else ""
     larger = _larger_batch(pipeline, step)
     if cause == "overhead":
         return f"{larger} spreads that over more samples" if larger else ""
@@ -220,7 +219,7 @@ def _for_cause(pipeline: Description, step: Step, cause: str, *, extrapolated: b
     if pipeline.hardware.precision in ("fp32", "tf32") and _shortens_at_half_precision(pipeline, step):
         better.append("lower precision")
     if shortens(pipeline, step, faster):
-        better.append("faster memory" if cause == "memory" else "a faster accelerator")
+        better.append("faster memory" if cause == "memory" else f"a faster {step.labels[ACCELERATOR.name]}")
     return f"{' or '.join(better)} would shorten it" if better else ""
 
 
@@ -254,34 +253,37 @@ def _launched_less(pipeline: Description, step: Step) -> str:
 def _spare(pipeline: Description, step: Step, of: _Words) -> str:
     """How much faster the accelerator would have to be before the next resource binds."""
     own, ready = (step.resource_times[name].m_as("ms") for name in (ACCELERATOR.name, step.next_bottleneck))
-    label, subject = LABELS[step.next_bottleneck], capitalized(step.next_bottleneck)
+    label, chip = step.labels.the(step.next_bottleneck), step.labels[ACCELERATOR.name]
+    subject = capitalized(step.labels.does(step.next_bottleneck, "take"))
     if not exceeds(own, ready):
-        return f"{subject} takes equally long: if it were any slower, it would bind."
+        return f"{subject} equally long: any slower, and {label} would bind."
     # A faster accelerator launches no faster.
     launches = [SingleNodeModel.NAME] if launching(pipeline) > 0 else []
     waits = sum(step.stage_times[stage].m_as("ms") for stage in (*step.awaited, *launches))
     if waits >= ready:
-        return f"However fast the accelerator itself were, {label} would not bind."
+        return f"However fast the {chip} itself were, {label} would not bind."
     times = (own - waits) / (ready - waits)
     if times < 1.005:
-        return f"{subject} takes almost as long."
+        return f"{subject} almost as long."
     # A larger factor says nothing that a person would act on.
     spare = "more than a hundred" if times > 100 else format_number(times, 3)
-    return f"{of.who.capitalize()} would have to be {spare} times as fast before {label} binds."
+    bound = step.labels.does(step.next_bottleneck, "bind")
+    return f"{capitalized(of.who)} would have to be {spare} times as fast before {bound}."
 
 
 def _starved(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
     name, a_batch = step.bottleneck, f"a batch of {pipeline.batch_size}"
     if step.accelerators > 1:
-        a_batch += f" for each of the {step.accelerators} accelerators"
-    who, verb = capitalized(name), RESOURCES[name].verb
+        a_batch += f" for each of the {step.accelerators} {step.labels[ACCELERATOR.name]}s"
+    binds, verb = step.labels.does(name, "bind"), RESOURCES[name].verb
     if name == CPU.name and time_without_waits(pipeline, step) is not None:
-        # Its cores are idle then: calling it the CPU alone would send people to buy some.
-        who, verb = "The CPU, whose workers wait for storage,", "waiting for and preparing"
+        # The cores are idle then: the workers alone would send people to buy some.
+        binds, verb = f"{binds}, and wait for {step.labels.the(STORAGE.name)}", "waiting for and preparing"
     awaited = f" with {' and '.join(step.awaited.values())}" if step.awaited else ""
+    own = spoken_time(step.resource_times[ACCELERATOR.name])
     evidence = (
-        f"{who} binds: {verb} {a_batch} takes {spoken_time(step.step_time)}, so {of.who}, which {of.need} "
-        f"{spoken_time(step.resource_times[ACCELERATOR.name])}{of.each}{awaited}, {of.are} busy "
+        f"{capitalized(binds)}: {verb} {a_batch} takes {spoken_time(step.step_time)}, so {of.who}, "
+        f"which {of.need} {own}{of.each}{awaited}, {of.are} busy "
         f"{percent(step.utilization)} of each step and {of.wait} for the rest."
     )
     return evidence, step.spoken_busy, *remedies(pipeline, step)

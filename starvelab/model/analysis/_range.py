@@ -14,7 +14,6 @@ from ...tables import TableRepr, cell, percent
 from ...units import Q_, Number, Quantity, Unchecked, format_number
 from ..description import Description, check_asked
 from ..rates import SampleTime, frameworks_of, launch_time
-from ..resources import LABELS
 from ..stages import SingleNodeModel
 from ..step import Step
 from ._supply import WORKS, launching
@@ -74,8 +73,8 @@ class ThroughputRange(TableRepr):
         low, high = (format_number(_images(step)) for step in (self.lowest, self.highest))
         return (
             f"{low} to {high} img/s by its sources, and {cell(self.step.throughput)} as assumed: "
-            f"{LABELS[self.lowest.bottleneck]} binds at the low end, and "
-            f"{LABELS[self.highest.bottleneck]} at the high end"
+            f"{self.step.labels.does(self.lowest.bottleneck, 'bind')} at the low end, and "
+            f"{self.step.labels.the(self.highest.bottleneck)} at the high end"
         )
 
     @property
@@ -244,7 +243,7 @@ def _frameworks(pipeline: Description) -> _Choice | None:
         return None
     rates = {name: f"{cell(Q_(1 / time.seconds, 'img/s'))} ({name})" for name, time in known.items()}
     return _Choice(
-        "rate of the accelerator",
+        "rate of the GPU",
         "; ".join(f"{name}: {time.basis}" for name, time in known.items()),
         {rate: partial(_in_framework, name=name) for name, rate in rates.items()},
     )

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from ...tables import count_of, percent
 from ...units import Q_, Quantity, Unchecked, format_number, format_quantity, has_dimension
 from ..description import Description
-from ..resources import ACCELERATOR, CPU, DECODER, LABELS, LINK, LOOP, RESOURCES, STORAGE, exceeds
+from ..resources import ACCELERATOR, CPU, DECODER, LINK, LOOP, RESOURCES, STORAGE, exceeds
 from ..stages import DataModel
 from ..stages.loop import LoopInputs, LoopModel
 from ..step import Step
@@ -16,7 +16,7 @@ from ._supply import MAX_WORKERS, cpu_cost, spoken_bandwidths, workers_needed
 
 # What is said of a change of a pipeline's fields.
 Tries: TypeAlias = dict[str, Mapping[str, Unchecked]]
-_LESS = "Prepare less for each sample, or do it ahead of the training or on the accelerator."
+_LESS = "Prepare less for each sample, or do it ahead of the training or on the {}."
 # How many times as long a step must take without a change for the change to be advice.
 MIN_GAIN = 1.005
 
@@ -41,7 +41,7 @@ def shortens(pipeline: Description, step: Step, changes: Mapping[str, Unchecked]
 def _for_decoder(pipeline: Description, step: Step) -> tuple[str, ...]:
     half = {"dataset.on_device.decoder_time": Q_(pipeline.dataset.on_device.decoder_time) / 2}
     smaller = "images" if pipeline.numbers["images"] else "samples"
-    tries: Tries = {"leave a part of the decoding to the CPU": half, f"store smaller {smaller}": half}
+    tries: Tries = {"leave a part of the decoding to the workers": half, f"store smaller {smaller}": half}
     helping = _helping(pipeline, step, tries)
     return f"{helping.capitalize()}." if helping else "", _then(step, advised=bool(helping))
 
@@ -54,6 +54,7 @@ def _for_loop(pipeline: Description, step: Step) -> tuple[str, ...]:
 def _for_storage(pipeline: Description, step: Step) -> tuple[str, ...]:
     drive, reads = pipeline.storage, DataModel.among(pipeline.inputs)
     assert drive is not None  # it binds
+    store = step.labels.the(STORAGE.name)
     cached = float(pipeline.numbers["cached_fraction"] or 0)
     faster = "use a faster drive or more of them"
     if reads.request_bandwidth is not None:
@@ -70,15 +71,15 @@ def _for_storage(pipeline: Description, step: Step) -> tuple[str, ...]:
         each = spoken_time(Q_(1e3 * terms[term] * reads.served * reads.samples_per_request, "ms"))
         limited = f"It serves {requests} at a time, which limits it: each takes {each}."
     elif term == "request rate":
-        limited = "It is the number of requests that limits storage, not their bytes."
+        limited = f"It is the number of requests that limits {store}, not their bytes."
     elif reads.request_bandwidth is not None:
-        limited = "It is the network that limits storage, and not its requests."
+        limited = f"It is the network that limits {store}, and not its requests."
     wanted, given = _shortfall(step, step.actual_demand)
     helping = _helping(pipeline, step, tries)
     return (
         f"Memory serves {percent(cached)} of the reads." if cached else "",
         limited,
-        f"{_to_feed(step)} storage would have to deliver {wanted}, and it delivers {given}{_after(helping)}.",
+        f"{_to_feed(step)} {store} would have to deliver {wanted}, and it delivers {given}{_after(helping)}.",
         _then(step, advised=bool(helping)),
     )
 
@@ -118,16 +119,17 @@ def relieved(pipeline: Description, step: Step) -> tuple[str, ...]:
         found = pipeline.solve(changes)
         if shorter(found, best, 1.05):
             then = f"a step would then take {spoken_time(found.step_time)}"
-            helped.append(f"{remedy}: {then}, and {LABELS[found.bottleneck]} would bind.")
+            helped.append(f"{remedy}: {then}, and {step.labels.the(found.bottleneck)} would bind.")
             best = found
     return tuple(helped)
 
 
 def _for_cpu(pipeline: Description, step: Step) -> tuple[str, ...]:
-    less = _LESS if shortens(pipeline, step, _half_the_work(pipeline)) else ""
+    everything = _LESS.format(step.labels[ACCELERATOR.name])
+    less = everything if shortens(pipeline, step, _half_the_work(pipeline)) else ""
     if isinstance(pipeline.workers, Quantity):
         wanted, supplied = _shortfall(step, pipeline.workers)
-        needs = f"the CPU would have to supply {wanted}, and it supplies {supplied}."
+        needs = f"the workers would have to supply {wanted}, and they supply {supplied}."
         return f"{_to_feed(step)} {needs}", less, _then(step, advised=bool(less))
     at_once, waits = time_without_waits(pipeline, step), ""
     if at_once is not None:
@@ -135,7 +137,7 @@ def _for_cpu(pipeline: Description, step: Step) -> tuple[str, ...]:
         # Without latency only what storage takes for them is left.
         left = pipeline.replace({"storage.requests.latency": "0 s"}).numbers["read_wait"] or 0.0
         long = left < pipeline.numbers["read_wait"] / 2
-        awaited = "the latency of requests" if long else "waiting for storage"
+        awaited = "the latency of requests" if long else f"waiting for {step.labels.the(STORAGE.name)}"
         if mostly:
             fewer = _helping(pipeline, step, _fewer_reads(pipeline))
             less = f"{fewer.capitalize()}: then they wait less." if fewer else ""
@@ -157,7 +159,7 @@ def _for_cpu(pipeline: Description, step: Step) -> tuple[str, ...]:
             spoken = "; ".join(limit[0].lower() + limit[1:].rstrip(".") for limit in limits)
             enough += f", but that meets other limits: {spoken}"
         enough += "."
-        less = less if limits or less != _LESS else ""
+        less = less if limits or less != everything else ""
     return waits, enough, less, "" if enough else _then(step, advised=bool(less))
 
 
@@ -258,12 +260,12 @@ def _then(step: Step, *, advised: bool) -> str:
         return ""
     then = "Even then"
     if not advised:
-        then = f"If {LABELS[step.bottleneck]} took no time,"
+        then = f"If {step.labels.the(step.bottleneck)} took no time,"
     elif step.bottleneck == STORAGE.name:
         # Smaller stored samples may spare the CPU work as well; a faster drive does not.
-        then = "With faster storage alone"
+        then = f"With a faster {step.labels[STORAGE.name]} alone"
     verb, time = RESOURCES[slowest].verb, spoken_time(times[slowest])
-    return f"{then} {LABELS[slowest]} would bind: {verb} takes {time}."
+    return f"{then} {step.labels.the(slowest)} would bind: {verb} takes {time}."
 
 
 def shorter(step: Step, than: Step, times: float) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
 from math import floor
@@ -26,7 +26,7 @@ from ...units import (
     positive_int,
 )
 from ..description import Description, check_asked
-from ..resources import ACCELERATOR, CPU, LABELS, Cost, capitalized, exceeds
+from ..resources import ACCELERATOR, CPU, LABELS, STORAGE, Cost, Labels, capitalized, exceeds
 from ..solver import batch_times, by_resource, costs
 from ..stages import STAGES, DataModel, SingleNodeModel, TransferModel, TransformationModel
 from ..stages.single_node import launch_wait
@@ -52,16 +52,18 @@ class Crossover:
     starves_from: int | None
     resource: str
     infeasible_reason: str = ""
+    labels: Labels = field(default=LABELS, compare=False)
 
     def __str__(self) -> str:
+        own = self.labels.does(ACCELERATOR.name, "bind")
         if self.starves_from is None:
-            return "The accelerator binds at every batch size."
+            return f"{capitalized(own)} at every batch size."
         if self.batch is None:
-            return f"{capitalized(self.resource)} binds at every batch size."
+            return f"{capitalized(self.labels.does(self.resource, 'bind'))} at every batch size."
         beyond = f" Batch {self.starves_from} is not feasible. {self.infeasible_reason}"
         return (
-            f"Up to batch {self.last_fed} the accelerator binds, from {self.starves_from} on "
-            f"{LABELS[self.resource]}: they cross at {format_number(float(self.batch), 6)}."
+            f"Up to batch {self.last_fed} {own}, from {self.starves_from} on "
+            f"{self.labels.the(self.resource)}: they cross at {format_number(float(self.batch), 6)}."
             f"{beyond if self.infeasible_reason else ''}"
         )
 
@@ -96,13 +98,14 @@ def crossover(pipeline: Description) -> Crossover:
         name: batch for name, cost in supplies.items() if (batch := starves_from(cost, own)) is not None
     }
     if not starving:
-        return Crossover(None, None, None, "")
+        return Crossover(None, None, None, "", labels=pipeline.labels)
     # Where several starve it at the same batch size, the slowest of them is named.
     first = min(starving, key=lambda name: (starving[name], -supplies[name].at(starving[name])))
     supply, batch = supplies[first], starving[first]
     before = (edge for edge in _edges(supply, own) if edge < batch and supply.at(edge) <= own.at(edge))
     reason = pipeline.solve(batch_size=batch).infeasible_reason
-    return Crossover(None if batch == 1 else max(before), batch - 1, batch, first, reason)
+    exact_batch = None if batch == 1 else max(before)
+    return Crossover(exact_batch, batch - 1, batch, first, reason, pipeline.labels)
 
 
 def starves_from(supply: Cost, own: Cost) -> int | None:
@@ -217,7 +220,7 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
     if workers is not None:
         obstacles = _missing_cores(pipeline, workers)
     narrow = _narrow_bandwidths(pipeline, rate)
-    obstacles += [*narrow.values(), *_slower(supplies, own, batch, but=narrow)]
+    obstacles += [*narrow.values(), *_slower(supplies, own, batch, pipeline.labels, but=narrow)]
     if batch is None:
         trips = batch_times(supplies, pipeline.numbers).round_trips()
         waiting = [starves_from(trip, own) for name, trip in trips if name != CPU.name]
@@ -348,16 +351,17 @@ def _missing_cores(pipeline: Description, workers: int) -> list[str]:
 def _narrow_bandwidths(pipeline: Description, rate: float) -> dict[str, str]:
     """Return why drive and link cannot carry that many samples a second for each device, by the resource."""
     hardware, count, numbers, narrow = pipeline.hardware.of, pipeline.hardware.count, pipeline.numbers, {}
-    drive = "the drive gives" if numbers["cached_fraction"] is None else "the drive and the cache give"
-    for field, stage, doing, given, size in (
+    store = pipeline.labels.the(STORAGE.name)
+    drive = f"{store} gives" if numbers["cached_fraction"] is None else f"{store} and the cache give"
+    for part, stage, doing, given, size in (
         ("storage", DataModel, "Reading", drive, count * numbers["stored"]),
         ("link", TransferModel, "Copying", "the link gives", numbers["transferred"]),
     ):
-        named = hardware if numbers[field] is None else numbers[field]
+        named = hardware if numbers[part] is None else numbers[part]
         if named is None:
             continue
         try:  # a copy takes as long beside the steps as between them
-            inputs = stage(pipeline.assumptions).inputs({**numbers, field: named, "copy_overlaps": True})
+            inputs = stage(pipeline.assumptions).inputs({**numbers, part: named, "copy_overlaps": True})
         except MissingValueError:  # what the catalogue does not know is no obstacle
             continue
         assert inputs is not None  # as each stage has what it needs
@@ -371,18 +375,19 @@ def _narrow_bandwidths(pipeline: Description, rate: float) -> dict[str, str]:
 
 
 def _slower(
-    supplies: Mapping[str, Cost], own: Cost, batch: int | None, *, but: Collection[str]
+    supplies: Mapping[str, Cost], own: Cost, batch: int | None, labels: Labels, *, but: Collection[str]
 ) -> Iterator[str]:
     """Say which other resources starve the accelerator with any number of workers."""
     for name, cost in supplies.items():
         if name in (ACCELERATOR.name, CPU.name, *but):
             continue
+        takes, chip = capitalized(labels.does(name, "take")), labels.the(ACCELERATOR.name)
         if batch is None:
             if (first := starves_from(cost, own)) is not None:
-                yield f"{capitalized(name)} takes longer than the accelerator from batch {first} on."
+                yield f"{takes} longer than {chip} from batch {first} on."
         elif cost.at(batch) > own.at(batch):
             taken, needed = (format_quantity(Q_(float(c.at(batch)) * 1e3, "ms")) for c in (cost, own))
-            yield f"{capitalized(name)} takes {taken} for a batch, and the accelerator {needed}."
+            yield f"{takes} {taken} for a batch, and {chip} {needed}."
 
 
 def spoken_bandwidths(*bandwidths: Quantity) -> list[str]:

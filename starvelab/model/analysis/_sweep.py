@@ -15,6 +15,7 @@ from ..assumptions import COVERAGE
 from ..catalogue import Entry, Group
 from ..description import Changes, Description, check_fields
 from ..parts import PLAIN, SWEEPABLE, by_path, field_label
+from ..resources import ACCELERATOR, LABELS, RESOURCES, Labels
 
 # The fields that take each entry of a group of the catalogue.
 _CATALOGUE = ("storage", "link", "hardware")
@@ -35,6 +36,7 @@ class Sweep(TableRepr):
 
     columns: dict[str, Number]
     note: str = ""
+    labels: Labels = LABELS
 
     summary = ""
 
@@ -47,7 +49,9 @@ class Sweep(TableRepr):
     @property
     def headers(self) -> list[str]:
         """The names of the columns, as shown."""
-        return [field_label(name) for name in self.columns]
+        of_resource = {f"{name}_time": f"{self.labels[name]} time" for name in RESOURCES}
+        named = {**of_resource, "utilization": f"{self.labels[ACCELERATOR.name]} busy", "bottleneck": "binds"}
+        return [named.get(name) or field_label(name) for name in self.columns]
 
     @property
     def rows(self) -> list[list[Unchecked]]:
@@ -58,6 +62,8 @@ class Sweep(TableRepr):
 
     def _cell(self, name: str, i: int) -> Unchecked:
         value = self.columns[name][i]
+        if name == "bottleneck":
+            return self.labels[value]
         return percent(value) if name == "utilization" else value
 
 
@@ -112,7 +118,7 @@ def sweep(
         )
     if name == "hardware" and isinstance(pipeline.hardware.rate, Quantity):
         raise InputError(
-            "A sweep over hardware takes the time of each accelerator from the catalogue, got a rate of your "
+            "A sweep over hardware takes the time of each GPU from the catalogue, got a rate of your "
             "own, which belongs to one of them. Leave the rate out."
         )
     if not name:

@@ -23,7 +23,7 @@ LAUNCHES_OF = ("PyTorch", "Cloud.V100")
 # Of which family of models the published share of a peak is.
 EFFICIENCY_OF = "convolutional"
 # The basis of a step whose rate the caller gave.
-GIVEN = "measured: given as the rate of the accelerator"
+GIVEN = "measured: given as the rate of the GPU"
 
 
 @dataclass(frozen=True)
@@ -325,9 +325,7 @@ def fits(memory: MemoryInputs | None, batch: Number) -> tuple[Number, str]:
         return feasible, ""
     largest = floor((memory.capacity - memory.fixed) / memory.per_sample) if memory.per_sample else 0
     remedy = (
-        f"Use a batch of at most {largest}."
-        if largest > 0
-        else "No batch fits: use an accelerator with more memory."
+        f"Use a batch of at most {largest}." if largest > 0 else "No batch fits: use a GPU with more memory."
     )
     need, has = (format_quantity(Q_(float(size) / 1e9, "GB")) for size in (np.max(needed), memory.capacity))
     step = "The largest step" if np.ndim(needed) else "The step"

@@ -137,7 +137,7 @@ def test_evidence_after_the_cures_is_that_of_an_accelerator_that_is_fed():
     before, after = case.evidence(), case.evidence(*case._faults)
     assert before["throughput"].m_as("img/s") == pytest.approx(case._key[-2], rel=0.005)
     assert after["throughput"].m_as("img/s") == pytest.approx(case._key[-1], rel=0.005)
-    busy = "nvidia-smi: accelerator busy"
+    busy = "nvidia-smi: GPU busy"
     assert float(before[busy][:-2]) < 80 < float(after[busy][:-2])
 
 

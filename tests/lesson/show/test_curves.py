@@ -19,8 +19,8 @@ AT_512 = PIPE.replace(batch_size=512)
 def test_the_crossover_is_marked_and_said(drawn):
     picture = over_batch(PIPE)
     assert picture.caption == (
-        "Time of each resource and utilization over the batch size. Up to batch 22 the accelerator binds, "
-        "from 23 on the CPU: they cross at 22.4166."
+        "Time of each resource and utilization over the batch size. Up to batch 22 the GPU binds, "
+        "from 23 on the workers: they cross at 22.4166."
     )
     assert "which is 100.0 % at batch 1 and 12.5 % at 1024." in picture.alt
     for axes in drawn[0].axes:
@@ -37,22 +37,23 @@ def test_a_crossover_outside_the_figure_is_said_and_not_marked(batches, drawn):
 
 def test_the_table_over_the_batch_size_is_the_tutorials_sorted_with_few_labels(drawn):
     picture = over_batch(PIPE, batches=[1024, 32, 64, 128, 256, 512])
-    assert picture.headers == ["batch", "CPU time", "accelerator time", "utilization", "binds"]
+    assert picture.headers == ["batch", "workers time", "GPU time", "utilization", "binds"]
     assert [row[0] for row in picture.rows] == [32, 64, 128, 256, 512, 1024]
     assert [row[3] for row in picture.rows] == ["73.2 %", "41.9 %", "26.2 %", "18.3 %", "14.4 %", "12.5 %"]
-    assert {row[4] for row in picture.rows} == {"CPU"}
+    assert {row[4] for row in picture.rows} == {"workers"}
     over_batch(PIPE, batches=range(100, 0, -1))
     assert len(drawn[1].axes[0].get_xticks()) <= 12
 
 
 def test_a_resource_looks_the_same_however_many_there_are(drawn):
+    by_label = {resource.label: resource for resource in RESOURCES.values()}
     over_batch(PIPE)
     over_batch(FULL)
     for figure in drawn:
         for line in figure.axes[0].lines:
-            if (name := line.get_label()) in RESOURCES:
-                assert line.get_color() == RESOURCES[name].color
-                assert line.get_linestyle() == RESOURCES[name].dash
+            if look := by_label.get(line.get_label()):
+                assert line.get_color() == look.color
+                assert line.get_linestyle() == look.dash
 
 
 # --- over the workers ------------------------------------------------------------------------------
@@ -63,8 +64,8 @@ def test_the_last_wall_of_each_line_is_marked_and_said(drawn):
     picture = over_workers(pipelines, workers=[1, 8, 16, 28, 32, 56, 64])
     assert picture.caption == (
         "Utilization over workers; a marker shows where more of them stop helping. "
-        "Drive not modeled: from 56 workers on, the accelerator sets the limit: 100.0 % busy. "
-        "One NVMe drive: from 28 workers on, storage sets the limit: 50.5 % busy."
+        "Drive not modeled: from 56 workers on, the GPU sets the limit: 100.0 % busy. "
+        "One NVMe drive: from 28 workers on, the drive sets the limit: 50.5 % busy."
     )
     assert picture.alt.endswith(picture.caption.split(". ", 1)[1])
     marks = [line.get_xydata()[0] for line in drawn[0].axes[0].lines if len(line.get_xdata()) == 1]
@@ -73,12 +74,12 @@ def test_the_last_wall_of_each_line_is_marked_and_said(drawn):
 
 def test_a_line_that_meets_no_wall_says_so(drawn):
     assert over_workers({"few": AT_512}, workers=[8, 32]).caption.endswith(
-        "Few: the CPU binds up to 32 workers."
+        "Few: the workers bind, up to 32 of them."
     )
     measured = over_workers(
         {"measured": AT_512.replace(assumptions=PUBLISHED, phase="forward")}, workers=[8, 90]
     )
-    assert "Measured: the CPU binds up to 90 workers." in measured.caption
+    assert "Measured: the workers bind, up to 90 of them." in measured.caption
     assert all(len(line.get_xdata()) > 1 for figure in drawn for line in figure.axes[0].lines)
 
 

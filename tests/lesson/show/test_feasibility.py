@@ -65,7 +65,7 @@ def test_a_line_of_steps_that_do_not_fit_has_hollow_marks(drawn):
     assert large.get_label() == "large (not feasible)"
     assert picture.headers == ["workers", "small", "large (not feasible)"]
     for text in (picture.caption, picture.alt):
-        assert f"Large: the CPU binds up to 16 workers. What is drawn with hollow marks {WHY}" in text
+        assert f"Large: the workers bind, up to 16 of them. What is drawn with hollow marks {WHY}" in text
 
 
 @pytest.mark.parametrize("draw", [

@@ -70,21 +70,21 @@ def test_each_figure_can_be_read_and_is_told_apart_without_color(draw, painted, 
 def test_stage_bars_say_what_sets_the_step_and_for_how_long():
     picture = stage_bars(PIPE.solve(batch_size=256, workers=8))
     assert picture.caption == (
-        "Time each resource needs for one batch. The CPU sets the step of 64 ms; "
-        "the accelerator is busy 18.3 % of it."
+        "Time each resource needs for one batch. The workers set the step of 64 ms; "
+        "the GPU is busy 18.3 % of it."
     )
     assert picture.alt == (
-        "Bar chart of the time for one batch: CPU 64 ms, accelerator 11.74 ms. "
-        "The CPU sets the step of 64 ms; the accelerator is busy 18.3 % of it."
+        "Bar chart of the time for one batch: workers 64 ms, GPU 11.74 ms. "
+        "The workers set the step of 64 ms; the GPU is busy 18.3 % of it."
     )
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"storage": Storage.SATA_SSD}, "Storage sets the step of"),
+        ({"storage": Storage.SATA_SSD}, "The drive sets the step of"),
         ({"link": "1 GB/s", "workers": 99}, "The link sets the step of"),
-        ({"batch_size": 8}, "The accelerator sets the step of 5.225 ms;"),
+        ({"batch_size": 8}, "The GPU sets the step of 5.225 ms;"),
         ({"overlap": False}, "Nothing overlaps, so the times add up to a step of 75.74 ms;"),
         ({"batch_size": 9999, "phase": "training"}, "has 80 GB. Use a batch of at most"),
     ],
@@ -104,7 +104,7 @@ def test_stage_bars_mark_one_bar(overlap, mark, drawn):
 def test_the_bars_and_the_table_of_stages_are_the_steps_own(drawn):
     step = FULL.solve()
     picture = stage_bars(step)
-    assert [row[0] for row in picture.rows] == ["storage", "CPU", "link", "accelerator"]
+    assert [row[0] for row in picture.rows] == ["drive", "workers", "link", "GPU"]
     assert [row[1] for row in picture.rows] == list(step.resource_times.values())
     assert [row[2] for row in picture.rows] == ["71.4 %", "0.0 %", "92.5 %", "81.7 %"]
     bars = [bar for container in drawn[0].axes[0].containers for bar in container]

@@ -36,7 +36,7 @@ DRAWINGS = {
     "lines over the batch": lambda: svg.lines_over_batch(FULL.replace(batch_size=64)),
     "lines that do not cross": lambda: svg.lines_over_batch(PIPE.replace(batch_size=1, workers=500)),
     "lines of every resource": lambda: svg.lines_over_batch(EVERY),
-    "step bars with decoding on the accelerator": lambda: svg.step_bars(DALI.solve()),
+    "step bars with decoding on the GPU": lambda: svg.step_bars(DALI.solve()),
     "a frame": lambda: svg.frame("", height=10, title="A <title> & more", description='It\'s "so"'),
 }
 
@@ -101,20 +101,20 @@ def test_the_bars_are_as_long_as_their_times():
 
 def test_the_title_names_what_binds_and_the_description_has_every_time():
     title, description = list(ElementTree.fromstring(svg.step_bars(FULL.solve())))[:2]
-    assert title.text == "The CPU binds; the accelerator is busy 18.3 %"
+    assert title.text == "The workers bind; the GPU is busy 18.3 %"
     assert description.text == (
-        "Time for one batch: storage 18.29 ms, CPU 64 ms, link 4.817 ms, accelerator 11.74 ms. "
+        "Time for one batch: drive 18.29 ms, workers 64 ms, link 4.817 ms, GPU 11.74 ms. "
         "A step takes 64 ms."
     )
     by_storage = svg.step_bars(PIPE.solve(workers="50 GB/s", storage=Storage.SATA_SSD))
-    assert ElementTree.fromstring(by_storage)[0].text.startswith("Storage binds;")
+    assert ElementTree.fromstring(by_storage)[0].text.startswith("The drive binds;")
 
 
 def test_what_the_accelerator_does_besides_the_model_is_hatched_in_its_bar():
     _, accelerator, hatched, *_ = rects(svg.step_bars(DALI.solve()))
     assert hatched.get("fill") == "url(#other-work)"
     assert width(hatched) / width(accelerator) == pytest.approx(65.357 / 120.741, abs=0.01)
-    assert "Accelerator: input on device 65.36 ms (hatched); the rest is the model." in words(
+    assert "GPU: input on device 65.36 ms (hatched); the rest is the model." in words(
         svg.step_bars(DALI.solve())
     )
     assert "hatched" not in svg.step_bars(PIPE.solve())
@@ -153,7 +153,7 @@ def test_each_resource_has_a_line_with_dashes_of_its_own():
 def test_what_binds_is_bold_and_says_so():
     root = ElementTree.fromstring(svg.step_bars(FULL.solve()))
     bold = [text.text for text in root.iter(f"{NAME}text") if text.get("font-weight") == "bold"]
-    assert bold == ["CPU", "64 ms binds"]
+    assert bold == ["workers", "64 ms binds"]
     assert "11.74 ms (18 %)" in words(svg.step_bars(FULL.solve()))
     assert "80 % range 353 to 2070 img/s." in words(svg.step_bars(PIPE.solve(assumptions=PUBLISHED)))
     assert "range" not in svg.step_bars(PIPE.solve())
@@ -203,7 +203,7 @@ def lanes(**changes):
 
 def test_a_loader_has_a_lane_for_each_worker_its_copies_and_its_accelerator():
     picture = lanes(workers=3)
-    for name in ("worker 1", "worker 2", "worker 3", "copy", "accelerator"):
+    for name in ("worker 1", "worker 2", "worker 3", "copy", "GPU"):
         assert f">{name}</text>" in picture
     assert ">worker 4</text>" not in picture
     assert ">loop</text>" in lanes(workers=0)

@@ -44,7 +44,7 @@ def test_a_row_of_the_wrong_length_is_refused(row, capsys):
 
 
 def test_a_paragraph_is_broken_between_words(capsys):
-    text = InputError("Storage binds: " + "reading takes long, " * 20)
+    text = InputError("The drive binds: " + "reading takes long, " * 20)
     assert say(text) is None
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) > 1
@@ -55,7 +55,7 @@ def test_a_paragraph_is_broken_between_words(capsys):
 def test_in_a_notebook_they_are_html_and_plain_text_for_whoever_sees_none(shown_in_a_notebook):
     table(["batch", "a < b"], [[32, "<i>"]])
     info("It & that", a_part=Q_("5 ms"))
-    say("Storage binds & waits.")
+    say("The drive binds & waits.")
     tabled, listed, said = shown_in_a_notebook
     assert '<th scope="col">batch</th>' in tabled["text/html"]
     assert ">a &lt; b</th>" in tabled["text/html"]
@@ -64,5 +64,5 @@ def test_in_a_notebook_they_are_html_and_plain_text_for_whoever_sees_none(shown_
     assert re.search(r"<th[^>]*>It &amp; that</th><th[^>]*>value</th>", listed["text/html"])
     assert re.search(r"<td[^>]*>a part</td><td[^>]*>5 ms</td>", listed["text/html"])
     assert listed["text/plain"] == to_text(["It & that", "value"], [["a part", "5 ms"]])
-    assert re.search(r"^<div .*>Storage binds &amp; waits\.</div>$", said["text/html"])
-    assert said["text/plain"] == "Storage binds & waits."
+    assert re.search(r"^<div .*>The drive binds &amp; waits\.</div>$", said["text/html"])
+    assert said["text/plain"] == "The drive binds & waits."

@@ -70,7 +70,7 @@ def test_each_has_alt_text_a_caption_its_data_and_a_title_that_tells_the_share_t
     accelerator = drawn[0].axes[-1]
     end = accelerator.get_xlim()[1]
     waits = sum(bar.get_width() for bar in hatched(accelerator))
-    assert title == f"The accelerator waits {100 * waits / end:.1f} % of the time"
+    assert title == f"The GPU waits {100 * waits / end:.1f} % of the time"
 
 
 def test_it_is_a_picture(painted):
@@ -82,17 +82,17 @@ def test_lanes_and_axes_say_what_they_are(drawn):
         loader_timeline(RUNS[kind])
     loader_timeline(RUNS["slow workers"].trace().after(5))
     (workers, queue, accelerator), shared, busy, later = (figure.axes for figure in drawn)
-    assert (names(workers), names(accelerator)) == (["worker 1", "worker 2"], ["accelerator"])
+    assert (names(workers), names(accelerator)) == (["worker 1", "worker 2"], ["GPU"])
     assert queue.get_ylabel() == "batches\nin queue"
     assert accelerator.get_xlabel() == "time since the start (ms), simulated"
-    assert (len(names(shared[0])), names(shared[-1])) == (12, ["copy", "accelerator"])
+    assert (len(names(shared[0])), names(shared[-1])) == (12, ["copy", "GPU"])
     assert not hatched(busy[-1])
     assert later[-1].get_xlabel() == "time since the start of this stretch (ms), simulated"
 
 
 def test_what_is_drawn_of_a_run_is_said():
     never, slow = RUNS["never waits"], RUNS["slow workers"]
-    assert "The accelerator is busy 100.0 % and waits 0.0 % of the time." in loader_timeline(never).caption
+    assert "The GPU is busy 100.0 % and waits 0.0 % of the time." in loader_timeline(never).caption
     later = run(SLOW, batches=60, warm_up=20)
     assert loader_timeline(later).rows[0][0] == 21, "its warm-up is left out"
     assert loader_timeline(later.trace()).rows[0][0] == 1
@@ -115,7 +115,7 @@ def test_batches_are_numbered_from_1_in_every_lane_and_the_table_tells_each_from
     ]
     # A loop that prepares itself has a lane, and no queue.
     inline = loader_timeline(RUNS["inline, copies in turn"])
-    assert [names(axes) for axes in drawn[1].axes] == [["training loop"], ["copy", "accelerator"]]
+    assert [names(axes) for axes in drawn[1].axes] == [["training loop"], ["copy", "GPU"]]
     assert "queue" not in inline.alt
     assert inline.rows[0][1] == "training loop"
 
@@ -150,7 +150,7 @@ def test_finished_batches_behind_a_missing_one_are_told_apart_and_counted(drawn)
     picture = loader_timeline(HELD)
     # Worker 2 has its two batches done at 20 ms, and gets no other before batch 1 is back at 400.
     assert picture.caption.startswith(
-        "Simulated run, 24 batches. The accelerator is busy 54.5 % and waits 45.5 % of the time, once; "
+        "Simulated run, 24 batches. The GPU is busy 54.5 % and waits 45.5 % of the time, once; "
         "longest for batch 1: 400 ms. Up to 2 finished batches were held back by an earlier one."
     )
     assert any(area.get_hatch() == "xx" for area in drawn[0].axes[1].collections)

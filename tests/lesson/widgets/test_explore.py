@@ -211,10 +211,10 @@ def test_a_pipeline_draws_its_own_bars_explains_itself_and_lists_its_times():
     assert explorer.controls["dataset.size"].description == "sample size (KB)"
     assert explorer.figure.value.count("<svg") == 1
     assert 'role="img"' in explorer.figure.value
-    assert "The CPU binds" in explorer.sentence.value
+    assert "The workers bind" in explorer.sentence.value
     assert "<td>64 ms</td>" in explorer.table.value
     explorer.controls["batch_size"].value = 16
-    assert "The accelerator binds" in explorer.sentence.value
+    assert "The GPU binds" in explorer.sentence.value
 
 
 def test_a_field_of_a_part_goes_by_the_name_that_people_have_for_it():
@@ -222,9 +222,9 @@ def test_a_field_of_a_part_goes_by_the_name_that_people_have_for_it():
     paths = {"workers.cores": [4, 8], "hardware.count": (1, 8), "storage.cache.share": (0.0, 1.0)}
     explorer = explore(pipe, paths, batch_size=(1, 64))
     labels = [control.description for control in explorer.controls.values()]
-    assert labels == ["CPU cores", "accelerators", "share in the cache", "batch size", "assumptions"]
+    assert labels == ["CPU cores", "GPUs", "share in the cache", "batch size", "assumptions"]
     assert repr(explorer) == f"[Explorer: {', '.join(labels)}]"
-    assert "Shown is CPU cores = 4, accelerators = 1, " in explorer.html()
+    assert "Shown is CPU cores = 4, GPUs = 1, " in explorer.html()
     assert "A pipeline has no field &#x27;speed&#x27;" in explore(PIPE, speed=(1, 2)).message.value
     rate = explore(Pipeline(hardware="826 img/s"), hardware=(Q_("200 img/s"), Q_("2000 img/s")))
     assert rate.controls["hardware"].value == 826
@@ -246,7 +246,7 @@ def test_a_page_without_widgets_shows_one_setting_once_the_prediction_is_locked(
     html = explorer.html()
     assert "Shown is batch size = 256, assumptions = round numbers. " in html
     first, _, other = html.partition("Switched to measured:")
-    assert ("The CPU binds" in first, "The accelerator binds" in other) == (True, True)
+    assert ("The workers bind" in first, "The GPU binds" in other) == (True, True)
     assert explorer.controls["assumptions"].value == "round numbers"
 
 
@@ -256,9 +256,9 @@ def test_a_pipeline_with_round_numbers_gets_a_switch_to_measured_ones_and_its_ve
     switch = explorer.controls["assumptions"]
     assert list(explorer.controls) == ["workers", "assumptions"]
     assert (type(switch), switch.options) == (ipywidgets.ToggleButtons, ("round numbers", "measured"))
-    assert "The CPU binds" in explorer.sentence.value
+    assert "The workers bind" in explorer.sentence.value
     switch.value = "measured"
-    assert "The accelerator binds" in explorer.sentence.value
+    assert "The GPU binds" in explorer.sentence.value
     for changes in (
         {"assumptions": PUBLISHED},
         {"assumptions": TUTORIAL.replace(flop_per_mac=2)},

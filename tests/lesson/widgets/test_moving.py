@@ -49,16 +49,16 @@ def test_where_no_widget_is_shown_the_same_run_stands_still_with_its_table():
     html = play(WALL.replace(storage="7 GB/s")).html()
     assert 'role="img"' in html
     assert re.search(
-        "<desc>From left to right: storage: [01] batch(es)?; workers: 8: [1-8] batch(es)?; queue: 0 batches; "
-        "accelerator: waits.</desc>",
+        "<desc>From left to right: drive: [01] batch(es)?; workers: 8: [1-8] batch(es)?; queue: 0 batches; "
+        "GPU: waits.</desc>",
         html,
     )
     assert html.count("<rect") > 8
-    assert "the CPU binds" in html
+    assert "the workers bind" in html
     assert "the GPU waits 81.7 % of the time" in html
     assert "<td>" in html
     fed = play(WALL.replace(workers=64)).html()
-    assert re.search(r"queue: \d\d batches; accelerator: 1 batch\.", fed), "where it is fed, a full queue"
+    assert re.search(r"queue: \d\d batches; GPU: 1 batch\.", fed), "where it is fed, a full queue"
 
 
 def test_several_pipelines_are_played_on_one_clock_with_the_same_sliders():

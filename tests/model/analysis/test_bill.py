@@ -113,7 +113,7 @@ def test_a_step_that_cannot_run_says_so_first():
 
 
 NOTHING = (
-    "A bill needs a price, or what an accelerator draws while it is busy and while it waits, got no price, "
+    "A bill needs a price, or what a GPU draws while it is busy and while it waits, got no price, "
     "and {} lists no busy_power and no waiting_power. Pass for example "
     'busy_power="400 W", waiting_power="80 W". '
     'Or pass price="2 USD/h".'
@@ -136,14 +136,14 @@ def test_what_says_too_little_is_rejected(error, pipeline, arguments, expected):
 
 def test_a_bill_reads_as_a_table():
     assert repr(HALF.bill(samples=1_800_000, **EXACT)).splitlines() == [
-        "The accelerator is busy 50.0 % of each step, and draws 410.9 W",
+        "The GPU is busy 50.0 % of each step, and draws 410.9 W",
         "          an hour    of which waiting    an epoch    of which waiting",
         "------  ---------  ------------------  ----------  ------------------",
         "money       2 USD               1 USD       2 USD               1 USD",
         "energy   410.9 Wh            60.85 Wh    410.9 Wh            60.85 Wh",
     ]
     assert HALF.replace({"hardware.count": 4}).bill(**EXACT).summary == (
-        "The 4 accelerators are busy 12.5 % of each step, and draw 776 W"
+        "The 4 GPUs are busy 12.5 % of each step, and draw 776 W"
     )
 
 

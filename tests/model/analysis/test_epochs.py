@@ -48,15 +48,15 @@ def test_the_samples_and_their_size_are_those_of_the_data_set():
 def test_epochs_read_as_a_table():
     assert repr(PIPE.epochs(memory="35 GB", **MILLION)).splitlines() == [
         "35.0 % of the data fits into memory, which serves 13.8 % of the reads from the second epoch on",
-        "epoch            time    at its boundary    read from storage    accelerator busy  bottleneck",
-        "----------  ---------  -----------------  -------------------  ------------------  ------------",
-        "the first   33.34 min              0.1 s               100 GB              50.0 %  storage",
-        "each later  28.74 min              0.1 s              86.2 GB              58.0 %  storage",
+        "epoch            time    at its boundary    read from the drive    GPU busy  binds",
+        "----------  ---------  -----------------  ---------------------  ----------  -------",
+        "the first   33.34 min              0.1 s                 100 GB      50.0 %  drive",
+        "each later  28.74 min              0.1 s                86.2 GB      58.0 %  drive",
         "The page cache evicts samples before they are read again. One that keeps what it has would serve "
         "35.0 %: pass evicts=False.",
     ]
     assert PIPE.epochs(memory="1 TB", **MILLION).summary == (
-        "All data fits into memory, and only the first epoch reads it from storage"
+        "All data fits into memory, and only the first epoch reads it from the drive"
     )
 
 
@@ -109,8 +109,8 @@ def test_workers_that_are_kept_start_once():
     assert kept.time(90).m_as("s") == pytest.approx(90 * 100 + 90 * 0.3 + 2)
     assert anew.summary == "Between two epochs 2.3 s are lost, as nothing is prepared then"
     # 2.3 s of each 102.3 s.
-    assert anew.rows[1] == ["each later", "1.705 min", "2.3 s", "97.8 %", "accelerator"]
-    assert "read from storage" not in anew.headers
+    assert anew.rows[1] == ["each later", "1.705 min", "2.3 s", "97.8 %", "GPU"]
+    assert "read from the drive" not in anew.headers
 
 
 def test_an_epoch_of_less_than_a_batch_is_one_batch_of_what_there_is():

@@ -39,12 +39,12 @@ BYTES_ALONE = WALL.replace(
     batch_size=8,
 )
 STARVED = (
-    "The CPU binds: preparing a batch of 256 takes 64 ms, so the accelerator, which needs 11.74 ms, is busy "
+    "The workers bind: preparing a batch of 256 takes 64 ms, so the GPU, which needs 11.74 ms, is busy "
     "18.3 % of each step and waits for the rest."
 )
-LESS = "Prepare less for each sample, or do it ahead of the training or on the accelerator."
+LESS = "Prepare less for each sample, or do it ahead of the training or on the GPU."
 MORE_CORES = f"Use a host with more cores. {LESS}"
-MEASURED = "The accelerator's own time comes from a measured rate."
+MEASURED = "The GPU's own time comes from a measured rate."
 LARGER = "a larger batch, which takes more memory and a higher learning rate,"  # in training
 LARGER_FORWARD = "a larger batch, which takes more memory,"
 OVERHEAD = "is fixed overhead: {} spreads that over more samples."
@@ -97,8 +97,8 @@ ADVICE = {
     ),
     "copy from pinned memory": lambda p, _: p.replace({"link.pinned": True}),
     "send fewer bytes for each sample": lambda p, _: p.replace({"dataset.transfer": p.transferred / 2}),
-    "(?:Leave a part of the decoding to the CPU|store smaller (?:images|samples))": lambda p, _: p.replace(
-        {"dataset.on_device.decoder_time": p.dataset.on_device.decoder_time / 2}
+    "(?:Leave a part of the decoding to the workers|store smaller (?:images|samples))": (
+        lambda p, _: p.replace({"dataset.on_device.decoder_time": p.dataset.on_device.decoder_time / 2})
     ),
     r"(\d+) workers? instead of \d+ would keep up": lambda p, m: p.replace(workers=int(m[1])),
     "More workers still help": lambda p, _: p.replace(workers=10**9),
@@ -108,9 +108,9 @@ ADVICE = {
     r"Start (?:a|(\d+)) workers?": started,
     "Prefetch batches": lambda p, _: p.replace(overlap=True),
     "a larger batch": lambda p, _: p.replace(batch_size=2 * p.batch_size),
-    "(?:a faster accelerator|faster memory) would shorten": twice_the_rate,
+    "(?:a faster (?:GPU|TPU)|faster memory) would shorten": twice_the_rate,
     "lower precision": lambda p, _: p.replace({"hardware.precision": "fp16"}),
-    "better left to the CPU": lambda p, _: p.replace(
+    "better left to the workers": lambda p, _: p.replace(
         {"dataset.on_device.time": p.dataset.on_device.time / 2}
     ),
     "a step that is compiled": lambda p, _: p.replace(
@@ -151,9 +151,9 @@ def test_a_loop_without_workers_is_told_to_start_as_many_as_shorten_its_step():
     meanwhile = "so that batches are prepared meanwhile: then"
     alone = KNOWN.replace(workers=0)
     waiting = alone.replace({"hardware.in_flight": 1}).explain()
-    assert f"Start a worker, {meanwhile} the CPU would bind, with 1000 ms." in waiting
+    assert f"Start a worker, {meanwhile} the workers would bind, with 1000 ms." in waiting
     # One step ahead the loop prepares beside the accelerator as well, so one worker changes nothing.
-    assert f"Start 10 workers, {meanwhile} the accelerator would bind, with 100 ms." in alone.explain()
+    assert f"Start 10 workers, {meanwhile} the GPU would bind, with 100 ms." in alone.explain()
 
 
 @given(pipelines())
@@ -181,23 +181,24 @@ SAID = {
     ),
     "a few more workers": (
         KITS.replace(workers=1),
-        "... takes 1289 ms, so the accelerator, which needs 636 ms, ... 3 workers instead of 1 would ...",
+        "... takes 1289 ms, so the GPU, which needs 636 ms, ... 3 workers instead of 1 would ...",
     ),
     "no number of workers": (
         WALL.replace({"workers.rate": "100 img/s"}, assumptions=PUBLISHED),
-        "The CPU binds: ... waits for the rest. No number of workers keeps up. A typical host has 16 cores "
-        "for each NVIDIA A100 80GB SXM: together its workers reach at most 18.1 times what one does, and it "
-        "would take 24.7 times. More workers still help: up to 2.41 times what they prepare now. "
+        "The workers bind: ... waits for the rest. No number of workers keeps up. A typical host has 16 "
+        "cores for each NVIDIA A100 80GB SXM: together its workers reach at most 18.1 times what one does, "
+        "and it would take 24.7 times. More workers still help: up to 2.41 times what they prepare now. "
         f"{MORE_CORES}",
     ),
     "a CPU given in bytes": (
         WALL.replace(workers="2 GB/s"),
-        f"{STARVED} To keep it fed, the CPU would have to supply 10.9 GB/s, and it supplies 2 GB/s. {LESS}",
+        f"{STARVED} To keep it fed, the workers would have to supply 10.9 GB/s, and they supply 2 GB/s. "
+        f"{LESS}",
     ),
     "a storage wall behind a page cache": (
         KITS.replace({"storage.cache.share": 0.138}, storage=Storage.EBS_gp3_max),
-        "Storage binds: reading ... Memory serves 13.8 % of the reads. To keep it fed, storage would have to "
-        "deliver 1.391 GB/s, and it delivers 1.049 GB/s: ... keep more of them in memory, or use ...",
+        "The drive binds: reading ... Memory serves 13.8 % of the reads. To keep it fed, the drive would "
+        "have to deliver 1.391 GB/s, and it delivers 1.049 GB/s: ... keep more of them in memory, or use ...",
     ),
     "requests that limit a drive": (
         SEEKING,
@@ -208,15 +209,14 @@ SAID = {
         KNOWN.replace(
             {"dataset.cpu_time": "5 ms"}, storage=Storage.S3_connection, assumptions=PUBLISHED, workers=16
         ),
-        "The CPU, whose workers wait for storage, binds: ... workers instead of 16 would keep up. "
-        + WAIT_LESS,
+        "The workers bind, and wait for the bucket: ... workers instead of 16 would keep up. " + WAIT_LESS,
     ),
     "an object store behind a few connections": (
         KNOWN.replace(
             storage=Storage.S3_connection.replace(parallel_requests=4), assumptions=PUBLISHED, workers=64
         ),
-        "Storage binds: ... It serves 4 requests at a time, which limits it: each takes 101.3 ms. ...: read "
-        "several samples with each request, keep them in memory, or read from more prefixes ...",
+        "The bucket binds: ... It serves 4 requests at a time, which limits it: each takes 101.3 ms. ...: "
+        "read several samples with each request, keep them in memory, or read from more prefixes ...",
     ),
     "an object store that throttles": (
         DISK.replace(
@@ -224,37 +224,37 @@ SAID = {
             storage=Storage.S3_connection,
             workers="9000 img/s",
         ),
-        "Storage binds: ... It is the number of requests that limits storage, not their bytes. ...: read "
-        "several samples with each request, keep them in memory, or read from more prefixes over a faster "
-        "network.",
+        "The bucket binds: ... It is the number of requests that limits the bucket, not their bytes. ...: "
+        "read several samples with each request, keep them in memory, or read from more prefixes over a "
+        "faster network.",
     ),
     "an object store behind a network card": (
         DISK.replace({"dataset.size": "5 MB", "hardware.rate": "4000 img/s"}, storage=Storage.S3_connection),
-        "... It is the network that limits storage, and not its requests. ...: store fewer bytes for each "
+        "... It is the network that limits the bucket, and not its requests. ...: store fewer bytes for each "
         "sample, keep them in memory, or read from more prefixes over a faster network.",
     ),
     "a CPU that is next": (
         DISK.replace(storage="0.1 GB/s", workers="200 img/s"),
-        "... With faster storage alone the CPU would bind: preparing takes 500 ms.",
+        "... With a faster drive alone the workers would bind: preparing takes 500 ms.",
     ),
     "a drive that is next": (
         DISK.replace(storage="0.5 GB/s", workers="500 img/s"),
-        "The CPU binds... If the CPU took no time, storage would bind: reading takes 200 ms.",
+        "The workers bind... If the workers took no time, the drive would bind: reading takes 200 ms.",
     ),
     "a drive that is next by far": (
         DISK.replace(storage="0.8 GB/s", workers="500 img/s"),
-        f"The CPU binds... {LESS} Even then storage would bind: reading takes 125 ms.",
+        f"The workers bind... {LESS} Even then the drive would bind: reading takes 125 ms.",
     ),
     "a narrow link": (
         WALL.replace({"dataset.transfer": "602112 B"}, workers=64, link="8 GB/s"),
-        "The link binds: copying a batch of 256 takes 19.27 ms, so the accelerator, which needs 11.74 ms, is "
+        "The link binds: copying a batch of 256 takes 19.27 ms, so the GPU, which needs 11.74 ms, is "
         "busy 60.9 % of each step and waits for the rest. To keep it fed, 13.13 GB/s would have to cross the "
         "link, and 8 GB/s do: send fewer bytes for each sample, for example as uint8.",
     ),
     "a link of its own for each": (
         KNOWN.replace({"dataset.transfer": "1 MB", "hardware.count": 2}, link="0.5 GB/s", workers=64),
-        "The link binds: copying a batch of 100 for each of the 2 accelerators takes 200 ms, so the "
-        "accelerators, which need 100 ms each, are busy 50.0 % of each step and wait for the rest. To"
+        "The link binds: copying a batch of 100 for each of the 2 GPUs takes 200 ms, so the "
+        "GPUs, which need 100 ms each, are busy 50.0 % of each step and wait for the rest. To"
         " keep them fed, 1 GB/s would have to cross each link, and 0.5 GB/s do: send fewer bytes for "
         "each sample, for example as uint8.",
     ),
@@ -267,8 +267,8 @@ SAID = {
     ),
     "overhead, and a crossover ahead": (
         WALL.replace(batch_size=64, phase="training"),
-        "The accelerator binds: it needs 20.06 ms for a batch of 64, and the CPU has prepared it in 16 ms. "
-        f"The largest part of each step {OVERHEAD.format(LARGER)} From batch 88 on the CPU would bind.",
+        "The GPU binds: it needs 20.06 ms for a batch of 64, and the workers have prepared it in 16 ms. "
+        f"The largest part of each step {OVERHEAD.format(LARGER)} From batch 88 on the workers would bind.",
     ),
     "memory traffic": (
         BYTES_ALONE,
@@ -276,9 +276,9 @@ SAID = {
     ),
     "DALI for nothing": (
         FAST,
-        "The accelerator binds: it needs 18.47 ms for a batch of 512, and the CPU has prepared it in "
-        "5.12 ms. The largest part of each step is arithmetic: a faster accelerator would shorten it."
-        " The accelerator would have to be 3.61 times as fast before the CPU binds.",
+        "The GPU binds: it needs 18.47 ms for a batch of 512, and the workers have prepared it in "
+        "5.12 ms. The largest part of each step is arithmetic: a faster GPU would shorten it."
+        " The GPU would have to be 3.61 times as fast before the workers bind.",
     ),
     "lower precision": (
         FAST.replace({"hardware.precision": "tf32"}),
@@ -287,38 +287,38 @@ SAID = {
     "DALI with its price": (
         FAST.replace({"dataset.on_device.time": "0.1 ms"}),
         "... The largest part of each step is input work that was moved onto it: some may be better left to "
-        "the CPU. The accelerator would have to be 13.6 times as fast before the CPU binds.",
+        "the workers. The GPU would have to be 13.6 times as fast before the workers bind.",
     ),
     "a rate that was extrapolated": (
         KITS.replace(hardware=Hardware.Cloud.T4, workers=64, batch_size=2),
-        "... The accelerator's own time is extrapolated from a measured rate. ... is memory traffic: faster "
+        "... The GPU's own time is extrapolated from a measured rate. ... is memory traffic: faster "
         "memory would shorten it. ...",
     ),
     "a link that is next": (
         KITS.replace({"dataset.transfer": KITS.size}, workers=200, storage="8 GB/s", link="1.7 GB/s"),
-        f"... and the link has copied it in 603.6 ms. {MEASURED} The accelerator would have to be 1.05 times "
+        f"... and the link has copied it in 603.6 ms. {MEASURED} The GPU would have to be 1.05 times "
         "as fast before the link binds.",
     ),
     "a CPU far behind": (
         KNOWN.replace({"dataset.cpu_time": None}, workers="1e9 img/s"),
         "... would have to be more than a hundred times as fast ...",
     ),
-    "a CPU just behind": (DISK.replace(workers="1001 img/s"), "... The CPU takes almost as long."),
+    "a CPU just behind": (DISK.replace(workers="1001 img/s"), "... The workers take almost as long."),
     "a tie at every batch": (
         WALL.replace(assumptions=PUBLISHED, workers="2470 img/s"),
-        "... The CPU takes equally long: if it were any slower, it would bind.",
+        "... The workers take equally long: any slower, and the workers would bind.",
     ),
     "one after the other": (
         WALL.replace(overlap=False),
-        "Nothing overlaps, so all stages add up to 75.74 ms, and the accelerator is busy 15.5 % of "
+        "Nothing overlaps, so all stages add up to 75.74 ms, and the GPU is busy 15.5 % of "
         "that. Prefetch batches, so that the slowest resource alone sets the step: that would be the "
-        "CPU, with 64 ms.",
+        "workers, with 64 ms.",
     ),
     "eight of them, fed": (
         KNOWN.replace({"hardware.count": 8}, workers=200),
-        "The 8 accelerators bind: each needs 100 ms for a batch of 100, and the CPU has prepared one "
-        f"for each in 40 ms. {MEASURED} The accelerators would have to be 2.5 times as fast before the CPU "
-        "binds.",
+        "The 8 GPUs bind: each needs 100 ms for a batch of 100, and the workers have prepared one "
+        f"for each in 40 ms. {MEASURED} The GPUs would have to be 2.5 times as fast before the workers "
+        "bind.",
     ),
     "threads that share a lock": (
         KNOWN.replace({"workers.kind": "threads", "workers.cores": 16}),
@@ -329,7 +329,7 @@ SAID = {
     ),
     "workers that wait": (
         KNOWN.replace({"storage.requests.latency": "30 ms", "workers.cores": 16}),
-        "The CPU, whose workers wait for storage, binds: waiting for and preparing a batch of 100 "
+        "The workers bind, and wait for the drive: waiting for and preparing a batch of 100 "
         "takes 250 ms, so ... the rest. Most of that is the latency of requests, in which cores idle: "
         f"without it, preparing would take 62.5 ms. 40 workers instead of 16 would keep up. {WAIT_LESS}",
     ),
@@ -344,18 +344,18 @@ SAID = {
     ),
     "a wait that makes no difference": (
         KNOWN.replace({"storage.requests.latency": "0.01 ms"}, workers=8),
-        "The CPU binds: preparing a batch ... waits for the rest. 11 workers instead of 8 would keep up.",
+        "The workers bind: preparing a batch ... waits for the rest. 11 workers instead of 8 would keep up.",
     ),
     "a copy in turn": (
         KNOWN.replace({"dataset.transfer": "100 KB", "link.overlaps": False}, link="1 GB/s"),
-        "The accelerator binds: together with the copy it needs 110 ms for a batch of 100, and the CPU has "
-        "prepared it in 62.5 ms. In each step the copy takes 10 ms, so the accelerator is busy 90.9 % of it. "
-        f"The copy would overlap on a stream of its own. {MEASURED} The accelerator would have to be 1.9 "
-        "times as fast before the CPU binds.",
+        "The GPU binds: together with the copy it needs 110 ms for a batch of 100, and the workers have "
+        "prepared it in 62.5 ms. In each step the copy takes 10 ms, so the GPU is busy 90.9 % of it. "
+        f"The copy would overlap on a stream of its own. {MEASURED} The GPU would have to be 1.9 "
+        "times as fast before the workers bind.",
     ),
     "a costly step": (
         KNOWN.replace({"hardware.step_overhead": "150 ms"}),
-        f"... The largest part of each step {OVERHEAD.format(LARGER_FORWARD)} The accelerator would have to "
+        f"... The largest part of each step {OVERHEAD.format(LARGER_FORWARD)} The GPU would have to "
         "be 4 times as ...",
     ),
     "a loop beside overhead": (
@@ -364,22 +364,22 @@ SAID = {
     ),
     "a loop that leaves spare time": (
         DISK.replace({"hardware.host.time": "10 ms"}),
-        "The accelerator binds: together with the training loop it needs 110 ms ... In each step the "
-        "training loop takes 10 ms, so the accelerator is busy 90.9 % of it. ... The accelerator would have "
-        "to be 10 times as fast before the CPU binds.",
+        "The GPU binds: together with the training loop it needs 110 ms ... In each step the "
+        "training loop takes 10 ms, so the GPU is busy 90.9 % of it. ... The GPU would have "
+        "to be 10 times as fast before the workers bind.",
     ),
     "a loop that leaves none": (
         DISK.replace({"hardware.host.time": "30 ms"}),
-        "... However fast the accelerator itself were, the CPU would not bind.",
+        "... However fast the GPU itself were, the workers would not bind.",
     ),
     "a loop before storage": (
         DISK.replace({"hardware.host.time": "50 ms"}, storage="0.5 GB/s"),
-        "... which needs 150 ms with the training loop, is busy 50.0 % of each step ... storage would have "
+        "... which needs 150 ms with the training loop, is busy 50.0 % of each step ... the drive would have "
         "to deliver 0.6667 GB/s, and it delivers 0.5 GB/s...",
     ),
     "a loop before the CPU": (
         DISK.replace({"hardware.host.time": "50 ms"}, workers="500 img/s"),
-        "... the CPU would have to supply 666.7 img/s, and it supplies 500 img/s...",
+        "... the workers would have to supply 666.7 img/s, and they supply 500 img/s...",
     ),
     "samples that the model does not take": (
         UNET,
@@ -389,7 +389,7 @@ SAID = {
     "a batch that does not fit": (
         WALL.replace(batch_size=4096, phase="training"),
         "The step needs about 179.8 GB of memory, and NVIDIA A100 80GB SXM has 80 GB. Use a batch of at "
-        "most 1817. What follows assumes enough memory. The CPU binds...",
+        "most 1817. What follows assumes enough memory. The workers bind...",
     ),
 }
 
@@ -404,7 +404,7 @@ def test_nothing_is_said_of_samples_that_are_named_and_a_tie_starves_nobody():
     assert "those of the assumptions" not in UNET.replace(dataset=Datasets.KiTS19).explain()
     own = WALL.solve(batch_size=64).resource_times["accelerator"].m_as("s")
     tied = WALL.replace(batch_size=64, workers=Q_(64 / own, "img/s"))
-    assert "From batch 65 on the CPU would bind." in tied.explain()
+    assert "From batch 65 on the workers would bind." in tied.explain()
 
 
 def test_more_requests_than_are_assumed_to_be_open_are_advised_where_they_help():

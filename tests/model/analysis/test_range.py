@@ -107,8 +107,8 @@ def test_whatever_lies_between_the_sources_comes_out_between_the_ends(drive):
 
 def test_a_range_reads_as_a_table():
     assert repr(PIPE.throughput_range()).splitlines() == [
-        "406 to 1800 img/s by its sources, and 1090 img/s as assumed: the CPU binds at the low end, and "
-        "the CPU at the high end",
+        "406 to 1800 img/s by its sources, and 1090 img/s as assumed: the workers bind at the low end, and "
+        "the workers at the high end",
         "value                                       its sources say    throughput from          to",
         "-------------------------------  --------------------------  -----------------  ----------",
         "workers_time of the assumptions                0.86 or 1.89        576.7 img/s  1267 img/s",
@@ -121,12 +121,12 @@ def test_a_step_shows_its_range_where_its_assumptions_have_ranges():
     step, found = PIPE.solve(), PIPE.throughput_range()
     ends = (images(found.lowest) / OFF, images(found.highest) * OFF)
     assert [end.m_as("img/s") for end in step.ranges.throughput] == pytest.approx(ends)
-    assert "1090 img/s (80 % range 353 to 2070 img/s): the CPU binds" in repr(step)
+    assert "1090 img/s (80 % range 353 to 2070 img/s): the workers bind" in repr(step)
     tutorial = WALL.replace(storage=Storage.NVMe_Gen5, workers=64).solve()
-    assert "img/s: storage binds" in repr(tutorial)
+    assert "img/s: the drive binds" in repr(tutorial)
     assert tutorial.ranges.throughput[0] < tutorial.ranges.throughput[1]
     # Also where no source disagrees the model may be wrong.
-    assert "145.6 img/s (80 % range 126.6 to 167.4 img/s): the CPU binds" in repr(
+    assert "145.6 img/s (80 % range 126.6 to 167.4 img/s): the workers bind" in repr(
         PIPE.solve({"workers.rate": "145.6 img/s"}, workers=1)
     )
 
@@ -241,4 +241,4 @@ def test_each_range_holds_its_point_whatever_binds():
 def test_a_starved_accelerator_may_be_busier_than_predicted_if_it_is_slower():
     parts = {"model": Models.ViT_B16, "hardware": Hardware.Cloud.H100, "workers": "500 img/s"}
     bill = Pipeline(**parts, assumptions=PUBLISHED).bill(price="3 USD/h")
-    assert bill.summary.startswith("The accelerator is busy 25.7 % (80 % range 15.2 % to 43.2 %)")
+    assert bill.summary.startswith("The GPU is busy 25.7 % (80 % range 15.2 % to 43.2 %)")

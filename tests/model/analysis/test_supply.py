@@ -95,12 +95,12 @@ def test_the_batch_size_of_the_pipeline_does_not_matter_and_the_first_that_starv
 
 
 @pytest.mark.parametrize(("fields", "said"), [
-    ({}, "Up to batch 22 the accelerator binds, from 23 on the CPU: they cross at 22.4166."),
+    ({}, "Up to batch 22 the GPU binds, from 23 on the workers: they cross at 22.4166."),
     ({"workers": 1000, "storage": Storage.NVMe_Gen4},
-     "Up to batch 111 the accelerator binds, from 112 on storage: they cross at 111.083."),
-    ({"workers": 77}, "The accelerator binds at every batch size."),
-    ({"dataset.size": "500 MB"}, "The CPU binds at every batch size."),
-    ({"workers": 1000, "storage": "1 MB/s"}, "Storage binds at every batch size."),
+     "Up to batch 111 the GPU binds, from 112 on the drive: they cross at 111.083."),
+    ({"workers": 77}, "The GPU binds at every batch size."),
+    ({"dataset.size": "500 MB"}, "The workers bind at every batch size."),
+    ({"workers": 1000, "storage": "1 MB/s"}, "The drive binds at every batch size."),
 ])  # fmt: skip
 def test_a_crossover_says_itself_in_a_sentence(fields, said):
     assert str(WALL.replace(**fields).crossover()) == said
@@ -228,9 +228,9 @@ def test_a_decoder_that_is_too_slow_is_named():
     )
     needed = video.workers_needed()
     assert (needed.workers, needed.feasible) == (80, False)
-    assert needed.obstacles[0] == "The decoder takes 8 ms for a batch, and the accelerator 1 ms."
+    assert needed.obstacles[0] == "The decoder takes 8 ms for a batch, and the GPU 1 ms."
     at_any = video.replace(hardware="8000 img/s").workers_needed(batch_size="any")
-    assert at_any.obstacles == ("The decoder takes longer than the accelerator from batch 1 on.",)
+    assert at_any.obstacles == ("The decoder takes longer than the GPU from batch 1 on.",)
     assert video.replace(hardware="8000 img/s").crossover().starves_from == 1
 
 
@@ -447,10 +447,7 @@ def test_a_table_of_a_step_that_does_not_fit_says_so_below_it(ask):
     assert "memory, and NVIDIA" not in repr(ask(pipe.replace(batch_size=256)))
 
 
-IN_TURN = (
-    "{} looks at stages that overlap, got overlap=False: then the accelerator always waits. "
-    "Pass overlap=True."
-)
+IN_TURN = "{} looks at stages that overlap, got overlap=False: then the GPU always waits. Pass overlap=True."
 
 
 @pytest.mark.parametrize(("ask", "pipe", "asked", "expected"), [

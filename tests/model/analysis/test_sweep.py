@@ -73,11 +73,11 @@ def test_values_may_be_any_sequence(batches):
 
 def test_a_short_table_is_shown_whole_and_a_long_one_by_both_its_ends():
     lines = repr(WALL.sweep(batch_size=[32, 64])).splitlines()
-    assert lines[0].split("  ")[-1].strip() == "bottleneck"
+    assert lines[0].split("  ")[-1].strip() == "binds"
     assert len(lines) == 4
     assert "73.2 %" in lines[2]
     html = WALL.sweep(batch_size=[32])._repr_html_()
-    assert '<th scope="col">accelerator time</th>' in html
+    assert '<th scope="col">GPU time</th>' in html
     assert "<td>5.856 ms</td>" in html
     table = WALL.sweep(batch_size=range(1, 1001))
     lines = repr(table).splitlines()
@@ -89,7 +89,7 @@ def test_a_short_table_is_shown_whole_and_a_long_one_by_both_its_ends():
 
 def test_a_swept_field_of_a_part_goes_by_the_name_that_people_have_for_it():
     table = WALL.sweep({"hardware.count": [1, 2], "workers.cores": [4, 8]}, batch_size=[32])
-    assert table.headers[:4] == ["accelerators", "CPU cores", "batch size", "CPU time"]
+    assert table.headers[:4] == ["GPUs", "CPU cores", "batch size", "workers time"]
 
 
 @pytest.mark.parametrize("roundtrip", [lambda x: pickle.loads(pickle.dumps(x)), copy.deepcopy])
@@ -176,6 +176,6 @@ def test_entries_of_which_too_little_is_known_are_rejected_where_none_is_left():
         "Not enough is known of any of Cloud.TPU_v5e. Pass other entries."
     )
     assert message(InputError, DEMAND.replace(hardware="2000 img/s").sweep, hardware=Hardware.Cloud) == (
-        "A sweep over hardware takes the time of each accelerator from the catalogue, got a rate of your "
+        "A sweep over hardware takes the time of each GPU from the catalogue, got a rate of your "
         "own, which belongs to one of them. Leave the rate out."
     )

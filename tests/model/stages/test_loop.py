@@ -74,30 +74,30 @@ def test_what_does_not_overlap_adds_up(changes, expected):
 SAID = {
     "a packer": (
         PACKER,
-        "The training loop binds: handling a batch of 32 takes 30 ms, so the accelerator, which needs 20 "
+        "The training loop binds: handling a batch of 32 takes 30 ms, so the GPU, which needs 20 "
         "ms, is busy 66.7 % of each step and waits for the rest. One thread does that, however many "
         "workers there are. Move the 30 ms of its own work into the workers: a step would then take 20 "
-        "ms, and the accelerator would bind.",
+        "ms, and the GPU would bind.",
     ),
     "many tensors": (
         TENSORS.replace(hardware="5 ms"),
-        "The training loop binds: handling a batch of 32 takes 22.4 ms, so the accelerator, which needs 5"
+        "The training loop binds: handling a batch of 32 takes 22.4 ms, so the GPU, which needs 5"
         " ms, is busy 22.3 % of each step and waits for the rest. One thread does that, however many "
         "workers there are. Pack the 113 objects of a batch into one: a step would then take 6.25 ms, and"
-        " the CPU would bind. Even then the CPU would bind: preparing takes 6.25 ms.",
+        " the workers would bind. Even then the workers would bind: preparing takes 6.25 ms.",
     ),
     "one object, which nothing that was tried makes smaller": (
         TENSORS.replace({"workers.handover.objects": 1, "dataset.transfer": "5 MB"}),
-        "The training loop binds: handling a batch of 32 takes 68.98 ms, so the accelerator, which needs "
+        "The training loop binds: handling a batch of 32 takes 68.98 ms, so the GPU, which needs "
         "20 ms, is busy 29.0 % of each step and waits for the rest. One thread does that, however many "
         "workers there are.",
     ),
     "a loop that waits for each step": (
         PACKER.replace({"hardware.in_flight": 1}),
-        "Parts of a step wait for each other: it takes 50 ms, and of that the CPU 6.25 ms, the training "
-        "loop 30 ms, the accelerator 20 ms. So the accelerator is busy 40.0 % of it. With in_flight=2 a "
+        "Parts of a step wait for each other: it takes 50 ms, and of that the workers 6.25 ms, the training "
+        "loop 30 ms, the GPU 20 ms. So the GPU is busy 40.0 % of it. With in_flight=2 a "
         "step would take 30 ms. Move the 30 ms of its own work into the workers: a step would then take "
-        "20 ms, and the accelerator would bind.",
+        "20 ms, and the GPU would bind.",
     ),
 }
 
@@ -130,12 +130,10 @@ def test_a_crossover_is_where_the_accelerator_begins_to_wait_for_round_trips():
 def test_workers_that_keep_up_do_not_make_the_loop_faster():
     needed = PACKER.workers_needed()
     assert (needed.workers, needed.feasible) == (3, False)
-    assert needed.obstacles == (
-        "The training loop takes 30 ms for a batch, and the accelerator 20 ms.",
-    )
+    assert needed.obstacles == ("The training loop takes 30 ms for a batch, and the GPU 20 ms.",)
     assert FED.workers_needed().feasible
 
 
 def test_work_that_moves_into_the_workers_costs_them():
     few = PACKER.replace(workers=3)  # (50 + 30) / 3 ms
-    assert "a step would then take 26.67 ms, and the CPU would bind." in few.explain()
+    assert "a step would then take 26.67 ms, and the workers would bind." in few.explain()

@@ -107,7 +107,7 @@ def test_a_batch_that_does_not_fit_is_flagged_with_the_largest_that_does():
     small = Hardware.Cloud.T4.replace(memory_capacity="0.3 GB")
     assert step(batch_size=1, phase="training", hardware=small).infeasible_reason == (
         "The step needs about 0.4527 GB of memory, and NVIDIA T4 has 0.3 GB. "
-        "No batch fits: use an accelerator with more memory."
+        "No batch fits: use a GPU with more memory."
     )
     unknown = step(model=UNKNOWN, batch_size=10**6)
     assert (unknown.memory_needed, unknown.feasible, unknown.infeasible_reason) == (None, True, "")
