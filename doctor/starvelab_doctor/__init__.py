@@ -23,9 +23,14 @@ from typing import TYPE_CHECKING, Any
 _PLACES = {
     "BatchContents": "contents",
     "GpuUse": "finding.gpu_use",
+    "GpuWaits": "finding.records",
     "JobFinding": "finding.job",
     "LeverForecast": "judging.advice",
+    "LoaderUse": "finding.records",
+    "MachineUse": "finding.records",
+    "RankFindings": "finding.records",
     "StageCosts": "finding.stages",
+    "Waits": "finding.records",
     "Watch": "watching.loop",
     "WorkerAdvice": "judging.advice",
     "advise": "judging.advice",
@@ -39,6 +44,7 @@ if TYPE_CHECKING:  # a checker is told that they are there
     from .contents import BatchContents
     from .finding.gpu_use import GpuUse
     from .finding.job import JobFinding
+    from .finding.records import GpuWaits, LoaderUse, MachineUse, RankFindings, Waits
     from .finding.stages import StageCosts
     from .judging.advice import LeverForecast, WorkerAdvice, advise
     from .one_buffer import packed
@@ -49,9 +55,14 @@ if TYPE_CHECKING:  # a checker is told that they are there
 __all__ = [
     "BatchContents",
     "GpuUse",
+    "GpuWaits",
     "JobFinding",
     "LeverForecast",
+    "LoaderUse",
+    "MachineUse",
+    "RankFindings",
     "StageCosts",
+    "Waits",
     "Watch",
     "WorkerAdvice",
     "advise",

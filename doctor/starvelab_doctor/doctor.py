@@ -107,6 +107,6 @@ def _report(asked: argparse.Namespace, late: LateDoctor, status: int) -> int:
 
 def waits(finding: JobFinding) -> float:
     """Return the share of its time that a loop or its GPU waits; 0 where it is not known."""
-    if finding.elsewhere or finding.counted < finding.min_batches:
+    if finding.waits.elsewhere or finding.waits.counted < finding.waits.min_batches:
         return 0.0
-    return finding.stall if finding.stall is not None else finding.host_wait + finding.packing
+    return finding.gpu.stall if finding.gpu.stall is not None else finding.waits.host_wait + finding.packing

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from starvelab.errors import InputError
@@ -112,18 +110,18 @@ def test_while_cores_are_idle_the_rate_is_that_of_a_simulated_loader(workers):
 
 def test_what_the_loop_computes_takes_cores_from_the_workers():
     job = found(**ONE, cpu=1.0, **AT_ONCE)
-    busy = replace(job, loop_cpu=0.5)  # 50 ms of each 100
+    busy = job.replace(loop_cpu=0.5)  # 50 ms of each 100
     alone, beside = (per_second(advise(one, cores=3).options[6]) for one in (job, busy))
     assert beside == pytest.approx(alone * 100 / 150, rel=0.01)
 
 
 def test_waiting_for_a_core_is_no_work():
     job = found(**TWO, cpu=1.0, **AT_ONCE)
-    queued = replace(job, prepare_queued=0.2)
+    queued = job.replace(prepare_queued=0.2)
     plain, freed = (per_second(advise(one, cores=64).options[1]) for one in (job, queued))
     assert freed == pytest.approx(plain / 0.8, rel=0.001)
     # As many workers as there are is no advice, though they would bring more with free cores.
-    busy = replace(found(workers=2, wait=0.01, step=0.03, cpu=1.0, **AT_ONCE), prepare_queued=0.5)
+    busy = found(workers=2, wait=0.01, step=0.03, cpu=1.0, **AT_ONCE).replace(prepare_queued=0.5)
     advice = advise(busy, cores=64)
     assert per_second(advice.options[2]) > 1.05 * per_second(advice.now)
     assert advice.best == advice.now
@@ -146,7 +144,7 @@ def test_what_is_waited_for_may_serve_one_worker_at_a_time():
 
 
 def test_threads_under_one_lock_are_not_processes():
-    job = replace(found(workers=4, wait=0.09, step=0.01), processes=False)
+    job = found(workers=4, wait=0.09, step=0.01).replace(processes=False)
     advice = advise(job, cores=16)
     assert advice.best.low.m_as("1/s") <= per_second(advice.now)
     assert "at most" in advice.summary
@@ -158,7 +156,7 @@ def test_threads_under_one_lock_are_not_processes():
 def test_a_gain_is_no_more_than_the_resources_behind_it(workers, queued):
     busy = {"prepare_queued": queued, "others_cpu": 0.8}
     for known in (busy, {"prepare_queued": queued}):
-        job = replace(found(workers=workers, wait=0.95, step=0.05, cpu=1.0, **AT_ONCE), **known)
+        job = found(workers=workers, wait=0.95, step=0.05, cpu=1.0, **AT_ONCE).replace(**known)
         advice = advise(job, cores=2)
         for one in advice.options[workers + 1 :]:
             times = one.workers / workers if workers else one.workers + 1
@@ -168,7 +166,7 @@ def test_a_gain_is_no_more_than_the_resources_behind_it(workers, queued):
 def test_beside_other_programs_more_workers_get_a_larger_part_of_the_cores():
     # Two others on two cores: one process of three gets two thirds of a core, two of four get one core.
     job = found(workers=1, wait=0.148, step=0.002, cpu=1.0, **AT_ONCE)
-    busy = replace(job, prepare_queued=1 / 3, others_cpu=0.66)
+    busy = job.replace(prepare_queued=1 / 3, others_cpu=0.66)
     assert busy.busy == "Other programs used 66 % of the cores meanwhile: all of this holds while they do."
     options = advise(busy, cores=2).options
     assert per_second(options[1]) == pytest.approx(1 / 0.15, rel=0.02)
@@ -182,8 +180,8 @@ def test_beside_other_programs_more_workers_get_a_larger_part_of_the_cores():
 def test_a_machine_is_busy_where_others_use_cores_and_the_job_waits_for_one():
     job = found(**ONE, cpu=1.0)
     for known in ({}, {"others_cpu": 0.05}, {"others_cpu": 0.9, "prepare_queued": 0.0}):
-        assert replace(job, **known).busy == ""
-    assert replace(job, others_cpu=0.9).busy in replace(job, others_cpu=0.9).summary
+        assert job.replace(**known).busy == ""
+    assert job.replace(others_cpu=0.9).busy in job.replace(others_cpu=0.9).summary
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -191,7 +189,7 @@ def test_no_worker_takes_the_sampler_over(workers):
     # 60 ms of the 100 from batch to batch pass in the sampler, 20 in the step.
     stages = {"items": 0.02, "collate": 0.0, "unpacking": 0.0, "sampler": 0.06}
     job = found(workers=workers, wait=0.08, step=0.02, cpu=0.0, **stages)
-    assert job.stages.largest == "sampler"
+    assert job.loader.stages.largest == "sampler"
     first = remedies_of(job, cores=8)[0]
     assert (first.name, first.at_most) == ("sampler", True)
     assert first.gain == pytest.approx((1.0, 2.5, 1 / (1 - 0.6 * 1.16)))
@@ -202,7 +200,7 @@ def test_no_worker_takes_the_sampler_over(workers):
     assert all(one.high.m_as("1/s") < 13.5 for one in advise(job, cores=8).options)  # 80 ms are left
     # Beside other programs a sampler of 68 ms of 87 lacked a core, as all did: without it the job was ten
     # times as fast, and at most 4.5 had been said.
-    crowded = remedies_of(replace(job, core_waits=0.4), cores=8)[0]
+    crowded = remedies_of(job.replace(core_waits=0.4), cores=8)[0]
     assert (crowded.name, crowded.gain) == ("sampler", None)
     assert crowded.text.endswith("or before it. Only a trial can tell what that brings.")
 
@@ -213,9 +211,9 @@ def test_a_step_that_has_no_core_bounds_no_gain():
     stages = {"items": 0.03, "collate": 0.03, "packing": 0.1, "unpacking": 0.12}
     job = found(workers=2, wait=0.124, step=0.126, cpu=0.7, **stages)
     contents = BatchContents(113, Q_("1 MB"), "float32")
-    busy = replace(job, others_cpu=0.77, prepare_queued=0.45, contents=contents)
+    busy = job.replace(others_cpu=0.77, prepare_queued=0.45, contents=contents)
     for core_waits, told in ((None, "at most"), (0.53, "one buffer. Only a trial can tell")):
-        first = remedies_of(replace(busy, core_waits=core_waits), cores=2)[0]
+        first = remedies_of(busy.replace(core_waits=core_waits), cores=2)[0]
         assert (first.name, first.gain is None) == ("packing", core_waits is not None)
         assert told in first.text
 

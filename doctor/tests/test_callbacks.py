@@ -140,9 +140,9 @@ def test_keras(clock, callback):
     loader.batch_size, loader.num_workers = 16, 2
     watching = callback("keras", loader=loader, progress=False)
     logs = fit_keras(clock, watching, loader, epochs=3)
-    assert watching.result.host_wait == pytest.approx(0.25)
-    assert watching.result.throughput.m_as("img/s") == pytest.approx(400)
-    assert (watching.result.batches, watching.result.workers) == (120, 2)
+    assert watching.result.waits.host_wait == pytest.approx(0.25)
+    assert watching.result.waits.throughput.m_as("img/s") == pytest.approx(400)
+    assert (watching.result.waits.batches, watching.result.loader.workers) == (120, 2)
     assert logs == [{"loss": 1.0, "starvelab/waiting": pytest.approx(0.25)}] * 3
 
 
@@ -157,7 +157,7 @@ def test_lightning_logs_what_was_waited_since_the_last_time_to_its_loggers(clock
     logger, watching = Logger(), callback("lightning", progress=False)
     fit(clock, watching, Loader(clock, 0.01), loggers=[logger], every=every)
     assert logger.rows == [(step, {"starvelab/waiting": pytest.approx(0.25)}) for step in steps]
-    assert watching.result.host_wait == pytest.approx(0.25)
+    assert watching.result.waits.host_wait == pytest.approx(0.25)
 
 
 def test_a_logger_that_fails_is_left_out_and_the_training_goes_on(clock, callback):
@@ -171,7 +171,7 @@ def test_a_logger_that_fails_is_left_out_and_the_training_goes_on(clock, callbac
         fit(clock, watching, Loader(clock, 0.01), loggers=[broken, logger], every=10)
     assert (len(told), broken.rows) == (1, [11])
     assert [step for step, _ in logger.rows] == [11, 21, 31, 40]
-    assert watching.result.batches == 40
+    assert watching.result.waits.batches == 40
 
 
 def test_transformers_writes_whenever_the_trainer_logs(clock, callback, monkeypatch):
@@ -188,7 +188,7 @@ def test_transformers_writes_whenever_the_trainer_logs(clock, callback, monkeypa
     train(clock, watching, Loader(clock, 0.01), logging_steps=20)
     waited = {"starvelab/waiting": pytest.approx(0.25)}
     assert rows == [(20, waited), (40, waited)]
-    assert watching.result.host_wait == pytest.approx(0.25)
+    assert watching.result.waits.host_wait == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize("options", [{}, {"validate_every": 3}, {"save_every": 3}, {"epochs": 3}])
@@ -198,12 +198,12 @@ def test_lightning(clock, callback, options):
     loader.batch_size, loader.num_workers = 16, 2
     fit(clock, watching, loader, **options)
     result, epochs = watching.result, options.get("epochs", 1)
-    assert result.host_wait == pytest.approx(0.25)
+    assert result.waits.host_wait == pytest.approx(0.25)
     assert result.verdict == "highly input-bound"
-    assert result.throughput.m_as("img/s") == pytest.approx(400)
-    assert [wait.m_as("s") for wait in result.first_waits] == pytest.approx([3] * epochs)
-    assert result.pass_waits == pytest.approx([0.25] * epochs)
-    assert (result.workers, str(result.contents)) == (2, "1 object, 1 KB, float32")
+    assert result.waits.throughput.m_as("img/s") == pytest.approx(400)
+    assert [wait.m_as("s") for wait in result.waits.first_waits] == pytest.approx([3] * epochs)
+    assert result.waits.pass_waits == pytest.approx([0.25] * epochs)
+    assert (result.loader.workers, str(result.loader.contents)) == (2, "1 object, 1 KB, float32")
 
 
 @pytest.mark.parametrize("every", [{}, {"on_log": 1}, {"on_evaluate": 3, "on_save": 5}])
@@ -211,9 +211,9 @@ def test_transformers(clock, callback, every):
     watching = callback("transformers", progress=False)
     train(clock, watching, Loader(clock, 0.01), **every)
     result = watching.result
-    assert result.host_wait == pytest.approx(0.25)
-    assert result.throughput.m_as("img/s") == pytest.approx(400)
-    assert (result.batches, result.workers) == (40, 4)
+    assert result.waits.host_wait == pytest.approx(0.25)
+    assert result.waits.throughput.m_as("img/s") == pytest.approx(400)
+    assert (result.waits.batches, result.loader.workers) == (40, 4)
 
 
 def test_what_was_found_is_said_at_the_end(clock, callback, capsys):
@@ -225,7 +225,7 @@ def test_what_was_found_is_said_at_the_end(clock, callback, capsys):
 def test_the_older_package_of_lightning_has_its_own_base_class(clock, callback):
     watching = callback("lightning", ("pytorch_lightning", "pytorch_lightning.callbacks"), progress=False)
     fit(clock, watching, Loader(clock, 0.01))
-    assert watching.result.host_wait == pytest.approx(0.25)
+    assert watching.result.waits.host_wait == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize(("framework", "message"), [

@@ -18,7 +18,7 @@ STARVED = {"workers": 4, "wait": 0.04, "step": 0.01, "cpu": 1.0}
 def job(*lines, of=None, **fields):
     """A job with workers, and what the sampler saw of them."""
     shares = tuple(LineShare(*line) for line in lines)
-    return replace(found(**(of or STARVED)), lines=JobLines(preparing=shares, samples=100, **fields))
+    return found(**(of or STARVED)).replace(lines=JobLines(preparing=shares, samples=100, **fields))
 
 
 def first(finding):
@@ -28,18 +28,18 @@ def first(finding):
 def test_workers_without_shards_come_first_and_no_number_of_workers_beside_them():
     idle = job(("job.py:1", "read", DATASET, 1.0), working=(0.9, 0.0, 0.01, 0.0))
     assert first(idle).name != "shards"  # a map-style dataset has no shards
-    stream = replace(idle, stream=True)
+    stream = idle.replace(stream=True)
     assert first(stream).text.startswith("3 workers of 4 prepared nothing: the dataset divides its files")
     assert first(stream).gain[2] == pytest.approx(4, rel=0.05)  # as many times the workers bring no more
     assert not {one.name for one in remedies_of(stream, cores=8)} & {"workers", "prefetch"}
-    busy = replace(stream, lines=replace(stream.lines, working=(0.9, 0.8, 0.9, 0.7)))
+    busy = stream.replace(lines=replace(stream.loader.lines, working=(0.9, 0.8, 0.9, 0.7)))
     assert first(busy).name != "shards"
 
 
 def test_threads_of_libraries_that_share_the_cores_name_the_variables(monkeypatch):
     monkeypatch.setattr(causes, "usable_cores", lambda: 2)
     monkeypatch.setenv("OMP_NUM_THREADS", "16")
-    crowded = replace(job(("job.py:9", "image @ weights", DATASET, 0.9), threads=15), prepare_queued=0.5)
+    crowded = job(("job.py:9", "image @ weights", DATASET, 0.9), threads=15).replace(prepare_queued=0.5)
     assert first(crowded).name == "threads"
     assert "compute at job.py:9, in image @ weights. Let each worker" in first(crowded).text
     assert "(now OMP_NUM_THREADS=16)" in first(crowded).text
@@ -58,9 +58,8 @@ def test_threads_of_libraries_that_share_the_cores_name_the_variables(monkeypatc
 )
 def test_the_first_batch_of_a_pass_names_where_it_waits(line, name, part):
     waits = tuple(Q_(seconds, "s") for seconds in (1.5, 1.5, 1.5))
-    slow = replace(
-        job(("job.py:7", "time.sleep", DATASET, 0.9), first=(LineShare(*line),)),
-        stream=True, first_waits=waits, persists=False,
+    slow = job(("job.py:7", "time.sleep", DATASET, 0.9), first=(LineShare(*line),))
+    slow = slow.replace(stream=True, first_waits=waits, persists=False,
     )  # fmt: skip
     (remedy,) = [
         one for one in remedies_of(slow, cores=8) if one.name in ("first batch", "sampler", "persistent")
@@ -76,7 +75,7 @@ def test_the_garbage_collector_is_named_where_it_is_long():
 
 def test_workers_that_send_nothing_are_a_finding_of_their_own():
     waits = LineShare("job.py:3", "LOCK.acquire", DATASET, 1.0)
-    hung = replace(job(stuck=(waits,)), batches=0, counted=0)
+    hung = job(stuck=(waits,)).replace(batches=0, counted=0)
     (only,) = remedies_of(hung)
     assert only.text.startswith(
         "All workers live and none sends a batch: they are at job.py:3, 100 %, in LOCK"

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 
@@ -77,7 +76,7 @@ def test_a_run_is_ended_after_some_batches_and_changes_no_file(script, tmp_path,
     assert (first["setup"]["workers"], first["whole"]) == (0, False)
     assert first["pace"]["waits"] > 0.5
     ((name, finding),) = first["results"]
-    assert (name, finding.stages.largest) == ("Photos at train.py:17", "dataset")
+    assert (name, finding.loader.stages.largest) == ("Photos at train.py:17", "dataset")
     assert 0.4 < runs.each < 60  # with its start
     second = runs.run({"num_workers": 2})
     assert second["setup"]["workers"] == 2
@@ -131,7 +130,7 @@ def planted(monkeypatch, *, rates, changes=False, shared=None, ceiling=4.0, **se
     setup = {"workers": 0, "prefetch": None, "persistent": False, "pinned": True, "in_order": True} | setup
     finding = found(workers=0, wait=0.03, step=0.01, cpu=0.0)
     memory = MemoryUse(0, *[Q_("0 B")] * 3, shared_free=shared)
-    finding = replace(finding, memory=memory, contents=BatchContents(1, Q_("50 MB"), "uint8", 1))
+    finding = finding.replace(memory=memory, contents=BatchContents(1, Q_("50 MB"), "uint8", 1))
 
     def run(self, settings, rung=""):
         workers = settings.get("num_workers", setup["workers"])

@@ -8,7 +8,6 @@ import signal
 import sys
 import threading
 import time
-from dataclasses import replace
 from functools import partial
 from itertools import cycle, islice
 from textwrap import dedent
@@ -128,14 +127,15 @@ def test_an_evaluation_in_a_step_is_no_part_of_the_step(clock, left_early):
         for _ in range(2):
             train(clock, loader, 0.06, evaluate)
     training, evaluation, *_ = sorted(
-        (found for _, found in watched.results()), key=lambda one: (-one.batch_size, -one.batches)
+        (found for _, found in watched.results()),
+        key=lambda one: (-one.loader.batch_size, -one.waits.batches),
     )
-    assert training.host_wait == pytest.approx(0.25)
-    assert (training.batches, training.counted, len(training.first_waits)) == (40, 38, 2)
-    assert training.throughput.m_as("img/s") == pytest.approx(25)
-    assert evaluation.host_wait == pytest.approx(0.5)
+    assert training.waits.host_wait == pytest.approx(0.25)
+    assert (training.waits.batches, training.waits.counted, len(training.waits.first_waits)) == (40, 38, 2)
+    assert training.waits.throughput.m_as("img/s") == pytest.approx(25)
+    assert evaluation.waits.host_wait == pytest.approx(0.5)
     # A gain is that of the whole job: 38 batches of 80 ms, and what the evaluations in them take.
-    inner = training.interrupted.m_as("s")
+    inner = training.waits.interrupted.m_as("s")
     assert inner == pytest.approx(20 * 20 * 0.04 + left_early * 20 * 0.02)
     assert training.interrupted_share == pytest.approx(inner / (inner + 38 * 0.08), rel=0.05)
 
@@ -153,7 +153,7 @@ def test_a_loop_has_its_share_of_the_time_in_all_loops(clock):
         for _ in zip(*both, strict=True):
             clock.sleep(0.1)
     times = 3 * 20 * 0.06, 3 * 30 * 0.05, 40 * 0.2
-    shares = [one.loop_share for _, one in watched.results()]
+    shares = [one.waits.loop_share for _, one in watched.results()]
     assert sorted(shares) == pytest.approx([each / sum(times) for each in (*times, times[-1])], rel=0.03)
     # Training and evaluation go through one function, and each has a name.
     names = [name for name, _ in watched.results()]
@@ -168,9 +168,9 @@ def test_batches_that_itertools_cycle_keeps_are_left_out(clock):
         train(clock, islice(cycle(loader), 200), 0.02)
     ((_, found),) = watched.results()
     # 20 batches of 40 ms, and 180 of 20.
-    assert (found.batches, found.host_wait) == (20, pytest.approx(0.5))
+    assert (found.waits.batches, found.waits.host_wait) == (20, pytest.approx(0.5))
     assert found.interrupted_share == pytest.approx(3.6 / 4.4, rel=0.02)
-    first, *_ = remedies_of(replace(found, core_waits=0.0), cores=2)
+    first, *_ = remedies_of(found.replace(core_waits=0.0), cores=2)
     assert first.gain[2] < 4.4 / 3.6 + 0.01
 
 
@@ -194,7 +194,7 @@ def test_the_end_of_a_script_is_no_long_step(clock):
         train(clock, torch.utils.data.DataLoader(Slow(clock, 0.01), 2), 0.02)
     clock.sleep(0.5)  # it saves its model
     ((_, found),) = watched.results()
-    assert (found.interruptions, found.interrupted_share) == (0, 0.0)
+    assert (found.waits.interruptions, found.interrupted_share) == (0, 0.0)
 
 
 def test_a_loop_that_is_left_early_and_begun_again(clock):
@@ -209,8 +209,8 @@ def test_a_loop_that_is_left_early_and_begun_again(clock):
             clock.sleep(1000)
     (_, found), *others = watched.results()
     assert not others
-    assert found.host_wait == pytest.approx(0.25)
-    assert found.batches == 33
+    assert found.waits.host_wait == pytest.approx(0.25)
+    assert found.waits.batches == 33
 
 
 def test_loaders_that_one_line_goes_over_by_turns_are_told_apart(clock):
@@ -223,8 +223,8 @@ def test_loaders_that_one_line_goes_over_by_turns_are_told_apart(clock):
     found = dict(watched.results())
     (first, second), (slow, fast) = found, found.values()
     assert second == f"{first}, loader 2"
-    assert (slow.host_wait, fast.host_wait) == (pytest.approx(0.75), 0)
-    assert (slow.batches, fast.batches) == (80, 80)
+    assert (slow.waits.host_wait, fast.waits.host_wait) == (pytest.approx(0.75), 0)
+    assert (slow.waits.batches, fast.waits.batches) == (80, 80)
 
 
 BETWEEN = """
@@ -319,8 +319,8 @@ def test_a_probe_times_the_stages_of_every_pass(monkeypatch, workers):
             assert torch.equal(torch.cat(list(loader)), items)
     assert [kind.__init__ for kind in kinds] == before
     ((_, found),) = probed.results()
-    assert found.stages.timed == 2 * 11
-    assert ("hand-over" in found.stages.shares) == bool(workers)
+    assert found.loader.stages.timed == 2 * 11
+    assert ("hand-over" in found.loader.stages.shares) == bool(workers)
     assert "The largest stage is " in report.text_report(probed.results())
 
 
@@ -338,7 +338,7 @@ def test_the_start_of_the_workers_is_part_of_the_first_wait(monkeypatch):
         for _ in range(2):
             list(torch.utils.data.DataLoader(list(range(40)), 2))
     ((_, found),) = watched.results()
-    assert all(0.2 <= wait.m_as("s") < 2 for wait in found.first_waits)
+    assert all(0.2 <= wait.m_as("s") < 2 for wait in found.waits.first_waits)
 
 
 def test_the_switch_for_it(tmp_path, capsys):

@@ -25,18 +25,21 @@ def test_the_runs_are_of_this_script():
             names = [name.id for name in node.targets[0].elts]
             constants |= dict(zip(names, ast.literal_eval(node.value), strict=True))
     run = recorded_job(0)
-    assert (run.finding.batch_size, run.finding.batches) == (constants["BATCH_SIZE"], constants["BATCHES"])
+    assert (run.finding.loader.batch_size, run.finding.waits.batches) == (
+        constants["BATCH_SIZE"],
+        constants["BATCHES"],
+    )
     assert run.origin == f"Recorded on a machine with two cores and no GPU on {run.date}."
 
 
 @pytest.mark.parametrize("workers", [0, 1, 2, 3])
 def test_a_finding_is_that_of_the_recorded_times(workers):
     run = recorded_job(workers)
-    assert run.finding.workers == workers
-    assert run.finding.counted == len(run.waits) == len(run.steps)
+    assert run.finding.loader.workers == workers
+    assert run.finding.waits.counted == len(run.waits) == len(run.steps)
     share = sum(run.waits) / (sum(run.waits) + sum(run.steps))
-    assert run.finding.host_wait == pytest.approx(share)
-    assert run.finding.first_waits[0].m_as("ms") == pytest.approx(run.first_wait)
+    assert run.finding.waits.host_wait == pytest.approx(share)
+    assert run.finding.waits.first_waits[0].m_as("ms") == pytest.approx(run.first_wait)
     assert min(run.steps) >= 40, "the training step of the script takes 40 ms"
 
 
@@ -44,7 +47,7 @@ def test_the_job_waits_for_its_data_and_workers_are_advised(tmp_path):
     alone = recorded_job(0).finding
     assert alone.verdict == "highly input-bound"
     assert advise(alone, cores=2).best.workers >= 2
-    assert recorded_job(2).finding.throughput > 1.3 * alone.throughput
+    assert recorded_job(2).finding.waits.throughput > 1.3 * alone.waits.throughput
     with pytest.raises(InputError, match=r"ran with 0, 1, 2, 3 workers, got 7\. Pass one of these"):
         recorded_job(7)
     with pytest.raises(InputError, match="wait needs a unit, got the bare int 2"):
@@ -59,10 +62,10 @@ def test_the_job_waits_for_its_data_and_workers_are_advised(tmp_path):
 ], ids=["as it is", "pinned", "waits", "gaps"])  # fmt: skip
 def test_the_trace_holds_what_is_set(tmp_path, times, cause, verdict, copying, period):
     found = read_trace(example_trace(tmp_path / "trace.json", **times))
-    assert found.batches == 12
-    assert (found.gpu.cause, found.gpu.verdict) == (cause, verdict)
-    assert found.gpu.copying == pytest.approx(copying, abs=0.02)
-    assert 1e3 / found.batch_rate.m_as("1/s") == pytest.approx(period, rel=0.05)
+    assert found.waits.batches == 12
+    assert (found.gpu.use.cause, found.gpu.use.verdict) == (cause, verdict)
+    assert found.gpu.use.copying == pytest.approx(copying, abs=0.02)
+    assert 1e3 / found.waits.batch_rate.m_as("1/s") == pytest.approx(period, rel=0.05)
 
 
 @pytest.mark.programs

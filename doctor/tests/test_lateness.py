@@ -33,7 +33,7 @@ def test_a_late_batch_holds_up_the_others_and_more_of_them_ahead_hide_it():
 def test_prefetching_more_is_the_first_remedy_for_late_batches():
     # They wait as for storage; the loop waits 98 of each 293 ms, as it must with one batch ahead.
     job = found(workers=2, wait=0.00754, step=0.015, cpu=0.0, items=0.0246, collate=0.0, unpacking=0.0)
-    job = replace(job, prefetch=1, stages=replace(job.stages, prepared=tuple(LATE)))
+    job = job.replace(prefetch=1, stages=replace(job.loader.stages, prepared=tuple(LATE)))
     first, *_ = remedies_of(job, cores=8)
     assert (first.name, first.at_most) == ("prefetch", False)
     assert first.gain[1] == pytest.approx(22.54 / 15, rel=0.1)
@@ -43,7 +43,7 @@ def test_prefetching_more_is_the_first_remedy_for_late_batches():
 
 
 def test_without_the_times_of_batches_more_workers_are_a_bound():
-    job = replace(found(workers=2, wait=0.03, step=0.02, cpu=1.0), prefetch=1)
+    job = found(workers=2, wait=0.03, step=0.02, cpu=1.0).replace(prefetch=1)
     advice = advise(job, cores=16)
     assert advice.best.low <= advice.now.throughput
     assert advice.summary.endswith("each worker having one ahead: a probe decides.")
@@ -51,7 +51,7 @@ def test_without_the_times_of_batches_more_workers_are_a_bound():
 
 def test_more_ahead_is_not_advised_where_it_changes_nothing():
     job = found(workers=2, wait=0.01, step=0.02, cpu=0.9, ready=3, items=0.01, collate=0.0, unpacking=0.01)
-    job = replace(job, prefetch=2, stages=replace(job.stages, prepared=(10.0,) * 100))
+    job = job.replace(prefetch=2, stages=replace(job.loader.stages, prepared=(10.0,) * 100))
     assert "prefetch" not in [one.name for one in remedies_of(job, cores=8)]
 
 
@@ -78,12 +78,12 @@ def test_more_workers_or_batches_ahead_help_where_several_batches_share_a_long_s
     recorder.use.add(0.0, 1.0)
     recorder.asked, recorder.ready = 8, 3
     finding = recorder.finding()
-    assert finding.uneven[:8] == pytest.approx([each / 15 for each in SHARED])
+    assert finding.waits.uneven[:8] == pytest.approx([each / 15 for each in SHARED])
     found_ = {one.name: one for one in remedies_of(finding, cores=2)}
     assert (found_["workers"].value, found_["prefetch"].value) == (2, 8)
     for name in ("workers", "prefetch"):
         assert found_[name].gain[1] == pytest.approx(162.5 / 120, rel=0.05)
-    assert found(workers=1, wait=0.01, step=0.02).uneven == ()
+    assert found(workers=1, wait=0.01, step=0.02).waits.uneven == ()
 
 
 def test_batches_that_are_ready_out_of_turn_do_not_hide_that_the_next_one_is_late():
@@ -92,7 +92,7 @@ def test_batches_that_are_ready_out_of_turn_do_not_hide_that_the_next_one_is_lat
     job = found(
         workers=2, wait=0.0172, step=0.015, cpu=0.0, ready=2.5, items=0.04, collate=0.0, unpacking=0.0
     )
-    job = replace(job, prefetch=2, stages=replace(job.stages, prepared=prepared))
+    job = job.replace(prefetch=2, stages=replace(job.loader.stages, prepared=prepared))
     first, second, *_ = remedies_of(job, cores=2)
     assert (first.name, first.value) == ("workers", 4)
     assert first.gain[1] == pytest.approx(1.19, rel=0.05)  # as a loader does that is followed batch by batch

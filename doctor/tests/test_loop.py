@@ -24,16 +24,22 @@ from starvelab_doctor.watching import loop
 ])  # fmt: skip
 def test_the_share_of_waiting_and_its_verdict(clock, wait, step, verdict):
     watched = watch(Loader(clock, wait, 101), batch_size=32, progress=False)
-    assert (watched.result.verdict, watched.result.host_wait, watched.result.batches) == ("cannot tell", 0, 0)
+    assert (watched.result.verdict, watched.result.waits.host_wait, watched.result.waits.batches) == (
+        "cannot tell",
+        0,
+        0,
+    )
     train(clock, watched, step)
     result = watched.result
     assert result.verdict == verdict
-    assert result.host_wait == pytest.approx(wait * 10)  # of 0.1 s
-    assert result.interval == pytest.approx((wait * 10,) * 2)
-    assert result.batch_rate.m_as("1/s") == pytest.approx(10)
-    assert result.throughput.m_as("img/s") == pytest.approx(320)
-    assert [result.wait_p50.m_as("ms"), result.wait_p99.m_as("ms")] == pytest.approx([1e3 * wait] * 2)
-    assert (result.batches, result.counted) == (101, 100)
+    assert result.waits.host_wait == pytest.approx(wait * 10)  # of 0.1 s
+    assert result.waits.interval == pytest.approx((wait * 10,) * 2)
+    assert result.waits.batch_rate.m_as("1/s") == pytest.approx(10)
+    assert result.waits.throughput.m_as("img/s") == pytest.approx(320)
+    assert [result.waits.wait_p50.m_as("ms"), result.waits.wait_p99.m_as("ms")] == pytest.approx(
+        [1e3 * wait] * 2
+    )
+    assert (result.waits.batches, result.waits.counted) == (101, 100)
 
 
 def test_the_start_and_the_first_batch_of_each_pass_stand_apart(clock):
@@ -42,10 +48,15 @@ def test_the_start_and_the_first_batch_of_each_pass_stand_apart(clock):
         train(clock, watched, 0.03)
         train(clock, Loader(clock, 0.5), 0.1)  # an evaluation between passes is no part of the loop
     result = watched.result
-    assert [wait.m_as("s") for wait in result.first_waits] == pytest.approx([8, 8, 8])
-    assert result.host_wait == pytest.approx(0.25)
+    assert [wait.m_as("s") for wait in result.waits.first_waits] == pytest.approx([8, 8, 8])
+    assert result.waits.host_wait == pytest.approx(0.25)
     # Passes that are alike are taken together.
-    assert (result.batches, result.left_out, result.changed, result.counted) == (60, 0, "", 57)
+    assert (result.waits.batches, result.waits.left_out, result.changed, result.waits.counted) == (
+        60,
+        0,
+        "",
+        57,
+    )
 
 
 @pytest.mark.parametrize(("first", "later", "said"), [
@@ -80,7 +91,7 @@ def test_the_result_can_be_asked_while_the_loop_runs(clock):
     waits = "The training loop waits 50.0 % of its time for data."
     assert told[2].summary == f"{waits} {cannot} 1 batch counted, {watch_more}"
     assert told[5].summary == f"{waits} {cannot} 4 batches counted, {watch_more}"
-    assert (told[20].verdict, told[20].host_wait) == ("highly input-bound", pytest.approx(0.5))
+    assert (told[20].verdict, told[20].waits.host_wait) == ("highly input-bound", pytest.approx(0.5))
 
 
 @pytest.mark.parametrize(
@@ -97,9 +108,9 @@ def test_rare_long_steps_are_left_out_and_counted(clock, count, wait, step, shar
     for number in watched:
         clock.sleep(step(number))
     result = watched.result
-    assert result.host_wait == pytest.approx(share, abs=0.01)
-    assert result.interruptions == interruptions
-    assert result.interrupted.m_as("s") == pytest.approx(interruptions * 26.58)
+    assert result.waits.host_wait == pytest.approx(share, abs=0.01)
+    assert result.waits.interruptions == interruptions
+    assert result.waits.interrupted.m_as("s") == pytest.approx(interruptions * 26.58)
     said = "a checkpoint, or batches that itertools.cycle keeps, took 96.5 % of the time, "
     assert (said in result.state) is bool(interruptions)
 
@@ -130,10 +141,10 @@ def test_a_pass_that_differs_from_the_later_ones_is_left_out(clock):
         train(clock, watched, 0.01)
         loader.wait = 0.0001  # a cache of its own
     result = watched.result
-    assert (result.verdict, result.left_out) == ("not input-bound", 1)
-    assert result.host_wait == pytest.approx(0.0001 / 0.0101)
-    assert result.counted == 57
-    assert result.pass_waits == pytest.approx((0.9, *[0.0001 / 0.0101] * 3))
+    assert (result.verdict, result.waits.left_out) == ("not input-bound", 1)
+    assert result.waits.host_wait == pytest.approx(0.0001 / 0.0101)
+    assert result.waits.counted == 57
+    assert result.waits.pass_waits == pytest.approx((0.9, *[0.0001 / 0.0101] * 3))
     assert (
         "The first pass differs from the later ones and is left out: the loop waited 90.0 % of it, as where "
         "a cache fills or files are read a first time."
@@ -147,8 +158,8 @@ def test_a_watched_evaluation_within_a_step_is_no_part_of_the_step(clock):
         if number % 2:  # too often to be taken for an interruption
             inner = watch(Loader(clock, 0.02, 20), progress=False)
             train(clock, inner, 0.02)
-    assert watched.result.host_wait == pytest.approx(0.25)
-    assert inner.result.host_wait == pytest.approx(0.5)
+    assert watched.result.waits.host_wait == pytest.approx(0.25)
+    assert inner.result.waits.host_wait == pytest.approx(0.5)
 
 
 def test_a_loop_that_is_left_early_loses_only_the_batch_in_use(clock):
@@ -158,8 +169,8 @@ def test_a_loop_that_is_left_early_loses_only_the_batch_in_use(clock):
             break
         clock.sleep(0.03)
     clock.sleep(1000)
-    assert (watched.result.batches, watched.result.counted) == (21, 19)
-    assert watched.result.host_wait == pytest.approx(0.25)
+    assert (watched.result.waits.batches, watched.result.waits.counted) == (21, 19)
+    assert watched.result.waits.host_wait == pytest.approx(0.25)
 
 
 def test_a_loader_that_raises_raises_as_before_and_may_go_on(clock):
@@ -189,7 +200,7 @@ def test_a_loader_that_raises_raises_as_before_and_may_go_on(clock):
         go_on()
     go_on()
     assert seen == [*range(1, 10), *range(11, 41)]
-    assert watched.result.host_wait == pytest.approx(0.25)
+    assert watched.result.waits.host_wait == pytest.approx(0.25)
 
 
 def test_the_end_of_a_pass_says_three_sentences_also_after_an_error(clock, capsys):
@@ -264,7 +275,7 @@ def test_queued_batches_are_counted_where_pytorch_keeps_them(clock):
 
     watched = watch(Source(clock, 0.0, 10), progress=False)
     list(watched)
-    assert watched.result.queue_depth == 4
+    assert watched.result.loader.queue_depth == 4
 
 
 def test_without_a_queue_the_depth_is_not_known():
@@ -286,8 +297,8 @@ def test_a_generator_needs_no_length_and_real_time_is_measured(capsys):
     assert list(watched) == list(range(12))
     with pytest.raises(TypeError, match="generator"):
         len(watched)
-    assert watched.result.host_wait > 0.5
-    assert watched.result.wait_p50.m_as("ms") >= 4
+    assert watched.result.waits.host_wait > 0.5
+    assert watched.result.waits.wait_p50.m_as("ms") >= 4
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
@@ -308,8 +319,8 @@ def test_a_dataloader_is_asked_for_its_batch_size_and_workers():
     loader = data.DataLoader(list(range(64)), batch_size=4, shuffle=True)
     watched = watch(loader, progress=False)
     assert sum(len(batch) for batch in watched) == 64
-    assert (len(watched), watched.dataset, watched.result.workers) == (16, loader.dataset, 0)
-    assert watched.result.throughput.m_as("img/s") > 0
+    assert (len(watched), watched.dataset, watched.result.loader.workers) == (16, loader.dataset, 0)
+    assert watched.result.waits.throughput.m_as("img/s") > 0
     sampler = data.BatchSampler(data.SequentialSampler(range(64)), 8, False)
     watched = watch(data.DataLoader(list(range(64)), batch_sampler=sampler), progress=False)
     assert len(list(watched)) == 8
@@ -343,7 +354,7 @@ def test_passes_that_end_with_their_first_batch_are_judged_by_it(clock):
             assert watched.result.verdict == "cannot tell"
             assert watched.result.next_step.startswith("Make the iterator once")
     result = watched.result
-    assert (result.verdict, result.host_wait) == ("highly input-bound", pytest.approx(0.9))
+    assert (result.verdict, result.waits.host_wait) == ("highly input-bound", pytest.approx(0.9))
     assert result.next_step == (
         "Make the iterator once, before the loop: each pass ends with its first batch, and another begins."
     )

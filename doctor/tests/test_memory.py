@@ -77,7 +77,7 @@ def limited(job, workers, *, each="2 GB", free=10e9, shm=None, size="100 MB", **
     """Return a job whose workers have so much memory, where so much is free [B]."""
     known = MemoryUse(workers, Q_(each), **({"copied": NOTHING, "shared": NOTHING} | fields))
     known = replace(known, free=free, shared_free=shm)
-    return replace(job, memory=known, contents=BatchContents(1, Q_(size), "uint8", 1))
+    return job.replace(memory=known, contents=BatchContents(1, Q_(size), "uint8", 1))
 
 
 def test_as_many_workers_are_advised_as_find_room():
@@ -106,9 +106,9 @@ def test_where_no_worker_finds_room_that_is_the_remedy():
     )
     # What is no tensor goes through a pipe, and a thread shares all memory.
     arrays = limited(job, 0, free=20e9, shm=64e6, size="38.5 MB")
-    arrays = replace(arrays, contents=BatchContents(1, Q_("38.5 MB"), "uint8", 0))
+    arrays = arrays.replace(contents=BatchContents(1, Q_("38.5 MB"), "uint8", 0))
     assert advise(arrays, cores=2).best.workers > 1
-    threads = replace(limited(found(**ONE, cpu=0.01, **AT_ONCE), 1), processes=False)
+    threads = limited(found(**ONE, cpu=0.01, **AT_ONCE), 1).replace(processes=False)
     assert advise(threads, cores=2).best.workers == 12
 
 
@@ -129,7 +129,7 @@ def test_a_worker_that_copies_a_list_will_have_all_of_it():
 @pytest.mark.parametrize(("shm", "ahead"), [(1e12, 4), (4e8, 3), (2e8, None)])
 def test_a_deeper_queue_is_advised_as_far_as_it_finds_room(shm, ahead):
     # Two workers: six batches of 50 MB are less than 70 % of 400 MB with those that lie there, eight are not.
-    job = replace(found(workers=2, wait=0.03, step=0.02, cpu=0.01, ready=1), prefetch=1)
+    job = found(workers=2, wait=0.03, step=0.02, cpu=0.01, ready=1).replace(prefetch=1)
     job = limited(job, 2, each="50 MB", shm=shm, size="50 MB")
     assert [one.value for one in remedies_of(job, cores=2) if one.name == "prefetch"] == [ahead] * bool(ahead)
 
@@ -181,7 +181,7 @@ def test_workers_that_keep_something_of_each_item_are_told_from_others(monkeypat
         time.sleep(0.01)
         if number > 60 or time.monotonic() > end:
             break
-    found = watched.result.memory
+    found = watched.result.machine.memory
     assert (found.workers, watched._recorder.memory.collated) == (1, leaks)
     assert (found.growth is not None) == leaks
     assert found.loop_growth is None

@@ -82,7 +82,7 @@ def test_one_object_is_handed_over_and_the_batches_stay_the_same():
     assert not any(isinstance(part, torch.Tensor) for part in handed_over.parts.values())
     again = packed(loader.loader)
     same(list(watch(again, progress=False)), plain)
-    assert (len(again), again.batch_size) == (2, 4)
+    assert (len(again), again.loader.batch_size) == (2, 4)
 
 
 def test_only_a_loader_can_be_packed():

@@ -116,8 +116,8 @@ def test_batches_and_random_numbers_are_the_same(kind):
     # Each worker's first one of a pass is not timed.
     once = max(probed.num_workers, 1)
     for one in found:
-        costs = one.result.stages
-        assert costs.timed == one.result.batches - once
+        costs = one.result.loader.stages
+        assert costs.timed == one.result.waits.batches - once
         assert ("hand-over" in costs.shares) == bool(probed.num_workers)
         assert costs.call == ("__iter__" if isinstance(probed.dataset, IterableDataset) else "__getitem__")
 
@@ -133,7 +133,7 @@ def test_the_dataset_and_the_collate_function_are_told_apart(monkeypatch):
 
     watched = watch(DataLoader(Slow(clock, 0.03, 24), 2, collate_fn=collate), probe=True, progress=False)
     assert list(watched)[1] == [2, 3]
-    costs = watched.result.stages
+    costs = watched.result.loader.stages
     assert costs.costs["dataset"].m_as("ms") == pytest.approx(60)
     assert costs.costs["collate"].m_as("ms") == pytest.approx(10)
     assert costs.certain
@@ -158,7 +158,7 @@ def test_the_sampler_is_a_stage_of_its_own(monkeypatch):
     watched = watch(DataLoader(Slow(clock, 0.03, 24), batch_sampler=Drawn()), probe=True, progress=False)
     for _ in range(2):
         assert len(list(watched)) == 12
-    costs = watched.result.stages
+    costs = watched.result.loader.stages
     assert costs.costs["sampler"].m_as("ms") == pytest.approx(20)
     assert costs.shares["sampler"] == pytest.approx(0.25)
     assert "next comes the sampler, in the training loop with 25.0 %" in costs.summary
@@ -259,14 +259,14 @@ def test_a_copy_is_timed_where_a_device_is_given():
     watched = watch(loader, probe=True, device="somewhere", progress=False)
     assert list(watched) == batches
     assert [batch["x"][0].places for batch in batches] == [["somewhere"]] * 4
-    assert "copy" in watched.result.stages.shares
-    assert "was not timed" not in watched.result.stages.summary
+    assert "copy" in watched.result.loader.stages.shares
+    assert "was not timed" not in watched.result.loader.stages.summary
 
 
 def test_what_cannot_be_copied_is_not_timed():
     watched = watch(DataLoader(["a", "b"] * 5, 1), probe=True, device="somewhere", progress=False)
     assert len(list(watched)) == 10
-    assert "copy" not in watched.result.stages.shares
+    assert "copy" not in watched.result.loader.stages.shares
 
 
 def test_copying_waits_for_the_device_before_and_after(monkeypatch):
@@ -296,7 +296,7 @@ def test_workers_that_started_before_cannot_be_probed():
     list(loader)
     watched = watch(loader, probe=True, progress=False)
     assert len(list(watched)) == 3
-    assert watched.result.stages.reason == "its persistent workers had started before"
+    assert watched.result.loader.stages.reason == "its persistent workers had started before"
 
 
 def test_a_torch_without_fetchers_is_said(monkeypatch):

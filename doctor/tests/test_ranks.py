@@ -34,8 +34,8 @@ def merged(loops):
 def test_the_rank_that_waits_for_data_holds_up_the_others():
     # All take 50 ms: rank 0 spends its time in the all-reduce, where it waits for rank 1.
     found = merged({0: of([0.001] * 40, [0.049] * 40), 1: of([0.03] * 40, [0.02] * 40)})
-    assert (found.rank, found.verdict, sorted(found.ranks)) == (1, "highly input-bound", [0, 1])
-    assert found.host_wait == pytest.approx(0.6)
+    assert (found.ranks.rank, found.verdict, sorted(found.ranks.found)) == (1, "highly input-bound", [0, 1])
+    assert found.waits.host_wait == pytest.approx(0.6)
     assert found.summary.startswith(
         "The training loop waits 60.0 % of its time for data (95 % interval 60.0 % to 60.0 %). This job is "
         "highly input-bound. Rank 1 holds up the others, which wait for it in their step, unless another "
@@ -48,8 +48,8 @@ def test_ranks_that_wait_by_turns_make_the_job_wait_for_each_of_them():
     found = merged(
         {0: of(late, [0.05 - wait for wait in late]), 1: of(early, [0.05 - wait for wait in early])}
     )
-    assert found.ranks[0].host_wait == pytest.approx(0.4)
-    assert found.host_wait == pytest.approx(0.8)
+    assert found.ranks.found[0].waits.host_wait == pytest.approx(0.4)
+    assert found.waits.host_wait == pytest.approx(0.8)
     assert "No single rank holds up the others: rank 0 waits 40.0 %; rank 1 waits 40.0 %." in found.summary
 
 
@@ -63,9 +63,9 @@ def test_reads_that_a_slow_step_of_another_rank_hides_hold_up_nobody():
     quick, lengths, reads = [0.001] * 40, differing(200, 0, 0.02), differing(80, 1)
     rest = [length - read for length, read in zip(lengths, reads, strict=True)]
     found = merged({0: of(quick, lengths), 1: of(reads, rest)})
-    assert found.ranks[1].host_wait == pytest.approx(0.4, abs=0.01)
-    assert (found.verdict, found.host_wait) == ("not input-bound", pytest.approx(0, abs=0.04))
-    assert found.together.startswith(
+    assert found.ranks.found[1].waits.host_wait == pytest.approx(0.4, abs=0.01)
+    assert (found.verdict, found.waits.host_wait) == ("not input-bound", pytest.approx(0, abs=0.04))
+    assert found.ranks.together.startswith(
         "What the ranks wait for data hides behind another rank's step, or what they exchange: steps with "
         "longer waits take no longer. Rank 0 waits 0.5 %; rank 1 waits 40."
     )
@@ -73,13 +73,18 @@ def test_reads_that_a_slow_step_of_another_rank_hides_hold_up_nobody():
     own = differing(120, 2, 0.02)
     lengths = [read + step for read, step in zip(reads, own, strict=True)]
     found = merged({0: of(quick, lengths), 1: of(reads, own)})
-    assert found.together.startswith("Rank 1 holds up the others, which wait for it in their step: rank 0")
+    assert found.ranks.together.startswith(
+        "Rank 1 holds up the others, which wait for it in their step: rank 0"
+    )
     assert found.verdict == "highly input-bound"
     # Steps that differ more than the waits do tell nothing.
     lengths = differing(200, 0)
     rest = [length - read for length, read in zip(lengths, reads, strict=True)]
     found = merged({0: of(quick, lengths), 1: of(reads, rest)})
-    assert "in their step, unless another step takes as long, which the times do not tell: " in found.together
+    assert (
+        "in their step, unless another step takes as long, which the times do not tell: "
+        in found.ranks.together
+    )
 
 
 def test_ranks_that_each_wait_a_little_make_a_job_that_waits():
@@ -88,7 +93,7 @@ def test_ranks_that_each_wait_a_little_make_a_job_that_waits():
     whole = np.array([0.04 if step % 5 < 4 else 0.032 for step in range(40)])
     found = merged({rank: of(late, (whole - late).tolist()) for rank, late in enumerate(each)})
     assert found.verdict == "moderately input-bound"
-    assert found.together.startswith("No single rank holds up the others: rank 0 waits 4.2 %;")
+    assert found.ranks.together.startswith("No single rank holds up the others: rank 0 waits 4.2 %;")
 
 
 def test_what_the_waits_do_not_tell_is_said():
@@ -99,12 +104,14 @@ def test_what_the_waits_do_not_tell_is_said():
         in (text_report([("", found)]))
     )
     apart = merged({0: of([0.001] * 40, [0.099] * 40), 1: of([0.03] * 40, [0.02] * 40)})
-    assert apart.together.startswith("The ranks go at different rates, so they do not wait for each other")
-    assert apart.host_wait == pytest.approx(0.6)
+    assert apart.ranks.together.startswith(
+        "The ranks go at different rates, so they do not wait for each other"
+    )
+    assert apart.waits.host_wait == pytest.approx(0.6)
 
 
 def test_one_rank_is_no_job_of_several(monkeypatch):
-    assert merged({0: of([0.03] * 40, [0.02] * 40)}).together == ""
+    assert merged({0: of([0.03] * 40, [0.02] * 40)}).ranks.together == ""
     names = ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_PORT")
     for name in names:
         monkeypatch.delenv(name, raising=False)

@@ -25,26 +25,26 @@ def test_each_pass_has_its_share_of_waiting(clock, wait, count):
     train(clock, watched, wait)
     watched.loader.wait = wait / 3  # the files are in memory now
     train(clock, watched, wait)
-    assert watched.result.pass_waits == pytest.approx((0.5, 0.25))
+    assert watched.result.waits.pass_waits == pytest.approx((0.5, 0.25))
     rows = dict(map(tuple, watched.result.rows))
     assert (rows["loop waits in the first pass"], rows["loop waits in the last pass"]) == ("50.0 %", "25.0 %")
 
 
 def test_threads_that_go_over_the_data_are_known(clock):
     watched = watch(Loader(clock, 0.01), progress=False)
-    assert watched.result.threads == ()
+    assert watched.result.machine.threads == ()
     train(clock, watched, 0.01)
     other = threading.Thread(target=train, args=(clock, watched, 0.01))
     other.start()
     other.join()
-    assert watched.result.threads == tuple(sorted({threading.get_native_id(), other.native_id}))
+    assert watched.result.machine.threads == tuple(sorted({threading.get_native_id(), other.native_id}))
 
 
 def test_a_python_without_numbers_of_threads_watches_all_the_same(clock, monkeypatch):
     monkeypatch.delattr(threading, "get_native_id")  # as in a browser
     watched = watch(Loader(clock, 0.01), progress=False)
     train(clock, watched, 0.01)
-    assert (watched.result.threads, watched.result.verdict) == ((), "highly input-bound")
+    assert (watched.result.machine.threads, watched.result.verdict) == ((), "highly input-bound")
 
 
 class Broken:
@@ -101,12 +101,12 @@ def test_a_look_each_half_second_sees_the_batch_and_the_workers(clock):
     watched = watch(Source(clock, 0.1, 22), progress=False)
     train(clock, watched, 0.1)
     result = watched.result
-    assert result.contents.size.m_as("B") == 3  # of the last look, and not of the last batch
+    assert result.loader.contents.size.m_as("B") == 3  # of the last look, and not of the last batch
     if os.path.exists("/proc/self/smaps_rollup"):
-        assert result.memory.each > Q_("5 MB")
-        assert ["a worker's own memory, at most", result.memory] in result.rows
-    assert ["a batch", result.contents] in result.rows
-    assert (result.prepare_queued is not None) == os.path.exists("/proc/self/schedstat")
+        assert result.machine.memory.each > Q_("5 MB")
+        assert ["a worker's own memory, at most", result.machine.memory] in result.rows
+    assert ["a batch", result.loader.contents] in result.rows
+    assert (result.machine.prepare_queued is not None) == os.path.exists("/proc/self/schedstat")
 
 
 @pytest.mark.parametrize(
@@ -121,9 +121,9 @@ def test_the_rank_of_a_distributed_training(clock, monkeypatch, variable, distri
     )
     monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(distributed=group))
     watched = watch(Loader(clock, 0.01), progress=False)
-    assert watched.result.rank is None  # no batch yet
+    assert watched.result.ranks.rank is None  # no batch yet
     train(clock, watched, 0.01)
-    assert watched.result.rank == rank
+    assert watched.result.ranks.rank == rank
 
 
 def test_the_release_of_the_last_batch_is_no_training_step(clock):
@@ -143,8 +143,8 @@ def test_the_release_of_the_last_batch_is_no_training_step(clock):
     for batch in watched:  # noqa: B007  # the loop has each until the next one is there
         clock.sleep(0.01)
     result = watched.result
-    assert result.release.m_as("s") == pytest.approx(0.03)
-    assert result.host_wait == pytest.approx(4 / 5, abs=0.05)
+    assert result.waits.release.m_as("s") == pytest.approx(0.03)
+    assert result.waits.host_wait == pytest.approx(4 / 5, abs=0.05)
     del batch
 
 
@@ -164,8 +164,8 @@ def test_old_batches_are_forgotten_and_still_counted(monkeypatch):
     times.replay(1.0, [0.1] * 70, [0.1] * 70)
     times.replay(1.0, [0.11] * 70, [0.1] * 70)
     found = times.finding()
-    assert (found.batches, found.counted) == (142, 90)
-    assert found.pass_waits == pytest.approx((0.5, 0.11 / 0.21))
+    assert (found.waits.batches, found.waits.counted) == (142, 90)
+    assert found.waits.pass_waits == pytest.approx((0.5, 0.11 / 0.21))
 
 
 @pytest.mark.programs
@@ -200,7 +200,7 @@ def test_batches_of_which_only_the_clock_is_looked_at_are_recorded_like_the_othe
             if number in (900, 901):
                 train(clock, watch(Loader(clock, 0.01, 5), progress=False), 1.0)  # no part of the step
             if number % 10 == 9:
-                assert watched.result.batches == number + (number < 2000)
+                assert watched.result.waits.batches == number + (number < 2000)
                 shares.append(watched.metrics()["starvelab/waiting"])
 
     with pytest.raises(ValueError, match="a broken file"):
@@ -233,7 +233,7 @@ def test_workers_that_repeat_each_other_are_seen_by_their_first_batches(clock, b
         record.receive([IMAGES + number, {"y": LABELS}], stream)
         clock.sleep(0.01)
     finding = recorder.finding()
-    assert finding.repeats is repeats
+    assert finding.loader.repeats is repeats
     assert ("so they repeat each other. Divide its items among them by" in finding.state) is repeats
     names = [one.name for one in remedies_of(finding, cores=4)]
     assert (names[0] == "divide" and "workers" not in names) is repeats

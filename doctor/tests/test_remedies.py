@@ -52,7 +52,7 @@ def names(finding):
      "For that stage, pack the 113 objects of a batch: each is handed over on its own."),
 ], ids=["floats", "bytes", "small tensors"])  # fmt: skip
 def test_a_remedy_for_the_hand_over_looks_at_the_batch(holds, first, step):
-    job = replace(found(**HANDED_OVER), contents=holds)
+    job = found(**HANDED_OVER).replace(contents=holds)
     assert names(job)[:1] == ([first] if first else [])
     assert step in job.summary
     for one in remedies_of(job, cores=2):
@@ -62,7 +62,7 @@ def test_a_remedy_for_the_hand_over_looks_at_the_batch(holds, first, step):
 
 def test_what_the_loop_computes_to_receive_a_batch_is_less_once_its_objects_are_packed():
     # Of 50 ms the loop computes 45, and 30 of them to receive: 15 on one core and 20 of the step are left.
-    job = replace(found(**HANDED_OVER), contents=contents(113, "60 KB"), loop_cpu=0.9)
+    job = found(**HANDED_OVER).replace(contents=contents(113, "60 KB"), loop_cpu=0.9)
     first, *_ = remedies_of(job, cores=1)
     assert first.name == "packing"
     assert first.gain[2] > 50 / 21
@@ -70,8 +70,8 @@ def test_what_the_loop_computes_to_receive_a_batch_is_less_once_its_objects_are_
 
 def test_a_range_holds_what_is_likely_also_beside_other_programs():
     job = found(workers=2, wait=0.0005, step=0.0295, cpu=0.9, ready=3, **QUICK)
-    job = replace(
-        job, loop_work=(LoopWork("train.py:12", 0.5, True),), loop_cpu=0.5, others_cpu=0.5, prepare_queued=0.3
+    job = job.replace(
+        loop_work=(LoopWork("train.py:12", 0.5, True),), loop_cpu=0.5, others_cpu=0.5, prepare_queued=0.3
     )
     assert job.busy
     first, *_ = remedies_of(job, cores=2)
@@ -79,27 +79,27 @@ def test_a_range_holds_what_is_likely_also_beside_other_programs():
 
 
 def test_fewer_bytes_are_a_bound_that_what_follows_them_does_not_exceed():
-    job = replace(found(**HANDED_OVER), contents=contents())
+    job = found(**HANDED_OVER).replace(contents=contents())
     first, *_ = remedies_of(job, cores=2)
     # If all that is received takes a quarter: 20 ms and 7.5.
     assert first.gain[1] == pytest.approx(50 / (20 + 7.5), rel=0.02)
     assert first.at_most
     assert first.gain[0] <= 1
-    double = replace(job, contents=contents(dtype="float64"))
+    double = job.replace(contents=contents(dtype="float64"))
     assert remedies_of(double, cores=2)[0].gain[1] == pytest.approx(50 / (20 + 30 / 8), rel=0.02)
 
 
 def test_of_two_stages_that_are_alike_both_have_their_remedy():
     # 18 ms of a batch are the dataset's, and 17 the hand-over's: a job that waits was told nothing to do.
     job = found(**HANDED_OVER | {"items": 0.036, "unpacking": 0.017})
-    job = replace(job, contents=contents(), stages=replace(job.stages, certain=False))
+    job = job.replace(contents=contents(), stages=replace(job.loader.stages, certain=False))
     assert {"bytes", "dataset"} <= set(names(job))
 
 
 def test_a_step_may_have_waited_for_the_core_that_fewer_bytes_leave():
     # Three processes on two cores: 27 % was said of float32, and 2.7 times measured: steps got shorter.
-    job = replace(found(**HANDED_OVER), contents=contents())
-    crowded = replace(job, core_waits=0.3)
+    job = found(**HANDED_OVER).replace(contents=contents())
+    crowded = job.replace(core_waits=0.3)
     first, more = remedies_of(job, cores=2)[0], remedies_of(crowded, cores=2)[0]
     assert first.gain[:2] == more.gain[:2]
     assert first.gain[2] == pytest.approx(50 / (20 + 30 / 8), rel=0.1)
@@ -109,13 +109,13 @@ def test_a_step_may_have_waited_for_the_core_that_fewer_bytes_leave():
 def test_texts_are_not_packed():
     texts = contents_of((["a review"] * 64, np.zeros(64)))
     assert (texts.objects, texts.one_by_one) == (65, 0)
-    job = replace(found(**HANDED_OVER), contents=texts)
+    job = found(**HANDED_OVER).replace(contents=texts)
     assert "packing" not in names(job)
     assert "Pack" not in job.summary
 
 
 def test_packing_takes_as_many_objects_for_one():
-    job = replace(found(**HANDED_OVER), contents=contents(MANY_OBJECTS, "60 KB"))
+    job = found(**HANDED_OVER).replace(contents=contents(MANY_OBJECTS, "60 KB"))
     first, *_ = remedies_of(job, cores=2)
     assert (first.name, first.at_most) == ("packing", True)
     assert first.gain[1] == pytest.approx(50 / (20 + 30 / MANY_OBJECTS), rel=0.02)
@@ -134,7 +134,7 @@ def test_packing_takes_as_many_objects_for_one():
 ], ids=["views", "tiny", "together already", "ordinary"])  # fmt: skip
 def test_what_the_items_are_is_named(items, first, said):
     job = found(**READ)
-    job = replace(job, stages=replace(job.stages, items=items))
+    job = job.replace(stages=replace(job.loader.stages, items=items))
     remedy, *_ = remedies_of(job, cores=2)
     assert remedy.name == first
     assert remedy.text.startswith(said)
@@ -165,7 +165,7 @@ def test_items_are_looked_at_for_what_they_are_views_of(tmp_path):
 def test_work_of_the_loops_own_thread_is_input_work():
     job = found(workers=2, wait=0.0005, step=0.0295, cpu=0.1, ready=3, **QUICK)
     assert job.verdict == "not input-bound"
-    packed = replace(job, loop_work=(LoopWork("train.py:12", 0.5, True),), loop_cpu=0.5)
+    packed = job.replace(loop_work=(LoopWork("train.py:12", 0.5, True),), loop_cpu=0.5)
     assert packed.verdict == "highly input-bound"
     assert "and prepares batches itself in 50.0 %, mostly at train.py:12" in packed.summary
     first, *_ = remedies_of(packed, cores=2)
@@ -180,21 +180,21 @@ def test_work_of_the_loops_own_thread_is_input_work():
 def test_work_that_moves_saves_no_more_than_it_is():
     # The loop computes in 14 % of its time, and waits for its only worker in half of it.
     job = found(workers=1, wait=0.025, step=0.024, cpu=0.9, items=0.049, collate=0.0, unpacking=0.0005)
-    job = replace(job, loop_work=(LoopWork("train.py:20", 0.14, False),), others_cpu=0.3, prepare_queued=0.4)
+    job = job.replace(loop_work=(LoopWork("train.py:20", 0.14, False),), others_cpu=0.3, prepare_queued=0.4)
     moves = [one for one in remedies_of(job, cores=2) if one.name == "move"]
     assert all(one.gain[1] <= 1 / 0.86 + 1e-9 and one.gain[2] <= 1 / (1 - 1.2 * 0.14) + 1e-9 for one in moves)
     assert names(job)[0] == "workers"
     # Where the loop lacks a core, workers beside it get some of their own: four times as much was measured.
-    lacks = remedies_of(replace(job, core_waits=0.8), cores=2)
+    lacks = remedies_of(job.replace(core_waits=0.8), cores=2)
     assert all(one.gain is None or one.gain[2] > 1.3 for one in lacks if one.name == "move")
 
 
 def test_what_only_a_trial_can_tell_is_said_without_a_number():
     job = found(workers=2, wait=0.0005, step=0.0295, cpu=0.1, ready=3, **QUICK)
-    job = replace(job, loop_work=(LoopWork("train.py:12", 0.3, False),), loop_cpu=0.5)
+    job = job.replace(loop_work=(LoopWork("train.py:12", 0.3, False),), loop_cpu=0.5)
     plain, *_ = remedies_of(job, cores=2)
     assert plain.text.endswith(" 1/s).")
-    first, *_ = remedies_of(replace(job, core_waits=0.9, others_cpu=0.4, prepare_queued=0.4), cores=2)
+    first, *_ = remedies_of(job.replace(core_waits=0.9, others_cpu=0.4, prepare_queued=0.4), cores=2)
     assert (first.name, first.gain) == ("move", None)
     assert "1/s" not in first.text
     assert first.text.endswith(
@@ -207,7 +207,7 @@ def test_the_range_of_work_that_moves_holds_what_the_loop_may_save():
     job = found(
         workers=2, wait=0.0009, step=0.0234, cpu=0.1, ready=3, items=0.0046, collate=0.0, unpacking=0.001
     )
-    job = replace(job, loop_work=(LoopWork("train.py:12", 0.625, True),), loop_cpu=0.63)
+    job = job.replace(loop_work=(LoopWork("train.py:12", 0.625, True),), loop_cpu=0.63)
     low, likely, high = next(one for one in remedies_of(job, cores=2) if one.name == "move").gain
     assert low < likely < 24.3 / 9.3 < high
     # A fifth more of the line is as much less of the loop, but no more for the workers than they get.
@@ -216,7 +216,7 @@ def test_the_range_of_work_that_moves_holds_what_the_loop_may_save():
 
 def test_what_the_loop_computes_in_no_generator_may_be_its_training():
     job = found(workers=2, wait=0.002, step=0.028, cpu=0.1, ready=3, **QUICK)
-    job = replace(job, loop_work=(LoopWork("train.py:12", 0.5, False),), loop_cpu=0.5)
+    job = job.replace(loop_work=(LoopWork("train.py:12", 0.5, False),), loop_cpu=0.5)
     assert job.verdict == "moderately input-bound"
     first, *_ = remedies_of(job, cores=2)
     assert (first.name, first.at_most) == ("move", True)
@@ -230,14 +230,14 @@ def test_nothing_is_advised_for_a_job_that_does_not_wait_or_of_which_too_little_
 
 
 def test_threads_that_keep_a_core_busy_want_to_be_processes():
-    job = replace(found(workers=4, wait=0.09, step=0.01), processes=False, loop_cpu=0.99)
+    job = found(workers=4, wait=0.09, step=0.01).replace(processes=False, loop_cpu=0.99)
     first, *_ = remedies_of(job, cores=16)
     assert (first.name, first.gain) == ("processes", None)
 
 
 def test_a_report_advises_one_thing_of_a_stage_and_says_it_once():
     slow = found(workers=2, wait=0.03, step=0.02, items=0.01, collate=0.0, unpacking=0.0, sampler=0.03)
-    assert slow.stages.largest == "sampler"
+    assert slow.loader.stages.largest == "sampler"
     first, *_ = remedies_of(slow, cores=2)
     advised = "draw the indices of a pass at once, or before it."
     assert advised in first.text
@@ -251,7 +251,7 @@ def test_a_report_advises_one_thing_of_a_stage_and_says_it_once():
 
 
 def test_the_report_as_json_has_its_version_and_each_remedy():
-    job = replace(found(**HANDED_OVER), contents=contents())
+    job = found(**HANDED_OVER).replace(contents=contents())
     known = json.loads(json_report([("list at train.py:2", job)]))
     assert known["version"] == 1
     (loop,) = known["loops"]
@@ -291,7 +291,7 @@ def test_small_batches_are_better_not_handed_over():
     # Of 1 ms, receiving takes 0.8; both workers together prepare a batch in 0.1 ms.
     tiny = {"workers": 2, "wait": 0.0008, "step": 0.0002, "cpu": 0.1, "ready": 2}
     tiny |= {"items": 0.00008, "collate": 0.00002, "unpacking": 0.0008}
-    job = replace(found(**tiny), contents=contents(3, "56 B"))
+    job = found(**tiny).replace(contents=contents(3, "56 B"))
     first, *_ = remedies_of(job, cores=2)
     assert (first.name, first.value) == ("workers", 0)
     assert first.gain[1] == pytest.approx(1 / 0.3, rel=0.01)
@@ -300,13 +300,13 @@ def test_small_batches_are_better_not_handed_over():
     )
     assert first.gain[0] < first.gain[1] < first.gain[2]
     # Where the loop lacks a core, its steps say nothing: 5.8 times as much was measured, and 2 predicted.
-    first, *_ = remedies_of(replace(job, core_waits=0.6), cores=2)
+    first, *_ = remedies_of(job.replace(core_waits=0.6), cores=2)
     assert (first.name, first.value, first.gain) == ("workers", 0, None)
     assert first.text.endswith("than to prepare it. Only a trial can tell what that brings.")
     assert "For that stage, hand over less often, in larger batches" in job.summary
     for other in (contents(), contents(113, "60 KB")):
         assert ("workers", 0) not in [
-            (one.name, one.value) for one in remedies_of(replace(job, contents=other))
+            (one.name, one.value) for one in remedies_of(job.replace(contents=other))
         ]
 
 
@@ -330,13 +330,13 @@ def test_the_gain_is_that_of_the_whole_job_with_its_long_steps():
     finding = recorder.finding()
     assert finding.interrupted_share == pytest.approx(1.05 / (19 * 0.05 + 1.05))
     first, *_ = remedies_of(finding, cores=2)
-    plain, *_ = remedies_of(replace(finding, interrupted=Q_("0 s")), cores=2)
+    plain, *_ = remedies_of(finding.replace(interrupted=Q_("0 s")), cores=2)
     share = finding.interrupted_share
     assert first.gain == pytest.approx([1 / ((1 - share) / each + share) for each in plain.gain])
     assert first.text == f"{plain.text} Of the whole job, that is {first.gain[1]:.2f} times the throughput."
     share = 1 - 0.4 * (1 - share)  # and of the time of all its loops
-    first, *_ = remedies_of(replace(finding, loop_share=0.4), cores=2)
+    first, *_ = remedies_of(finding.replace(loop_share=0.4), cores=2)
     assert first.gain == pytest.approx([1 / ((1 - share) / each + share) for each in plain.gain])
     # What is long for want of a core may end with the waits.
-    crowded = replace(finding, core_waits=0.5)
+    crowded = finding.replace(core_waits=0.5)
     assert remedies_of(crowded, cores=2)[0].gain[2] >= plain.gain[2]

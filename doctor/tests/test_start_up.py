@@ -61,7 +61,7 @@ LISTS = (
     (0.005, 0, None, "passes", ""),
 ], ids=["long", "they persist", "no workers", "short", "a slow batch", "short, no workers"])  # fmt: skip
 def test_what_each_later_pass_costs_at_its_start_is_said(first, workers, persists, name, said):
-    one = named(replace(passes(first, workers), persists=persists)).get(name)
+    one = named(passes(first, workers).replace(persists=persists)).get(name)
     assert (one.text if one else "") == said
 
 
@@ -75,7 +75,7 @@ def test_a_start_is_named_from_two_percent_of_the_job_on():
 def test_remedy_and_lever_are_one_computation():
     finding = passes(0.2, 2)
     kept = lever(advise(finding, cores=8), "persistent_workers=True")
-    they_do = lever(advise(replace(finding, persists=True), cores=8), "persistent_workers=True")
+    they_do = lever(advise(finding.replace(persists=True), cores=8), "persistent_workers=True")
     assert (they_do.throughput, they_do.assumed) == (None, "the workers persist already")
     # A pass of eight batches: 280 ms beside its first batch, which a worker prepares in 80.
     assert kept.throughput.m_as("img/s") / 8 == pytest.approx(8 / (0.28 + 0.08), rel=0.02)
@@ -102,7 +102,7 @@ def test_what_the_end_of_a_pass_takes_is_part_of_what_new_workers_cost(clock):
     for _ in range(4):
         train(clock, watched, 0.02)
     first, *_ = remedies_of(watched.result, cores=2)
-    assert watched.result.ending.m_as("s") == pytest.approx(0.3)
+    assert watched.result.waits.ending.m_as("s") == pytest.approx(0.3)
     assert first.name == "persistent"
     assert first.text.startswith("To begin and end a later pass takes 500 ms on average")
 
@@ -110,13 +110,13 @@ def test_what_the_end_of_a_pass_takes_is_part_of_what_new_workers_cost(clock):
 def test_what_workers_keep_of_their_items_ends_with_them():
     finding = passes(0.05, 2, wait=0.03, **AT_ONCE)
     items = Items(8, False, 1024, 1.0, kept=60)
-    finding = replace(finding, persists=False, stages=replace(finding.stages, items=items))
+    finding = finding.replace(persists=False, stages=replace(finding.loader.stages, items=items))
     one = named(finding)["persistent"]
     assert one.text.startswith(
         "Keep the workers with persistent_workers=True in one loader for all passes: each"
     )
     # Where nobody can tell what it brings, the change itself is said all the same.
-    crowded = replace(finding, core_waits=0.9, others_cpu=0.9, prepare_queued=0.5, step_time=Q_("0.01 ms"))
+    crowded = finding.replace(core_waits=0.9, others_cpu=0.9, prepare_queued=0.5, step_time=Q_("0.01 ms"))
     vague = named(crowded)["persistent"]
     assert (vague.gain is None, vague.text.startswith("Keep the workers with persistent_w")) == (True, True)
     assert vague.text.endswith("with the end of the pass. Only a trial can tell what that brings.")
@@ -125,9 +125,9 @@ def test_what_workers_keep_of_their_items_ends_with_them():
     assert one.gain[0] == 1
     assert one.gain[1] == pytest.approx((7 * 69 + 50) / 8 / 39, rel=0.02)
     for other in (
-        replace(finding, persists=True),
-        replace(finding, workers=0),
-        replace(finding, stages=replace(finding.stages, items=items._replace(kept=3))),
+        finding.replace(persists=True),
+        finding.replace(workers=0),
+        finding.replace(stages=replace(finding.loader.stages, items=items._replace(kept=3))),
     ):
         assert "each of them keeps" not in getattr(named(other).get("persistent"), "text", "")
 
@@ -140,14 +140,14 @@ def test_what_a_dataset_holds_is_counted_also_of_a_part_of_it():
 
 
 def test_pickling_the_data_for_each_worker_is_named():
-    finding = replace(passes(0.05, 2), pickled=(Q_("300 ms"), Q_("35 MB")))
+    finding = passes(0.05, 2).replace(pickled=(Q_("300 ms"), Q_("35 MB")))
     one = named(finding)["pickling"]
     assert one.text.startswith(
         "For each worker that starts, up to 35 MB are pickled, which takes 7.1 % of the time in all: let the "
         "workers open a file with that list, or hold it in one tensor, which they share."
     )
     assert one.gain is None
-    assert "pickling" not in named(replace(finding, pickled=(Q_("30 ms"), Q_("3.5 MB"))))
+    assert "pickling" not in named(finding.replace(pickled=(Q_("30 ms"), Q_("3.5 MB"))))
     assert "pickling" not in named(passes(0.05, 2))
 
 
@@ -184,7 +184,10 @@ def test_what_workers_get_is_counted_in_each_way_of_watching(monkeypatch, watchi
         with hooks.watched_by_doctor(probe=False) as watcher:
             assert sum(1 for _ in loader) == 10
         ((_, found),) = watcher.results()
-    assert (found.pickled[1].m_as("B"), found.persists) == (pytest.approx(128_000, rel=0.05), False)
+    assert (found.loader.pickled[1].m_as("B"), found.loader.persists) == (
+        pytest.approx(128_000, rel=0.05),
+        False,
+    )
 
 
 @pytest.mark.parametrize("persistent", [False, True])
@@ -206,4 +209,4 @@ def test_doctor_counts_what_the_sampler_does_before_the_first_batch_of_a_pass(pe
         for _ in range(3):
             assert sum(1 for _ in loader) == 4
     ((_, found),) = watcher.results()
-    assert all(wait.m_as("s") > 0.2 for wait in found.first_waits)
+    assert all(wait.m_as("s") > 0.2 for wait in found.waits.first_waits)

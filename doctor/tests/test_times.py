@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from dataclasses import replace
 
 import pytest
 
@@ -133,8 +132,7 @@ def test_a_step_whose_threads_find_no_core_may_be_much_shorter():
     # Of two workers up to 1.72 was said, and 2.1 came: steps took 13 ms then.
     stages = {"items": 0.036, "collate": 0.001, "unpacking": 0.001}
     job = found(workers=1, wait=0.026, step=0.042, cpu=0.6, **stages)
-    job = replace(
-        job, loop_cpu=0.7, core_waits=0.6, prepare_queued=0.1, uneven=(0.2,) * 9 + (8.2,), prefetch=2
+    job = job.replace(loop_cpu=0.7, core_waits=0.6, prepare_queued=0.1, uneven=(0.2,) * 9 + (8.2,), prefetch=2
     )
     first, *others = remedies_of(job, cores=2)
     assert (first.name, first.value, first.at_most) == ("workers", 2, True)
@@ -150,26 +148,25 @@ def test_a_loop_that_lacks_a_core_while_it_receives_need_not_lack_it_in_its_step
     stages = {"items": 0.002, "collate": 0.004, "packing": 0.045, "unpacking": 0.045}
     job = found(workers=2, wait=0.046, step=0.0045, cpu=0.9, **stages)
     contents = BatchContents(113, Q_("1 MB"), "float32")
-    job = replace(job, contents=contents, core_waits=0.089, loop_cpu=0.9, prepare_queued=0.03, others_cpu=0.0)
+    job = job.replace(contents=contents, core_waits=0.089, loop_cpu=0.9, prepare_queued=0.03, others_cpu=0.0)
     assert job.lacks_core
     assert not job.busy
     first, *_ = remedies_of(job, cores=2)
     assert (first.name, first.at_most) == ("packing", True)
     assert first.gain[0] < 7.5 < first.gain[2]
     # Beside other programs nobody knows when it lacks one.
-    busy = remedies_of(replace(job, others_cpu=0.7, prepare_queued=0.06), cores=2)[0]
+    busy = remedies_of(job.replace(others_cpu=0.7, prepare_queued=0.06), cores=2)[0]
     assert (busy.name, busy.gain) == ("packing", None)
 
 
 def test_a_step_of_several_threads_may_find_no_core_once_there_are_workers():
     # A step of 3 ms computes for 5, on two cores. Of two workers 1.52 at least was said, and 1.14 came.
-    job = replace(
-        found(workers=0, wait=0.027, step=0.003, cpu=1.0, items=0.026, collate=0.001), loop_cpu=0.167
+    job = found(workers=0, wait=0.027, step=0.003, cpu=1.0, items=0.026, collate=0.001).replace(loop_cpu=0.167
     )
     first, *_ = remedies_of(job, cores=2)
     assert (first.name, first.at_most) == ("workers", True)
     assert first.gain[0] <= 1
-    alone = remedies_of(replace(job, loop_cpu=0.09), cores=2)[0]
+    alone = remedies_of(job.replace(loop_cpu=0.09), cores=2)[0]
     assert not alone.at_most
     assert alone.gain[0] > 1.2
 

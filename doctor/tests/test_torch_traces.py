@@ -72,8 +72,8 @@ def compared(path, batches, step, *, scheduled):
     share = record(path, batches, step, scheduled=scheduled)
     found = read_trace(path)
     right = {verdict_of(share - ABOUT), verdict_of(share + ABOUT), "cannot tell"}
-    is_right = found.verdict in right and abs(found.host_wait - share) <= ABOUT
-    return is_right, share, found.host_wait, found.verdict
+    is_right = found.verdict in right and abs(found.waits.host_wait - share) <= ABOUT
+    return is_right, share, found.waits.host_wait, found.verdict
 
 
 def test_planted_causes_are_named(tmp_path):

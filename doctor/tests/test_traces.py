@@ -27,14 +27,14 @@ def test_a_starved_gpu(tmp_path, spelling, workers, marked):
     training = train(Training(spelling, workers=workers), BATCHES, wait=40, step=60, marked=marked)
     found = read(training, tmp_path, "trace.json.gz")
     # Without marks the step after the last wait has no end, and the first wait is a start-up.
-    assert (found.batches, found.counted) == (BATCHES, BATCHES if marked else BATCHES - 2)
-    assert found.host_wait == pytest.approx(0.4, abs=0.001)
-    assert found.stall == pytest.approx(0.4, abs=0.001)
-    assert found.gpu.busy == pytest.approx(0.6, abs=0.001)
+    assert (found.waits.batches, found.waits.counted) == (BATCHES, BATCHES if marked else BATCHES - 2)
+    assert found.waits.host_wait == pytest.approx(0.4, abs=0.001)
+    assert found.gpu.stall == pytest.approx(0.4, abs=0.001)
+    assert found.gpu.use.busy == pytest.approx(0.6, abs=0.001)
     assert found.verdict == "highly input-bound"
-    assert found.gpu.cause == "waiting for data"
-    assert found.wait_p50.m_as("ms") == pytest.approx(40)
-    assert found.batch_rate.m_as("1/s") == pytest.approx(10, rel=0.001)
+    assert found.gpu.use.cause == "waiting for data"
+    assert found.waits.wait_p50.m_as("ms") == pytest.approx(40)
+    assert found.waits.batch_rate.m_as("1/s") == pytest.approx(10, rel=0.001)
     assert "the GPU is 40 % idle and starved" in found.summary
 
 
@@ -52,12 +52,12 @@ def test_a_starved_gpu(tmp_path, spelling, workers, marked):
 def test_a_gpu_that_is_not_starved(tmp_path, times, verdict, cause, share, said):
     found = read(train(Training(), BATCHES, **times), tmp_path)
     assert found.verdict == "not input-bound"
-    assert (found.gpu.verdict, found.gpu.cause) == (verdict, cause)
-    assert getattr(found.gpu, share[0]) == pytest.approx(share[1], abs=0.02)
+    assert (found.gpu.use.verdict, found.gpu.use.cause) == (verdict, cause)
+    assert getattr(found.gpu.use, share[0]) == pytest.approx(share[1], abs=0.02)
     assert f"This job is not input-bound: the GPU is {verdict}." in found.summary
     assert said in found.summary
     pageable = BATCHES * (times.get("copy") == "Pageable")
-    assert found.gpu.pageable_copies == pageable
+    assert found.gpu.use.pageable_copies == pageable
 
 
 def test_a_copy_beside_a_kernel_costs_nothing(tmp_path):
@@ -67,8 +67,8 @@ def test_a_copy_beside_a_kernel_costs_nothing(tmp_path):
             event | {"cat": "gpu_memcpy", "name": "Memcpy HtoD (Pinned -> Device)", "tid": 20}
         )
     found = read(training, tmp_path)
-    assert found.gpu.copying == pytest.approx(0, abs=1e-9)
-    assert (found.gpu.cause, found.gpu.verdict) == ("nothing", "1 % idle and not starved")
+    assert found.gpu.use.copying == pytest.approx(0, abs=1e-9)
+    assert (found.gpu.use.cause, found.gpu.use.verdict) == ("nothing", "1 % idle and not starved")
 
 
 @pytest.mark.parametrize("kind", ["mirrored", "nested", "without operations", "an evaluation"])
@@ -85,12 +85,12 @@ def test_waits_are_counted_once_and_evaluations_not(tmp_path, kind):
             training.launch(2000 if kind == "an evaluation" and number == 15 else 30)
             training.synchronize()
     found = read(training, tmp_path)
-    assert found.host_wait == pytest.approx(0.25, abs=0.001)
-    assert found.interruptions == (kind == "an evaluation")
+    assert found.waits.host_wait == pytest.approx(0.25, abs=0.001)
+    assert found.waits.interruptions == (kind == "an evaluation")
     if kind == "without operations":
-        assert (found.stall, found.gpu) == (None, None)
+        assert (found.gpu.stall, found.gpu.use) == (None, None)
     else:
-        assert found.gpu.busy == pytest.approx(0.75, abs=0.001)
+        assert found.gpu.use.busy == pytest.approx(0.75, abs=0.001)
 
 
 def test_waits_in_another_thread_are_not_those_of_the_loop(tmp_path):
@@ -109,14 +109,14 @@ def test_each_pass_has_its_start_up(tmp_path):
             training.wait(10 if number < 5 else 0.01)  # the last `next` comes back without a batch
         training.now += 200  # the next pass starts its workers
     found = read(training, tmp_path)
-    assert found.host_wait == pytest.approx(0.25, abs=0.001)
-    assert [wait.m_as("ms") for wait in found.first_waits] == pytest.approx([500, 500, 500])
-    assert found.batches == 19  # the `next` that ends the last pass looks like any other
+    assert found.waits.host_wait == pytest.approx(0.25, abs=0.001)
+    assert [wait.m_as("ms") for wait in found.waits.first_waits] == pytest.approx([500, 500, 500])
+    assert found.waits.batches == 19  # the `next` that ends the last pass looks like any other
 
 
 def test_with_a_schedule_the_first_batch_of_the_trace_is_like_the_others(tmp_path):
     found = read(train(Training(), 3, wait=30, step=70), tmp_path)
-    assert (found.counted, found.verdict, found.first_waits) == (3, "highly input-bound", ())
+    assert (found.waits.counted, found.verdict, found.waits.first_waits) == (3, "highly input-bound", ())
 
 
 def test_the_rank_that_waits_most_speaks_for_all(tmp_path):
@@ -124,9 +124,9 @@ def test_the_rank_that_waits_most_speaks_for_all(tmp_path):
         training = train(Training(rank=rank), BATCHES, wait=25 if rank == 2 else 1, step=75)
         training.write(tmp_path / f"worker{rank}.pt.trace.json.gz")
     found = read_trace(tmp_path)
-    assert (found.rank, list(found.ranks)) == (2, [0, 1, 2, 3])
-    assert found.host_wait == pytest.approx(0.25, abs=0.001)
-    assert [one.verdict for one in found.ranks.values()].count("not input-bound") == 3
+    assert (found.ranks.rank, list(found.ranks.found)) == (2, [0, 1, 2, 3])
+    assert found.waits.host_wait == pytest.approx(0.25, abs=0.001)
+    assert [one.verdict for one in found.ranks.found.values()].count("not input-bound") == 3
     assert found.summary.startswith("Rank 2 of 4 waits most. The GPU waits 25.0 % of the time for data")
     assert "rank 2      " in repr(found)
 
@@ -137,14 +137,14 @@ def test_ranks_may_be_named_by_their_files_or_not_at_all_or_be_merged_into_one(t
         for name, wait in (("rank7.json", 50), ("rank-2.json", 1), ("other.json", 1))
     ]
     found = read_trace(*paths)
-    assert (found.rank, sorted(found.ranks)) == (7, [2, 3, 7])
+    assert (found.ranks.rank, sorted(found.ranks.found)) == (7, [2, 3, 7])
     events = []
     for rank, wait in enumerate((1, 30)):
         events += train(Training(pid=100 + rank, device=rank), BATCHES, wait=wait, step=70).events
     found = read_trace(write(tmp_path / "merged.json", {"traceEvents": events}))
-    assert found.rank == 1
-    assert found.ranks[1].stall == pytest.approx(0.3, abs=0.001)
-    assert found.ranks[0].verdict == "not input-bound"
+    assert found.ranks.rank == 1
+    assert found.ranks.found[1].gpu.stall == pytest.approx(0.3, abs=0.001)
+    assert found.ranks.found[0].verdict == "not input-bound"
 
 
 def test_a_trace_without_a_dataloader_tells_of_the_gpu_only(tmp_path):
@@ -161,8 +161,8 @@ def test_a_trace_without_a_dataloader_tells_of_the_gpu_only(tmp_path):
         training.synchronize()
         training.compute(30)
     found = read(training, tmp_path)
-    assert (found.verdict, found.batches) == ("cannot tell", 0)
-    assert found.gpu.busy == pytest.approx(50 / 170, abs=0.01)
+    assert (found.verdict, found.waits.batches) == ("cannot tell", 0)
+    assert found.gpu.use.busy == pytest.approx(50 / 170, abs=0.01)
     assert found.summary.startswith("Whether this job is input-bound, one cannot tell: the trace holds no")
     assert "the trace holds no wait for a DataLoader, and the GPU is 71 % idle. For 70" in found.summary
     assert found.summary.endswith("or put watch(...) around what yours goes over.")
@@ -174,14 +174,14 @@ def test_a_trace_without_a_dataloader_tells_of_the_gpu_only(tmp_path):
 @pytest.mark.parametrize("workers", [0, 2])
 def test_the_name_of_the_iterator_tells_that_there_are_no_workers(tmp_path, workers):
     found = read(train(Training(workers=workers), BATCHES, wait=40, step=60), tmp_path)
-    assert found.workers == (None if workers else 0)
+    assert found.loader.workers == (None if workers else 0)
     said = "The iterator is a _SingleProcessDataLoaderIter, which has no workers: give the DataLoader"
     assert (said in found.summary) is not bool(workers)
 
 
 def test_a_larger_cost_than_the_data_is_named_beside_it(tmp_path):
     found = read(train(Training(), BATCHES, wait=10, step=40, gap=7), tmp_path)
-    assert (found.verdict, found.gpu.cause) == ("moderately input-bound", "launch gaps")
+    assert (found.verdict, found.gpu.use.cause) == ("moderately input-bound", "launch gaps")
     larger = "Launch gaps cost the GPU more than waiting for data does. For 39.9"
     find = "Find the stage that is slow with starvelab_doctor.of_loader(loader, step=train_step).diagnose(), "
     assert found.summary.index(larger) < found.summary.index(find)
@@ -205,7 +205,7 @@ def test_events_that_never_ended_or_lack_their_numbers_do_no_harm(tmp_path):
         {"ph": "X", "cat": "user_annotation", "name": 5, "ts": kernel["ts"], "dur": 1, "pid": 1, "tid": 1},
         {},
     ]
-    assert read(training, tmp_path).host_wait == pytest.approx(0.25, abs=0.001)
+    assert read(training, tmp_path).waits.host_wait == pytest.approx(0.25, abs=0.001)
 
 
 @pytest.mark.parametrize("name", ["trace.json", "trace.json.gz"])
@@ -220,7 +220,7 @@ def test_events_are_those_of_the_file(tmp_path, monkeypatch, name, chunk):
 
 def test_a_bare_list_and_what_json_does_not_allow_are_traces_as_well(tmp_path):
     events = train(Training(), BATCHES, wait=1, step=1).events
-    assert read_trace(write(tmp_path / "trace.json", events)).batches == BATCHES
+    assert read_trace(write(tmp_path / "trace.json", events)).waits.batches == BATCHES
     events[3]["name"] = "aten::mm MARK"
     text = json.dumps({"traceEvents": events}).replace(
         "MARK", "\t\x01 \udcff".encode("utf-8", "surrogatepass").decode("latin1")
@@ -230,7 +230,7 @@ def test_a_bare_list_and_what_json_does_not_allow_are_traces_as_well(tmp_path):
     path.write_bytes(
         text.replace('"dur": 1,', '"dur": NaN,').encode("latin1") + b', "traceName": "C:\\Users"}'
     )
-    assert read_trace(path).batches == BATCHES
+    assert read_trace(path).waits.batches == BATCHES
 
 
 def test_a_trace_does_not_stand_in_memory_whole(tmp_path, monkeypatch):

@@ -61,8 +61,8 @@ def test_what_a_loop_without_workers_prepares_is_not_its_own_work():
     recorder.use._loop_busy, recorder.use._loop_passed = 0.75, 1.0
     recorder.replay(None, [0.06] * 10, [0.04] * 10)
     recorder.use.add(0.5, 0.6)
-    assert recorder.finding().loop_cpu == pytest.approx(0.25)
-    assert recorder.finding().prepare_queued is None  # nobody asked the system for that thread
+    assert recorder.finding().machine.loop_cpu == pytest.approx(0.25)
+    assert recorder.finding().machine.prepare_queued is None  # nobody asked the system for that thread
 
 
 def test_without_workers_what_processes_compute_that_an_item_starts_is_no_waiting(clock, monkeypatch):
@@ -71,10 +71,10 @@ def test_without_workers_what_processes_compute_that_an_item_starts_is_no_waitin
     watched = watch(Loader(clock, 0.03), workers=0, progress=False)
     for _ in watched:
         clock.sleep(0.01)
-    assert watched.result.prepare_cpu == pytest.approx(1.0)
+    assert watched.result.machine.prepare_cpu == pytest.approx(1.0)
     # What the loop itself computes is without them, and without workers of another loop that have ended.
     watched._recorder.use._loop_busy, watched._recorder.use._loop_passed = 0.25, 1.0
-    assert watched.result.loop_cpu == 0.25
+    assert watched.result.machine.loop_cpu == 0.25
 
 
 def test_without_workers_waiting_for_a_core_is_no_waiting_for_storage(clock, monkeypatch):
@@ -91,8 +91,8 @@ def test_without_workers_waiting_for_a_core_is_no_waiting_for_storage(clock, mon
     watched = watch(Beside(clock, 0.06), workers=0, progress=False)
     for _ in watched:
         clock.sleep(0.01)
-    assert watched.result.prepare_cpu == pytest.approx(1)
-    assert watched.result.prepare_queued == pytest.approx(2 / 3)
+    assert watched.result.machine.prepare_cpu == pytest.approx(1)
+    assert watched.result.machine.prepare_queued == pytest.approx(2 / 3)
 
 
 @pytest.mark.parametrize(("others", "rank", "computes", "waits", "verdict"), [
@@ -117,9 +117,9 @@ def test_a_wait_for_a_core_is_no_wait_for_data(clock, monkeypatch, others, rank,
     watched = watch(Beside(clock, 0.008), workers=1, progress=False)
     for _ in watched:
         clock.sleep(0.092)
-    assert watched.result.host_wait == pytest.approx(waits, abs=0.002)
+    assert watched.result.waits.host_wait == pytest.approx(waits, abs=0.002)
     assert watched.result.verdict == f"{verdict} input-bound"
-    assert watched.result.batch_rate.m_as("1/s") == pytest.approx(10)
+    assert watched.result.waits.batch_rate.m_as("1/s") == pytest.approx(10)
 
 
 def test_what_others_use_of_the_cores(monkeypatch):
@@ -179,7 +179,7 @@ def test_a_worker_that_rests_while_the_loop_does_something_else_waits_for_no_sto
         if rest == "between passes":
             time.sleep(0.5)
     found, loader._iterator = watched.result, None  # and its worker ends
-    assert found.prepare_cpu > 0.75
+    assert found.machine.prepare_cpu > 0.75
 
 
 class SimulatedCuda:
@@ -272,9 +272,9 @@ def evaluated_once(cuda, number):
 )
 def test_the_gpu_decides_where_it_is_timed(clock, wait, step, stall, verdict, interruptions):
     result, cuda = run(clock, wait, 101, step)
-    assert result.stall == pytest.approx(stall, abs=0.012)
-    assert (result.verdict, result.interruptions) == (verdict, interruptions)
-    assert f"The GPU waits {100 * result.stall:.1f} % of the time for data" in result.summary
+    assert result.gpu.stall == pytest.approx(stall, abs=0.012)
+    assert (result.verdict, result.waits.interruptions) == (verdict, interruptions)
+    assert f"The GPU waits {100 * result.gpu.stall:.1f} % of the time for data" in result.summary
     assert cuda.made <= 110  # events are used again once they are done
 
 
@@ -285,8 +285,8 @@ def test_a_first_batch_counts_neither_on_the_gpu(clock):
         for _ in watched:
             cuda.work(0.099)
             cuda.synchronize()
-    assert watched.result.stall == pytest.approx(0.01, rel=0.01)
-    assert watched.result.counted == 36
+    assert watched.result.gpu.stall == pytest.approx(0.01, rel=0.01)
+    assert watched.result.waits.counted == 36
     assert cuda.made <= 6
 
 
@@ -300,7 +300,7 @@ def test_cuda_is_found_as_soon_as_the_program_works_with_it(clock, monkeypatch):
     for _ in watched:
         cuda.made_use_of = True
         cuda.work(0.1)
-    assert watched.result.stall is not None
+    assert watched.result.gpu.stall is not None
 
 
 def test_a_gpu_that_was_never_timed_leaves_a_wait_open(clock, monkeypatch):
@@ -329,7 +329,7 @@ def test_after_short_waits_the_system_is_asked_seldom_and_an_answer_stands_for_t
     watched = watch(Reads(clock, 0.001, 10_000), progress=False)
     train(clock, watched, 0.001)
     assert len(asked) < 2500  # twice for a batch
-    assert watched.result.prepare_cpu == pytest.approx(97 / 197, abs=0.05)
+    assert watched.result.machine.prepare_cpu == pytest.approx(97 / 197, abs=0.05)
 
 
 @pytest.mark.parametrize("long", [(), (1500,)])

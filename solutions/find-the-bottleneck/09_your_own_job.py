@@ -24,7 +24,7 @@ with requiring("This notebook", install_hint("doctor")):
 
 def why_waits():
     """What the share means, and what plausible mistakes predict."""
-    waits = ran.finding.host_wait
+    waits = ran.finding.waits.host_wait
     most = 1 / (1 - waits)
     return {"meaning": f"Without waits it would be {most:.1f} times as fast.",
             "mistakes": {"Perhaps that is the share that trains.":
@@ -35,11 +35,11 @@ def why_waits():
 def why_two():
     """What the factor means, and what plausible mistakes predict."""
     return {"meaning": "The loop still waits for "
-                       f"{percent(recorded_job(2).finding.host_wait)}.",
+                       f"{percent(recorded_job(2).finding.waits.host_wait)}.",
             "mistakes": {
         "Perhaps you left out that the loop prepares nothing any more.": 2,
         "That is all that it waited: two workers bring nearly that.":
-            1 / (1 - ran.finding.host_wait)}}
+            1 / (1 - ran.finding.waits.host_wait)}}
 
 
 def why_cost():
@@ -72,7 +72,7 @@ predict("job-waits", unit="%", question="For which share of its time does the lo
 # `starvelab-doctor job.txt` says this in a terminal (here from a recorded run):
 
 # %%
-reveal("job-waits", Q_(100 * ran.finding.host_wait, "%"), **why_waits(),
+reveal("job-waits", Q_(100 * ran.finding.waits.host_wait, "%"), **why_waits(),
        then=lambda: say(ran.finding.summary))
 
 # %% [markdown]
@@ -165,12 +165,12 @@ def show_workers():
         rows.append([count, said and said.throughput, seen.throughput,
                      percent(seen.host_wait), seen.verdict])
     table(["workers", "advice says", "recorded", "loop waits", "verdict"], rows)
-    if two := recorded_job(2).finding.throughput:
+    if two := recorded_job(2).finding.waits.throughput:
         save_measurement("job.txt with two workers, recorded", two,
                          options[2].throughput)
 
 
-gained = recorded_job(2).finding.throughput / ran.finding.throughput
+gained = recorded_job(2).finding.waits.throughput / ran.finding.waits.throughput
 
 
 def draw(workers=0, prepare_ms=100, step_ms=40, cores=2):
@@ -284,12 +284,12 @@ def draw_trace(wait_ms=2, copy_ms=22, gap_ms=1, pinned=False):
     found = read_trace(example_trace(
         "try.json", wait=Q_(wait_ms, "ms"), copy_time=Q_(copy_ms, "ms"),
         launch_gap=Q_(gap_ms, "ms"), pinned=pinned))
-    use = found.gpu
+    use = found.gpu.use
     shares = {"computes": use.busy - use.copying, "only copies": use.copying,
               "idle, no data": use.idle_in_waits,
               "idle, no launch": use.idle_before_launch}
     rows = [[name, percent(share)] for name, share in shares.items()]
-    said = f"{found.batch_rate.m_as('1/s'):.1f} steps a second; {use.verdict}."
+    said = f"{found.waits.batch_rate.m_as('1/s'):.1f} steps a second; {use.verdict}."
     return Drawing(svg.share_bars(shares, title=said), said, ["GPU", "share"], rows)
 
 # %%

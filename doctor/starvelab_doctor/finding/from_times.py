@@ -34,7 +34,7 @@ def finding_of(
     total = float(lengths[ordinary].sum())
     rate = host.counted / total if total else 0.0
     middle, high, highest = 1e3 * np.percentile(waits, [50, 95, 99]) if len(waits) else (0.0, 0.0, 0.0)
-    return JobFinding(
+    return JobFinding.of(
         host_wait=host.value,
         interval=host.interval,
         stall=stall.value if stall else None,

@@ -163,24 +163,27 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
     receives each batch, in 0.3 to 4 ms where no probe timed it. The number that is advised has headroom: as
     many as if batches took 1.2 times as long.
     """
-    workers = finding.workers
+    workers = finding.loader.workers
     if workers is None:
         raise InputError(
             "advise needs the number of workers, and this finding has none. Pass it: watch(loader, "
             "workers=4)."
         )
-    if finding.counted < finding.min_batches or finding.step_time is None:
+    if finding.waits.counted < finding.waits.min_batches or finding.waits.step_time is None:
         raise InputError(
-            f"advise needs {finding.min_batches} watched batches, got {finding.counted}. Watch a longer run."
+            f"advise needs {finding.waits.min_batches} watched batches, got {finding.waits.counted}. "
+            "Watch a longer run."
         )
     # What the sampler takes the loop, no worker takes over: it is like a longer step.
-    step = finding.step_time.m_as("ms") + (finding.stages.sampling if finding.stages is not None else 0.0)
+    step = finding.waits.step_time.m_as("ms") + (
+        finding.loader.stages.sampling if finding.loader.stages is not None else 0.0
+    )
     most = float(cores if cores is not None else usable_cores())
     # Two hardware threads of a core do little more than one, but workers that there are have what they need.
     sure = most if cores is not None else min(max(usable_cores(physical=True), workers), most)
     model = model_of(finding, workers, step, float(sure))
     model = replace(model, fast=replace(model.fast, cores=most))
-    period, ahead = 1e3 / finding.batch_rate.m_as("1/s"), finding.prefetch or PREFETCH
+    period, ahead = 1e3 / finding.waits.batch_rate.m_as("1/s"), finding.loader.prefetch or PREFETCH
     limit = max(finding.room.workers_for(ahead), workers)
     options = tuple(
         _option(finding, model, number, *_bounded(finding, model, number, period))
@@ -188,7 +191,9 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
         if number <= limit
     )
     now = _option(finding, model, workers, period, period * (1 + ERROR / 2), period * (1 - ERROR / 2))
-    waits_for_data = (finding.stall if finding.stall is not None else finding.host_wait) >= SLIGHT
+    waits_for_data = (
+        finding.gpu.stall if finding.gpu.stall is not None else finding.waits.host_wait
+    ) >= SLIGHT
     # Where a batch is ready, the wait is for its way to the loop, not for workers, unless the next is late.
     starved = waits_for_data and (not finding.ready or model.lateness(workers) >= 1 + SLIGHT)
     wanted = _fewest(model)
@@ -197,7 +202,7 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
     if best.throughput < now.throughput or (starved and best.workers <= workers):
         best = now
     # Workers that do not work all the time show what they could deliver only to a probe.
-    known = starved or finding.stages is not None
+    known = starved or finding.loader.stages is not None
     # Fewer workers for a job that waits would be read as a contradiction.
     known = known and (best is not now or not waits_for_data)
     # As many as the job has are not enough where it waits for them, whatever the model says of them.
@@ -277,7 +282,11 @@ def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> I
     """Give what each change would bring that applies to this job; `starved` if its workers are too slow."""
     # What follows from times that were measured is predicted by the model of the job. Mostly that is a limit:
     # what it brings if what it relieves takes no time. Of the others it is said why not.
-    now, likely, stages = float(1e3 / finding.batch_rate.m_as("1/s")), model.likely, finding.stages
+    now, likely, stages = (
+        float(1e3 / finding.waits.batch_rate.m_as("1/s")),
+        model.likely,
+        finding.loader.stages,
+    )
     # What the model is off now it will be off then: a change of nothing brings nothing.
     off, rest = now / likely.period(model.workers), 1 - (model.dataset_share or 0.0)
 
@@ -312,7 +321,9 @@ def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> I
         "faster or nearer storage",
         "at most: if workers wait for nothing",
         lambda times: replace(times, wait=0.0),
-        "it is not known how much of the workers' time is waiting" if finding.prepare_cpu is None else "",
+        "it is not known how much of the workers' time is waiting"
+        if finding.machine.prepare_cpu is None
+        else "",
     )
     copy = stages.costs[COPY].m_as("ms") if stages is not None and COPY in stages.costs else None
     yield lever(
@@ -325,7 +336,7 @@ def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> I
     )
     if not model.workers:
         return
-    timed, contents = stages is not None and stages.receiving is not None, finding.contents
+    timed, contents = stages is not None and stages.receiving is not None, finding.loader.contents
     untimed = "" if timed else "the hand-over was not timed: watch with probe=True"
     size = contents.size.m_as("B") if contents is not None and contents.size is not None else LARGE
     if size >= LARGE and (contents is None or contents.floats):
@@ -346,7 +357,7 @@ def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> I
             untimed,
             lambda times: times.lighter(1 / contents.one_by_one, 1.0, likely.receive),
         )
-    if finding.persists:
+    if finding.loader.persists:
         yield LeverForecast(PERSISTENT, None, None, None, "the workers persist already")
     elif (cost := start_up_of(finding, model)) is not None:
         rate = format_quantity(throughputs_of(finding, *(cost.now,) * 3)[0])

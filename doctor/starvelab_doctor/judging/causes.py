@@ -31,7 +31,7 @@ LONG = 2e3  # milliseconds that are written as seconds
 
 def stuck_workers(finding: JobFinding) -> Remedy | None:
     """Return what to do where workers live and send nothing."""
-    stuck = finding.lines.stuck if finding.lines is not None else ()
+    stuck = finding.loader.lines.stuck if finding.loader.lines is not None else ()
     if not stuck:
         return None
     text = (
@@ -44,7 +44,7 @@ def stuck_workers(finding: JobFinding) -> Remedy | None:
 
 def ruling_causes(finding: JobFinding, advice: WorkerAdvice | None) -> tuple[list[Remedy], set[str]]:
     """Return the causes that come before any other remedy, and the names of remedies that they rule out."""
-    lines = finding.lines
+    lines = finding.loader.lines
     if lines is None or advice is None:
         return [], set()
     if shards := _shards(finding, lines, advice):
@@ -69,7 +69,7 @@ class LineRemedy:
 
 def line_remedy(finding: JobFinding) -> LineRemedy | None:
     """Return what to do about the line at which most of a batch is made; None where none stands out."""
-    lines = finding.lines
+    lines = finding.loader.lines
     line = lines.largest if lines is not None else None
     if lines is None or line is None or line.phase not in (DATASET, COLLATE):
         return None
@@ -116,11 +116,11 @@ def _twice(lines: JobLines) -> LineRemedy | None:
 
 def _shards(finding: JobFinding, lines: JobLines, advice: WorkerAdvice) -> Remedy | None:
     """Return what as many shards as workers bring, where some of the workers have none."""
-    workers = finding.workers or 0
-    if not (finding.stream and workers > 1 and lines.idle and len(lines.working) == workers):
+    workers = finding.loader.workers or 0
+    if not (finding.loader.stream and workers > 1 and lines.idle and len(lines.working) == workers):
         return None
     likely = advice.model.likely
-    period = 1e3 / finding.batch_rate.m_as("1/s")
+    period = 1e3 / finding.waits.batch_rate.m_as("1/s")
     most = max(min(workers / (workers - lines.idle), period / (likely.step + likely.receive)), 1.0)
     text = (
         f"{count_of(lines.idle, 'worker')} of {workers} prepared nothing: the dataset divides its files or "
@@ -132,9 +132,9 @@ def _shards(finding: JobFinding, lines: JobLines, advice: WorkerAdvice) -> Remed
 
 def _threads(finding: JobFinding, lines: JobLines) -> Remedy | None:
     """Return what to do where the threads of libraries in all workers are more than the cores."""
-    workers, cores = finding.workers or 0, usable_cores()
+    workers, cores = finding.loader.workers or 0, usable_cores()
     crowded = workers * (lines.threads + 1) >= OVERSUBSCRIBED * cores
-    computes = finding.prepare_threads > 1 or (finding.prepare_queued or 0.0) >= SLIGHT
+    computes = finding.machine.prepare_threads > 1 or (finding.machine.prepare_queued or 0.0) >= SLIGHT
     if not (workers and lines.threads and crowded and computes and lines.largest):
         return None
     values = {name: os.environ[name] for name in VARIABLES if os.environ.get(name, "1") != "1"}
@@ -155,7 +155,7 @@ def _first_batch(finding: JobFinding, lines: JobLines, advice: WorkerAdvice) -> 
     if cost is None or not cost.matters or line is None or line.share < MOSTLY:
         return None
     # What a map-style dataset does for its first item it does once for each new worker: they may be kept.
-    if line.phase == START or (line.phase == DATASET and not finding.stream):
+    if line.phase == START or (line.phase == DATASET and not finding.loader.stream):
         return None
     each = format_quantity(Q_(cost.each, "ms") if cost.each < LONG else Q_(cost.each / 1e3, "s"))
     part = percent(cost.each / (cost.each + cost.others), 0)

@@ -36,13 +36,19 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
     """Return what to change, what is to be tried first at the beginning; none where too little is known."""
     if stuck := stuck_workers(finding):
         return (stuck,)
-    if finding.verdict == UNKNOWN or finding.counted < MIN_BATCHES:
+    if finding.verdict == UNKNOWN or finding.waits.counted < MIN_BATCHES:
         return ()
-    if finding.restarts and finding.verdict != NOT_BOUND:
-        taken = format_quantity(Q_(1e3 * finding.host_wait / finding.batch_rate.m_as("1/s"), "ms"))
-        workers = ", and to end its workers more" if finding.workers else ""
+    if finding.waits.restarts and finding.verdict != NOT_BOUND:
+        taken = format_quantity(
+            Q_(1e3 * finding.waits.host_wait / finding.waits.batch_rate.m_as("1/s"), "ms")
+        )
+        workers = ", and to end its workers more" if finding.loader.workers else ""
         return (Remedy("iterator", f"To begin a pass takes {taken} on average{workers}. {RESTART}"),)
-    advice = advise(finding, cores=cores) if finding.workers is not None and not finding.elsewhere else None
+    advice = (
+        advise(finding, cores=cores)
+        if finding.loader.workers is not None and not finding.waits.elsewhere
+        else None
+    )
     work = _loop_work(advice) if advice is not None else None
     start_up = _of_start_up(advice) if advice is not None else []
     if finding.verdict == NOT_BOUND:
@@ -50,12 +56,12 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
     found = [*start_up, *_of_items(finding, advice)]
     if advice is not None:
         found += [*_of_levers(advice), work, _sampler(advice), _no_workers(advice)]
-        found += [] if finding.repeats else [_workers(advice)]
+        found += [] if finding.loader.repeats else [_workers(advice)]
     known = sorted(filter(None, found), key=lambda one: -(one.gain or (0.0, 0.0, 0.0))[1])
     if advice is not None:
         more = [one for one in known if one.name == "workers" and one.value]
         known = [_deciding(one, advice) if one in more else _certain(one) for one in known]
-    divide = [Remedy("divide", finding.divided)] if finding.repeats else []
+    divide = [Remedy("divide", finding.divided)] if finding.loader.repeats else []
     known = [*divide, *(_of_whole(one, finding) for one in known)]
     found = [*known, _of_stage(finding, {one.name for one in known})]
     causes, ruled_out = ruling_causes(finding, advice)
@@ -70,7 +76,7 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
 
 def _of_whole(remedy: Remedy, finding: JobFinding) -> Remedy:
     """Return a remedy with its gain of the whole job, of which long steps and other loops are a part."""
-    left_out = 1 - finding.loop_share * (1 - finding.interrupted_share)
+    left_out = 1 - finding.waits.loop_share * (1 - finding.interrupted_share)
     if remedy.gain is None or left_out < SLIGHT:
         return remedy
     low, likely, high = (1 / ((1 - left_out) / each + left_out) for each in remedy.gain)
@@ -84,9 +90,15 @@ def _of_start_up(advice: WorkerAdvice) -> list[Remedy | None]:
     """Return what shortens the start of workers and of passes, where that costs much."""
     finding, found = advice.finding, list[Remedy | None]()
     cost, share = start_up_of(finding, advice.model), pickled_share(finding)
-    items = finding.stages.items if finding.stages is not None and finding.persists is False else None
-    if cost is not None and finding.workers and items is not None and items.kept >= items.number:
-        _, likely, best = (cost.now * finding.batch_rate.m_as("1/ms") * one for one in _quicker(advice, 0.0))
+    items = (
+        finding.loader.stages.items
+        if finding.loader.stages is not None and finding.loader.persists is False
+        else None
+    )
+    if cost is not None and finding.loader.workers and items is not None and items.kept >= items.number:
+        _, likely, best = (
+            cost.now * finding.waits.batch_rate.m_as("1/ms") * one for one in _quicker(advice, 0.0)
+        )
         text = (
             "Keep the workers with persistent_workers=True in one loader for all passes: each of them keeps "
             "something of its items in the dataset, and loses it with the end of the pass. If it is a cache, "
@@ -97,7 +109,7 @@ def _of_start_up(advice: WorkerAdvice) -> list[Remedy | None]:
         each = Q_(cost.each, "ms") if cost.each < LONG else Q_(cost.each / 1e3, "s")
         part, longer = percent(cost.each / (cost.each + cost.others)), "make each pass longer"
         taken = f"{format_quantity(each)} on average, {part} of its time"
-        if finding.workers and not finding.persists:
+        if finding.loader.workers and not finding.loader.persists:
             text = (
                 f"To begin and end a later pass takes {taken}: keep the workers with "
                 f"persistent_workers=True in one loader for all passes, or {longer}."
@@ -107,11 +119,11 @@ def _of_start_up(advice: WorkerAdvice) -> list[Remedy | None]:
         else:
             text = f"To begin a later pass takes {taken}, as where a sampler lists all items: {longer}."
             found.append(Remedy("passes", text))
-    if finding.pickled is not None and share >= NAMED:
+    if finding.loader.pickled is not None and share >= NAMED:
         text = (
-            f"For each worker that starts, up to {format_quantity(finding.pickled[1], 2)} are pickled, which "
-            f"takes {percent(share)} of the time in all: let the workers open a file with that list, or hold "
-            "it in one tensor, which they share."
+            f"For each worker that starts, up to {format_quantity(finding.loader.pickled[1], 2)} are "
+            f"pickled, which takes {percent(share)} of the time in all: let the workers open a file with "
+            "that list, or hold it in one tensor, which they share."
         )
         found.append(Remedy("pickling", text))  # what workers take to read that, they do not tell
     return found
@@ -121,10 +133,14 @@ def _workers(advice: WorkerAdvice) -> Remedy | None:
     if advice.gain < SLIGHT:
         return Remedy("memory", advice.summary) if advice.room else None
     best, finding = advice.best, advice.finding
-    if finding.processes is False and finding.workers and (finding.loop_cpu or 0.0) >= BUSY_THREAD:
+    if (
+        finding.loader.processes is False
+        and finding.loader.workers
+        and (finding.machine.loop_cpu or 0.0) >= BUSY_THREAD
+    ):
         text = (
-            f"Processes in place of threads: this process computes on {finding.loop_cpu:.1f} cores on "
-            "average, and threads of Python share one lock. What that brings was not measured."
+            f"Processes in place of threads: this process computes on {finding.machine.loop_cpu:.1f} cores "
+            "on average, and threads of Python share one lock. What that brings was not measured."
         )
         return Remedy("processes", text)
     return Remedy("workers", advice.summary, _gain(advice, best), bool(best.condition), best.workers)
@@ -163,16 +179,16 @@ def _gain(advice: WorkerAdvice, option: object) -> tuple[float, float, float]:
 
 def _of_levers(advice: WorkerAdvice) -> list[Remedy | None]:
     """Return those of which the model of the job says what they bring."""
-    finding, stages, found = advice.finding, advice.finding.stages, list[Remedy | None]()
+    finding, stages, found = advice.finding, advice.finding.loader.stages, list[Remedy | None]()
     leading = stages and {stages.largest, stages.largest if stages.certain else stages.runner_up}
     for one in advice.worthwhile:
         gain = _gain(advice, one)
         if one.name == "a deeper queue":
-            prefetch = finding.prefetch or PREFETCH
+            prefetch = finding.loader.prefetch or PREFETCH
             ahead = one.value or finding.room.ahead_for(max(AHEAD, 2 * prefetch), prefetch)
             if ahead == prefetch:
                 continue
-            text = f"prefetch_factor={ahead} instead of {finding.prefetch or 'fewer'}: {one.summary}"
+            text = f"prefetch_factor={ahead} instead of {finding.loader.prefetch or 'fewer'}: {one.summary}"
             found.append(Remedy("prefetch", text, gain, one.value is None, ahead))
         elif one.name == PACKING:
             text = f"Let packed(loader), of starvelab_doctor, put a batch into one buffer. {one.summary}"
@@ -181,7 +197,7 @@ def _of_levers(advice: WorkerAdvice) -> list[Remedy | None]:
             found.append(Remedy("bytes", f"Send fewer bytes. {one.summary}", gain, True))
     untimed = stages is None or len(stages.prepared) < MIN_TIMED
     ahead = finding.room.ahead_for(AHEAD, 1)
-    if finding.prefetch == 1 < ahead and finding.workers and untimed:
+    if finding.loader.prefetch == 1 < ahead and finding.loader.workers and untimed:
         text = f"prefetch_factor={ahead} instead of 1 hides single batches that are late, if there are any."
         found.append(Remedy("prefetch", text, None, value=ahead))
     return found
@@ -189,11 +205,11 @@ def _of_levers(advice: WorkerAdvice) -> list[Remedy | None]:
 
 def _of_items(finding: JobFinding, advice: WorkerAdvice | None) -> list[Remedy | None]:
     """Return what can be told by the items that the dataset gives."""
-    stages = finding.stages
+    stages = finding.loader.stages
     if stages is None or stages.items is None or stages.shares.get(DATASET, 0.0) < LARGE_PART:
         return []
     items, found = stages.items, list[Remedy | None]()
-    each = stages.costs[DATASET].m_as("ms") * max(finding.workers or 1, 1) / items.number
+    each = stages.costs[DATASET].m_as("ms") * max(finding.loader.workers or 1, 1) / items.number
     if items.spread >= SPREAD:
         found.append(
             Remedy(
@@ -219,7 +235,7 @@ def _of_items(finding: JobFinding, advice: WorkerAdvice | None) -> list[Remedy |
 
 def _quicker(advice: WorkerAdvice, rest: float) -> tuple[float, float, float]:
     """Return the gain if the dataset takes this share of its time; at best, only the step takes any."""
-    model, period = advice.model, 1e3 / advice.finding.batch_rate.m_as("1/s")
+    model, period = advice.model, 1e3 / advice.finding.waits.batch_rate.m_as("1/s")
     cut = 1 - (model.dataset_share or 0.0) * (1 - rest)
     times = replace(model.likely, wait=model.likely.wait * cut, compute=model.likely.compute * cut)
     step = min(times.step * (1 - SAMPLED), model.fast.step, model.alone)
@@ -229,11 +245,13 @@ def _quicker(advice: WorkerAdvice, rest: float) -> tuple[float, float, float]:
 
 def _no_workers(advice: WorkerAdvice) -> Remedy | None:
     """Return what no workers bring, where it is the hand-over of small batches that takes long."""
-    finding, stages, contents = advice.finding, advice.finding.stages, advice.finding.contents
+    finding, stages, contents = advice.finding, advice.finding.loader.stages, advice.finding.loader.contents
     small = contents is not None and contents.size is not None and contents.size.m_as("B") < LARGE
-    if not (finding.workers and small and stages and stages.certain and stages.largest == HANDOVER):
+    if not (finding.loader.workers and small and stages and stages.certain and stages.largest == HANDOVER):
         return None
-    likely, slow, fast = (1e3 / finding.batch_rate.m_as("1/s") / each for each in advice.model.periods(0))
+    likely, slow, fast = (
+        1e3 / finding.waits.batch_rate.m_as("1/s") / each for each in advice.model.periods(0)
+    )
     if (contents and contents.one_by_one >= MANY_OBJECTS) or likely < 1 + SLIGHT:
         return None
     # Without workers beside it a step is shorter, too, and by what nobody knows where it lacks a core.
@@ -248,9 +266,9 @@ def _no_workers(advice: WorkerAdvice) -> Remedy | None:
 def _sampler(advice: WorkerAdvice) -> Remedy | None:
     """Return what a sampler without cost brings at most."""
     finding = advice.finding
-    if finding.stages is None or SAMPLER not in finding.stages.shares:
+    if finding.loader.stages is None or SAMPLER not in finding.loader.stages.shares:
         return None
-    period, taken = 1e3 / finding.batch_rate.m_as("1/s"), finding.stages.sampling
+    period, taken = 1e3 / finding.waits.batch_rate.m_as("1/s"), finding.loader.stages.sampling
     likely, best = (period / max(period - part * taken, ERROR * period) for part in (1, 1 + 2 * ERROR))
     if not _has_core(finding):  # so does all else, and how much of it was waiting is not known
         best = max(best, 2 * VAGUE * likely)
@@ -265,12 +283,12 @@ def _sampler(advice: WorkerAdvice) -> Remedy | None:
 def _loop_work(advice: WorkerAdvice) -> Remedy | None:
     """Return what moving the work of the loop's own thread into workers brings."""
     finding, now = advice.finding, advice.model
-    line = next((one for one in finding.loop_work if one.share >= SLIGHT), None)
+    line = next((one for one in finding.waits.loop_work if one.share >= SLIGHT), None)
     if line is None:
         return None
-    period = 1e3 / finding.batch_rate.m_as("1/s")
+    period = 1e3 / finding.waits.batch_rate.m_as("1/s")
     moved = min(line.share * period, now.likely.step - 1e-3)
-    if now.workers and (finding.stages is None or not finding.stages.prepared):
+    if now.workers and (finding.loader.stages is None or not finding.loader.stages.prepared):
         return Remedy("move", f"{_at(line)}. What that brings, a probe tells.")  # how busy the workers are
 
     def change(times: JobTimes, part: float = 0.0) -> JobTimes:
@@ -283,7 +301,7 @@ def _loop_work(advice: WorkerAdvice) -> Remedy | None:
     model = replace(
         now, likely=change(now.likely), slow=change(now.slow, -SAMPLED), fast=change(now.fast, SAMPLED)
     )
-    room = finding.room.workers_for(finding.prefetch or PREFETCH)
+    room = finding.room.workers_for(finding.loader.prefetch or PREFETCH)
     if not (most := int(max(min(max(now.likely.cores, 1.0), room), now.workers))):
         return None
     workers = min(range(max(now.workers, 1), most + 1), key=lambda n: (round(model.periods(n)[0], 2), n))
@@ -303,7 +321,7 @@ def _loop_work(advice: WorkerAdvice) -> Remedy | None:
 
 
 def _has_core(finding: JobFinding) -> bool:
-    return (finding.core_waits or 0.0) < QUEUED
+    return (finding.machine.core_waits or 0.0) < QUEUED
 
 
 def _at(line: LoopWork) -> str:
@@ -316,14 +334,16 @@ def _at(line: LoopWork) -> str:
 
 def _of_stage(finding: JobFinding, others: set[str]) -> Remedy | None:
     """Return what to do about the largest stage; None where another remedy is about it."""
-    stages, contents = finding.stages, finding.contents
+    stages, contents = finding.loader.stages, finding.loader.contents
     if stages is None or stages.timed < MIN_BATCHES:
         return None
     known = {HANDOVER: {"packing", "bytes"}, DATASET: {"views", "together", "divide"}}
     if stages.largest == SAMPLER or others & known.get(stages.largest, set()):
         return None
     if finding.ready and stages.certain and stages.largest in (DATASET, COLLATE):
-        taken = format_quantity(Q_(1e3 * finding.host_wait / finding.batch_rate.m_as("1/s"), "ms"))
+        taken = format_quantity(
+            Q_(1e3 * finding.waits.host_wait / finding.waits.batch_rate.m_as("1/s"), "ms")
+        )
         text = (
             f"A batch is ready when the loop asks, and takes {taken} to be received: send fewer bytes or "
             "tensors, and let no other thread of this process compute, since it holds Python's lock."
@@ -333,5 +353,5 @@ def _of_stage(finding: JobFinding, others: set[str]) -> Remedy | None:
     if stages.largest == HANDOVER and (contents is None or size < LARGE or not contents.floats):
         return None
     name = {DATASET: "dataset", COLLATE: "collate", HANDOVER: "bytes", COPY: "copy"}[stages.largest]
-    text = stages.remedy(finding.prepare_cpu, contents)
+    text = stages.remedy(finding.machine.prepare_cpu, contents)
     return Remedy(name, f"{text[0].upper()}{text[1:]}")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from html import escape
+from operator import attrgetter
 
 from starvelab.tables import count_of, paragraph, to_html
 
@@ -17,11 +18,22 @@ from .remedy import Remedy
 VERSION = 1  # of the JSON: it changes when a name goes or means something else
 # Names of the JSON, and fields of a finding that are written as they are.
 FIELDS = {
-    "rank": "rank", "verdict": "verdict", "waits": "host_wait", "interval": "interval", "gpu_waits": "stall",
-    "batches": "batches", "counted": "counted", "block_seconds": "blocks", "batch_size": "batch_size",
-    "workers": "workers", "other_programs": "others_cpu", "core_waits": "core_waits",
-    "passes_left_out": "left_out", "loop_share": "loop_share", "state": "state",
-}  # fmt: skip
+    "rank": "ranks.rank",
+    "verdict": "verdict",
+    "waits": "waits.host_wait",
+    "interval": "waits.interval",
+    "gpu_waits": "gpu.stall",
+    "batches": "waits.batches",
+    "counted": "waits.counted",
+    "block_seconds": "waits.blocks",
+    "batch_size": "loader.batch_size",
+    "workers": "loader.workers",
+    "other_programs": "machine.others_cpu",
+    "core_waits": "machine.core_waits",
+    "passes_left_out": "waits.left_out",
+    "loop_share": "waits.loop_share",
+    "state": "state",
+}
 Results = Sequence[tuple[str, JobFinding]]
 
 
@@ -39,7 +51,7 @@ def text_report(results: Results) -> str:
         )
     lines = []
     for name, finding in results:
-        lines.append(f"starvelab-doctor: {name}, {count_of(finding.batches, 'batch')}")
+        lines.append(f"starvelab-doctor: {name}, {count_of(finding.waits.batches, 'batch')}")
         lines += [f"  {line}" for line in (finding.state, *_remedy_lines(finding))]
     return "\n".join(lines)
 
@@ -70,12 +82,12 @@ def json_report(results: Results) -> str:
 def _loop(name: str, finding: JobFinding, remedies: Sequence[Remedy]) -> dict[str, object]:
     return {
         "loop": name,
-        **{given: getattr(finding, field) for given, field in FIELDS.items()},
-        "first_waits": [wait.m_as("s") for wait in finding.first_waits],
-        "ending": finding.ending.m_as("s") if finding.ending is not None else None,
-        "batch_rate": finding.batch_rate.m_as("1/s"),
-        "memory": _memory(finding.memory) if finding.memory is not None else None,
-        "largest_stage": finding.stages.largest if finding.stages is not None else None,
+        **{given: attrgetter(field)(finding) for given, field in FIELDS.items()},
+        "first_waits": [wait.m_as("s") for wait in finding.waits.first_waits],
+        "ending": finding.waits.ending.m_as("s") if finding.waits.ending is not None else None,
+        "batch_rate": finding.waits.batch_rate.m_as("1/s"),
+        "memory": _memory(finding.machine.memory) if finding.machine.memory is not None else None,
+        "largest_stage": finding.loader.stages.largest if finding.loader.stages is not None else None,
         "remedies": [asdict(one) for one in remedies],
     }
 

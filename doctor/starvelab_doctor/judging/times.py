@@ -139,26 +139,28 @@ class JobModel:
 
 def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> JobModel:
     """Return the times of a job that was watched, with so many workers and a step of so many milliseconds."""
-    period = 1e3 / finding.batch_rate.m_as("1/s")
-    waits, queued = max(period - step, 1e-3), min(finding.prepare_queued or 0.0, MOST_QUEUED)
+    period = 1e3 / finding.waits.batch_rate.m_as("1/s")
+    waits, queued = max(period - step, 1e-3), min(finding.machine.prepare_queued or 0.0, MOST_QUEUED)
     # Without workers the loop prepares while it waits; with them, each is busy for the whole period.
     prepare = (workers * period if workers else waits) * (1 - queued)
     late = None
-    if workers and finding.stages is not None and finding.stages.prepared:
+    if workers and finding.loader.stages is not None and finding.loader.stages.prepared:
         # Where batches are ready they are idle at times: then the probe says what a batch takes. So they are
         # where single batches are late.
-        idle = prepare - float(np.mean(finding.stages.prepared))
+        idle = prepare - float(np.mean(finding.loader.stages.prepared))
         prepare -= max(idle, 0.0) if finding.ready or idle > LATE * prepare else 0.0
-        prepared, ahead = finding.stages.prepared, finding.prefetch
-        late = Lateness(prepared, ahead, () if finding.lacks_core else finding.uneven) if ahead else None
+        prepared, ahead = finding.loader.stages.prepared, finding.loader.prefetch
+        late = (
+            Lateness(prepared, ahead, () if finding.lacks_core else finding.waits.uneven) if ahead else None
+        )
     receive, receives = _receiving(finding, workers, waits)
-    shares = (0.5, 1.0, 0.0) if (known := finding.prepare_cpu) is None else (known,) * 3
-    loop = (finding.loop_cpu or 0.0) * period
+    shares = (0.5, 1.0, 0.0) if (known := finding.machine.prepare_cpu) is None else (known,) * 3
+    loop = (finding.machine.loop_cpu or 0.0) * period
 
     def times(share: float) -> JobTimes:
         compute = prepare * max(share - queued, 0.0) / (1 - queued)
         pack, loop_compute = (0.0, loop) if workers else (PACK * receive, loop + receive)
-        threads = finding.prepare_threads
+        threads = finding.machine.prepare_threads
         used = {"threads": threads} if workers else {"inside": threads}
         work = compute if workers else compute * threads
         return JobTimes(step, prepare - compute, work, receive, pack, loop_compute, cores, **used)
@@ -172,7 +174,9 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
     # Threads that work together wait for each other, and compute meanwhile: at best, one does all there is.
     fast = replace(fast, compute=fast.compute / fast.inside, threads=1.0, inside=1.0)
     in_steps = 1 - min(receives[0] / loop, 1.0) if workers and loop and not finding.busy else 1.0
-    alone = step * (1 - min((finding.core_waits or 0.0) * in_steps * period / max(step, 1e-9), MOST_QUEUED))
+    alone = step * (
+        1 - min((finding.machine.core_waits or 0.0) * in_steps * period / max(step, 1e-9), MOST_QUEUED)
+    )
     if finding.busy:
         loop = likely.step + likely.receive
         alike = period / (late.factor(workers, loop) if late is not None else 1.0)
@@ -194,16 +198,16 @@ def doubt_of(finding: JobFinding, model: JobModel) -> str:
     several = model.likely.loop_compute > (1 + ERROR) * (model.likely.step + model.likely.receive)
     if finding.lacks_core or several:
         return "It is less where the step's threads find no core: try torch.set_num_threads(1) as well."
-    if model.workers and finding.processes is False:
+    if model.workers and finding.loader.processes is False:
         return "It is less where they are threads that wait for Python's lock: processes have one each."
-    if model.workers > 1 and finding.prefetch == 1 and model.late is None:
+    if model.workers > 1 and finding.loader.prefetch == 1 and model.late is None:
         return "It is less where single batches are late, each worker having one ahead: a probe decides."
     return ""
 
 
 def _others(finding: JobFinding, times: JobTimes, workers: int, period: float) -> float:
     """Return how many processes of other programs want a core, so that the job takes as long as it does."""
-    low, high = (finding.others_cpu or 0.0) * times.cores, MAX_OTHERS
+    low, high = (finding.machine.others_cpu or 0.0) * times.cores, MAX_OTHERS
     # The workers do not set the pace, or what they compute does not.
     if finding.ready or times.compute < COMPUTES * (times.compute + times.wait):
         return low
@@ -220,20 +224,20 @@ def throughputs_of(
     finding: JobFinding, likely: float, at_most: float, at_least: float
 ) -> tuple[Quantity, Quantity, Quantity]:
     """Return samples or batches a second, likely, at least and at most, for a time between batches [ms]."""
-    size, unit = (finding.batch_size, "img/s") if finding.batch_size else (1, "1/s")
+    size, unit = (finding.loader.batch_size, "img/s") if finding.loader.batch_size else (1, "1/s")
     middle, low, high = (Q_(1e3 * size / each, unit) for each in (likely, at_most, at_least))
     return middle, low, high
 
 
 def _receiving(finding: JobFinding, workers: int, waits: float) -> tuple[float, tuple[float, float]]:
     """Return the milliseconds in which the loop receives a batch from a worker, and their range."""
-    stages = finding.stages
+    stages = finding.loader.stages
     if stages is not None and stages.receiving is not None:
         known = stages.receiving.m_as("ms")
     elif workers and finding.ready:
         known = waits  # batches are ready, so the loop waits for nothing else
     elif workers:
-        release = finding.release.m_as("ms") if finding.release is not None else 0.0
+        release = finding.waits.release.m_as("ms") if finding.waits.release is not None else 0.0
         likely, low, high = (min(each + release, waits) for each in (RECEIVE, *RECEIVE_RANGE))
         return likely, (low, high)
     else:
@@ -242,7 +246,7 @@ def _receiving(finding: JobFinding, workers: int, waits: float) -> tuple[float, 
 
 
 def _dataset_share(finding: JobFinding) -> float | None:
-    stages = finding.stages
+    stages = finding.loader.stages
     if stages is None or DATASET not in stages.costs:
         return None
     dataset, collate = (stages.costs[name].m_as("ms") for name in (DATASET, COLLATE))
@@ -276,20 +280,23 @@ class StartUp:
 
 def start_up_of(finding: JobFinding, model: JobModel) -> StartUp | None:
     """Return what later passes take to begin and to end; None where there was none."""
-    if not (later := [wait.m_as("ms") for wait in finding.first_waits[1:]]):
+    if not (later := [wait.m_as("ms") for wait in finding.waits.first_waits[1:]]):
         return None
-    period, batches = float(1e3 / finding.batch_rate.m_as("1/s")), finding.batches / len(finding.first_waits)
+    period, batches = (
+        float(1e3 / finding.waits.batch_rate.m_as("1/s")),
+        finding.waits.batches / len(finding.waits.first_waits),
+    )
     first, times = float(sum(later) / len(later)), model.likely
     # The first batch of a pass is prepared while the loop waits, also by workers that run already.
     ready = min(first, times.wait + times.compute + (times.receive if model.workers else 0.0))
-    ending = finding.ending.m_as("ms") if finding.ending is not None else 0.0
+    ending = finding.waits.ending.m_as("ms") if finding.waits.ending is not None else 0.0
     return StartUp(first + ending, ready, period * (batches - 1), batches)
 
 
 def pickled_share(finding: JobFinding) -> float:
     """Return the share of the job in which its data was pickled for workers that started, 0 to 1."""
-    rate = float(finding.batch_rate.m_as("1/s"))
-    if finding.pickled is None or not rate:
+    rate = float(finding.waits.batch_rate.m_as("1/s"))
+    if finding.loader.pickled is None or not rate:
         return 0.0
-    whole = sum(wait.m_as("s") for wait in finding.first_waits) + finding.counted / rate
-    return float(finding.pickled[0].m_as("s") / max(whole, 1e-9))
+    whole = sum(wait.m_as("s") for wait in finding.waits.first_waits) + finding.waits.counted / rate
+    return float(finding.loader.pickled[0].m_as("s") / max(whole, 1e-9))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -54,10 +54,10 @@ def read_trace(path: str | os.PathLike[str], *more: str | os.PathLike[str]) -> J
                 rank += 1
             found[rank] = _finding(timeline)
     # Where some rank has a GPU, its stall decides.
-    worst = max(found, key=lambda rank: (found[rank].stall or 0.0, found[rank].host_wait))
+    worst = max(found, key=lambda rank: (found[rank].gpu.stall or 0.0, found[rank].waits.host_wait))
     if len(found) == 1:
         return found[worst]
-    return replace(found[worst], rank=worst, ranks=dict(sorted(found.items())))
+    return found[worst].replace(rank=worst, found=dict(sorted(found.items())))
 
 
 def _files(paths: list[Path]) -> list[Path]:
@@ -112,7 +112,7 @@ def _finding(timeline: Timeline) -> JobFinding:
         batches=batches.delivered,
         rank=timeline.rank,
         workers=0 if loop.waits and loop.alone == len(loop.waits) else None,
-        gpu=use[0] if use else None,
+        use=use[0] if use else None,
         min_batches=MIN_BATCHES,
         steps=steps_of(timeline, batches.waits[ordinary], batches.stretches[ordinary]),
         source="trace",

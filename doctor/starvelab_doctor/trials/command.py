@@ -85,7 +85,7 @@ def try_settings(
         say(f"The ladder takes {count} runs, {duration(count * runs.each)}.")
         ladder = climb_ladder(runs, on_gpu=first["on_gpu"], say=say)
         setup = Setup(**first["setup"] | {"waits": first["pace"]["waits"], "short": first["whole"]})
-        finding = next((one for _, one in first["results"] if one.workers == setup.workers), None)
+        finding = next((one for _, one in first["results"] if one.loader.workers == setup.workers), None)
         ascent = Ascent(
             setup, runs.compare, (finding.room if finding else Room(setup.workers)).workers_for, say
         )

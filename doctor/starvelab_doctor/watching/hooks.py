@@ -8,7 +8,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import CodeType, FrameType
@@ -166,10 +165,12 @@ class Doctor:
         passed = float(sum(sum(column) for column in recorder.pairs()[:2]))
         found = recorder.finding(after if after * len(recorder.numbers) > INTERRUPTION * passed else 0.0)
         own, of_all = _time_in([recorder]), _time_in(self.loops.values())
-        found = replace(found, loop_share=own / of_all if of_all else 1.0)
-        released = found.release.m_as("s") * found.batches if found.release is not None else 0.0
+        found = found.replace(loop_share=own / of_all if of_all else 1.0)
+        released = (
+            found.waits.release.m_as("s") * found.waits.batches if found.waits.release is not None else 0.0
+        )
         work = self.sampler.work(self.codes[recorder][0], passed, released)
-        return replace(found, loop_work=work, lines=self._lines(recorder))
+        return found.replace(loop_work=work, lines=self._lines(recorder))
 
     def _lines(self, recorder: Recorder) -> JobLines | None:
         """Return at which lines the time of a loop goes; None where nobody looked."""

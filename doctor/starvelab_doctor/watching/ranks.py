@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -94,13 +94,13 @@ def merge(ranks: Mapping[int, Sequence[RankLoop]]) -> list[tuple[str, JobFinding
 
 
 def _of_all(loops: Mapping[int, RankLoop]) -> JobFinding:
-    found = {rank: replace(loop.finding, rank=rank) for rank, loop in sorted(loops.items())}
-    worst = max(found, key=lambda rank: (found[rank].stall or 0.0, found[rank].host_wait))
+    found = {rank: loop.finding.replace(rank=rank) for rank, loop in sorted(loops.items())}
+    worst = max(found, key=lambda rank: (found[rank].gpu.stall or 0.0, found[rank].waits.host_wait))
     if len(found) == 1:
         return found[worst]
     count = min(len(loop.waits) for loop in loops.values())
     if not _one_pace(found) or count < MIN_BATCHES:
-        return replace(found[worst], ranks=found, together=held_up(loops))
+        return found[worst].replace(found=found, together=held_up(loops))
     waits = np.max([loop.waits[:count] for loop in loops.values()], axis=0)
     lengths = np.median([(loop.waits + loop.steps)[:count] for loop in loops.values()], axis=0)
     waits = np.minimum(waits, lengths)
@@ -108,11 +108,11 @@ def _of_all(loops: Mapping[int, RankLoop]) -> JobFinding:
     cost, error = _cost(waits[ordinary], lengths[ordinary])
     hidden, certain = cost + 2 * error < HIDDEN, cost - 2 * error > HIDDEN
     waits *= min(max(cost, 0.0), 1.0) if hidden else 1.0
-    share = share_of(waits, lengths, ordinary, max(found[worst].workers or 1, 1))
+    share = share_of(waits, lengths, ordinary, max(found[worst].loader.workers or 1, 1))
     step = Q_(1e3 * float(np.mean((lengths - waits)[ordinary])), "ms")
     together = held_up(loops, share.value, hidden=hidden, certain=certain)
-    whole = replace(found[worst], ranks=found, together=together, step_time=step)
-    return replace(whole, host_wait=share.value, interval=share.interval)
+    whole = found[worst].replace(found=found, together=together, step_time=step)
+    return whole.replace(host_wait=share.value, interval=share.interval)
 
 
 def _cost(waits: np.ndarray, lengths: np.ndarray) -> tuple[float, float]:
@@ -132,7 +132,7 @@ def _cost(waits: np.ndarray, lengths: np.ndarray) -> tuple[float, float]:
 
 
 def _one_pace(found: Mapping[int, JobFinding]) -> bool:
-    rates = [one.batch_rate.m_as("1/s") for one in found.values()]
+    rates = [one.waits.batch_rate.m_as("1/s") for one in found.values()]
     return bool(min(rates) > (1 - ONE_PACE) * max(rates) > 0)
 
 
@@ -144,10 +144,10 @@ def held_up(
     The waits are `hidden` behind the step of another rank, or it is `certain` that they are not.
     """
     found = {rank: loop.finding for rank, loop in sorted(loops.items())}
-    each = "; ".join(f"rank {rank} waits {percent(one.host_wait)}" for rank, one in found.items())
+    each = "; ".join(f"rank {rank} waits {percent(one.waits.host_wait)}" for rank, one in found.items())
     if not _one_pace(found):
         return f"The ranks go at different rates, so they do not wait for each other: {each}."
-    waits = {rank: one.host_wait for rank, one in found.items()}
+    waits = {rank: one.waits.host_wait for rank, one in found.items()}
     most = max(waits, key=waits.__getitem__)
     others = max(wait for rank, wait in waits.items() if rank != most)
     if waits[most] < SLIGHT and job < SLIGHT:
