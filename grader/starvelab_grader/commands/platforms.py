@@ -1,9 +1,11 @@
 """`starvelab-grader collect` and `return`: what Canvas and Moodle give, and what they get, each page once."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from nbgrader.api import Gradebook
@@ -15,12 +17,16 @@ from ..batch.one_student import one_student
 from ..errors import InputError
 from ..files import whole_folder
 from ..lms.collecting import CANVAS, MOODLE, Origin, collect_download, load_origins
-from ..lms.exports import Canvas, Moodle, PlatformTable
+from ..lms.exports import Canvas, Moodle
+from ..lms.platform_table import PlatformTable
 from ..lms.returning import Delivery, Result, deliveries, members_of, returned, write_record
 from ..lms.rosters import Sheet, named_by_download, open_sheet, read_roster, register
 from ..report.pages import INDEX, FeedbackPages
 from ..text import shown
 from .command import ONLY, Command, print_list
+
+if TYPE_CHECKING:  # an extra of the grader, which need not be installed
+    from ..lms.canvas_api import CanvasAssignment
 
 
 class CollectApp(Command):
@@ -46,7 +52,10 @@ class CollectApp(Command):
             place = Path(download).expanduser()
             collected = collect_download(place, submitted, assignment, notebooks=notebooks, due=due)
             people = read_roster(self.roster, collected.names) if self.roster else {}
-            register(book, named_by_download(book, collected.names) | people)
+            origins = load_origins(submitted.parent / "collected" / f"{assignment}.json")
+            of_canvas = {student for student, origin in origins.items() if origin.platform == CANVAS}
+            numbers = sorted(filter(str.isdecimal, of_canvas & collected.names.keys()))
+            register(book, named_by_download(book, collected.names) | people, numbers)
         counts = f"{len(collected.new)} new, {len(collected.changed)} changed"
         print(f"{assignment}: {counts}, {len(collected.unchanged)} unchanged, in {submitted}.")
         for title, reasons in (("Left out:", collected.left_out), ("Not sorted:", collected.failed)):
@@ -71,6 +80,9 @@ class CollectApp(Command):
 
 Results: TypeAlias = Mapping[str, Result]
 TABLES: dict[str, type[PlatformTable]] = {CANVAS: Canvas, MOODLE: Moodle}
+SILENT = logging.getLogger(f"{__name__}.silent")  # for a table that is made once more
+SILENT.addHandler(logging.NullHandler())
+SILENT.propagate = False
 PAGES, POINTS = "pages.zip", "points.csv"
 UPLOADS = {
     CANVAS: f"In Canvas upload {POINTS} (Grades, Import; of --roster), once {PAGES} (Upload Submissions).",
@@ -116,20 +128,27 @@ class ReturnApp(Command):
             unknown = dict.fromkeys(pages.keys() - members.values(), "its name on the platform is not known")
             every = list(deliveries(pages, origins, members, {} if self.again else returned(folder)))
             left_out |= unknown | {one.recipient: NO_FILE for one in every if by_file and not one.path}
-            new = [one for one in every if one.recipient not in left_out and one.digest != one.before]
-            points = self._points(book, assignment, new) if by_file and new and self.roster else None
-            same = sum(one.digest == one.before for one in every)
-            print(f"{assignment}: {len(new)} pages to return, {same} were returned before.")
+            canvas = None if by_file or self.dry_run else self._canvas()
+            if canvas is not None and self.scale:
+                possible = canvas.assignment.points_possible
+                results = {one: replace(result, possible=possible) for one, result in results.items()}
+            ready = [one for one in every if one.recipient not in left_out]
+            ready = self._with_points(book, assignment, ready, results)
+            new = [one for one in ready if one.is_new]
+            pages_of = [one for one in new if one.has_new_page]
+            more = f" and the points of {len(new) - len(pages_of)}" if len(new) > len(pages_of) else ""
+            same = len(every) - len(new)
+            print(f"{assignment}: {len(pages_of)} pages{more} to return, {same} were returned before.")
+            last = max((int(path.name) for path in folder.glob("[0-9][0-9][0-9]")), default=0)
+            following = folder / f"{last + 1:03}"
             if self.dry_run:
                 for one in new:
                     earned, state = results[one.student].summary.partition(";")[0], one.before and "changed"
                     print(f"{one.recipient:>12}  {earned}  {state or 'new':<7}  {one.path}")
+            elif canvas is not None:
+                self._send(canvas, following, ready, results, left_out)
             elif new:
-                last = max((int(path.name) for path in folder.glob("[0-9][0-9][0-9]")), default=0)
-                if by_file:
-                    _write(folder / f"{last + 1:03}", new, points)
-                else:
-                    self._send(folder / f"{last + 1:03}", new, results, left_out)
+                _write(following, new, self._table(book, assignment, new)[0])
         by_reason: dict[str, list[str]] = {}
         for student, why in sorted(left_out.items()):
             by_reason.setdefault(why, []).append(student)
@@ -163,36 +182,61 @@ class ReturnApp(Command):
             )
         return members_of(open_sheet(self.roster), here)
 
-    def _points(self, book: Gradebook, assignment: str, new: list[Delivery]) -> Sheet:
-        """Return the platform's table with the points of these students in it."""
-        options = {name: getattr(self, name) for name in ("roster", "column", "scale") if getattr(self, name)}
-        options |= {"assignment": [assignment], "student": sorted({one.student for one in new})}
-        table = TABLES[new[0].origin.platform](parent=self, **options)
-        table.members = {one.recipient: one.student for one in new}
-        return table.table(book)
+    def _table(
+        self, book: Gradebook, assignment: str, some: list[Delivery], **options: Any
+    ) -> tuple[Sheet | None, Mapping[str, str]]:
+        """Return the platform's table with the points of these students in it, and their points, if any."""
+        if not some or not self.roster:
+            return None, {}
+        options |= {
+            name: getattr(self, name) for name in ("roster", "column", "scale") if getattr(self, name)
+        }
+        options |= {"assignment": [assignment], "student": sorted({one.student for one in some})}
+        table = TABLES[some[0].origin.platform](parent=self, **options)
+        table.members = {one.recipient: one.student for one in some}
+        return table.table(book), table.written
 
-    def _send(self, folder: Path, new: list[Delivery], results: Results, left_out: dict[str, str]) -> None:
-        """Send points and pages by Canvas's API, and write down after each student what was sent."""
+    def _with_points(
+        self, book: Gradebook, assignment: str, some: list[Delivery], results: Results
+    ) -> list[Delivery]:
+        """Return the same deliveries with the points that are written: of a file, those in its table."""
+        points = {student: result.points for student, result in results.items()}
+        if not self.canvas_api:
+            points = dict(self._table(book, assignment, some, log=SILENT)[1])
+        elif self.scale and self.dry_run:  # Canvas is not asked for what it has as points possible
+            points = {}
+        return [replace(one, points=points.get(one.student, "")) for one in some]
+
+    def _canvas(self) -> "CanvasAssignment":
+        """Read the assignment in Canvas."""
         try:
             from ..lms.canvas_api import CanvasAssignment
         except ModuleNotFoundError as error:
             install = "'starvelab-grader[canvas]', or in a checkout: pip install './grader[canvas]'"
             raise InputError(f"`canvas-api` needs {error.name}: pip install {install}") from None
-        canvas, sent = CanvasAssignment(self.canvas_api), list[Delivery]()
-        possible = canvas.assignment.points_possible if self.scale else None
-        for one in tqdm(new, desc="returning", unit="page"):
+        return CanvasAssignment(self.canvas_api)
+
+    def _send(
+        self, canvas: "CanvasAssignment", folder: Path, ready: list[Delivery], results: Results,
+        left_out: dict[str, str],
+    ) -> None:  # fmt: skip
+        """Send by Canvas's API what differs from what is there, and write down after each student what is."""
+        there, new = 0, list[Delivery]()
+        for one in tqdm(ready, desc="returning", unit="page"):
             with one_student(one.recipient, left_out, "Canvas does not take it"):
-                canvas.deliver(one, replace(results[one.student], possible=possible))
-                sent.append(one)
-                write_record(folder, sent)
-        print(f"{len(sent)} students have their points and pages in Canvas.")
+                canvas.deliver(one, results[one.student], again=self.again)
+                there += 1
+                if one.is_new:
+                    new.append(one)
+                    write_record(folder, new)
+        print(f"{there} students have their points and pages in Canvas.")
 
 
 def _write(folder: Path, new: list[Delivery], points: Sheet | None) -> None:
     """Write a return with its record, completely or not at all, and print what to do with it."""
     with whole_folder(folder) as made:
         with ZipFile(made / PAGES, "w", ZIP_DEFLATED) as archive:
-            for one in new:
+            for one in filter(attrgetter("has_new_page"), new):
                 archive.writestr(one.path, one.packed)
         if points is not None:
             (made / POINTS).write_bytes(points.content)

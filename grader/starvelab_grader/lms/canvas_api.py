@@ -1,6 +1,7 @@
 """An assignment in Canvas by its API: points, a comment and the page in one request, and none of it twice.
 
-What Canvas has is read before anything is written: a comment carries a part of its page's digest.
+What Canvas has is read before anything is written, and compared: the points that count, and our last comment,
+which carries a part of the digest of its page and points.
 """
 
 import os
@@ -12,6 +13,7 @@ from typing import Any
 from canvasapi.course import Course
 from canvasapi.exceptions import CanvasException, InvalidAccessToken
 from canvasapi.requester import Requester
+from canvasapi.submission import Submission
 from canvasapi.upload import Uploader
 from requests import PreparedRequest, RequestException, Response
 from requests.adapters import HTTPAdapter
@@ -23,6 +25,7 @@ from .returning import Delivery, Result
 
 TOKEN, KEYRING = "CANVAS_API_TOKEN", "starvelab-grader"
 ADDRESS = re.compile(r"(https://[^/\s]+|http://127\.0\.0\.1:\d+)/courses/(\d+)/assignments/(\d+)(?:[/?#].*)?")
+MARK = re.compile(r"\[([0-9a-f]{12})\]\Z")  # at the end of a comment
 PAUSES = (1, 2, 4, 8, 16, 32, 60, 60)  # seconds, where Canvas does not say how long to wait
 
 
@@ -62,17 +65,31 @@ class CanvasAssignment:
         if (grading := self.assignment.grading_type) in ("pass_fail", "not_graded"):
             raise InputError(f"Canvas takes no points in an assignment with {grading!r}: return by file.")
 
-    def deliver(self, one: Delivery, result: Result) -> None:
-        """Send what the student does not have yet; an error says why that cannot be."""
-        submission, mark = self._submissions.get(one.recipient), f"[{one.digest[:12]}]"
+    def deliver(self, one: Delivery, result: Result, *, again: bool = False) -> None:
+        """Send what differs from what the student has now; an error says why that cannot be.
+
+        Points that somebody has changed in Canvas are ours again only if asked for again.
+        """
+        submission = self._submissions.get(one.recipient)
         if submission is None:
             raise InputError("Canvas has no student of this number in the assignment")
-        if any(mark in str(comment["comment"]) for comment in submission.submission_comments):
-            return
-        text = f"{result.summary} The attached page says more. {mark}"
+        if getattr(submission, "excused", False):
+            raise InputError("Canvas excuses this student, and points would undo that")
+        changes: dict[str, Any] = {}
         try:
-            comment = {"text_comment": text, "file_ids": [self._upload(one)], "group_comment": self._by_group}
-            submission.edit(submission={"posted_grade": result.filed}, comment=comment)
+            if _last_mark(submission) != one.mark:
+                text = f"{result.summary} The attached page says more. [{one.mark}]"
+                files = [self._upload(one)]
+                changes = {"text_comment": text, "file_ids": files, "group_comment": self._by_group}
+                changes = {"comment": changes}
+            now = getattr(submission, "entered_score", None)
+            if not changes and now != result.filed and not again:
+                raise InputError(
+                    f"Somebody has changed {result.points} points to {now} in Canvas. Give them here too, or "
+                    "write ours: --again"
+                )
+            if changes or now != result.filed:
+                submission.edit(submission={"posted_grade": result.filed}, **changes)
         except (RequestException, InvalidAccessToken) as error:
             raise self._error(error) from None
 
@@ -91,6 +108,13 @@ class CanvasAssignment:
             f"{self.host} does not do what was asked: {type(error).__name__}. Check the address, your rights "
             f"and the token in {TOKEN}. What was sent is written down: start the same command again."
         )
+
+
+def _last_mark(submission: Submission) -> str:
+    """Return the mark of our last comment. A student may write one too, and it does not count."""
+    comments = (one for one in submission.submission_comments if one.get("author_id") != submission.user_id)
+    marks = [mark for one in comments for mark in MARK.findall(str(one["comment"]))]
+    return marks[-1] if marks else ""
 
 
 def _token(host: str) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import floor
 from pathlib import Path
+from typing import TypeAlias
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import nbformat
@@ -25,6 +26,7 @@ from .collecting import CANVAS, Origin
 from .rosters import Sheet, key
 
 RECORD = "returned.json"
+Returned: TypeAlias = Mapping[str, str]  # the digest of a `page`, and the `points` as they were written
 CARRIERS = (".zip", ".html", ".htm", ".ipynb")  # what a page can be packed as, the best first
 ESCAPED = str.maketrans({"\n": "&#10;", "$": "&#36;", "\\": "&#92;"})
 PICTURE = re.compile(rb'src="data:(image/[\w.+-]+);base64,([\w+/=]+)"')
@@ -52,6 +54,11 @@ class Result:
         return floor(100 * self.counted * self.possible / most + 0.5 + 1e-9) / 100
 
     @property
+    def points(self) -> str:
+        """The points that are written, with a decimal point."""
+        return f"{round(self.filed, 5):.10g}"
+
+    @property
     def summary(self) -> str:
         """The points in words, for the student."""
         work = self.submission
@@ -75,7 +82,33 @@ class Delivery:
     page: Path
     origin: Origin
     digest: str  # of what the page says: how it looks does not count
-    before: str | None = None  # the digest of the page that was returned last
+    before: Returned | None = None
+    points: str = ""  # that are written with it; empty where none are
+
+    @property
+    def has_new_page(self) -> bool:
+        """True if the page says something else than the one that was returned last."""
+        return self.before is None or self.before["page"] != self.digest
+
+    @property
+    def has_new_points(self) -> bool:
+        """True if other points are written than those that were returned last."""
+        return bool(self.points) and (self.before is None or self.before["points"] != self.points)
+
+    @property
+    def is_new(self) -> bool:
+        """True if something of it was not returned yet."""
+        return self.has_new_page or self.has_new_points
+
+    @property
+    def mark(self) -> str:
+        """A part of the digest of page and points, by which a comment says what came with it."""
+        return fingerprint({}, self.digest, self.points)[:12]
+
+    @property
+    def record(self) -> Returned:
+        """What is written down of it. Without points those that came before stay."""
+        return {"page": self.digest, "points": self.points or (self.before or {}).get("points", "")}
 
     @property
     def called(self) -> str:
@@ -121,30 +154,36 @@ def as_notebook(page: bytes) -> bytes:
 
 
 def deliveries(
-    pages: dict[str, Path], origins: dict[str, Origin], members: dict[str, str], before: dict[str, str]
-) -> Iterator[Delivery]:
-    """Yield a page for each of `members`, who say who submitted; `before` is what came last."""
+    pages: Mapping[str, Path], origins: Mapping[str, Origin], members: Mapping[str, str],
+    before: Mapping[str, Returned], points: Mapping[str, str] | None = None,
+) -> Iterator[Delivery]:  # fmt: skip
+    """Yield a page for each of `members`, who say who submitted; `before` is what came last.
+
+    The `points`, by who submitted, are those that are written with the pages.
+    """
     for one, student in sorted(members.items()):
         if student in pages:
             content = pages[student].read_bytes()
             digest = fingerprint({"": content.partition(b"<body")[2] or content})
-            yield Delivery(one, student, pages[student], origins[student], digest, before.get(one))
+            written = (points or {}).get(student, "")
+            yield Delivery(one, student, pages[student], origins[student], digest, before.get(one), written)
 
 
-def returned(folder: Path) -> dict[str, str]:
-    """Return by recipient the digest of what was returned last, by the records of all returns."""
-    digests: dict[str, str] = {}
+def returned(folder: Path) -> dict[str, Returned]:
+    """Return by recipient what was returned last, by the records of all returns."""
+    last: dict[str, Returned] = {}
     for path in sorted(folder.glob(f"*/{RECORD}")):
         try:
-            digests |= json.loads(path.read_text(encoding="utf-8"))
-        except (ValueError, TypeError):
+            for recipient, record in json.loads(path.read_text(encoding="utf-8")).items():
+                last[recipient] = {"page": str(record["page"]), "points": str(record["points"])}
+        except (ValueError, TypeError, KeyError, AttributeError):
             raise InputError(f"{path} cannot be read. Delete its folder: it is returned again.") from None
-    return digests
+    return last
 
 
 def write_record(folder: Path, sent: Iterable[Delivery]) -> None:
     """Write who got which page."""
-    write_whole(folder / RECORD, json.dumps({one.recipient: one.digest for one in sent}, indent=1))
+    write_whole(folder / RECORD, json.dumps({one.recipient: one.record for one in sent}, indent=1))
 
 
 def members_of(sheet: Sheet, origins: Mapping[str, Origin]) -> dict[str, str]:

@@ -234,12 +234,17 @@ def _person(sheet: Sheet, row: Sequence[str], identity: int) -> Person:
     return Person.of(name, email) if name and "@" not in name else Person(email=email)
 
 
-def register(book: Gradebook, people: Mapping[str, Person]) -> None:
-    """Write the students into the gradebook. A field that the roster leaves empty stays as it is."""
+def register(book: Gradebook, people: Mapping[str, Person], numbers: Iterable[str] = ()) -> None:
+    """Write the students into the gradebook; of some the name is their number on the platform.
+
+    A field that the roster leaves empty stays as it is.
+    """
     with one_transaction(book):
         for student, person in people.items():
             fields = {name: one_line(value, MAX_NAME) for name, value in vars(person).items()}
             book.update_or_create_student(student, **{name: text for name, text in fields.items() if text})
+        for student in numbers:
+            book.update_or_create_student(student, lms_user_id=student)
 
 
 def named_by_download(book: Gradebook, names: Mapping[str, str]) -> dict[str, Person]:

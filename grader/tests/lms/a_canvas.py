@@ -28,6 +28,7 @@ class ACanvas(ThreadingHTTPServer):
         self.grades: dict[str, str] = dict.fromkeys(students, "")
         self.comments: dict[str, list[dict]] = {student: [] for student in students}
         self.groups: list[set[str]] = []
+        self.excused: set[str] = set()
         self.files: dict[int, tuple[str, bytes]] = {}
         self.requests: list[str] = []
         self.limits: list[tuple[int, dict[str, str], bytes]] = []  # answers in place of the next ones
@@ -109,7 +110,13 @@ class _Handler(BaseHTTPRequestHandler):
         every = sorted(self.server.grades)
         some = every[PER_PAGE * (page - 1) : PER_PAGE * page]
         listed = [
-            {"user_id": int(one), "assignment_id": 34, "id": int(one) + 5000}
+            {
+                "user_id": int(one),
+                "assignment_id": 34,
+                "id": int(one) + 5000,
+                "excused": one in self.server.excused,
+                "entered_score": float(self.server.grades[one]) if self.server.grades[one] else None,
+            }
             | ({"submission_comments": self.server.comments[one]} if commented else {})
             for one in some
         ]
@@ -123,12 +130,14 @@ class _Handler(BaseHTTPRequestHandler):
         together = next((group for group in self.server.groups if student in group), {student})
         by_group = self.server.assignment["group_category_id"] is not None
         individually = self.server.assignment["grade_group_students_individually"]
-        comment = {
-            "comment": form["comment[text_comment]"][0],
-            "files": [int(number) for number in form.get("comment[file_ids][]", [])],
-        }
         for one in together if by_group and not individually else {student}:
             self.server.grades[one] = form["submission[posted_grade]"][0]
-        for one in together if by_group and form["comment[group_comment]"] == ["true"] else {student}:
-            self.server.comments[one].append(comment)
+        if "comment[text_comment]" in form:
+            comment = {
+                "author_id": 1,
+                "comment": form["comment[text_comment]"][0],
+                "files": [int(number) for number in form.get("comment[file_ids][]", [])],
+            }
+            for one in together if by_group and form["comment[group_comment]"] == ["true"] else {student}:
+                self.server.comments[one].append(comment)
         self._answer({"user_id": int(student), "submission_comments": self.server.comments[student]})

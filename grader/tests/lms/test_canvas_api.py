@@ -48,14 +48,14 @@ def pages(tmp_path):
     return places
 
 
-def send(server, pages, folder) -> int:
+def send(server, pages, folder, result=RESULT, **options) -> int:
     """As the command does it: a record in a new folder, written after each student."""
-    origins = {one: Origin(CANVAS) for one in pages}
-    every = deliveries(pages, origins, {one: one for one in pages}, returned(folder))
+    origins, points = {one: Origin(CANVAS) for one in pages}, dict.fromkeys(pages, result.points)
+    every = deliveries(pages, origins, {one: one for one in pages}, returned(folder), points)
     assignment, sent, made = CanvasAssignment(server.page), [], folder / f"{len(list(folder.glob('*'))):03}"
     for one in every:
-        if one.digest != one.before:
-            assignment.deliver(one, RESULT)
+        assignment.deliver(one, result, **options)
+        if one.is_new:
             sent.append(one)
             write_record(made, sent)
     return len(sent)
@@ -130,6 +130,67 @@ def test_a_page_that_says_something_else_is_a_second_comment(pages, tmp_path):
         pages["103"].write_text("<body>Marked again</body>")
         assert send(server, pages, tmp_path / "returned") == 1
         assert [len(each[1]) for each in server.received().values()] == [1, 1, 2]
+
+
+def scored(score, **more):
+    return Result(SimpleNamespace(**{**vars(WORK), "score": score}), **more)
+
+
+HIGHER, SCALED = scored(9.0), scored(7.5, possible=20.0)
+
+
+@pytest.mark.parametrize("changed", ["page", "points", "scale"])
+@pytest.mark.parametrize("recorded", [True, False])
+def test_what_was_sent_first_and_counts_again_is_sent_again(pages, tmp_path, changed, recorded):
+    """A, B, A: what Canvas has now is compared, and not what it ever had."""
+    before, other = pages["101"].read_text(), {"points": HIGHER, "scale": SCALED}.get(changed, RESULT)
+    with canvas() as server:
+        for number, (text, result) in enumerate(
+            [(before, RESULT), ("<body>B</body>", other), (before, RESULT)]
+        ):
+            if changed == "page":
+                pages["101"].write_text(text)
+            folder = tmp_path / ("returned" if recorded else f"lost-{number}")
+            send(server, pages, folder, result)
+            points, texts, files = server.received()["101"]
+            assert (float(points), files[-1]) == (result.filed, pages["101"].read_bytes())
+            assert texts[-1].startswith(f"{result.counted:g} of 10 points.")
+        assert len(texts) == 3
+        assert send(server, pages, folder, RESULT) == 0
+        assert len(server.received()["101"][1]) == 3, "and nothing twice"
+
+
+def test_points_that_somebody_has_given_in_canvas_stay_unless_ours_are_asked_for(pages, tmp_path):
+    with canvas() as server:
+        send(server, pages, tmp_path / "returned")
+        server.grades["102"] = "4"
+        with pytest.raises(
+            InputError, match=r"Somebody has changed 7\.5 points to 4\.0 in Canvas\. .*--again"
+        ):
+            send(server, pages, tmp_path / "returned")
+        assert server.grades["102"] == "4"
+        send(server, pages, tmp_path / "returned", again=True)
+        points, texts, _ = server.received()["102"]
+        assert (points, len(texts)) == ("7.5", 1), "no page comes twice"
+
+
+def test_a_mark_that_a_student_has_copied_into_a_comment_is_none_of_ours(pages, tmp_path):
+    with canvas() as server:
+        send(server, pages, tmp_path / "returned")
+        copied = server.comments["101"][0]["comment"]
+        send(server, pages, tmp_path / "returned", HIGHER)
+        server.comments["101"].append({"author_id": 101, "comment": copied, "files": []})
+        send(server, pages, tmp_path / "returned", RESULT)
+        assert server.grades["101"] == "7.5"
+        assert len(server.comments["101"]) == 4
+
+
+def test_who_is_excused_in_canvas_stays_so(pages, tmp_path):
+    with canvas() as server:
+        server.excused.add("101")
+        with pytest.raises(InputError, match=r"Canvas excuses this student"):
+            send(server, pages, tmp_path / "returned")
+        assert server.grades["101"] == ""
 
 
 @pytest.mark.parametrize(("individually", "comments"), [(False, [1, 1, 1]), (True, [1, 0, 1])])
@@ -214,7 +275,7 @@ def test_the_command_sends_what_is_new_and_its_token_is_nowhere(class_of_three, 
             "  102: Canvas does not take it: InputError: Canvas has no student of this number" in done.stdout
         )
         assert server.grades == {"101": "5.0", "103": "5.0"}, "a quarter of 20"
-        done = run_here(course, ReturnApp(), TINY, option)
+        done = run_here(course, ReturnApp(), TINY, option, "--scale")
         assert "tiny: 1 pages to return, 2 were returned before." in done.stdout
         monkeypatch.setenv(canvas_api.TOKEN, "wrong")
         done = run_here(course, ReturnApp(), TINY, option, "--again", fine=False)

@@ -21,7 +21,9 @@ def gradebook(tmp_path_factory):
         book.add_grade_cell("test", "one", "tiny", max_score=8, cell_type="code")
         names = {"101": ("Ada", "Lovelace"), "102": ("Bob", "Barker"), "103": ("Cem", "Can")}
         for name, (first, last) in names.items():
-            book.add_student(name, first_name=first, last_name=last, email=f"{first.lower()}@x.org")
+            book.add_student(
+                name, first_name=first, last_name=last, email=f"{first.lower()}@x.org", lms_user_id=name
+            )
         for name, points in (("101", 7.5), ("102", 4.0)):
             book.add_submission("tiny", name)
             grade = book.find_grade("test", "one", "tiny", name)
@@ -249,6 +251,53 @@ def test_a_table_of_grades_may_name_students_by_email(export, starving):
     assert by_email[1:] == [["ada@x.org", "7.5"], ["x@x.org", ""]]
     worksheet = "Identifier,Full name,Grade\nParticipant 101,Ada,\n"
     assert export(Moodle, worksheet, assignment=[starving])[1][2] == "81"
+
+
+MEANS = r"A name in the roster has to mean one student, and '{}' means {}\. Correct the one"
+ONE_ROW = r"A student has one row in the roster, and '{}' and '{}' both mean {}\. Correct the one"
+# Students who are called as others are, a roster, and what is said of it.
+CLASHES = {
+    "a folder called by an email": (
+        {"ada@x.org": {}}, "Email,tiny\nada@x.org,\nbob@x.org,\n",
+        MEANS.format("ada@x.org", r"101 \(by the email\) and ada@x\.org \(by the folder\)"),
+    ),
+    "a folder of digits": (
+        {"zoe": {"lms_user_id": "777"}, "777": {}}, "ID,tiny\n101,\n777,\n",
+        MEANS.format("777", r"777 \(by the folder\) and zoe \(by the number\)"),
+    ),
+    "one email of two": (
+        {"eve": {"email": "bob@x.org"}}, "Email,tiny\nbob@x.org,\n",
+        MEANS.format("bob@x.org", r"102 \(by the email\) and eve \(by the email\)"),
+    ),
+    "one number of two": (
+        {"eve": {"lms_user_id": "102"}}, "ID,tiny\n101,\n102,\n",
+        MEANS.format("102", r"102 \(by the folder\) and eve \(by the number\)"),
+    ),
+    "two rows of one": ({}, "ID,tiny\n101,\nada@x.org,\n102,\n", ONE_ROW.format("101", r"ada@x\.org", "101")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [Canvas, Moodle])
+@pytest.mark.parametrize(("students", "roster", "message"), CLASHES.values(), ids=CLASHES)
+def test_nobody_takes_the_row_of_another(export, gradebook, kind, students, roster, message):
+    for name, fields in students.items():
+        gradebook.add_student(name, **fields)
+    try:
+        with pytest.raises(InputError, match=message):
+            export(kind, roster.replace("Email", "SIS Login ID"), assignment=["tiny"])
+        # Whom the roster does not name stops nobody.
+        assert export(kind, "ID,tiny\n103,\n", assignment=["tiny"]) == [["ID", "tiny"], ["103", ""]]
+    finally:
+        for name in students:
+            gradebook.remove_student(name)
+
+
+def test_a_name_of_digits_is_no_number_of_canvas(export, gradebook):
+    gradebook.add_student("777")
+    try:
+        assert [row[1:4] for row in export(Canvas)[-2:]] == [["103", "", "103"], ["", "", "777"]]
+    finally:
+        gradebook.remove_student("777")
 
 
 def test_where_there_is_no_table_a_new_one_is_made(export):

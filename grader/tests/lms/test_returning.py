@@ -155,13 +155,32 @@ def test_a_return_has_a_page_for_each_and_the_points_and_a_second_one_only_what_
     assert (names, rows) == (["feedback_103_7103_page.ipynb"], [])
 
 
+def test_by_file_too_what_was_returned_first_and_counts_again_is_returned_again(class_of_three):
+    """A, B, A in the page of one, and then in the scale of all."""
+    course, options = class_of_three, ("--roster=canvas.csv",)
+    (course.folder / "canvas.csv").write_text("Student,ID,Tiny (42)\nPoints Possible,,20\nA,101,\nB,102,\n")
+    for number, text in enumerate(["Well done.", "Better.", "Well done."], start=1):
+        write_page(course, "101", text)
+        run_here(course, ReturnApp(), TINY, *options)
+        names, rows = returned(course, f"00{number}")
+        assert "feedback_101_7101_page.ipynb" in names
+        assert rows[2][-1] == "2.5"
+    for number, more, points in ((4, ["--scale"], "5"), (5, [], "2.5")):
+        done = run_here(course, ReturnApp(), TINY, *options, *more)
+        assert "tiny: 0 pages and the points of 2 to return, 1 were returned before." in done.stdout
+        names, rows = returned(course, f"00{number}")
+        assert names == [], "no page comes twice"
+        assert [row[-1] for row in rows[2:]] == [points, points]
+    assert "0 pages to return, 3 were" in run_here(course, ReturnApp(), TINY, *options).stdout
+
+
 def test_a_return_that_was_not_uploaded_is_undone_with_its_folder(class_of_three):
     said = run_here(class_of_three, ReturnApp(), TINY).stdout
     assert "\nIf you upload nothing of it, delete that folder" in said
     folder = class_of_three.folder / "course" / "returned" / TINY / "001"
     record = json.loads((folder / RECORD).read_text())
     assert sorted(record) == ["101", "102", "103"]
-    assert {len(digest) for digest in record.values()} == {64}
+    assert {(len(each["page"]), each["points"]) for each in record.values()} == {(64, "")}
     (folder / RECORD).write_text("damaged")
     done = run_here(class_of_three, ReturnApp(), TINY, fine=False)
     assert re.match(r".*returned\.json cannot be read\. Delete its folder: it is returned again", done.stderr)
