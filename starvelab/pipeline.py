@@ -13,20 +13,15 @@ import numpy as np
 
 from .model import analysis
 from .model.analysis._range import range_of
-from .model.description import Description, check_asked
-from .model.parts import Workers
-from .model.resources import ACCELERATOR, CPU, DECODER, LINK, LOOP, STORAGE
+from .model.description import FIELDS, Changes, Description
+from .model.resources import ACCELERATOR, CPU, STORAGE
 from .model.solver import solve
-from .model.stages import BarrierModel, DeviceInputModel, SerializedCopyModel, SingleNodeModel
 from .model.step import Ranges, Step
-from .units import Q_, Quantity, Unchecked, positive_int
+from .units import Quantity, Unchecked
 
 if TYPE_CHECKING:  # a run needs much that a solve does not: it loads when a verb is called
     from .measure import Finding, Measurement, SimulatedClock
     from .simulate import Simulation
-    from .simulate.timeline import LoaderInputs
-
-_MS = Q_("1 ms").units  # a unit that goes by its name is looked up anew for each quantity
 
 
 class Pipeline(Description):
@@ -70,16 +65,28 @@ class Pipeline(Description):
     ('CPU', 0.183, 5.45)
     """
 
-    def _solved(self) -> Step:
+    def solve(self, changes: Changes = None, /, **fields: Unchecked) -> Step:
+        """Time a step; arguments change fields first, as those of `replace` do, and may be arrays.
+
+        Raises
+        ------
+        InputError, MissingValueError, UnknownNameError
+        """
+        pipeline = self.replace(changes, **fields) if changes or fields else self
         return solve(
-            self.numbers,
-            self.inputs,
-            self.shape,
-            ranges=Ranges(partial(range_of, self)),
-            find_remarks=self._remarks,
-            ranged=self.assumptions.ranged,
-            labels=self.labels,
+            pipeline.numbers,
+            pipeline.inputs,
+            pipeline.shape,
+            ranges=Ranges(partial(range_of, pipeline)),
+            find_remarks=pipeline._remarks,
+            ranged=pipeline.assumptions.ranged,
+            labels=pipeline.labels,
         )
+
+    def __dir__(self) -> list[str]:
+        """Return what the API page shows: the fields, and what can be asked."""
+        asked = (name for name in vars(Pipeline) if not name.startswith("_"))
+        return sorted({*FIELDS, "replace", *asked})
 
     def _remarks(self, step: Step) -> tuple[str, ...]:
         """Say what of a step nobody measured, and what the pipeline leaves open."""
@@ -162,57 +169,10 @@ class Pipeline(Description):
         >>> [round(slow.replace(workers=n).simulate().utilization, 3) for n in (2, 4)]
         [0.8, 1.0]
         """
+        from .simulate.inputs import inputs_of
         from .simulate.simulation import simulate
 
-        inputs = self._loader_inputs(epoch_batches)
-        return simulate(inputs, batches, replicas, seed, warm_up, prepare_times)
-
-    def _loader_inputs(self, epoch_batches: int | None) -> LoaderInputs:
-        """Put workers, storage, copy and step into times for one batch of all accelerators."""
-        from .simulate.timeline import LoaderInputs
-
-        check_asked(self, "simulate")
-        numbers, step = self.numbers, self.solve()
-        batch = int(step.batch_size * step.accelerators)
-        ms = {name: float(t.m_as(_MS)) for name, t in {**step.stage_times, **step.resource_times}.items()}
-        crew = Workers(1) if isinstance(self.workers, Quantity) else self.workers
-
-        def in_ms(name: str) -> float:
-            """A time that a part has, in milliseconds; 0 where it has none."""
-            return 1e3 * (numbers[name] or 0.0)
-
-        side_by_side = 1 if self.in_turn else max(1, crew.count)
-        # What memory serves has been taken off; where one thing follows the other, all is one time.
-        wait = 0.0 if self.in_turn else batch * 1e3 * (numbers["read_wait"] or 0.0)
-        prepare = max(0.0, side_by_side * ms[CPU.name] - wait)
-        # What a loop without workers waits for holds its reads; so it is with workers that read themselves,
-        # whose reads are followed one by one.
-        ahead = self.storage is None or self.storage.read_ahead
-        read = 0.0 if self.alone and not self.in_turn else ms.get(STORAGE.name, 0.0)
-        if not ahead and not self.in_turn:
-            wait -= read
-        # Which samples memory serves is drawn, unless it serves all of them.
-        chance = 1 - (numbers["cached_fraction"] or 0.0) or 1.0
-        copies = [ms.get(name, 0.0) for name in (LINK.name, DECODER.name)]
-        copy = sum(copies) if self.in_turn else max(copies)
-        # Beside a decoder, a copy for which the accelerator waits is part of its step.
-        waited_for = 0.0 if copy else ms.get(SerializedCopyModel.NAME, 0.0)
-        barrier = ms.get(BarrierModel.NAME, 0.0)
-        own = ms[ACCELERATOR.name] - waited_for - barrier
-        same = ("prefetch", "in_order", "persistent", "spread", "slow_share", "slow_rank", "rank_spread")
-        return LoaderInputs(
-            batch_size=batch, step_time=own, copy_time=waited_for or copy, copy_overlaps=not waited_for,
-            busy_share=min(1.0, float(step.utilization * step.step_time.m_as("ms")) / own),
-            in_flight=1 if self.in_turn else self.hardware.in_flight,
-            workers=0 if self.in_turn else crew.count, prepare_time=prepare, read_ahead=ahead,
-            read_time=read / chance, read_wait=max(0.0, wait) / chance, cached_share=1 - chance,
-            epoch_batches=None if epoch_batches is None else positive_int(epoch_batches, "epoch_batches"),
-            start_up=in_ms("start_up"), slow_time=in_ms("slow_time"), handover_loop=ms.get(LOOP.name, 0.0),
-            handover_way=0.0 if self.alone or self.in_turn else in_ms("way"),
-            ranks=numbers["hosts"], rank_devices=numbers["accelerators"], barrier=barrier,
-            scattered=sum(ms.get(name, 0.0) for name in (SingleNodeModel.NAME, DeviceInputModel.NAME)),
-            **{name: numbers[name] for name in same},
-        )  # fmt: skip
+        return simulate(inputs_of(self, epoch_batches), batches, replicas, seed, warm_up, prepare_times)
 
     def measure(
         self,

@@ -1,12 +1,14 @@
 """The documents are right: examples run, links lead somewhere, tables and lists agree with their sources."""
 
 import doctest
+import inspect
 import re
 from pkgutil import resolve_name
 
 import pytest
 
 from benchmarks import report, results
+from benchmarks.solve_path import lines_of, solve
 from starvelab import Pipeline, show
 from tests.assignments import EXPECTED, REPOSITORY
 from tests.documents import DOCS, DOCUMENTS, PAGES, anchors, load, sources, text_of, without_code
@@ -95,6 +97,13 @@ def test_each_file_and_each_function_of_the_walks_exists():
             assert named.rpartition(".")[2] in names, named
 
 
+def test_the_walk_of_a_solve_names_the_files_that_it_runs_in_their_order():
+    walk = (DOCS / "architecture.md").read_text(encoding="utf-8").split("## One solve")[1].split("\n## ")[0]
+    named = re.findall(r"^\d+\. `([\w/.]+)`", walk, flags=re.MULTILINE)
+    lines, _ = lines_of(solve)
+    assert named == [*lines]
+
+
 def test_each_file_and_each_table_that_a_recipe_names_exists():
     recipes = without_code((REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8"))
     folders = "starvelab|doctor|grader|tests|docs|benchmarks"
@@ -146,8 +155,13 @@ def test_the_first_page_is_the_picture_a_question_two_buttons_and_three_rows():
 def test_each_figure_and_each_question_of_a_pipeline_is_in_the_api_reference():
     page = (DOCS / "api.md").read_text(encoding="utf-8")
     for name in vars(Pipeline):
-        listed = name.startswith("_") or f".. automethod:: Pipeline.{name}\n" in page
+        listed = name.startswith("_") or name == "solve" or f".. automethod:: Pipeline.{name}\n" in page
         assert listed, f"docs/api.md does not list Pipeline.{name}"
+    # Tab shows what the page shows: the fields, which are parameters, and the methods.
+    fields = inspect.signature(Pipeline).parameters
+    members = re.findall(r"^\.\. automethod:: Pipeline\.(\w+)$", page, flags=re.MULTILINE)
+    assert dir(Pipeline(hardware="1 ms")) == sorted({*fields, "replace", "solve", *members} - {"unknown"})
+    assert ".. autoclass:: Pipeline\n   :members: replace, solve\n" in page
     for name in set(show.__all__) - {"svg"}:
         assert f".. autofunction:: starvelab.show.{name}\n" in page, f"docs/api.md does not list {name}"
 

@@ -195,9 +195,13 @@ class Assumptions(Sourced):
             name: meaning.read(getattr(self, name), name)[1] for name, meaning in meanings(type(self)).items()
         }
 
+    @cached_property
+    def _given(self) -> set[str]:
+        return {name for name in self.numbers if name not in self.facts or self.facts[name].given}
+
     def given(self, name: str) -> bool:
         """True if an assumption is the user's own."""
-        return name not in self.facts or self.facts[name].given
+        return name in self._given
 
     @property
     def ranged(self) -> bool:

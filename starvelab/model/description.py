@@ -32,7 +32,7 @@ from .parts import (
     part_of,
 )
 from .resources import ACCELERATOR, CPU, STORAGE, Cost, Inputs, Labels
-from .samples import DTYPE_BYTES, Samples
+from .samples import DTYPE_BYTES, Samples, check_fit
 from .solver import by_resource, costs, resolve
 from .stages.data import DataInputs, DataModel
 from .stages.transformation import TransformationModel, takes_images
@@ -87,7 +87,8 @@ class Description:
             overlap=_OVERLAP.read(overlap, "overlap")[0],
             assumptions=check_assumptions(assumptions),
         )
-        self.dataset.check_model(self.model)
+        if self.dataset.of is not None and self.model is not None:
+            check_fit(self.model, self.dataset.of)
         _ = self.shape
         _ = self.numbers
         # A real device may stand for the accelerator, or none: then only a solve needs to know its time.
@@ -293,22 +294,13 @@ class Description:
         return by_resource(self.costs(exact=exact))
 
     def solve(self, changes: Changes = None, /, **fields: Unchecked) -> Step:
-        """Time a step; arguments change fields first, as those of `replace` do, and may be arrays.
-
-        Raises
-        ------
-        InputError, MissingValueError, UnknownNameError
-        """
-        return self.replace(changes, **fields)._solved() if changes or fields else self._solved()
+        """Time a step: `starvelab.Pipeline` does, which knows all that a step tells."""
+        raise NotImplementedError
 
     @property
     def in_turn(self) -> bool:
         """True if nothing overlaps, also because a loop without workers waits for each step."""
         return not self.overlap or (self.alone and self.hardware.in_flight == 1)
-
-    def _solved(self) -> Step:
-        """The step of this pipeline, as `starvelab.Pipeline` has it solved."""
-        raise NotImplementedError
 
 
 FIELDS = tuple(field.name for field in dataclasses.fields(Description))

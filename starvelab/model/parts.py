@@ -217,7 +217,7 @@ class Ranks(Part):
     ----------
     hosts : int or array
         Each with the workers, the drive, the links and the accelerators of the pipeline.
-    spread : float
+    spread : float, optional
         Standard deviation of what an accelerator computes in a step, from step to step and from rank to rank,
         as a share of it; lognormal, as with samples of many lengths.
     slow : float or array
@@ -225,7 +225,9 @@ class Ranks(Part):
     """
 
     hosts: Count = fields.count(1, sweepable=True, shown="hosts")
-    spread: float = fields.number(0.0, zero=True, stage="rank_spread", shown="spread of the ranks' steps")
+    spread: float | None = fields.number(
+        None, zero=True, stage="rank_spread", shown="spread of the ranks' steps"
+    )
     slow: Number = fields.number(
         1.0, minimum=1, sweepable=True, stage="slow_rank", shown="preparing on the slowest host"
     )

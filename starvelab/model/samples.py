@@ -88,19 +88,18 @@ class Samples(Part):
     source: Unchecked = None
     transforms: Unchecked = None
 
-    def check_model(self, model: Entry | None) -> None:
-        """Reject samples that the model does not take: of another size, or of another content."""
-        if self.of is None or model is None:
-            return
-        taken, given = model.get("input_elements"), self.of.get("decoded_elements")
-        fitting, content = dataset_of(model), self.of.get("content")
-        wanted = content if fitting is None else fitting.get("content")
-        if None not in (taken, given):
-            if taken != given:
-                change = "decoded_elements=..."
-                raise _not_taken(model, f"{taken} numbers a sample", self.of, f"{given}", change)
-        elif content not in (None, wanted):
-            raise _not_taken(model, wanted, self.of, content, f'content="{wanted}"')
+
+def check_fit(model: Entry, samples: Entry) -> None:
+    """Reject samples that the model does not take: of another size, or of another content."""
+    taken, decoded = model.get("input_elements"), samples.get("decoded_elements")
+    fitting, content = dataset_of(model), samples.get("content")
+    wanted = content if fitting is None else fitting.get("content")
+    if None not in (taken, decoded):
+        if taken != decoded:
+            change = "decoded_elements=..."
+            raise _not_taken(model, f"{taken} numbers a sample", samples, f"{decoded}", change)
+    elif content not in (None, wanted):
+        raise _not_taken(model, wanted, samples, content, f'content="{wanted}"')
 
 
 def _not_taken(model: Entry, takes: str, samples: Entry, gives: str, change: str) -> InputError:

@@ -47,7 +47,7 @@ def resolve(numbers: Mapping[str, Number], assumptions: Assumptions) -> dict[str
     found = {
         name: stage(assumptions).inputs(numbers)
         for name, stage in _STAGES.items()
-        if numbers[stage.NEEDS] is not None
+        if any(numbers[field] is not None for field in stage.NEEDS)
     }
     return {name: inputs for name, inputs in found.items() if inputs is not None}
 

@@ -220,5 +220,3 @@ def _first(times: np.ndarray, batches: np.ndarray) -> tuple[np.ndarray, np.ndarr
     """Which worker is first in each replica, and when; in a tie the one with the older batch."""
     earliest = times.min(axis=0)
     return np.where(times == earliest, batches, np.iinfo(np.int64).max).argmin(axis=0), earliest
-
-

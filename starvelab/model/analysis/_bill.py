@@ -219,7 +219,7 @@ def _rank_note(pipeline: Description, step: Step) -> str:
     """Say what share of the bill pays for waiting for the slowest host or rank."""
     if not pipeline.hardware.ranks.given or np.ndim(step.utilization):
         return ""
-    even = pipeline.solve({"hardware.ranks.slow": 1, "hardware.ranks.spread": 0})
+    even = pipeline.solve({"hardware.ranks.slow": 1, "hardware.ranks.spread": None})
     lost = 1 - float((even.step_time / step.step_time).m_as(""))
     return f"{percent(lost)} of it pays for waiting for the slowest of its ranks." if lost > 0 else ""
 

@@ -110,8 +110,9 @@ def _ranks(pipeline: Description, step: Step) -> tuple[str, ...]:
                 " its queue is empty, those of the others are full, and all wait for it. At the pace of the "
                 f"others a step would take {spoken_time(even.step_time)}."
             )
-    if BarrierModel.NAME in step.stage_times:
-        half = pipeline.solve({"hardware.ranks.spread": pipeline.hardware.ranks.spread / 2})
+    spread = pipeline.hardware.ranks.spread
+    if BarrierModel.NAME in step.stage_times and spread is not None:
+        half = pipeline.solve({"hardware.ranks.spread": spread / 2})
         if shorter(half, step, 1.005):
             said.append(
                 f"Each step waits {spoken_time(step.stage_times[BarrierModel.NAME])} on average for the "

@@ -40,12 +40,10 @@ class BarrierModel(StageModel[BarrierInputs]):
     that mean less its own (David, Nagaraja: Order Statistics, 2003, ch. 3).
     """
 
-    NAME, RESOURCE, AWAITED = "barrier", ACCELERATOR, "the barrier"
+    NAME, RESOURCE, NEEDS, AWAITED = "barrier", ACCELERATOR, ("rank_spread",), "the barrier"
 
     def resolve(self, *, hosts: Number, accelerators: Number, rank_spread: float) -> BarrierInputs | None:
         """The formula's numbers from the fields of a pipeline."""
-        if rank_spread == 0:
-            return None
         ranks = hosts * accelerators
         if np.ndim(ranks):
             return BarrierInputs(np.vectorize(mean_of_largest)(ranks, rank_spread) - 1)

@@ -70,7 +70,7 @@ class DataModel(StageModel[DataInputs]):
     Little's law for the requests under way; Mohan et al., PVLDB 14(5), 2021, for fetch stalls and the cache.
     """
 
-    NAME, RESOURCE, NEEDS = "read", STORAGE, "storage"
+    NAME, RESOURCE, NEEDS = "read", STORAGE, ("storage",)
 
     def solve(
         self,

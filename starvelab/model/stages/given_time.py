@@ -25,7 +25,7 @@ class GivenTimeModel(StageModel[Seconds]):
 
     def inputs(self, numbers: Mapping[str, Number]) -> Seconds:
         """The seconds that the pipeline gives."""
-        return Seconds(**{self.EACH: numbers[self.NEEDS]})
+        return Seconds(**{self.EACH: numbers[self.NEEDS[0]]})
 
     @staticmethod
     def cost(inputs: Seconds) -> Cost:
@@ -36,22 +36,22 @@ class GivenTimeModel(StageModel[Seconds]):
 class DecoderModel(GivenTimeModel):
     """A batch of ``b`` takes ``b decoder_time`` of the accelerator's decoder, while its kernels compute."""
 
-    NAME, RESOURCE, NEEDS, EACH = "decode", DECODER, "decoder_time", "sample"
+    NAME, RESOURCE, NEEDS, EACH = "decode", DECODER, ("decoder_time",), "sample"
 
 
 class DeviceInputModel(GivenTimeModel):
     """A batch of ``b`` takes ``b device_time`` of the accelerator: its kernels decode or augment."""
 
-    NAME, RESOURCE, NEEDS, EACH = "input on device", ACCELERATOR, "device_time", "sample"
+    NAME, RESOURCE, NEEDS, EACH = "input on device", ACCELERATOR, ("device_time",), "sample"
 
 
 class StepOverheadModel(GivenTimeModel):
     """A step takes ``step_overhead`` more of the accelerator: synchronizing several of them."""
 
-    NAME, RESOURCE, NEEDS = "step overhead", ACCELERATOR, "step_overhead"
+    NAME, RESOURCE, NEEDS = "step overhead", ACCELERATOR, ("step_overhead",)
 
 
 class HostLoopModel(GivenTimeModel):
     """The training loop's own ``host_time`` in each step: the accelerator waits."""
 
-    NAME, RESOURCE, NEEDS, AWAITED = "host time", ACCELERATOR, "host_time", "the training loop"
+    NAME, RESOURCE, NEEDS, AWAITED = "host time", ACCELERATOR, ("host_time",), "the training loop"

@@ -31,14 +31,12 @@ class LoopModel(StageModel[LoopInputs]):
     case is `HostLoopModel`. The two constants belong to the kind of workers (``data/loaders.toml``).
     """
 
-    NAME, RESOURCE = "receive", LOOP
+    NAME, RESOURCE, NEEDS = "receive", LOOP, ("loop_time", "objects")
 
     def resolve(
         self, *, loop_time: Number | None, objects: Number | None, transferred: Number, loader: str | None
-    ) -> LoopInputs | None:
+    ) -> LoopInputs:
         """The formula's numbers from the fields of a pipeline."""
-        if loop_time is None and objects is None:
-            return None
         loop_work = 0.0 if loop_time is None else loop_time
         if objects is None:
             return LoopInputs(0, 0.0, 0.0, 0.0, loop_work)

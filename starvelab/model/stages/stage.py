@@ -30,8 +30,8 @@ class StageModel(Generic[InputsT]):
 
     NAME: ClassVar[str]
     RESOURCE: ClassVar[Resource]
-    # The field without which a pipeline does not model this stage; one that each has, where it always does.
-    NEEDS: ClassVar[str] = "batch_size"
+    # A pipeline models this stage if it has one of these fields; each has a batch size.
+    NEEDS: ClassVar[tuple[str, ...]] = ("batch_size",)
     # How a sentence calls what the resource waits for, taken but idle; empty where it works.
     AWAITED: ClassVar[str] = ""
 

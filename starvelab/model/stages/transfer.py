@@ -47,7 +47,7 @@ class TransferModel(StageModel[TransferInputs]):
     NVIDIA/nvbandwidth@66746a3, README, for measured pinned copies.
     """
 
-    NAME, RESOURCE, NEEDS, OVERLAPS = "copy", LINK, "link", True
+    NAME, RESOURCE, NEEDS, OVERLAPS = "copy", LINK, ("link",), True
 
     def solve(
         self, *, batch_size: Number, transfer_size: Quantity, link: Entry | Quantity, pinned: bool = True
