@@ -86,6 +86,7 @@ def _report(asked: argparse.Namespace, late: LateDoctor, status: int) -> int:
 
     sys.stdout.flush()
     loops = late.doctor.rank_loops() if late.doctor is not None else []
+    own = late.doctor.own_lines() if late.doctor is not None else ()
     if (beside := local_ranks()) is not None:
         shared, rank, local, count = beside
         write(shared, rank, loops)
@@ -96,9 +97,9 @@ def _report(asked: argparse.Namespace, late: LateDoctor, status: int) -> int:
     else:
         results = [*merge(late.ranks), *((loop.name, loop.finding) for loop in loops)]
     # The script's own output stays what it is without doctor.
-    print(text_report(results), file=sys.stderr)
+    print(text_report(results, own), file=sys.stderr)
     if asked.report is not None:
-        asked.report.write_text(html_report(results, Path(asked.script).name), encoding="utf-8")
+        asked.report.write_text(html_report(results, Path(asked.script).name, own), encoding="utf-8")
     if asked.json is not None:
         asked.json.write_text(json_report(results), encoding="utf-8")
     starved = asked.fail_above is not None and any(waits(one) > asked.fail_above for _, one in results)

@@ -9,6 +9,7 @@ from starvelab.units import Q_
 from starvelab_doctor.finding.lines import COLLATE, DATASET, LOOP, SAMPLER, START, JobLines, LineShare
 from starvelab_doctor.judging import causes
 from starvelab_doctor.judging.known_calls import known_call
+from starvelab_doctor.judging.own_batches import own_batches
 from starvelab_doctor.judging.remedies import remedies_of
 
 # Of 50 ms, the loop waits 40.
@@ -70,7 +71,7 @@ def test_the_first_batch_of_a_pass_names_where_it_waits(line, name, part):
 def test_the_garbage_collector_is_named_where_it_is_long():
     assert "takes 30 % of the time of the workers" in first(job(pauses=0.3)).text
     assert "gc.freeze() before the loop" in first(job(pauses=0.1, loop_pauses=0.2)).text
-    assert first(job(pauses=0.01)).name != "collector"
+    assert first(job(pauses=0.1)).name != "collector"
 
 
 def test_workers_that_send_nothing_are_a_finding_of_their_own():
@@ -123,6 +124,17 @@ def test_a_call_of_two_lines_is_made_once():
 def test_a_call_is_known_by_its_name(call, name):
     row = known_call(call)
     assert (row.name if row else None) == name
+
+
+def test_the_lines_of_a_loop_without_a_loader_are_named_by_what_they_do():
+    reads = LineShare("train.py:9", "np.memmap", LOOP, 0.2)
+    copies, logs = LineShare("train.py:12", "x.to", LOOP, 0.3), LineShare("train.py:14", "print", LOOP, 0.2)
+    said = own_batches([copies, reads, logs])
+    assert "reads, copies or prepares in 50 % of the time: train.py:12, 30 %, in x.to (copies)" in said
+    assert "; train.py:9, 20 %, in np.memmap (reads)" in said
+    assert "print" not in said
+    assert "it trains in nearly all of its time" in own_batches([logs])
+    assert "nothing was seen to change weights twice" in own_batches([])
 
 
 def test_lines_are_said_only_where_enough_was_seen():

@@ -284,7 +284,7 @@ def test_a_script_without_a_dataloader(tmp_path, capsys):
     told = capsys.readouterr()
     assert told.out == "done\n"
     assert told.err.startswith(
-        "starvelab-doctor: no loop got a batch from a DataLoader of PyTorch. If it has one, let it run "
+        "starvelab-doctor: no loop got a batch from a DataLoader of PyTorch. Where the loop draws its "
     )
 
 
@@ -398,3 +398,24 @@ def test_the_lines_of_a_job_are_named_unless_they_are_switched_off(tmp_path, cap
     assert re.search(r"most goes to train\.py:5, \d+ %, in time\.sleep \(the dataset\)", said)
     assert doctor.main(["--no-lines", str(path)]) == 0
     assert "time.sleep" not in capsys.readouterr().err
+
+
+def test_a_loop_that_draws_its_batches_itself_is_told_its_lines(tmp_path, capsys):
+    path = tmp_path / "train.py"
+    path.write_text(
+        "import numpy as np, torch\n"
+        "data = np.zeros(1_000_000, np.uint16)\n"
+        "def get_batch():\n"
+        "    return torch.stack([torch.from_numpy(data[i:i + 4000].astype(np.int64)) for i in range(2000)])\n"
+        "model = torch.nn.Linear(4, 4)\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "for _ in range(40):\n"
+        "    batch = get_batch()\n"
+        "    model(batch[:, :4].float()).sum().backward()\n"
+        "    optimizer.step()\n"
+    )
+    assert doctor.main([str(path)]) == 0
+    said = capsys.readouterr().err
+    assert "the loop's own thread reads, copies or prepares in " in said
+    assert re.search(r"train\.py:4, \d+ %, in \S+ \((prepares|reads)\)", said)
+    assert "First: let a DataLoader with workers, or a thread, draw the next batch" in said

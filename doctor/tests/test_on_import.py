@@ -1,5 +1,6 @@
 """A script under `starvelab-doctor` finds what it would find alone: no library that it did not load."""
 
+import json
 import subprocess
 import sys
 from textwrap import dedent
@@ -14,8 +15,7 @@ SCRIPT = """
     import sys
     print(sorted({"numpy", "torch", "pint", "starvelab"} & set(sys.modules)))
     import inspect, torch
-    module = torch.utils.data.dataloader
-    print(type(module.__spec__.loader).__name__, "def __next__" in inspect.getsource(module))
+    print(type(torch.__spec__.loader).__name__, "def compile" in inspect.getsource(torch))
     for batch in torch.utils.data.DataLoader(list(range(80)), 2):
         pass
 """
@@ -34,7 +34,7 @@ def test_a_script_finds_neither_numpy_nor_pytorch_at_its_first_line(command, tmp
         [sys.executable, "-m", *COMMANDS[command], str(path)], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines() == ["[]", "SourceFileLoader True"]
-    assert "starvelab-doctor: list at train.py:7, 40 batches" in done.stderr
+    assert "starvelab-doctor: list at train.py:6, 40 batches" in done.stderr
 
 
 def test_it_begins_once_at_the_import_and_not_before(tmp_path, monkeypatch):
@@ -65,3 +65,15 @@ def test_nothing_is_left_where_nothing_was_imported():
     with on_import(lambda: None, "another_module"):
         pass
     assert sys.meta_path == before
+
+
+@pytest.mark.programs
+def test_a_script_of_a_trial_finds_neither(tmp_path):
+    (tmp_path / "work").mkdir()
+    text = dedent(SCRIPT).strip().splitlines()[:2]
+    (tmp_path / "train.py").write_text("\n".join([*text, "raise SystemExit(1)"]), encoding="utf-8")
+    plan = {"folder": str(tmp_path), "original": str(tmp_path), "module": False}
+    (tmp_path / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+    command = [sys.executable, "-m", "starvelab_doctor.trials.start", "plan.json", str(tmp_path / "train.py")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("[]\n", 1), done.stderr

@@ -25,6 +25,7 @@ OVERSUBSCRIBED = 2.0  # threads for each core, all of which compute
 MOSTLY = 0.5  # share of the first batches of later passes that one line takes
 ONE_LINE = 0.25  # share of preparing from which on a line has a remedy of its own
 TWICE = 0.2  # and each of several lines that make the same call
+COLLECTS = 0.15  # share of the time from which on the collector is a cause
 VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 LONG = 2e3  # milliseconds that are written as seconds
 
@@ -53,8 +54,6 @@ def ruling_causes(finding: JobFinding, advice: WorkerAdvice | None) -> tuple[lis
         return [threads], {"workers", "receiving", "prefetch", "move"}
     if first := _first_batch(finding, lines, advice):
         return [first], {"persistent", "passes"}
-    if collector := _collector(lines):
-        return [collector], set()
     return [], set()
 
 
@@ -176,17 +175,18 @@ def _first_batch(finding: JobFinding, lines: JobLines, advice: WorkerAdvice) -> 
     return Remedy("first batch", text, (1.0, most, most), at_most=True)
 
 
-def _collector(lines: JobLines) -> Remedy | None:
+def collector(finding: JobFinding) -> Remedy | None:
     """Return what to do where Python's garbage collector takes much of the time."""
-    in_loop = lines.loop_pauses >= max(lines.pauses, SLIGHT)
-    share = lines.loop_pauses if in_loop else lines.pauses
-    if share < SLIGHT:
+    lines = finding.loader.lines
+    if lines is None or max(lines.loop_pauses, lines.pauses) < COLLECTS:
         return None
+    in_loop = lines.loop_pauses >= lines.pauses
     where, call = (
         ("the training loop", "before the loop") if in_loop else ("the workers", "in worker_init_fn")
     )
+    share = percent(max(lines.loop_pauses, lines.pauses), 0)
     text = (
-        f"Python's garbage collector takes {percent(share, 0)} of the time of {where}, since it goes over "
-        f"all objects of the process: call gc.freeze() {call}, or hold the items in arrays."
+        f"Python's garbage collector takes {share} of the time of {where}, since it goes over all objects of "
+        f"the process: call gc.freeze() {call}, or hold the items in arrays."
     )
     return Remedy("collector", text)

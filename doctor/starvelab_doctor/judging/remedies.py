@@ -17,7 +17,7 @@ from ..finding.loop_work import LoopWork
 from ..finding.stages import COLLATE, COPY, DATASET, DRAW, HANDOVER, LARGE, MANY_OBJECTS, SAMPLER
 from ..shares import MIN_BATCHES
 from .advice import PACKING, WorkerAdvice, advise
-from .causes import line_remedy, ruling_causes, stuck_workers
+from .causes import collector, line_remedy, ruling_causes, stuck_workers
 from .lateness import MIN_TIMED
 from .remedy import Remedy
 from .times import ERROR, NAMED, PREFETCH, QUICKER, JobTimes, pickled_share, start_up_of, throughputs_of
@@ -71,7 +71,9 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
     rest = [one for one in found if one is not None and one.name not in ruled_out]
     waste = [line.remedy] if line is not None and line.waste else []
     others = [line.remedy] if line is not None and not line.waste else []
-    return (*causes, *waste, *rest, *others)
+    # Waste may be what makes the collector run so often.
+    pauses = filter(None, [collector(finding)])
+    return (*causes, *waste, *pauses, *rest, *others)
 
 
 def _of_whole(remedy: Remedy, finding: JobFinding) -> Remedy:

@@ -11,7 +11,9 @@ from operator import attrgetter
 from starvelab.tables import count_of, paragraph, to_html
 
 from ..finding.job import JobFinding
+from ..finding.lines import LineShare
 from ..finding.memory import MemoryUse
+from .own_batches import own_batches
 from .remedies import remedies_of
 from .remedy import Remedy
 
@@ -42,13 +44,10 @@ def _remedy_lines(finding: JobFinding) -> list[str]:
     return texts or [finding.next_step]
 
 
-def text_report(results: Results) -> str:
-    """Return what was found, as text."""
+def text_report(results: Results, own: Sequence[LineShare] = ()) -> str:
+    """Return what was found, as text; `own` are the lines of a loop that draws its batches itself."""
     if not results:
-        return (
-            "starvelab-doctor: no loop got a batch from a DataLoader of PyTorch. If it has one, let it run "
-            "longer. If not, put watch(loader) around the loader of the loop."
-        )
+        return own_batches(own)
     lines = []
     for name, finding in results:
         lines.append(f"starvelab-doctor: {name}, {count_of(finding.waits.batches, 'batch')}")
@@ -56,7 +55,7 @@ def text_report(results: Results) -> str:
     return "\n".join(lines)
 
 
-def html_report(results: Results, script: str) -> str:
+def html_report(results: Results, script: str, own: Sequence[LineShare] = ()) -> str:
     """Return what was found, as a page."""
     parts = []
     for name, finding in results:
@@ -64,7 +63,7 @@ def html_report(results: Results, script: str) -> str:
         # What to do stands once, in the remedies.
         table = to_html(finding.headers, finding.rows, finding.state) + paragraph(finding.note)
         parts.append(f"<h2>{escape(name)}</h2>{table}{lines}")
-    body = "".join(parts) or f"<p>{escape(text_report(results))}</p>"
+    body = "".join(parts) or f"<p>{escape(text_report(results, own))}</p>"
     title = f"starvelab-doctor: {escape(script)}"
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
@@ -88,6 +87,7 @@ def _loop(name: str, finding: JobFinding, remedies: Sequence[Remedy]) -> dict[st
         "batch_rate": finding.waits.batch_rate.m_as("1/s"),
         "memory": _memory(finding.machine.memory) if finding.machine.memory is not None else None,
         "largest_stage": finding.loader.stages.largest if finding.loader.stages is not None else None,
+        "lines": asdict(finding.loader.lines) if finding.loader.lines is not None else None,
         "remedies": [asdict(one) for one in remedies],
     }
 

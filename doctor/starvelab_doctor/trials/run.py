@@ -1,4 +1,4 @@
-"""One run of `starvelab-doctor --try`, in a process of its own that ends itself after some batches.
+"""What one run of `starvelab-doctor --try` changes of PyTorch, and notes, until it has enough batches.
 
 The settings are given to each `DataLoader` that is made at one line of the script, and the pace of its loop
 goes into a file. Then the process and its workers are killed: what the script does at its end is not done.
@@ -12,8 +12,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict
 from functools import partial, wraps
 from operator import length_hint
@@ -29,7 +29,6 @@ from starvelab.measure.devices import cuda_in_use
 
 from .. import torch_internals
 from ..one_buffer import packed, unpacked
-from ..script import run_script
 from ..shares import MIN_BATCHES
 from ..torch_internals import TorchIterator, TorchLoader
 from ..watching.datasets import is_stream
@@ -37,7 +36,7 @@ from ..watching.hooks import Doctor
 from ..watching.ranks import write
 from .ascent import PACKED, Pace, Setup
 from .replay import PREPARED, KeptBatches, ReplayedPass, Times, prepare, workers_prepared
-from .scratch import Scratch, announced
+from .scratch import announced
 
 MIN_PASSES = 4  # that are counted whole: the first may fill a cache, and the last is under way
 LONG = 3.0  # times as long as planned a run may last, where its batches come slowly
@@ -249,18 +248,20 @@ class Trial:
         sys.stderr.flush()
         os.killpg(0, signal.SIGKILL)
 
+    def end(self) -> None:
+        """Write down what was found where the script ended by itself."""
+        most = max(self.loops.items(), key=lambda one: sum(map(len, one[1].passes)), default=("", None))
+        self.leave(*most)
 
-def main(arguments: Sequence[str]) -> int:
-    """Run a script as a plan says: the file of the plan, the script, and its own arguments."""
-    file, script, *own = arguments
-    plan = json.loads(Path(file).read_text(encoding="utf-8"))
+
+@contextmanager
+def trial_of(plan: dict[str, Any]) -> Iterator[Trial]:  # Any: values of a JSON file
+    """Change PyTorch for as long as this lasts, as a plan says."""
     import torch  # loaded here: nothing else of the trial needs it
     from torch.utils.data import dataloader
 
     doctor = Doctor(probe=True) if plan["whole"] is None else None
     trial = Trial(plan, doctor)
-    os.chdir(Path(plan["folder"]) / "work")
-    Scratch(Path.cwd(), Path(plan["original"])).guard()
     with ExitStack() as stack:
         stack.enter_context(patch.object(torch, "save", announced(torch.save)))
         stack.enter_context(
@@ -272,13 +273,4 @@ def main(arguments: Sequence[str]) -> int:
         stack.enter_context(torch_internals.replaced_iterators(dataloader, trial.following, trial.beginning))
         if doctor is not None:
             stack.enter_context(doctor.watching())
-        status = run_script(script, own, module=plan["module"])
-    if not status:
-        trial.leave(
-            *max(trial.loops.items(), key=lambda one: sum(map(len, one[1].passes)), default=("", None))
-        )
-    return status
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+        yield trial

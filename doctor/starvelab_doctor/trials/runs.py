@@ -56,7 +56,7 @@ class Runs:
         (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
         with (folder / "said").open("wb") as said:
             process = subprocess.Popen(
-                [sys.executable, "-m", "starvelab_doctor.trials.run", folder / "plan.json", *self.command],
+                [sys.executable, "-m", "starvelab_doctor.trials.start", folder / "plan.json", *self.command],
                 cwd=folder, env=os.environ | SILENT | {"TMPDIR": str(folder / "tmp")}, start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT,
             )  # fmt: skip

@@ -29,7 +29,8 @@ PARTS = tuple(
     for part in ("nn", "optim", "autograd", "cuda", "distributed", "amp", "_dynamo", "_inductor", "fx")
 )
 TRAINS = re.compile(r"\.(backward|item|step|zero_grad|synchronize|cpu|tolist)$")  # a call
-UPDATES = re.compile(r"\.(backward|step)$")
+TRAINING_NAME = re.compile(r"forward|backward|loss|optim", re.IGNORECASE)  # of a function
+UPDATES = ("backward", "step")  # functions of PyTorch
 RECENT = 100  # samples of a worker that tell where it stays
 
 
@@ -68,9 +69,10 @@ def loop_phase(stack: Stack) -> tuple[str, Place | None]:
     if names and names[-1].endswith(WAITS):
         return HANDED, place_of(stack)
     place = place_of(stack)
-    if UPDATES.search(place.call if place else "") or any(f"torch{os.sep}optim" in name for name in names):
+    if any(code.co_name in UPDATES and "torch" in code.co_filename for code, _ in stack):
         return UPDATE, place
     trains = any(part in name for name in names for part in PARTS)
+    trains = trains or any(TRAINING_NAME.search(code.co_name) for code, _ in stack)
     return (TRAINING if trains or (place and TRAINS.search(place.call)) else LOOP), place
 
 

@@ -1,4 +1,4 @@
-"""Watching that begins when a program imports PyTorch's DataLoader, and that loads nothing before.
+"""Watching that begins when a program imports PyTorch, and that loads nothing before.
 
 A program may set the threads of its libraries at its top, by variables such as `OMP_NUM_THREADS`. They count
 only if none of these libraries was loaded before. So `starvelab-doctor` lets the program load NumPy
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .hooks import Doctor
     from .ranks import RankLoop
 
-LOADER = "torch.utils.data.dataloader"
+TORCH = "torch"  # which brings its DataLoader
 
 
 class _Waiting(MetaPathFinder):
@@ -51,7 +51,7 @@ class _Waiting(MetaPathFinder):
 
 
 @contextmanager
-def on_import(begin: Callable[[], object], name: str = LOADER) -> Iterator[None]:
+def on_import(begin: Callable[[], object], name: str = TORCH) -> Iterator[None]:
     """Call `begin` when a module is imported meanwhile, or now if it is already there."""
     waiting = _Waiting(name, begin)
     if name in sys.modules:
@@ -66,7 +66,7 @@ def on_import(begin: Callable[[], object], name: str = LOADER) -> Iterator[None]
 
 
 class LateDoctor:
-    """A doctor for a program that has not imported its DataLoader yet; `doctor` is None until it has."""
+    """A doctor for a program that has not imported PyTorch yet; `doctor` is None until it has."""
 
     def __init__(self, *, probe: bool, lines: bool = True) -> None:
         self.options = {"probe": probe, "lines": lines}
@@ -75,7 +75,7 @@ class LateDoctor:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Watch from the import of the DataLoader until this ends."""
+        """Watch from the import of PyTorch until this ends."""
         folder: Path | None = None
         with ExitStack() as stack:
 
