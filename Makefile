@@ -131,8 +131,10 @@ lite: $(VENV)/site.installed
 	$(RUN) lite/build.py docs/_build/html/lite
 
 # Each distribution that is published, and the tests of what people will install.
+# A notebook in labs/ that somebody has run must not be in a wheel.
 dist: $(VENV)/test.installed
 	rm -rf dist
+	$(RUN) solutions/build.py --check
 	for folder in $$($(RUN) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['tool']['starvelab']['published'])"); do \
 		$(RUN) -m build --outdir dist "$$folder" || exit 1; done
 	STARVELAB_DIST="$(CURDIR)/dist" $(RUN) -m pytest -q tests/test_packaging.py

@@ -282,6 +282,10 @@ def test_the_lab_is_that_of_a_learner_with_the_assignments_but_not_their_solutio
 # --- Binder and the build machine --------------------------------------------------------------------
 
 
+# Dependencies of ours that JupyterLab, its server or ipykernel bring into the base image: its own copies stay.
+IN_BASE_IMAGE = {"jinja2", "markupsafe", "platformdirs", "psutil"}
+
+
 def test_what_binder_and_make_install_has_a_version_that_the_packages_allow(
     project, on_binder, on_make, repository
 ):
@@ -291,8 +295,9 @@ def test_what_binder_and_make_install_has_a_version_that_the_packages_allow(
     )
     extras = chain(*(each for one in (project, grader) for each in one["optional-dependencies"].values()))
     on_notebooks = project["optional-dependencies"]["notebooks"]
+    of_base = {name: on_make[name] for name in IN_BASE_IMAGE}
     for pinned, texts in (
-        (on_binder, [*project["dependencies"], *doctor["dependencies"], *on_notebooks]),
+        (of_base | on_binder, [*project["dependencies"], *doctor["dependencies"], *on_notebooks]),
         (on_make, chain(grader["dependencies"], extras)),
     ):
         for requirement in map(Requirement, texts):
@@ -305,6 +310,7 @@ def test_binder_keeps_the_jupyterlab_of_its_base_image_and_no_package_has_two_ve
     repository, on_binder, on_make
 ):
     kept = {"jupyterlab", "jupyter-server", "notebook", "ipykernel", "ipython", "nbgrader", "playwright"}
+    kept |= IN_BASE_IMAGE
     assert not (kept | {"torch"}) & set(on_binder)
     assert "torchvision" not in on_make
     assert Version(on_binder["ipywidgets"]) <= Version("8.1.7")
@@ -349,6 +355,9 @@ def test_binder_and_the_workflow_take_pythons_that_the_package_allows_and_what_t
     for name in ("binder/postBuild", "binder/start", ".ci/run"):
         assert os.access(repository / name, os.X_OK)
         assert subprocess.run(["bash", "-n", repository / name]).returncode == 0
+    container = json.loads((repository / ".devcontainer/devcontainer.json").read_text(encoding="utf-8"))
+    assert container["postCreateCommand"] == "make .venv/lab.installed"
+    assert container["image"].rpartition(":")[2] in ("3.11", "3.12", "3.13", "3.14")
     lines = (repository / ".ci" / "run").read_text().splitlines()
     assert "HOME=$(mktemp -d)" in lines, "a newcomer's home is empty"
     assert lines[-1] == "make test"
