@@ -282,7 +282,7 @@ def test_the_lab_is_that_of_a_learner_with_the_assignments_but_not_their_solutio
 # --- Binder and the build machine --------------------------------------------------------------------
 
 
-# Dependencies of ours that JupyterLab, its server or ipykernel bring into the base image: its own copies stay.
+# Dependencies of ours that JupyterLab, its server or ipykernel bring into the base image: its copies stay.
 IN_BASE_IMAGE = {"jinja2", "markupsafe", "platformdirs", "psutil"}
 
 
