@@ -85,6 +85,7 @@ def open_pool(
                     # Dask's own is a folder in /tmp with a known name, which another user may have made.
                     local_directory=str(stack.enter_context(scratch_folder())),
                     dashboard_address="127.0.0.1:0",
+                    scheduler_kwargs={"dashboard": False},  # which bokeh, where it is installed, would draw
                     silence_logs=logging.CRITICAL,
                 )
             client = stack.enter_context(Client(stack.enter_context(cluster), set_as_default=False))

@@ -1,10 +1,15 @@
 """Submissions that others kept from getting on are graded again when all others are done, one by one."""
 
+import os
 import signal
 import subprocess
 import sys
+import urllib.request
 from types import SimpleNamespace
+from unittest.mock import patch
+from urllib.error import HTTPError
 
+import psutil
 import pytest
 
 from starvelab_grader.autograde.task import GradingResult
@@ -72,3 +77,39 @@ def test_workers_never_hear_of_an_interrupt_and_the_main_thread_still_does():
         started = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, check=True)
     assert started.stdout == "True\n"
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+# Pages of Dask's scheduler and worker: who works on what, by the names of students.
+PAGES = (
+    "/",
+    "/health",
+    "/status",
+    "/metrics",
+    "/info/main/workers.html",
+    "/json/counts.json",
+    "/sitemap.json",
+)
+
+
+def page(port: int, path: str) -> str:
+    """What a browser gets there, in a word or with the text of the page."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+            return answer.read().decode("utf-8", "replace")
+    except HTTPError as error:
+        return str(error.code)
+    except OSError:  # TLS, or no HTTP at all
+        return "nothing"
+
+
+@pytest.mark.long
+def test_the_local_pool_serves_no_web_page():
+    with patch.dict(os.environ), worker_pool.open_pool(1, ready=False) as client:
+        client.wait_for_workers(1)
+        here = psutil.Process()
+        processes = (here, *here.children(recursive=True))
+        connections = [each for one in processes for each in one.net_connections("inet")]
+        ports = {each.laddr.port for each in connections if each.status == psutil.CONN_LISTEN}
+        answers = {page(port, path) for port in ports for path in PAGES}
+    assert "404" in answers, "a server of pages is there, and has none"
+    assert answers <= {"404", "nothing", '{"paths": ["/sitemap.json"]}'}

@@ -39,7 +39,7 @@ def graded(
 ) -> NotebookNode:
     """The student's cells, run beside the instructor's notebook."""
     (folder / "source" / "tiny").mkdir(parents=True)
-    (folder / "submitted").mkdir()
+    (folder / "submitted").mkdir(exist_ok=True)
     nbformat.write(nbformat.v4.new_notebook(cells=list(written)), folder / "source" / "tiny" / "one.ipynb")
     cells = [nbformat.from_dict(dict(each)) for each in submitted]
     for number, each in enumerate(cells):
@@ -223,3 +223,15 @@ def test_a_cell_that_only_pretends_to_be_locked_runs_with_the_students(tmp_path)
     cells = [IMPORTS, answer("answer", "answer = 0"), forged, written[2], renamed]
     assert points(graded(tmp_path, written, cells)) == {"value": 0, "renamed": 0}
     assert not mark.exists(), "it ran outside of the student's sandbox"
+
+
+def test_of_a_students_files_only_those_of_the_lab_stand_beside_the_checks(tmp_path):
+    look = "import os\nfrom starvelab.checks import check\n"
+    look += "check(' '.join(sorted(os.listdir())), 'predictions.json')"
+    written = [answer("answer", "answer = 42"), scored_cell("value", look)]
+    for name in ("predictions.json", "data.csv", "answers.json", "sub/more.csv"):
+        (tmp_path / "submitted" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "submitted" / name).write_text("{}")
+    reads = answer("answer", "answer = open('data.csv').read()")
+    nb = graded(tmp_path, written, [reads, written[1]])
+    assert points(nb) == {"value": 1}, printed(nb, "value")
