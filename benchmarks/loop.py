@@ -14,7 +14,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from starvelab import Q_, Handover, Pipeline, Samples, Workers
-from starvelab_doctor import of_loader
+from starvelab.measure import Transform
 
 from .report import machine, number, options
 from .results import save
@@ -48,15 +48,23 @@ class Images(Dataset):
         return self.arrays[number % 32]
 
 
-class Sleeps(Dataset):
+class Sleeps:
     """Samples for which a worker sleeps 5 ms."""
+
+    name = "sleeps"
 
     def __len__(self) -> int:
         return 10**6
 
-    def __getitem__(self, _: int) -> torch.Tensor:
+    def read(self, _: int) -> bytes:
+        """A sample, after those 5 ms."""
         time.sleep(0.005)
-        return torch.zeros(KB, dtype=torch.uint8)
+        return bytes(KB)
+
+
+def array(stored: bytes) -> np.ndarray:
+    """A sample as the loop gets it."""
+    return np.frombuffer(stored, np.uint8)
 
 
 def receiving(objects: int, size: int, batches: int) -> float:
@@ -89,8 +97,12 @@ def pickled(seconds: float) -> tuple[float, float]:
 
 def packer(seconds: str) -> tuple[Pipeline, float]:
     """A loop that packs for 30 ms behind workers that keep up, and its measured period [s]."""
-    loader = DataLoader(Sleeps(), batch_size=4, num_workers=2)
-    pipe = of_loader(loader, step_time="20 ms").replace({"workers.handover": Handover(loop="30 ms")})
+    pipe = Pipeline(
+        hardware="20 ms",
+        batch_size=4,
+        dataset=Samples(source=Sleeps(), transforms=[Transform("decode", array)]),
+        workers=Workers(2, kind="torch", handover=Handover(loop="30 ms")),
+    )
     return pipe, 4 / pipe.measure(seconds=seconds, progress=False).throughput.m_as("sample/s")
 
 

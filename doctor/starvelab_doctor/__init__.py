@@ -34,7 +34,6 @@ _PLACES = {
     "Watch": "watching.loop",
     "WorkerAdvice": "judging.advice",
     "advise": "judging.advice",
-    "of_loader": "watching.datasets",
     "packed": "one_buffer",
     "read_trace": "traces.reading",
     "watch": "watching.loop",
@@ -49,7 +48,6 @@ if TYPE_CHECKING:  # a checker is told that they are there
     from .judging.advice import LeverForecast, WorkerAdvice, advise
     from .one_buffer import packed
     from .traces.reading import read_trace
-    from .watching.datasets import of_loader
     from .watching.loop import Watch, watch
 
 __all__ = [
@@ -66,7 +64,6 @@ __all__ = [
     "Watch",
     "WorkerAdvice",
     "advise",
-    "of_loader",
     "packed",
     "read_trace",
     "watch",

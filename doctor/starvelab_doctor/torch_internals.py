@@ -103,6 +103,14 @@ def is_stream(source: object) -> bool:
     return getattr(source, "_dataset_kind", None) == 1
 
 
+def is_iterable(dataset: object) -> bool:
+    """True if a dataset gives its items one after the other only, as an IterableDataset does."""
+    data = sys.modules.get("torch.utils.data")
+    if data is not None and isinstance(dataset, data.IterableDataset):  # it has a __getitem__ that raises
+        return True
+    return hasattr(dataset, "__iter__") and not hasattr(dataset, "__getitem__")
+
+
 def is_collated(source: object) -> bool:
     """True for an iterator of PyTorch whose batches its own function makes, in shared memory at once."""
     collate = getattr(sys.modules.get("torch.utils.data"), "default_collate", None)

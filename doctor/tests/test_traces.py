@@ -183,7 +183,7 @@ def test_a_larger_cost_than_the_data_is_named_beside_it(tmp_path):
     found = read(train(Training(), BATCHES, wait=10, step=40, gap=7), tmp_path)
     assert (found.verdict, found.gpu.use.cause) == ("moderately input-bound", "launch gaps")
     larger = "Launch gaps cost the GPU more than waiting for data does. For 39.9"
-    find = "Find the stage that is slow with starvelab_doctor.of_loader(loader, step=train_step).diagnose(), "
+    find = "Find the stage that is slow by a probe, and measure what it costs at most: starvelab-doctor "
     assert found.summary.index(larger) < found.summary.index(find)
     alone = read(train(Training(), BATCHES, wait=40, step=60), tmp_path)
     assert "cost the GPU more" not in alone.summary

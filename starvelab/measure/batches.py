@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import InputError
 
-# Any: stored bytes, an image, an array, or whatever else a transform or a dataset makes of a sample.
+# Any: stored bytes, an image, an array, or whatever else a transform makes of a sample.
 Sample: TypeAlias = Any
 # Any: an array, a tensor, or what a `collate_fn` makes of samples.
 Batch: TypeAlias = Any
@@ -63,37 +63,6 @@ class Preparer(ABC):
             out[position] = value
             seconds["collate"] += time.perf_counter() - before
         return Delivery(number, -1, out, start, time.monotonic(), rung, seconds)
-
-
-class ItemSource(ABC):
-    """Items that PyTorch's DataLoader fetches: what gives them prepares them, and no transform of the lab."""
-
-    name: str
-    collate_fn: Callable[[list[Sample]], Batch] | None  # how items are joined; None for PyTorch's own way
-    pinned: bool  # whether batches are put into pinned memory, where there is a GPU
-
-    @property
-    @abstractmethod
-    def label(self) -> str:
-        """Return what is prepared, in a sentence."""
-
-    @property
-    @abstractmethod
-    def stages(self) -> Mapping[str, str]:
-        """Return what a worker does to an item, and the parts of the pipeline that this belongs to."""
-
-    @property
-    @abstractmethod
-    def rungs(self) -> tuple[int, ...]:
-        """Return where the caching ladder can stand."""
-
-    @abstractmethod
-    def __len__(self) -> int:
-        """Return how many items there are."""
-
-    @abstractmethod
-    def preparer(self, batch_size: int) -> Preparer:
-        """Return what prepares the items in one worker."""
 
 
 def cached(make: Callable[[int], Sample], count: int) -> list[Sample]:

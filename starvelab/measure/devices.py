@@ -230,7 +230,7 @@ class StepDevice:
         if not callable(self.step):
             raise InputError(
                 f"step must be a function that trains on one batch, got {type(self.step).__name__}. "
-                "Pass for example step=train_step."
+                "Pass for example device=train_step."
             )
 
     def open(self, *, link: VirtualLink | None, batch_size: int, pinned: bool) -> StepRun:  # noqa: ARG002

@@ -96,7 +96,10 @@ class Finding(TableRepr):
         """What was found, in a few sentences."""
         stall = f"The GPU waits {percent(self.stall)} of the time: {self.verdict}."
         if not self.step_known:
-            stall = "One cannot tell without a training step whether this starves it: pass step=train_step."
+            stall = (
+                "One cannot tell without a training step whether this starves it: pass "
+                "Accelerator(device=train_step)."
+            )
         cost = format_quantity(self.evidence[self.bottleneck])
         if self.bottleneck == "compute":
             named = f"It computes for {cost} of each batch, and nothing starves it."

@@ -161,7 +161,7 @@ def profile(
     Where that brings few rounds it goes on, until a part leads clearly or `longest` is over. One loader
     serves all rungs, so that other programs disturb them all alike.
     """
-    order, rungs = random.Random(0), rungs or setup.rungs
+    order, rungs = random.Random(0), rungs or tuple(range(len(PARTS)))
     periods: dict[int, list[float]] = {rung: [] for rung in rungs}
     start = time.monotonic()
     with Session(setup) as session, time_bar(seconds, shown=progress) as bar:

@@ -123,7 +123,7 @@ class Measurement(TableRepr):
         """Throughput and utilization in one line, and why they are not to be trusted."""
         busy = f"the GPU is busy {percent(self.utilization)}"
         if not self.step_known:
-            busy = "without a training step: pass step=train_step to see how long it waits"
+            busy = "without a training step: pass Accelerator(device=train_step) to see how long it waits"
         doubt = "" if self.quality.trustworthy else f" Not to be trusted: {self.quality.reason}."
         return f"{format_quantity(self.throughput)} {self.source} ({self.loader}), {busy}.{doubt}"
 

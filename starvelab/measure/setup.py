@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
@@ -22,7 +22,7 @@ from ..model.parts import Framework, Ranks, Samples, Workers
 from ..model.stages.transfer import link_bandwidth
 from ..tables import count_of
 from ..units import Quantity, Unchecked, format_quantity
-from .batches import PARTS, Batch, ItemSource, Preparer, Sample, memory_size
+from .batches import PARTS, Preparer, memory_size
 from .devices import Device, StepDevice, StorageClock, VirtualAccelerator, VirtualLink, VirtualStorage
 from .samples import SamplePreparer, StoredSource
 from .transforms import Transform, photo_transforms
@@ -45,7 +45,7 @@ class Setup:
     """What is read, what is done to it, by how many workers, and what consumes it."""
 
     description: Description
-    samples: StoredSource | ItemSource
+    samples: StoredSource
     transforms: Sequence[Transform]
     batch_size: int
     workers: int
@@ -74,24 +74,10 @@ class Setup:
     @property
     def stages(self) -> Mapping[str, str]:
         """The names of what a worker does to a sample, and the parts of the pipeline that these belong to."""
-        if isinstance(self.samples, ItemSource):
-            return self.samples.stages
         return {transform.name: transform.part for transform in self.transforms}
-
-    @property
-    def rungs(self) -> tuple[int, ...]:
-        """Where the caching ladder can stand."""
-        return self.samples.rungs if isinstance(self.samples, ItemSource) else tuple(range(len(PARTS)))
-
-    @property
-    def collate_fn(self) -> Callable[[list[Sample]], Batch] | None:
-        """How a DataLoader joins samples; None for PyTorch's own way."""
-        return getattr(self.samples, "collate_fn", None)
 
     def preparer(self, storage: StorageClock) -> Preparer:
         """The part of it that works in one worker."""
-        if isinstance(self.samples, ItemSource):
-            return self.samples.preparer(self.batch_size)
         requests = 1 if self.storage is None else self.storage.open
         return SamplePreparer(self.samples, self.transforms, self.batch_size, storage, requests)
 
@@ -100,7 +86,7 @@ class Setup:
         """A batch as one prepared sample shows it; a transform that fails says so here."""
         preparer = self.preparer(StorageClock(None))
         value = preparer.sample(0, 0, dict.fromkeys(preparer.stages, 0.0))
-        if not isinstance(value, np.ndarray) and not isinstance(self.samples, ItemSource):
+        if not isinstance(value, np.ndarray):
             raise InputError(
                 f"The last transform must return a NumPy array, got {type(value).__name__} from "
                 f"{self.transforms[-1].name!r}. Add a transform that converts, such as numpy.asarray."
@@ -124,25 +110,24 @@ def setup_of(pipeline: Description, *, needs_samples: bool = True) -> Setup:
     batch_size = int(cast(int, pipeline.batch_size))
     workers, link = _workers(pipeline.workers), pipeline.link
     samples, transforms = _samples(pipeline.dataset, needs=needs_samples)
-    own = isinstance(samples, ItemSource)
     return Setup(
         description=pipeline,
         samples=samples,
         transforms=transforms,
         batch_size=batch_size,
         workers=int(workers.count),
-        kind="torch" if own else workers.kind or "threads",
+        kind=workers.kind or "threads",
         prefetch=int(workers.prefetch),
         in_order=workers.in_order,
         loop_time=float(cast(float, workers.handover.named["loop_time"] or 0)),
-        pinned=link.pinned if link is not None else getattr(samples, "pinned", True),
+        pinned=link.pinned if link is not None else True,
         storage=_storage(pipeline),
         link=_link(pipeline),
         device=_device(pipeline),
     )
 
 
-def _samples(part: Samples, *, needs: bool) -> tuple[StoredSource | ItemSource, tuple[Transform, ...]]:
+def _samples(part: Samples, *, needs: bool) -> tuple[StoredSource, tuple[Transform, ...]]:
     source, transforms = part.source, part.transforms
     if source is None and not needs:
         return StoredSource("samples", (b"",), noun=""), ()
@@ -153,17 +138,11 @@ def _samples(part: Samples, *, needs: bool) -> tuple[StoredSource | ItemSource, 
         )
     if hasattr(source, "read") and hasattr(source, "name"):
         return source, _check_transforms(photo_transforms() if transforms is None else transforms)
-    if not isinstance(source, ItemSource):
-        raise InputError(
-            "A source of samples comes from photos or folder, or has a name and a method read(index), got "
-            f'{source!r:.80}. Write for example Samples(source=photos("100 KB")). A DataLoader of PyTorch is '
-            "measured by starvelab-doctor: starvelab_doctor.of_loader(loader)."
-        )
-    if transforms is not None:
-        raise InputError(
-            "A dataset transforms its items itself, got transforms beside it. Leave transforms out."
-        )
-    return source, ()
+    raise InputError(
+        "A source of samples comes from photos or folder, or has a name and a method read(index), got "
+        f'{source!r:.80}. Write for example Samples(source=photos("100 KB")). A job with a DataLoader of '
+        "PyTorch is measured as it is: starvelab-doctor --ladder train.py."
+    )
 
 
 def _workers(part: Workers | Quantity) -> Workers:

@@ -15,7 +15,7 @@ from ..host import has_processes, usable_cores
 from ..simulate.simulation import follow, simulate
 from ..simulate.timeline import LoaderInputs
 from ..units import Q_, Quantity, as_quantity, check_magnitude, nonnegative, positive
-from .batches import PARTS, ItemSource
+from .batches import PARTS
 from .devices import StorageClock, VirtualAccelerator
 from .measurement import Measurement, summarize
 from .setup import Setup
@@ -172,9 +172,8 @@ def whole_rounds(batches: int, inputs: LoaderInputs) -> int:
 def clock_for(setup: Setup, *, announced: bool = True) -> SimulatedClock | None:
     """The clock that STARVELAB_CLOCK asks for; None stands for the live one, which no browser has."""
     live = runtime.current().clock == "live"
-    # Datasets and GPUs of the user's own have no times that could be known beforehand.
-    own = isinstance(setup.samples, ItemSource) or not isinstance(setup.device, VirtualAccelerator)
-    if own or (live and has_processes()):
+    # GPUs of the user's own have no times that could be known beforehand.
+    if not isinstance(setup.device, VirtualAccelerator) or (live and has_processes()):
         return None
     if announced:
         print(IN_A_BROWSER if live else AS_GRADED)

@@ -129,7 +129,7 @@ class _Dataset(Dataset[Sample]):
 
     def collate(self, samples: list[Sample]) -> Delivery:
         before = time.perf_counter()
-        array = self.setup.collate_fn(samples) if self.setup.collate_fn else _joined(samples)
+        array = _joined(samples)
         self.seconds["collate"] = time.perf_counter() - before
         worker = info.id if (info := get_worker_info()) else -1
         # A named tuple: torch pins the memory of what it finds in one.
@@ -145,7 +145,7 @@ def _joined(samples: list[Sample]) -> Batch:
     except (RuntimeError, TypeError) as error:
         raise InputError(
             f"All samples of a batch must have one shape and type, and be arrays or tensors: {error}. "
-            "Let the last transform or transform bring them to that, or pass a collate_fn of your own."
+            "Let the last transform bring them to that."
         ) from error
 
 

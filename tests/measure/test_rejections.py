@@ -41,8 +41,8 @@ NO_RATE = (
 )
 NO_SOURCE = (
     "A source of samples comes from photos or folder, or has a name and a method read(index), got {}. "
-    'Write for example Samples(source=photos("100 KB")). A DataLoader of PyTorch is measured by '
-    "starvelab-doctor: starvelab_doctor.of_loader(loader)."
+    'Write for example Samples(source=photos("100 KB")). A job with a DataLoader of '
+    "PyTorch is measured as it is: starvelab-doctor --ladder train.py."
 )
 
 
@@ -60,7 +60,7 @@ REJECTED = [
     (lambda: VirtualAccelerator(0.001, in_flight=0.5), IN_FLIGHT.format(0.5)),
     (lambda: VirtualAccelerator(0.001, in_flight=0), "in_flight must be finite and positive, got 0"),
     (lambda: prepared(hardware=Accelerator(device="train")),
-     "step must be a function that trains on one batch, got str. Pass for example step=train_step."),
+     "step must be a function that trains on one batch, got str. Pass for example device=train_step."),
     # transforms and samples
     (lambda: photo_transforms(send="float16"),
      "send must be float32 or uint8, got 'float16'. Pass one of these."),

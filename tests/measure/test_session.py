@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+import starvelab
 from starvelab import Drive, InputError, Pipeline, Requests, Samples, Storage
 from starvelab.measure import SimulatedClock, Transform, session
 from starvelab.measure.devices import VirtualAccelerator, VirtualLink, VirtualRun, VirtualStorage
@@ -238,3 +239,36 @@ def test_a_batch_is_not_kept_once_it_was_used(tmp_path):
         assert session.waits()[0] >= 0
         assert set(session.stage_seconds()) == {"read", "blank", "collate"}
         assert len(session.trace()) == 1
+
+
+class Stored:
+    """Samples of one byte."""
+
+    name = "stored"
+
+    def __len__(self):
+        return 20
+
+    def read(self, index):
+        return bytes([index % 20])
+
+
+def of_step(device):
+    """Return a pipeline of one worker, with a training step or without."""
+    decode = Transform("decode", lambda stored: np.frombuffer(stored, np.uint8), part="decode")
+    part = starvelab.Accelerator(device=device)
+    source = Samples(source=Stored(), transforms=[decode])
+    return Pipeline(hardware=part, dataset=source, batch_size=4, workers=1)
+
+
+def test_a_step_of_ones_own_is_run():
+    seen = []
+    measured = of_step(lambda batch: seen.append(batch.shape)).measure(seconds="0.1 s", progress=False)
+    assert set(seen) == {(4, 1)}
+    assert "accelerator busy" in [row[0] for row in measured.rows]
+
+
+def test_without_a_step_a_loader_is_measured_alone():
+    measured = of_step(None).measure(seconds="0.1 s", progress=False)
+    assert ", without a training step: pass Accelerator(device=train_step) to see how " in measured.summary
+    assert "accelerator busy" not in [row[0] for row in measured.rows]

@@ -274,8 +274,8 @@ class JobFinding(TableRepr):
             return "Without workers the loop prepares each batch itself: advise says what num_workers brings."
         if self.loader.stages is None or not self.loader.stages.certain:
             return (
-                "Find the stage that is slow with starvelab_doctor.of_loader(loader, step=train_step)"
-                ".diagnose(), and speed up that one."
+                "Find the stage that is slow by a probe, and measure what it costs at most: starvelab-doctor "
+                "--ladder train.py."
             )
         return f"For that stage, {self.loader.stages.remedy(self.machine.prepare_cpu, self.loader.contents)}"
 

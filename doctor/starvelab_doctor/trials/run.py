@@ -31,7 +31,6 @@ from .. import torch_internals
 from ..one_buffer import packed, unpacked
 from ..shares import MIN_BATCHES
 from ..torch_internals import TorchIterator, TorchLoader
-from ..watching.datasets import is_stream
 from ..watching.hooks import Doctor
 from ..watching.ranks import write
 from .ascent import PACKED, Pace, Setup
@@ -90,7 +89,7 @@ class Loop:
             persistent=loader.persistent_workers,
             pinned=loader.pin_memory or cuda is None or not cuda.is_available(),
             in_order=getattr(loader, "in_order", False),
-            stream=is_stream(loader.dataset),
+            stream=torch_internals.is_iterable(loader.dataset),
         )
 
     def begin(self, dataset: object) -> None:

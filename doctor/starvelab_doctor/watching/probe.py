@@ -25,7 +25,6 @@ from .. import torch_internals
 from ..contents import Items, held_by, items_of
 from ..finding.stages import StageCosts, StageSamples
 from ..torch_internals import Fetcher, TorchIterator, TorchLoader
-from .datasets import is_stream
 
 # Any: indices of whatever kind a sampler gives.
 Index: TypeAlias = Any
@@ -254,7 +253,7 @@ class Probe:
             self.reason = "its persistent workers had started before"
             return
         *_, self.workers = torch_internals.description_of(source)
-        self.stream = is_stream(dataset)
+        self.stream = torch_internals.is_iterable(dataset)
         self.pinned = torch_internals.is_pinned(source)  # then a thread unpacks
         torch_internals.time_indices(source, self._sampled)
         if source is older:
