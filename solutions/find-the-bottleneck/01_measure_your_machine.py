@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 1. Measure your machine
 #
-# Now it is your machine's turn: real JPEGs, real workers, a real stopwatch; only the accelerator is
+# Now it is your machine's turn: real JPEGs, real workers, a real stopwatch; only the GPU is
 # simulated. **How many images a second can this machine prepare, and what does a worker bring?** In
 # about MINUTES minutes you measure decoding, and workers as threads and as processes. Close what else keeps
 # this machine busy.
@@ -285,11 +285,11 @@ ending = 5, "runs", a_run
 # %% [markdown]
 # ## Exercise 1.2: stall (3 points)
 #
-# The share of the time in which the accelerator waits, from 0 to 1.
+# The share of the time in which the GPU waits, from 0 to 1.
 #
 # <details><summary>Hint</summary>
 #
-# How long does one batch take at that throughput? For how much of that does the accelerator work?
+# How long does one batch take at that throughput? For how much of that does the GPU work?
 #
 # </details>
 
@@ -310,7 +310,7 @@ check(stall(Q_("10 ms"), Q_("400 img/s"), 16), 0.75,
     "A step is for a whole batch, and the throughput counts images.": -3.0,
     "You compared the wait with the step; compare it with the whole time of a batch.":
         3.0,
-}, means="So a rate and a step time tell how much of the time the accelerator waits.")
+}, means="So a rate and a step time tell how much of the time the GPU waits.")
 ### BEGIN HIDDEN TESTS
 check(stall(Q_("0.02 s"), Q_("640 img/s"), 16), 0.2, what="the stall at 0.02 s and 640 img/s", mistakes={
     "Convert the times to one unit first.": 0.9992,
@@ -352,4 +352,4 @@ progress()
 # - Workers bring overlap and hands, up to the physical cores. Threads help where the work leaves Python.
 # - Drop the warm-up, and count a multiple of the workers.
 #
-# **Next:** the loop waits. [Does the accelerator](02_who_waits.ipynb)?
+# **Next:** the loop waits. [Does the GPU](02_who_waits.ipynb)?

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 2. Who waits?
 #
-# The training loop asks for a batch, and waits. Is the accelerator starved, then? **Find out whose waiting
+# The training loop asks for a batch, and waits. Is the GPU starved, then? **Find out whose waiting
 # counts, and hold the model against your own machine.** This takes about MINUTES minutes.
 
 # %% role="setup" id="setup-21"
@@ -49,14 +49,14 @@ def why_eight():
             by_workers(curves["OpenCV"], 2, 4)}}
 
 # %% [markdown]
-# ## The loop, or the accelerator
+# ## The loop, or the GPU
 #
-# A single worker prepares 320 images a second, in batches of 8; the accelerator needs 20 ms for a batch. The
+# A single worker prepares 320 images a second, in batches of 8; the GPU needs 20 ms for a batch. The
 # loop hands a batch over and asks for the next at once. It spends practically **all** of its time in
 # `next()`.
 
 # %%
-predict("next-wait", unit="%", question="How much of the time does the accelerator "
+predict("next-wait", unit="%", question="How much of the time does the GPU "
                                         "wait here, in percent?")
 
 # %%
@@ -71,10 +71,10 @@ def draw(prepare_ms=25, workers=1, steps_in_flight=2, variation=0.0):
          "hardware.in_flight": steps_in_flight, "dataset.jitter.spread": variation})
     found = changed.simulate(batches=300, replicas=1, warm_up=20)
     rows = [["loop in next()", percent(found.host_wait)],
-            ["accelerator waits", percent(found.stall)]]
-    said = (f"The loop spends {rows[0][1]} of the time in next(), and the accelerator "
+            ["GPU waits", percent(found.stall)]]
+    said = (f"The loop spends {rows[0][1]} of the time in next(), and the GPU "
             f"waits {rows[1][1]} of it.")
-    shares = {"loop in next()": found.host_wait, "accelerator waits": found.stall}
+    shares = {"loop in next()": found.host_wait, "GPU waits": found.stall}
     picture = svg.share_bars(shares, title=said)
     return Drawing(picture, said, ["who waits", "share of the time"], rows)
 
@@ -83,8 +83,8 @@ reveal("next-wait", Q_(100 * waiting.stall, "%"), **why_next(),
        then=lambda: loader_timeline(waiting, batches=10))
 
 # %% [markdown]
-# The loop runs ahead: while it sits in `next()`, the accelerator is busy with the batch before. Starvation is
-# the **idle gaps of the accelerator**. When do the two bars agree? A loop that reads
+# The loop runs ahead: while it sits in `next()`, the GPU is busy with the batch before. Starvation is
+# the **idle gaps of the GPU**. When do the two bars agree? A loop that reads
 # `loss.item()` waits for the end of each step: then one step is in flight.
 
 # %%
@@ -94,9 +94,9 @@ explore(draw, after="next-wait", prepare_ms=(5, 80), workers=(1, 4),
 # %% [markdown]
 # ## Exercise 2.1: who waits? (4 points)
 #
-# A record says, for each batch, when the loop `asked` for it and `received` it, and when the accelerator
+# A record says, for each batch, when the loop `asked` for it and `received` it, and when the GPU
 # began (`step_start`) and ended (`step_end`) its step: four lists of milliseconds. For which share of the
-# time does the *accelerator* wait, from its first step to the end of its last?
+# time does the *GPU* wait, from its first step to the end of its last?
 #
 # <details><summary>Hint</summary>
 #
@@ -107,7 +107,7 @@ explore(draw, after="next-wait", prepare_ms=(5, 80), workers=(1, 4),
 
 # %% role="answer" id="idle-share"
 def idle_share(asked, received, step_start, step_end):
-    """Share [a plain number from 0 to 1] in which the accelerator waits; each list has
+    """Share [a plain number from 0 to 1] in which the GPU waits; each list has
     one time in ms for each batch."""
     ### BEGIN SOLUTION
     busy = sum(end - start for start, end in zip(step_start, step_end))
@@ -117,7 +117,7 @@ def idle_share(asked, received, step_start, step_end):
 # %% role="test" id="idle-share-test" points=4
 had = [100, 125, 150, 175, 200]
 record = [80, 100, 125, 150, 175], had, had, [120, 145, 170, 195, 220]
-check(idle_share(*record), 1 / 6, what="the share in which the accelerator waits",
+check(idle_share(*record), 1 / 6, what="the share in which the GPU waits",
       mistakes={
     "That is the loop, waiting in next().": 1.0,
     "That is the busy share.": 5 / 6,
@@ -127,16 +127,16 @@ check(idle_share(*record), 1 / 6, what="the share in which the accelerator waits
 })
 slow_copy = [10, 40, 70, 100], [10, 40, 70, 100], [20, 50, 80, 110], [40, 70, 100, 130]
 check(idle_share(*slow_copy), 30 / 110, what="the share behind a slow copy", mistakes={
-    "Here next() takes no time, and the accelerator waits all the same: for a copy.":
+    "Here next() takes no time, and the GPU waits all the same: for a copy.":
         0.0})
 of_other_lengths = [0, 30, 60], [20, 50, 90], [20, 50, 90], [30, 70, 100]
 check(idle_share(*of_other_lengths), 0.5, what="the share with steps of 10, 20 and 10",
       mistakes={
     "Steps may differ: add up what each of them takes.": 1 - 30 / 80,
-}, means="So the loop may wait while the accelerator works, and the other way round.")
+}, means="So the loop may wait while the GPU works, and the other way round.")
 ### BEGIN HIDDEN TESTS
 kept_busy = [5, 20, 40, 60], [15, 35, 55, 75], [20, 40, 60, 80], [40, 60, 80, 100]
-check(idle_share(*kept_busy), 0.0, what="the share of an accelerator that never waits")
+check(idle_share(*kept_busy), 0.0, what="the share of a GPU that never waits")
 uneven = [0, 90, 130, 310], [90, 130, 310, 320], [95, 130, 315, 330], [115, 150, 330, 370]
 check(idle_share(*uneven), 1 - 95 / 275, what="the share with steps of different length")
 ### END HIDDEN TESTS
@@ -225,7 +225,7 @@ credit.part(3, "two workers on four cores",
     "too.": Q_(10 / 0.055, "img/s"),
     "The hand-over is for a whole batch, not for each image.": Q_(10 / 0.095, "img/s"),
     "The CPU time is for one image: a batch has 10.": Q_("500 img/s"),
-    "You added the step, but the accelerator works while the workers prepare.":
+    "You added the step, but the GPU works while the workers prepare.":
         Q_(10 / 0.07, "img/s"),
 }, what="The rate of two workers"))
 credit.part(2, "eight workers on four cores",
@@ -233,10 +233,10 @@ credit.part(2, "eight workers on four cores",
     "Workers past the cores bring nothing.": Q_("500 img/s")},
     what="The rate of eight workers"))
 slow = costs | {"step_time": Q_("40 ms")}
-credit.part(1, "a slow accelerator", lambda: check(
+credit.part(1, "a slow GPU", lambda: check(
     predicted_rate(10, 4, 8, **slow), Q_("250 img/s"), mistakes={
-    "The accelerator was forgotten.": Q_("400 img/s")},
-    what="The rate of a slow accelerator"))
+    "The GPU was forgotten.": Q_("400 img/s")},
+    what="The rate of a slow GPU"))
 ### BEGIN HIDDEN TESTS
 other = {"cpu_time": Q_("2.5 ms"), "handover_time": Q_("0.004 s"), "step_time": Q_("1 ms")}
 credit.part(1, "a batch of 32", lambda: check(
@@ -353,7 +353,7 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - The loop's wait in `next()` is not the accelerator's stall.
+# - The loop's wait in `next()` is not the GPU's stall.
 # - A calibrated model is good to a few percent on a quiet machine.
 # - More workers may bring less: measure the curve.
 #

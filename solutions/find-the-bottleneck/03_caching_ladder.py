@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 3. The caching ladder
 #
-# The accelerator waits. For reading, decoding, the transforms, the copy? From the training loop they all look
+# The GPU waits. For reading, decoding, the transforms, the copy? From the training loop they all look
 # the same. **How do you find the one that starves it?** In about MINUTES minutes you climb a ladder of
 # caches.
 
@@ -21,7 +21,7 @@ def why_rung():
     return {"meaning": f"Caching it saves {adds[by_hand.bottleneck]} of a batch.",
             "mistakes": {
         f"It costs most and adds {adds['transform']}: the rest hides behind the "
-        "accelerator.": "transform",
+        "GPU.": "transform",
         f"It adds {adds['read']}.": "read", f"It adds {adds['collate']}.": "collate"}}
 
 
@@ -29,7 +29,7 @@ def why_inline():
     """What the fall means, and what plausible mistakes predict."""
     four_take, one_takes = (cell(four.replace(workers=n).measure(clock=slow).period)
                             for n in (4, 0))
-    return {"meaning": f"Four workers share one storage: {four_take} either way.",
+    return {"meaning": f"Four workers share one drive: {four_take} either way.",
             "mistakes": {
         f"That is of the {one_takes} in one process, where everything adds.":
             "by about a third",
@@ -40,7 +40,7 @@ def why_inline():
 # ## Climb it
 #
 # Two workers prepare batches of 32. For each image a worker needs 1 ms to read, 4 ms to decode, 5 ms to
-# transform and 0.1 ms to put it into the batch (*collate*). The accelerator needs 50 ms for a batch. First
+# transform and 0.1 ms to put it into the batch (*collate*). The GPU needs 50 ms for a batch. First
 # you cache what is read, then what is decoded, and so on: each is a *rung*.
 
 # %%
@@ -52,7 +52,7 @@ predict("ladder-culprit", choices=["read", "decode", "transform", "collate"],
 # <details><summary>Hint</summary>
 #
 # On average a batch is ready for each 16 images that a worker prepares. How long is that with nothing cached,
-# with reading cached, and so on? Can it fall below what the accelerator needs?
+# with reading cached, and so on? Can it fall below what the GPU needs?
 #
 # </details>
 
@@ -64,7 +64,7 @@ reveal("ladder-culprit", by_hand.bottleneck, then=lambda: by_hand, **why_rung())
 
 # %% [markdown]
 # The **difference between two rungs** is what a part *adds*. What it *costs* may be more. Below, the outline
-# is what a part costs, the filled bar what it adds. Make the accelerator slower until a part vanishes. It is
+# is what a part costs, the filled bar what it adds. Make the GPU slower until a part vanishes. It is
 # hidden, not gone.
 
 # %% tags=["folded"]
@@ -96,7 +96,7 @@ explore(draw, after="ladder-culprit", decode=(Q_("0 ms"), Q_("8 ms")),
 # ## Why not simply look?
 #
 # A long wait in `next()` never shows *why*, since the work is done in other processes. So people set
-# `num_workers=0`, and a profiler shows every part. Take four workers that share one storage, and batches of
+# `num_workers=0`, and a profiler shows every part. Take four workers that share one drive, and batches of
 # 40. In one process, of the 140 ms for a batch, 100 ms are transforms and 40 ms reading. You make the
 # transforms twice as fast and go back to four workers.
 
@@ -116,7 +116,7 @@ def show_inline():
     rows = [[n, *(one.replace(workers=n).measure(clock=clock).period
                   for one, clock in ((four, slow), (four, fast), (better, slow)))]
                   for n in (0, 4)]
-    table(["workers", "as it is", "transforms twice as fast", "storage twice as fast"],
+    table(["workers", "as it is", "transforms twice as fast", "drive twice as fast"],
           rows)
     return loader_timeline(four.measure(clock=slow).trace, batches=10)
 
@@ -189,8 +189,8 @@ ending = 4, "pairs of rates", two_rates
 # %% [markdown]
 # ## Exercise 3.2: the suspects in order (4 points)
 #
-# Given what each part adds, list the parts that starve the accelerator, the bottleneck first. What the
-# accelerator itself computes (`"compute"`) is no part of the list, and nor is what adds nothing.
+# Given what each part adds, list the parts that starve the GPU, the bottleneck first. What the
+# GPU itself computes (`"compute"`) is no part of the list, and nor is what adds nothing.
 #
 # <details><summary>Hint</summary>
 #
@@ -212,9 +212,9 @@ times = {"read": 16, "decode": 0, "transform": 30, "copy": 4, "compute": 50}
 evidence = {part: Q_(time, "ms") for part, time in times.items()}
 check(" > ".join(suspects(evidence)), "transform > read > copy",
       what="the order of the suspects", mistakes={
-    "The accelerator's own time is what should be left, so it is no suspect.":
+    "The GPU's own time is what should be left, so it is no suspect.":
         "compute > transform > read > copy",
-    "Sorted, yes. But what the accelerator computes is no suspect, and nor is what "
+    "Sorted, yes. But what the GPU computes is no suspect, and nor is what "
     "adds nothing: choose the names first.":
         "compute > transform > read > copy > decode",
     "The largest comes first.": "copy > read > transform",

@@ -2,7 +2,7 @@
 # # 4. A published ladder
 #
 # A ladder says what each part *adds*. What a part *costs* may be more, since some of it hides behind the
-# accelerator. **Can you find the costs in rates that somebody else has measured, and predict what a change
+# GPU. **Can you find the costs in rates that somebody else has measured, and predict what a change
 # will bring?** In about MINUTES minutes you solve a published table.
 
 # %% role="setup" id="setup-published"
@@ -138,7 +138,7 @@ def show_others():
          "0.89 steps/s: faster transforms change nothing"],
         ["everything adds", Q_(read, "ms"),
          f"at most {1000 / (read + gpu):.2f} steps/s, even with free transforms"],
-        ["workers add, accelerator overlaps", Q_(read, "ms"),
+        ["workers add, GPU overlaps", Q_(read, "ms"),
          f"1.28 steps/s with transforms of {faster:.0f} ms"]])
 
 
@@ -158,7 +158,7 @@ reveal("ladder-fix", then=show_others)
 
 # %% [markdown]
 # 1.28 were measured. The explorer starts with the article's costs and nothing cached. Make an image cheaper
-# until the accelerator sets the pace. What do more workers do in its place?
+# until the GPU sets the pace. What do more workers do in its place?
 
 # %%
 START = Pipeline(batch_size=256, dataset=Samples(cpu_time="17.6 ms"),
@@ -171,7 +171,7 @@ explore(START, {"dataset.cpu_time": (Q_("1 ms"), Q_("20 ms"))}, after="ladder-fi
 # ## Exercise 4.1: solve for the costs (6 points, in parts)
 #
 # With nothing cached and with a raw sample cached, the workers set the pace; with a processed sample cached,
-# the accelerator does. How long does one worker take to *read* one image, and how long to *transform* it?
+# the GPU does. How long does one worker take to *read* one image, and how long to *transform* it?
 # Neglect collating. `rates` has the keys `"nothing"`, `"raw sample"` and `"processed sample"`.
 #
 # <details><summary>Hint 1</summary>
@@ -211,7 +211,7 @@ credit.part(2, "transforms", lambda: check(solve_costs(*easy)[1], Q_("25 ms"),
     "That is what the part adds to a whole batch with all five workers; what does one "
     "image cost one worker?": Q_("250 ms"),
     "That is what transforms add. The rest of what they cost hides behind the "
-    "accelerator.": Q_("12.5 ms"),
+    "GPU.": Q_("12.5 ms"),
     "A batch has 100 images, not one.": Q_("2.5 s"),
     "Five workers prepare at the same time: in the time of a batch each has only its "
     "share of the images.": Q_("5 ms")}))
@@ -245,7 +245,7 @@ ending = 2, "ladders", a_ladder
 #
 # <details><summary>Hint</summary>
 #
-# How long do the workers take for a batch, and how long the accelerator?
+# How long do the workers take for a batch, and how long the GPU?
 #
 # </details>
 
@@ -263,7 +263,7 @@ busy = steps_per_second(Q_("4 ms"), Q_("6 ms"), 100, 5, Q_("110 ms"))
 check(busy, Q_("5 / s"), what="the rate behind slow workers", mistakes={
     "That takes the slowest of three. Reading and transforming share the workers, so "
     "they add.": Q_(1 / 0.12, "1/s"),
-    "You added the accelerator's time, and it overlaps with the workers'.":
+    "You added the GPU's time, and it overlaps with the workers'.":
         Q_(1 / 0.31, "1/s"),
     "The slower side sets the pace, not the faster.": Q_(1 / 0.11, "1/s"),
     "Five workers prepare at the same time.": Q_("1 / s"),
@@ -271,7 +271,7 @@ check(busy, Q_("5 / s"), what="the rate behind slow workers", mistakes={
 })
 idle = steps_per_second(Q_("1 ms"), Q_("2 ms"), 100, 5, Q_("0.1 s"))
 check(idle, Q_("10 / s"), what="the rate of quick workers", mistakes={
-    "However quick the workers are, the accelerator needs its time.":
+    "However quick the workers are, the GPU needs its time.":
         Q_(1 / 0.06, "1/s"),
 }, means="So a few costs tell a rate before anybody measures it.")
 ### BEGIN HIDDEN TESTS

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 5. Pull the levers
 #
-# The ladder names the part that starves the accelerator. **Which lever do you pull, and what does it
+# The ladder names the part that starves the GPU. **Which lever do you pull, and what does it
 # uncover?** In about MINUTES minutes you pull most of them on one simulated job, and write a function that
 # finds the best.
 
@@ -44,11 +44,11 @@ def why_gap():
 # ## One slow sample
 #
 # One sample in a hundred takes 0.4 s longer than the others. Two workers prepare batches of 8, each with two
-# batches ordered ahead; the accelerator computes for 20 ms on each. By average times it would be busy 88.4 %
+# batches ordered ahead; the GPU computes for 20 ms on each. By average times it would be busy 88.4 %
 # of the time.
 
 # %%
-predict("slow-samples", unit="%", question="How much of the time is the accelerator "
+predict("slow-samples", unit="%", question="How much of the time is the GPU "
                                            "busy, in percent?")
 
 # %% [markdown]
@@ -178,7 +178,7 @@ def draw(workers=4, prefetch=2, batch_size=64, **switches):
     rows = [["a worker's batch", Q_(own, "ms")],
             ["... shared by all workers", Q_(own / workers, "ms")], ["copy", copy],
             ["step", pipe.hardware.rate], ["the loop itself", "6 ms"]]
-    said = (f"{trace.throughput.m_as('img/s'):,.0f} img/s; the accelerator is busy "
+    said = (f"{trace.throughput.m_as('img/s'):,.0f} img/s; the GPU is busy "
             f"{percent(trace.utilization)} of the time.")
     return Drawing(svg.loader_lanes(trace), said, ["for a batch", "time"], rows)
 
@@ -252,7 +252,7 @@ starved = Pipeline(dataset=Samples(cpu_time="2.5 ms"), batch_size=32, workers=2,
                    hardware="20 ms")
 to_try = {"one worker": {"workers": 1}, "full precision": {"hardware": "70 ms"},
           "twice the workers": {"workers": 4},
-          "a faster accelerator": {"hardware": "5 ms"}}
+          "a faster GPU": {"hardware": "5 ms"}}
 late = starved.replace(batch_size=8, dataset=Samples(
     cpu_time="5.5 ms", jitter=Jitter(slow_share=0.01, slow_time="400 ms")))
 against_late = {"faster decoding": {"dataset.cpu_time": "5 ms"},
@@ -273,11 +273,11 @@ def best_lever(pipeline, levers):
 # %% role="test" id="best-lever-test" points=5
 check(best_lever(starved, to_try), "twice the workers",
       what="the best lever behind slow workers", mistakes={
-    "It keeps the accelerator busiest, and trains more slowly: compare throughputs.":
+    "It keeps the GPU busiest, and trains more slowly: compare throughputs.":
         "full precision",
     "That one is the worst: is the comparison the right way round?": "one worker",
-    "The accelerator waits already; making it faster gains nothing.":
-        "a faster accelerator",
+    "The GPU waits already; making it faster gains nothing.":
+        "a faster GPU",
 })
 check(best_lever(late, against_late), "no fixed order, deep queue",
       what="the best lever against slow samples", mistakes={
@@ -285,14 +285,14 @@ check(best_lever(late, against_late), "no fixed order, deep queue",
         "faster decoding",
 })
 check(best_lever(starved, little), None, what="the best lever where none gains",
-      means="So the busiest accelerator is not always the one that trains most.")
+      means="So the busiest GPU is not always the one that trains most.")
 ### BEGIN HIDDEN TESTS
 copies = Pipeline(dataset=Samples(cpu_time="1 ms", transfer="600 KB"), batch_size=30, workers=4, link=Link("1 GB/s", overlaps=False), hardware="20 ms")
 choice = {"twice the workers": {"workers": 8}, "pinned copies": {"link.overlaps": True}, "a deeper queue": {"workers.prefetch": 8}}
 check(best_lever(copies, choice), "pinned copies", what="the best lever where copies take turns")
 check(best_lever(copies, {"full precision": {"hardware": "60 ms"}, "one worker": {"workers": 1}}), None,
       what="the best lever where all make it worse")
-check(best_lever(starved.replace(workers=16), to_try), "a faster accelerator", what="the best lever in front of a slow accelerator")
+check(best_lever(starved.replace(workers=16), to_try), "a faster GPU", what="the best lever in front of a slow GPU")
 ### END HIDDEN TESTS
 
 # %% tags=["learning-alone"]
@@ -324,11 +324,11 @@ ending = 5, "pipelines", some_levers
 # %% [markdown]
 # ## Between two epochs
 #
-# Four workers prepare a batch in 64 ms each and the accelerator steps for 20 ms, so inside an epoch of 100
+# Four workers prepare a batch in 64 ms each and the GPU steps for 20 ms, so inside an epoch of 100
 # batches it never waits. But a `DataLoader` starts its workers anew for each epoch, and here that takes 1 s.
 
 # %%
-predict("epoch-gap", unit="%", question="How busy is the accelerator over many epochs, "
+predict("epoch-gap", unit="%", question="How busy is the GPU over many epochs, "
                                         "in percent?")
 
 # %%
@@ -342,7 +342,7 @@ def draw_epochs(persistent_workers=False, epoch_batches=100, start_up_s=1.0):
                                          persistent=persistent_workers))
     found = made.simulate(**many | {"epoch_batches": epoch_batches})
     lost = made.epochs(samples=32 * epoch_batches).boundary
-    said = (f"The accelerator is busy {percent(found.utilization)} of the time; each "
+    said = (f"The GPU is busy {percent(found.utilization)} of the time; each "
             f"epoch loses {lost.m_as('s'):.3g} s.")
     shares = {"busy": found.utilization, "waits": found.stall}
     return Drawing(svg.share_bars(shares, title=said), said, ["accelerator", "share"],
@@ -373,7 +373,7 @@ here = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8,
 here.bill(price="2 USD/h", samples=1_281_167)
 
 # %% [markdown]
-# A machine costs `price` in an hour, its accelerator is busy for a share of the time, and it trains at
+# A machine costs `price` in an hour, its GPU is busy for a share of the time, and it trains at
 # `rate`. Which part of the price is burned by waiting? With some change it would train at `better_rate`. How
 # much may that add to the price of an hour, so that the same training costs no more than before? Return both,
 # first what is burned.
@@ -400,7 +400,7 @@ def dollars(price, busy, rate, better_rate):
     """What waiting burns in an hour, and the most that a change may add to the price of
     an hour, both [money/time].
 
-    `busy` is the accelerator's share [0 to 1]; the rates are [sample/time].
+    `busy` is the GPU's share [0 to 1]; the rates are [sample/time].
     """
     ### BEGIN SOLUTION
     return price * (1 - busy), price * (better_rate / rate - 1)
@@ -427,7 +427,7 @@ credit.part(1, "other numbers", lambda: (
           what="What is burned on an A100"),
     check(one_of_two(dollars(Q_("2.05 USD/h"), 0.441, Q_("1090 img/s"), Q_("121862 img/min")), 1), Q_(1.76984, "USD/h"),
           what="What may be added on an A100")))
-credit.part(1, "an accelerator that never waits", lambda: check(
+credit.part(1, "a GPU that never waits", lambda: check(
     one_of_two(dollars(Q_("4 USD/h"), 1.0, Q_("1000 img/s"), Q_("3000 img/s")), 1), Q_("8 USD/h"), what="What three times the rate may add"))
 ### END HIDDEN TESTS
 credit.total("So what a change may cost depends on the rate it brings, not on what "
@@ -461,6 +461,6 @@ progress()
 #
 # - Fast enough on average is not fast enough: a late batch holds up the ones behind it.
 # - A lever gains only if it touches what binds. Pull one, measure, ask again.
-# - Compare throughput. Utilization also rises when the accelerator gets slower.
+# - Compare throughput. Utilization also rises when the GPU gets slower.
 #
 # **Next:** the levers that make [the work itself less](06_less_work.ipynb).

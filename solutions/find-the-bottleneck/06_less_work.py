@@ -118,7 +118,7 @@ ending = 3, "orders", lambda draw: (
 # %% [markdown]
 # ## The first epoch, and each later one
 #
-# A host reads ImageNet from a storage of 100 MB/s, and half of it fits into memory. The first epoch finds
+# A host reads ImageNet from a drive of 100 MB/s, and half of it fits into memory. The first epoch finds
 # nothing there.
 
 # %%
@@ -138,7 +138,7 @@ reveal("warm-epochs", Q_(100 * warm.cached_fraction, "%"), then=lambda: warm,
 def draw_memory(fits=0.5, evicts=True):
     found = cold.epochs(memory=max(fits, 0.01) * whole, evicts=evicts)
     shares = {"from memory": found.cached_fraction,
-              "from storage": 1 - found.cached_fraction}
+              "from the drive": 1 - found.cached_fraction}
     return Drawing(svg.share_bars(shares, title=found.summary), found.summary,
                    found.headers, found.rows)
 
@@ -146,7 +146,7 @@ def draw_memory(fits=0.5, evicts=True):
 explore(draw_memory, after="warm-epochs", fits=(0.1, 1.0, 0.1), evicts=True)
 
 # %% [markdown]
-# Where half of the data or more fits, the CPU sets the pace.
+# Where half of the data or more fits, the workers set the pace.
 #
 # ## Copies beside the step
 #
@@ -170,7 +170,7 @@ loader_timeline(fast.replace({"link.overlaps": True}).simulate(**short), batches
 # <details><summary>Hint</summary>
 #
 # How many bytes has the whole batch, and how long does the link take for them? In turn, copy and step use the
-# accelerator one after the other. Beside each other, they are two resources.
+# GPU one after the other. Beside each other, they are two resources.
 #
 # </details>
 
@@ -198,7 +198,7 @@ check(period(100, 150_000, 4, link, Q_("30 ms"), False), Q_("50 ms"),
 })
 check(period(100, 150_000, 4, link, Q_("15 ms"), True), Q_("20 ms"),
       what="the period with copies beside", mistakes={
-    "Link and accelerator are two resources here: they overlap.": Q_("35 ms"),
+    "Link and GPU are two resources here: they overlap.": Q_("35 ms"),
     "The slower of the two sets the pace, not the faster.": Q_("15 ms"),
 })
 check(period(100, 150_000, 1, link, Q_("15 ms"), True), Q_("15 ms"),
@@ -280,8 +280,8 @@ table(case.headers, case.rows)
 # What do you say to the two colleagues, and what do you expect to bind afterwards?
 
 # %% [markdown] role="essay" id="choose-levers" points=6
-# The CPU binds. The ladder falls by 310 ms when the transforms are cached and by 220 ms when decoding is, so nearly all of the 640
-# ms are the workers' work; reading adds 20 ms, and the accelerator alone needs 60 ms. First I would crop before the blur (with a
+# The workers bind. The ladder falls by 310 ms when the transforms are cached and by 220 ms when decoding is, so nearly all of the 640
+# ms are the workers' work; reading adds 20 ms, and the GPU alone needs 60 ms. First I would crop before the blur (with a
 # margin as wide as the blur reaches): the model sees a sixty-fourth of the pixels, and work follows pixels, so the blur nearly
 # vanishes. Then I would raise the workers from four towards the 16 cores: they compute all the time, samples are independent, and
 # there are cores left. Against decoding I would store the images decoded and tiled, or decode only what is needed; that costs more

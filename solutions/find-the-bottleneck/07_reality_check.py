@@ -38,7 +38,7 @@ def why_verdict():
                        f"not {cell(old.solve().demand_at_ceiling)}.",
             "mistakes": {
         f"A batch takes the CPU {cpu:.1f} times as long and the GPU {gpu:.1f} times: "
-        "the CPU stays the slower.": "The CPU binds",
+        "the CPU stays the slower.": "The workers bind",
         f"With published figures it takes {new.workers_needed().workers}.":
             "Eight workers are too few"}}
 
@@ -212,7 +212,7 @@ ending = 4, "changes", some_changes
 # %%
 predict("verdict-that-falls", question="Put published figures in: which of these "
                                        "verdicts turns into its opposite?",
-        choices=["The CPU binds", "A 7 GB/s drive is too slow for the GPU's ceiling",
+        choices=["The workers bind", "A 7 GB/s drive is too slow for the GPU's ceiling",
                  "Eight workers are too few"])
 
 # %% tags=["folded"]
@@ -254,7 +254,7 @@ def show_answers():
 def verdicts(assumptions):
     p = pipe.replace(assumptions=assumptions)
     step = p.solve()
-    return {"The CPU binds": step.bottleneck == "CPU",
+    return {"The workers bind": step.bottleneck == "CPU",
             "Eight workers are too few": p.workers_needed().workers > 8,
             "A 7 GB/s drive is too slow for the GPU's ceiling":
                 step.demand_at_ceiling > a100.storage_bandwidth}

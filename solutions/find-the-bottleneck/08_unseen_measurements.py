@@ -87,8 +87,8 @@ explore(kits.replace({"hardware.count": 8}, storage=Q_("7 GB/s")),
 #
 # ## The model against the world
 #
-# Eight published measurements, of accelerators, a loader and a link. `PUBLISHED` predicts six of them as it
-# is; for two, a rate is extrapolated from an older accelerator.
+# Eight published measurements, of GPUs, a loader and a link. `PUBLISHED` predicts six of them as it
+# is; for two, a rate is extrapolated from an older GPU.
 
 # %%
 predict("typical-error", unit="%", between=(0, None),
@@ -97,7 +97,7 @@ predict("typical-error", unit="%", between=(0, None),
 
 # %% tags=["folded"]
 def eight(hardware, batch_size, workers, **qualified):
-    """Eight accelerators on one host; DALI's threads, 10 for each A100 and 8 for each
+    """Eight GPUs on one host; DALI's threads, 10 for each A100 and 8 for each
     V100, share its cores."""
     host = Accelerator(hardware, count=8, **qualified)
     return Pipeline(model=resnet, hardware=host, batch_size=batch_size, workers=workers,
@@ -266,7 +266,7 @@ claim.solve()
 # them make at most 9,318 even if they scale in a straight line, and with that the GPUs would be busy about a third of the time. The
 # drive is not: 27,000 images of 114.66 KB are 3.1 GB/s, and it gives 7. So either the images are smaller or prepared
 # elsewhere, or the rate was measured with synthetic data. A gap of nearly three times is far above the model's typical error
-# of less than a tenth, so I would stand by the verdict: with such workers the CPU binds and not the drive. I
+# of less than a tenth, so I would stand by the verdict: with such workers the workers bind and not the drive. I
 # would ask for the rate of the loader alone, with the GPUs left out: 27,000 or 9,000 decides it.
 #
 # ### BEGIN MARK SCHEME

@@ -65,7 +65,7 @@ predict("job-waits", unit="%", question="For which share of its time does the lo
 # %% [markdown]
 # <details><summary>Hint</summary>
 #
-# Who prepares a batch here, and what does the accelerator do meanwhile?
+# Who prepares a batch here, and what does the GPU do meanwhile?
 #
 # </details>
 #
@@ -177,10 +177,10 @@ def draw(workers=0, prepare_ms=100, step_ms=40, cores=2):
     job = Pipeline(dataset=Samples(cpu_time=Q_(prepare_ms / 16, "ms")), batch_size=16,
                    workers=Workers(workers, cores=cores), hardware=Q_(step_ms, "ms"))
     trace = job.simulate(batches=100, replicas=1, warm_up=0).trace().after(20)
-    said = (f"{trace.throughput.m_as('img/s'):,.0f} img/s; the accelerator waits "
+    said = (f"{trace.throughput.m_as('img/s'):,.0f} img/s; the GPU waits "
             f"{percent(trace.stall)} of the time.")
     rows = [["throughput", trace.throughput],
-            ["accelerator waits", percent(trace.stall)]]
+            ["GPU waits", percent(trace.stall)]]
     return Drawing(svg.loader_lanes(trace), said, ["what", "value"], rows)
 
 # %%

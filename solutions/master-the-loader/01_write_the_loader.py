@@ -37,7 +37,7 @@ def why_bursts():
 # Each may have one finished batch waiting, and batches arrive in order.
 
 # %%
-predict("bursts", unit="%", question="How much of the time does the accelerator wait "
+predict("bursts", unit="%", question="How much of the time does the GPU wait "
                                      "here, in percent?")
 
 # %% tags=["folded"]
@@ -64,11 +64,11 @@ def draw(workers=2, huge_takes_ms=180, one_huge_in=11):
                        .simulate(prepare_times=times, warm_up=0).stall
               for n in (1, 2, 4, 8, 16)}
     rows = [[f"prefetch {n}", percent(stall)] for n, stall in queues.items()]
-    said = (f"The accelerator waits {rows[0][1]} of the time with the shortest queue, "
+    said = (f"The GPU waits {rows[0][1]} of the time with the shortest queue, "
             f"and {rows[-1][1]} with the longest.")
     picture = svg.share_bars({f"prefetch {n}": stall for n, stall in queues.items()},
-                             title="The accelerator's waiting")
-    return Drawing(picture, said, ["queue", "the accelerator waits"], rows)
+                             title="The GPU's waiting")
+    return Drawing(picture, said, ["queue", "the GPU waits"], rows)
 
 # %%
 explore(draw, after="bursts", workers=(1, 4), huge_takes_ms=(20, 400, 20),
@@ -130,7 +130,7 @@ credit = Credit(20)
 credit.part(3, "one worker", lambda: check(ends_of([30] * 6, 10, 1, 2, 0)[-1],
                                            190, what="the end of the last step",
                                            mistakes={
-    "While the accelerator computes, the worker prepares the next batch: the two do "
+    "While the GPU computes, the worker prepares the next batch: the two do "
     "not add.": 240, "That is the mean rate. The first step has to wait until its "
                      "batch is prepared.": 180}))
 credit.part(3, "start-up", lambda: check(ends_of([30] * 6, 10, 1, 2, 100)[-1],
@@ -141,7 +141,7 @@ credit.part(3, "three workers", lambda: check(
     ends_of([30] * 9, 12, 3, 2, 0)[-1], 138, what="the end with three workers",
     mistakes={
     "One worker did it all: batch j belongs to worker j % workers.": 282,
-    "The accelerator computes one step at a time.": 102}))
+    "The GPU computes one step at a time.": 102}))
 credit.part(4, "a bounded queue", lambda: check(
     ends_of([5] * 12 + [90, 90] + [5] * 6, 10, 2, 2, 0)[-1], 255,
     what="the end after two huge batches", mistakes={
@@ -255,7 +255,7 @@ def verdicts():
     "link" and "accelerator"."""
     ### BEGIN SOLUTION
     # A: the first four batches take 62, 90, 117 and 137 ms: their reads queue. Then one is ready every 25 ms.
-    # B: no worker waits between two batches, and now and then the accelerator does; but it is close.
+    # B: no worker waits between two batches, and now and then the GPU does; but it is close.
     # C: batches are copied every 26 ms, though they were received long before, and the steps have gaps.
     return {"A": {"storage": 0.91, "CPU": 0.05, "link": 0.02, "accelerator": 0.02},
             "B": {"storage": 0.02, "CPU": 0.9, "link": 0.02, "accelerator": 0.06},
@@ -279,7 +279,7 @@ credit.part(3, "probabilities for three boxes",
 ### BEGIN HIDDEN TESTS
 credit.part(1, "what binds in box A", lambda: check(most_likely(verdicts()["A"]), "storage", mistakes={
     "At the start each worker takes longer than the one before: they queue for something that they share.": "CPU",
-    "The steps have gaps, so the accelerator waits.": "accelerator",
+    "The steps have gaps, so the GPU waits.": "accelerator",
     "A batch is copied at the moment in which it is received.": "link"}))
 credit.share(3, "how sure of box A", lambda: log_score(verdicts()["A"], "storage"))
 credit.part(1, "what binds in box B", lambda: check(most_likely(verdicts()["B"]), "CPU", mistakes={
@@ -288,7 +288,7 @@ credit.part(1, "what binds in box B", lambda: check(most_likely(verdicts()["B"])
 credit.share(3, "how sure of box B", lambda: log_score(verdicts()["B"], "CPU"))
 credit.part(1, "what binds in box C", lambda: check(most_likely(verdicts()["C"]), "link", mistakes={
     "Received batches lie waiting, so the workers are fast enough: look at what happens to them next.": "CPU",
-    "The accelerator has gaps although received batches lie waiting.": "accelerator"}))
+    "The GPU has gaps although received batches lie waiting.": "accelerator"}))
 credit.share(3, "how sure of box C", lambda: log_score(verdicts()["C"], "link"))
 ### END HIDDEN TESTS
 credit.total()
@@ -325,7 +325,7 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - A mean that is fast enough starves the accelerator if the queue is shorter than the bursts.
+# - A mean that is fast enough starves the GPU if the queue is shorter than the bursts.
 # - What binds is never idle. What is never idle may also be queueing for what binds.
 #
 # **Next:** [Notebook 2](02_design_and_repair.ipynb): repair your loader, and a script; buy a host.

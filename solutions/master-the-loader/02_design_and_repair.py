@@ -286,7 +286,7 @@ credit.part(3, "the slow host", lambda: check(one_of_two(0, *three), "right", mi
 credit.part(3, "what it costs", lambda: check(one_of_two(1, *three),
                                               Q_(150 / 7, "USD/h"),
                                               what="What it costs", mistakes={
-    "That is what the others wait: its own accelerator waits as well, for batches.":
+    "That is what the others wait: its own GPU waits as well, for batches.":
         Q_(130 / 7, "USD/h"),
     "The others wait for each other, too: in each step for the last of them.":
         Q_(180 / 7, "USD/h"),
@@ -327,7 +327,7 @@ ending = 2, "jobs", some_hosts
 # ## A script that starves
 #
 # The next cell writes `train.txt` beside this notebook. It trains on photographs, on a machine with **4 cores**, over a link of
-# **0.15 GB/s**, and its accelerator starves. It has four faults; none of them is a bug. Open it with a double-click in the list of
+# **0.15 GB/s**, and its GPU starves. It has four faults; none of them is a bug. Open it with a double-click in the list of
 # files. `what_it_does` runs a script and counts what is done to one image, and `simulated_throughput` says what it reaches there.
 
 # %%
@@ -389,7 +389,7 @@ credit.part(3, "workers", lambda: check(done()["workers"], 4,
                                         what="the number of workers", mistakes={
     "That is as it was, and a core is idle.": 3,
     "Workers past the cores bring nothing.": 8,
-    "Without workers the training loop prepares each batch, and the accelerator waits "
+    "Without workers the training loop prepares each batch, and the GPU waits "
     "for it.": 0}))
 credit.part(3, "pixels that are blurred",
             lambda: check(done()["blurred pixels"], 224 * 224,
@@ -403,7 +403,7 @@ credit.part(3, "labels", lambda: check(done()["label reads"], 0,
                                            "and they are the same each time.": 1}))
 credit.part(3, "bytes on the link", lambda: check(done()["bytes sent"], 3 * 224 * 224,
     what="the number of bytes that are sent",
-    mistakes={"These are four bytes a value: the accelerator can normalize what comes "
+    mistakes={"These are four bytes a value: the GPU can normalize what comes "
               "as uint8.": 4 * 3 * 224 * 224, "These are two bytes a value.": 2 * 3
               * 224 * 224}))
 def twice(mine, width, height):

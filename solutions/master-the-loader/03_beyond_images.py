@@ -26,7 +26,7 @@ def why(name):
                        "Drive and workers have time to spare.",
             "mistakes": {f"Of {box} {of} is asked.": box for box, of in asked.items()}
                         | {f"It waits: {most} is asked of {binds(name)}.":
-                           "the accelerator"}}
+                           "the GPU"}}
 
 
 def why_packed():
@@ -39,7 +39,7 @@ def why_packed():
 def why_repair():
     """What the gain means, and what plausible mistakes predict."""
     as_many = repaired.workers.count / mine.workers.count
-    return {"meaning": f"The accelerator now waits for {percent(after.stall)}.",
+    return {"meaning": f"The GPU now waits for {percent(after.stall)}.",
             "mistakes": {"Perhaps you let each worker bring as much as the first.":
                          Q_(100 * (as_many - 1), "%"),
                          "That is all that it waited: no repair brings it whole.":
@@ -56,25 +56,25 @@ def why_repair():
 # - **video**: R3D-18 on an H100, 4,288 frames a second. A sample is 16 frames, 531 KB, decoded in 850 ms.
 
 # %%
-predict("tokens", choices=["the accelerator", "the workers", "the drive"],
+predict("tokens", choices=["the GPU", "the workers", "the drive"],
         question="Tokens: what binds?")
 
 # %%
-predict("audio", choices=["the accelerator", "the workers", "the drive"],
+predict("audio", choices=["the GPU", "the workers", "the drive"],
         question="Audio: what binds?")
 
 # %%
-predict("tables", choices=["the accelerator", "the workers", "the drive"],
+predict("tables", choices=["the GPU", "the workers", "the drive"],
         question="Tables: what binds?")
 
 # %%
-predict("video", choices=["the accelerator", "the workers", "the drive"],
+predict("video", choices=["the GPU", "the workers", "the drive"],
         question="Video: what binds?")
 
 # %% [markdown]
 # ## Exercise 3.1: where it does not happen (15 points, in parts)
 #
-# How many workers does a training need so that its accelerator never waits for them? Return a whole number, at least 1; or `None`
+# How many workers does a training need so that its GPU never waits for them? Return a whole number, at least 1; or `None`
 # where the drive cannot deliver, so that no number of workers helps. When something delivers exactly what is asked for, nobody
 # waits.
 #
@@ -106,10 +106,10 @@ credit, drive = Credit(15), Q_("2 GB/s")
 credit.part(2, "tokens", lambda: check(workers_needed(Q_("91000 /s"), 1024, Q_("2 KB"),
     Q_("0.08 ms"), drive), 1, what="the number of workers for tokens", mistakes={
     "A little work is work all the same: somebody has to do it.": 0,
-    "The accelerator takes tokens, and a worker prepares samples of many tokens.": 8}))
+    "The GPU takes tokens, and a worker prepares samples of many tokens.": 8}))
 credit.part(4, "audio", lambda: check(workers_needed(Q_("3840 /s"), 12.3, Q_("211 KB"),
     Q_("9.9 ms"), drive), 4, what="the number of workers for audio", mistakes={
-    "Three workers and a bit: the accelerators wait for the bit.": 3,
+    "Three workers and a bit: the GPUs wait for the bit.": 3,
     "A sample is 12.3 s long: how many of them does the model take in a second?": 39,
     "You multiplied by the units of a sample; it holds that many.": 468}))
 credit.part(3, "samples of 12.5 MB", lambda: check(workers_needed(Q_("4.37e7 /s"),
@@ -118,7 +118,7 @@ credit.part(3, "samples of 12.5 MB", lambda: check(workers_needed(Q_("4.37e7 /s"
     "Ask the drive first: how many bytes a second are that?": False}))
 credit.part(2, "video", lambda: check(workers_needed(Q_("4288 /s"), 16, Q_("531 KB"),
     Q_("850 ms"), drive), 228, what="the number of workers for video", mistakes={
-    "Some workers and a bit: the accelerator waits for the bit.": 227}))
+    "Some workers and a bit: the GPU waits for the bit.": 227}))
 credit.part(2, "workers that are exactly enough", lambda: (
     check(workers_needed(Q_("1100 /s"), 10, Q_("1 KB"), Q_("10 ms"), drive), 2,
           what="the number of workers for 110 samples of 10 ms"),
@@ -150,7 +150,7 @@ def shares(samples_per_second, gigabytes, seconds):
 
 def binds(name):
     share, slowest = max((share, box) for box, share in shares(*cases[name]).items())
-    return slowest if share > 1 else "the accelerator"
+    return slowest if share > 1 else "the GPU"
 
 
 def show(*names):
@@ -186,7 +186,7 @@ ending = 2, "kinds of data", some_data, "exact"
 ### END ENDING
 
 # %% [markdown]
-# It does not happen where a sample is a lot of work for the accelerator, and little for everybody else. Language models are the
+# It does not happen where a sample is a lot of work for the GPU, and little for everybody else. Language models are the
 # extreme: 91,000 tokens a second are less than one megabyte. Make up a kind of data yourself: where is the border?
 
 # %% tags=["folded"]
@@ -363,7 +363,7 @@ gain = 100 * (after.throughput / before.throughput - 1).m_as("")
 def show_repair():
     rows = [[name, one.throughput, percent(one.stall)]
             for name, one in (("before", before), ("after", after))]
-    table(["", "throughput", "accelerator waits"], rows)
+    table(["", "throughput", "GPU waits"], rows)
 
 # %%
 reveal("my-repair", Q_(gain, "%"), disturbed=disturbance(after), then=show_repair,
@@ -381,7 +381,7 @@ beside_real(load_loader(), runs)
 # ## Exercise 3.3: predict a repair (9 points, in parts)
 #
 # Of one batch, each part takes one worker some milliseconds; a repair makes *one* part `factor` times as fast. By which factor does
-# the throughput rise? Workers share `cores`, and the accelerator takes `step` ms for a batch.
+# the throughput rise? Workers share `cores`, and the GPU takes `step` ms for a batch.
 #
 # <details><summary>Hint</summary>
 #
@@ -414,10 +414,10 @@ credit.part(3, "decoding three times as fast",
     "You made it slower: a part that is twice as fast takes half of the time.": 100
     / 220, "That is the share that is left of the time; how much faster is that?":
         0.6}))
-credit.part(2, "a slow accelerator", lambda: check(
+credit.part(2, "a slow GPU", lambda: check(
     gain_of("decode", 3, 2, 4, 40), 1.25,
-    what="the gain before a slow accelerator", mistakes={
-    "The accelerator does not get faster: it sets the pace from some point on.": 100
+    what="the gain before a slow GPU", mistakes={
+    "The GPU does not get faster: it sets the pace from some point on.": 100
     / 60}))
 credit.part(2, "more workers than cores",
             lambda: check(gain_of("transform", 3, 8, 2, 24), 1.25,
@@ -426,7 +426,7 @@ credit.part(2, "more workers than cores",
     "The largest part was repaired, and another one was named.": 100 / 60}))
 ### BEGIN HIDDEN TESTS
 credit.part(2, "a repair that brings nothing", lambda: (
-    check(gain_of("read", 100, 4, 4, 30), 1.0, what="the gain where the accelerator binds already"),
+    check(gain_of("read", 100, 4, 4, 30), 1.0, what="the gain where the GPU binds already"),
     check(repair_gain({"decode": 8.0, "augment": 2.0}, "augment", 4, 1, 8, 1.5), 10 / 8.5, what="the gain of another part")))
 ### END HIDDEN TESTS
 credit.total("So a repair brings no more than the next resource allows.")
@@ -452,8 +452,8 @@ ending = 2, "repairs", a_repair
 
 # %% [markdown] role="essay" id="explain-the-rest" points=6
 # I took the recordings. The diagnosis said that the part that costs most is the transform, which computes the spectrogram, with
-# unpacking close behind, and that the accelerator waits most of the time. A second worker should double the rate of preparing, so I
-# predicted a gain of 100 %, capped by the accelerator's own 20 ms. I measured 80 %. NumPy computes Fourier transforms without the lock of
+# unpacking close behind, and that the GPU waits most of the time. A second worker should double the rate of preparing, so I
+# predicted a gain of 100 %, capped by the GPU's own 20 ms. I measured 80 %. NumPy computes Fourier transforms without the lock of
 # Python, but slicing windows and joining the batch hold it. In these parts two threads may wait for one another, and then the two
 # workers are not two full ones. The other explanation would be the machine: two workers share the caches and the clock of the
 # processor, and I have two cores only. With `kind="processes"` there is no shared lock. If the gain rises towards 100 %, it was
@@ -463,7 +463,7 @@ ending = 2, "repairs", a_repair
 # - 1 point: says which dataset and what the diagnosis found, with its figures.
 # - 2 points: a prediction with its reason, made before measuring. One point without a reason.
 # - 2 points: compares what was measured with it, and names a cause of the difference that fits the pipeline (lock, cores, start-up,
-#   the accelerator's cap, noise). One point if the cause would not change the figure in that direction.
+#   the GPU's cap, noise). One point if the cause would not change the figure in that direction.
 # - 1 point: a measurement that would tell this cause from another, and which outcome would mean what.
 # ### END MARK SCHEME
 
@@ -485,7 +485,7 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Starvation depends on the work for a sample: the accelerator's over everybody else's.
+# - Starvation depends on the work for a sample: the GPU's over everybody else's.
 # - Ask the drive before the workers: what it cannot deliver, no worker prepares.
 # - Less padding for the GPU is more work for the tokenizer.
 #

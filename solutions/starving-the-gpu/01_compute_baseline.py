@@ -63,7 +63,7 @@ play(Pipeline(hardware="20 ms", dataset=Samples(cpu_time="2 ms", size="300 KB"),
      workers=range(1, 13), find="workers")
 
 # %% [markdown]
-# Samples travel from storage, here a drive, through the workers and over the link into the accelerator, here a GPU. Each part has
+# Samples travel from a drive through the workers and over the link into the GPU. Each part has
 # its own pace, and the slowest one sets the pace of all: it **binds**. Move the slider.
 #
 # ## Predict

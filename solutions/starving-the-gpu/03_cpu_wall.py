@@ -117,7 +117,7 @@ ending = 2, "batches", lambda draw: (
 # %% [markdown]
 # ## Exercise 3.2: utilization (2 points)
 #
-# The busy share of a step, from 0 to 1, when CPU and GPU overlap.
+# The busy share of a step, from 0 to 1, when workers and GPU overlap.
 #
 # <details><summary>Hint</summary>
 #
@@ -135,7 +135,7 @@ def utilization(cpu_time, gpu_time):
 # %% role="test" id="utilization-test" points=2
 check(utilization(Q_("40 ms"), Q_("10 ms")), 0.25,
       what="the utilization at 40 and 10 ms", mistakes={
-    "You added the times, but the CPU and the GPU overlap.": 0.2,
+    "You added the times, but the workers and the GPU overlap.": 0.2,
     "That is the slowdown.": 4.0,
     "That is the share the GPU waits.": 0.75,
     "That is a percentage; return a share from 0 to 1.": 25.0,
@@ -273,7 +273,7 @@ progress()
 # ## Take away
 #
 # - Workers and GPU overlap: the slower one sets the step, and the busy share is the GPU's own time over the step.
-# - In a tie (equal times) nobody waits: the CPU binds only if it takes longer.
+# - In a tie (equal times) nobody waits: the workers bind only if it takes longer.
 # - Change one thing at a time. What helps is what bound.
 #
 # **Next:** the wall is not always there. [Notebook 4](04_batch_sweep.ipynb): from which batch size on?

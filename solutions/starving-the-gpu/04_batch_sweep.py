@@ -238,7 +238,7 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Below the crossing the GPU binds, above it the CPU: the batch size decides what binds.
+# - Below the crossing the GPU binds, above it the workers: the batch size decides what binds.
 # - "Use a larger batch" helps the GPU, and does not help at a CPU wall.
 # - A sweep must show *both* sides of what you look for.
 #

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 5. The worker fix, and the wall behind it
 #
-# The CPU binds, so give it more workers: in PyTorch `num_workers=16`, then 32. **How many workers are enough, and what stops you then?** In
+# The workers bind, so give it more workers: in PyTorch `num_workers=16`, then 32. **How many workers are enough, and what stops you then?** In
 # about MINUTES minutes you know.
 
 # %% role="setup" id="setup-05"

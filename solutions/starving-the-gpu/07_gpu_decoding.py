@@ -27,7 +27,7 @@ kits = Pipeline(
     dataset=Samples(size=Datasets.KiTS19.sample_size), storage=Storage.SATA_SSD,
     workers=Workers(8, rate=Q_(1 / 0.184, "img/s")), assumptions=PUBLISHED,
 )
-CALLED = {"CPU": "The CPU", "accelerator": "The GPU", "storage": "The drive",
+CALLED = {"CPU": "The workers", "accelerator": "The GPU", "storage": "The drive",
           "decoder": "The decoder"}
 
 
@@ -49,7 +49,7 @@ def why_dali():
     longer = (times["accelerator"] / times["CPU"]).m_as("")
     return {"meaning": f"The GPU takes {longer:.0f} times as long as the supply.",
             "mistakes": {
-        f"Such a supply takes only {supply} for a batch.": "The CPU",
+        f"Such a supply takes only {supply} for a batch.": "The workers",
         f"In a tie both take as long: {supply} and {gpu}.": "Neither: it is a tie"}}
 
 # %%
@@ -117,7 +117,7 @@ ending = 3, "drives", a_drive
 # NVIDIA's DALI moves decoding to the GPU. In the round numbers it is cheap decoding: a CPU that prepares 50 GB/s.
 
 # %%
-predict("dali", choices=["The CPU", "The GPU", "Neither: it is a tie"],
+predict("dali", choices=["The workers", "The GPU", "Neither: it is a tie"],
         question="Training with DALI as a supply of 50 GB/s, images of 500 KB, a batch "
                  "of 512: what binds?")
 
@@ -217,7 +217,7 @@ ending = 4, "steps", lambda draw: (
 # %% [markdown]
 # ## Self-check (1 point)
 #
-# The GPU trains on a batch in 20 ms, and the CPU needs 35 ms for it; they overlap. How busy is the GPU? Assign a
+# The GPU trains on a batch in 20 ms, and the workers need 35 ms for it; they overlap. How busy is the GPU? Assign a
 # share from 0 to 1 to `gpu_busy`, as an expression if you like (`gpu_busy = 10 / 40`).
 
 # %% role="answer" id="self-check"
@@ -230,7 +230,7 @@ hint(globals().get("gpu_busy"), like=0.5, between=(0, 1), what="gpu_busy", withi
      mistakes={
     "You added the times, but the two overlap.": 20 / 55,
     "That is the share the GPU waits.": 15 / 35,
-    "That is how busy the CPU is.": 1.0,
+    "That is how busy the workers are.": 1.0,
 })
 ### BEGIN HIDDEN TESTS
 check(gpu_busy, 20 / 35, what="gpu_busy", within=5e-3)
@@ -259,7 +259,7 @@ check(gpu_busy, 20 / 35, what="gpu_busy", within=5e-3)
 # ## Your predictions (3 points)
 #
 # Each prediction that you locked before its reveal counts, right or wrong. If you could not use the widgets, return yours here,
-# for example `{"dali": "The CPU", "crossover": 100}`.
+# for example `{"dali": "The workers", "crossover": 100}`.
 
 # %% role="answer" id="without-widgets"
 def without_widgets():

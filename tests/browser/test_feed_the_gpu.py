@@ -123,7 +123,7 @@ def test_the_guess_is_locked_before_the_picture_moves_or_says_anything(game, fee
 
     lock(game, "more")
     expect(game.locator("#said")).to_have_text("Right. Now feed it.")
-    expect(moving).to_contain_text("The CPU binds: the GPU waits 81 % of the time.")
+    expect(moving).to_contain_text("The workers bind: the GPU waits 81 % of the time.")
     expect(moving.locator(".token").first).to_be_attached()
     expect(game.locator("#theory")).to_be_hidden()
     # It stays locked, and the remedy is not told.

@@ -180,7 +180,7 @@ def show(page: Page, where: str, pipeline: Pipeline, **more: object) -> None:
 def test_it_plays_stops_steps_and_follows_its_slider(moving):
     show(moving, "one", WALL, controls={"workers": [4, 8, 40, 44, 48], "batch": [64, 256]})
     picture, clock = moving.get_by_role("img"), moving.locator("#one .sl-row span").last
-    expect(picture).to_have_accessible_name("The CPU binds: the accelerator waits 82\u00a0% of the time.")
+    expect(picture).to_have_accessible_name("The workers bind: the GPU waits 82\u00a0% of the time.")
     assert serious(moving) == []
     expect(clock).to_have_text(re.compile(r"1,\d"))  # where three digits would tell no step from the next
     moving.get_by_role("button", name="Pause").click()
@@ -197,15 +197,15 @@ def test_it_plays_stops_steps_and_follows_its_slider(moving):
         moving.keyboard.press(key)
     expect(workers).to_have_attribute("aria-valuetext", "48")
     expect(moving.get_by_role("status")).to_have_text(
-        "Storage binds: the accelerator waits 36\u00a0% of the time."
+        "The drive binds: the GPU waits 36\u00a0% of the time."
     )
-    expect(moving.locator("#one .binds").first).to_have_text("storage")
+    expect(moving.locator("#one .binds").first).to_have_text("drive")
     moving.wait_for_function("() => window.rested")
     assert moving.evaluate("rested") == {"batch": 256, "workers": 48}
     moving.get_by_text("The same as a table").click()
     expect(moving.locator("tbody tr")).to_have_text(
-        ["storage18.3 ms100\u00a0%", "CPU10.7 ms58\u00a0%", "link6.17 ms34\u00a0%",
-         "accelerator11.7 ms64\u00a0%"],
+        ["drive18.3 ms100\u00a0%", "workers10.7 ms58\u00a0%", "link6.17 ms34\u00a0%",
+         "GPU11.7 ms64\u00a0%"],
     )  # fmt: skip
 
 
@@ -228,7 +228,7 @@ def test_what_is_to_be_found_gets_its_tick_and_neither_more_nor_fewer_do(moving)
     workers.focus()
     for _ in range(2):
         moving.keyboard.press("ArrowRight")
-    expect(moving.locator("#two .sl-act")).to_have_text("✓ 28: storage binds, and more bring nothing.")
+    expect(moving.locator("#two .sl-act")).to_have_text("✓ 28: the drive binds, and more bring nothing.")
 
 
 def test_a_share_that_is_enough_can_be_asked_for(moving):
@@ -277,14 +277,14 @@ def test_several_belts_move_on_one_clock_with_one_slider_and_each_has_its_tick(m
     moving.keyboard.press("ArrowRight")
     moving.keyboard.press("ArrowRight")
     statuses = moving.locator(".sl-belt [role=status]")
-    expect(statuses.first).to_have_text("The accelerator binds: it never waits.")
-    expect(statuses.last).to_contain_text("The CPU binds: the accelerator waits")
+    expect(statuses.first).to_have_text("The GPU binds: it never waits.")
+    expect(statuses.last).to_contain_text("The workers bind: the GPU waits")
     expect(moving.locator(".sl-act")).to_have_text(
         "✓ A100: 44: it never waits. B200: even 64 are too few."
     )
     moving.get_by_text("The same as a table").click()
     expect(moving.locator("tbody th")).to_have_text(
-        ["A100: CPU", "A100: link", "A100: accelerator", "B200: CPU", "B200: link", "B200: accelerator"]
+        ["A100: workers", "A100: link", "A100: GPU", "B200: workers", "B200: link", "B200: GPU"]
     )
     moving.get_by_role("button", name="One step").click()
     assert serious(moving) == []
@@ -293,8 +293,8 @@ def test_several_belts_move_on_one_clock_with_one_slider_and_each_has_its_tick(m
 def test_workers_that_wait_for_storage_are_not_called_a_slow_cpu(moving):
     far = WALL.replace(assumptions=PUBLISHED, storage=Storage.S3_connection)
     show(moving, "one", far)
-    said = str(far.explain()).partition(" binds:")[0]
-    expect(moving.get_by_role("status")).to_contain_text(f"{said} binds: the accelerator waits")
+    said = str(far.explain()).partition(":")[0]
+    expect(moving.get_by_role("status")).to_contain_text(f"{said}: the GPU waits")
 
 
 def test_a_batch_after_the_hundredth_has_its_number_within_its_box(moving):
@@ -392,13 +392,13 @@ picture""",
     notebook.run_all()
     box = notebook.cell(1).locator(".starvelab-box")
     said = box.get_by_role("status")
-    expect(said).to_contain_text("The CPU binds: the accelerator waits")
+    expect(said).to_contain_text("The workers bind: the GPU waits")
     slider = box.get_by_role("slider", name="workers")
     slider.focus()
     for key in ("ArrowRight", "ArrowRight", "x", "b"):
         notebook.page.keyboard.press(key)
     # With every batch alike nobody would wait here: this is what chance costs in the kernel's run.
-    expect(said).to_contain_text("On average nothing is slower than the accelerator, and yet")
+    expect(said).to_contain_text("On average nothing is slower than the GPU, and yet")
     assert len(notebook.cells()) == 3
     # The next frame of the picture does not close the table that was just opened.
     table = box.locator("details")

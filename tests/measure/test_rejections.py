@@ -122,7 +122,7 @@ REJECTED = [
     (
         lambda: SimulatedClock({"copy": "3 ms"}),
         "A worker's parts are read, decode, transform, collate, got 'copy'. The copy's time comes from the "
-        "link, that of computing from the accelerator.",
+        "link, that of computing from the GPU.",
     ),
     (lambda: SimulatedClock({"decode": 3}), "decode needs a unit, got the bare int 3"),
     (lambda: SimulatedClock(handover="-1 ms"), "handover must be finite and not negative, got -1 ms"),

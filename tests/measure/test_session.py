@@ -265,10 +265,10 @@ def test_a_step_of_ones_own_is_run():
     seen = []
     measured = of_step(lambda batch: seen.append(batch.shape)).measure(seconds="0.1 s", progress=False)
     assert set(seen) == {(4, 1)}
-    assert "accelerator busy" in [row[0] for row in measured.rows]
+    assert "GPU busy" in [row[0] for row in measured.rows]
 
 
 def test_without_a_step_a_loader_is_measured_alone():
     measured = of_step(None).measure(seconds="0.1 s", progress=False)
     assert ", without a training step: pass Accelerator(device=train_step) to see how " in measured.summary
-    assert "accelerator busy" not in [row[0] for row in measured.rows]
+    assert "GPU busy" not in [row[0] for row in measured.rows]
