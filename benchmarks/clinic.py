@@ -8,7 +8,8 @@ from concurrent.futures import ProcessPoolExecutor
 from statistics import median, quantiles
 from time import perf_counter
 
-from starvelab.lesson.course.practice import FAULTS, Case, clinic
+from starvelab.lesson.course.faults import FAULTS
+from starvelab.lesson.course.practice import Case, clinic
 
 from .report import machine, number, options
 from .results import save
@@ -20,7 +21,7 @@ REFLEXES = ("num_workers", "pin_memory", "autocast", "cpus", "mem", "folder")
 
 def likely_mistakes(case: Case) -> dict[str, tuple[str, ...]]:
     """Answers that are likely and wrong, by what is wrong with them."""
-    best, looks_bad = case._best, [name for name in case._sizes if name not in case._faults]
+    best, looks_bad = case.best, [name for name in case._sizes if name not in case._faults]
     halves = {"the hidden one is missed": best[:1], "what binds is missed": best[1:]}
     return {
         "what looks bad": tuple(looks_bad[: case.faults]),
@@ -42,11 +43,11 @@ def survey(seeds: Iterable[int]) -> dict[str, list]:
         case = clinic(seed)
         found["seconds"].append(perf_counter() - start)
         *_, before, after = case._key
-        won = [case.cure(*changes) for changes in likely_mistakes(case).values()]
+        won = [case.treated(changes) for changes in likely_mistakes(case).values()]
         found["key"].append(case._key)
         found["faults"].append(tuple(sorted(case._faults)))
         found["lost"].append(1 - before / after)
-        found["won"].append(min(case._treated(case._best).won))
+        found["won"].append(min(case.treated(case.best).won))
         found["mistake"].append(max(treatment.score for treatment in won))
     return found
 

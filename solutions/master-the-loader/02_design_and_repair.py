@@ -455,9 +455,9 @@ ending = 3, other_images
 # %% [markdown]
 # ## Practice without end
 #
-# `clinic` draws a script that starves, and each number draws another one. Behind a line stands the name by which you change it: try
-# `case.cure("num_workers")` and see what that wins back. Which lines are at fault? Answer once, with what binds first:
-# `case.lock("collate", "retry")` names two lines. This earns no points.
+# `clinic` draws a script that starves, and each number draws another one. Which lines are at fault, and which only look bad? Lock a
+# guess by their names, first the one that binds: `case.guess("collate", "retry")`. Then try up to three cures, such as
+# `case.cure("num_workers")`, and ask for the key, which says why: `case.key()`. This earns no points.
 
 # %%
 case = clinic(1)

@@ -8,9 +8,12 @@ from collections import Counter
 import pytest
 
 from benchmarks.clinic import alike, likely_mistakes, survey
-from starvelab import InputError, Pipeline, Samples, UnknownNameError, Workers, runtime
-from starvelab.lesson.course import practice
-from starvelab.lesson.course.practice import FAULTS, Case, clinic
+from starvelab import Q_, InputError, Pipeline, Samples, UnknownNameError, Workers, runtime
+from starvelab.lesson.course import case as bounds
+from starvelab.lesson.course import faults, practice
+from starvelab.lesson.course.faults import FAULTS
+from starvelab.lesson.course.practice import Case, clinic
+from starvelab.lesson.course.why import reason
 from tests.rejected import message
 
 PAIR, SINGLE = 4, 6  # seeds of a case with two faults, and of one with one
@@ -25,7 +28,7 @@ def pages(case: Case) -> tuple[str, str, str]:
 
 def test_there_are_enough_faults_each_of_a_line_of_its_own():
     assert len(FAULTS) >= 25
-    assert sorted(re.findall(r"{(\w+)}", practice.SCRIPT)) == sorted([*FAULTS, "batch", "side"])
+    assert sorted(re.findall(r"{(\w+)}", faults.SCRIPT)) == sorted([*FAULTS, "batch", "side"])
     lines = [line for fault in FAULTS.values() for line in (fault.good, fault.bad) if line]
     assert max(Counter(lines).values()) == 1
     for name, fault in FAULTS.items():
@@ -39,11 +42,11 @@ def test_there_are_enough_faults_each_of_a_line_of_its_own():
 @pytest.mark.programs
 def test_the_difficulty_stays_within_its_bounds():
     found = survey(range(200))
-    assert min(found["lost"]) >= practice.LOST[0] - 0.005
-    assert max(found["lost"]) <= practice.LOST[1] + 0.005
-    assert min(found["won"]) >= practice.EACH_WON
+    assert min(found["lost"]) >= bounds.LOST[0] - 0.005
+    assert max(found["lost"]) <= bounds.LOST[1] + 0.005
+    assert min(found["won"]) >= bounds.EACH_WON
     assert {len(names) for names in found["faults"]} == {1, 2}
-    assert max(found["mistake"]) <= 1 - practice.EACH_LOST
+    assert max(found["mistake"]) <= 1 - bounds.EACH_LOST
     assert {name for names in found["faults"] for name in names} == FAULTS.keys()
     assert alike(found["key"]) == 0, "no two keys are equal to three digits"
 
@@ -52,7 +55,7 @@ def test_the_difficulty_stays_within_its_bounds():
 def test_no_likely_mistake_comes_to_the_throughput_of_the_key(seed):
     case = clinic(seed)
     for changes in likely_mistakes(case).values():
-        assert float(f"{case.cure(*changes).throughputs[-1].m_as('sample/s'):.3g}") != case._key[-1]
+        assert float(f"{case.treated(changes).throughputs[-1].m_as('sample/s'):.3g}") != case._key[-1]
 
 
 def test_a_number_gives_the_same_case_again_and_another_number_another_one():
@@ -69,6 +72,7 @@ def test_a_score_by_hand():
     """
     case = by_hand({"num_workers": 1, "autocast": 0.5}, ("num_workers", "autocast"))
     broken, workers, both = (8 * 60 / (60 * step + 0.32 - step) for step in (0.32, 0.16, 0.08))
+    case.guess("num_workers", "autocast")
     treatment = case.cure("num_workers", "autocast")
     rates = [rate.m_as("sample/s") for rate in treatment.throughputs]
     assert rates == pytest.approx([broken, workers, both])
@@ -90,35 +94,98 @@ def by_hand(sizes: dict[str, object], faults: tuple[str, ...]) -> Case:
 
 
 @pytest.mark.parametrize(("changes", "note"), [
-    (lambda c: c._best, "All that was lost is back."),
-    (lambda c: c._best[::-1], "All that was lost is back. Until {binds} is cured, the other wins less."),
-    (lambda c: c._best[:1], "What bound is cured, and another fault binds now: see `evidence`"),
-    (lambda c: c._best[1:], "{hidden} is a fault, and another one hides it"),
+    (lambda c: c.best, "All that was lost is back."),
+    (lambda c: c.best[::-1], "All that was lost is back. Until {binds} is cured, the other wins less."),
+    (lambda c: c.best[:1], "What bound is cured, and another fault binds now: see `evidence`"),
+    (lambda c: c.best[1:], "{hidden} is a fault, and another one hides it"),
     (lambda c: likely_mistakes(c)["what looks bad"], "{harmless} looks bad, and costs next to nothing"),
     (lambda c: likely_mistakes(c)["by reflex"], "num_workers is as it should be: a change of it wins"),
 ])  # fmt: skip
 def test_the_likeliest_mistake_is_named(changes, note):
     case = clinic(PAIR)
-    binds, hidden = case._best
+    binds, hidden = case.best
     harmless = likely_mistakes(case)["what looks bad"][0]
+    case.guess(*case.best)
     expected = note.format(binds=binds, hidden=hidden, harmless=harmless)
     assert case.cure(*changes(case)).note.startswith(expected)
 
 
-def test_a_locked_answer_shows_the_key_and_stays():
-    case = clinic(PAIR)
-    binds, hidden = case._best
-    key = case.lock(binds)
+def test_a_guess_is_locked_before_any_cure_and_three_cures_are_all():
+    puzzle = clinic(PAIR)
+    binds, hidden = puzzle.best
+    assert message(InputError, puzzle.cure, binds) == (
+        f"A guess comes before a cure, and case 4 has none. Lock one first: case.guess('{binds}')."
+    )
+    assert message(InputError, puzzle.key) == (
+        "The key is shown after a guess, and case 4 has none. Lock one first: case.guess(...)."
+    )
+    assert message(InputError, puzzle.guess, binds) == (
+        "A guess of case 4 names 2 lines, as many as starve it, got 1. Begin with the one that binds."
+    )
+    assert puzzle.guess("mem", binds) == (
+        f"Locked: mem, {binds}. You may try 3 cures, and then ask for the key."
+    )
+    assert message(InputError, puzzle.guess, binds, hidden) == (
+        f"Case 4 has a locked guess, mem, {binds}. Try a cure, or take another case."
+    )
+    for change in ("mem", "cpus", "mem", "item"):  # the same one again counts once
+        puzzle.cure(change)
+    assert message(InputError, puzzle.cure, binds) == (
+        "Case 4 has 3 cures between a guess and the key. 3 were tried. Ask for case.key()."
+    )
+
+
+def test_tools_show_what_a_change_does_only_after_it_was_tried():
+    puzzle = clinic(PAIR)
+    binds = puzzle.best[0]
+    assert message(InputError, puzzle.evidence, binds) == (
+        f"Tools show what a script does after changes that were tried, got {binds}. "
+        f"Call cure('{binds}') first."
+    )
+    puzzle.guess(*puzzle.best)
+    puzzle.cure(binds)
+    assert puzzle.evidence(binds) != puzzle.evidence()
+
+
+def test_the_key_ends_a_case_and_says_what_the_guess_was_worth():
+    puzzle = clinic(PAIR)
+    binds, hidden = puzzle.best
+    puzzle.guess(binds, "mem")
+    key = puzzle.key()
     assert list(key.sizes) == [binds, hidden]
     assert key.score == 1
-    said = r"Your answer wins back (\d+) % of the lost throughput, and the key 100 %"
+    said = r"Your guess wins back (\d+) % of the lost throughput, and the key 100 %"
     won = re.fullmatch(said, key.summary)
     assert won
     assert 0 < int(won[1]) < 100
     assert key.note == f"{binds}: {FAULTS[binds].cure} {hidden}: {FAULTS[hidden].cure}"
-    assert message(InputError, case.cure, binds) == (
-        "Case 4 has a locked answer. Take another case, by another number."
+    assert message(InputError, puzzle.cure, binds) == (
+        "Case 4 has 3 cures between a guess and the key. Its key has been shown. "
+        "Take another case, by another number."
     )
+
+
+def test_the_key_says_why_with_a_sum():
+    puzzle = clinic(1)
+    puzzle.guess(*puzzle.best)
+    before, after, _cured = puzzle.key().reasons
+    assert before.endswith(": model 251 + host time 133 = 384 of 395 ms: each batch waits for both.")
+    assert after.endswith(": model 251 of 264 ms. An epoch begins with an empty queue: 13 ms.")
+
+
+@pytest.mark.programs
+def test_every_sum_of_a_key_comes_to_the_time_of_a_batch():
+    """What binds, late batches and starts of epochs; what is too small is not named."""
+    for seed in range(12):
+        puzzle = clinic(seed)
+        for count in range(puzzle.faults + 1):
+            rates = puzzle.treated(puzzle.best).throughputs
+            pipeline = puzzle._pipeline({*puzzle._sizes} - {*puzzle.best[:count]})
+            text = reason(pipeline, Q_(puzzle._host["batch"], "sample") / rates[count])
+            total = float(re.search(r"of ([\d.]+) ms", text)[1])
+            named = re.search(r"(?:= )?([\d.]+) of", text)[1]
+            extra = sum(map(float, re.findall(r": ([\d.]+) ms\.", text)))
+            assert float(named) + extra == pytest.approx(total, rel=0.1), (seed, text)
 
 
 # --- what a learner sees ----------------------------------------------------------------------------------
@@ -134,6 +201,8 @@ def test_a_script_has_each_line_that_can_be_changed_and_the_name_behind_it():
 
 def test_evidence_after_the_cures_is_that_of_an_accelerator_that_is_fed():
     case = clinic(PAIR)
+    case.guess(*case.best)
+    case.cure(*case.best)
     before, after = case.evidence(), case.evidence(*case._faults)
     assert before["throughput"].m_as("img/s") == pytest.approx(case._key[-2], rel=0.005)
     assert after["throughput"].m_as("img/s") == pytest.approx(case._key[-1], rel=0.005)
