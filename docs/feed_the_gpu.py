@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from starvelab import (
     PUBLISHED,
+    Accelerator,
     Cache,
     Datasets,
     Drive,
@@ -35,7 +36,7 @@ from starvelab.model.catalogue import Entry
 from starvelab.model.resources import RESOURCES
 from starvelab.model.stages.data import hit_share
 from starvelab.model.step import Step
-from starvelab.units import Q_
+from starvelab.units import Q_, Quantity
 
 # The busy share to reach, and what the sliders offer. Memory is in GiB, as it is sold, and may be none.
 GOAL = 0.95
@@ -49,6 +50,7 @@ DECODERS = ("cpu", "gpu")
 # How far above the cheapest a medal reaches, and in how many runs it is to be won.
 MEDALS = {"Gold": 0.02, "Silver": 0.1, "Bronze": 9.0}
 RUNS = 5
+STATE = Q_("16 B")  # of each parameter: weight, gradient and what Adam keeps, in 32 bits
 PREFETCH = Workers(1).prefetch  # batches of each worker that are ready, in memory that is paid
 GRID = {"workers": WORKERS, "cores": CORES, "memory": MEMORY, "batch": BATCHES}
 FIRST = {name: values[0] for name, values in GRID.items()}  # what is asked of all settings alike
@@ -100,6 +102,12 @@ class Workload:
         held = np.array(MEMORY[1:]) * 2**30 / self.dataset_size
         return np.array([0.0, *hit_share(held)])
 
+    @property
+    def update_time(self) -> Quantity:
+        """Time that each step takes to read and write weights, gradients and the optimizer's values."""
+        kept = STATE * self.model.parameters
+        return (2 * kept / self.hardware.memory_bandwidth).to("ms")
+
     def pipeline(self, choice: Choice, values: Values) -> Pipeline:
         """The pipeline of a setting, or of many that share a drive and a decoder."""
         drive, decode = choice
@@ -114,7 +122,7 @@ class Workload:
         cache = Cache(self.cached[np.searchsorted(MEMORY, values["memory"])])
         return Pipeline(
             model=self.model,
-            hardware=self.hardware,
+            hardware=Accelerator(self.hardware, step_overhead=self.update_time),
             dataset=samples,
             storage=Drive(getattr(Storage, drive), cache=cache),
             link=self.link or self.hardware,
@@ -212,7 +220,9 @@ class Answer:
     """What the package says of a setting, or of many: arrays of one length."""
 
     step: Step
-    dollars: NDArray[np.float64]
+    dollars: NDArray[np.float64]  # for an hour of the host
+    # For as many samples as the GPU alone computes in an hour.
+    cost: NDArray[np.float64]
 
 
 def solve(workload: Workload, choice: Choice, values: Values) -> Answer:
@@ -228,7 +238,14 @@ def solve(workload: Workload, choice: Choice, values: Values) -> Answer:
         + PRICES["memory"] * (np.asarray(values["memory"]) + ready / 2**30)
         + PRICES[choice[0]]
     )
-    return Answer(step, dollars)
+    trains = step.throughput.m_as("sample/s") * _sample_time(pipeline)
+    return Answer(step, dollars, dollars / trains)
+
+
+def _sample_time(pipeline: Pipeline) -> float:
+    """Seconds that the GPU computes on a sample, without launches and updates of the weights."""
+    node = pipeline.inputs["model"]
+    return 1 / node.rate if node.rate else node.step.arithmetic + node.step.traffic
 
 
 @cache
@@ -246,7 +263,7 @@ def each_answer(workload: Workload) -> Iterator[tuple[Choice, Answer]]:
 
 @cache
 def cheapest(workload: Workload) -> tuple[Setting, float]:
-    """The setting that reaches the goal for the fewest dollars an hour, and these dollars.
+    """The setting that reaches the goal for the fewest dollars an hour of training, and these dollars.
 
     Of several, the one with the fewest workers and the smallest batch.
     """
@@ -254,8 +271,8 @@ def cheapest(workload: Workload) -> tuple[Setting, float]:
     for choice, answer in each_answer(workload):
         enough = (answer.step.utilization >= GOAL) & answer.step.feasible
         if enough.any():
-            first = int(np.argmin(np.where(enough, answer.dollars, np.inf)))
-            found.append((float(answer.dollars[first]), first, choice))
+            first = int(np.argmin(np.where(enough, answer.cost, np.inf)))
+            found.append((float(answer.cost[first]), first, choice))
     dollars, first, (drive, decode) = min(found)
     values = {name: int(column[first]) for name, column in whole_grid().items()}
     return Setting(**values, drive=drive, decode=decode), dollars
@@ -293,12 +310,13 @@ def _workload(workload: Workload) -> dict[str, object]:
         "samples": workload.dataset.samples,
         "cached": [float(f"{share:.9g}") for share in workload.cached],
         "decoders": decoders,
-        "sample": 1 / node.rate if node.rate else step.arithmetic + step.traffic,
+        "sample": _sample_time(workload.pipeline((DRIVES[0], decode), FIRST)),
+        "update": float(workload.update_time.m_as("s")),
         "launch": step.overhead,
         "link": inputs["copy"].bandwidth,
         "held": asdict(node.memory) if node.memory else None,
         "price": workload.price,
-        "cheapest": {**asdict(setting), "dollars": dollars},
+        "cheapest": {**asdict(setting), "cost": dollars},
         "basis": node.basis,
     }
 

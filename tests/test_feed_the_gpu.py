@@ -58,7 +58,7 @@ def test_all_but_the_last_scenario_starve_at_the_start_and_there_nothing_needs_d
     assert all(share < feed.GOAL for share in shares)
     assert last >= feed.GOAL
     _, dollars = feed.cheapest(feed.SCENARIOS[-1].workload)
-    assert float(feed.SCENARIOS[-1].solve_start().dollars) <= dollars * (1 + feed.MEDALS["Gold"])
+    assert float(feed.SCENARIOS[-1].solve_start().cost) <= dollars * (1 + feed.MEDALS["Gold"])
     # The newest GPU comes first, and waits more than the one before it.
     first = feed.SCENARIOS[0]
     (told,) = (scenario["before"] for scenario in feed.tables()["scenarios"] if "before" in scenario)
@@ -75,7 +75,19 @@ def test_a_batch_has_its_price_so_that_the_cheapest_is_neither_the_smallest_nor_
     assert larger.step.utilization >= feed.GOAL
     # Two batches of each worker are ready: the memory of three times as many is added.
     added = 3 * 2 * setting.workers * setting.batch * 602_112 / 2**30 * feed.tables()["prices"]["memory"]
-    assert float(larger.dollars) == pytest.approx(dollars + added)
+    same = feed.solve(workload, (setting.drive, setting.decode), values)
+    assert float(same.cost) == pytest.approx(dollars)
+    assert float(larger.dollars) == pytest.approx(float(same.dollars) + added)
+
+
+def test_a_small_batch_has_its_cost_and_no_cheapest_answer_is_one(feed):
+    """Each step updates all weights, whatever is in its batch."""
+    for workload in feed.WORKLOADS:
+        setting, dollars = feed.cheapest(workload)
+        assert setting.batch >= 8, workload
+        smaller = vars(setting) | {"batch": 1}
+        choice = smaller.pop("drive"), smaller.pop("decode")
+        assert float(feed.solve(workload, choice, smaller).cost) > dollars, workload
 
 
 def test_each_setting_of_a_scenario_is_one_that_the_page_offers(feed):

@@ -10,7 +10,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from starvelab import Q_
 from tests.browser.lab_in_browser import SITE, page_of_site, serious
-from tests.documents import load
+from tests.documents import DOCS, load
 
 PAGE = f"{SITE}feed-the-gpu/index.html"
 SETTINGS = 10_000
@@ -41,7 +41,7 @@ def test_the_page_and_the_package_agree_on_10000_settings_and_on_the_cheapest(ga
         step = answer.step
         columns = [step.resource_times.get(name, Q_("0 s")).m_as("s") for name in TIMES]
         columns += [step.step_time.m_as("s"), step.utilization, step.throughput.m_as("img/s")]
-        columns += [answer.dollars, step.feasible]
+        columns += [answer.dollars, answer.cost, step.feasible]
         expected.append(np.column_stack(np.broadcast_arrays(*columns)))
         bottlenecks.extend(step.bottleneck)
         numbers = {name: column.tolist() for name, column in values.items()}
@@ -56,7 +56,7 @@ def test_the_page_and_the_package_agree_on_10000_settings_and_on_the_cheapest(ga
                     const setting = {drive, decode, ...Object.fromEntries(values)};
                     const found = answer(TABLES.workloads[place], setting);
                     return [...times.map(name => found.times[name] ?? 0), found.step, found.busy,
-                        found.throughput, found.dollars, found.feasible, found.bottleneck];
+                        found.throughput, found.dollars, found.cost, found.feasible, found.bottleneck];
                 })));
         }""",
         [json.dumps(asked), TIMES],
@@ -70,17 +70,17 @@ def test_the_page_and_the_package_agree_on_10000_settings_and_on_the_cheapest(ga
     cheaper = game.evaluate(
         """async () => (({ answer }) => TABLES.workloads.map(scenario => {
             const {workers, cores, memory, batch} = TABLES.values;
-            const {dollars, ...setting} = scenario.cheapest;
+            const {cost, ...setting} = scenario.cheapest;
             const fed = found => found.feasible && found.busy >= TABLES.goal;
             const cheapest = answer(scenario, setting);
-            if (!fed(cheapest) || Math.abs(cheapest.dollars - dollars) > 1e-9) return 'the cheapest itself';
+            if (!fed(cheapest) || Math.abs(cheapest.cost - cost) > 1e-9) return 'the cheapest itself';
             for (const drive in TABLES.drives) for (const decode in scenario.decoders)
             for (const c of cores) for (const m of memory) {
                 const one = {drive, decode, cores: c, memory: m};
-                if (answer(scenario, {...one, workers: 1, batch: 1}).dollars > dollars - 1e-9) continue;
+                if (answer(scenario, {...one, workers: 1, batch: 1}).dollars > cost - 1e-9) continue;
                 for (const w of workers) for (const b of batch) {
                     const found = answer(scenario, {...one, workers: w, batch: b});
-                    if (fed(found) && found.dollars < dollars - 1e-9) return {...one, w, b};
+                    if (fed(found) && found.cost < cost - 1e-9) return {...one, w, b};
                 }
             }
             return null;
@@ -111,7 +111,7 @@ def choose(page: Page, feed: ModuleType, start: object, wanted: object) -> None:
 
 def test_the_guess_is_locked_before_the_picture_moves_or_says_anything(game, feed):
     moving, story = game.locator("#moving"), game.get_by_label("Your host")
-    expect(game.locator("#question")).to_contain_text("The NVIDIA A100 80GB SXM waited 17.7 % of the time.")
+    expect(game.locator("#question")).to_contain_text("The NVIDIA A100 80GB SXM waited 17.4 % of the time.")
     expect(game.get_by_role("button", name="Lock my guess")).to_be_disabled()
     expect(story).to_be_hidden()
     for answer in ("binds", "%", "waits"):
@@ -138,17 +138,20 @@ def test_a_host_is_repaired_by_keyboard_in_five_runs_and_its_line_is_shared(game
     lock(game, "less")
     said, run = game.locator("#said"), game.locator("#run")
     expect(said).to_have_text("No. Now feed it.")
-    expect(run).to_have_text("Run it for $6.47: 5 runs left")
+    expect(run).to_have_text("Run it for $6.47 an hour: 5 runs left")
     # What is chosen shows its price, and nothing else until it runs.
     cheapest, dollars = feed.cheapest(first.workload)
     choose(game, feed, first.start, cheapest)
-    expect(run).to_have_text(f"Run it for ${dollars:.2f}: 5 runs left")
-    expect(game.locator("#busy")).to_have_text("19.1 %")
+    solved = feed.solve(
+        first.workload, (cheapest.drive, cheapest.decode), {n: getattr(cheapest, n) for n in feed.GRID}
+    )
+    expect(run).to_have_text(f"Run it for ${float(solved.dollars):.2f} an hour: 5 runs left")
+    expect(game.locator("#busy")).to_have_text("19.2 %")
     game.get_by_role("slider", name="Batch size").press("End")
     run.press("Enter")
     choose(game, feed, feed.Setting(**{**vars(cheapest), "batch": feed.BATCHES[-1]}), cheapest)
     run.press("Enter")
-    expect(said).to_contain_text(f"busy for ${dollars:.2f}.")
+    expect(said).to_contain_text(f"busy, and an hour of training costs ${dollars:.2f}.")
     expect(said).to_be_focused()
     expect(game.locator("#theory")).to_contain_text(first.theory)
     expect(game.get_by_label("Your line: wrong guess, ")).to_contain_text("Gold")
@@ -214,14 +217,37 @@ def test_a_day_has_one_puzzle_for_everybody_which_starves(game):
     assert all(day["feasible"] and day["busy"] < 0.8 and day["theory"] for day in days)
     assert {day["bottleneck"] for day in days} == {"CPU", "storage", "accelerator"}
     assert len({day["text"] for day in days}) > 360
+    expect(game.locator("#story")).to_contain_text("A day begins at 0:00 UTC.")
     # Tomorrow's is not to be had, and a link that names nothing says so.
-    for wrong in ("2030-01-03", "2030-13-41x", "<b>x</b>"):
+    for wrong in ("2030-01-03", "2030-13-41x", "<b>x</b>", "100%", "%"):
         game.goto(f"{PAGE}#{wrong}")
         game.reload()
         alert = game.get_by_role("alert")
         expect(alert).to_have_text(
             f"This link cannot be opened: “{wrong}” is no puzzle of this page. Here is the first one."
         )
+
+
+def test_a_host_that_is_as_it_was_costs_no_run(game, feed):
+    lock(game, "more")
+    run, said = game.locator("#run"), game.locator("#said")
+    for _ in range(2):
+        run.press("Enter")
+        expect(said).to_have_text("This host is as it was: change something. It cost no run.")
+        expect(run).to_contain_text("5 runs left")
+    game.get_by_role("slider", name="workers").press("ArrowRight")
+    run.press("Enter")
+    expect(run).to_contain_text("4 runs left")
+    run.press("Enter")
+    expect(run).to_contain_text("4 runs left")
+
+
+def test_opened_as_a_file_the_page_says_that_it_has_to_be_served(browser):
+    page = browser.new_page()
+    page.goto((DOCS / "_extra/feed-the-gpu/index.html").as_uri())
+    expect(page.get_by_role("alert").filter(has_text="could not load its scripts")).to_be_visible()
+    expect(page.get_by_role("alert").filter(has_text="http.server")).to_be_visible()
+    page.close()
 
 
 def test_a_phone_has_one_column_with_everything_in_it_and_in_the_dark_the_page_is_dark(game):

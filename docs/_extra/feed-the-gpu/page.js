@@ -18,10 +18,10 @@ function ruleOf(scenario, { cores, memory, drive, decode }) {
     link: decoder.sent / scenario.link,
     ...(decoder.decoder && { decoder: decoder.decoder }),
   };
-  const work = [[0, scenario.sample]], launch = [scenario.launch, 0];
+  const work = [[0, scenario.sample]], launch = [scenario.launch, 0], { update } = scenario;
   return {
     stages: [
-      { resource: "accelerator", busy: true, pieces: [...work, launch] },
+      { resource: "accelerator", busy: true, pieces: [...work, launch].map(([fixed, each]) => [fixed + update, each]) },
       ...Object.entries(each).map(([resource, time]) => ({ resource, busy: true, pieces: [[0, time]] })),
     ],
     preparing: { cpu: decoder.cpu, handover: 0, wait: missed * TABLES.drives[drive].latency, law: TABLES.scaling, cores, count: 1 },
@@ -34,17 +34,19 @@ function ruleOf(scenario, { cores, memory, drive, decode }) {
 const readyGiB = (scenario, { workers, batch, decode }) =>
   (TABLES.prefetch * workers * batch * scenario.decoders[decode].sent) / 2 ** 30;
 
-// What the rule says of a setting, with the memory that a step needs and the dollars of an hour.
+// What the rule says of a setting, with the memory that a step needs, the dollars of an hour of the host, and those of
+// an hour of training: as many samples as the GPU alone computes in it.
 export function answer(scenario, setting) {
   const { cores, memory, drive, batch } = setting, held = scenario.held, rule = ruleOf(scenario, setting);
   const found = solve(rule, setting), needed = held ? held.fixed + held.per_sample * batch : 0;
+  const dollars = scenario.price + cores * TABLES.prices.core + TABLES.drives[drive].price
+    + (memory + readyGiB(scenario, setting)) * TABLES.prices.memory;
+  const throughput = batch / found.step;
   return {
-    ...found, rule, needed,
+    ...found, rule, needed, throughput, dollars,
     busy: found.utilization,
     feasible: !held || needed <= held.capacity,
-    throughput: batch / found.step,
-    dollars: scenario.price + cores * TABLES.prices.core + (memory + readyGiB(scenario, setting)) * TABLES.prices.memory
-      + TABLES.drives[drive].price,
+    cost: dollars / (throughput * scenario.sample),
   };
 }
 
@@ -71,7 +73,7 @@ export function daily(date) {
     };
     const { feasible, busy, bottleneck } = answer(work, start);
     if (feasible && busy < 0.8 && (bottleneck === wanted || tries > 200)) {
-      const story = `${work.model} learns ${work.dataset} on an ${work.gpu}.`;
+      const story = `${work.model} learns ${work.dataset} on an ${work.gpu}. A day begins at 0:00 UTC.`;
       return { ...work, key: date, title: date === today() ? "Today" : date, story, theory: TABLES.theory[bottleneck], start };
     }
   }
@@ -140,14 +142,14 @@ function keep() {
 
 const RIGHT = ["✅", 0, "right guess"], WRONG = ["❌", 0, "wrong guess"];
 const medal = ({ best }, { cheapest }) =>
-  best === null ? "" : TABLES.medals.find((one) => best <= cheapest.dollars * (1 + one.above) + 1e-9).name;
+  best === null ? "" : TABLES.medals.find((one) => best <= cheapest.cost * (1 + one.above) + 1e-9).name;
 // What a line is made of: the guess, and a square for each run.
 const lineOf = ({ guess, right, squares }) => (guess === null ? [] : [right ? RIGHT : WRONG])
   .concat(squares.map((sign) => [STUCK, ...SQUARES].find(([square]) => square === sign)));
 
 // --- the page --------------------
 
-let puzzle, setting, guess, last, moving = null;
+let puzzle, setting, guess, last, shown, moving = null;
 
 function build() {
   document.querySelectorAll("[data-goal]").forEach((one) => { one.textContent = `${Math.round(100 * TABLES.goal)} %`; });
@@ -163,9 +165,19 @@ function build() {
   }
 }
 
+// The name in the link, also where a bare % makes it one that cannot be decoded.
+function linked() {
+  const written = location.hash.slice(1);
+  try {
+    return decodeURIComponent(written);
+  } catch {
+    return written;
+  }
+}
+
 // Open the puzzle of the link, or the first one.
 function open() {
-  const named = decodeURIComponent(location.hash.slice(1)), found = scenarioOf(named || SCENARIOS[0].key);
+  const named = linked(), found = scenarioOf(named || SCENARIOS[0].key);
   $("message").hidden = Boolean(found);
   if (!found) $("message").textContent = `This link cannot be opened: “${named.slice(0, 40)}” is no puzzle of this page. Here is the first one.`;
   puzzle = found ?? SCENARIOS[0];
@@ -191,9 +203,10 @@ function open() {
 }
 
 // Let the picture play a setting; while a guess is asked for, and where it cannot run, it shows nothing.
-function play(shown, locked = false) {
-  const found = last = answer(puzzle, shown);
-  const data = { rule: found.rule, setting: { batch: shown.batch, workers: shown.workers }, resources: TABLES.resources, locked: locked || !found.feasible };
+function play(host, locked = false) {
+  const found = last = answer(puzzle, host);
+  shown = JSON.stringify(host);
+  const data = { rule: found.rule, setting: { batch: host.batch, workers: host.workers }, resources: TABLES.resources, locked: locked || !found.feasible };
   if (moving) moving.show(data, false);
   else moving = mount($("moving"), data);
   return found;
@@ -207,7 +220,7 @@ function drawControls() {
     $(`${name}-value`).textContent = text(setting[name]);
   }
   for (const name of Object.keys(CHOICES)) for (const input of document.getElementsByName(name)) input.checked = input.value === setting[name];
-  $("run").textContent = done ? `Try it for ${dollars(price)}: it no longer counts` : `Run it for ${dollars(price)}: ${count(TABLES.runs - runs.length, "runs")} left`;
+  $("run").textContent = done ? `Try it for ${dollars(price)} an hour: it no longer counts` : `Run it for ${dollars(price)} an hour: ${count(TABLES.runs - runs.length, "runs")} left`;
 }
 
 // Show how far the puzzle is.
@@ -227,8 +240,8 @@ function draw() {
   document.querySelector("dl").hidden = asked;
   document.body.dataset.state = asked ? "asks" : mine.done ? "done" : "plays";
   if (!asked) drawNumbers(last);
-  const { dollars: least, ...cheapest } = puzzle.cheapest;
-  $("theory").textContent = `${puzzle.theory} The cheapest is ${dollars(least)}: ${described(cheapest)}.`;
+  const { cost: least, ...cheapest } = puzzle.cheapest;
+  $("theory").textContent = `${puzzle.theory} The cheapest hour of training is ${dollars(least)}: ${described(cheapest)}.`;
   $("share").value = `Feed the GPU, ${puzzle.title === "Today" ? puzzle.key : puzzle.title}\n${line.map(([one]) => one).join("")} ${won || "not fed"}\n${location.href.split("#")[0]}#${puzzle.key}`;
   for (const input of document.getElementsByName("puzzle")) {
     const had = results[input.value];
@@ -239,8 +252,8 @@ function draw() {
 function drawNumbers(found) {
   const training = found.feasible ? found.busy : 0;
   $("busy").textContent = found.feasible ? percent(training) : "cannot run";
-  $("cost").textContent = dollars(found.dollars);
-  $("burnt").textContent = dollars(found.dollars * (1 - training));
+  $("cost").textContent = found.feasible ? dollars(found.cost) : "cannot run";
+  $("burnt").textContent = dollars(found.feasible ? found.cost - found.dollars : found.dollars);
   document.body.classList.toggle("won", training >= TABLES.goal);
 }
 
@@ -255,10 +268,11 @@ function lock() {
 }
 
 function run() {
-  const mine = result(), found = play(setting), fed = found.feasible && found.busy >= TABLES.goal;
-  if (!mine.done) {
+  const mine = result(), same = JSON.stringify(setting) === shown, found = play(setting);
+  const fed = found.feasible && found.busy >= TABLES.goal, free = same && !(fed && mine.best === null);
+  if (!mine.done && !free) {
     mine.squares.push((found.feasible ? SQUARES.find(([, below]) => found.busy < below) : STUCK)[0]);
-    if (fed) mine.best = Math.min(found.dollars, mine.best ?? Infinity);
+    if (fed) mine.best = Math.min(found.cost, mine.best ?? Infinity);
     // Nothing costs less, or no run is left.
     mine.done = mine.squares.length === TABLES.runs || medal(mine, puzzle) === TABLES.medals[0].name;
     keep();
@@ -266,8 +280,9 @@ function run() {
   draw();
   drawControls();
   const limit = found.feasible ? "" : `A step needs ${number(found.needed / 1e9)} GB of memory, and the GPU has ${number(puzzle.held.capacity / 1e9)} GB.`;
-  $("said").textContent = !found.feasible ? `This cannot run. ${limit}`
-    : fed ? `Fed: ${percent(found.busy)} busy for ${dollars(found.dollars)}. ${mine.done ? "" : "Is there anything you pay for and do not need?"}`
+  $("said").textContent = free && !mine.done ? "This host is as it was: change something. It cost no run."
+    : !found.feasible ? `This cannot run. ${limit}`
+    : fed ? `Fed: ${percent(found.busy)} busy, and an hour of training costs ${dollars(found.cost)}. ${mine.done ? "" : "Is there anything you pay for and do not need?"}`
     : `Not fed: ${percent(found.busy)} busy. The goal is ${percent(TABLES.goal)}.`;
   if (mine.done) $("said").focus();
   $("moving").scrollIntoView({ block: "nearest" });
@@ -281,7 +296,7 @@ function finish() {
   keep();
   draw();
   drawControls();
-  $("said").textContent = mine.best === null ? "Given up: no medal." : `${medal(mine, puzzle)}: fed for ${dollars(mine.best)}.`;
+  $("said").textContent = mine.best === null ? "Given up: no medal." : `${medal(mine, puzzle)}: an hour of training costs ${dollars(mine.best)}.`;
   $("said").focus();
 }
 
