@@ -21,12 +21,12 @@ function ruleOf(scenario, { cores, memory, drive, decode }) {
   const work = [[0, scenario.sample]], launch = [scenario.launch, 0], { update } = scenario;
   return {
     stages: [
-      { resource: "accelerator", busy: true, pieces: [...work, launch].map(([fixed, each]) => [fixed + update, each]) },
+      { name: "model", resource: "accelerator", busy: true, pieces: [...work, launch].map(([fixed, each]) => [fixed + update, each]) },
       ...Object.entries(each).map(([resource, time]) => ({ resource, busy: true, pieces: [[0, time]] })),
     ],
     preparing: { cpu: decoder.cpu, handover: 0, wait: missed * TABLES.drives[drive].latency, law: TABLES.scaling, cores, count: 1 },
     launch: { wait: launch, work },
-    in_flight: 2,
+    way: 0, round_trips: [], in_flight: 2,
   };
 }
 
