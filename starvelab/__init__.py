@@ -3,6 +3,7 @@
 Rooms, imports point downward only (a contract in pyproject.toml fails the build otherwise)::
 
     commands | grader_plugin  what `starvelab` on the command line runs | what a grader is told of the lab
+    lab_command              `starvelab lab`: the notebooks copied, and opened
     checks | show | widgets  what a notebook imports of the lesson
     lesson                   checks, figures, widgets; the clinic and the designs of the course
     pipeline                 the one description of an input pipeline, and what can be asked of it
@@ -10,7 +11,8 @@ Rooms, imports point downward only (a contract in pyproject.toml fails the build
     simulate                 a loader in time, step by step
     model                    stages on resources
     tables                   quantities as text and HTML
-    units | runtime          one registry with its own vocabulary | "are we grading?"; scripts and trackers
+    units | grading          one registry with its own vocabulary | what a check tells a grader
+    runtime                  "are we grading?", and what this page can show
     host | prediction_file   cores and the cache folder | predictions.json, read
     errors                   the rule, what came, what to do
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab import commands
+from starvelab import lab_command
 from tests.assignments import EXPECTED, REPOSITORY
 
 FIRST, SECOND = "starving-the-gpu", "find-the-bottleneck"
@@ -27,7 +27,7 @@ def release(tmp_path) -> Callable[..., list[str]]:
             (source / assignment).mkdir(parents=True, exist_ok=True)
             for number in (1, 2):
                 (source / assignment / f"0{number}.ipynb").write_text(texts.get(f"n{number}", version))
-        return commands.copy_notebooks(tmp_path / "mine", source, version)
+        return lab_command.copy_notebooks(tmp_path / "mine", source, version)
 
     return copy
 
@@ -41,7 +41,7 @@ def contents(folder: Path) -> dict[str, str]:
 
 
 def test_the_first_time_every_notebook_is_copied(tmp_path):
-    assert commands.copy_notebooks(tmp_path, commands.NOTEBOOKS, "0.1.0") == []
+    assert lab_command.copy_notebooks(tmp_path, lab_command.NOTEBOOKS, "0.1.0") == []
     assert {path.relative_to(tmp_path).as_posix() for path in tmp_path.glob("*/*.ipynb")} == {
         f"{assignment}/{name}.ipynb" for assignment, names in EXPECTED.items() for name in names
     }
@@ -86,7 +86,7 @@ def test_what_was_copied_by_hand_counts_as_work_unless_it_is_the_same(release, t
         f"You have begun {FIRST}, and version 1 has other notebooks: they are in {FIRST}-1, beside yours."
     ]
     assert contents(tmp_path / "mine")[f"{FIRST}/01.ipynb"] == "older"
-    (tmp_path / "mine" / commands.RECORD).write_text("no JSON")
+    (tmp_path / "mine" / lab_command.RECORD).write_text("no JSON")
     assert release("1") == []
 
 
@@ -99,7 +99,7 @@ def test_whatever_is_written_and_upgraded_in_whatever_order_no_work_is_lost(step
             for each in ("01.ipynb", "02.ipynb"):
                 (source / FIRST).mkdir(parents=True, exist_ok=True)
                 (source / FIRST / each).write_text(version)
-            commands.copy_notebooks(target, source, version)
+            lab_command.copy_notebooks(target, source, version)
             if writes:
                 path = target / FIRST / name
                 path.write_text(f"work {number}")
@@ -120,7 +120,7 @@ def test_work_in_a_checkout_is_copied_once_and_a_clean_assignment_is_copied_as_e
         subprocess.run([*git, *command], check=True)
     (labs / FIRST / "01.ipynb").write_text("work")
     (labs / FIRST / "predictions.json").write_text("{}")
-    assert commands.copy_notebooks(mine, labs, "1") == [
+    assert lab_command.copy_notebooks(mine, labs, "1") == [
         f"Your work in labs/{FIRST} was copied to starvelab-lab/{FIRST}. So that git pull can update the "
         "checkout, put labs back: git checkout labs"
     ]
@@ -128,16 +128,16 @@ def test_work_in_a_checkout_is_copied_once_and_a_clean_assignment_is_copied_as_e
         f"{FIRST}/01.ipynb": "work", f"{FIRST}/predictions.json": "{}", f"{SECOND}/01.ipynb": "as released",
     }  # fmt: skip
     (mine / FIRST / "01.ipynb").write_text("more work")
-    assert commands.copy_notebooks(mine, labs, "1") == []
+    assert lab_command.copy_notebooks(mine, labs, "1") == []
     # git keeps predictions.json, which no commit has; neither that nor the checkout brings a version.
     subprocess.run([*git, "checkout", "-q", "labs"], check=True)
-    assert commands.copy_notebooks(mine, labs, "1") == []
+    assert lab_command.copy_notebooks(mine, labs, "1") == []
     assert {FIRST, SECOND} == {
         path.name for path in mine.glob("[!.]*")
     }
     (labs / FIRST / "01.ipynb").write_text("a newer one")
     subprocess.run([*git, "commit", "-qam", "the next release"], check=True)
-    assert commands.copy_notebooks(mine, labs, "2") == [
+    assert lab_command.copy_notebooks(mine, labs, "2") == [
         f"You have begun {FIRST}, and version 2 has other notebooks: they are in {FIRST}-2, beside yours."
     ]
     assert contents(mine)[f"{FIRST}/01.ipynb"] == "more work"
@@ -148,7 +148,7 @@ def started(monkeypatch, tmp_path_factory) -> list[str]:
     """The arguments with which JupyterLab is started, which it is not."""
     given: list[str] = []
     monkeypatch.setattr("jupyterlab.labapp.main", given.extend)
-    monkeypatch.setattr(commands, "has_display", lambda: True)
+    monkeypatch.setattr(lab_command, "has_display", lambda: True)
     monkeypatch.setenv("JUPYTER_CONFIG_PATH", "/theirs")
     monkeypatch.setenv("JUPYTERLAB_WORKSPACES_DIR", str(tmp_path_factory.mktemp("workspaces")))
     return given
@@ -157,12 +157,12 @@ def started(monkeypatch, tmp_path_factory) -> list[str]:
 def test_jupyterlab_starts_in_the_folder_with_the_lab_s_settings(started, monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(os, "geteuid", lambda: 1000, raising=False)
-    commands.open_lab(["--port", "9000"])
+    lab_command.open_lab(["--port", "9000"])
     folder = tmp_path / "starvelab-lab"
-    assert (folder / commands.FIRST).exists()
+    assert (folder / lab_command.FIRST).exists()
     assert started == [
         f"--ServerApp.root_dir={folder}",
-        f"--LabApp.default_url=/lab/workspaces/starvelab/tree/{commands.FIRST}",
+        f"--LabApp.default_url=/lab/workspaces/starvelab/tree/{lab_command.FIRST}",
         "--port", "9000",
     ]  # fmt: skip
     assert os.environ["JUPYTER_CONFIG_PATH"] == os.pathsep.join(
@@ -172,16 +172,16 @@ def test_jupyterlab_starts_in_the_folder_with_the_lab_s_settings(started, monkey
     # Root and a machine without a screen are told to it; notebooks of a checkout are opened where they are.
     started.clear()
     monkeypatch.setattr(os, "geteuid", lambda: 0, raising=False)
-    monkeypatch.setattr(commands, "has_display", lambda: False)
-    commands.open_lab([f"--folder={REPOSITORY / 'labs'}"])
+    monkeypatch.setattr(lab_command, "has_display", lambda: False)
+    lab_command.open_lab([f"--folder={REPOSITORY / 'labs'}"])
     assert (started[0], started[2:]) == (
         f"--ServerApp.root_dir={REPOSITORY / 'labs'}", ["--allow-root", "--no-browser"],
     )  # fmt: skip
-    assert not (REPOSITORY / "labs" / commands.RECORD).exists()
+    assert not (REPOSITORY / "labs" / lab_command.RECORD).exists()
 
 
 def test_the_sidebar_starts_closed_and_a_layout_that_somebody_has_made_is_kept(started, tmp_path):
-    commands.open_lab([f"--folder={tmp_path}"])
+    lab_command.open_lab([f"--folder={tmp_path}"])
     (kept,) = Path(os.environ["JUPYTERLAB_WORKSPACES_DIR"]).iterdir()
     workspace = json.loads(kept.read_text())
     assert workspace["metadata"]["id"] == "starvelab"
@@ -189,7 +189,7 @@ def test_the_sidebar_starts_closed_and_a_layout_that_somebody_has_made_is_kept(s
     assert manager.load("starvelab")["data"] == workspace["data"], "JupyterLab finds it by this name"
     assert workspace["data"]["layout-restorer:data"]["left"]["collapsed"]
     kept.write_text('{"data": {}, "metadata": {"id": "starvelab"}}')
-    commands.open_lab([f"--folder={tmp_path}"])
+    lab_command.open_lab([f"--folder={tmp_path}"])
     assert json.loads(kept.read_text())["data"] == {}
 
 
@@ -198,5 +198,5 @@ def test_a_folder_that_cannot_be_used_is_named_with_the_remedy(started, tmp_path
     with pytest.raises(
         SystemExit, match=r"file/lab cannot be used: Not a directory\. Name another folder: starvelab lab --f"
     ):
-        commands.open_lab([f"--folder={tmp_path / 'file' / 'lab'}"])
+        lab_command.open_lab([f"--folder={tmp_path / 'file' / 'lab'}"])
     assert started == []

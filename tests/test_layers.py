@@ -76,6 +76,6 @@ def test_every_room_of_the_model_is_kept_from_drawing(contracts):
     forbidden = next(contract for contract in contracts if contract["type"] == "forbidden")
     free = {
         f"starvelab.{name}"
-        for name in ("commands", "grader_plugin", "lesson", "show", "widgets")
+        for name in ("commands", "grader_plugin", "lab_command", "lesson", "show", "widgets")
     }
     assert set(forbidden["source_modules"]) == names - free | {"starvelab.lesson.checks"}

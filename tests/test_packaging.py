@@ -177,7 +177,7 @@ print(advise(watched.result).now.workers){LIST}"""
     ("from starvelab import widgets", "starvelab.widgets needs {}, which is not installed. {}"),
     ("from starvelab.measure.transforms import decode; decode(b'')",
      "To decode an image needs {}, which is not installed. {}"),
-    ("from starvelab.commands import open_lab; open_lab([])",
+    ("from starvelab.lab_command import open_lab; open_lab([])",
      "starvelab lab needs {}, which is not installed. {}"),
 ])  # fmt: skip
 def test_without_an_extra_one_sentence_says_what_to_install(small, tmp_path, line, said):
@@ -228,14 +228,14 @@ def test_an_environment_for_notebooks_has_the_model_its_facts_the_widgets_and_a_
     installed, tmp_path
 ):
     code = """
-import os, sys, types, starvelab as sl, starvelab.commands as commands
+import os, sys, types, starvelab as sl, starvelab.lab_command as lab_command
 pipe = sl.Pipeline(model=sl.Models.ResNet50, hardware=sl.Hardware.Cloud.A100, batch_size=256, workers=8)
 print(f"{pipe.solve().step_time.to('ms').magnitude:.0f}", sl.show.__name__, sl.widgets.__name__)
 os.environ["JUPYTERLAB_WORKSPACES_DIR"] = "workspaces"
 sys.modules["jupyterlab"] = types.ModuleType("jupyterlab")
 sys.modules["jupyterlab"].__spec__ = types.SimpleNamespace()
-sys.modules["jupyterlab.labapp"] = types.SimpleNamespace(main=lambda options: print(commands.SETTINGS))
-commands.open_lab([])
+sys.modules["jupyterlab.labapp"] = types.SimpleNamespace(main=lambda options: print(lab_command.SETTINGS))
+lab_command.open_lab([])
 """
     solved, said, settings = run(installed, code, tmp_path).splitlines()
     assert solved == "64 starvelab.show starvelab.widgets"

@@ -25,7 +25,7 @@ def rated(prediction: Prediction) -> tuple[float, bool] | None:
 
 
 @dataclass(frozen=True)
-class Group:
+class RatedAnswers:
     """Predictions that belong together: how many, the mean confidence, and the share that came true."""
 
     what: str
@@ -34,23 +34,23 @@ class Group:
     right: float
 
     @classmethod
-    def of(cls, what: str, pairs: Sequence[tuple[float, bool]]) -> Group:
+    def of(cls, what: str, pairs: Sequence[tuple[float, bool]]) -> RatedAnswers:
         """Return the group of so many pairs of a confidence and a hit."""
         return cls(what, len(pairs), fmean(sure for sure, _ in pairs), fmean(hit for _, hit in pairs))
 
 
-def by_confidence(pairs: Sequence[tuple[float, bool]]) -> list[Group]:
+def by_confidence(pairs: Sequence[tuple[float, bool]]) -> list[RatedAnswers]:
     """Return one group for each fifth of the scale of confidence in which there is a prediction."""
     fifths: dict[int, list[tuple[float, bool]]] = {}
     for sure, hit in sorted(pairs):
         fifths.setdefault(min(int(5 * sure), 4), []).append((sure, hit))
     return [
-        Group.of(f"{percent(fifth / 5)} to {percent((fifth + 1) / 5)}", pairs_of_fifth)
+        RatedAnswers.of(f"{percent(fifth / 5)} to {percent((fifth + 1) / 5)}", pairs_of_fifth)
         for fifth, pairs_of_fifth in fifths.items()
     ]
 
 
-def draw_calibration(groups: Sequence[Group]) -> str:
+def draw_calibration(groups: Sequence[RatedAnswers]) -> str:
     """Draw how often predictions of about the same confidence came true, as SVG; empty without any."""
     if not groups:
         return ""

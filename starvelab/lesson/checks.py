@@ -18,7 +18,7 @@ import numpy as np
 
 from .. import runtime, tables
 from ..errors import InputError
-from ..runtime import note
+from ..grading import note
 from ..units import Quantity, format_number, format_quantity, unit_name
 from . import notices
 from .notices import Captured

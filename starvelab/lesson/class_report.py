@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from .. import tables
 from ..prediction_file import Prediction, read_file
-from .calibration import Group, by_confidence, draw_calibration, rated
+from .calibration import RatedAnswers, by_confidence, draw_calibration, rated
 from .outcomes import Outcomes
 from .show.figure import SERIES, StaticFigure, as_percent, new_figure, render_figure
 from .wording import percent
@@ -17,7 +17,7 @@ from .wording import percent
 MAX_QUESTIONS, MAX_KEY = 100, 80  # of a class; of characters, the second
 
 
-class Member(Protocol):
+class ReportedStudent(Protocol):
     """A student, as the grader tells of one."""
 
     name: str
@@ -25,7 +25,7 @@ class Member(Protocol):
     notes: Mapping[str, Mapping[str, Mapping[str, Sequence[Any]]]]  # of checks, by notebook, cell and name
 
 
-def sections(members: Sequence[Member]) -> Iterator[dict[str, object]]:
+def sections(members: Sequence[ReportedStudent]) -> Iterator[dict[str, object]]:
     """Yield the sections of the report, each a table and perhaps a picture in HTML."""
     predictions = [
         prediction for member in members for prediction in read_file(member.folder).predictions.values()
@@ -76,11 +76,11 @@ def sections(members: Sequence[Member]) -> Iterator[dict[str, object]]:
         }
 
 
-def _rows(groups: Iterable[Group]) -> list[list[object]]:
+def _rows(groups: Iterable[RatedAnswers]) -> list[list[object]]:
     return [[group.what, group.number, round(group.sure, 3), round(group.right, 3)] for group in groups]
 
 
-def _noted(members: Iterable[Member]) -> Iterator[tuple[str, float, float]]:
+def _noted(members: Iterable[ReportedStudent]) -> Iterator[tuple[str, float, float]]:
     """Yield the last design that each test judged: student, dollars, busy share."""
     for member in members:
         for cells in member.notes.values():
@@ -89,7 +89,7 @@ def _noted(members: Iterable[Member]) -> Iterator[tuple[str, float, float]]:
                     yield member.name, dollars, busy
 
 
-def by_question(predictions: Iterable[Prediction]) -> list[Group]:
+def by_question(predictions: Iterable[Prediction]) -> list[RatedAnswers]:
     """Return one group for each question, by its key."""
     by_key: dict[str, list[tuple[float, bool]]] = {}
     for prediction in predictions:
@@ -97,7 +97,7 @@ def by_question(predictions: Iterable[Prediction]) -> list[Group]:
             by_key.setdefault(prediction.key, []).append(pair)
     # A student can write any number of keys into a file. The keys of the notebooks are those that many have.
     asked = sorted(by_key, key=lambda key: (-len(by_key[key]), key))[:MAX_QUESTIONS]
-    return [Group.of(key[:MAX_KEY], by_key[key]) for key in sorted(asked)]
+    return [RatedAnswers.of(key[:MAX_KEY], by_key[key]) for key in sorted(asked)]
 
 
 @dataclass(frozen=True)

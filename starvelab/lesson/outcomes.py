@@ -9,7 +9,7 @@ import numpy as np
 
 from ..prediction_file import Prediction
 from ..tables import count_of
-from .calibration import Group, rated
+from .calibration import RatedAnswers, rated
 from .wording import number, percent, title, truth, value
 
 HEADERS = ["prediction", "yours", "how sure", "the answer", "result"]
@@ -42,9 +42,9 @@ class Outcomes:
         return sum(bool(prediction.hit) for prediction in self.revealed)
 
     @property
-    def group(self) -> Group | None:
+    def group(self) -> RatedAnswers | None:
         """The revealed predictions that have a confidence, all together; None without any."""
-        return Group.of("all", self.rated) if self.rated else None
+        return RatedAnswers.of("all", self.rated) if self.rated else None
 
     @property
     def brier(self) -> float:
@@ -79,7 +79,7 @@ class Outcomes:
             )
         return sentences
 
-    def _calibration(self, group: Group) -> str:
+    def _calibration(self, group: RatedAnswers) -> str:
         where = "You were" if group.number == len(self.revealed) else "Where you said how sure, you were"
         summary = (
             f"{where} {percent(group.sure)} sure on average and right {percent(group.right)} of the time"

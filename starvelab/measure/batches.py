@@ -23,7 +23,7 @@ CACHED_SAMPLES = 12
 CACHED_BYTES = 96e6
 
 
-class Delivery(NamedTuple):
+class DeliveredBatch(NamedTuple):
     """A batch as the training loop gets it, and its times on the monotonic clock [s]."""
 
     number: int
@@ -47,7 +47,7 @@ class Preparer(ABC):
     def sample(self, index: int, rung: int, seconds: dict[str, float]) -> Sample:
         """One sample, the first `rung` parts from the cache; what it takes is added to `seconds`."""
 
-    def batch(self, number: int, rung: int = 0, out: np.ndarray | None = None) -> Delivery:
+    def batch(self, number: int, rung: int = 0, out: np.ndarray | None = None) -> DeliveredBatch:
         """Batch `number` of arrays, written into `out` where there is one."""
         seconds, start = dict.fromkeys(self.stages, 0.0), time.monotonic()
         for position in range(self.batch_size):
@@ -62,7 +62,7 @@ class Preparer(ABC):
                 )
             out[position] = value
             seconds["collate"] += time.perf_counter() - before
-        return Delivery(number, -1, out, start, time.monotonic(), rung, seconds)
+        return DeliveredBatch(number, -1, out, start, time.monotonic(), rung, seconds)
 
 
 def cached(make: Callable[[int], Sample], count: int) -> list[Sample]:

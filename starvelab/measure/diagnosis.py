@@ -15,7 +15,7 @@ from ..units import Q_, Quantity, as_quantity, format_quantity, has_dimension, p
 from .batches import PARTS
 from .ladder import CACHED, Ladder, profile
 from .measurement import Quality
-from .setup import Setup
+from .setup import RunSetup
 from .simulated import SimulatedClock, clock_for
 from .verdict import UNKNOWN, verdict_of
 
@@ -164,7 +164,7 @@ def diagnose(rates: Mapping[str, Quantity | str]) -> Finding:
 
 
 def climb_ladder(
-    setup: Setup,
+    setup: RunSetup,
     *,
     budget: Quantity | str | None = None,
     clock: SimulatedClock | None = None,
@@ -184,7 +184,7 @@ def climb_ladder(
     return _conclude(ladder, "measured", setup)
 
 
-def _conclude(ladder: Ladder, source: str, setup: Setup | None = None) -> Finding:
+def _conclude(ladder: Ladder, source: str, setup: RunSetup | None = None) -> Finding:
     bottleneck = ladder.order[0]
     reason = ladder.doubt if source == "measured" else ""
     stages = _stages(setup, ladder.stage_seconds)
@@ -211,7 +211,7 @@ def _quantities(times: Mapping[str, float]) -> dict[str, Quantity]:
     return {name: Q_(float(ms), "ms") for name, ms in times.items()}
 
 
-def _stages(setup: Setup | None, seconds: Mapping[str, float]) -> dict[str, dict[str, float]]:
+def _stages(setup: RunSetup | None, seconds: Mapping[str, float]) -> dict[str, dict[str, float]]:
     """For each part the milliseconds that its stages take for a batch, shared by all workers."""
     if setup is None or not seconds:
         return {}
@@ -229,7 +229,7 @@ def _levers(part: str) -> tuple[Advice, ...]:
     return tuple(dict.fromkeys(lever for lever in in_turn if lever is not None))
 
 
-def _simulated(setup: Setup, clock: SimulatedClock, seconds: float) -> Ladder:
+def _simulated(setup: RunSetup, clock: SimulatedClock, seconds: float) -> Ladder:
     periods = tuple(clock.periods(setup, rung) for rung in range(len(PARTS)))
     # What a simulated storage takes is no cost of the clock's: of reading only a part would be known.
     known = clock.costs.keys() - (() if setup.storage is None else {"read"})

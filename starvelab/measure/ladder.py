@@ -13,7 +13,7 @@ import numpy as np
 from .batches import PARTS
 from .measurement import MIN_WINDOWS, LoadMeter, Quality, variation
 from .session import Session, time_bar
-from .setup import Setup
+from .setup import RunSetup
 from .verdict import SLIGHT
 
 # What is cached on each rung: on rung k the first k parts.
@@ -149,7 +149,7 @@ class Ladder:
 
 
 def profile(
-    setup: Setup,
+    setup: RunSetup,
     *,
     seconds: float,
     progress: bool,

@@ -26,9 +26,9 @@ import cloudpickle
 import numpy as np
 
 from ..errors import InputError, WorkerError
-from .batches import Delivery
+from .batches import DeliveredBatch
 from .devices import CONNECTIONS, MAX_CONNECTIONS, StorageClock
-from .setup import Setup
+from .setup import RunSetup
 
 # The slowest batch that is waited for. A worker that takes longer has died without a message, or hangs.
 BATCH_TIMEOUT = 120.0  # seconds
@@ -59,7 +59,7 @@ class Loader(ABC):
         self.control[RUNG] = value
 
     @abstractmethod
-    def next(self) -> Delivery:
+    def next(self) -> DeliveredBatch:
         """Wait for the next batch."""
 
     def lost_worker(self, error: BaseException | None) -> WorkerError | None:  # noqa: ARG002
@@ -76,11 +76,11 @@ class InlineLoader(Loader):
 
     workers = ahead = 0
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: RunSetup) -> None:
         self.control, self.number = np.zeros(CONTROL), 0
         self.preparer = setup.preparer(StorageClock(setup.storage, self.control))
 
-    def next(self) -> Delivery:
+    def next(self) -> DeliveredBatch:
         """Prepare the next batch."""
         self.number += 1
         return self.preparer.batch(self.number - 1, self.rung)
@@ -92,11 +92,13 @@ class InlineLoader(Loader):
 class PoolLoader(Loader):
     """One executor of a single worker for each worker, each with a few batches ordered ahead."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: RunSetup) -> None:
         self.workers, self.ahead = setup.workers, setup.workers * setup.prefetch
         self.in_order = setup.in_order
         self.number = 0
-        self.ordered: deque[tuple[int, int, futures.Future[Delivery]]] = deque()  # batch, worker, its promise
+        self.ordered: deque[tuple[int, int, futures.Future[DeliveredBatch]]] = (
+            deque()
+        )  # batch, worker, its promise
         self.executors: Sequence[futures.Executor] = []
         try:
             self.executors = self._start(setup)
@@ -107,14 +109,14 @@ class PoolLoader(Loader):
             raise
 
     @abstractmethod
-    def _start(self, setup: Setup) -> Sequence[futures.Executor]:
+    def _start(self, setup: RunSetup) -> Sequence[futures.Executor]:
         """An executor for each worker."""
 
     @abstractmethod
-    def _send(self, worker: int, number: int) -> futures.Future[Delivery]:
+    def _send(self, worker: int, number: int) -> futures.Future[DeliveredBatch]:
         """Let a worker prepare batch `number`."""
 
-    def _receive(self, delivery: Delivery) -> Delivery:
+    def _receive(self, delivery: DeliveredBatch) -> DeliveredBatch:
         """A batch with its array, from what came back from its worker."""
         return delivery
 
@@ -123,7 +125,7 @@ class PoolLoader(Loader):
             self.ordered.append((self.number, worker, self._send(worker, self.number)))
         self.number += 1
 
-    def next(self) -> Delivery:
+    def next(self) -> DeliveredBatch:
         """Wait for the oldest batch, or for whichever is ready first where order does not matter."""
         position = 0
         if not self.in_order:
@@ -171,13 +173,13 @@ def _naming_lost_workers() -> Iterator[None]:
 class ThreadLoader(PoolLoader):
     """A thread for each worker: nothing to hand over, but Python's own work runs one thread at a time."""
 
-    def _start(self, setup: Setup) -> Sequence[futures.Executor]:
+    def _start(self, setup: RunSetup) -> Sequence[futures.Executor]:
         self.control = np.zeros(CONTROL)
         storage = StorageClock(setup.storage, self.control)
         self.preparers = [setup.preparer(storage) for _ in range(self.workers)]
         return [futures.ThreadPoolExecutor(1, f"starvelab-{i}") for i in range(self.workers)]
 
-    def _send(self, worker: int, number: int) -> futures.Future[Delivery]:
+    def _send(self, worker: int, number: int) -> futures.Future[DeliveredBatch]:
         # The rung is read when the batch is made, so that a change takes hold at once.
         return self.executors[worker].submit(lambda: self.preparers[worker].batch(number, self.rung))
 
@@ -204,7 +206,7 @@ class SharedMemory:
         """The numbers that a loader and its workers share."""
         return np.memmap(self.folder / "control", np.float64, "r+", shape=(CONTROL,))
 
-    def ring(self, setup: Setup) -> np.ndarray:
+    def ring(self, setup: RunSetup) -> np.ndarray:
         """As many slots as were reserved, each with room for one batch of that pipeline."""
         file = self.folder / "ring"
         slots = file.stat().st_size // setup.layout.size
@@ -253,7 +255,7 @@ def _reserve(path: Path, size: int) -> None:
 class ProcessLoader(PoolLoader):
     """A process for each worker, which writes its batches into a ring of slots in shared memory."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: RunSetup) -> None:
         # One slot for each batch ordered ahead, and one for the batch that the training loop works with.
         slots = setup.workers * setup.prefetch + 1
         self.free = deque(range(slots))
@@ -261,7 +263,7 @@ class ProcessLoader(PoolLoader):
         self.shared = SharedMemory.reserve(ring=slots * setup.layout.size)
         super().__init__(setup)
 
-    def _start(self, setup: Setup) -> Sequence[futures.Executor]:
+    def _start(self, setup: RunSetup) -> Sequence[futures.Executor]:
         self.control, self.ring = self.shared.control(), self.shared.ring(setup)
         context = multiprocessing.get_context("spawn")
         start = (by_value((setup, self.shared)), context.Lock())
@@ -270,10 +272,10 @@ class ProcessLoader(PoolLoader):
             for _ in range(self.workers)
         ]
 
-    def _send(self, worker: int, number: int) -> futures.Future[Delivery]:
+    def _send(self, worker: int, number: int) -> futures.Future[DeliveredBatch]:
         return self.executors[worker].submit(_prepare, number, self.free.popleft())
 
-    def _receive(self, delivery: Delivery) -> Delivery:
+    def _receive(self, delivery: DeliveredBatch) -> DeliveredBatch:
         if self.held is not None:
             self.free.append(self.held)
         self.held = int(delivery.array)
@@ -309,7 +311,7 @@ def _join(threads: Iterable[threading.Thread | None]) -> None:
 
 # Set once when a worker process starts, since an executor offers no other place for it: prepares a batch in
 # a slot, which it gives back in place of the array.
-_prepared: Callable[[int, int], Delivery]
+_prepared: Callable[[int, int], DeliveredBatch]
 
 
 def _begin(blob: bytes, lock: AbstractContextManager[object]) -> None:
@@ -320,12 +322,12 @@ def _begin(blob: bytes, lock: AbstractContextManager[object]) -> None:
     control, ring = shared.control(), shared.ring(setup)
     preparer = setup.preparer(StorageClock(setup.storage, control, lock))
 
-    def prepared(number: int, slot: int) -> Delivery:
-        delivery: Delivery = preparer.batch(number, int(control[RUNG]), ring[slot])
+    def prepared(number: int, slot: int) -> DeliveredBatch:
+        delivery: DeliveredBatch = preparer.batch(number, int(control[RUNG]), ring[slot])
         return delivery._replace(array=slot)
 
     _prepared = prepared
 
 
-def _prepare(number: int, slot: int) -> Delivery:
+def _prepare(number: int, slot: int) -> DeliveredBatch:
     return _prepared(number, slot)

@@ -14,7 +14,7 @@ from ..model.description import Description
 from ..simulate import Trace
 from ..tables import TableRepr, percent
 from ..units import Q_, Quantity, format_quantity
-from .setup import Setup
+from .setup import RunSetup
 
 # Windows of a run: enough for an interval, long enough to hold several batches of each worker.
 WINDOWS = 10
@@ -129,7 +129,7 @@ class Measurement(TableRepr):
 
 
 def summarize(
-    setup: Setup,
+    setup: RunSetup,
     trace: Trace,
     waits: np.ndarray,
     stage_seconds: Mapping[str, float],

@@ -14,11 +14,11 @@ from ..host import usable_cores
 from ..model.description import Description
 from ..simulate import Trace
 from ..units import Q_, Quantity, as_quantity, format_quantity, positive
-from .batches import PARTS, Batch, Delivery
+from .batches import PARTS, Batch, DeliveredBatch
 from .devices import Passage
 from .loaders import InlineLoader, Loader, ProcessLoader, ThreadLoader
 from .measurement import LoadMeter, Measurement, summarize
-from .setup import NO_STEP, Setup, setup_of
+from .setup import NO_STEP, RunSetup, setup_of
 from .simulated import SimulatedClock, clock_for
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ MIN_ROUNDS = 4  # batches of each worker, however slow they are
 
 # Rungs of the caching ladder from which on the loader is not asked: a kept batch in memory, or on the device.
 HOST_BATCH, DEVICE_BATCH = PARTS.index("copy"), PARTS.index("compute")
-NOT_PREPARED = Delivery(-1, -1, None, 0.0, 0.0, HOST_BATCH, {})
+NOT_PREPARED = DeliveredBatch(-1, -1, None, 0.0, 0.0, HOST_BATCH, {})
 # More workers would say no more about contention, and take their time to start.
 MAX_WORKERS = 8
 AnyPipeline = TypeVar("AnyPipeline", bound=Description)
 
 
-def open_loader(setup: Setup) -> Loader:
+def open_loader(setup: RunSetup) -> Loader:
     """The loader that a pipeline names, running."""
     _ = setup.layout  # prepares one sample here: a transform that fails says so before any worker starts
     if setup.kind == "torch":
@@ -49,10 +49,10 @@ def open_loader(setup: Setup) -> Loader:
 class Session:
     """Opens what a pipeline names, and closes it whatever happens."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: RunSetup) -> None:
         self.setup = setup
         self.rung = 0
-        self.passed: list[Delivery] = []
+        self.passed: list[DeliveredBatch] = []
         self.kept: Batch = None
 
     def __enter__(self) -> Self:
@@ -140,7 +140,7 @@ class Session:
 
 
 def run(
-    setup: Setup,
+    setup: RunSetup,
     *,
     seconds: Quantity | str = "3 s",
     clock: SimulatedClock | None = None,
@@ -162,7 +162,7 @@ def run(
     return min(runs, key=lambda one: one.quality.background_load + one.quality.variation)
 
 
-def _measured(setup: Setup, wanted: float, progress: bool) -> Measurement:
+def _measured(setup: RunSetup, wanted: float, progress: bool) -> Measurement:
     with Session(setup) as session, time_bar(wanted, shown=progress) as bar:
         session.warm_up()
         meter, start = LoadMeter(), time.monotonic()

@@ -41,7 +41,7 @@ class Layout(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setup:
+class RunSetup:
     """What is read, what is done to it, by how many workers, and what consumes it."""
 
     description: Description
@@ -58,7 +58,7 @@ class Setup:
     link: VirtualLink | None = None
     device: Device = NO_STEP
 
-    def replace(self, **changes: Unchecked) -> Setup:
+    def replace(self, **changes: Unchecked) -> RunSetup:
         """A copy with some fields changed."""
         return dataclasses.replace(self, **changes)
 
@@ -100,7 +100,7 @@ class Setup:
         return f"{label} {f'with {workers}' if self.workers else 'in the training loop itself'}"
 
 
-def setup_of(pipeline: Description, *, needs_samples: bool = True) -> Setup:
+def setup_of(pipeline: Description, *, needs_samples: bool = True) -> RunSetup:
     """Return the setup that a pipeline describes: it has samples that can be opened, and all can be run."""
     if pipeline.swept:
         raise InputError(
@@ -110,7 +110,7 @@ def setup_of(pipeline: Description, *, needs_samples: bool = True) -> Setup:
     batch_size = int(cast(int, pipeline.batch_size))
     workers, link = _workers(pipeline.workers), pipeline.link
     samples, transforms = _samples(pipeline.dataset, needs=needs_samples)
-    return Setup(
+    return RunSetup(
         description=pipeline,
         samples=samples,
         transforms=transforms,

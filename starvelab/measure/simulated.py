@@ -18,7 +18,7 @@ from ..units import Q_, Quantity, as_quantity, check_magnitude, nonnegative, pos
 from .batches import PARTS
 from .devices import StorageClock, VirtualAccelerator
 from .measurement import Measurement, summarize
-from .setup import Setup
+from .setup import RunSetup
 
 # The parts whose time is given for a sample; copy and compute follow from the link and the accelerator.
 PREPARED = PARTS[:4]
@@ -91,7 +91,7 @@ class SimulatedClock:
             check_magnitude(self.cores, "cores")
 
     @classmethod
-    def of(cls, setup: Setup) -> Self:
+    def of(cls, setup: RunSetup) -> Self:
         """A clock from the times of one batch, which is prepared now, after a first that is not timed."""
         preparer = setup.preparer(StorageClock(None))
         preparer.batch(0)
@@ -108,7 +108,7 @@ class SimulatedClock:
             stage_times=times,
         )
 
-    def inputs(self, setup: Setup, rung: int = 0) -> LoaderInputs:
+    def inputs(self, setup: RunSetup, rung: int = 0) -> LoaderInputs:
         """The setup as the simulation sees it, the first `rung` parts cached."""
         device, batch = setup.device, setup.batch_size
         if not isinstance(device, VirtualAccelerator):
@@ -142,7 +142,7 @@ class SimulatedClock:
             cached_share=0.0 if storage is None else storage.cached_fraction,
         )
 
-    def measurement(self, setup: Setup, *, seconds: float) -> Measurement:
+    def measurement(self, setup: RunSetup, *, seconds: float) -> Measurement:
         """Return what a run of that length would measure."""
         inputs = self.inputs(setup)
         wanted = int(np.clip(1e3 * seconds / inputs.mean_period, 2 * WARM_UP, MAX_BATCHES))
@@ -155,7 +155,7 @@ class SimulatedClock:
         asked = np.concatenate(([0.0], times.host_free[:-1, 0]))
         return summarize(setup, trace, (times.received[:, 0] - asked)[skipped:], stages)
 
-    def periods(self, setup: Setup, rung: int) -> np.ndarray:
+    def periods(self, setup: RunSetup, rung: int) -> np.ndarray:
         """Time between batches [ms] with the first `rung` parts cached, once for each of eight replicas."""
         inputs = self.inputs(setup, rung)
         skipped = whole_rounds(WARM_UP, inputs)
@@ -169,7 +169,7 @@ def whole_rounds(batches: int, inputs: LoaderInputs) -> int:
     return -(-batches // workers) * workers
 
 
-def clock_for(setup: Setup, *, announced: bool = True) -> SimulatedClock | None:
+def clock_for(setup: RunSetup, *, announced: bool = True) -> SimulatedClock | None:
     """The clock that STARVELAB_CLOCK asks for; None stands for the live one, which no browser has."""
     live = runtime.current().clock == "live"
     # GPUs of the user's own have no times that could be known beforehand.

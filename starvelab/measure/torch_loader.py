@@ -16,10 +16,10 @@ import numpy as np
 
 from ..errors import InputError, WorkerError, install_hint
 from ..host import free_shared_memory
-from .batches import Batch, Delivery, Preparer, Sample
+from .batches import Batch, DeliveredBatch, Preparer, Sample
 from .devices import StorageClock
 from .loaders import BATCH_TIMEOUT, RUNG, Loader, SharedMemory, by_value
-from .setup import Setup
+from .setup import RunSetup
 
 try:
     import torch
@@ -34,7 +34,7 @@ except ImportError as error:
 class TorchLoader(Loader):
     """A `DataLoader` over the samples of a pipeline."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: RunSetup) -> None:
         self.workers, self.ahead = setup.workers, setup.workers * setup.prefetch
         _check_room((self.ahead + self.workers) * setup.layout.size)
         self.shared = SharedMemory.reserve()
@@ -45,7 +45,7 @@ class TorchLoader(Loader):
             self.shared.close()
             raise
 
-    def _start(self, setup: Setup) -> Iterator[Delivery]:
+    def _start(self, setup: RunSetup) -> Iterator[DeliveredBatch]:
         dataset = _Dataset(by_value(setup), self.shared, multiprocessing.get_context().Lock())
         batches = itertools.count(step=setup.batch_size)
         with warnings.catch_warnings():
@@ -65,7 +65,7 @@ class TorchLoader(Loader):
             )
         return iter(loader)
 
-    def next(self) -> Delivery:
+    def next(self) -> DeliveredBatch:
         """The next batch, as a tensor."""
         return next(self.iterator)
 
@@ -109,8 +109,8 @@ class _Dataset(Dataset[Sample]):
     # These are made in the worker. By value, so that functions of a notebook reach a spawned one, too.
 
     @cached_property
-    def setup(self) -> Setup:
-        setup: Setup = cloudpickle.loads(self.blob)
+    def setup(self) -> RunSetup:
+        setup: RunSetup = cloudpickle.loads(self.blob)
         return setup
 
     @cached_property
@@ -127,13 +127,15 @@ class _Dataset(Dataset[Sample]):
         self.rung = int(self.control[RUNG])
         return [self.preparer.sample(index, self.rung, self.seconds) for index in indices]
 
-    def collate(self, samples: list[Sample]) -> Delivery:
+    def collate(self, samples: list[Sample]) -> DeliveredBatch:
         before = time.perf_counter()
         array = _joined(samples)
         self.seconds["collate"] = time.perf_counter() - before
         worker = info.id if (info := get_worker_info()) else -1
         # A named tuple: torch pins the memory of what it finds in one.
-        return Delivery(self.number, worker, array, self.start, time.monotonic(), self.rung, self.seconds)
+        return DeliveredBatch(
+            self.number, worker, array, self.start, time.monotonic(), self.rung, self.seconds
+        )
 
 
 def _joined(samples: list[Sample]) -> Batch:

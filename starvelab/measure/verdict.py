@@ -18,5 +18,3 @@ def verdict_of(share: float) -> str:
     if share < SLIGHT:
         return NOT_BOUND
     return MODERATE if share < SEVERE else HIGH
-
-

@@ -10,12 +10,12 @@ from math import inf
 
 import numpy as np
 
-from .timeline import LoaderInputs, Loop, Start, Timeline
+from .timeline import EpochTimes, LoaderInputs, Loop, Start
 
 
 def follow_in_order(
     inputs: LoaderInputs, times: np.ndarray, start: Start, reads: np.ndarray | None = None
-) -> Timeline:
+) -> EpochTimes:
     """Follow the batches through a loader that delivers in order, as PyTorch's DataLoader does.
 
     `times` is what a worker takes for each batch of an epoch, `reads` what each occupies the storage, which
@@ -53,7 +53,7 @@ def follow_in_order(
 
 def follow_out_of_order(
     inputs: LoaderInputs, times: np.ndarray, start: Start, reads: np.ndarray | None = None
-) -> Timeline:
+) -> EpochTimes:
     """Follow the batches through a loader with workers that delivers them as they get ready.
 
     The rules are those of `follow_events`. A batch's times are known as soon as its index is sent, and every
@@ -102,7 +102,7 @@ def follow_out_of_order(
     return loop.timeline(delivered_batch, delivered_by, *ours)
 
 
-def follow_events(inputs: LoaderInputs, times: np.ndarray, reads: np.ndarray, start: Start) -> Timeline:
+def follow_events(inputs: LoaderInputs, times: np.ndarray, reads: np.ndarray, start: Start) -> EpochTimes:
     """Follow the batches through a loader with workers, in any order of delivery.
 
     `times` are without the shared read. Two things happen to a batch at a moment that depends on the others:
@@ -142,7 +142,7 @@ class _Replicas:
         self.storage_free = np.zeros(self.replicas)
         self.next_batch, self.deliveries = (np.zeros(self.replicas, dtype=np.int64) for _ in range(2))
 
-    def follow(self) -> Timeline:
+    def follow(self) -> EpochTimes:
         everywhere = np.arange(self.replicas)
         for index in range(self.inputs.workers * self.prefetch):
             self.send(everywhere, np.full(self.replicas, index % self.inputs.workers), self.start.asked)

@@ -15,7 +15,7 @@ from ..errors import InputError
 from ..tables import TableRepr, cell, count_of, percent
 from ..units import Q_, Quantity, Unchecked, nonnegative, positive_int
 from .rules import follow_events, follow_in_order, follow_out_of_order
-from .timeline import LoaderInputs, Start, Timeline, Trace
+from .timeline import EpochTimes, LoaderInputs, Start, Trace
 
 # Replicas that are followed together: their rows then fit into a processor's cache.
 _TOGETHER = 1024
@@ -247,7 +247,7 @@ def _own_times(prepare_times: Unchecked) -> np.ndarray:
 
 def follow(
     inputs: LoaderInputs, times: np.ndarray, reads: np.ndarray, steps: np.ndarray | None = None
-) -> Timeline:
+) -> EpochTimes:
     """Every batch of every replica, epoch by epoch; with the arrays of a `Simulation`."""
     batches, length = len(times), inputs.epoch_batches or len(times)
     start, epochs = Start.of_run(inputs, *times.shape), []
@@ -260,10 +260,10 @@ def follow(
         return epochs[0]
     columns = {name: np.concatenate([getattr(one, name) for one in epochs]) for name in vars(epochs[0])}
     columns["batch"] += length * (np.arange(batches) // length)[:, None]  # an epoch counts from 0
-    return Timeline(**columns)
+    return EpochTimes(**columns)
 
 
-def _follow_epoch(inputs: LoaderInputs, times: np.ndarray, reads: np.ndarray, start: Start) -> Timeline:
+def _follow_epoch(inputs: LoaderInputs, times: np.ndarray, reads: np.ndarray, start: Start) -> EpochTimes:
     """The batches of one epoch, by the rule that the loader needs."""
     rule = follow_in_order if inputs.in_order or inputs.workers < 2 else follow_out_of_order
     if inputs.read_time > 0 and inputs.read_ahead and inputs.workers:
@@ -275,7 +275,7 @@ def _follow_epoch(inputs: LoaderInputs, times: np.ndarray, reads: np.ndarray, st
 
 
 def _pace(
-    timeline: Timeline, skipped: int, inputs: LoaderInputs
+    timeline: EpochTimes, skipped: int, inputs: LoaderInputs
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Time from batch to batch [ms], share of the time that the loop spends in next(), and batches ready."""
     batches, columns = timeline.received.shape

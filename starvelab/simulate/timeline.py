@@ -99,7 +99,7 @@ class _Batches:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Timeline(_Batches):
+class EpochTimes(_Batches):
     """Each of shape (batches, replicas); `batch` counts from 0, `worker` is -1 where the loop prepares."""
 
     host_free: np.ndarray  # when the loop asks for the next batch
@@ -129,7 +129,7 @@ class Start:
         kept = 1 if inputs.in_flight in (1, inf) else int(min(inputs.in_flight - 1, batches))
         return cls(zero, zero + inputs.start_up, zero, np.zeros((kept, replicas)))
 
-    def after(self, inputs: LoaderInputs, epoch: Timeline) -> Start:
+    def after(self, inputs: LoaderInputs, epoch: EpochTimes) -> Start:
         """Return the start of the epoch that follows one which began with this."""
         asked = epoch.host_free[-1]
         steps = np.concatenate((self.steps, epoch.step_end))[-len(self.steps) :]
@@ -171,9 +171,9 @@ class Loop:
 
     def timeline(
         self, batch: np.ndarray, worker: np.ndarray, prepare_start: np.ndarray, prepared: np.ndarray
-    ) -> Timeline:
+    ) -> EpochTimes:
         """Return the epoch, whose batches were prepared so."""
-        return Timeline(
+        return EpochTimes(
             batch=batch, worker=worker, prepare_start=prepare_start, prepared=prepared,
             received=self.received, copy_start=self.copy_start, copied=self.copied,
             step_start=self.step_start, step_end=self.step_end, host_free=self.host_free,

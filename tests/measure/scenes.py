@@ -13,7 +13,7 @@ from PIL import Image
 from starvelab import Pipeline
 from starvelab.measure import StoredSource, Transform
 from starvelab.measure.devices import VirtualAccelerator
-from starvelab.measure.setup import Setup
+from starvelab.measure.setup import RunSetup
 
 STORED = 1000  # bytes of each
 
@@ -61,16 +61,16 @@ def kind(loader: str) -> dict[str, Any]:
     return {"workers": 0} if loader == "inline" else {"kind": loader}
 
 
-def pipeline(home: Path, **changes: Any) -> Setup:
+def pipeline(home: Path, **changes: Any) -> RunSetup:
     """Batches of four, two workers, a step of 5 ms; everything can be changed."""
     usual = {
         "description": Pipeline(hardware="5 ms"), "samples": tiny_samples(home), "transforms": [zeros()],
         "batch_size": 4, "workers": 2, "device": VirtualAccelerator(0.005),
     }  # fmt: skip
-    return Setup(**usual | changes)
+    return RunSetup(**usual | changes)
 
 
-def described(**changes: Any) -> Setup:
+def described(**changes: Any) -> RunSetup:
     """A setup whose samples are only described: batches of 32, two workers, a step of 30 ms."""
     usual = {
         "description": Pipeline(hardware="30 ms"),
@@ -80,4 +80,4 @@ def described(**changes: Any) -> Setup:
         "workers": 2,
         "device": VirtualAccelerator(0.03),
     }
-    return Setup(**usual | changes)
+    return RunSetup(**usual | changes)

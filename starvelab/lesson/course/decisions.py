@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from ...grading import note
 from ...model.assumptions import PUBLISHED
 from ...model.groups import Datasets, Hardware, Models
 from ...model.parts import Accelerator, Drive, Workers
 from ...model.resources import LABELS
 from ...model.step import Step
 from ...pipeline import Pipeline
-from ...runtime import note
 from ...units import Q_, Quantity
 from ..checks import WrongAnswer
 from ..show.svg import frame, tag, text

@@ -21,11 +21,11 @@ from unittest.mock import patch
 import numpy as np
 
 from ...errors import InputError
+from ...grading import run_apart
 from ...measure import transforms
 from ...measure.setup import setup_of
 from ...model.parts import Samples, Workers
 from ...pipeline import Pipeline
-from ...runtime import run_apart
 from ...units import Q_, Quantity, Unchecked
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ _Value: TypeAlias = Any
 
 
 @dataclass(frozen=True)
-class Comparison:
+class BesideLab:
     """One function of the model for one job: what it was given, its value, and the lab's."""
 
     name: str
@@ -81,7 +81,7 @@ def _job_of(pipeline: Pipeline) -> tuple[int, int, Quantity, Quantity]:
     )
 
 
-def compare(model: MyModel, pipeline: Pipeline) -> Iterator[Comparison]:
+def compare(model: MyModel, pipeline: Pipeline) -> Iterator[BesideLab]:
     """Yield each of the learner's functions, given what the lab says of a job, beside the lab's."""
     batch, workers, size, rate = _job_of(pipeline)
     times = pipeline.solve().resource_times
@@ -102,7 +102,7 @@ def compare(model: MyModel, pipeline: Pipeline) -> Iterator[Comparison]:
             lab = PARTS[name].lab(*given)
             yours = model.call(name, *given)
             if model.is_own(name):
-                yield Comparison(name, given, yours, lab)
+                yield BesideLab(name, given, yours, lab)
 
 
 def pipeline_of(model: MyModel, pipeline: Pipeline) -> Pipeline:
