@@ -297,11 +297,11 @@ class Published:
             if test.samples[0] is not None
         ]
 
-    @cached_property
-    def held_workers(self) -> list[Held]:
-        """Each measurement of a loader, by what follows from fewer workers."""
+    def held_workers(self, *, cores: bool) -> list[Held]:
+        """Each measurement of a loader by what follows from fewer workers, its cores stated or not."""
+        rows = [t for t in self.of_kind("loader") if (self.rows[t.name].get("outside") != "cores") == cores]
         # The factor itself is what these rows are there to find.
-        return self._claims(self.of_kind("loader"), PUBLISHED.replace(workers_time=1.0))
+        return self._claims(rows, PUBLISHED.replace(workers_time=1.0, workers_time_without_cores=1.0))
 
     @cached_property
     def held(self) -> list[Held]:

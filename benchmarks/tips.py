@@ -205,9 +205,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name, advice in (("small", mmap.MADV_NOHUGEPAGE), ("huge", mmap.MADV_HUGEPAGE)):
         fill, read = gathered(advice, asked.turns, asked.memory)
         size = f"{asked.memory / 1e6:.0f} MB"
-        rows.append(
-            [f"{size} in {name} pages", f"{fill:.0f} ms to fill", f"{read:.2f} ms to read at random"]
-        )
+        rows.append([f"{size} in {name} pages", f"{fill:.0f} ms to fill", f"{read:.2f} ms to read at random"])
     through, copied = served(asked.turns)
     rows.append(["a batch of 39 MB", f"{through:.1f} ms to receive over TCP", f"{copied:.1f} ms to copy"])
     print(tabulate(rows))

@@ -166,11 +166,14 @@ def coverage() -> str:
             PUBLISHED.facts["extrapolated_time"].high - 1,
             inside(rates),
         ),
-        "loaders, each from fewer workers": (
-            (workers := published.held_workers),
-            PUBLISHED.facts["workers_time"].high - 1,
-            inside(workers),
-        ),
+        **{
+            f"loaders whose cores are {'stated' if cores else 'not stated'}, each from fewer workers": (
+                (workers := published.held_workers(cores=cores)),
+                PUBLISHED.facts["workers_time" if cores else "workers_time_without_cores"].high - 1,
+                inside(workers),
+            )
+            for cores in (True, False)
+        },
     }
     headers = (
         "what",

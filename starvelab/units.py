@@ -28,6 +28,8 @@ Unchecked: TypeAlias = Any
 registry: pint.UnitRegistry[float] = pint.UnitRegistry(
     str(files(__package__) / "units.txt"), autoconvert_to_preferred=False
 )
+registry.formatter.default_format = "~C"  # 2.0 GB/s, as people write it
+registry.separate_format_defaults = True  # also beside a format of the number, as in {:.1f}
 if TYPE_CHECKING:
 
     class Quantity(pint.Quantity[Any]):
@@ -47,7 +49,7 @@ def _rebuild(magnitude: Number, unit: str) -> Quantity:
 
 # Pint rebuilds a pickled quantity in whatever registry the other process uses. In pint's own, data is
 # dimensionless: a value sent there would lose its dimension without a word. This one brings its registry.
-copyreg.pickle(Quantity, lambda quantity: (_rebuild, (quantity.magnitude, str(quantity.units))))
+copyreg.pickle(Quantity, lambda quantity: (_rebuild, (quantity.magnitude, f"{quantity.units:D}")))
 
 # Units that mean two things: which, and what to write instead.
 _AMBIGUOUS = {

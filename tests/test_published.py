@@ -2,6 +2,7 @@
 
 import copy
 import math
+import statistics
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -163,10 +164,18 @@ def test_what_eight_accelerators_lose_was_starvation_and_not_synchronization():
 
 # ---- What a range claims -----------------------------------------------------------------------------------
 
+
+def held_by_kind():
+    """The measurements of each kind of rows that a range is held to."""
+    held = [row for row in TABLES.held if row.group in TABLES.rows]
+    return {kind: [row for row in held if TABLES.rows[row.group]["kind"] == kind] for kind in KINDS}
+
+
 ALL_HELD = {
     "model_error": lambda: TABLES.held,
     "extrapolated_time": held_rates,
-    "workers_time": lambda: TABLES.held_workers,
+    "workers_time": lambda: TABLES.held_workers(cores=True),
+    "workers_time_without_cores": lambda: TABLES.held_workers(cores=False),
 }
 
 
@@ -174,7 +183,7 @@ ALL_HELD = {
 @pytest.mark.parametrize("name", ALL_HELD)
 def test_a_range_holds_as_many_measurements_as_it_claims_to(name):
     rows = ALL_HELD[name]()
-    assert len(rows) >= 25
+    assert len(rows) >= 14
     # Each is held to the error of the others.
     assert COVERAGE <= inside(rows) / len(rows) < 1
     # By the sources alone, ranges held fewer.
@@ -183,9 +192,10 @@ def test_a_range_holds_as_many_measurements_as_it_claims_to(name):
 
 def test_the_error_that_the_package_ships_is_that_of_all_measurements():
     own = {name: own_error(held()) for name, held in ALL_HELD.items()}
-    # A row more need not move it.
-    assert own["model_error"] <= PUBLISHED.model_error < own["model_error"] + 0.03
-    for name in ("extrapolated_time", "workers_time"):
+    # That of the model is as large as the kind needs whose rows lie farthest from their sources.
+    needed = max(own_error(rows) for rows in held_by_kind().values() if len(rows) >= 10)
+    assert needed - 0.01 <= PUBLISHED.model_error < needed + 0.03
+    for name in (name for name in ALL_HELD if name != "model_error"):
         spread = PUBLISHED.facts[name]
         assert own[name] <= spread.high - 1 < own[name] + 0.01
         # Several workers are never quicker than so many of one, each on a host of its own.
@@ -195,10 +205,14 @@ def test_the_error_that_the_package_ships_is_that_of_all_measurements():
 
 def test_of_each_kind_of_rows_a_range_holds_most():
     # Of the loaders it held 12 of 31, while it claimed four of five, as one error was added to all kinds.
-    held = [row for row in TABLES.held if row.group in TABLES.rows]
-    for kind in KINDS:
-        rows = [row for row in held if TABLES.rows[row.group]["kind"] == kind]
-        assert sum(row.beyond <= PUBLISHED.model_error for row in rows) >= 0.7 * len(rows), kind
+    for kind, rows in held_by_kind().items():
+        least = COVERAGE if len(rows) >= 10 else 0.7
+        assert sum(row.beyond <= PUBLISHED.model_error for row in rows) >= least * len(rows), kind
+
+
+def test_no_range_grew():
+    off = (1 + PUBLISHED.model_error) ** 2
+    assert statistics.median(off * row.high / row.low for row in TABLES.held) <= 2.8
 
 
 def test_no_ladder_holds_what_the_catalogue_ships():

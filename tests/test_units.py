@@ -1,5 +1,6 @@
 """One registry with the lab's own dimensions, and the gate that every figure passes."""
 
+import pickle
 from decimal import Decimal
 from fractions import Fraction
 
@@ -221,3 +222,10 @@ def test_a_unit_is_written_as_people_write_it():
     for unit in ("img/s", "%", "GB/s"):
         assert unit_name(Q_(f"20 {unit}").units) == unit
     assert unit_name((Q_("5 img") / Q_("1 img")).units) == ""
+
+
+def test_a_quantity_is_printed_as_people_write_it():
+    # It was "2.0 gigabyte / second", where all other texts say GB/s.
+    assert (str(Q_("2 GB/s")), f"{Q_('11.736 ms'):.1f}") == ("2.0 GB/s", "11.7 ms")
+    back = pickle.loads(pickle.dumps(Q_(2.0, "GB * s / img")))
+    assert back == Q_(2.0, "GB * s / img")

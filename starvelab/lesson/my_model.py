@@ -31,7 +31,7 @@ from .notices import notice
 
 FILE = "my_model.py"
 MAX_BYTES = 100_000
-HEADER = '''\
+HEADER = """\
 # Your model: each function here has passed its check in a notebook. Read it, change it, and run it:
 #     python -c "from my_model import step_time; print(step_time(256))"
 # A function that passes again takes the place of its older text. Nothing else in this file is changed.
@@ -39,7 +39,7 @@ HEADER = '''\
 from math import ceil, floor
 
 from starvelab import Q_
-'''
+"""
 _MARK = "# --- {} ---"
 # As many images a second, or bytes, as nothing here can use.
 _UNLIMITED = "1e15 img/s"

@@ -85,5 +85,3 @@ def memory_size(value: Sample | Batch) -> int:
 
 
 # --- one buffer for all tensors of a batch, which a worker hands over to the loop ---
-
-

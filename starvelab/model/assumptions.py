@@ -22,6 +22,7 @@ from .resources import Inputs, minimum
 
 PHASES = ("forward", "training")
 _SCALING = ("contention", "coherency", "crowding", "second_thread")
+_OF_HOST = _SCALING[2:]
 # Of how many cases a range claims to hold the truth.
 COVERAGE = 0.8
 
@@ -114,8 +115,9 @@ class Assumptions(Sourced):
         efficiency.
     extrapolated_time : float
         What a sample takes of an accelerator on which nobody measured it, over what is extrapolated.
-    workers_time : float
-        Time of a sample with several workers, over what follows from the time of one worker.
+    workers_time, workers_time_without_cores : float
+        Time of a sample with several workers, over what follows from the time of one worker; the second where
+        nobody named the cores of the host, and each worker is taken to have one to itself.
     model_error : float
         By which share a throughput is off besides what the sources of its values allow. The ranges of results
         are this much wider on both sides, and claim to hold the truth in four cases of five (`COVERAGE`).
@@ -164,6 +166,7 @@ class Assumptions(Sourced):
     measured_rates: bool = switch()
     extrapolated_time: float = number()
     workers_time: float = number()
+    workers_time_without_cores: float = number()
     model_error: float = number(zero=True)
     overhead_per_layer: Quantity = quantity("s", zero=True)
     overhead_per_step: Quantity = quantity("s", zero=True)
@@ -216,9 +219,13 @@ class Assumptions(Sourced):
     def scaling_of(self, kind: LoaderKind | None) -> WorkerScaling:
         """The same for a kind of loader, whose law goes before what the user has not assumed."""
         ours = self.numbers
-        return WorkerScaling(
-            *(ours[n] if kind is None or self.given(n) else getattr(kind.scaling, n) for n in _SCALING)
-        )
+
+        def law(name: str) -> Number:
+            if kind is None or self.given(name) or (name in _OF_HOST and ours[name]):
+                return ours[name]
+            return getattr(kind.scaling, name)
+
+        return WorkerScaling(*map(law, _SCALING))
 
     def speedup(self, workers: Number, cores: Number | None = None) -> Number:
         """How many times one worker's rate that many reach on so many cores [int or array]."""

@@ -74,7 +74,7 @@ class Description:
         assumptions: Assumptions = TUTORIAL,
         **unknown: Never,
     ) -> None:
-        check_fields(unknown)
+        check_fields(unknown, assumptions)
         self.__dict__.update(
             model=None if model is None else check_entry(model, "Models", "model"),
             batch_size=_BATCH.read(batch_size, "batch_size")[0],
@@ -264,7 +264,7 @@ class Description:
         own = {name: getattr(self, name) for name in FIELDS}
         for path, value in {**fields, **by_path(changes or {})}.items():
             name, _, field = path.partition(".")
-            check_fields([path])
+            check_fields([path], self.assumptions)
             own[name] = changed(name, own[name], field, value)
         return type(self)(**own)
 
@@ -321,15 +321,25 @@ _DEFAULTS = {name: known.default for name, known in signature(Description).param
 _DEFAULTS |= {"dataset": _NO_SAMPLES, "workers": Workers(), "hardware": _NO_ACCELERATOR}
 
 
-def check_fields(paths: Iterable[str]) -> None:
+# Which part holds a value of one's own in place of an assumption.
+_IN_A_PART = {
+    "sample_size": "dataset=Samples(size=...)",
+    "worker_rate": "workers=Workers(rate=...)",
+    "open_requests": "storage=Drive(..., requests=Requests(open=...))",
+    "transfer_dtype": "dataset=Samples(transfer=...)",
+}
+
+
+def check_fields(paths: Iterable[str], assumed: Assumptions = TUTORIAL) -> None:
     """Reject what is no field of a pipeline or of one of its parts."""
     for path in paths:
         name, *below = path.split(".")
         if name not in FIELDS:
             if name in meanings(Assumptions):
+                base = getattr(assumed, "name", TUTORIAL.name).partition(" ")[0]
+                instead = _IN_A_PART.get(name, f"assumptions={base}.replace({name}=...)")
                 raise UnknownNameError(
-                    f"A pipeline has no field {name!r}: it is one of its assumptions. "
-                    f"Pass assumptions=PUBLISHED.replace({name}=...)."
+                    f"A pipeline has no field {name!r}: it is one of its assumptions. Pass {instead}."
                 )
             near = get_close_matches(name, FIELDS, n=1)
             parts = ", ".join(f"{field}={part.__name__}(...)" for field, part in PARTS.items())

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
+from statistics import median
 
 from ..errors import InputError
 from ..units import Q_, Number, Quantity, Unchecked, checked_quantity, format_quantity, positive
@@ -23,6 +24,7 @@ from .fields import Part
 # and of accelerators, the one that was measured most often.
 REFERENCE_MODELS: dict[str | None, str] = {"convolutional": "ResNet50", "transformer": "GPT2_small"}
 REFERENCE_HARDWARE = "Cloud.A100"
+_BATCH_SIZE = 256  # of a rate whose source names none
 # From the highest precision to the lowest; bf16 and fp16 run at one rate.
 PRECISIONS = ("fp32", "tf32", "fp16")
 ELEMENT_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
@@ -80,6 +82,17 @@ def measured_rate(
     return next((rate for rate in measured_rates() if rate.is_of(framework) and rate.key == key), None)
 
 
+def _launches(framework: str) -> list[dict[str, Unchecked]]:
+    known = [*_read("launch", "ms")]
+    rows = [row for row in known if row["framework"] == framework.partition(" (")[0]]
+    return rows or [row for row in known if row["framework"] == "PyTorch"]
+
+
+def launches_in_turn(framework: str) -> bool:
+    """True if the work of a step follows its launches in a framework, and does not overlap them."""
+    return any(row.get("in_turn") for row in _launches(framework))
+
+
 @cache
 def launch_time(framework: str, hardware: str) -> Fact:
     """How long a forward pass of ResNet-50 takes to launch, on the host of an accelerator.
@@ -87,9 +100,7 @@ def launch_time(framework: str, hardware: str) -> Fact:
     A host on which nobody measured the framework takes what its default row says, and lies between the
     lowest and the highest of all its rows; so does a framework that nobody measured, with those of PyTorch.
     """
-    known = [*_read("launch", "ms")]
-    rows = [row for row in known if row["framework"] == framework.partition(" (")[0]]
-    rows = rows or [row for row in known if row["framework"] == "PyTorch"]
+    rows = _launches(framework)
     facts: dict[str, Fact] = {row["hardware"]: row["fact"] for row in rows}
     if hardware in facts:
         return facts[hardware]
@@ -125,6 +136,7 @@ class SampleTime:
     basis: str  # "measured: ..." or "extrapolated from ..."
     framework: str  # in which it, or what it is extrapolated from, was measured
     rate: Number | None = None  # the measured one [sample/s]; None where the time is extrapolated
+    batch_size: int = _BATCH_SIZE  # of that rate
 
     @property
     def seconds(self) -> Number:
@@ -177,7 +189,8 @@ def of_rate(rate: Rate, model: Entry, hardware: Entry, work: Work) -> SampleTime
     arithmetic = _arithmetic(model, hardware, rate.precision, rate.phase, work)
     arithmetic = seconds if arithmetic is None else min(arithmetic, seconds)
     basis = f"measured{rate.conditions}: {rate.framework}, {rate.fact.source}"
-    return SampleTime(arithmetic, seconds - arithmetic, basis, rate.framework, rate.fact.number)
+    of = rate.framework, rate.fact.number, rate.batch_size or _BATCH_SIZE
+    return SampleTime(arithmetic, seconds - arithmetic, basis, *of)
 
 
 def frameworks_of(model: Entry) -> list[str]:
@@ -236,14 +249,22 @@ def _moves(rate: Rate, work: Work) -> Number:
 
 
 def _precision_ratio(precision: str, family: str | None, work: Work) -> Number:
-    """Memory traffic at a precision over that in half precision: measured in the family, or by its bytes."""
+    """Return memory traffic at a precision over that in half precision: measured, or by its bytes.
+
+    The median of what was measured of the family in numbers of that many bytes. Software may move fewer bytes
+    in full precision than twice as many, since in half precision it also converts; it cannot move more of
+    them, nor fewer than in half precision. A ratio beyond is that of other kernels, and is left out.
+    """
+    size, half_size = ELEMENT_BYTES[precision], ELEMENT_BYTES["fp16"]
     model = REFERENCE_MODELS.get(family)
-    pairs = {rate.key: rate for rate in measured_rates() if rate.default and rate.model == model}
-    for key, rate in pairs.items():
-        half = pairs.get((*key[:2], "fp16", key[3]))
-        if rate.precision == precision and half is not None:
-            return _moves(rate, work) / _moves(half, work)
-    return ELEMENT_BYTES[precision] / ELEMENT_BYTES["fp16"]
+    rates = {(rate.framework, *rate.key): rate for rate in measured_rates() if rate.model == model}
+    ratios = []
+    for (framework, hardware, _, at, phase), rate in rates.items():
+        half = rates.get((framework, hardware, rate.model, "fp16", phase))
+        if half is not None and ELEMENT_BYTES[at] == size > half_size:
+            ratio = _moves(rate, work) / _moves(half, work)
+            ratios += [ratio] * (1 <= ratio <= size / half_size)
+    return median(ratios) if len(ratios) > 1 else size / half_size
 
 
 def _arithmetic(model: Entry, hardware: Entry, precision: str, phase: str, work: Work) -> Number | None:

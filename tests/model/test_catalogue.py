@@ -108,7 +108,7 @@ def test_a_file_is_read_when_something_in_it_is_first_asked_for():
     assert group.__dict__["_members"] is not None
 
 
-UNSOURCED = "A fact needs its source, got none for 80 gigabyte. Name the document, and the table in it."
+UNSOURCED = "A fact needs its source, got none for 80 GB. Name the document, and the table in it."
 
 
 @pytest.mark.parametrize(("line", "error", "expected"), [

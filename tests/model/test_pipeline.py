@@ -302,8 +302,10 @@ def test_a_rate_or_a_framework_that_is_given_goes_before_the_catalogue_and_befor
     step = WALL.solve({"hardware.rate": "1000 img/s"}, assumptions=assumed)
     assert ms(step.stage_times["model"]) == pytest.approx(256)
     assert step.basis == "measured: given as the rate of the GPU"
-    step = WALL.solve({"hardware.rate": Framework("MXNet")}, phase="training", assumptions=assumed)
-    assert ms(step.stage_times["model"]) == pytest.approx(256 / 3410.52 * 1e3)
+    step = WALL.solve(
+        {"hardware.rate": Framework("MXNet")}, phase="training", assumptions=assumed, batch_size=512
+    )
+    assert ms(step.stage_times["model"]) == pytest.approx(512 / 3410.52 * 1e3)
     assert step.basis.startswith("measured: MXNet, NVIDIA/DeepLearningExamples")
 
 
@@ -562,8 +564,16 @@ def test_changes_are_values_by_their_paths(changes):
     (
         "open_requests",
         "A pipeline has no field 'open_requests': it is one of its assumptions. "
-        "Pass assumptions=PUBLISHED.replace(open_requests=...).",
+        "Pass storage=Drive(..., requests=Requests(open=...)).",
     ),
 ])  # fmt: skip
 def test_an_unknown_field_says_which_was_meant(field, expected):
     assert refused(UnknownNameError, **{field: 3}).startswith(expected)
+
+
+def test_advice_on_an_assumption_changes_the_part_that_holds_it_or_the_set_in_use():
+    assert refused(UnknownNameError, sample_size="5 MB").endswith("Pass dataset=Samples(size=...).")
+    assert refused(UnknownNameError, worker_rate="5 MB/s").endswith("Pass workers=Workers(rate=...).")
+    for assumed in (TUTORIAL, PUBLISHED):
+        said = message(UnknownNameError, WALL.replace(assumptions=assumed).replace, efficiency=0.3)
+        assert said.endswith(f"Pass assumptions={assumed.name}.replace(efficiency=...).")

@@ -233,3 +233,36 @@ def test_a_result_says_that_its_samples_are_not_the_models():
         tutorial.replace(model=Models.ResNet50),
     ):
         assert known.solve().note == ""
+
+
+def test_an_answer_says_that_it_takes_a_core_for_each_worker_where_nobody_named_them():
+    # Scaling was linear without a word: up to six times what was measured.
+    said = "Each worker is taken to have a core to itself: pass Workers(cores=...), as a host has them."
+    many = RESNET.replace(**RATED, assumptions=PUBLISHED)
+    assert said in many.solve(workers=8).note
+    assert said in many.replace(workers=8).explain()
+    for told in (
+        {"workers.cores": 16},
+        {"workers.count": 2},
+        {"workers.kind": "processes", "workers.cores": 4},
+    ):
+        assert said not in many.solve(told).note
+    assert said not in many.solve(workers="800 img/s").note
+    assert said not in many.solve(hardware=Hardware.Cloud.A100).note  # the catalogue knows its host
+    assert said not in many.solve(assumptions=TUTORIAL).note  # whose workers share nothing
+    bound = many.replace(workers=8, hardware="1e6 img/s")
+    wide, narrow = (bound.solve({"workers.cores": n}).ranges.throughput[0] for n in (None, 64))
+    assert wide < 0.6 * narrow
+
+
+def test_the_loops_own_time_is_left_out_with_a_word_where_storage_feeds_short_steps():
+    cosmoflow = Pipeline(
+        dataset=Samples(size="2.83 MB"), batch_size=1, storage="50 GB/s", workers="1e6 img/s",
+        hardware="3.5 ms", assumptions=PUBLISHED,
+    )  # fmt: skip
+    said = "The loop's own time in a step is left out"
+    assert said in cosmoflow.solve().note
+    assert said not in cosmoflow.solve({"hardware.host.time": "1.3 ms"}).note
+    assert said not in cosmoflow.solve(storage="0.1 GB/s").note
+    assert said not in cosmoflow.solve(hardware="350 ms").note
+    assert said not in cosmoflow.solve(assumptions=TUTORIAL).note

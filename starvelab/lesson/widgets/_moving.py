@@ -258,9 +258,10 @@ def rule_of(pipeline: Pipeline) -> Data:
     crew, model = TransformationModel.among(inputs), SingleNodeModel.among(inputs)
     launch: tuple[Line, tuple[Line, ...]] | None = None
     step = model.step if model.launches else None
-    if step is not None and step.hidden:
+    if step is not None and (step.hidden or step.in_turn):
         compute, memory, overhead = step.lines
-        launch = overhead, ((compute + memory,) if step.in_turn else (compute, memory))
+        work = (compute + memory,) if step.in_turn else (compute, memory)
+        launch = overhead, work if step.hidden else (Line(0, 0),)
     limit = pipeline.hardware.in_flight
     trips = batch_times({name: _Sum.of(name) for name in by_resource(pipeline.costs())}, pipeline.numbers)
     trips = replace(trips, workers=_WORKERS, way=trips.way and _Sum.of("way"))

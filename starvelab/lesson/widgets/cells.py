@@ -188,7 +188,7 @@ def _is_open(error: BaseException | None) -> bool:
 def _in_words(error: BaseException) -> str:
     if isinstance(error, pint.DimensionalityError):
         each = (Quantity(1, str(unit)) for unit in (error.units1, error.units2))
-        units = [str(one.to_reduced_units().units) for one in each]
+        units = [f"{one.to_reduced_units().units:D}" for one in each]
         bare = ""
         if "dimensionless" in units:
             # A number needs a unit of the kind that it meets.

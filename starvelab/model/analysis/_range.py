@@ -165,12 +165,16 @@ def _corners(
     launch, and another to compute. The answer lies between the lowest and the highest of all.
     """
     lowest = highest = pipeline
+    frameworks = _frameworks(pipeline)
     for choice in _facts(pipeline):
-        ranks = {change: rank(change(pipeline)) for change in choice.changes.values()}
+        ranked = pipeline
+        if frameworks and choice.name.startswith("launch_factor"):
+            # Launches count in each step of some frameworks, and in others only where they take longest.
+            ranked = next(iter(frameworks.changes.values()))(pipeline)
+        ranks = {change: rank(change(ranked)) for change in choice.changes.values()}
         if len({*ranks.values()}) > 1:
             worst, best = min(ranks, key=ranks.__getitem__), max(ranks, key=ranks.__getitem__)
             lowest, highest = worst(lowest), best(highest)
-    frameworks = _frameworks(pipeline)
     lows, highs = [], []
     for in_framework in frameworks.changes.values() if frameworks else (lambda same: same,):
         low, high = in_framework(lowest), in_framework(highest)

@@ -102,7 +102,7 @@ def sweep(
         raise InputError(
             "A sweep needs a field with values, got none. Pass for example batch_size=[32, 64, 128]."
         )
-    check_fields(fields)
+    check_fields(fields, pipeline.assumptions)
     numbers = {name: given for name, given in fields.items() if not _are_entries(given)}
     for name in numbers:
         if PLAIN.get(name, name) not in SWEEPABLE:

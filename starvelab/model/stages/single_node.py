@@ -12,7 +12,15 @@ from ...errors import InputError, MissingValueError, check_choice
 from ...units import Q_, Number, Quantity, format_quantity, positive_int
 from ..assumptions import PHASES
 from ..catalogue import Entry, check_entry
-from ..rates import ELEMENT_BYTES, SampleTime, Work, frameworks_of, launch_time, sample_time
+from ..rates import (
+    ELEMENT_BYTES,
+    SampleTime,
+    Work,
+    frameworks_of,
+    launch_time,
+    launches_in_turn,
+    sample_time,
+)
 from ..resources import ACCELERATOR, Cost, Inputs, Line, StepTime, name_of_largest
 from .stage import StageModel
 
@@ -114,8 +122,9 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
     For a batch of ``b``,
     ``step = max(b work / (peak efficiency), weights (1 + traffic b) / bandwidth) + overhead``.
     A rate given by the caller replaces this formula. So does, with `measured_rates` or a `framework`, the law
-    of measured rates: ``step = max(b (arithmetic + traffic), launches)``, with the time of a sample as it was
-    measured, or extrapolated (`starvelab.model.rates`). Stops being true for several accelerators, whose
+    of measured rates: ``step = max(b (arithmetic + traffic), launches)``, or the sum of the two in frameworks
+    whose work follows its launches, with the time of a sample as it was measured, or extrapolated
+    (`starvelab.model.rates`). Stops being true for several accelerators, whose
     communication it leaves out.
 
     References
@@ -205,7 +214,7 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         weights = model.needed("parameters") * ELEMENT_BYTES[precision] * passes
         bandwidth = hardware.needed("memory_bandwidth")
         # A forward pass launches once for each layer, training more often, and a compiled step once.
-        launches = model.needed("layers") * (a["launch_factor"] if training else 1.0)
+        kernels = launches = model.needed("layers") * (a["launch_factor"] if training else 1.0)
         if compiled or hardware.get("family") == COMPILED_FAMILY:
             launches = 1.0
         phase = "training" if training else "forward"
@@ -235,11 +244,21 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         else:
             basis, rate = time.basis, time.rate
             own, assumed = (launch_time(*of).number for of in ((time.framework, hardware.path), LAUNCHES_OF))
-            launch = launches * a["overhead_per_layer"] * own / assumed + a["overhead_per_step"]
+            each = a["overhead_per_layer"] * own / assumed
+            launch = launches * each + a["overhead_per_step"] if a["overhead_overlaps"] else 0.0
+            in_turn = bool(launch) and launches_in_turn(time.framework)
+            if in_turn:
+                # What a batch of one takes was measured, and what a large one takes: each with its launches.
+                seconds = time.seconds
+                if rate is not None:
+                    seconds = (time.batch_size / rate - kernels * each) / (time.batch_size - 1)
+                    seconds = max(seconds, time.seconds / 2)
+                    rate = 1 / seconds
+                launch = max(launch - seconds, 0.0)
             off = a["extrapolated_time"] if rate is None else 1.0
             step = StepInputs(
-                arithmetic=off * time.arithmetic, traffic=off * time.traffic, in_turn=True, hidden=True,
-                overhead=launch if a["overhead_overlaps"] else 0.0,
+                arithmetic=off * time.arithmetic, traffic=off * time.traffic, overhead=launch,
+                in_turn=True, hidden=not in_turn,
             )  # fmt: skip
         if accelerator_rate is not None:
             basis, rate = GIVEN, accelerator_rate
@@ -298,7 +317,7 @@ def parts(inputs: SingleNodeInputs, batch: Number) -> dict[str, Number] | None:
     if inputs.step is None:
         return None
     compute, memory, overhead = (line.at(batch) for line in inputs.step.lines)
-    if inputs.step.in_turn:
+    if inputs.step.in_turn and inputs.step.hidden:
         overhead = np.maximum(overhead - (compute + memory), 0.0)[()]
     return {"compute": compute, "memory": memory, "overhead": overhead}
 
@@ -308,9 +327,11 @@ def launch_wait(inputs: SingleNodeInputs, batch: Number) -> Number:
 
     Where the overhead does not hide behind the work, as in the walkthrough, it counts as work.
     """
-    if inputs.step is None or inputs.basis == GIVEN or not inputs.step.hidden:
+    if inputs.step is None or inputs.basis == GIVEN or not (inputs.step.hidden or inputs.step.in_turn):
         return 0.0
     compute, memory, overhead = (line.at(batch) for line in inputs.step.lines)
+    if not inputs.step.hidden:
+        return overhead
     work = compute + memory if inputs.step.in_turn else np.maximum(compute, memory)
     return np.maximum(overhead - work, 0.0)[()]
 

@@ -17,6 +17,10 @@ from .stage import StageModel
 
 _PASS = "Pass Samples(cpu_time=...) for your own."
 
+# Up to how many workers it hardly matters which cores they run on.
+FEW_WORKERS = 2
+_A_CORE_EACH = "Each worker is taken to have a core to itself: pass Workers(cores=...), as a host has them."
+
 
 @dataclass(frozen=True)
 class TransformationResult:
@@ -40,7 +44,7 @@ class TransformationInputs(Inputs):
     handover: Number  # seconds of a worker for each batch
     read_wait: Number | None  # seconds of a worker for each sample without a core
     scaling: WorkerScaling
-    note: str = ""  # that the rate was measured on other samples
+    note: str = ""  # that the rate was measured on other samples, or that nobody named the cores
 
     @property
     def threads(self) -> Number:
@@ -160,13 +164,18 @@ class TransformationModel(StageModel[TransformationInputs]):
             amount, rate = _share(supply, stored)
         else:
             amount, rate, note = _worker_time(self.assumptions, stored, samples, images, kind)
-        if cpu_throughput is None and (off := self.assumptions.numbers["workers_time"]) != 1:
-            amount = amount * np.where(workers > 1, off, 1.0)
+        scaling = self.assumptions.scaling_of(kind)
+        if cpu_throughput is None:
+            spread = "workers_time" if cores is not None else "workers_time_without_cores"
+            if (off := self.assumptions.numbers[spread]) != 1:
+                amount = amount * np.where(workers > 1, off, 1.0)
+            if cores is None and scaling.crowding and np.max(workers) > FEW_WORKERS:
+                note = f"{_A_CORE_EACH} {note}".rstrip()
         return TransformationInputs(
             amount=amount * slow_rank, rate=rate, cores=cores, read_wait=read_wait, note=note,
             workers=None if cpu_throughput is not None else workers,
             handover=0 if handover_time is None else handover_time * slow_rank,
-            scaling=self.assumptions.scaling_of(kind),
+            scaling=scaling,
         )  # fmt: skip
 
     @staticmethod

@@ -209,7 +209,9 @@ SAID = {
         KNOWN.replace(
             {"dataset.cpu_time": "5 ms"}, storage=Storage.S3_connection, assumptions=PUBLISHED, workers=16
         ),
-        "The workers bind, and wait for the bucket: ... workers instead of 16 would keep up. " + WAIT_LESS,
+        "The workers bind, and wait for the bucket: ... workers instead of 16 would keep up. "
+        + WAIT_LESS
+        + " Each worker is taken to have a core to itself: pass Workers(cores=...), as a host has them.",
     ),
     "an object store behind a few connections": (
         KNOWN.replace(

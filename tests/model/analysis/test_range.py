@@ -32,10 +32,12 @@ def test_a_prediction_that_the_cpu_binds_is_as_uncertain_as_the_rate_of_its_work
     found = PIPE.throughput_range()
     # Eight workers prepare 1090 images a second if one prepares 145.6; its sources say 102.5 to 206.8.
     assert images(found.step) == pytest.approx(1090, abs=1)
-    # Most loaders that were predicted from fewer workers take 0.86 to 1.89 times as long as was predicted.
-    assert images(found.lowest) == pytest.approx(images(found.step) * 102.5 / 145.6 / 1.89)
+    # Most loaders that were predicted from fewer workers take 0.86 to 1.7 times as long as was predicted.
+    crowded = (1 + 0.157 * 7 / 16) / (1 + 0.43 * 7 / 16)
+    assert images(found.lowest) == pytest.approx(images(found.step) * 102.5 / 145.6 / 1.7 * crowded)
     assert images(found.highest) == pytest.approx(images(found.step) * 206.8 / 145.6 / 0.86)
-    several, rate = found.disagreements
+    rate, several, crowding = found.disagreements
+    assert crowding.name == "crowding of the assumptions"
     assert rate.name == "worker_rate of the assumptions"
     assert rate.values == ("102.5 img/s", "206.8 img/s")
     assert "imread_benchmark" in rate.origin
@@ -60,7 +62,8 @@ def test_the_accelerators_rate_is_that_of_any_framework_unless_one_is_named():
     fed = PIPE.replace(workers="1e5 img/s")
     found = fed.throughput_range()
     assert (images(found.lowest), images(found.step), images(found.highest)) == pytest.approx(
-        (1582, 2470, 3410.52)
+        (1582, 2470, 3380),
+        abs=1,  # MXNet at batch 256; its 3411 were measured at 512
     )
     assert found.disagreements[0].values == (
         "3411 img/s (MXNet)",
@@ -70,7 +73,8 @@ def test_the_accelerators_rate_is_that_of_any_framework_unless_one_is_named():
         "1582 img/s (PyTorch (Lambda))",
         "2919 img/s (TensorFlow)",  # extrapolated from the 40 GB A100
     )
-    assert fed.replace({"hardware.rate": Framework("MXNet")}).throughput_range().disagreements == ()
+    launched = fed.replace({"hardware.rate": Framework("MXNet")}).throughput_range().disagreements
+    assert [one.name.split()[0] for one in launched] == ["launch_factor", "launching"]
     assert fed.replace({"hardware.rate": "2000 img/s"}).throughput_range().disagreements == ()
 
 
@@ -111,9 +115,10 @@ def test_a_range_reads_as_a_table():
         "the workers at the high end",
         "value                                       its sources say    throughput from          to",
         "-------------------------------  --------------------------  -----------------  ----------",
-        "workers_time of the assumptions                0.86 or 1.89        576.7 img/s  1267 img/s",
         "worker_rate of the assumptions   102.5 img/s or 206.8 img/s        767.3 img/s  1548 img/s",
-        "With the model's own error of 15 % it is the 80 % range 353 to 2070 img/s.",
+        "workers_time of the assumptions                 0.86 or 1.7        641.1 img/s  1267 img/s",
+        "crowding of the assumptions                   0.157 or 0.43        980.4 img/s  1090 img/s",
+        "With the model's own error of 19 % it is the 80 % range 341.2 to 2142 img/s.",
     ]
 
 
@@ -121,12 +126,12 @@ def test_a_step_shows_its_range_where_its_assumptions_have_ranges():
     step, found = PIPE.solve(), PIPE.throughput_range()
     ends = (images(found.lowest) / OFF, images(found.highest) * OFF)
     assert [end.m_as("img/s") for end in step.ranges.throughput] == pytest.approx(ends)
-    assert "1090 img/s (80 % range 353 to 2070 img/s): the workers bind" in repr(step)
+    assert "1090 img/s (80 % range 341.2 to 2142 img/s): the workers bind" in repr(step)
     tutorial = WALL.replace(storage=Storage.NVMe_Gen5, workers=64).solve()
     assert "img/s: the drive binds" in repr(tutorial)
     assert tutorial.ranges.throughput[0] < tutorial.ranges.throughput[1]
     # Also where no source disagrees the model may be wrong.
-    assert "145.6 img/s (80 % range 126.6 to 167.4 img/s): the workers bind" in repr(
+    assert "145.6 img/s (80 % range 122.4 to 173.3 img/s): the workers bind" in repr(
         PIPE.solve({"workers.rate": "145.6 img/s"}, workers=1)
     )
 
@@ -152,8 +157,9 @@ def test_of_a_sweep_each_point_has_its_range():
 
 def test_an_accelerator_is_busiest_where_it_is_slow_itself():
     low, high = PIPE.solve().ranges.utilization
-    # MXNet's 3411 img/s behind 406; at the other end an older PyTorch's 1582 behind 1800: fed.
-    assert (low, high) == (pytest.approx(406 / 3410.52 / OFF, abs=1e-3), 1)
+    # MXNet, whose work alone is faster than its 3411 img/s, behind 406; at the other end an older PyTorch.
+    assert 0.9 * 406 / 3410.52 / OFF < low < 406 / 3410.52 / OFF
+    assert high == 1
 
 
 def test_the_data_set_that_comes_with_a_model_has_its_range_too():
@@ -241,4 +247,4 @@ def test_each_range_holds_its_point_whatever_binds():
 def test_a_starved_accelerator_may_be_busier_than_predicted_if_it_is_slower():
     parts = {"model": Models.ViT_B16, "hardware": Hardware.Cloud.H100, "workers": "500 img/s"}
     bill = Pipeline(**parts, assumptions=PUBLISHED).bill(price="3 USD/h")
-    assert bill.summary.startswith("The GPU is busy 25.7 % (80 % range 15.2 % to 43.2 %)")
+    assert bill.summary.startswith("The GPU is busy 25.7 % (80 % range 13.9 % to 47.4 %)")
