@@ -80,6 +80,13 @@ def test_a_gradebook_on_a_server_is_tested_there_and_nowhere_else():
     }  # fmt: skip
 
 
+def test_the_page_on_hubs_is_followed_there_and_nowhere_else():
+    command = jobs("test")["hub"]["steps"][-1]["run"]
+    # Without the variable, and without root, the test is skipped.
+    assert command.startswith('sudo env STARVELAB_HUB="$PWD"')
+    assert command.endswith("grader/tests/test_hub.py")
+
+
 def test_a_release_is_what_its_tag_says(tmp_path):
     steps = jobs("release")["build"]["steps"]
     (commands,) = [step["run"] for step in steps if "REF_NAME" in step.get("run", "")]
