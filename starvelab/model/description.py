@@ -99,17 +99,18 @@ class Description:
     @cached_property
     def numbers(self) -> Mapping[str, Number]:
         """What the stages read, in base units, by the names of the parameters of their `resolve`."""
-        drive, link, own = self.storage, self.link, self.hardware
+        drive, link, accelerator = self.storage, self.link, self.hardware
         named: dict[str, Number] = {**_ABSENT, "model": self.model, "phase": self.phase}
-        for part in (self.dataset, drive, self.workers, link, own):
+        for part in (self.dataset, drive, self.workers, link, accelerator):
             if isinstance(part, Part):
                 named |= part.named
-        named |= {**own.framework.named, "framework": own.framework.name, **self.sizes}
+        framework = accelerator.framework
+        named |= {**framework.named, "framework": framework.name, **self.sizes}
         named["batch_size"] = _BATCH.read(self.batch_size, "batch_size")[1]
         if isinstance(self.workers, Quantity):
             named["cpu_throughput"] = read_supply(self.workers, "workers")[1]
         # A loop that waits for each step begins no copy beside one.
-        named["copy_overlaps"] = link is None or (link.overlaps and own.in_flight != 1)
+        named["copy_overlaps"] = link is None or (link.overlaps and accelerator.in_flight != 1)
         named |= {"alone": self.alone, "overlap": not self.in_turn}
         if self.alone:
             named["workers"] = 1  # a loop that prepares its batches itself does so alone
@@ -151,8 +152,8 @@ class Description:
     @property
     def alone(self) -> bool:
         """True if the training loop prepares its batches itself."""
-        crew = self.workers
-        return isinstance(crew, Workers) and not shape_of(crew.count) and bool(crew.count == 0)
+        workers = self.workers
+        return isinstance(workers, Workers) and not shape_of(workers.count) and bool(workers.count == 0)
 
     @property
     def workers_read(self) -> bool:
@@ -193,9 +194,9 @@ class Description:
     def sizes(self) -> dict[str, Number]:
         """Bytes of a sample, `stored` and `transferred`; its `samples`, and whether they are `images`."""
         samples, stored, sent = self.samples, self.dataset.named["size"], self.dataset.named["transfer"]
-        own = None if samples is None else samples.facts.get("sample_size")
-        if stored is None and own is not None and (own.given or not self.assumptions.given("sample_size")):
-            stored = own.number
+        fact = None if samples is None else samples.facts.get("sample_size")
+        if stored is None and fact is not None and (fact.given or not self.assumptions.given("sample_size")):
+            stored = fact.number
         stored = self.assumptions.numbers["sample_size"] if stored is None else stored
         if sent is None or isinstance(sent, str):
             elements = None if self.model is None else self.model.get("input_elements")
@@ -211,9 +212,9 @@ class Description:
         }
 
     def __repr__(self) -> str:
-        own = {name: getattr(self, name) for name in FIELDS}
-        given = (n for n, value in own.items() if n == "batch_size" or differs(value, _DEFAULTS[n]))
-        return f"{type(self).__name__}({', '.join(f'{n}={_short(own[n])}' for n in given)})"
+        fields = {name: getattr(self, name) for name in FIELDS}
+        shown = (n for n, value in fields.items() if n == "batch_size" or differs(value, _DEFAULTS[n]))
+        return f"{type(self).__name__}({', '.join(f'{n}={_short(fields[n])}' for n in shown)})"
 
     @property
     def swept(self) -> tuple[str, ...]:
@@ -261,12 +262,12 @@ class Description:
         ------
         InputError, MissingValueError, UnknownNameError
         """
-        own = {name: getattr(self, name) for name in FIELDS}
+        changed_fields = {name: getattr(self, name) for name in FIELDS}
         for path, value in {**fields, **by_path(changes or {})}.items():
             name, _, field = path.partition(".")
             check_fields([path], self.assumptions)
-            own[name] = changed(name, own[name], field, value)
-        return type(self)(**own)
+            changed_fields[name] = changed(name, changed_fields[name], field, value)
+        return type(self)(**changed_fields)
 
     @cached_property
     def inputs(self) -> Mapping[str, Inputs]:
@@ -282,8 +283,8 @@ class Description:
     @property
     def transferred(self) -> Quantity:
         """Bytes of one sample as they cross the link [data]."""
-        given = self.dataset.transfer
-        return given if isinstance(given, Quantity) else Q_(self.sizes["transferred"] / 1e3, "KB")
+        size = self.dataset.transfer
+        return size if isinstance(size, Quantity) else Q_(self.sizes["transferred"] / 1e3, "KB")
 
     def costs(self, *, exact: bool = False) -> dict[str, Cost]:
         """Cost of each modeled stage, in floats or in exact fractions."""
@@ -317,7 +318,7 @@ _ABSENT = {"cpu_throughput": None, "read_wait": None} | {
     else default
     for path, meaning, default in PATHS
 }
-_DEFAULTS = {name: known.default for name, known in signature(Description).parameters.items()}
+_DEFAULTS = {name: parameter.default for name, parameter in signature(Description).parameters.items()}
 _DEFAULTS |= {"dataset": _NO_SAMPLES, "workers": Workers(), "hardware": _NO_ACCELERATOR}
 
 
@@ -349,7 +350,7 @@ def check_fields(paths: Iterable[str], assumed: Assumptions = TUTORIAL) -> None:
         for field in below:
             if part is None:
                 raise UnknownNameError(f"{whole} has no fields, got {path!r}. Change {whole} itself.")
-            check_names([field], [one.name for one in dataclasses.fields(part)], part.__name__)
+            check_names([field], [known.name for known in dataclasses.fields(part)], part.__name__)
             part, whole = NESTED.get((part, field)), f"{whole}.{field}"
 
 

@@ -44,24 +44,26 @@ _T = TypeVar("_T")
 
 def resolve(numbers: Mapping[str, Number], assumptions: Assumptions) -> dict[str, Inputs]:
     """The inputs of every stage that these fields of a pipeline describe, by its name."""
-    found = {
+    resolved = {
         name: stage(assumptions).inputs(numbers)
         for name, stage in _STAGES.items()
         if any(numbers[field] is not None for field in stage.NEEDS)
     }
-    return {name: inputs for name, inputs in found.items() if inputs is not None}
+    return {name: inputs for name, inputs in resolved.items() if inputs is not None}
 
 
 def costs(inputs: Mapping[str, Inputs], accelerators: Number, *, exact: bool = False) -> dict[str, Cost]:
     """Cost of each stage; what all accelerators share does one batch for each of them."""
-    numbers = {name: one.exactly() if exact else one for name, one in inputs.items()}
+    numbers = {name: stage.exactly() if exact else stage for name, stage in inputs.items()}
     barrier = numbers.pop(BarrierModel.NAME, None)
-    found = {name: _STAGES[name].cost(one) for name, one in numbers.items()}
+    taken: dict[str, Cost] = {name: _STAGES[name].cost(stage) for name, stage in numbers.items()}
     if isinstance(barrier, BarrierInputs):  # of what scatters: the model, and input work on the accelerator
-        own = [found[name] for name in (SingleNodeModel.NAME, DeviceInputModel.NAME) if name in found]
-        found[BarrierModel.NAME] = BarrierModel.cost(barrier, reduce(add, own))
-    shared = {name: _STAGES[name].RESOURCE.shared for name in found}
-    return {name: cost.times(accelerators) if shared[name] else cost for name, cost in found.items()}
+        scattered = [taken[name] for name in (SingleNodeModel.NAME, DeviceInputModel.NAME) if name in taken]
+        taken[BarrierModel.NAME] = BarrierModel.cost(barrier, reduce(add, scattered))
+    return {
+        name: cost.times(accelerators) if _STAGES[name].RESOURCE.shared else cost
+        for name, cost in taken.items()
+    }
 
 
 def by_resource(stages: Mapping[str, _T]) -> dict[str, _T]:
@@ -84,7 +86,7 @@ def solve(
     # While it waits for a copy, for the loop or for a launch, the accelerator is taken, but does not work.
     model = SingleNodeModel.among(inputs)
     waits = sum(time for name, time in stages.items() if _STAGES[name].AWAITED)
-    own = resources[ACCELERATOR.name] - waits - launch_wait(model, batch)
+    busy = resources[ACCELERATOR.name] - waits - launch_wait(model, batch)
     step = batch_times(resources, numbers).step if numbers["overlap"] else sum(resources.values())
     # Rounding must not turn a tie into a bottleneck: favor earlier resources by a part in 10^12.
     favor = 1 + 1e-12 * np.arange(len(resources), 0, -1)
@@ -102,12 +104,12 @@ def solve(
         resource_times={name: _quantity(resources[name] * 1e3, "ms") for name in displayed},
         step_time=_quantity(step * 1e3, "ms"),
         throughput=_quantity(numbers["hosts"] * together / step, "img/s"),
-        utilization=as_float(own / step), stall=as_float(1 - own / step), slowdown=as_float(step / own),
+        utilization=as_float(busy / step), stall=as_float(1 - busy / step), slowdown=as_float(step / busy),
         bottleneck=names[first] if shape else str(names[first]),
         next_bottleneck=names[second] if shape else str(names[second]),
         headroom={name: as_float(1 - resources[name] / step) for name in displayed},
         cause=_shaped(_cause(model, stages, batch), shape, str), basis=model.basis,
-        demand_at_ceiling=_quantity(together / own * gigabytes, "GB/s"),
+        demand_at_ceiling=_quantity(together / busy * gigabytes, "GB/s"),
         actual_demand=_quantity(together / step * gigabytes, "GB/s"),
         feasible=_shaped(feasible, shape, bool), infeasible_reason=reason,
         **shown,

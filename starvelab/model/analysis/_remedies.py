@@ -104,12 +104,13 @@ def relieved(pipeline: Description, step: Step) -> tuple[str, ...]:
     inputs = pipeline.inputs.get(LoopModel.NAME)
     if not isinstance(inputs, LoopInputs):
         return ()
-    own, worker = (Q_(1e3 * float(x), "ms") for x in (inputs.own, pipeline.numbers["handover_time"] or 0))
-    moved = {"workers.handover.loop": "0 ms", "workers.handover.worker": worker + own}
+    seconds = inputs.loop_work, pipeline.numbers["handover_time"] or 0
+    loop_work, worker_work = (Q_(1e3 * float(time), "ms") for time in seconds)
+    moved = {"workers.handover.loop": "0 ms", "workers.handover.worker": worker_work + loop_work}
     packed = {"workers.handover.objects": 1}
     tries: Tries = {}
-    if inputs.own and not isinstance(pipeline.workers, Quantity):
-        tries[f"Move the {spoken_time(own)} of its own work into the workers"] = moved
+    if inputs.loop_work and not isinstance(pipeline.workers, Quantity):
+        tries[f"Move the {spoken_time(loop_work)} of its own work into the workers"] = moved
     if inputs.objects > 1:
         tries[f"Pack the {inputs.objects} objects of a batch into one"] = packed
     if len(tries) > 1:

@@ -50,6 +50,6 @@ class BarrierModel(StageModel[BarrierInputs]):
         return BarrierInputs(mean_of_largest(int(ranks), rank_spread) - 1) if ranks > 1 else None
 
     @staticmethod
-    def cost(inputs: BarrierInputs, own: Cost) -> Cost:  # type: ignore[override]
-        """``lag own``: a share of what the accelerator itself takes."""
-        return own.times(inputs.lag)
+    def cost(inputs: BarrierInputs, scattered: Cost) -> Cost:  # type: ignore[override]
+        """``lag scattered``: a share of what the accelerator itself takes."""
+        return scattered.times(inputs.lag)

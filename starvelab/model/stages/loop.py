@@ -21,11 +21,11 @@ class LoopInputs(Inputs):
     size: Number
     object_time: Number
     byte_time: Number
-    own: Number
+    loop_work: Number
 
 
 class LoopModel(StageModel[LoopInputs]):
-    """A batch takes ``objects object_time + bytes byte_time + own`` of one thread.
+    """A batch takes ``objects object_time + bytes byte_time + loop_work`` of one thread.
 
     It runs beside the accelerator, as far as steps may be in flight; what the accelerator waits for in any
     case is `HostLoopModel`. The two constants belong to the kind of workers (``data/loaders.toml``).
@@ -45,6 +45,6 @@ class LoopModel(StageModel[LoopInputs]):
 
     @staticmethod
     def cost(inputs: LoopInputs) -> Cost:
-        """``objects object_time + own + b size byte_time``."""
-        fixed = inputs.objects * inputs.object_time + inputs.own
+        """``objects object_time + loop_work + b size byte_time``."""
+        fixed = inputs.objects * inputs.object_time + inputs.loop_work
         return Cost((Line(fixed, inputs.size * inputs.byte_time),))

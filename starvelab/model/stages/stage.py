@@ -43,8 +43,8 @@ class StageModel(Generic[InputsT]):
     def inputs(self, numbers: Mapping[str, Number]) -> InputsT | None:
         """Resolve those of a pipeline's numbers that this stage reads."""
         resolve = type(self).resolve  # type: ignore[attr-defined]  # each takes fields of its own
-        found: InputsT | None = resolve(self, **{name: numbers[name] for name in _parameters(resolve)})
-        return found
+        inputs: InputsT | None = resolve(self, **{name: numbers[name] for name in _parameters(resolve)})
+        return inputs
 
     @classmethod
     def among(cls, inputs: Mapping[str, Inputs]) -> InputsT:
