@@ -3,32 +3,35 @@
 Each file runs by turns as it is and with `--fixed`, and then under the doctor and under the profiler. What is
 known stays in a file.
 
-    python -m benchmarks.zoo                       all of them; a name or more runs these again
+    python -m benchmarks.zoo                       all that are not known; `--again --jobs NAME` runs one anew
     python -m benchmarks.zoo --write               the table in docs/zoo.md
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
-from .report import REPOSITORY, options
+from .report import REPOSITORY, Record, days, listed, options
 
 ZOO = REPOSITORY / "doctor" / "zoo"
 RESULTS = ZOO / "measured.json"
 PAGE = REPOSITORY / "docs" / "zoo.md"
 PROFILED = Path(__file__).with_name("jobs") / "profiled.py"
 LIMIT = 90  # seconds
+SAID = 240  # characters of a remedy in the table
+HEADERS = ["file", "fault", "gain of the cure", "the doctor says first", "right", "PyTorch's profiler"]
 RATE = re.compile(r"([\d.]+) batches/s")
 FIELD = re.compile(r"^(Symptom|Asked|Cause|Right): (.+?)(?=\n[A-Z]\w+: |\Z)", re.MULTILINE | re.DOTALL)
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 
 @dataclass(frozen=True)
@@ -46,17 +49,6 @@ class Fault:
     def path(self) -> Path:
         """Return where it is."""
         return ZOO / f"{self.name}.py"
-
-
-@dataclass(frozen=True)
-class Row:
-    """What was measured of a fault."""
-
-    name: str
-    rates: tuple[float, float]  # batches a second as it is, and cured
-    first: str  # the name of the doctor's first remedy
-    said: str  # its text
-    profiler: str
 
 
 def fault_of(path: Path) -> Fault:
@@ -102,38 +94,45 @@ def under_doctor(fault: Fault) -> tuple[str, str]:
     return (remedies[0]["name"], remedies[0]["text"]) if remedies else ("", loops[0]["state"])
 
 
-def measure(fault: Fault, turns: int) -> Row:
-    """Return what a fault reaches, and what is said of it."""
-    pairs = [(rate(fault), rate(fault, "--fixed")) for _ in range(turns)]
+def profiled(fault: Fault) -> str:
+    """Return what takes most of a job's time, as PyTorch's profiler names it."""
+    try:
+        return run(PROFILED, fault.path).stdout.strip()
+    except subprocess.TimeoutExpired:
+        return f"it takes more than {LIMIT} s"
+
+
+def measure(name: str, asked: argparse.Namespace) -> dict[str, Any]:  # Any: values of a JSON file
+    """Return what a fault reaches as it is and cured, and what is said of it."""
+    fault = faults()[name]
+    pairs = [(rate(fault), rate(fault, "--fixed")) for _ in range(asked.rounds)]
     before, after = (median(column) for column in zip(*pairs, strict=True))
-    return Row(fault.name, (before, after), *under_doctor(fault), run(PROFILED, fault.path).stdout.strip())
+    first, said = under_doctor(fault)
+    return {"before": before, "after": after, "first": first, "said": said, "profiler": profiled(fault)}
 
 
-def read() -> dict[str, Row]:
-    """Return what was measured before."""
-    if not RESULTS.exists():
-        return {}
-    rows = json.loads(RESULTS.read_text(encoding="utf-8"))
-    return {row["name"]: Row(**row | {"rates": tuple(row["rates"])}) for row in rows}
+def row(name: str, seen: dict[str, Any]) -> list[str]:
+    """Return a row of the table."""
+    fault = faults()[name]
+    gain = f"{seen['after'] / seen['before']:.2g}" if seen["before"] else "it hangs"
+    said = seen["said"] if len(seen["said"]) <= SAID else f"{seen['said'][:SAID].rpartition(' ')[0]} ..."
+    right = "yes" if seen["first"] in fault.right else "no"
+    return [f"`{name}.py`", fault.title.partition(" --fixed")[0], gain, said, right, seen["profiler"]]
+
+
+def table(known: dict[str, Any]) -> str:
+    """Return the table of all that was measured, and what it comes to."""
+    shown = {name: seen for name, seen in sorted(known.items()) if name in faults()}
+    right = sum(seen["first"] in faults()[name].right for name, seen in shown.items())
+    rows = listed(HEADERS, (row(name, seen) for name, seen in shown.items()))
+    when = days(shown.values())
+    return f"The doctor's first remedy is right in {right} of {len(shown)} ({when}, two cores).\n\n{rows}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure what is named, and print it."""
-    parser = options(__doc__, turns=(3, 1))
-    parser.add_argument("--turns", type=int, help="of each side (default %(default)s)")
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--write", action="store_true", help="write docs/zoo.md, and measure nothing")
-    asked = parser.parse_args(arguments)
-    known = read()
-    names = [] if asked.write else asked.names or (["no_workers"] if asked.smallest else [*faults()])
-    for name in names:
-        row = known[name] = measure(faults()[name], asked.turns)
-        before, after = row.rates
-        print(f"{name}: {before:.1f} to {after:.1f} batches/s; {row.first}: {row.said:.100} | {row.profiler}")
-        sys.stdout.flush()
-        if not asked.smallest:
-            rows = [asdict(known[one]) for one in sorted(known)]
-            RESULTS.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    """Measure, or write the table."""
+    parser = options(__doc__, rounds=(3, 1), jobs=([*faults()], ["no_workers"]))
+    Record(RESULTS, PAGE, "the zoo").run(parser, arguments, faults(), measure=measure, row=row, table=table)
 
 
 if __name__ == "__main__":

@@ -102,10 +102,11 @@ def test_waste_comes_before_more_workers_and_work_after_them():
     ]
 
 
-def test_a_call_of_two_lines_is_made_once():
-    twice = job(("job.py:4", "Image.open", DATASET, 0.5), ("job.py:9", "Image.open", DATASET, 0.4))
-    assert first(twice).text.startswith(
-        "Image.open is called at job.py:4 (50 %) and job.py:9 (40 %) of the time"
+def test_work_of_two_lines_may_be_the_same():
+    twice = job(("job.py:4", "Image.open", DATASET, 0.5), ("job.py:9", "Image.Image.convert", DATASET, 0.4))
+    last = remedies_of(twice, cores=8)[-1]  # an item may have an image and a mask
+    assert last.text.startswith(
+        "The item is decoded at 2 lines of the dataset: job.py:4, 50 %, in Image.open and job.py:9, 40 %, in "
     )
 
 
@@ -118,7 +119,8 @@ def test_a_call_of_two_lines_is_made_once():
         ("index in self.chosen", "search"), ("self.names.index", "search"), ("json.loads", "parse"),
         ("ImageFile.ImageFile.load", "decode"), ("gzip.GzipFile.read", "decompress"),
         ("zipfile.ZipFile.read", "decompress"), ("self.table.iloc", "data frame"), ("file.read", "read"),
-        ("torch.tensor", "numbers"), ("image @ self.weights", None), ("time.sleep", None), ("", None),
+        ("collate.collate", "small pieces"), ("torch.tensor", "numbers"),
+        ("image @ self.weights", None), ("time.sleep", None), ("", None),
     ],
 )  # fmt: skip
 def test_a_call_is_known_by_its_name(call, name):

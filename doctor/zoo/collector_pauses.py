@@ -1,8 +1,8 @@
-"""The dataset holds a million objects, and Python's garbage collector goes over them. --fixed: gc.freeze().
+"""A dataset of many small objects collects garbage with each batch. --fixed: gc.freeze() in each worker.
 
 Symptom: batches come late now and then, and a profiler shows nothing that computes.
 Asked: karpathy/nanochat#477, pytorch/pytorch#95462, NVIDIA/Megatron-Energon#40
-Cause: items that make many small objects start the collector, which looks at every object of the process.
+Cause: a collection, asked for or started by many new objects, looks at every object of the process.
 Right: collector, collect
 """
 

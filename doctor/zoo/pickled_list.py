@@ -27,7 +27,7 @@ class Files(torch.utils.data.Dataset):
 
 
 if __name__ == "__main__":
-    loader = torch.utils.data.DataLoader(Files(900_000), 16, num_workers=2, multiprocessing_context="spawn")
+    loader = torch.utils.data.DataLoader(Files(300_000), 16, num_workers=2, multiprocessing_context="spawn")
     start = time.perf_counter()
     count = 0
     for _ in (batch for _ in range(2) for batch in loader):

@@ -96,21 +96,21 @@ def _text(line: LineShare, row: KnownCall | None) -> str:
 
 
 def _twice(lines: JobLines) -> LineRemedy | None:
-    """Return what to do where several lines make the same costly call."""
-    calls: dict[str, list[LineShare]] = {}
+    """Return what to do where several lines of a dataset do the same costly work."""
+    works: dict[str, list[LineShare]] = {}
     for line in lines.preparing:
-        if line.call and line.share >= TWICE and line.phase == DATASET:
-            calls.setdefault(line.call, []).append(line)
-    call, same = max(calls.items(), key=lambda item: len(item[1]), default=("", []))
-    row = known_call(call)
-    if len(same) < 2 or row is None:
+        row = known_call(line.call)
+        if row is not None and line.own and line.share >= TWICE and line.phase == DATASET:
+            works.setdefault(row.does, []).append(line)
+    does, same = max(works.items(), key=lambda item: len(item[1]), default=("", []))
+    if len(same) < 2:
         return None
-    places = " and ".join(f"{line.place} ({percent(line.share, 0)})" for line in same)
+    places = " and ".join(line.summary for line in same)
     text = (
-        f"{call} is called at {places} of the time in which batches are prepared: call it once, and keep the "
-        "result."
+        f"{does[0].upper()}{does[1:]} at {len(same)} lines of the dataset: {places}. If these are the same "
+        "data, do it once, and keep the result."
     )
-    return LineRemedy(Remedy("twice", text), DATASET, True)
+    return LineRemedy(Remedy("twice", text), DATASET, waste=False)
 
 
 def _shards(finding: JobFinding, lines: JobLines, advice: WorkerAdvice) -> Remedy | None:

@@ -91,6 +91,12 @@ KNOWN = (
         waste=False,
     ),
     KnownCall(
+        "small pieces", r"^collate\.",
+        "each number or small object of an item becomes a tensor of its own",
+        "let an item hold a few arrays or tensors, and no nested lists",
+        waste=False,
+    ),
+    KnownCall(
         "parse", r"^(json|decoder|yaml|csv|pickle|xml|ElementTree|ast|msgpack|orjson)\b|literal_eval",
         "text is parsed for each item",
         "parse it once, before the training, and store arrays",

@@ -68,7 +68,7 @@ def place_of(stack: Stack) -> Place | None:
     if not stack:
         return None
     own = [place for place, (code, _) in enumerate(stack) if is_own(code.co_filename)]
-    number = own[-1] if own else _last_of_package(stack)
+    number = own[-1] if own else 0
     code, position = stack[number]
     below = stack[number + 1 :]
     call = _qualified(below[0][0]) if below else _text(_node(code, position))
@@ -85,23 +85,6 @@ def moved_to_search(frame: FrameType, stack: Stack) -> Stack:
     if search is None or not _is_long(frame, _node(code, search)):
         return stack
     return (*stack[:-1], (code, search))
-
-
-def _last_of_package(stack: Stack) -> int:
-    """Return the innermost frame of the package that the outermost frame belongs to."""
-    package, number = _package(stack[0][0].co_filename), 0
-    while number + 1 < len(stack) and _package(stack[number + 1][0].co_filename) == package:
-        number += 1
-    return number
-
-
-def _package(file: str) -> str:
-    """Return the folder or module of a package below the folder of all packages."""
-    parts = Path(file).parts
-    for folder in LIBRARIES:
-        if folder in parts:
-            return parts[min(parts.index(folder) + 1, len(parts) - 1)]
-    return file
 
 
 def _qualified(code: CodeType) -> str:
