@@ -58,10 +58,12 @@ from benchmarks.validation import (  # noqa: E402
 )
 from starvelab import (  # noqa: E402
     PUBLISHED,
+    Q_,
     Hardware,
     Links,
     Models,
     Pipeline,
+    Samples,
     Storage,
     Workers,
 )
@@ -250,21 +252,22 @@ def how_fast() -> str:
     return _table(("what", "starvelab", "the other side", "ratio", "measured"), rows)
 
 
-# The picture of the first page and of the README.
+# The story of the first page, of the README and of the first notebook: its GPU is busy for 40 % of the time.
 WALL = Pipeline(
-    model=Models.ViT_B16,
-    hardware=Hardware.Cloud.H100,
-    batch_size=256,
-    storage=Storage.NVMe_Gen4,
-    link=Links.PCIe5_x16,
+    hardware="20 ms",
+    dataset=Samples(cpu_time="6.25 ms", size="300 KB"),
+    batch_size=64,
     workers=8,
-    assumptions=PUBLISHED,
+    storage="1 GB/s",
+    link="10 GB/s",
 )
+# Workers that began one after the other, so that a batch comes every 50 ms and none piles up in the queue.
+APART = Q_([50.0 * turn for turn in range(1, 9)] + [400.0] * 120, "ms")
 
 
 def wall_js() -> str:
     """What the moving picture of the first page is given, as a module."""
-    data = data_of(WALL) | {"controls": {"workers": [*range(1, 65)]}}
+    data = data_of(WALL, APART) | {"controls": {"workers": [*range(1, 65)]}}
     text = json.dumps(data, separators=(",", ":"))
     return f"// Written by docs/build.py (`make build`): do not edit it.\nexport default {text};\n"
 
@@ -273,7 +276,7 @@ def moving_svg() -> str:
     """The same picture for a page that runs no script, drawn by the script of the lab's own."""
     step = WALL.solve()
     words = {
-        "title": f"Eight workers feed an H100, which waits {percent(step.stall, 0)} of the time",
+        "title": f"Eight workers feed a GPU, which waits {percent(step.stall, 0)} of the time",
         "desc": "Batches go from a drive through eight workers and a queue into a GPU. They pile up before "
         "the workers, which are always busy. The queue is empty, and the GPU waits for the next batch.",
     }
@@ -281,7 +284,7 @@ def moving_svg() -> str:
     found = find_spec("playwright")
     own = Path(str(found.origin)).with_name("driver") / "node" if found else Path()
     command = [own if own.is_file() else shutil.which("node") or "node", DOCS / "moving.mjs"]
-    given = json.dumps(data_of(WALL) | words)
+    given = json.dumps(data_of(WALL, APART) | words)
     return subprocess.run(command, input=given, capture_output=True, encoding="utf-8", check=True).stdout
 
 

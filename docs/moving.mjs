@@ -60,9 +60,14 @@ const solved = solve(data.rule, data.setting), run = data.run ?? follow(solved, 
 const svg = new Recorded("svg"), picture = drawing(svg, run, solved, layout(WIDTH, run), data, "sl");
 // One round of the workers, after which all is as it was; it is played once before, so that every batch is on its way.
 const round = run.prepared[0] - run.prepare_start[0], pace = 1 - Math.exp((-14 * SECONDS) / FRAMES);
+// The first moment is what a still, a mail and a preview show: the middle of the longest wait.
+const trial = drawing(new Recorded("svg"), run, solved, layout(WIDTH, run), data, "trial");
+const waits = Array.from({ length: 2 * FRAMES }, (_, n) => trial.draw((2 + n / FRAMES) * round, 1, ALWAYS).waits);
+const until = waits.map((_, n) => waits.slice(n).findIndex((one) => !one)), longest = Math.max(...until);
+const start = until.indexOf(longest) + Math.floor(longest / 2), at = (n) => (2 + (start + n) / FRAMES) * round;
 for (let n = -FRAMES; n < FRAMES; n++) {
   frame = Math.max(0, n);
-  picture.draw(((2 * FRAMES + n) / FRAMES) * round, pace, ALWAYS);
+  picture.draw(at(n), pace, ALWAYS);
   if (n >= 0) svg.note();
 }
 picture.title.moments = picture.title.moments.map((one) => ({ ...one, text: data.title }));

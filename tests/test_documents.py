@@ -10,6 +10,7 @@ import pytest
 from benchmarks import report, results
 from benchmarks.solve_path import lines_of, solve
 from starvelab import Pipeline, show
+from starvelab.tables import percent
 from tests.assignments import EXPECTED, REPOSITORY
 from tests.documents import DOCS, DOCUMENTS, PAGES, anchors, load, sources, text_of, without_code
 
@@ -147,7 +148,21 @@ def test_the_first_page_is_the_picture_a_question_two_buttons_and_three_rows():
     assert len(re.findall(r"^\| ", page, flags=re.MULTILINE)) == 1 + 3
     # The path of forty minutes.
     assert sum(map(int, re.findall(r"\((\d+)\)", page))) == 40
-    # The README begins with the same picture.
+    # Picture, example, first notebook and the text tell the same story.
+    build = load("build")
+    assert percent(build.WALL.solve().utilization, 0) == "40 %"
+    picture = (DOCS / "pictures/moving.svg").read_text(encoding="utf-8")
+    assert "waits 60 % of the time" in picture
+    assert "is busy 40.0%" in README
+    assert "at 40 %" in README
+    assert "18.3" not in README
+    source = (REPOSITORY / "solutions/starving-the-gpu/01_compute_baseline.py").read_text(encoding="utf-8")
+    for words in ('hardware="20 ms"', 'cpu_time="6.25 ms"', "batch_size=64", "workers=8", "says 40 %"):
+        assert words in source, words
+    # The README begins with the same picture, and a still of it shows a GPU that waits.
+    first = re.sub(r"<style>.*?</style>", "", picture)
+    shown = [tag for tag in re.findall(r"<path[^>]*>", first) if 'visibility="hidden"' not in tag]
+    assert any("M24 42h16M60 42h16M34 74q16 -14 32 0" in tag for tag in shown), "its face is not sad"
     assert README.startswith("# starvelab\n\n![")
     assert re.findall(r"!\[(.*)\]", README)[0] == re.findall(r"!\[(.*)\]", page)[0]
 

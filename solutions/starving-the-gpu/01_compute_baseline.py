@@ -58,9 +58,9 @@ def why_baseline():
             Q_(1, "img") / (baseline.overhead_time + baseline.compute_time / 256)}}
 
 # %%
-play(Pipeline(hardware="20 ms", dataset=Samples(cpu_time="2 ms", size="300 KB"),
-              batch_size=64, workers=4, storage="1 GB/s", link="10 GB/s"),
-     workers=range(1, 13), find="workers")
+play(Pipeline(hardware="20 ms", dataset=Samples(cpu_time="6.25 ms", size="300 KB"),
+              batch_size=64, workers=8, storage="1 GB/s", link="10 GB/s"),
+     workers=range(1, 33), find="workers")
 
 # %% [markdown]
 # Samples travel from a drive through the workers and over the link into the GPU. Each part has
