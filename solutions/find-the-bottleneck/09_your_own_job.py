@@ -44,9 +44,9 @@ def why_two():
 
 def why_cost():
     """What the cause means, and what plausible mistakes predict."""
-    gpu = recorded.gpu
+    gpu, waits = recorded.gpu.use, recorded.waits
     return {"meaning": f"They take {percent(gpu.copying)} of the time.", "mistakes": {
-        f"It waits for data for {percent(recorded.host_wait)}.": "waiting for data",
+        f"It waits for data for {percent(waits.host_wait)}.": "waiting for data",
         f"It waits for launches for {percent(gpu.idle_before_launch)}.": "launch gaps"}}
 
 # %% [markdown]
@@ -162,8 +162,8 @@ def show_workers():
     options = {one.workers: one for one in advice.options}
     for count in (0, 1, 2, 3):
         seen, said = recorded_job(count).finding, options.get(count)
-        rows.append([count, said and said.throughput, seen.throughput,
-                     percent(seen.host_wait), seen.verdict])
+        rows.append([count, said and said.throughput, seen.waits.throughput,
+                     percent(seen.waits.host_wait), seen.verdict])
     table(["workers", "advice says", "recorded", "loop waits", "verdict"], rows)
     if two := recorded_job(2).finding.waits.throughput:
         save_measurement("job.txt with two workers, recorded", two,
@@ -272,7 +272,7 @@ predict("gpu-cost", choices=["waiting for data", "copies from pageable memory",
 # %% tags=["folded"]
 recorded = read_trace(example_trace("trace.json"))
 causes = "waiting for data", "copies from pageable memory", "launch gaps"
-truth = next(one for one in causes if recorded.gpu.cause.split()[0] in one)
+truth = next(one for one in causes if recorded.gpu.use.cause.split()[0] in one)
 
 
 def show_trace():
