@@ -102,7 +102,7 @@ pytest:
 fuzz: $(VENV)/test.installed
 	while $(RUN) -m pytest -q -m hypothesis --hypothesis-profile fuzz --timeout 0 $(FUZZ_ARGS); do :; done; exit 1
 
-build: $(VENV)/test.installed
+build: $(VENV)/grade.installed
 	$(RUN) solutions/build.py
 	$(RUN) docs/build.py
 

@@ -25,6 +25,8 @@ SOURCE = (
 )
 WIDE = "<table><tr><th>" + "<td>a wide table</td>" * 40 + "</tr></table>"
 
+CAUSE = "01_one_step: `all.rar` could not be unpacked: submit the files themselves, or a .zip."
+
 
 @pytest.fixture
 def pages(tmp_path):
@@ -56,7 +58,9 @@ def pages(tmp_path):
     item = Item("01_one_step", "Exercise 3.1: time to prepare a batch", 2.0, 3, 1, 1, 0.5, -0.2)
     message = "You added the times of the two. " * 3
     made = [2, "5 %", "12 %", "01_one_step", "Exercise 3.1: time", message, "A: 1"]
-    parts = [class_report._points(points), class_report._exercises([item], 3)]
+    looked_at = ["s1", "ask again for 01_one_step and 19 more notebooks", CAUSE]
+    parts = [class_report.Section.of("look_at", [looked_at], "", "tiny")]
+    parts += [class_report._points(points), class_report._exercises([item], 3)]
     parts.append(class_report.Section.of("mistakes", [made]))
     return [tmp_path / "index.html", class_report.write(tmp_path / "report", "The report", parts)]
 
@@ -78,6 +82,8 @@ def test_pages_pass_axe_on_a_phone_in_both_themes_without_a_network(browser, pag
     above, below = (one.bounding_box() for one in page.locator("mfrac > *").all()[:2])
     assert above["y"] + above["height"] <= below["y"] + 1, "the browser draws formulas"
     page.goto(pages[1].as_uri())
+    cause = page.locator("td", has_text=CAUSE).bounding_box()
+    assert 0 <= cause["x"] <= 390 - cause["width"], "the cause is read without scrolling"
     message = page.locator("td", has_text="You added the times")
     assert message.bounding_box()["height"] < 200, "not a word in each line"
     page.emulate_media(media="print")

@@ -8,6 +8,7 @@ from nbformat import NotebookNode
 from ..errors import GraderError
 from ..plugins import declared
 from ..sandbox.channel import ChannelError, Message, MessageTooLongError
+from ..sandbox.clock import STARVED
 from ..sandbox.process import CLOSE_TIMEOUT, START_TIMEOUT, Place, Runners
 from ..submissions.reference import ReferenceNotebook, is_test, loaded, name_of
 from ..submissions.run_order import run_order
@@ -362,14 +363,16 @@ class NotebookRun:
     def _exchange(self, message: Message) -> Message:
         seconds, clock = min(self.timeout, self.time_left()), self.student.clock
         with self.runners.counted(self.student):
-            start = clock()
+            start, worked = clock(), clock.work
             try:
                 reply = self.student.ask({**message, "seconds": seconds}, seconds + EXTRA_TIMEOUT)
             except ChannelError as error:
                 raise _EndedError(f"had to be ended: {WHY_ENDED.get(str(error), error)}") from error
             finally:
                 self.is_starved |= clock.starved
-                self.is_out_of_time |= clock() - start >= seconds and clock.starved
+                # Who has worked for as long as there was would not get further on an idle machine.
+                has_worked = clock.work - worked >= (1 - STARVED) * seconds
+                self.is_out_of_time |= clock() - start >= seconds and clock.starved and not has_worked
         if "paused" in reply and message["do"] != "pause":  # the code of the student has stopped its process
             self.student.end()
             raise _EndedError("stopped Python")

@@ -4,10 +4,8 @@ import errno
 import io
 import json
 import logging
-import re
 import time
 import traceback
-from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,26 +19,19 @@ from traitlets.config import Config
 from ..files import read_files, scratch_folder, write_files
 from ..sandbox.process import Runners
 from ..submissions import SubmissionWarning
-from ..submissions.reading import UnreadableNotebookError, as_list, read_notebook, value_at
-from ..submissions.reference import ReferenceCell, is_test, name_of
+from ..submissions.reading import UnreadableNotebookError, read_notebook
+from ..submissions.reference import name_of
 from ..submissions.submission import Submission
 from ..text import enumerated
 from .definition import Definition
 from .execution import MODES, REJECTED, RESULT, WARNINGS, IsolatedExecute
+from .losses import answered_elsewhere, cost_of_running, outputs_only
 from .nbgrader_private import NO_RESPONSE, environment_with, steps_of
-from .notebook_run import ENDED, ENDED_PYTHON, UNFINISHED
 
 # In its own course every student has the same name: no character of it can mislead a path.
 STUDENT = "student"
 IMPOSSIBLE_NAME = {errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL}
 MAX_LOG = 4000  # characters
-# What costs the points of a cell, by the error of one of its outputs.
-COSTS = {
-    "CellTimeoutError": "Cells took longer than they may",
-    "SystemExit": "Cells ended Python",
-    UNFINISHED: "Checks did not end with these answers",
-}
-CLOCKS = re.compile(r"\b(?:perf_counter|monotonic|process_time|timeit|time\.time)")
 
 
 @dataclass
@@ -174,60 +165,10 @@ def _add(result: GradingResult, notebook: str, nb: NotebookNode, definition: Def
             comments[name] = NO_RESPONSE if is_as_given else None
     run = nb.metadata[RESULT]
     warnings = [SubmissionWarning(*each) for each in nb.metadata.get(WARNINGS, [])]
-    result.warnings[notebook] = warnings + cost_of_running(nb)
+    result.warnings[notebook] = [*warnings, *cost_of_running(nb), *answered_elsewhere(nb, cells)]
     result.notes[notebook] = dict(run.get("notes", {}))
     result.out_of_time |= bool(run.get("is_out_of_time"))
     result.limited |= bool(run.get("is_limited"))
     result.rejected += [notebook] if REJECTED in nb.metadata else []
     # Notebooks that were not run say nothing about the others.
     result.mode = max(filter(None, (result.mode, run["mode"])), key=MODES.index)
-
-
-# --- what may have cost points although the answers were right --------------------------------------------
-def outputs_only(content: bytes, cells: Iterable[ReferenceCell]) -> list[SubmissionWarning]:
-    """Warn where answers are empty, or as they were given out, and have outputs all the same."""
-    code = [cell for cell in cells if cell.answered and cell.cell_type == "code"]
-    answers = {cell.name: cell.released.strip() for cell in code}
-    try:
-        notebook = json.loads(content)
-    except (ValueError, RecursionError):  # text in an unusual encoding is not looked at
-        return []
-    open_cells = []
-    for cell in as_list(value_at(notebook, "cells")):
-        name, source = value_at(cell, "metadata", "nbgrader", "grade_id"), value_at(cell, "source")
-        if value_at(cell, "cell_type") != "code" or not isinstance(name, str) or name not in answers:
-            continue
-        text = "".join(line for line in as_list(source) or [source] if isinstance(line, str))
-        if text.strip() not in ("", answers[name]):
-            return []
-        if any(value_at(one, "output_type") != "error" for one in as_list(value_at(cell, "outputs"))):
-            open_cells.append(name)
-    text = f"The answers are empty and have outputs, below {', '.join(open_cells)}: were they lost?"
-    return [SubmissionWarning(text, person=True)] if open_cells else []
-
-
-def cost_of_running(nb: NotebookNode) -> list[SubmissionWarning]:
-    """Warn of a notebook whose cells took too long, or ended Python, or whose answers no check could read."""
-    cells: dict[str, list[str]] = {one: [] for one in (*COSTS.values(), "")}  # by what happened
-    stopped = dict[str, None]()  # in their order
-    for cell in nb.cells:
-        for output in cell.get("outputs", []):
-            text = f"{output.get('text', '')}"
-            error = "SystemExit" if text.startswith(ENDED_PYTHON) else output.get("ename")
-            cells[COSTS.get(error, "")].append(name_of(cell) or cell.id)
-            if text.startswith(ENDED) and error != "SystemExit":
-                stopped[text.splitlines()[0]] = None
-    warnings = [f"{what}: {', '.join(each)}." for what, each in cells.items() if what and each]
-    for line in stopped:
-        runs_on = line.startswith(f"{ENDED}had to be ended")
-        warnings.append(line if runs_on else f"{line} The cells after it were not run.")
-    run = nb.metadata.get(RESULT, {})
-    scores = [(cell, *determine_grade(cell)) for cell in filter(is_test, nb.cells)]
-    lost = [cell for cell, earned, most in scores if earned is not None and earned < most]
-    timed = [str(name_of(cell)) for cell in lost if CLOCKS.search(cell.source)]
-    if timed and run.get("is_starved"):
-        warnings.append(f"Checks measured time while the machine was busy, and failed: {', '.join(timed)}.")
-    for name, why in run.get("unreadable", {}).items():
-        if any(re.search(rf"\b{re.escape(name)}\b", cell.source) for cell in lost):
-            warnings.append(f"No check could read `{name}`, since {why}. Was the answer right?")
-    return [SubmissionWarning(text, person=True) for text in warnings]

@@ -1,8 +1,10 @@
 """A class: who has submitted, what has to be graded, and where the grades go."""
 
 import json
+import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
@@ -27,6 +29,8 @@ from .records import GradedSubmission, GradedSubmissions
 MAX_NAME = 128  # characters, in nbgrader's gradebook
 MAX_NAME_BYTES = 200  # a file is called like the student, with an ending; file systems take 255
 EXTENSIONS = "extensions"  # the file beside the records: days after the due date, by student
+ENDLESS = re.compile(rb"\bwhile[ (]+(?:True|1)\b")
+MAX_LOOKED_AT, MAX_READ = 30, 1_000_000  # notebooks of a student; bytes of each
 UNREADABLE = "The submission could not be read"
 
 
@@ -121,7 +125,17 @@ class Classroom:
                 is_there = record is not None and is_in_book(record, entries.get(student))
                 if is_there or (record is not None and self._merged(book, record, outcome)):
                     outcome.unchanged.append(student)
-        return pending
+        return sorted(pending, key=self._expected_seconds, reverse=True)
+
+    def _expected_seconds(self, student: str) -> float:
+        """Return how long grading may take: as last time, or for ever where a loop may have no end.
+
+        Whoever takes longest comes first, so that the others run beside it.
+        """
+        if (record := self.records.load(student)) is not None:
+            return record.seconds
+        notebooks = sorted(self._submitted(student).glob("*.ipynb"))[:MAX_LOOKED_AT]
+        return float("inf") if any(map(_may_not_end, notebooks)) else 0.0
 
     def _inputs(self, submission: Submission) -> dict[str, dict[str, str]]:
         """Return what the grade of each notebook depends on."""
@@ -246,6 +260,13 @@ def chosen(students: Iterable[str], only: str) -> list[str]:
     """Return the students whom names or patterns with commas between them mean; all if there are none."""
     names = [name.strip() for name in only.split(",") if name.strip()] or ["*"]
     return [one for one in students if one in names or any(fnmatchcase(one, name) for name in names)]
+
+
+def _may_not_end(notebook: Path) -> bool:
+    """True if the beginning of a file has a loop whose condition is always true."""
+    with suppress(OSError), os.fdopen(os.open(notebook, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        return ENDLESS.search(file.read(MAX_READ)) is not None
+    return False
 
 
 def _why_no_name(student: str) -> str:

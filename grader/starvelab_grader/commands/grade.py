@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..files import REASONS
 from ..lms.rosters import read_sections
 from ..report import class_report
-from ..report.findings import load_looked_at, save_looked_at, to_look_at
+from ..report.findings import load_looked_at, missing_packages, save_looked_at, to_look_at
 from ..report.pages import FeedbackPages
 from ..sandbox import bubblewrap
 from ..text import printed, shown
@@ -159,8 +159,15 @@ class GradeApp(Command):
         print_list("Not graded:", (f"{shown(one)}: {reason.splitlines()[-1]}" for one, reason in failed))
         for student, reason in failed:
             self.log.info("%s: %s", shown(student), printed(reason))
-        records = map(classroom.records.load, sorted([*outcome.graded, *outcome.unchanged]))
-        found = to_look_at(filter(None, records), load_looked_at(classroom.records))
+        loaded = map(classroom.records.load, sorted([*outcome.graded, *outcome.unchanged]))
+        records = list(filter(None, loaded))
+        lacking = (
+            f"{_count(len(students), 'student')}, {package}: {shown(', '.join(students))}"
+            for package, students in missing_packages(records).items()
+        )
+        title = "Students import packages that the grader lacks. Install them here, or say which ones count:"
+        print_list(title, lacking)
+        found = to_look_at(records, load_looked_at(classroom.records))
         done = chosen((one.student for one in found), self.looked_at) if self.looked_at else []
         if done:
             save_looked_at(classroom.records, (one for one in found if one.student in done))

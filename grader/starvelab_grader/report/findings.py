@@ -1,6 +1,7 @@
 """Findings in a class: statistics, and whom a person should look at."""
 
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from nbformat import NotebookNode
 
 from ..autograde.definition import Cells
 from ..autograde.execution import NOTE_ID
+from ..autograde.losses import NOT_INSTALLED
 from ..autograde.nbgrader_private import NO_RESPONSE
 from ..batch.records import GradedSubmission, GradedSubmissions
 from ..files import fingerprint, write_whole
@@ -125,6 +127,8 @@ def should_come(records: Records, cells: Cells) -> list[tuple[str, float, list[t
 
 
 # --- whom a person should look at -------------------------------------------------------------------------
+MAX_NAMED = 3  # notebooks in a line about one student
+MISSING_PACKAGE = re.compile(re.escape(NOT_INSTALLED).replace(re.escape("{}"), r"(\w+)"))
 LOOKED_AT = "looked-at"  # the file beside the records: of each student the remarks that a person has read
 
 
@@ -153,13 +157,36 @@ def to_look_at(records: Records, looked_at: Texts | None = None) -> list[ToLookA
         said = ((notebook, each) for notebook, warnings in one.warnings.items() for each in warnings)
         remarks = [(notebook, warning.text) for notebook, warning in said if warning.person]
         others = dict.fromkeys(notebook for notebook, _ in remarks if notebook not in one.rejected)
-        to_do = [f"ask again for {', '.join(one.rejected)}"] * bool(one.rejected)
-        to_do += [f"look into {', '.join(others)}"] * bool(others)
-        lines = tuple(f"{notebook}: {text}" for notebook, text in remarks)
+        to_do = [f"ask again for {_several(one.rejected)}"] * bool(one.rejected)
+        to_do += [f"look into {_several(list(others))}"] * bool(others)
+        said_of: dict[str, list[tuple[str, str]]] = {}  # what is said of twenty notebooks is said once
+        for notebook, text in remarks:
+            said_of.setdefault(text.replace(f"`{notebook}.ipynb`", "It"), []).append((notebook, text))
+        lines = tuple(
+            f"{_several([notebook for notebook, _ in same])}: {common if same[1:] else same[0][1]}"
+            for common, same in said_of.items()
+        )
         made = ToLookAt(one.student, " and ".join(to_do), lines)
         if remarks and (looked_at or {}).get(one.student) != made.fingerprint:
             found.append((-len(one.rejected), -len(remarks), made))
     return [one for *_, one in sorted(found, key=lambda each: (*each[:2], each[2].student))]
+
+
+def _several(notebooks: Sequence[str]) -> str:
+    """Name notebooks, or of many the first and how many there are."""
+    if len(notebooks) <= MAX_NAMED:
+        return ", ".join(notebooks)
+    return f"{notebooks[0]} and {len(notebooks) - 1} more notebooks"
+
+
+def missing_packages(records: Records) -> dict[str, list[str]]:
+    """Return who imports each package that the grader lacks, and lost points; the commonest first."""
+    students: dict[str, list[str]] = {}
+    for one in records:
+        texts = {warning.text for warnings in one.warnings.values() for warning in warnings}
+        for match in filter(None, map(MISSING_PACKAGE.fullmatch, texts)):
+            students.setdefault(match[1], []).append(one.student)
+    return dict(sorted(students.items(), key=lambda pair: (-len(pair[1]), pair[0])))
 
 
 def load_looked_at(records: GradedSubmissions) -> dict[str, str]:

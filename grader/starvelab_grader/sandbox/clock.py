@@ -87,7 +87,7 @@ class SandboxClock:
     def __init__(self, time: Callable[[], float] = time.monotonic, cores: int = 1) -> None:
         self.time, self.cores = time, cores
         self.looked = self.started = time()
-        self.seconds = self.waiting = 0.0
+        self.seconds = self.waiting = self.work = 0.0
         self.busy = 0  # threads that worked between the last two looks, or want to
         self._seen: dict[int, tuple[float, float]] = {}  # of each process: seconds at work, and waited
         self._seen_before: dict[int, tuple[float, float]] = {}  # one look earlier
@@ -116,6 +116,7 @@ class SandboxClock:
         for_itself = passed * max(0.0, 1.0 - self.cores / max(1, self.busy))
         waiting = max(0.0, min(passed, max(waits)) - for_itself)
         self.seconds += counted(passed, waiting, work)
+        self.work += work
         self.waiting += waiting
 
     @property

@@ -26,6 +26,7 @@ MAX_TEXT = 5_000_000  # characters of all cells, which may hold a picture
 MAX_VALUES = 3_000_000  # of JSON, which takes a hundred bytes of memory for each
 MAX_OLD_VALUES = 50_000  # of a notebook in an old format, beside its outputs: nbformat converts it slowly
 JSON_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+CONFLICT = re.compile(r"^(?:<{7}|>{7}) ", re.MULTILINE)
 CELL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # What a new cell of each type has besides what all have.
 CELL_TYPES: dict[str, dict[str, object]] = {
@@ -95,7 +96,7 @@ def _json(content: bytes, warnings: Warnings) -> object:
         raise UnreadableNotebookError("is nested more deeply than any notebook is.") from error
     except ValueError as error:
         where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
-        if re.search(r"^(<{7}|>{7}) ", text, re.MULTILINE):
+        if CONFLICT.search(text):
             problem = "holds a merge conflict that was not resolved (lines that begin with <<<<<<<)."
             remedy = "Resolve it, and submit the notebook again."
         elif text.lstrip()[:1] == "<":
@@ -228,6 +229,9 @@ def restore(
                 cells.append(_new_cell("code", cell.source))  # which may be the answer
         cells.append(_restored_cell(original, source, cell))
     nb.cells = cells
+    text = "Cells hold a merge conflict that was not resolved: {}. Keep one side, and delete the marks."
+    conflicts = [name_of(cell) or cell.id for cell in nb.cells if CONFLICT.search(cell.source)]
+    warnings += _about(conflicts, text, person=True)
     lost = {cell.name for cell in reference if cell.answered}.difference(map(name_of, nb.cells))
     text = "Cells that students must not change were changed, and have been restored: {}."
     warnings += _about(changed, text, person=bool(lost) or not unanswered.isdisjoint(changed))

@@ -25,8 +25,8 @@ from grader.tests.shared_runners import RUNNERS
 from starvelab_grader import IsolatedExecute, NoSandboxError
 from starvelab_grader.autograde import notebook_run
 from starvelab_grader.autograde.execution import WARNINGS
+from starvelab_grader.autograde.losses import cost_of_running
 from starvelab_grader.autograde.notebook_run import ENDED_PYTHON
-from starvelab_grader.autograde.task import cost_of_running
 from starvelab_grader.sandbox import bubblewrap
 from starvelab_grader.sandbox.process import IMPORTS, Runner
 

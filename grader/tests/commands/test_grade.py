@@ -194,11 +194,24 @@ def test_a_fact_that_changed_grades_all_again(done, monkeypatch, capsys):
     """In a checkout of starvelab, whose version stays the same meanwhile."""
     monkeypatch.setattr("starvelab_grader.autograde.definition.package_fingerprint", lambda: "another fact")
     room, outcome = done.classroom(), Outcome(graded=["ada"])
-    assert room.pending(room.students(), outcome) == ["ada", "bob"]
+    assert sorted(room.pending(room.students(), outcome)) == ["ada", "bob"]
     assert [one.to_grade for one in room.submissions(["ada"], outcome)] == [{"one", "two"}]
     GradeApp()._print_outcome(room, outcome)
     why = "the grader, or a package that extends it, has changed"
     assert f"\nGraded again because {why}: 2 notebooks of 1 submission.\n" in capsys.readouterr().out
+
+
+def test_who_takes_longest_comes_first(done, tmp_path):
+    course = done.copy(tmp_path / "copy")
+    endless = "def double(x):\n    while True: pass"
+    course.hand_in("zoe", course.solved(double=endless))
+    course.hand_in("yan", course.solved())
+    os.mkfifo(course.submitted("yan") / "three.ipynb")  # it blocks nobody
+    room, records = course.classroom(), course.classroom().records
+    for student, seconds in (("ada", 2.0), ("bob", 30.0)):
+        path = records.folder / f"{student}.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"seconds": seconds}))
+    assert room.pending(room.students(), Outcome(), again=True) == ["zoe", "bob", "ada", "yan"]
 
 
 def test_a_notebook_that_took_time_from_another_is_graded_together_with_it(done):
@@ -532,7 +545,7 @@ def test_graded_notebooks_or_a_record_that_were_lost_are_made_again(done):
     notebook.unlink()
     record.write_text("{")
     room = done.classroom()
-    assert room.pending(room.students(), Outcome()) == ["ada", "bob"]
+    assert sorted(room.pending(room.students(), Outcome())) == ["ada", "bob"]
 
 
 def test_what_a_killed_run_had_begun_to_write_is_removed(done):

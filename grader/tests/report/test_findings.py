@@ -5,12 +5,14 @@ from dataclasses import replace
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
+from starvelab_grader.autograde.losses import NOT_INSTALLED
 from starvelab_grader.batch.records import GradedSubmission, GradedSubmissions
 from starvelab_grader.report.findings import (
     LOOKED_AT,
     distribution,
     items,
     load_looked_at,
+    missing_packages,
     mistakes,
     save_looked_at,
     should_come,
@@ -130,6 +132,30 @@ def test_each_student_has_one_line_the_worst_first():
         "dee: look into two. two: It is damaged. And 2 more.",
         "bob: look into one. one: Its text was not in UTF-8.",
     ]
+
+
+def test_what_is_said_of_every_notebook_is_said_once():
+    names = [f"{number:02}_x" for number in range(1, 21)]
+    text = "`{}.ipynb` was not submitted, so its exercises earn no points."
+    warnings = {name: [SubmissionWarning(text.format(name), True)] for name in names}
+    warnings["01_x"].insert(0, SubmissionWarning("`all.rar` could not be unpacked.", True))
+    (one,) = to_look_at([GradedSubmission("eve", warnings=warnings, rejected=names, **USUAL)])
+    assert one.to_do == "ask again for 01_x and 19 more notebooks"
+    assert one.remarks == (
+        "01_x: `all.rar` could not be unpacked.",
+        "01_x and 19 more notebooks: It was not submitted, so its exercises earn no points.",
+    )
+
+
+def test_what_the_grader_lacks_is_counted_the_commonest_first():
+    lacks = {"pandas": ("ada", "bob", "cem"), "scipy": ("bob",), "numba": ("ada",)}
+    students = [
+        remarked(student, *(NOT_INSTALLED.format(name) for name, who in lacks.items() if student in who))
+        for student in ("ada", "bob", "cem", "dee")
+    ]
+    assert list(missing_packages(students).items()) == [
+        ("pandas", ["ada", "bob", "cem"]), ("numba", ["ada"]), ("scipy", ["bob"]),
+    ]  # fmt: skip
 
 
 def test_who_was_looked_at_is_listed_again_once_a_remark_is_new(tmp_path):

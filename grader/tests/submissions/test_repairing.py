@@ -111,6 +111,9 @@ FOUND = "Cells had lost their names, and were found by their places: {}."
     ([("set-up", f"import math\n\n{OWN[1]}"), TEST, WHY], MERGED.format("set-up"), False,
      ["set-up", OWN[1], "f-test", "why"]),
     ([SET_UP, ("f", f"{OWN[1]}\nassert f() == 1"), WHY], MISSING.format("f-test"), False, NAMES),
+    ([SET_UP, ("f", "<<<<<<< HEAD\nf = 1\n=======\nf = 2\n>>>>>>> other"), TEST, WHY],
+     "Cells hold a merge conflict that was not resolved: f. Keep one side, and delete the marks.",
+     True, NAMES),
     # Cells that were moved stay there.
     ([F, TEST, SET_UP, WHY], MOVED.format("set-up"), False, ["f", "f-test", "set-up", "why"]),
     ([SET_UP, TEST, F, WHY], MOVED.format("f"), False, ["set-up", "f-test", "f", "why"]),

@@ -1,0 +1,106 @@
+"""What may have cost points although the answers were right: a person is told, and decides."""
+
+import json
+import re
+from collections.abc import Iterable
+
+from nbformat import NotebookNode
+from nbgrader.utils import determine_grade
+
+from ..submissions import SubmissionWarning
+from ..submissions.reading import as_list, value_at
+from ..submissions.reference import ReferenceCell, defined, graded_by, is_check_side, is_test, name_of
+from .execution import RESULT
+from .notebook_run import ENDED, ENDED_PYTHON, UNFINISHED, names_defined
+
+# What costs the points of a cell, by the error of one of its outputs.
+COSTS = {
+    "CellTimeoutError": "Cells took longer than they may",
+    "SystemExit": "Cells ended Python",
+    UNFINISHED: "Checks did not end with these answers",
+}
+CLOCKS = re.compile(r"\b(?:perf_counter|monotonic|process_time|timeit|time\.time)")
+NO_MODULE = re.compile(r"No module named '(\w{1,50})")
+NOT_INSTALLED = "The grader has no package `{}`, which your cells import."
+
+
+def outputs_only(content: bytes, cells: Iterable[ReferenceCell]) -> list[SubmissionWarning]:
+    """Warn where answers are empty, or as they were given out, and have outputs all the same."""
+    code = [cell for cell in cells if cell.answered and cell.cell_type == "code"]
+    answers = {cell.name: cell.released.strip() for cell in code}
+    try:
+        notebook = json.loads(content)
+    except (ValueError, RecursionError):  # text in an unusual encoding is not looked at
+        return []
+    open_cells = []
+    for cell in as_list(value_at(notebook, "cells")):
+        name, source = value_at(cell, "metadata", "nbgrader", "grade_id"), value_at(cell, "source")
+        if value_at(cell, "cell_type") != "code" or not isinstance(name, str) or name not in answers:
+            continue
+        text = "".join(line for line in as_list(source) or [source] if isinstance(line, str))
+        if text.strip() not in ("", answers[name]):
+            return []
+        if any(value_at(one, "output_type") != "error" for one in as_list(value_at(cell, "outputs"))):
+            open_cells.append(name)
+    text = f"The answers are empty and have outputs, below {', '.join(open_cells)}: were they lost?"
+    return [SubmissionWarning(text, person=True)] if open_cells else []
+
+
+def cost_of_running(nb: NotebookNode) -> list[SubmissionWarning]:
+    """Warn of a notebook whose cells took too long, or ended Python, or whose answers no check could read."""
+    cells: dict[str, list[str]] = {one: [] for one in (*COSTS.values(), "")}  # by what happened
+    stopped = dict[str, None]()  # in their order
+    for cell in nb.cells:
+        for output in cell.get("outputs", []):
+            text = f"{output.get('text', '')}"
+            error = "SystemExit" if text.startswith(ENDED_PYTHON) else output.get("ename")
+            cells[COSTS.get(error, "")].append(name_of(cell) or cell.id)
+            if text.startswith(ENDED) and error != "SystemExit":
+                stopped[text.splitlines()[0]] = None
+    warnings = [f"{what}: {', '.join(each)}." for what, each in cells.items() if what and each]
+    for line in stopped:
+        runs_on = line.startswith(f"{ENDED}had to be ended")
+        warnings.append(line if runs_on else f"{line} The cells after it were not run.")
+    run = nb.metadata.get(RESULT, {})
+    scores = [(cell, *determine_grade(cell)) for cell in filter(is_test, nb.cells)]
+    lost = [cell for cell, earned, most in scores if earned is not None and earned < most]
+    timed = [str(name_of(cell)) for cell in lost if CLOCKS.search(cell.source)]
+    if timed and run.get("is_starved"):
+        warnings.append(f"Checks measured time while the machine was busy, and failed: {', '.join(timed)}.")
+    warnings += [NOT_INSTALLED.format(name) for name in _missing_packages(nb)] if lost else []
+    for name, why in run.get("unreadable", {}).items():
+        if any(re.search(rf"\b{re.escape(name)}\b", cell.source) for cell in lost):
+            warnings.append(f"No check could read `{name}`, since {why}. Was the answer right?")
+    return [SubmissionWarning(text, person=True) for text in warnings]
+
+
+def _missing_packages(nb: NotebookNode) -> list[str]:
+    """Return the packages that cells import, by their source, and that were not found."""
+    cells = [cell for cell in nb.cells if cell.cell_type == "code"]
+    outputs = [output for cell in cells for output in cell.outputs]
+    texts = (f"{output.get('evalue', '')}\n{output.get('text', '')}" for output in outputs)
+    missing = dict.fromkeys(name for text in texts for name in NO_MODULE.findall(text))
+    written = "\n".join(cell.source for cell in cells if not is_check_side(cell))
+    return [name for name in missing if re.search(rf"\b(?:import|from)[ \t]+{name}\b", written)]
+
+
+def answered_elsewhere(nb: NotebookNode, reference: Iterable[ReferenceCell]) -> list[SubmissionWarning]:
+    """Warn where an empty answer lost points, and another cell of the student's defines its names."""
+    reference, warnings = list(reference), list[SubmissionWarning]()
+    cells = {name: cell for cell in nb.cells if (name := name_of(cell))}
+    answers = {cell.name: cell for cell in reference if cell.answered and cell.cell_type == "code"}
+    defines = {name: defined([cell.source], imports=False) for name, cell in answers.items()}
+    theirs = [cell for cell in nb.cells if cell.cell_type == "code" and not is_check_side(cell)]
+    # By cell, the names that the student defines there, and the instructor does not.
+    added = [(cell, names_defined(cell.source) - defines.get(name_of(cell) or "", set())) for cell in theirs]
+    for name, test in graded_by(reference).items():
+        earned, most = determine_grade(cells[test]) if test in cells else (None, None)
+        if name not in answers or earned is None or earned >= most:
+            continue
+        if name in cells and cells[name].source.strip() != answers[name].released.strip():
+            continue
+        places = [str(name_of(cell) or cell.id) for cell, names in added if names & defines[name]]
+        if places:
+            text = f"{name} has no answer in its cell. It may stand in another one: {', '.join(places)}."
+            warnings.append(SubmissionWarning(text, person=True))
+    return warnings
