@@ -148,7 +148,7 @@ READERS = {
     "autograde/outputs.py:checked": "autograde.outputs.VALUE_SIZE",
     "autograde/task.py:_read": "submissions.reading.MAX_VALUES",
     "autograde/task.py:_add": "submissions.reading.MAX_CELLS",
-    "autograde/task.py:outputs_only": "submissions.reading.MAX_VALUES",
+    "autograde/losses.py:outputs_only": "submissions.reading.MAX_VALUES",
     "marking.py:_written": "submissions.reading.MAX_CELLS",
     "report/class_report.py:sections": "batch.one_student.READ_TIMEOUT",
     "report/pages.py:_part": "submissions.reading.MAX_CELLS",
