@@ -195,7 +195,7 @@ def test_no_worker_takes_the_sampler_over(workers):
     assert first.gain == pytest.approx((1.0, 2.5, 1 / (1 - 0.6 * 1.16)))
     assert first.text == (
         "The sampler takes 60 ms for each batch in the training loop, which no worker takes over: draw the "
-        "indices of a pass at once, or before it. That brings 25 1/s at most."
+        "indices of a pass at once, or before it. That brings 2.5 times the throughput at most."
     )
     assert all(one.high.m_as("1/s") < 13.5 for one in advise(job, cores=8).options)  # 80 ms are left
     # Beside other programs a sampler of 68 ms of 87 lacked a core, as all did: without it the job was ten

@@ -62,7 +62,7 @@ def test_a_script_gives_the_same_and_is_told_what_it_waited(tmp_path, capsys):
     told = printed.err
     assert told.startswith("starvelab-doctor: Photos at train.py:16, 24 batches\n  The training loop waits ")
     assert "This job is highly input-bound." in told
-    assert "workers instead of 0: " in told
+    assert "workers instead of 0. That brings " in told
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "<h1>starvelab-doctor: train.py</h1><h2>Photos at train.py:16</h2>" in page
     assert "loop waits for data" in page

@@ -37,7 +37,7 @@ def test_prefetching_more_is_the_first_remedy_for_late_batches():
     first, *_ = remedies_of(job, cores=8)
     assert (first.name, first.at_most) == ("prefetch", False)
     assert first.gain[1] == pytest.approx(22.54 / 15, rel=0.1)
-    assert first.text.startswith(f"prefetch_factor={first.value} instead of 1: a deeper queue: ")
+    assert first.text.startswith(f"prefetch_factor={first.value} instead of 1. That brings ")
     # More workers shorten what is late only as far as they have more batches ahead.
     assert advise(job, cores=8).options[3].throughput.m_as("1/s") < 1.2 * 1000 / 22.54
 
@@ -93,10 +93,12 @@ def test_batches_that_are_ready_out_of_turn_do_not_hide_that_the_next_one_is_lat
         workers=2, wait=0.0172, step=0.015, cpu=0.0, ready=2.5, items=0.04, collate=0.0, unpacking=0.0
     )
     job = job.replace(prefetch=2, stages=replace(job.loader.stages, prepared=prepared))
-    first, second, *_ = remedies_of(job, cores=2)
-    assert (first.name, first.value) == ("workers", 4)
+    remedies = {one.name: one for one in remedies_of(job, cores=2)}
+    first, second = remedies["workers"], remedies["prefetch"]
+    assert first.value == 4
     assert first.gain[1] == pytest.approx(1.19, rel=0.05)  # as a loader does that is followed batch by batch
-    assert (second.name, second.gain[1] < first.gain[1]) == ("prefetch", True)
+    assert second.gain[1] < first.gain[1]
+    assert [*remedies][:2] == ["prefetch", "workers"]  # more workers may bring nothing at all
 
 
 def test_late_batches_hold_up_nobody_where_the_cores_bind():

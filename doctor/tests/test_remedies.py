@@ -13,8 +13,10 @@ from starvelab.units import Q_
 from starvelab_doctor import BatchContents, advise
 from starvelab_doctor.contents import Items, contents_of, items_of
 from starvelab_doctor.finding.loop_work import LoopWork
+from starvelab_doctor.finding.records import Ceiling
 from starvelab_doctor.finding.stages import MANY_OBJECTS
 from starvelab_doctor.judging.remedies import remedies_of
+from starvelab_doctor.judging.remedy import IN_LOOP
 from starvelab_doctor.judging.report import html_report, json_report, text_report
 from starvelab_doctor.watching.recorder import Recorder
 
@@ -193,7 +195,7 @@ def test_what_only_a_trial_can_tell_is_said_without_a_number():
     job = found(workers=2, wait=0.0005, step=0.0295, cpu=0.1, ready=3, **QUICK)
     job = job.replace(loop_work=(LoopWork("train.py:12", 0.3, False),), loop_cpu=0.5)
     plain, *_ = remedies_of(job, cores=2)
-    assert plain.text.endswith(" 1/s).")
+    assert " times the throughput" in plain.text
     first, *_ = remedies_of(job.replace(core_waits=0.9, others_cpu=0.4, prepare_queued=0.4), cores=2)
     assert (first.name, first.gain) == ("move", None)
     assert "1/s" not in first.text
@@ -274,8 +276,8 @@ def test_where_more_workers_may_bring_nothing_twice_as_many_decide():
     assert likely == pytest.approx(2)
     assert high < 2.2
     assert first.text.startswith(
-        "4 workers instead of 2: at most 320 img/s instead of 160 img/s, and nothing at worst. Where they "
-        f"bring that, {advice.best.workers} bring at most "
+        "4 workers instead of 2. That brings 2 times the throughput at most, and 0.96 at worst. Where they "
+        f"bring that, {advice.best.workers} bring "
     )
     decides = "serves 4 at once: a short run with 4 workers decides, or starvelab-doctor --try."
     assert first.text.endswith(decides)
@@ -333,10 +335,38 @@ def test_the_gain_is_that_of_the_whole_job_with_its_long_steps():
     plain, *_ = remedies_of(finding.replace(interrupted=Q_("0 s")), cores=2)
     share = finding.interrupted_share
     assert first.gain == pytest.approx([1 / ((1 - share) / each + share) for each in plain.gain])
-    assert first.text == f"{plain.text} Of the whole job, that is {first.gain[1]:.2f} times the throughput."
+    assert f"That brings {first.gain[1]:.2g} times the throughput of the whole job (" in first.text
     share = 1 - 0.4 * (1 - share)  # and of the time of all its loops
     first, *_ = remedies_of(finding.replace(loop_share=0.4), cores=2)
     assert first.gain == pytest.approx([1 / ((1 - share) / each + share) for each in plain.gain])
     # What is long for want of a core may end with the waits.
     crowded = finding.replace(core_waits=0.5)
     assert remedies_of(crowded, cores=2)[0].gain[2] >= plain.gain[2]
+
+
+def test_no_gain_is_said_above_what_the_ladder_measured():
+    job = found(workers=0, wait=0.03, step=0.03, cpu=0.0)
+    without, *_ = remedies_of(job, cores=8)
+    assert (without.name, without.gain[1] > 1.5) == ("workers", True)
+    first, *_ = remedies_of(job.replace(ceiling=Ceiling(1.4)), cores=8)
+    assert max(first.gain) == 1.4
+    assert "That brings 1.4 times the throughput (1.4 to 1.4)." in first.text
+
+
+def test_where_the_ladder_says_that_it_is_not_the_data_no_cure_of_the_input_is_named():
+    job = found(workers=2, wait=0.03, step=0.02, cpu=0.5).replace(ceiling=Ceiling(1.03))
+    assert remedies_of(job, cores=8) == ()
+    assert "Not the data: without its loader the job is at most 1.03 times as fast." in job.state
+    assert "look at the training step itself" in text_report([("job", job)])
+    # What the loop computes itself, and what passes begin with, the ladder serves as the job does.
+    moved = job.replace(loop_work=(LoopWork("train.py:12", 0.5, True),), loop_cpu=0.5)
+    assert {one.name for one in remedies_of(moved, cores=8)} <= IN_LOOP
+
+
+def test_what_may_make_the_job_slower_is_to_be_tried_and_not_first():
+    job = found(workers=2, wait=0.09, step=0.01, cpu=0.0)
+    risky = next(one for one in remedies_of(job, cores=8) if one.name == "workers")
+    assert risky.gain[0] < 1
+    assert "\n  Try: " in text_report([("job", job)])
+    certain = found(workers=0, wait=0.03, step=0.03, cpu=0.0)
+    assert "\n  First: " in text_report([("certain", certain)])

@@ -52,7 +52,8 @@ LISTS = (
         None,
         "persistent",
         "To begin and end a later pass takes 200 ms on average, 41.7 % of its time: keep the workers "
-        "with persistent_workers=True in one loader for all passes, or make each pass longer.",
+        "with persistent_workers=True in one loader for all passes, or make each pass longer. "
+        "That brings 1.3 times the throughput at most.",
     ),
     (0.2, 2, True, "passes", LISTS),
     (0.2, 0, None, "passes", LISTS),

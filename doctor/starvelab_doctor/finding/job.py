@@ -117,7 +117,15 @@ class JobFinding(TableRepr):
     def state(self) -> str:
         """Say all of that but what to do."""
         more = [one.summary for one in (self.loader.stages, self.loader.lines, self.machine.memory) if one]
-        said = (self._share, self._judged, self.ranks.together, self.changed, self.long_steps, self.busy)
+        said = (
+            self._share,
+            self._judged,
+            self.ranks.together,
+            self.changed,
+            self.long_steps,
+            self.busy,
+            self.limit,
+        )
         return " ".join(filter(None, (*said, *more, self.divided)))
 
     @property
@@ -254,8 +262,23 @@ class JobFinding(TableRepr):
         return f"{beside}{larger} {self._of_input}"
 
     @property
+    def fed(self) -> bool:
+        """True where a ladder measured that the job is hardly faster without its loader."""
+        return self.waits.ceiling is not None and self.waits.ceiling.times < 1 + SLIGHT
+
+    @property
+    def limit(self) -> str:
+        """Say what a ladder measured; empty where there was none."""
+        if self.waits.ceiling is None:
+            return ""
+        times = self.waits.ceiling.times
+        if self.fed:
+            return f"Not the data: without its loader the job is at most {times:.2f} times as fast."
+        return f"No change of the input brings more than {times:.2g} times the batches a second, measured."
+
+    @property
     def _of_input(self) -> str:
-        if self.verdict == NOT_BOUND:
+        if self.verdict == NOT_BOUND or self.fed:
             return "A faster input pipeline would change little, so look at the training step itself."
         if self.waits.elsewhere:
             return "Put watch(...) around what the training loop itself goes over."

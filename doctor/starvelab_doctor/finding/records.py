@@ -20,6 +20,22 @@ if TYPE_CHECKING:
     from .job import JobFinding
 
 
+@dataclass(frozen=True)
+class Ceiling:
+    """What a ladder measured.
+
+    Attributes
+    ----------
+    times : float
+        How many times the batches a second the job reaches at most, whatever is done to its input; 1 or more.
+    passes : bool
+        Whether whole passes were counted, with the start of their workers.
+    """
+
+    times: float
+    passes: bool = False
+
+
 @dataclass(frozen=True, kw_only=True)
 class Waits:
     """What the loop waits for, batch by batch.
@@ -67,6 +83,8 @@ class Waits:
         Whether passes end with their first batch, as those of `next(iter(loader))`; then these count.
     elsewhere : bool
         Whether a thread fetched the batches that is none of the training loop: then its waits say nothing.
+    ceiling : Ceiling or None
+        What a ladder measured; None where there was none.
     """
 
     host_wait: float
@@ -94,6 +112,7 @@ class Waits:
     loop_work: tuple[LoopWork, ...] = ()
     restarts: bool = False
     elsewhere: bool = False
+    ceiling: Ceiling | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,6 +55,11 @@ class LeverForecast:
     value: int | None = None  # of the setting that is changed, where it has one
 
     @property
+    def condition(self) -> str:
+        """What has to hold for it, as a sentence."""
+        return f"That holds {self.assumed.removeprefix('at most: ')}."
+
+    @property
     def summary(self) -> str:
         """In one sentence."""
         if self.throughput is None or self.low is None or self.high is None:
@@ -107,15 +112,23 @@ class WorkerAdvice(TableRepr):
         likely, low, high, now = map(
             format_quantity, (best.throughput, best.low, best.high, self.now.throughput)
         )
-        less = f"{self._enough} for 95 % of it" if self.enough.workers < best.workers else ""
         promised = f"at most {high}, at least {low}," if best.condition else f"{likely} ({low} to {high})"
+        note = f"{self.note[:1].lower()}{self.note[1:]}"
+        return f"{self.change.rstrip('.')}: {promised} instead of {now}, {note}"
+
+    @property
+    def change(self) -> str:
+        """Say what to change, without what it brings."""
+        return f"{count_of(self.best.workers, 'worker')} instead of {self.now.workers}."
+
+    @property
+    def note(self) -> str:
+        """Say what binds then, and what has to hold for it."""
+        best = self.best
         room = f"{self.room[:1].upper()}{self.room[1:]}"
-        reached = "".join(f" {one}" for one in (best.condition, room) if one)
-        binds = f"then {best.bottleneck} {'bind' if best.bottleneck.endswith('s') else 'binds'}"
-        return (
-            f"{count_of(best.workers, 'worker')} instead of {self.now.workers}: {promised} instead of {now}, "
-            f"{binds}{less}.{reached}"
-        )
+        less = f"{self._enough} for 95 % of it" if self.enough.workers < best.workers else ""
+        binds = f"Then {best.bottleneck} {'bind' if best.bottleneck.endswith('s') else 'binds'}{less}."
+        return " ".join(filter(None, (binds, best.condition, room)))
 
     @property
     def _enough(self) -> str:

@@ -18,7 +18,7 @@ from ..finding.job import JobFinding
 from ..finding.lines import COLLATE, DATASET, SAMPLER, START, WHERE, JobLines, LineShare
 from .advice import WorkerAdvice
 from .known_calls import KnownCall, known_call
-from .remedy import Remedy
+from .remedy import UNTOLD, Remedy
 from .times import start_up_of
 
 OVERSUBSCRIBED = 2.0  # threads for each core, all of which compute
@@ -124,7 +124,7 @@ def _shards(finding: JobFinding, lines: JobLines, advice: WorkerAdvice) -> Remed
     text = (
         f"{count_of(lines.idle, 'worker')} of {workers} prepared nothing: the dataset divides its files or "
         f"shards among the workers, and has too few of them. Write at least {workers} shards of one size, or "
-        f"divide the items instead. That brings {most:.2g} times the throughput at most."
+        f"divide the items instead."
     )
     return Remedy("shards", text, (1.0, most, most), at_most=True, value=workers)
 
@@ -142,10 +142,9 @@ def _threads(finding: JobFinding, lines: JobLines) -> Remedy | None:
         f"Each of the {workers} workers has {count_of(lines.threads, 'thread')} of a library beside its own, "
         f"and all of them share {count_of(cores, 'core')}; they compute at {lines.largest.place}, in "
         f"{lines.largest.call or 'that line'}. Let each worker compute with one: set {', '.join(VARIABLES)} "
-        f"to 1 before Python starts{now}, or call threadpoolctl.threadpool_limits(1) in worker_init_fn. "
-        "Only a trial can tell what that brings."
+        f"to 1 before Python starts{now}, or call threadpoolctl.threadpool_limits(1) in worker_init_fn."
     )
-    return Remedy("threads", text, value=1)
+    return Remedy("threads", text, value=1, note=UNTOLD)
 
 
 def _first_batch(finding: JobFinding, lines: JobLines, advice: WorkerAdvice) -> Remedy | None:
@@ -160,17 +159,15 @@ def _first_batch(finding: JobFinding, lines: JobLines, advice: WorkerAdvice) -> 
     part = percent(cost.each / (cost.each + cost.others), 0)
     begins = f"The first batch of a later pass takes {each} on average, {part} of the time, most of it at "
     most = max(cost.now / cost.after, 1.0)
-    limit = f" That brings {most:.2g} times the throughput at most."
     if line.phase == SAMPLER:
         cure = "draw or sort the items once, and not for each pass."
-        text = f"{begins}{line.summary}, in the sampler: {cure}{limit}"
+        text = f"{begins}{line.summary}, in the sampler: {cure}"
         return Remedy("sampler", text, (1.0, most, most), at_most=True)
     if line.phase != DATASET:
         return None
     text = (
         f"{begins}{line.summary}, in the dataset, before it gives its first item: let items leave before a "
         "buffer is full, or list and open files once. Workers that are kept do that for each pass, too."
-        f"{limit}"
     )
     return Remedy("first batch", text, (1.0, most, most), at_most=True)
 

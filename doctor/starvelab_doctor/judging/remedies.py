@@ -6,6 +6,7 @@ its items, where the loop's own thread computes. Of several, the one that brings
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from starvelab.measure.verdict import NOT_BOUND, SLIGHT, UNKNOWN
@@ -19,8 +20,8 @@ from ..shares import MIN_BATCHES
 from .advice import PACKING, WorkerAdvice, advise
 from .causes import collector, line_remedy, ruling_causes, stuck_workers
 from .lateness import MIN_TIMED
-from .remedy import Remedy
-from .times import ERROR, NAMED, PREFETCH, QUICKER, JobTimes, pickled_share, start_up_of, throughputs_of
+from .remedy import UNTOLD, Remedy
+from .times import ERROR, NAMED, PREFETCH, QUICKER, JobTimes, pickled_share, start_up_of
 
 LARGE_PART = 0.3  # of what a batch costs: below that a stage needs no remedy of its own
 MANY_ITEMS, TINY = 64, 0.05  # items of a batch, and milliseconds for each, that are better fetched together
@@ -52,17 +53,18 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
     work = _loop_work(advice) if advice is not None else None
     start_up = _of_start_up(advice) if advice is not None else []
     if finding.verdict == NOT_BOUND:
-        return tuple(_of_whole(_certain(one), finding) for one in (work, *start_up) if one)
+        return _within(finding, map(_certain, filter(None, (work, *start_up))))
     found = [*start_up, *_of_items(finding, advice)]
     if advice is not None:
         found += [*_of_levers(advice), work, _sampler(advice), _no_workers(advice)]
         found += [] if finding.loader.repeats else [_workers(advice)]
-    known = sorted(filter(None, found), key=lambda one: -(one.gain or (0.0, 0.0, 0.0))[1])
+    # What may make the job slower goes behind what does not, and what brings most goes first.
+    known = sorted(filter(None, found), key=lambda one: (one.risky, -(one.gain or (0.0, 0.0))[1]))
     if advice is not None:
         more = [one for one in known if one.name == "workers" and one.value]
         known = [_deciding(one, advice) if one in more else _certain(one) for one in known]
     divide = [Remedy("divide", finding.divided)] if finding.loader.repeats else []
-    known = [*divide, *(_of_whole(one, finding) for one in known)]
+    known = [*divide, *known]
     found = [*known, _of_stage(finding, {one.name for one in known})]
     causes, ruled_out = ruling_causes(finding, advice)
     line = line_remedy(finding) if not causes else None
@@ -73,7 +75,13 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
     others = [line.remedy] if line is not None and not line.waste else []
     # Waste may be what makes the collector run so often.
     pauses = filter(None, [collector(finding)])
-    return (*causes, *waste, *pauses, *rest, *others)
+    return _within(finding, (*causes, *waste, *pauses, *rest, *others))
+
+
+def _within(finding: JobFinding, remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:
+    """Return what the ladder leaves of the remedies, with the gains of the whole job."""
+    left = (remedy.below(finding.waits.ceiling) for remedy in remedies)
+    return tuple(_of_whole(remedy, finding) for remedy in left if remedy is not None)
 
 
 def _of_whole(remedy: Remedy, finding: JobFinding) -> Remedy:
@@ -84,8 +92,7 @@ def _of_whole(remedy: Remedy, finding: JobFinding) -> Remedy:
     low, likely, high = (1 / ((1 - left_out) / each + left_out) for each in remedy.gain)
     if not _has_core(finding):  # they may be long for want of one, and end with the waits
         high = max(high, remedy.gain[2])
-    text = f"{remedy.text} Of the whole job, that is {likely:.2f} times the throughput."
-    return replace(remedy, text=text, gain=(low, likely, high))
+    return replace(remedy, gain=(low, likely, high), whole=True)
 
 
 def _of_start_up(advice: WorkerAdvice) -> list[Remedy | None]:
@@ -103,10 +110,10 @@ def _of_start_up(advice: WorkerAdvice) -> list[Remedy | None]:
         )
         text = (
             "Keep the workers with persistent_workers=True in one loader for all passes: each of them keeps "
-            "something of its items in the dataset, and loses it with the end of the pass. If it is a cache, "
-            f"that brings {likely:.2f} times the throughput at most."
+            "something of its items in the dataset, and loses it with the end of the pass."
         )
-        found.append(Remedy("persistent", text, (1.0, likely, best), at_most=True))
+        note = "That holds if it is a cache."
+        found.append(Remedy("persistent", text, (1.0, likely, best), at_most=True, note=note))
     elif cost is not None and cost.matters:
         each = Q_(cost.each, "ms") if cost.each < LONG else Q_(cost.each / 1e3, "s")
         part, longer = percent(cost.each / (cost.each + cost.others)), "make each pass longer"
@@ -142,10 +149,12 @@ def _workers(advice: WorkerAdvice) -> Remedy | None:
     ):
         text = (
             f"Processes in place of threads: this process computes on {finding.machine.loop_cpu:.1f} cores "
-            "on average, and threads of Python share one lock. What that brings was not measured."
+            "on average, and threads of Python share one lock."
         )
-        return Remedy("processes", text)
-    return Remedy("workers", advice.summary, _gain(advice, best), bool(best.condition), best.workers)
+        return Remedy("processes", text, note=UNTOLD)
+    return Remedy(
+        "workers", advice.change, _gain(advice, best), bool(best.condition), best.workers, advice.note
+    )
 
 
 def _deciding(whole: Remedy, advice: WorkerAdvice) -> Remedy:
@@ -155,20 +164,15 @@ def _deciding(whole: Remedy, advice: WorkerAdvice) -> Remedy:
     if not best.condition or _gain(advice, best)[0] >= 1 + SLIGHT or not 0 < number < best.workers:
         return whole
     step = advice.options[number]
-    most, before, more = map(format_quantity, (step.throughput, now.throughput, best.throughput))
-    text = (
-        f"{number} workers instead of {now.workers}: at most {most} instead of {before}, and nothing at "
-        f"worst. Where they bring that, {best.workers} bring at most {more}. {step.condition}"
-    )
-    return Remedy("workers", text.rstrip(), _gain(advice, step), True, number)
+    more = f"Where they bring that, {best.workers} bring {_gain(advice, best)[1]:.2g} times at most."
+    change, note = f"{number} workers instead of {now.workers}.", f"{more} {step.condition}".rstrip()
+    return Remedy("workers", change, _gain(advice, step), True, number, note)
 
 
 def _certain(remedy: Remedy) -> Remedy:
     """Return the remedy without its gain, where that may be many times what is likely."""
-    if remedy.gain is None or remedy.gain[2] <= VAGUE * remedy.gain[1]:
-        return remedy
-    change = remedy.text.partition(". ")[0].rstrip(".")
-    return Remedy(remedy.name, f"{change}. Only a trial can tell what that brings.", value=remedy.value)
+    vague = remedy.gain is not None and remedy.gain[2] > VAGUE * remedy.gain[1]
+    return remedy.untold() if vague else remedy
 
 
 def _gain(advice: WorkerAdvice, option: object) -> tuple[float, float, float]:
@@ -190,13 +194,14 @@ def _of_levers(advice: WorkerAdvice) -> list[Remedy | None]:
             ahead = one.value or finding.room.ahead_for(max(AHEAD, 2 * prefetch), prefetch)
             if ahead == prefetch:
                 continue
-            text = f"prefetch_factor={ahead} instead of {finding.loader.prefetch or 'fewer'}: {one.summary}"
-            found.append(Remedy("prefetch", text, gain, one.value is None, ahead))
+            text = f"prefetch_factor={ahead} instead of {finding.loader.prefetch or 'fewer'}."
+            found.append(Remedy("prefetch", text, gain, one.value is None, ahead, one.condition))
         elif one.name == PACKING:
-            text = f"Let packed(loader), of starvelab_doctor, put a batch into one buffer. {one.summary}"
-            found.append(Remedy("packing", text, gain, True))
+            text = "Let packed(loader), of starvelab_doctor, put a batch into one buffer."
+            found.append(Remedy("packing", text, gain, True, note=one.condition))
         elif one.name.startswith("uint8") and (not leading or leading & {HANDOVER, COLLATE}):
-            found.append(Remedy("bytes", f"Send fewer bytes. {one.summary}", gain, True))
+            text = f"Send fewer bytes: {one.name}."
+            found.append(Remedy("bytes", text, gain, True, note=one.condition))
     untimed = stages is None or len(stages.prepared) < MIN_TIMED
     ahead = finding.room.ahead_for(AHEAD, 1)
     if finding.loader.prefetch == 1 < ahead and finding.loader.workers and untimed:
@@ -254,15 +259,15 @@ def _no_workers(advice: WorkerAdvice) -> Remedy | None:
     likely, slow, fast = (
         1e3 / finding.waits.batch_rate.m_as("1/s") / each for each in advice.model.periods(0)
     )
-    if (contents and contents.one_by_one >= MANY_OBJECTS) or likely < 1 + SLIGHT:
+    if contents and contents.one_by_one >= MANY_OBJECTS:
         return None
     # Without workers beside it a step is shorter, too, and by what nobody knows where it lacks a core.
     best = fast / QUICKER if _has_core(finding) else 2 * VAGUE * fast
-    text = (
-        "num_workers=0, or larger batches: to hand so small a batch over takes longer than to prepare it. "
-        f"That brings {likely:.2f} times the throughput ({slow:.2f} to {best:.2f})."
-    )
-    return Remedy("workers", text, (slow, likely, best), value=0)
+    text = "num_workers=0, or larger batches: to hand so small a batch over takes longer than to prepare it."
+    remedy = Remedy("workers", text, (slow, likely, best), value=0)
+    if likely >= 1 + SLIGHT:
+        return remedy
+    return remedy.untold() if best >= 1 + SLIGHT else None
 
 
 def _sampler(advice: WorkerAdvice) -> Remedy | None:
@@ -274,10 +279,9 @@ def _sampler(advice: WorkerAdvice) -> Remedy | None:
     likely, best = (period / max(period - part * taken, ERROR * period) for part in (1, 1 + 2 * ERROR))
     if not _has_core(finding):  # so does all else, and how much of it was waiting is not known
         best = max(best, 2 * VAGUE * likely)
-    rate = format_quantity(throughputs_of(finding, *(period / likely,) * 3)[0])
     text = (
         f"The sampler takes {format_quantity(Q_(taken, 'ms'))} for each batch in the training loop, which no "
-        f"worker takes over: {DRAW} That brings {rate} at most."
+        f"worker takes over: {DRAW}"
     )
     return Remedy("sampler", text, (1.0, likely, best), True) if likely >= 1 + SLIGHT else None
 
@@ -291,7 +295,9 @@ def _loop_work(advice: WorkerAdvice) -> Remedy | None:
     period = 1e3 / finding.waits.batch_rate.m_as("1/s")
     moved = min(line.share * period, now.likely.step - 1e-3)
     if now.workers and (finding.loader.stages is None or not finding.loader.stages.prepared):
-        return Remedy("move", f"{_at(line)}. What that brings, a probe tells.")  # how busy the workers are
+        return Remedy(
+            "move", f"{_at(line)}.", note="What that brings, a probe tells."
+        )  # how busy workers are
 
     def change(times: JobTimes, part: float = 0.0) -> JobTimes:
         saved = min(moved * (1 + part), times.step - 1e-3)
@@ -316,9 +322,7 @@ def _loop_work(advice: WorkerAdvice) -> Remedy | None:
     slow, likely, fast = min(slow, likely, most), min(likely, most), min(max(fast, likely), best)
     if likely < 1 + SLIGHT:
         return None
-    rates = throughputs_of(finding, *(period / each for each in (likely, slow, fast)))
-    rate, low, high = map(format_quantity, rates)
-    text = f"{_at(line)}, with {count_of(workers, 'worker')}. That brings {rate} ({low} to {high})."
+    text = f"{_at(line)}, with {count_of(workers, 'worker')}."
     return Remedy("move", text, (slow, likely, fast), not line.certain, workers)
 
 

@@ -40,8 +40,10 @@ Results = Sequence[tuple[str, JobFinding]]
 
 
 def _remedy_lines(finding: JobFinding) -> list[str]:
-    texts = [f"{'Or' if number else 'First'}: {one.text}" for number, one in enumerate(remedies_of(finding))]
-    return texts or [finding.next_step]
+    remedies = remedies_of(finding)
+    # What may make the job slower is not to be done first, but to be tried.
+    words = ["Try" if remedies and remedies[0].risky else "First", *["Or"] * len(remedies)]
+    return [f"{word}: {one.text}" for word, one in zip(words, remedies, strict=False)] or [finding.next_step]
 
 
 def text_report(results: Results, own: Sequence[LineShare] = ()) -> str:
@@ -88,7 +90,10 @@ def _loop(name: str, finding: JobFinding, remedies: Sequence[Remedy]) -> dict[st
         "memory": _memory(finding.machine.memory) if finding.machine.memory is not None else None,
         "largest_stage": finding.loader.stages.largest if finding.loader.stages is not None else None,
         "lines": asdict(finding.loader.lines) if finding.loader.lines is not None else None,
-        "remedies": [asdict(one) for one in remedies],
+        "remedies": [
+            {name: getattr(one, name) for name in ("name", "text", "gain", "at_most", "value")}
+            for one in remedies
+        ],
     }
 
 

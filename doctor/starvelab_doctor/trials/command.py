@@ -85,7 +85,11 @@ def try_settings(
         say(f"The ladder takes {count} runs, {duration(count * runs.each)}.")
         ladder = climb_ladder(runs, on_gpu=first["on_gpu"], say=say)
         setup = Setup(**first["setup"] | {"waits": first["pace"]["waits"], "short": first["whole"]})
-        finding = next((one for _, one in first["results"] if one.loader.workers == setup.workers), None)
+        results = [
+            (name, one.replace(ceiling=ladder.bound) if one.loader.workers == setup.workers else one)
+            for name, one in first["results"]
+        ]
+        finding = next((one for _, one in results if one.loader.workers == setup.workers), None)
         ascent = Ascent(
             setup, runs.compare, (finding.room if finding else Room(setup.workers)).workers_for, say
         )
@@ -100,7 +104,7 @@ def try_settings(
             last = runs.compare({}, ascent.best, LAST_TURNS) if ascent.best else last
     outcome = _outcome(first["loop"].split(" ")[0], ascent, last)
     outcome["untried"] = _untried(ascent, finding, allow_order=allow_order)
-    return first["results"], ladder, outcome
+    return results, ladder, outcome
 
 
 def _outcome(place: str, ascent: Ascent, last: Turns) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 from starvelab.errors import InputError
 from starvelab.measure.verdict import SLIGHT
 
+from ..finding.records import Ceiling
 from .replay import DEVICE, HOST, PREPARED
 from .runs import Runs
 
@@ -48,6 +49,11 @@ class Ladder:
         """The most that any rung brought in any turn, 1 at least; None where no rung was measured."""
         gains = [gain for rung in self.rungs for gain in self._gains(rung)]
         return max(1.0, *gains) if gains else None
+
+    @property
+    def bound(self) -> Ceiling | None:
+        """What no gain is said above; None where no rung was measured."""
+        return Ceiling(self.ceiling, passes=self.whole) if self.ceiling is not None else None
 
     @property
     def fed(self) -> bool:
