@@ -34,7 +34,7 @@ def why_bursts():
 #
 # Two workers prepare a batch in 20 ms each, most of the time. Every eleventh batch holds a huge image and takes 180 ms. That
 # is about 35 ms on average, or less than 18 ms with two workers, and a step takes 20 ms: **on average** they are fast enough.
-# Each may have one finished batch waiting, and batches arrive in order.
+# Each may have two finished batches waiting, and batches arrive in order.
 
 # %%
 predict("bursts", unit="%", question="How much of the time does the GPU wait "

@@ -168,7 +168,7 @@ reveal("audio", binds("audio"), then=lambda: show("audio"), **why("audio"))
 reveal("tables", binds("tables"), then=lambda: show("tables"), **why("tables"))
 
 # %%
-reveal("video", binds("video"), then=lambda: show(*cases), **why("video"))
+reveal("video", binds("video"), then=lambda: show("video"), **why("video"))
 
 # %% tags=["learning-alone"]
 finish("workers-needed", workers_needed, final=False)

@@ -110,11 +110,12 @@ def starved_from(cpu_per_image, gpu_per_image, gpu_overhead):
     ### END SOLUTION
 
 # %% role="test" id="starved-from-test" points=5
-check(starved_from(Q_("0.25 ms"), Q_("0.05 ms"), Q_("5.1 ms")), 26,
+check(starved_from(Q_("0.25 ms"), Q_("0.05 ms"), Q_("5.14 ms")), 26,
       what="the first starved batch", mistakes={
     "At that batch the GPU does not wait yet: they cross a little later.": 25,
     "The GPU's time grows with the batch as well.": 21,
     "You looked at powers of two only: batches in between count.": 32,
+    "They cross at 25.7: round that down before you add one.": 27,
     "Times of an image do not add here: look at their difference.": 18,
 })
 check(starved_from(Q_("1 ms"), Q_("0.5 ms"), Q_("5 ms")), 11,
@@ -139,7 +140,7 @@ finish("starved-from", starved_from, final=False)
 def three_times(draw):
     gpu, more, batch = draw.randint(3, 300), draw.randint(3, 300), draw.randint(2, 90)
     # No rounding of a unit may decide a tie.
-    overhead = draw.choice((Q_((batch - 1) * more, "us"), Q_((batch - 0.6) * more / 1000, "ms")))
+    overhead = draw.choice((Q_((batch - 1) * more, "us"), Q_((batch - draw.choice((0.3, 0.7))) * more / 1000, "ms")))
     return Q_(gpu + more, "us"), Q_(gpu, "us"), overhead
 
 
@@ -189,7 +190,7 @@ check(measure_next([980, 1900, 2000, 2010], [1000, 1950, 2900, 3600]), "between"
 check(measure_next([500, 510, 505], [800, 1200, 1500]), "smaller", among=words,
       what="the verdict on the second sweep", mistakes={
     "Its first batch starves already: the beginning is not among these.": "between",
-    "Rates that stay the same with larger batches are a sign of starvation.": "larger",
+    "Even its first batch has 500 of 800 img/s: it starves.": "larger",
 })
 check(measure_next([700, 1200, 1590], [710, 1220, 1600]), "larger", among=words,
       what="the verdict on the third sweep", mistakes={

@@ -104,14 +104,15 @@ def how_many_workers(batch_size, sample_size, worker_rate, gpu_step):
 # %% role="test" id="workers-needed-test" points=3
 credit = Credit(3)
 easy = Q_("400 KB"), Q_("100 MB/s"), Q_("30 ms")
-credit.part(1.5, "an easy case", lambda: check(how_many_workers(100, *easy), 14,
-    what="The number of workers", mistakes={
+credit.part(1.5, "an easy case and a tie", lambda: (check(how_many_workers(100, *easy),
+    14, what="The number of workers", mistakes={
     "With that many the GPU still waits a little: round up.": 13,
     "That is enough for one image: is the whole batch above the fraction bar?": 1,
     "That is less than one worker: check what is above and what is below the fraction "
     "bar.": 0,
     "Bits and bytes are mixed up: a byte has eight bits.": 107,
-}))
+}), check(how_many_workers(100, *easy[:2], Q_("40 ms")), 10, mistakes={
+    "In a tie nobody waits: one less is enough.": 11}, what="The number in a tie")))
 ### BEGIN HIDDEN TESTS
 same = Q_("250 MB/s"), Q_(41 / 1560 * 256 + 5.015, "ms")
 credit.part(1, "500 KB at a batch of 256", lambda: check(
@@ -214,6 +215,10 @@ check(workers_for(1.9, list(curve)), 2,
       what="the number of workers for 1.9 times the rate",
       mistakes={
     "Reaching the target exactly is enough.": 3,
+})
+check(workers_for(3.0, [1.0, 3.1, 2.4, 2.8, 3.2]), 2,
+      what="the number of workers on a curve that dips", mistakes={
+    "A measured curve may dip: go through it from the first worker on.": 5,
 })
 check(workers_for(4.0, list(curve)), None,
       what="the number of workers for 4.0 times the rate",

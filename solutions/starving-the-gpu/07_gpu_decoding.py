@@ -132,6 +132,8 @@ cases = {
     "training, a decoder": own_hardware,
     "training, kernels decode": free.replace(
         dataset=Samples(on_device=OnDevice("0.5106 ms")))}
+cases |= {f"{name}, measured": case.replace(assumptions=PUBLISHED)
+          for name, case in cases.items() if name.startswith("training")}
 
 # %%
 reveal("dali", CALLED[dali.solve().bottleneck], then=show_cases, **why_dali())
@@ -150,8 +152,8 @@ play({name: cases[f"training, {name}"] for name in ("a decoder", "kernels decode
      batch_size=[64, 128, 256, 512], after="dali")
 
 # %% [markdown]
-# With a decoder the GPU trains for 85 % of the time. Where kernels decode, it is *busy* all the time and *training* for less
-# than a fifth of it. When does the decoder bind, and when the drive?
+# With a decoder the GPU trains for 85 % of the time by the round numbers, and for 100 % by the measured ones, where it is slower.
+# Where kernels decode, it is *busy* all the time and *training* for 17 or 44 % of it. When does the decoder bind, and when the drive?
 
 # %%
 explore(own_hardware.replace(storage="7 GB/s"),
@@ -232,6 +234,7 @@ hint(globals().get("gpu_busy"), like=0.5, between=(0, 1), what="gpu_busy", withi
     "That is the share the GPU waits.": 15 / 35,
     "That is how busy the workers are.": 1.0,
 })
+check(gpu_busy, 20 / 35, what="gpu_busy", within=5e-3)
 ### BEGIN HIDDEN TESTS
 check(gpu_busy, 20 / 35, what="gpu_busy", within=5e-3)
 ### END HIDDEN TESTS
