@@ -44,10 +44,11 @@ _T = TypeVar("_T")
 
 def resolve(numbers: Mapping[str, Number], assumptions: Assumptions) -> dict[str, Inputs]:
     """The inputs of every stage that these fields of a pipeline describe, by its name."""
+    fields = {field for field, number in numbers.items() if number is not None}
     resolved = {
         name: stage(assumptions).inputs(numbers)
         for name, stage in _STAGES.items()
-        if any(numbers[field] is not None for field in stage.NEEDS)
+        if not fields.isdisjoint(stage.NEEDS)
     }
     return {name: inputs for name, inputs in resolved.items() if inputs is not None}
 
