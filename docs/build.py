@@ -309,6 +309,7 @@ PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "how-fast": ("how-fast.md", how_fast),
     "assignments": ("../README.md", lambda: _table(*course.assignments())),
     "notebooks": ("learners.md", lambda: _table(*course.notebooks())),
+    "afternoon": ("afternoon.md", lambda: _table(*course.afternoon())),
     "syllabus": ("instructors.md", lambda: _table(*course.syllabus())),
     "points": ("instructors.md", lambda: _table(*course.points())),
     "model-answers": ("model-answers.md", course.model_answers),

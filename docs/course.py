@@ -1,6 +1,7 @@
 """The parts of the documents that are made from the notebooks: subjects, minutes, points, model answers."""
 
 import re
+import runpy
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -29,6 +30,15 @@ WEEKS = [
     ("find-the-bottleneck", 7, 9),
     ("master-the-loader", 1, 3),
 ]
+# One afternoon: notebooks of the first assignment up to a heading, cases of the clinic, and a page to write.
+AFTERNOON = {
+    "01_compute_baseline": "In your own words",
+    "02_storage_check": "Exercise 2.2",
+    "03_cpu_wall": "Who starves it?",
+    "04_batch_sweep": "What does a sweep show?",
+    "05_worker_fix": "Workers do not scale in a straight line",
+}
+CASES, MINUTES_A_CASE, MINUTES_A_PAGE = 3, 8, 10
 Rows = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
 
@@ -49,6 +59,14 @@ class Page:
     def minutes(self) -> int:
         """How long it takes, as its first cell says."""
         return int(re.findall(r"(\d+) minutes", self._cells[0].source)[0])
+
+    def minutes_until(self, heading: str) -> int:
+        """Return how long it takes up to a heading. Raises ValueError without that heading."""
+        places = [n for n, cell in enumerate(self._cells) if f"## {heading}" in cell.source]
+        if not places:
+            raise ValueError(f"{self.name} has no heading that begins with {heading!r}.")
+        build = runpy.run_path(str(REPOSITORY / "solutions/build.py"))
+        return int(build["counts"](self._cells[: places[0]]).minutes)
 
     @property
     def exercises(self) -> list[Exercise]:
@@ -107,6 +125,21 @@ def syllabus() -> Rows:
         numbers = f"{first:02} to {last:02}"
         rows.append((str(week), f"`{name}` {numbers}", titles, _hours(some), str(len(tasks)), str(essays)))
     return ("week", "notebooks", "subjects", "hours", "exercises", "of these explanations"), rows
+
+
+def afternoon() -> Rows:
+    """The path of one afternoon, with its minutes."""
+    rows, whole = [], CASES * MINUTES_A_CASE + MINUTES_A_PAGE
+    for page in _by_assignment()["starving-the-gpu"]:
+        if page.name in AFTERNOON:
+            heading, minutes = AFTERNOON[page.name], page.minutes_until(AFTERNOON[page.name])
+            whole += minutes
+            link = f"[{page.name}]({IN_A_TAB}{page.assignment}/{page.name}.ipynb)"
+            rows.append((link, f"*{heading}*", str(minutes)))
+    rows.append((f"{CASES} cases of the clinic", "the key of the last one", str(CASES * MINUTES_A_CASE)))
+    rows.append(("one page", "you hand it in", str(MINUTES_A_PAGE)))
+    rows.append(("all of it", "", str(whole)))
+    return ("open", "stop at", "minutes"), rows
 
 
 def points() -> Rows:

@@ -137,6 +137,16 @@ def test_each_notebook_has_a_page_and_a_row_and_the_readme_fits_on_two_screens()
     assert "model-answers" not in INDEX
 
 
+def test_an_afternoon_takes_at_most_100_minutes_and_every_door_offers_it():
+    _, rows = load("course").afternoon()
+    *parts, (_, _, whole) = rows
+    assert sum(int(minutes) for _, _, minutes in parts) == int(whole) <= 100
+    assert len(parts) == 5 + 2
+    first = next(iter(EXPECTED))
+    for door in ("docs/index.md", "docs/instructors.md", f"solutions/{first}/01_compute_baseline.py"):
+        assert "afternoon" in (REPOSITORY / door).read_text(encoding="utf-8"), door
+
+
 def test_the_first_page_is_the_picture_a_question_two_buttons_and_three_rows():
     page = INDEX.partition("```{toctree}")[0]
     question = re.search(r"^\*\*.+\?\*\*$", page, flags=re.MULTILINE)
@@ -146,6 +156,7 @@ def test_the_first_page_is_the_picture_a_question_two_buttons_and_three_rows():
     assert (DOCS / "_extra" / game).is_file()
     assert lab.startswith(f"{load('addresses').IN_A_TAB}{next(iter(EXPECTED))}/01_")
     assert len(re.findall(r"^\| ", page, flags=re.MULTILINE)) == 1 + 3
+    assert "(afternoon.md)" in page
     # The path of forty minutes.
     assert sum(map(int, re.findall(r"\((\d+)\)", page))) == 40
     # Picture, example, first notebook and the text tell the same story.
