@@ -138,7 +138,7 @@ def test_each_notebook_has_a_page_and_a_row_and_the_readme_fits_on_two_screens()
 
 
 def test_an_afternoon_takes_at_most_100_minutes_and_every_door_offers_it():
-    _, rows = load("course").afternoon()
+    _, rows = load("build").course.afternoon()
     *parts, (_, _, whole) = rows
     assert sum(int(minutes) for _, _, minutes in parts) == int(whole) <= 100
     assert len(parts) == 5 + 2
