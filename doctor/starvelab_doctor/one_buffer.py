@@ -10,7 +10,7 @@ from starvelab.errors import InputError
 ALIGNED = 64  # bytes, for each tensor in the one buffer of its batch
 
 
-class Place(NamedTuple):
+class TensorSlot(NamedTuple):
     """Where a tensor lies in the buffer of its batch."""
 
     begin: int
@@ -36,7 +36,7 @@ class OneBuffer:
                 return part
             begin, size = size, size + -(-part.nbytes // ALIGNED) * ALIGNED
             tensors.append((begin, part))
-            return Place(begin, begin + part.nbytes, part.dtype, tuple(part.shape))
+            return TensorSlot(begin, begin + part.nbytes, part.dtype, tuple(part.shape))
 
         self.parts = change_parts(batch, place)
         self.buffer = torch.empty(size, dtype=torch.uint8)
@@ -52,7 +52,7 @@ class OneBuffer:
         """Return the batch as it was; its tensors are views of the buffer."""
 
         def tensor(part: Any) -> Any:
-            if type(part) is not Place:
+            if type(part) is not TensorSlot:
                 return part
             return self.buffer[part.begin : part.end].view(part.dtype).view(part.shape)
 
@@ -62,7 +62,7 @@ class OneBuffer:
 def change_parts(batch: Any, change: Callable[[Any], Any]) -> Any:
     """Return a batch with each of its parts changed, in however many lists and dictionaries."""
     kind = type(batch)
-    if kind is Place:
+    if kind is TensorSlot:
         return change(batch)
     if kind is dict:
         return {name: change_parts(part, change) for name, part in batch.items()}

@@ -26,7 +26,7 @@ from ..host import core_times, this_thread
 from .places import Stack
 from .stack_samples import stack_at
 
-Place: TypeAlias = tuple[str, bool] | None  # a line, and whether it is input work; None in training
+LoopLine: TypeAlias = tuple[str, bool] | None  # a line, and whether it is input work; None in training
 TRAINS = re.compile(r"step|train|forward|backward|loss|optim|model", re.IGNORECASE)  # in a function's name
 TRAINED = re.compile(r"\.(backward|item|step|zero_grad|synchronize|cpu|tolist)\(")  # in a line
 INTERVAL, LOOK = 0.01, 0.001  # seconds between two looks, and of each: it computes for some 40 microseconds
@@ -48,7 +48,7 @@ class LoopSampler:
         self.thread, self.number, self.since = threading.get_ident(), this_thread(), 0.0
         self.loop: tuple[CodeType, int] | None = None  # and the line at which it asks for batches
         # Seconds of each loop's steps: by line, None in training, as looks say; those of its core, and all.
-        self.computed: dict[CodeType, dict[Place, float]] = defaultdict(lambda: defaultdict(float))
+        self.computed: dict[CodeType, dict[LoopLine, float]] = defaultdict(lambda: defaultdict(float))
         self.seen, self.spent = (defaultdict[CodeType, float](float) for _ in range(2))
 
     def at(self, loop: tuple[CodeType, int] | None) -> None:
@@ -98,7 +98,7 @@ class LoopSampler:
                 self.computed[code][place] += part * min(ran + queued, 1.0)
                 self.seen[code] += part * min(ran, 1.0)
 
-    def _lines(self) -> list[tuple[CodeType, Place]]:
+    def _lines(self) -> list[tuple[CodeType, LoopLine]]:
         """Return the loop in whose step the thread is, and its line; nothing while it waits for a batch."""
         frame, loop = sys._current_frames().get(self.thread), self.loop
         return [(loop[0], _place(frame, *loop))] if loop is not None else []
@@ -126,7 +126,7 @@ def loop_of(caller: FrameType) -> tuple[CodeType, int]:
     return frame.f_code, frame.f_lineno
 
 
-def _place(frame: FrameType | None, code: CodeType, asking: int) -> Place:
+def _place(frame: FrameType | None, code: CodeType, asking: int) -> LoopLine:
     """Return the line of the loop that a thread is at, and whether it is input work; None in training."""
     while frame is not None and frame.f_code is not code:
         name = frame.f_code.co_filename.replace("\\", "/")

@@ -29,7 +29,7 @@ ENTER = 'echo 0 > "$0/cgroup.procs" && exec /usr/bin/env -i "$@"'
 
 
 @dataclass(frozen=True)
-class Group:
+class ControlGroup:
     """A control group, by the folder in which the kernel shows it."""
 
     folder: Path
@@ -103,7 +103,7 @@ def _above_this_process(proc: Path = Path("/proc/self")) -> Iterator[Path]:
 
 def _works(folder: Path) -> bool:
     with suppress(OSError, subprocess.TimeoutExpired), ExitStack() as stack:
-        group = Group.make(folder, memory=100_000_000, processes=10)
+        group = ControlGroup.make(folder, memory=100_000_000, processes=10)
         stack.callback(group.remove)
         command = group.command([shutil.which("true") or "true"])
         return subprocess.run(command, stderr=subprocess.DEVNULL, check=False, timeout=10).returncode == 0

@@ -341,11 +341,11 @@ def _tree(root: int) -> list[int]:
     return found
 
 
-def _group() -> cgroup.Group | None:
+def _group() -> cgroup.ControlGroup | None:
     """A control group for one sandbox; None where none can be made, and memory is counted here."""
     if (above := cgroup.place()) is not None:
         with suppress(OSError):
-            return cgroup.Group.make(above, memory=MAX_MEMORY, processes=LIMITS["RLIMIT_NPROC"])
+            return cgroup.ControlGroup.make(above, memory=MAX_MEMORY, processes=LIMITS["RLIMIT_NPROC"])
     return None
 
 

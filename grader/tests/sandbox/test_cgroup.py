@@ -34,7 +34,7 @@ def kernel(monkeypatch):
 
 
 def test_a_group_limits_memory_processes_and_processor_time(tmp_path, kernel):
-    group = cgroup.Group.make(tmp_path, memory=300_000_000, processes=20)
+    group = cgroup.ControlGroup.make(tmp_path, memory=300_000_000, processes=20)
     found = [(group.folder / name).read_text() for name in LIMITS]
     assert found == ["300000000", "0", "1", "20", "100000 100000"]
     group.remove()
@@ -42,7 +42,7 @@ def test_a_group_limits_memory_processes_and_processor_time(tmp_path, kernel):
 
 
 def test_a_command_enters_the_group_before_it_begins_and_gets_nothing_of_the_environment(tmp_path, kernel):
-    group = cgroup.Group.make(tmp_path, memory=1, processes=1)
+    group = cgroup.ControlGroup.make(tmp_path, memory=1, processes=1)
     said = subprocess.run(
         group.command(["/bin/sh", "-c", "echo $$; echo $SECRET"]),
         env={"SECRET": "of the instructor"},
@@ -57,14 +57,14 @@ def test_a_command_enters_the_group_before_it_begins_and_gets_nothing_of_the_env
 
 def test_where_a_limit_is_unknown_no_group_is_left(tmp_path):
     with pytest.raises(FileNotFoundError):
-        cgroup.Group.make(tmp_path, memory=1, processes=1)
+        cgroup.ControlGroup.make(tmp_path, memory=1, processes=1)
     assert list(tmp_path.iterdir()) == []
     assert cgroup._works(tmp_path) is False
     assert cgroup._works(tmp_path / "missing") is False
 
 
 def test_a_command_that_cannot_enter_does_not_run(tmp_path):
-    command = cgroup.Group(tmp_path / "missing").command(["/bin/sh", "-c", "echo it runs"])
+    command = cgroup.ControlGroup(tmp_path / "missing").command(["/bin/sh", "-c", "echo it runs"])
     assert "it runs" not in subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
@@ -104,7 +104,7 @@ def test_they_are_removed_when_a_place_is_found(tmp_path, monkeypatch):
 
 def test_all_processes_of_a_group_are_killed_at_once(tmp_path, kernel):
     """Where the kernel knows how: one after the other, each could start another meanwhile."""
-    group = cgroup.Group.make(tmp_path, memory=1, processes=1)
+    group = cgroup.ControlGroup.make(tmp_path, memory=1, processes=1)
     group.kill()
     assert (group.folder / "cgroup.kill").read_text() == "1"
 
