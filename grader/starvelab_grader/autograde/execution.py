@@ -86,7 +86,12 @@ class IsolatedExecute(NbGraderPreprocessor):
         "It can then read, change and send all that you can.",
     )
     timeout = Float(60.0, min=0, help="Seconds that a cell may take.")
-    deadline = Float(300.0, min=0, help="Seconds that all student code of a submission may take.")
+    deadline = Float(
+        300.0,
+        min=0,
+        help="Seconds that all code of a submission may take, with what the "
+        "grader itself works on its outputs, cells and values.",
+    )
     imports = List(Unicode(), list(IMPORTS), help="What a runner imports before the first cell.")
     readable = List(Unicode(), help="Folders that student code may read, such as those with data sets.")
     max_bytes = Integer(5_000_000, help="Bytes of files beside the notebooks.")

@@ -23,7 +23,7 @@ from nbconvert.exporters.exporter import ResourcesDict
 from nbconvert.filters import strip_ansi
 from nbformat import NotebookNode
 
-from ..autograde.execution import NOTE_ID
+from ..autograde.execution import NOTE_ID, IsolatedExecute
 from ..autograde.feedback import ClearHiddenTracebacks
 from ..autograde.nbgrader_private import NO_RESPONSE
 from ..batch.classroom import Classroom, chosen
@@ -33,7 +33,7 @@ from ..errors import NotFoundError
 from ..files import VERSION, fingerprint, write_whole
 from ..submissions.reference import GradedNotebook, graded_by, name_of
 from ..submissions.submission import SECRET, TIMESTAMP
-from .rendering import in_time, page_style, rendered, templates
+from .rendering import NOTEBOOK_TIMEOUT, PageTime, in_time, page_style, rendered, templates
 
 INDEX = "index.html"
 ARROW = re.compile(r"^-+> *\d+ (.*)$", re.MULTILINE)  # in a traceback, before the line that failed
@@ -54,6 +54,7 @@ class PageJob:
     copies: Mapping[str, str] = field(default_factory=dict)
     # Files by which nbgrader's exchange knows whose pages these are.
     stamps: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = NOTEBOOK_TIMEOUT  # that showing it may take: what is left of the student's time
 
 
 @dataclass
@@ -84,7 +85,8 @@ class _Part:
 
 def make_pages(job: PageJob) -> dict[str, str]:
     """Return the files for a student: a page with everything, and for nbgrader one for each notebook."""
-    parts = [_part(one, job) for one in job.notebooks]
+    page_time = PageTime(job.seconds)
+    parts = [_part(one, job, page_time) for one in job.notebooks]
     pages = {one.notebook.name: _page(job, [one], whole=parts) for one in parts}
     pages |= {name: pages[notebook] for name, notebook in job.copies.items()}
     return {INDEX: _page(job, parts), **{f"{name}.html": page for name, page in pages.items()}, **job.stamps}
@@ -127,7 +129,7 @@ def _total(job: PageJob, notebooks: Sequence[GradedNotebook]) -> str:
     return f"{shown_points(max(0.0, points))} of {possible:g} points"
 
 
-def _part(one: GradedNotebook, job: PageJob) -> _Part:
+def _part(one: GradedNotebook, job: PageJob, page_time: PageTime) -> _Part:
     marks, comments = job.marks.notebooks.get(one.name, {}), job.marks.comments.get(one.name, {})
     graded = graded_by(one.reference)
     # Who has earned points has answered, in another cell.
@@ -147,7 +149,8 @@ def _part(one: GradedNotebook, job: PageJob) -> _Part:
         if (mark := marks.get(cell.name)) and cell.name in one.titles
     }
     nb = nbformat.read(job.folder / f"{one.name}.ipynb", as_version=4)
-    return _Part(one, list(exercises.values()), in_time(nb, lambda: _cells(nb, one, exercises, comments)))
+    cells = in_time(nb, lambda: _cells(nb, one, exercises, comments), page_time)
+    return _Part(one, list(exercises.values()), cells)
 
 
 def shown_points(number: float) -> str:
@@ -222,6 +225,7 @@ def _folded(cells: list[NotebookNode], summary: str) -> list[NotebookNode]:
 _Pages: TypeAlias = Future[dict[str, str]]
 # Ctrl+C reaches every process of a terminal; only the one that a person started reacts to it.
 IGNORED = signal.SIGINT, signal.SIG_IGN
+MIN_SECONDS = 20.0  # to show what a student submitted, whose code has used up the time
 IDLE_TIMEOUT = 30  # seconds after which a worker ends by itself, should this process be gone
 ENDED = (
     "The page cannot be written: the process that made it was ended, and again when nothing else was made "
@@ -288,7 +292,14 @@ class FeedbackPages:
         copies, stamps = self._copies(student), self._stamps(student)
         beside = (called, shown, definition.fingerprint, VERSION, copies, stamps)
         now, name = fingerprint(files, asdict(marks), *beside), definition.assignment
-        return PageJob(student, called, name, folder, self._notebooks, marks, now, copies, stamps)
+        seconds = self._seconds_left(student)
+        return PageJob(student, called, name, folder, self._notebooks, marks, now, copies, stamps, seconds)
+
+    def _seconds_left(self, student: str) -> float:
+        """Return what grading has left of a student's time, and no less than honest pages take."""
+        record = self.classroom.records.load(student)
+        deadline = IsolatedExecute(config=self.classroom.definition.settings).deadline
+        return max(MIN_SECONDS, deadline - (record.seconds if record else 0.0))
 
     def _copies(self, student: str) -> dict[str, str]:
         """Return the names by which a student looks for pages of renamed notebooks in nbgrader's exchange."""

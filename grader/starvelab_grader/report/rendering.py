@@ -1,8 +1,11 @@
 """Cells and pages as HTML: templates, styles, and formulas that every browser draws without a network."""
 
 import re
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import cache
 from html import escape, unescape
 from pathlib import Path
@@ -22,6 +25,7 @@ from ..autograde.feedback import HarmlessHTML, ReadableOutputs, harmless_html
 from ..batch.one_student import time_limit
 
 NOTEBOOK_TIMEOUT = 60.0  # seconds; an honest notebook is shown in less than one
+MIN_TIMEOUT = 0.001  # seconds
 TEMPLATES = Path(__file__).parent / "templates"
 # What passes the cleaning of HTML, and is drawn after it.
 _FORMULA = re.compile(r'<code class="(inline|block)-formula">([^<]*)</code>')
@@ -32,13 +36,32 @@ ATTRIBUTES = {"accent", "columnalign", "columnspacing", "depth", "display", "dis
               "width"}  # fmt: skip
 
 
-def in_time(nb: NotebookNode, show: Callable[[], str]) -> str:
+@dataclass
+class PageTime:
+    """The seconds in which the notebooks of one student may be shown, all together."""
+
+    left: float = NOTEBOOK_TIMEOUT
+
+    @contextmanager
+    def limit(self) -> Iterator[None]:
+        """Interrupt what takes longer than there is left, and count the work of this thread."""
+        start = time.thread_time()
+        try:
+            # Nothing left is no time, and not a time without a limit.
+            with time_limit(max(MIN_TIMEOUT, min(self.left, NOTEBOOK_TIMEOUT))):
+                yield
+        finally:
+            self.left -= time.thread_time() - start
+
+
+def in_time(nb: NotebookNode, show: Callable[[], str], page_time: PageTime | None = None) -> str:
     """Return what `show` makes of a notebook, or its text where that takes too long."""
+    page_time = page_time or PageTime()
     try:
-        with time_limit(NOTEBOOK_TIMEOUT):
+        with page_time.limit():
             return show()
     except TimeoutError:
-        message = f"This notebook took longer than {NOTEBOOK_TIMEOUT:g} s to show. This is its text."
+        message = "This notebook took too long to show. This is its text."
         text = "\n\n".join(cell.source for cell in nb.cells)[: ReadableOutputs.max_characters]
         return f"<p>{message}</p><pre>{escape(text)}</pre>"
 

@@ -1,5 +1,6 @@
 """The page that a student reads, and which pages are written when."""
 
+import itertools
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
@@ -232,8 +233,28 @@ def test_a_notebook_that_takes_too_long_is_shown_as_text(make, monkeypatch):
     monkeypatch.setattr(pages, "_cells", forever)
     monkeypatch.setattr(rendering, "NOTEBOOK_TIMEOUT", 0.05)
     page = make(essay="<b>mine</b>")
-    assert "This notebook took longer than 0.05 s to show. This is its text." in page.get_text()
+    assert "This notebook took too long to show. This is its text." in page.get_text()
     assert "<b>mine</b>" in page.find("section").pre.text
+
+
+def test_all_notebooks_of_a_student_share_the_time_that_is_left(tmp_path, monkeypatch):
+    """A clock that shows ten seconds more at each look: the third of four notebooks begins too late."""
+    monkeypatch.setattr(rendering.time, "thread_time", itertools.count(0, 10).__next__)
+    limits, time_limit = [], rendering.time_limit
+    monkeypatch.setattr(rendering, "time_limit", lambda seconds: limits.append(seconds) or time_limit(60))
+    notebooks = [GradedNotebook(name, name, REFERENCE, TITLES) for name in "abcd"]
+    for one in notebooks:
+        nbformat.write(new_notebook(cells=[]), tmp_path / f"{one.name}.ipynb")
+    make_pages(PageJob("s1", "Ada", "tiny", tmp_path, notebooks, MARKS, "f", seconds=25.0))
+    assert limits == [25.0, 15.0, 5.0, rendering.MIN_TIMEOUT]
+
+
+def test_a_page_has_what_grading_has_left_of_the_students_time(course, monkeypatch):
+    course.config.IsolatedExecute.deadline = 100.0
+    records = type(course.classroom().records)
+    for seconds, left in ((30.0, 70.0), (95.0, pages.MIN_SECONDS)):
+        monkeypatch.setattr(records, "load", lambda *_, s=seconds: SimpleNamespace(seconds=s))
+        assert FeedbackPages(course.classroom())._seconds_left("ada") == left
 
 
 def test_titles_are_the_headings_without_their_points():
