@@ -24,6 +24,7 @@ from nbformat import NotebookNode
 from starvelab import Hardware, Models, Pipeline
 from starvelab.lesson.widgets._moving import data_of
 from starvelab.lesson.widgets._reveal import LOCK_FIRST, SHOWN_TOO
+from starvelab.model.resources import LABELS
 from starvelab.prediction_file import read_file
 from tests.assignments import EXPECTED, NOTEBOOKS, REPOSITORY, Notebook, given, notebooks_of, read
 from tests.notebook_runs import Run
@@ -368,7 +369,7 @@ def test_what_a_picture_tells_is_found(tmp_path):
     moving, *alts = Run(None, path).pictures(cell).splitlines()
     assert alts == ["The drive reads 7 GB/s.", "A bar.", "Who binds"]
     step = pipeline.solve()
-    assert moving.startswith(f"the {step.bottleneck} binds: it waits {100 * step.stall:.0f} %. ")
+    assert moving.startswith(f"{LABELS[step.bottleneck]} binds: it waits {100 * step.stall:.0f} %. ")
     assert numbers_in(moving) >= {64.0, 11.7, 100.0}
 
 

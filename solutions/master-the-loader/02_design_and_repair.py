@@ -12,7 +12,8 @@ from IPython.display import display
 
 from starvelab import Accelerator, Pipeline, Q_, Ranks, Samples
 from starvelab.checks import Credit, check
-from starvelab.lesson.course.decisions import CORE_PRICE, DRIVE_PRICE, GPU_PRICES, Design
+from starvelab.lesson.course.decisions import CORE_PRICE, DRIVE_PRICE
+from starvelab.lesson.course.decisions import GPU_PRICES, Design
 from starvelab.lesson.course.decisions import bill_curve, judge
 from starvelab.measure.samples import given_samples
 from starvelab.lesson.course.training_script import changed_training, script_text
