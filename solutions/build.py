@@ -44,10 +44,12 @@ OF_LEARNERS = (
 )  # fmt: skip
 # How long a notebook takes: what there is to read, and what there is to do. In eight that were played by
 # keyboard, reading and typing took 0.5 to 0.9 of it: the rest is for thinking.
-WORDS_A_MINUTE, LINES_A_MINUTE = 150, 11
-MINUTES_AN_EXERCISE, MINUTES_A_PREDICTION = 4.5, 2
+WORDS_A_MINUTE, MINUTES_A_PREDICTION = 180, 2.5
+# A loader to write or to repair takes longer than a formula.
+MINUTES_AN_EXERCISE = {"master-the-loader": 25}
+MINUTES_OF_A_FORMULA = 5
 # Show before telling: what a notebook may ask of a learner.
-MAX_WORDS, MAX_FIRST = 900, 200
+MAX_WORDS, MAX_FIRST = 900, 150
 # The author writes this in the first cell, and the build puts the number there.
 MINUTES = "MINUTES"
 
@@ -97,7 +99,7 @@ def instructor_notebook(script, name):
     parsed = _parsed(script)
     cells = [_cell(cell, f"{name}, cell {n}", f"cell-{n:02}") for n, cell in enumerate(parsed, start=1)]
     _fold_set_up(cells)
-    cells[0].source = cells[0].source.replace(MINUTES, str(counts(cells).minutes))
+    cells[0].source = cells[0].source.replace(MINUTES, str(counts(cells).minutes(name)))
     for n, cell in enumerate(cells, start=1):
         if cell.id in (other.id for other in cells[: n - 1]):
             raise MarkupError(f'{name}, cell {n}: an id names one cell; "{cell.id}" came twice.')
@@ -154,12 +156,11 @@ class Counts(NamedTuple):
     exercises: int
     predictions: int
 
-    @property
-    def minutes(self):
-        """How long a learner takes to read the words and the code, to predict, and to do the exercises."""
-        reading = self.words / WORDS_A_MINUTE + self.lines / LINES_A_MINUTE
-        doing = MINUTES_AN_EXERCISE * self.exercises + MINUTES_A_PREDICTION * self.predictions
-        return ceil(reading + doing)
+    def minutes(self, name):
+        """Return how long a learner takes to read the words, to predict, and to do the exercises."""
+        of_one = MINUTES_AN_EXERCISE.get(Path(name).parent.name, MINUTES_OF_A_FORMULA)
+        doing = of_one * self.exercises + MINUTES_A_PREDICTION * self.predictions
+        return ceil(self.words / WORDS_A_MINUTE + doing)
 
 
 def counts(cells):

@@ -174,7 +174,7 @@ def test_each_role_becomes_what_nbgrader_calls_it_and_test_cells_come_folded(mad
 
 def test_the_first_cell_says_how_long_the_notebook_takes(build, made, monkeypatch):
     monkeypatch.setitem(build.main.__globals__, "MAX_FIRST", 400)  # all its words stand in the first cell
-    # By hand: 395 words, 11 lines that are neither folded nor an answer, and two exercises: 2.63 + 1 + 9.
+    # By hand: 395 words and two exercises: 2.19 + 10.
     words = "# About MINUTES minutes.\n# " + " ".join(["word"] * 391)
     lines = "\n".join(f"print({n})" for n in range(11))
     source = SCRIPT.replace("# # Doubling\n# Prose, with `code`.", words)
@@ -190,7 +190,7 @@ def test_the_first_cell_says_how_long_the_notebook_takes(build, made, monkeypatc
     predicted = source.replace("print(0)", 'predict("a")', 1)
     assert "About 15 minutes." in made(predicted)[0][0].source
     counted = source.replace("assert double(7)", "lock_predictions({}, {})  # double(7)", 1)
-    assert "About 9 minutes." in made(counted)[0][0].source, "they were locked on the way"
+    assert "About 8 minutes." in made(counted)[0][0].source, "they were locked on the way"
 
 
 def test_only_the_first_set_up_cell_installs_the_lab_in_colab(made, build):

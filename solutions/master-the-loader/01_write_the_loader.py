@@ -3,7 +3,7 @@
 #
 # Until now you computed with means: the slowest resource sets the pace of all, that is, it **binds**. **Can you write the loader from which
 # this rule follows?** Here you write it and hold it against a real one; you repair it in notebook 2, and then it meets your own data.
-# You need about MINUTES minutes if you find the exercises easy. Give each up to half an hour.
+# You need about MINUTES minutes.
 
 # %% role="setup" id="setup-loader"
 import random  # for the checks

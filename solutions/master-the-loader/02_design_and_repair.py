@@ -2,7 +2,7 @@
 # # 2. Design, and repair
 #
 # Your loader errs, a script starves, and every hour costs money. **What is missing in your loader and in somebody else's script,
-# and what is the cheapest host that keeps its GPUs busy?** You need about MINUTES minutes if you find the exercises easy. Give each up to half an hour.
+# and what is the cheapest host that keeps its GPUs busy?** You need about MINUTES minutes.
 
 # %% role="setup" id="setup-design"
 from functools import cache  # for the checks

@@ -2,7 +2,7 @@
 # # 3. Beyond images
 #
 # So far you fed photographs. **Where does starvation not happen, and does your loader hold for your own data?** You
-# need about MINUTES minutes if you find the exercises easy. Give each up to half an hour.
+# need about MINUTES minutes.
 
 # %% role="setup" id="setup-beyond"
 from math import ceil

@@ -170,6 +170,9 @@ beside_lab(batch_size=512, workers=32, storage=Storage.NVMe_Gen4, after="worker-
 # The third wall is the host: a DGX A100 has 128 cores for eight GPUs, so 16 for each. On a host of 16 cores Lotus (Bachkaniwala
 # et al., IISWC 2024) measured 145.6 img/s with one worker, 1,090 with 8 and 2,487 with 28. The law below goes through these
 # three points.
+#
+# So the cores can bind: in the round numbers 32 workers on 16 of them bring 8,000 img/s, 64 bring no more, and the same batch brings
+# 21,800. That was *something else* in notebook 3.
 
 # %%
 show_scaling()

@@ -342,7 +342,10 @@ class Credit:
         except Exception as error:
             files = {frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)} - {__file__}
             if type(error) is NameError and len(files) == 1 and not runtime.current().is_for_nbgrader:
-                raise  # the cell of the answer has not run
+                raise NotAnsweredError(
+                    f"The name {error.name} is not defined here: a cell above has not run. "
+                    "Choose Run > Run All Above Selected Cell, then run this cell again."
+                ) from None
             name = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
             why = tables.as_sentence(f"{name}{error}")
         self.earned += earned

@@ -142,3 +142,10 @@ def test_the_total_is_a_float_between_nothing_and_all_points(points, parts):
     assert repr(total) == repr(float(total))
     assert 0.0 <= total <= points
     assert total == min(points, sum(worth for worth, passes in parts if passes))
+
+
+def test_a_name_that_no_cell_has_defined_is_said_with_what_to_run():
+    credit = Credit(1)
+    rule = r"^The name never_run is not defined here: a cell above has not run\. Choose Run > Run All Above"
+    with pytest.raises(NotAnsweredError, match=rule):
+        credit.share(1, "predictions", lambda: never_run)  # noqa: F821

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
@@ -16,6 +17,9 @@ from ...prediction_file import Prediction
 from ...units import Quantity, convert
 from ..exercises import read_questions
 from ..wording import grouped, number, percent, quoted, truth, value
+
+# 21.800 is 21,800 to many people.
+_THOUSANDS = re.compile(r"\d{1,3}(\.\d{3})+")
 
 # What a learner answers, or a notebook passes as the truth. It is checked here.
 Answer: TypeAlias = Quantity | float | str | None
@@ -115,6 +119,11 @@ class Question:
             if self.whole:
                 kind, how = "a whole number", "Type digits only."
             raise InputError(f"The prediction must be {kind} without a comma, got {typed!r}. {how}")
+        if _THOUSANDS.fullmatch(bare) and not bare.startswith("0"):
+            raise InputError(
+                f"The prediction must be a number without a mark of thousands, got {typed!r}. "
+                "Type thousands without a mark, and fewer than three decimals."
+            )
         number = _read_float(bare.replace(" ", ""))
         if not math.isfinite(number):
             beside = f" The unit, {self.unit}, is there already." if self.unit else ""
