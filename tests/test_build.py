@@ -297,7 +297,7 @@ ONE = f"{NAME}: a notebook has {{}} words at most, and {{}} before something is 
 
 
 @pytest.mark.parametrize(
-    ("limit", "message"), [({"MAX_WORDS": 4}, ONE.format(4, 200)), ({"MAX_FIRST": 4}, ONE.format(900, 4))]
+    ("limit", "message"), [({"MAX_WORDS": 4}, ONE.format(4, 150)), ({"MAX_FIRST": 4}, ONE.format(900, 4))]
 )
 def test_what_asks_too_much_of_a_learner_is_refused(build, run, script, monkeypatch, capsys, limit, message):
     for name, most in limit.items():
