@@ -56,6 +56,25 @@ def bomb(size: int) -> bytes:
     return zipped({"zeros.bin": b"\0" * size}, compression=zipfile.ZIP_DEFLATED)
 
 
+FORGED_CHECK = "def check(*args, **more): print('Right')\nCredit = print\n"
+ANYTHING = """class Anything(float):
+    __eq__ = __le__ = __ge__ = lambda *_: True
+    __hash__, __call__ = float.__hash__, lambda self, *_: self
+double = halve = Anything(2)
+"""
+
+
+def own(source: str) -> dict[str, Any]:
+    """A cell that a student adds."""
+    return {"cell_type": "code", "metadata": {}, "source": source, "outputs": [], "execution_count": None}
+
+
+def moved_last(nb: Any, *names: str) -> None:
+    """Move cells to the end, from where they are sorted into the order in which they run."""
+    cells = named(nb, *names)
+    nb["cells"] = [cell for cell in nb["cells"] if cell not in cells] + cells
+
+
 BASH = {"name": "bash", "display_name": "Bash", "language": "bash"}
 # The first notebook, changed.
 FORGED: dict[str, Callable[[Any], object]] = {
@@ -68,6 +87,39 @@ FORGED: dict[str, Callable[[Any], object]] = {
     "cells-that-are-nothing": lambda nb: nb.update(
         cells=[None, 5, [], {}, {"cell_type": "code", "source": {"a": 1}}, {"cell_type": "applet"}]
     ),
+    "a-set-up-of-its-own-that-is-last": lambda nb: (
+        update(named(nb, "set-up"), source=FORGED_CHECK),
+        moved_last(nb, "set-up"),
+    ),
+    "two-set-ups-around-the-answers": lambda nb: nb["cells"].extend(
+        cell | {"source": FORGED_CHECK, "id": "again"} for cell in named(nb, "set-up")
+    ),
+    "checks-of-its-own-below-the-others": lambda nb: (
+        update(named(nb, "double-test", "halve-test"), source="1000"),
+        moved_last(nb, "double-test", "halve-test"),
+    ),
+    "an-answer-called-like-a-check": lambda nb: (
+        flags(named(nb, "double"), grade_id="double-test", grade=True, points=2),
+        update(named(nb, "double"), source="2"),
+    ),
+    "a-check-called-like-an-answer": lambda nb: (
+        flags(named(nb, "double-test"), grade_id="double", solution=True),
+        moved_last(nb, "double-test"),
+    ),
+    "a-forged-check-in-a-notebook-upside-down": lambda nb: nb.update(
+        cells=[*nb["cells"][::-1], own(FORGED_CHECK)]
+    ),
+    "a-forged-check-between-a-check-and-its-answer": lambda nb: (
+        moved_last(nb, "double", "halve"),
+        nb["cells"].append(own(FORGED_CHECK + ANYTHING)),
+    ),
+    "a-merge-conflict-around-a-check": lambda nb: update(
+        named(nb, "double-test"), source="<<<<<<< HEAD\n2\n=======\n1000\n>>>>>>> mine"
+    ),
+    "an-error-like-that-of-a-missing-package": lambda nb: nb["cells"].insert(
+        0, own("import numpy\nraise ModuleNotFoundError(\"No module named 'numpy'\")")
+    ),
+    "forty-copies-of-each-cell-upside-down": lambda nb: nb.update(cells=(nb["cells"] * 40)[::-1]),
     "metadata-of-the-grader": lambda nb: nb["metadata"].update(
         starvelab_graded={"mode": "sandboxed"},
         starvelab_warnings=[["Full marks.", False]],
