@@ -55,14 +55,14 @@ class Crossover:
     labels: Labels = field(default=LABELS, compare=False)
 
     def __str__(self) -> str:
-        own = self.labels.does(ACCELERATOR.name, "bind")
+        binds = self.labels.does(ACCELERATOR.name, "bind")
         if self.starves_from is None:
-            return f"{capitalized(own)} at every batch size."
+            return f"{capitalized(binds)} at every batch size."
         if self.batch is None:
             return f"{capitalized(self.labels.does(self.resource, 'bind'))} at every batch size."
         beyond = f" Batch {self.starves_from} is not feasible. {self.infeasible_reason}"
         return (
-            f"Up to batch {self.last_fed} {own}, from {self.starves_from} on "
+            f"Up to batch {self.last_fed} {binds}, from {self.starves_from} on "
             f"{self.labels.the(self.resource)}: they cross at {format_number(float(self.batch), 6)}."
             f"{beyond if self.infeasible_reason else ''}"
         )
@@ -91,27 +91,33 @@ def crossover(pipeline: Description) -> Crossover:
     stages = pipeline.costs(exact=True)
     supplies = by_resource(stages)
     trips = [*batch_times(supplies, pipeline.numbers).round_trips()]
-    own = supplies.pop(ACCELERATOR.name)
+    accelerator = supplies.pop(ACCELERATOR.name)
     for name, trip in trips:
         supplies[name] |= trip
     starving = {
-        name: batch for name, cost in supplies.items() if (batch := starves_from(cost, own)) is not None
+        name: batch
+        for name, cost in supplies.items()
+        if (batch := starves_from(cost, accelerator)) is not None
     }
     if not starving:
         return Crossover(None, None, None, "", labels=pipeline.labels)
     # Where several starve it at the same batch size, the slowest of them is named.
     first = min(starving, key=lambda name: (starving[name], -supplies[name].at(starving[name])))
     supply, batch = supplies[first], starving[first]
-    before = (edge for edge in _edges(supply, own) if edge < batch and supply.at(edge) <= own.at(edge))
+    before = (
+        edge
+        for edge in _edges(supply, accelerator)
+        if edge < batch and supply.at(edge) <= accelerator.at(edge)
+    )
     reason = pipeline.solve(batch_size=batch).infeasible_reason
     exact_batch = None if batch == 1 else max(before)
     return Crossover(exact_batch, batch - 1, batch, first, reason, pipeline.labels)
 
 
-def starves_from(supply: Cost, own: Cost) -> int | None:
-    """The smallest whole batch size for which `supply` takes longer than `own`; None if there is none."""
-    first_whole = (floor(edge) + 1 for edge in _edges(supply, own))
-    return next((batch for batch in first_whole if supply.at(batch) > own.at(batch)), None)
+def starves_from(supply: Cost, accelerator: Cost) -> int | None:
+    """Return the smallest whole batch size at which `supply` takes longer; None if there is none."""
+    first_whole = (floor(edge) + 1 for edge in _edges(supply, accelerator))
+    return next((batch for batch in first_whole if supply.at(batch) > accelerator.at(batch)), None)
 
 
 def _edges(*costs: Cost) -> list[Fraction]:
@@ -193,8 +199,8 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
         check_asked(pipeline, 'workers_needed(batch_size="any")', whatever=whatever)
     stages = pipeline.costs(exact=True)
     supplies = by_resource(stages)
-    own = supplies[ACCELERATOR.name]
-    if any_batch and own.limit < 1e-15:  # seconds, which is nothing
+    accelerator = supplies[ACCELERATOR.name]
+    if any_batch and accelerator.limit < 1e-15:  # seconds, which is nothing
         raise InputError(
             'workers_needed(batch_size="any") needs the time of a sample, got that of a step, '
             f"{cell(pipeline.hardware.rate)} whatever its batch. Pass a batch size, or a rate."
@@ -210,20 +216,24 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
         taken, now = {**stages, TransformationModel.NAME: cost}, {**pipeline.numbers, "workers": workers}
         for name, trip in batch_times(by_resource(taken), now).round_trips():
             cost = cost | trip if name == CPU.name else cost
-        return starves_from(cost, own) is None if batch is None else cost.at(batch) <= own.at(batch)
+        return (
+            starves_from(cost, accelerator) is None
+            if batch is None
+            else cost.at(batch) <= accelerator.at(batch)
+        )
 
-    one, workers = seconds(cpu_cost(pipeline, 1)), min_workers(enough)
-    ratio = one / seconds(own)
-    rate = float((batch or 1) / seconds(own))
+    one_worker, workers = seconds(cpu_cost(pipeline, 1)), min_workers(enough)
+    ratio = one_worker / seconds(accelerator)
+    rate = float((batch or 1) / seconds(accelerator))
     demand = Q_(pipeline.hardware.count * rate * pipeline.size.m_as("GB"), "GB/s")
-    obstacles = [_too_few_cores(pipeline, one / seconds(cpu_cost(pipeline, MAX_WORKERS)), ratio)]
+    obstacles = [_too_few_cores(pipeline, one_worker / seconds(cpu_cost(pipeline, MAX_WORKERS)), ratio)]
     if workers is not None:
         obstacles = _missing_cores(pipeline, workers)
     narrow = _narrow_bandwidths(pipeline, rate)
-    obstacles += [*narrow.values(), *_slower(supplies, own, batch, pipeline.labels, but=narrow)]
+    obstacles += [*narrow.values(), *_slower(supplies, accelerator, batch, pipeline.labels, but=narrow)]
     if batch is None:
         trips = batch_times(supplies, pipeline.numbers).round_trips()
-        waiting = [starves_from(trip, own) for name, trip in trips if name != CPU.name]
+        waiting = [starves_from(trip, accelerator) for name, trip in trips if name != CPU.name]
         first = min((size for size in waiting if size is not None), default=None)
         if first is not None and not obstacles:
             obstacles.append(f"From batch {first} on parts of a step would wait for each other.")
@@ -235,8 +245,9 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
             obstacles.append(f"Parts of a step would still wait for each other: it would take {taken}.")
         if step.infeasible_reason:
             obstacles.append(step.infeasible_reason)
-    found = tuple(obstacles)
-    return WorkersNeeded(workers, ratio, batch, demand, not found, found, pipeline.foreign_rate)
+    return WorkersNeeded(
+        workers, ratio, batch, demand, not obstacles, tuple(obstacles), pipeline.foreign_rate
+    )
 
 
 def accelerators_fed(pipeline: Description, utilization: float = 0.9) -> int | None:
@@ -269,19 +280,19 @@ def accelerators_fed(pipeline: Description, utilization: float = 0.9) -> int | N
     share = check_magnitude(utilization, "utilization")
     if share > 1:
         raise InputError(f"utilization must be a share up to 1, got {utilization}. Write 0.9 for 90 %.")
-    one = pipeline.replace({"hardware.count": 1})
-    batch = positive_int(one.batch_size, "batch_size")
-    stages = {name: Fraction(cost.at(batch)) for name, cost in one.costs(exact=True).items()}
-    busy = sum(time for name, time in stages.items() if WORKS[name]) - Fraction(float(launching(one)))
+    single = pipeline.replace({"hardware.count": 1})
+    batch = positive_int(single.batch_size, "batch_size")
+    stages = {name: Fraction(cost.at(batch)) for name, cost in single.costs(exact=True).items()}
+    busy = sum(time for name, time in stages.items() if WORKS[name]) - Fraction(float(launching(single)))
     longest = busy / exact(share, "utilization")
 
     def starved(count: int) -> bool:
         """True if the step of so many takes too long, also because parts of it wait for each other."""
-        taken = by_resource(costs(one.inputs, count, exact=True))
-        trips = (trip for _, trip in batch_times(taken, one.numbers).round_trips())
+        taken = by_resource(costs(single.inputs, count, exact=True))
+        trips = (trip for _, trip in batch_times(taken, single.numbers).round_trips())
         return any(cost.at(batch) > longest for cost in (*taken.values(), *trips))
 
-    if starved(1) or not one.solve().feasible:
+    if starved(1) or not single.solve().feasible:
         return 0
     first = min_workers(starved)
     return None if first is None else first - 1
@@ -375,7 +386,12 @@ def _narrow_bandwidths(pipeline: Description, rate: float) -> dict[str, str]:
 
 
 def _slower(
-    supplies: Mapping[str, Cost], own: Cost, batch: int | None, labels: Labels, *, but: Collection[str]
+    supplies: Mapping[str, Cost],
+    accelerator: Cost,
+    batch: int | None,
+    labels: Labels,
+    *,
+    but: Collection[str],
 ) -> Iterator[str]:
     """Say which other resources starve the accelerator with any number of workers."""
     for name, cost in supplies.items():
@@ -383,14 +399,14 @@ def _slower(
             continue
         takes, chip = capitalized(labels.does(name, "take")), labels.the(ACCELERATOR.name)
         if batch is None:
-            if (first := starves_from(cost, own)) is not None:
+            if (first := starves_from(cost, accelerator)) is not None:
                 yield f"{takes} longer than {chip} from batch {first} on."
-        elif cost.at(batch) > own.at(batch):
-            taken, needed = (format_quantity(Q_(float(c.at(batch)) * 1e3, "ms")) for c in (cost, own))
+        elif cost.at(batch) > accelerator.at(batch):
+            taken, needed = (format_quantity(Q_(float(c.at(batch)) * 1e3, "ms")) for c in (cost, accelerator))
             yield f"{takes} {taken} for a batch, and {chip} {needed}."
 
 
 def spoken_bandwidths(*bandwidths: Quantity) -> list[str]:
     """Bandwidths that are compared, in one unit: GB/s, or MB/s where one of them is small."""
-    unit = "GB/s" if min(one.m_as("GB/s") for one in bandwidths) >= 0.1 else "MB/s"
-    return [format_quantity(one.to(unit)) for one in bandwidths]
+    unit = "GB/s" if min(bandwidth.m_as("GB/s") for bandwidth in bandwidths) >= 0.1 else "MB/s"
+    return [format_quantity(bandwidth.to(unit)) for bandwidth in bandwidths]
