@@ -20,7 +20,7 @@ from types import FrameType
 from .places import Place, Stack, moved_to_search, stack_of
 
 INTERVAL = 0.02  # seconds between two samples
-MANY, RARELY = 15_000, 10  # samples, some five minutes, after which one is taken so many times less often
+MANY, RARELY = 3_000, 10  # samples, some minute, after which one is taken so many times less often
 GOLDEN = 0.618  # its multiples, less whole numbers, are spread evenly
 LATE = 1e-3  # seconds after which a sample that was due says that the lock was kept
 SWITCH = 1e-4  # seconds after which a thread of a worker that wants Python's lock is let in
