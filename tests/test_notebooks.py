@@ -39,6 +39,22 @@ WALKTHROUGH = {notebook.name: notebook for notebook in notebooks_of("starving-th
 # --- what each notebook holds ----------------------------------------------------------------------
 
 
+# What these return shows itself only where it ends a cell.
+RETURNED = {"scorecard", "report", "progress", "pack", "play", "explore", "beside_lab", "beside_published"}
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=str)
+def test_what_shows_itself_ends_its_cell(notebook):
+    """The score card was never seen above a report."""
+    for cell in read(notebook.released).cells:
+        if cell.cell_type == "code":
+            for line in ast.parse(cell.source).body[:-1]:
+                call = getattr(line, "value", None)
+                name = getattr(getattr(call, "func", None), "id", "") if isinstance(line, ast.Expr) else ""
+                assert name not in RETURNED, f"{name} does not end the cell {cell.id}"
+
+
+
 def test_each_assignment_has_its_notebooks():
     found = {folder.name: [path.stem for path in sorted(folder.glob("*.ipynb"))] for folder in FOLDERS}
     for assignment in {*found, *EXPECTED}:

@@ -190,7 +190,7 @@ reveal("gil", (two_python["threads"].throughput / none_python.throughput).m_as("
 
 # %% tags=["folded"]
 slow_start = Pipeline(dataset=Samples(cpu_time="15 ms"), batch_size=8,
-                      workers=Workers(4, start_up="400 ms"), hardware="5 ms")
+                      workers=Workers(4, start_up="80 ms"), hardware="5 ms")
 
 
 def draw(workers=4, batches=10):
@@ -204,7 +204,7 @@ def draw(workers=4, batches=10):
                    ["batches counted", "time of a batch"], rows)
 
 # %%
-explore(draw, after="past-cores", workers=[1, 2, 3, 4, 6, 8], batches=(3, 48))
+explore(draw, after="past-cores", workers=[1, 2, 3, 4, 6, 8], batches=(3, 20))
 
 # %% [markdown]
 # **Leave the start out**, and **count a multiple of the workers**: then 4, 8 and 12 batches give 30 ms

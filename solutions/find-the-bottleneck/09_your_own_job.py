@@ -414,6 +414,8 @@ say(advise(watched.result).summary)
 
 # %%
 scorecard()
+
+# %%
 report()
 
 # %%
