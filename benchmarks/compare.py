@@ -5,7 +5,7 @@ its times longer, in a new order in each turn. What is known stays in a file, so
 goes on; `--again` begins anew.
 
     chrt --fifo 10 python -m benchmarks.compare        other programs get a core only where no loop wants it
-    python -m benchmarks.compare --write       the table in docs/your-own-job.md
+    python -m benchmarks.compare --write       the table in benchmarks/jobs/README.md
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Each job runs under doctor. What is known stays in a file, so that a run that wa
 begins anew.
 
     python -m benchmarks.memory
-    python -m benchmarks.memory --write       the table in docs/your-own-job.md
+    python -m benchmarks.memory --write       the table in benchmarks/jobs/README.md
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .report import REPOSITORY, Record, days, listed, number, options
 
 SCRIPT = Path(__file__).with_name("jobs") / "memory_jobs.py"
 RESULTS = Path(__file__).with_name("jobs") / "memory.json"
-PAGE = REPOSITORY / "docs" / "your-own-job.md"
+PAGE = REPOSITORY / "benchmarks" / "jobs" / "README.md"
 IN_THE_LOOP = {"without workers", "losses with their graphs", "outputs that are kept"}
 HEADS = ["job", "what is so", "what doctor says", "bytes a batch", "right"]
 

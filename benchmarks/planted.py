@@ -5,7 +5,7 @@ known stays in a file, so that a run that was ended goes on; `--again` begins an
 
     python -m benchmarks.planted --machine quiet          on a machine where nothing else runs
     python -m benchmarks.planted --machine busy           two loops compute beside
-    python -m benchmarks.planted --write                  the table in docs/your-own-job.md
+    python -m benchmarks.planted --write                  the table in benchmarks/jobs/README.md
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .report import REPOSITORY, Record, days, listed, options
 
 SCRIPT = Path(__file__).with_name("jobs") / "planted.py"
 RESULTS = SCRIPT.with_suffix(".json")
-PAGE = REPOSITORY / "docs" / "your-own-job.md"
+PAGE = REPOSITORY / "benchmarks" / "jobs" / "README.md"
 RIGHT, MISSED = 0.15, 0.10  # what a gain may be off, and what an interval may miss it by
 BOUND, FED = ("highly input-bound", "moderately input-bound"), ("not input-bound",)
 UNTOLD = ("cannot tell",)  # what a thread waits that fetches for the loop is not what the loop waits

@@ -4,7 +4,7 @@ Each job runs under doctor: a script that spawns its ranks, one that forks them,
 stays in a file, so that a run that was ended goes on; `--again` begins anew.
 
     python -m benchmarks.rank_jobs
-    python -m benchmarks.rank_jobs --write       the table in docs/your-own-job.md
+    python -m benchmarks.rank_jobs --write       the table in benchmarks/jobs/README.md
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .report import REPOSITORY, Record, days, listed, options
 
 SCRIPT = Path(__file__).with_name("jobs") / "rank_jobs.py"
 RESULTS = SCRIPT.with_suffix(".json")
-PAGE = REPOSITORY / "docs" / "your-own-job.md"
+PAGE = REPOSITORY / "benchmarks" / "jobs" / "README.md"
 BOUND, FED = ("highly input-bound", "moderately input-bound"), ("not input-bound",)
 # What doctor says of a job, the verdicts that go with it, and what that means.
 SAID = {

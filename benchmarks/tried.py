@@ -5,7 +5,7 @@ worker, and one of many tensors with one buffer for all of them. Then the job ru
 what doctor kept, and with the best of the sweep.
 
     python -m benchmarks.tried                            what is known stays in a file; `--again` begins anew
-    python -m benchmarks.tried --write                    the table in docs/your-own-job.md
+    python -m benchmarks.tried --write                    the table in benchmarks/jobs/README.md
 """
 
 from __future__ import annotations

@@ -61,7 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--allow-order", action="store_true", help="let --try change the order of batches")
     parser.add_argument("script", help="the training script")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
+    rest = parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
+    rest.required = False  # argparse names it as missing beside the script
     asked = parser.parse_args(arguments)
     if not asked.module and not Path(asked.script).is_file():
         parser.error(f"doctor runs a Python script, and there is none at {asked.script}. Check the path.")

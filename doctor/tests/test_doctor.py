@@ -294,10 +294,28 @@ def test_a_script_that_is_not_there(tmp_path, capsys):
     assert "doctor runs a Python script, and there is none at" in capsys.readouterr().err
 
 
+def test_doctor_alone_names_only_what_is_missing(capsys):
+    with pytest.raises(SystemExit):
+        doctor.main([])
+    assert capsys.readouterr().err.endswith("error: the following arguments are required: script\n")
+
+
+@pytest.mark.parametrize("has_torch", [True, False])
+def test_without_pytorch_the_python_to_install_into_is_named(tmp_path, monkeypatch, has_torch):
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\nexit {0 if has_torch else 1}\n")
+    python.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    said = str(hooks.without_torch())
+    assert f"It is installed into {sys.executable}, which has none" in said
+    assert said.endswith(f"{python} -m pip install starvelab-doctor") == has_torch
+    assert ("pip install .starvelab[torch]" in said.replace("'", ".")) == (not has_torch)
+
+
 def test_without_pytorch(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.data", None)
     with (
-        pytest.raises(InputError, match=r"does not have\. Run it with .* your training job\. Install it"),
+        pytest.raises(InputError, match="has to be installed into the Python that runs your training"),
         hooks.Doctor().watching(),
     ):
         pass

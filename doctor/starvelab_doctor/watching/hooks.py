@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 import sys
 import time
 from collections import defaultdict
@@ -207,8 +209,17 @@ def watched_by_doctor(*, probe: bool, lines: bool = True) -> Iterator[Doctor]:
 
 
 def without_torch() -> InputError:
-    """Return the error of a Python that has no PyTorch."""
-    return InputError(
-        "starvelab-doctor watches the DataLoaders of PyTorch, which this Python does not have. Run it with "
-        f"the Python of your training job. {install_hint('torch')}"
+    """Return the error of a Python that has no PyTorch, which names the one to install the doctor into."""
+    here = (
+        "starvelab-doctor has to be installed into the Python that runs your training, which has PyTorch. It "
+        f"is installed into {sys.executable}, which has none"
     )
+    python = next(filter(_has_torch, filter(None, map(shutil.which, ("python", "python3")))), None)
+    if python is None:
+        return InputError(f"{here}. {install_hint('torch')}")
+    return InputError(f"{here}; {python} has it: {python} -m pip install starvelab-doctor")
+
+
+def _has_torch(python: str) -> bool:
+    look = "import sys; from importlib.util import find_spec; sys.exit(find_spec('torch') is None)"
+    return subprocess.run([python, "-c", look], capture_output=True, check=False).returncode == 0
