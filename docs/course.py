@@ -66,7 +66,7 @@ class Page:
         if not places:
             raise ValueError(f"{self.name} has no heading that begins with {heading!r}.")
         build = runpy.run_path(str(REPOSITORY / "solutions/build.py"))
-        return int(build["counts"](self._cells[: places[0]]).minutes)
+        return int(build["counts"](self._cells[: places[0]]).minutes(f"{self.assignment}/{self.name}"))
 
     @property
     def exercises(self) -> list[Exercise]:
