@@ -274,3 +274,30 @@ def test_widgets_can_be_read_in_both_themes_and_narrow_windows_and_each_control_
             assert part["x"] + part["width"] <= whole["x"] + whole["width"] + 3, name
     finally:
         page.set_viewport_size(usual)
+
+
+def test_a_figure_is_dark_in_the_dark_and_an_explorer_is_read_on_a_phone(opened):
+    notebook = opened(
+        "from starvelab import Pipeline, Samples, Hardware, Models\n"
+        "from starvelab.show import stage_bars\nfrom starvelab.widgets import explore\n"
+        "pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8)\n"
+        "stage_bars(pipe.solve())",
+        "explore(pipe, {'workers.count': (1, 64)})",
+    )
+    page = notebook.page
+    notebook.run_all()
+    plot = page.locator("img.sl-plot")
+    for theme, turned in (("light", False), ("dark", True)):
+        notebook.set_theme(theme)
+        assert ("invert" in plot.evaluate("one => getComputedStyle(one).filter")) == turned
+    notebook.set_theme("light")
+    size = page.viewport_size
+    page.set_viewport_size({"width": 390, "height": 844})
+    try:
+        page.wait_for_timeout(500)
+        picture = page.locator(".jp-OutputArea svg[role=img]").last
+        picture.scroll_into_view_if_needed()
+        shown = picture.evaluate("one => 14 * one.getBoundingClientRect().width / one.viewBox.baseVal.width")
+        assert shown >= 11, f"{shown:.1f} pixels"
+    finally:
+        page.set_viewport_size(size)

@@ -42,6 +42,12 @@ GRAY = "#595959"
 # On the page; matplotlib's 10 points are then as large as the text around them.
 _PIXELS_PER_INCH = 90
 _IMAGE = "display:block;max-width:100%;border-radius:6px;margin-bottom:0.4em"
+# White becomes nearly the ground of a dark page, and each color keeps its hue: JupyterLab, and the site.
+_TURNED = "filter:invert(0.93) hue-rotate(180deg)"
+DARK = (
+    f'<style>body[data-jp-theme-light="false"] .sl-plot,body[data-theme="dark"] .sl-plot{{{_TURNED}}}'
+    f'@media (prefers-color-scheme:dark){{body[data-theme="auto"] .sl-plot{{{_TURNED}}}}}</style>'
+)
 NO_IMAGE = "The picture needs matplotlib, which is not installed here. Its values stand in the table."
 if sys.platform != "emscripten":  # where nobody installs anything
     NO_IMAGE = f"{NO_IMAGE} {install_hint('notebooks')}"
@@ -104,7 +110,8 @@ class StaticFigure:
         source = f' src="data:image/png;base64,{data}"' if data else ""
         return (
             '<figure style="margin:0.5em 0">'
-            f'<img alt="{escape(self.alt, quote=True)}" width="{self.width}" style="{_IMAGE}"{source}>'
+            f'{DARK}<img class="sl-plot" alt="{escape(self.alt, quote=True)}" width="{self.width}" '
+            f'style="{_IMAGE}"{source}>'
             f"{caption}<details><summary>The same as a table</summary>{table}</details></figure>"
         )
 

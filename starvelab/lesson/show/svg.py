@@ -27,7 +27,8 @@ _LANES, _LANE, _SPAN = 500, 18, 600.0  # how long the lanes of a loader are, fro
 _HEIGHT = 200  # of the plane of lines
 _DASHES = {"-": "none", "--": "8 4", "-.": "10 4 2 4", ":": "2 4"}  # of lines that matplotlib has by name
 _STYLE = (
-    "max-width:100%;height:auto;color:var(--jp-content-font-color1,currentColor);"
+    # On a phone it scrolls instead of shrinking until nobody can read it.
+    "max-width:max(100%,38em);height:auto;color:var(--jp-content-font-color1,currentColor);"
     "font:14px var(--jp-content-font-family,sans-serif)"
 )
 
