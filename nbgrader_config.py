@@ -32,6 +32,7 @@ c.CourseDirectory.release_directory = "labs"
 for step in ("submitted", "autograded", "feedback", "solution", "source_with_tests"):
     c.CourseDirectory[f"{step}_directory"] = str(course / step)
 c.CourseDirectory.db_url = f"sqlite:///{course / 'gradebook.db'}"
+c.AutograderApp.requirements = ["starvelab[notebooks]"]
 c.ExportPlugin.to = str(course / "grades.csv")  # the default is the current folder, which is the repository
 
 # Every other file beside a notebook is copied to the students, and copied over the student's own at

@@ -101,7 +101,7 @@ def test_the_commands_of_the_grader_are_those_that_it_has(capsys):
     }
     grader.main([])
     printed = capsys.readouterr().out
-    assert all(f"\n  {name:<10}{about}" in printed for name, about in grader.COMMANDS.items())
+    assert all(f"\n  {name:<12}{about}" in printed for name, about in grader.COMMANDS.items())
     with pytest.raises(SystemExit):
         grader.main(["graed"])
     assert "invalid choice: 'graed'" in capsys.readouterr().err

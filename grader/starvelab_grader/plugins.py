@@ -21,7 +21,8 @@ Of that module these names count, and each may be missing:
   and cell.
 
 A check says more than its points by an audit event, which nobody else hears: ``sys.audit(NOTE, name, value)``
-with a number, numbers or a text. The grader itself reads the notes ``"mistake"``.
+with a number, numbers or a text. The grader itself reads the notes ``"mistake"``, and
+``"part"``: what a part of a check has earned, and its most.
 """
 
 import importlib

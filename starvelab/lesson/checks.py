@@ -349,6 +349,7 @@ class Credit:
             name = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
             why = tables.as_sentence(f"{name}{error}")
         self.earned += earned
+        note("part", (earned, points))
         # What is said of another part, but for its name and for the value that came.
         reason = re.split(r" (?:is|must be) ", re.sub(r"\b[Gg]ot .*", "", why), maxsplit=1)[-1]
         told = "The reason is the same." if reason == self._reason not in ("", _OPEN) else why

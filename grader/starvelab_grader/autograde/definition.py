@@ -28,9 +28,9 @@ from .nbgrader_private import one_transaction, without_hidden_tests
 Cells: TypeAlias = Mapping[str, list[ReferenceCell]]  # by notebook
 # Parts of an instructor's configuration that change no grade; some hold functions, which cannot travel.
 NOT_FOR_GRADING = {
-    "Application", "Canvas", "ClearSolutions", "CollectApp", "CourseDirectory", "Exchange", "ExportPlugin",
-    "GenerateAssignment", "FeedbackApp", "GenerateFeedback", "GradeApp", "HTMLExporter", "JupyterApp",
-    "MarkApp", "Moodle", "NbGrader", "ReleaseApp", "ReturnApp",
+    "Application", "AutograderApp", "Canvas", "ClearSolutions", "CollectApp", "CourseDirectory", "Exchange",
+    "ExportPlugin", "GenerateAssignment", "FeedbackApp", "GenerateFeedback", "GradeApp", "HTMLExporter",
+    "JupyterApp", "MarkApp", "Moodle", "NbGrader", "ReleaseApp", "ReturnApp", "RunApp",
 }  # fmt: skip
 
 

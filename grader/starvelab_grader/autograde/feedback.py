@@ -15,6 +15,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool
 from traitlets.config import Config
 
+from ..sandbox.check_messages import BEGIN_HIDDEN, END_HIDDEN
 from ..submissions.reference import is_test
 from .execution import RESULT
 from .notebook_run import ENDED_EARLY, ENDED_PYTHON
@@ -31,7 +32,6 @@ FIGURE = re.compile(r'<img(?: alt="([^"]*)")?\s*/?>([^<]*)')
 VIEWPORT = '<meta name="viewport" content="width=device-width, initial-scale=1">'
 # What formgrader tells its page of a student.
 NAMES = ("student", "first_name", "last_name", "notebook_path")
-HIDDEN = "BEGIN HIDDEN TESTS"
 AFTER_HIDDEN = "What this cell put out is not shown: it ran after hidden checks."
 TAGS = (
     "a abbr b blockquote br code details div em h1 h2 h3 h4 hr i img kbd li ol p pre small span strong sub "
@@ -47,7 +47,7 @@ class ClearHiddenTracebacks(NbGraderPreprocessor):
         hides, checks_ran = nb.metadata.get(RESULT, {}).get("hide_prints"), False
         for cell in nb.cells:
             self.preprocess_cell(cell, resources, 0)
-            checks_ran |= is_test(cell) and HIDDEN in cell.source
+            checks_ran |= is_test(cell) and BEGIN_HIDDEN in cell.source
             if hides and checks_ran and not is_test(cell) and cell.get("outputs"):
                 errors = [output for output in cell.outputs if output.output_type == "error"]
                 cell.outputs = [*as_nodes([printed(AFTER_HIDDEN)]), *errors]
@@ -55,7 +55,7 @@ class ClearHiddenTracebacks(NbGraderPreprocessor):
 
     def preprocess_cell(self, cell: NotebookNode, resources: ResourcesDict, _: int) -> Changed:
         """Change one cell."""
-        region = cell.source.partition(HIDDEN)[2].partition("END HIDDEN TESTS")[0]
+        region = cell.source.partition(BEGIN_HIDDEN)[2].partition(END_HIDDEN)[0]
         hidden = [line.strip() for line in region.splitlines() if line.strip("# }),")]
         for error in (output for output in cell.get("outputs", []) if output.output_type == "error"):
             frames = [one for one in error.traceback if not any(line in strip_ansi(one) for line in hidden)]

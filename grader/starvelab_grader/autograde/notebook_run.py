@@ -13,6 +13,7 @@ from ..sandbox.process import CLOSE_TIMEOUT, START_TIMEOUT, Place, Runners
 from ..submissions.reference import ReferenceNotebook, is_test, loaded, name_of
 from ..submissions.run_order import run_order
 from ..text import storable
+from .exercises import said_by_check
 from .outputs import NOT_SHOWN, as_nodes, checked, failed, printed, scored, size_of
 
 EXTRA_TIMEOUT = 3.0  # seconds that a runner may take longer than the cell that it runs
@@ -63,6 +64,8 @@ class NotebookRun:
     hide_prints: bool  # of functions of the student that a check calls
     # By test cell, what its checks noted: plain values by the names of the notes.
     notes: dict[str, dict[str, list[object]]] = field(default_factory=dict)
+    # By test cell, its messages and whether its visible part is right.
+    said: dict[str, Message] = field(default_factory=dict)
     # By name, why a value of the student could not be sent to the checks.
     unreadable: dict[str, str] = field(default_factory=dict)
     is_out_of_time: bool = False  # whether on an idle machine it might have got further
@@ -172,9 +175,9 @@ class NotebookRun:
         self.checks.open(self.checks_place)
         self._locked_done = []
 
-    def _run_in_sandbox(self, source: str) -> Message:
+    def _run_in_sandbox(self, source: str, *, test: bool = False) -> Message:
         self._ran.append(source)
-        return self._ask_student({"do": "run", "source": source})
+        return self._ask_student({"do": "run", "source": source, "test": test})
 
     def _kept_outputs(self, reply: Message) -> list[NotebookNode]:
         """The outputs of a cell that ran in the sandbox, if a notebook can hold them."""
@@ -218,12 +221,15 @@ class NotebookRun:
             text = f"{ENDED}{reason}."
             error = failed(ENDED_EARLY, text)
             outputs = [error if each["output_type"] == "error" else each for each in reply["outputs"]]
+            others = [] if reply["failed"] else reply.get("messages", [])
             reply = {**reply, "outputs": outputs if reply["failed"] else [printed(text), *outputs]}
+            reply |= {"messages": [(text, False), *others], "visibly_right": None}
         errors = [output for output in reply["outputs"] if output["output_type"] == "error"]
         # What the student's functions printed stands there too. The error of a failed check has to stay.
         if self._is_too_much([output for output in reply["outputs"] if output not in errors]):
             reply = {**reply, "outputs": [printed(self.cut), *errors]}
         cell.outputs = as_nodes(scored(reply, float(cell.metadata.nbgrader.points)))
+        self.said[name] = said_by_check(reply, cell.outputs)
 
     def _run_locked(self, name: str) -> Message:
         """Run a cell of the instructor's on the side of the checks; one that never ended is not run again."""
@@ -269,7 +275,8 @@ class NotebookRun:
         if is_test(cell):
             self._copy_student_files()
         self._locked_done.append(name)
-        return self._ask_checks({"do": "run", "source": cell.source, "hide_prints": self.hide_prints})
+        more = {"hide_prints": self.hide_prints, "test": is_test(cell)}
+        return self._ask_checks({"do": "run", "source": cell.source, **more})
 
     def _look(self, name: str) -> Message:
         """Ask a sandbox for a name, and answer in the form that `bind` takes."""
@@ -387,7 +394,7 @@ class NotebookRunInside(NotebookRun):
     def run_cells(self) -> None:
         """Run the cells."""
         for cell in self.cells:
-            reply = self._run_in_sandbox(cell.source)
+            reply = self._run_in_sandbox(cell.source, test=is_test(cell))
             cell.outputs = self._kept_outputs(reply)
             if not is_test(cell):
                 continue
@@ -397,6 +404,7 @@ class NotebookRunInside(NotebookRun):
             kept = [one for one in cell.outputs if not self.hide_prints or one["output_type"] == "error"]
             safe = {"outputs": kept, "failed": has_failed, "value": reply.get("value")}
             cell.outputs = as_nodes(scored(safe, float(cell.metadata.nbgrader.points)))
+            self.said[str(name_of(cell))] = said_by_check(reply, cell.outputs)
             if isinstance(notes, dict) and notes:
                 self.notes[str(name_of(cell))] = {
                     _shortened(name): [_shortened(each) for each in values[:MAX_NOTES]]

@@ -25,6 +25,7 @@ from ..submissions.submission import Submission
 from ..text import enumerated
 from .definition import Definition
 from .execution import MODES, REJECTED, RESULT, WARNINGS, IsolatedExecute
+from .exercises import Exercise, exercises_of
 from .losses import answered_elsewhere, cost_of_running, outputs_only
 from .nbgrader_private import NO_RESPONSE, environment_with, steps_of
 
@@ -42,6 +43,7 @@ class Graded:
     # Points, or None, and whether a person has to mark it.
     grades: dict[str, dict[str, tuple[float | None, bool]]] = field(default_factory=dict)
     comments: dict[str, dict[str, str | None]] = field(default_factory=dict)
+    exercises: dict[str, dict[str, Exercise]] = field(default_factory=dict)
     warnings: dict[str, list[SubmissionWarning]] = field(default_factory=dict)
     rejected: list[str] = field(default_factory=list)  # notebooks that were missing or could not be read
     # What the checks noted, by names.
@@ -167,6 +169,8 @@ def _add(result: GradingResult, notebook: str, nb: NotebookNode, definition: Def
     warnings = [SubmissionWarning(*each) for each in nb.metadata.get(WARNINGS, [])]
     result.warnings[notebook] = [*warnings, *cost_of_running(nb), *answered_elsewhere(nb, cells)]
     result.notes[notebook] = dict(run.get("notes", {}))
+    source = definition.source.get(f"{notebook}.ipynb")
+    result.exercises[notebook] = exercises_of(cells, source, grades, run.get("said", {}))
     result.out_of_time |= bool(run.get("is_out_of_time"))
     result.limited |= bool(run.get("is_limited"))
     result.rejected += [notebook] if REJECTED in nb.metadata else []

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Self, TypeAlias, TypeVar
 
 from ..autograde.execution import MODES
+from ..autograde.exercises import Exercise
 from ..autograde.task import Graded, GradingResult
 from ..files import VERSION, fingerprint, read_files, whole_folder, write_files, write_whole
 from ..submissions import SubmissionWarning
@@ -21,7 +22,7 @@ from ..submissions.submission import SECRET, TIMESTAMP, Submission
 
 T = TypeVar("T")
 Inputs: TypeAlias = Mapping[str, dict[str, str]]  # what the grade of each notebook depends on
-BY_NOTEBOOK = ("grades", "comments", "warnings", "notes")  # of what a submission earns
+BY_NOTEBOOK = ("grades", "comments", "exercises", "warnings", "notes")  # of what a submission earns
 
 
 @dataclass(kw_only=True)
@@ -45,6 +46,8 @@ class GradedSubmission(Graded):
         data = json.loads(text)
         for name, warnings in data["warnings"].items():
             data["warnings"][name] = [SubmissionWarning(**each) for each in warnings]
+        for name, exercises in data["exercises"].items():
+            data["exercises"][name] = {cell: Exercise(**each) for cell, each in exercises.items()}
         known = {each.name for each in fields(cls)}
         return cls(**{name: value for name, value in data.items() if name in known})
 

@@ -12,16 +12,19 @@ COMMANDS = {
     "grade": "Grade the submissions of a class: safely, in parallel, and nothing twice.",
     "mark": "Mark by hand: one essay of all students at a time, on a page in your browser.",
     "feedback": "Write a feedback page for each student: all that are out of date, in parallel.",
+    "run": "Grade one submission without a gradebook: a file with the results, and an exit status.",
+    "autograder": "Write the archive with which Gradescope and other platforms grade.",
     "return": "Give feedback and points back: what is new, as files that Canvas or Moodle takes.",
 }
 MODULES = {
     "release": "grade", "feedback": "grade", "collect": "platforms", "return": "platforms",
+    "autograder": "run",
 }  # fmt: skip  # not called like the command
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command."""
-    rows = "\n".join(f"  {name:<10}{about}" for name, about in COMMANDS.items())
+    rows = "\n".join(f"  {name:<12}{about}" for name, about in COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="starvelab-grader", formatter_class=argparse.RawDescriptionHelpFormatter,
         description=f"commands:\n{rows}\n\nEach has its own --help.",

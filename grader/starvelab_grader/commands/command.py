@@ -53,6 +53,7 @@ class Command(NbGrader):
     raise_config_file_errors = Bool(True)
     question = "Which assignment? For example: {} starving-the-gpu"
     arguments = 1
+    error_status = 1
     kept = ""  # what is printed for a person who interrupts
     run: Callable[..., None]  # does the work, and prints what came of it
     configured: tuple[type, ...] = ()  # other classes that the configuration may set
@@ -91,18 +92,18 @@ class Command(NbGrader):
         try:
             super().initialize(argv, root)
         except Exception as error:
-            end(_why_not_read(error))
+            end(_why_not_read(error), self.error_status)
 
     def start(self) -> None:
-        """Run for the assignment. An error is printed as one paragraph, and the exit status is 1."""
+        """Run for the assignment. An error is printed as one paragraph."""
         super().start()
         # New files are closed to other users of the machine.
         restrict_new_files(self.coursedir)
         if warning := warning_if_open(self.coursedir):
             self.log.warning(warning)
         if len(self.extra_args) != self.arguments:
-            end(self.question.format(self.name))
-        with errors_in_a_paragraph(self.kept):
+            end(self.question.format(self.name), self.error_status)
+        with errors_in_a_paragraph(self.kept, self.error_status):
             self._check_course(self.extra_args[0])
             self.run(*self.extra_args)
 
@@ -137,29 +138,32 @@ def end(message: str, status: int = 1) -> NoReturn:
 
 
 @contextmanager
-def errors_in_a_paragraph(kept: str) -> Iterator[None]:
-    """Print an error as one paragraph, and end with the exit status 1."""
+def errors_in_a_paragraph(kept: str, status: int = 1) -> Iterator[None]:
+    """Print an error as one paragraph, and end with the exit status."""
     warnings.simplefilter("ignore", SAWarning)  # of nbgrader's queries, in which nothing is amiss
     try:
         yield
     except GraderError as error:
-        end(str(error))
+        end(str(error), status)
     except SQLAlchemyError as error:
         reason = str(getattr(error, "orig", error)).splitlines()[0]
         end(
             f"The gradebook cannot be used: {reason}. "
-            "Check CourseDirectory.db_url in nbgrader_config.py, and whether a server that it names runs."
+            "Check CourseDirectory.db_url in nbgrader_config.py, and whether a server that it names runs.",
+            status,
         )
     except TraitError as error:
-        end(f"{error} Correct it in {CONFIG} or on the command line.")
+        end(f"{error} Correct it in {CONFIG} or on the command line.", status)
     except ModuleNotFoundError as error:
         end(
             f"The gradebook needs a driver: {error}. For PostgreSQL: pip install "
-            "'starvelab-grader[postgres]', or in a checkout: pip install './grader[postgres]'"
+            "'starvelab-grader[postgres]', or in a checkout: pip install './grader[postgres]'",
+            status,
         )
     except OSError as error:
         where = error.filename or "A file or a folder"
-        end(f"{where} cannot be used: {error.strerror or error}. Check that you may read and write there.")
+        why = f"{where} cannot be used: {error.strerror or error}"
+        end(f"{why}. Check that you may read and write there.", status)
     except KeyboardInterrupt:
         end(f"Stopped. {kept}", 130)
 

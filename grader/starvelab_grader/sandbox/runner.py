@@ -12,7 +12,7 @@ import resource
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
@@ -23,6 +23,7 @@ from ..files import write_files
 from ..plugins import NOTE, functions
 from ..text import storable
 from .channel import Channel, ChannelError, Message
+from .check_messages import CheckMessages
 from .clock import time_limit
 from .codec import NAME, Decoder, Encoder, Json, SerializationError
 from .shell import Outputs, Shell, text_of
@@ -127,6 +128,8 @@ class NotebookProcess:
                 value = [float(one) for one in value if isinstance(one, int | float)]
             elif not isinstance(value, int | float):
                 value = str(value)[:MAX_TEXT]
+            if self.shell.messages is not None:
+                self.shell.messages.note(str(name), value)
             values = self._notes.setdefault(str(name), [])
             if value not in values:
                 values.append(value)
@@ -147,7 +150,13 @@ class NotebookProcess:
     def run(self, message: Message) -> Message:
         """Run a cell: its outputs, whether it failed, its value if a number, and what its checks noted."""
         self._notes, self.hides_prints = {}, bool(message.get("hide_prints"))
-        outputs, error = self.shell.run(message["source"], message.get("seconds"))
+        source, is_test = message["source"], bool(message.get("test"))
+        messages = CheckMessages(source, self.shell.user_global_ns) if is_test else None
+        self.shell.messages = messages
+        try:
+            outputs, error = self.shell.run(source, message.get("seconds"))
+        finally:
+            self.shell.messages = None
         for entry in outputs.entries:
             if entry["output_type"] == "error":
                 # The frames of the student's function stand where the checks called it.
@@ -157,7 +166,23 @@ class NotebookProcess:
         with suppress(SerializationError):
             value = Encoder().encode(self.shell.result)
         entries = [_as_json(entry) for entry in outputs.entries]
-        return {"outputs": entries, "failed": error is not None, "value": value, "notes": self._notes}
+        reply = {"outputs": entries, "failed": error is not None, "value": value, "notes": self._notes}
+        if messages is not None:
+            is_right = messages.end(error, "" if error is None else text_of(error))
+            reply |= {"messages": _as_json(messages.texts), "visibly_right": is_right}
+        return reply
+
+    @contextmanager
+    def quoting(self) -> Iterator[None]:
+        """Print what a function of the student printed, which is no message of the check."""
+        messages = self.shell.messages
+        if messages is not None:
+            messages.is_quoting = True
+        try:
+            yield
+        finally:
+            if messages is not None:
+                messages.is_quoting = False
 
     def bind(self, message: Message) -> Message:
         """Give names of the student to the checks: values as they are, functions as `Remote`."""
@@ -284,7 +309,8 @@ class Remote:
         while "callback" in (reply := process.channel.receive()):
             process.channel.send({"ask": "called", **process.called_back(reply)})
         if not process.hides_prints:
-            print(str(reply.get("printed", "")), end="")
+            with process.quoting():
+                print(str(reply.get("printed", "")), end="")
         return _value_of(reply)
 
     def __repr__(self) -> str:

@@ -14,6 +14,7 @@ from traitlets import Type
 from traitlets.config import Config
 
 from .channel import Message
+from .check_messages import CheckMessages
 from .clock import time_limit
 
 MAX_OUTPUT = 1_000_000  # characters that a cell may put out; a figure has about 50,000
@@ -50,14 +51,16 @@ class Outputs:
 class _Stream(io.TextIOBase):
     """sys.stdout or sys.stderr of a cell."""
 
-    def __init__(self, outputs: Outputs, name: str) -> None:
-        self.outputs, self.name = outputs, name
+    def __init__(self, outputs: Outputs, name: str, messages: CheckMessages | None = None) -> None:
+        self.outputs, self.name, self.messages = outputs, name, messages
 
     def writable(self) -> bool:
         return True
 
     def write(self, text: str) -> int:
         self.outputs.write(self.name, str(text))
+        if self.messages is not None:
+            self.messages.print(str(text))
         return len(text)
 
 
@@ -92,6 +95,7 @@ class Shell(InteractiveShell):
 
     def __init__(self, **more: object) -> None:
         self.outputs = Outputs()
+        self.messages: CheckMessages | None = None  # of the check that runs
         self.result: object = None
         config = Config()
         config.HistoryManager.enabled = False
@@ -137,7 +141,7 @@ class Shell(InteractiveShell):
     @contextmanager
     def captured(self) -> Iterator[Outputs]:
         """Send to the outputs what is printed meanwhile."""
-        streams = _Stream(self.outputs, "stdout"), _Stream(self.outputs, "stderr")
+        streams = _Stream(self.outputs, "stdout", self.messages), _Stream(self.outputs, "stderr")
         with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
             yield self.outputs
 
