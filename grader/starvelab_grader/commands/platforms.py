@@ -137,7 +137,7 @@ class ReturnApp(Command):
             new = [one for one in ready if one.is_new]
             pages_of = [one for one in new if one.has_new_page]
             more = f" and the points of {len(new) - len(pages_of)}" if len(new) > len(pages_of) else ""
-            same = len(every) - len(new)
+            same = len(ready) - len(new)
             print(f"{assignment}: {len(pages_of)} pages{more} to return, {same} were returned before.")
             last = max((int(path.name) for path in folder.glob("[0-9][0-9][0-9]")), default=0)
             following = folder / f"{last + 1:03}"

@@ -210,7 +210,9 @@ def test_whom_nothing_can_be_returned_to_is_said_with_what_to_do(class_of_three,
     monkeypatch.setattr(Pages, "stale", ("101",))
     record = course.folder / "course" / "collected" / f"{TINY}.json"
     record.write_text(record.read_text().replace(".ipynb", ".pdf"))
-    assert "  102: no notebook, archive or page was submitted" in run_here(course, ReturnApp(), TINY).stdout
+    said = run_here(course, ReturnApp(), TINY).stdout
+    assert "  102: no notebook, archive or page was submitted" in said
+    assert "tiny: 0 pages to return, 0 were returned before." in said
     record.unlink()
     done = run_here(course, ReturnApp(), TINY, fine=False)
     assert done.stderr.startswith("It is not known what Canvas or Moodle call these students: an earlier")
