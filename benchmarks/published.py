@@ -10,13 +10,14 @@ They stand in tests/golden/published, one file a kind:
   pipeline it waits for its prediction, from the figures that are `given`, or was `given_up` for the reason
   that stands there; either counts as missed. `known` rows stood on the page before it had two halves, and
   `added` ones came in November 2026. A row is `outside` of what the model can know if one of `OUTSIDE` is
-  missing. Where one of `MECHANISMS` is at work, it says which, and `without` is the pipeline without it.
+  missing. Rows of one `group` are one job at many batch sizes.
+  `told` is a loader's pipeline with what else its source says of the host, for the table of the lab; it
+  counts nowhere.
 - [input.NAME] is a figure from which another one is predicted. "@NAME" stands for it, for another row, or
   for a constant.
 - [constant.NAME] is computed from these by a rule of benchmarks/rules.py.
 - [[left_out]] names figures that are no row, with the reason; [guess.NAME] is one of these with what is not
   known `assumed`.
-- [[ladder]] is one job at many batch sizes, which counts for what a range claims, and there only.
 
 A row counts if every resource that was at work is in the prediction with a sourced figure; where the
 package ships the row itself as a fact, it is held out. Where the CPU's part was not published and did not
@@ -42,7 +43,6 @@ from starvelab import (
     Accelerator,
     Framework,
     Handover,
-    Models,
     Pipeline,
     Requests,
 )
@@ -64,6 +64,7 @@ KINDS = {
     "several accelerators": 0.05,
     "loader": 0.05,
     "launch": 0.08,
+    "ladder": 0.15,
     "storage": 0.08,
     "object storage": 0.15,
     "text": 0.15,
@@ -80,13 +81,6 @@ NAMED = {
 OUTSIDE = {
     "software": "as what the rates of the package were measured in: NVIDIA's examples in its containers",
     "cores": "which the workers of a loader share",
-}
-# What the rates of the package do not hold: each measured in the row's own software, or on other jobs.
-MECHANISMS = {
-    "neighbor": "a neighbor in the same software",
-    "together": "what several lose together",
-    "contention": "what fewer workers share",
-    "ceiling": "an end that another loader reached",
 }
 AT_WORK = 0.1  # the share of a step from which a resource counts as at work
 
@@ -144,7 +138,7 @@ def half(name: str) -> str:
 
 def read(folder: Path = GOLDEN) -> dict[str, Any]:
     """Everything in the files of a folder. A row is of the kind that its file is named after."""
-    table: dict[str, Any] = {"left_out": [], "ladder": [], "collected": 0}
+    table: dict[str, Any] = {"left_out": [], "collected": 0}
     for path in sorted(folder.glob("*.toml")):
         for section, found in tomllib.loads(path.read_text(encoding="utf-8")).items():
             if not isinstance(found, dict):
@@ -243,12 +237,12 @@ class Published:
 
     def __init__(self, table: dict[str, Any] | None = None) -> None:
         table = read() if table is None else table
+        self.table = table
         self.rows: dict[str, dict[str, Any]] = table["row"]
         self.inputs: dict[str, dict[str, Any]] = table["input"]
         self.constants: dict[str, dict[str, Any]] = table["constant"]
         self.left_out: list[dict[str, Any]] = table["left_out"]
         self.guesses: dict[str, dict[str, Any]] = table["guess"]
-        self.ladders: list[dict[str, Any]] = table["ladder"]
         self.collected: int = table["collected"]
 
     @property
@@ -285,13 +279,13 @@ class Published:
         return [self.test(name) for name in self.guesses]
 
     def _claims(self, tests: list[Tested], assumed: Assumptions = PUBLISHED) -> list[Held]:
-        """What the package claims of rows by itself, so without what it does not hold."""
+        """What the package claims of rows."""
         return [
             Held(
                 test.what,
-                test.name,
+                self.rows[test.name].get("group", test.name),
                 test.samples[0],
-                *allowed(self.pipeline(*self._alone(test.name))[0].replace(assumptions=assumed)),
+                *allowed(self.pipeline(test.name)[0].replace(assumptions=assumed)),
             )
             for test in tests
             if test.samples[0] is not None
@@ -305,31 +299,18 @@ class Published:
 
     @cached_property
     def held(self) -> list[Held]:
-        """Every measurement to which a range is held: the rows, and each point of the ladders."""
-        rows = self._claims(self.tests)
-        for ladder in self.ladders:
-            pipe = Pipeline(
-                model=Models.ResNet50,
-                hardware=of_framework(**ladder["of"]),
-                phase="forward",
-                batch_size=[int(batch) for batch in ladder["rates"]],
-                workers="1e9 img/s",
-                assumptions=PUBLISHED,
-            )
-            what = ", ".join(ladder["of"].values())
-            points = zip(ladder["rates"].values(), *allowed(pipe), strict=True)
-            rows += [Held(what, what, *map(float, point)) for point in points]
-        return rows
+        """Every measurement to which a range is held."""
+        return self._claims(self.tests)
 
     def value(self, name: str) -> Any:
         """What was measured."""
         entry = self.rows.get(name) or self.inputs.get(name) or self.guesses[name]
         return _quantity(entry["value"])
 
-    def pipeline(self, name: str, of: str = "pipeline") -> tuple[Pipeline, tuple[str, ...]]:
+    def pipeline(self, name: str) -> tuple[Pipeline, tuple[str, ...]]:
         """The pipeline of a row or a guess, under PUBLISHED, and the rows that its fields rest on."""
         uses: dict[str, None] = {}
-        fields = self._fill(self._entry(name)[of], uses)
+        fields = self._fill(self._entry(name)["pipeline"], uses)
         changed = fields.pop("assumptions", {})
         assumptions = PUBLISHED.replace(**changed) if changed else PUBLISHED
         given = {field: _given(field, value) for field, value in fields.items()}
@@ -347,10 +328,10 @@ class Published:
             documents = lognormal_lengths(**documents)
         return {"rows": {"documents": documents, **rows}}
 
-    def test(self, name: str, of: str = "pipeline") -> Tested:
-        """Predict a row, or a guess, and compare; `of` "without" is without what its mechanism is."""
+    def test(self, name: str) -> Tested:
+        """Predict a row, or a guess, and compare."""
         entry = self._entry(name)
-        pipe, uses = self.pipeline(name, of)
+        pipe, uses = self.pipeline(name)
         step, figure, documents = pipe.solve(), entry.get("figure", "throughput"), dict[str, None]()
         changed = {**entry.get("changed", {}), **self._rows_of(entry, documents)}
         measured, predicted = _quantity(entry["value"]), FIGURES[figure](pipe, step, **changed)
@@ -363,12 +344,11 @@ class Published:
         samples = tuple(samples_per_second(figure, pipe, value) for value in (measured, predicted))
         return Tested(name, entry["what"], measured, predicted, error, at_work, (*uses, *documents), samples)
 
-    def by_itself(self, name: str) -> Tested:
-        """What the package predicts of a row by itself: without what is in no rate that it ships."""
-        return self.test(*self._alone(name))
-
-    def _alone(self, name: str) -> tuple[str, str]:
-        return name, "without" if "without" in self.rows[name] else "pipeline"
+    def told(self, name: str) -> Tested:
+        """Predict a loader with what else its source says of the host; it counts nowhere."""
+        row = self.rows[name]
+        told = {**row, "pipeline": row.get("told", row["pipeline"])}
+        return Published({**self.table, "row": {**self.rows, name: told}}).test(name)
 
     def _entry(self, name: str) -> dict[str, Any]:
         """A row that is predicted, or else the guess of that name."""

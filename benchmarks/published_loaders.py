@@ -32,11 +32,11 @@ def _one_worker(rate: str, table: dict[str, Any]) -> tuple[str, int] | None:
 def rows() -> list[dict[str, Any]]:
     """Return the rows: loader, workers, cores, batch size, one worker's rate, and what was reached."""
     table, published = read(), Published()
-    predicted = {test.name: test.predicted for test in published.of_kind("loader")}
+    predicted = {test.name: published.told(test.name).predicted for test in published.of_kind("loader")}
     found: list[dict[str, Any]] = []
     sources: Counter[str] = Counter()
     for name, row in table["row"].items():
-        described = row.get("without") or row.get("pipeline") or {}
+        described = row.get("pipeline") or {}
         workers = described.get("workers")
         if name not in predicted or not isinstance(workers, dict) or described.get("hardware") != "1e9 img/s":
             continue

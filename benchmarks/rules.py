@@ -6,7 +6,6 @@ A [constant.NAME] of tests/golden/published names one of these rules, and with w
 from __future__ import annotations
 
 from collections.abc import Callable
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -73,11 +72,6 @@ def of_neighbor(
     sample = 1 / rate.m_as("img/s") if step is None else step.m_as("s") / batch_size
     traffic = (sample - there) * activations[1] / activations[0] * bandwidths[0] / bandwidths[1]
     return Q_(1 / (here + traffic), "img/s")
-
-
-def together(*, rate: Any, count: int, speedups: dict[str, float]) -> Any:
-    """What each of several accelerators in one host does, by how much faster other jobs were on as many."""
-    return rate * (median(speedups.values()) / count)
 
 
 def of_fewer(*, one: Any, some: Any, of: int, count: int) -> Any:
@@ -156,7 +150,6 @@ RULES: dict[str, Callable[..., Any]] = {
         extrapolated_by_peak,
         by_pixels,
         of_neighbor,
-        together,
         of_fewer,
         received,
         per_step,

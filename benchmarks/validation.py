@@ -14,11 +14,11 @@ from typing import Any
 
 from tabulate import tabulate
 
-from starvelab import Q_
+from starvelab import PUBLISHED, Q_
 from starvelab.tables import cell
 
 from .picture import draw
-from .published import HALVES, KINDS, MECHANISMS, Published, Tested, half
+from .published import HALVES, KINDS, Published, Tested, half
 from .report import options
 
 # What was set as a goal before the rows were predicted, beside the median of each kind.
@@ -114,6 +114,46 @@ def goals(published: Published) -> list[tuple[str, ...]]:
     return found
 
 
+KIND_HEADERS = (
+    "kind",
+    "rows",
+    "median error",
+    "farther than 25 %",
+    "worst",
+    "range holds",
+    "its width",
+)
+
+
+def by_kind(published: Published) -> list[tuple[str, ...]]:
+    """How far off each kind is by itself, and how often its ranges hold, and how wide they are."""
+    found, added = [], 1 + PUBLISHED.model_error
+    held = {row.what: row for row in published.held}
+    for kind, _, rows in _by_kind(published):
+        errors = [abs(row.error) for row in rows]
+        ranges = [held[row.what] for row in rows if row.what in held]
+        holds = sum(row.beyond <= PUBLISHED.model_error for row in ranges) / len(ranges)
+        width = statistics.median(added**2 * row.high / row.low for row in ranges)
+        beyond, worst = sum(error > WORST for error in errors), max(e for e in errors if e < inf)
+        found.append(
+            (kind, str(len(rows)), _share(statistics.median(errors)), str(beyond), _share(worst),
+             f"{100 * holds:.0f} %", f"{width:.1f} times")
+        )  # fmt: skip
+    return found
+
+
+def farthest(published: Published) -> list[tuple[str, ...]]:
+    """The rows that are farthest off, of each kind."""
+    found = []
+    for kind, _, rows in _by_kind(published)[:-1]:
+        for row in sorted(rows, key=lambda row: -abs(row.error))[:2]:
+            if abs(row.error) > WORST:
+                values = cell(row.measured), cell(row.predicted), f"{100 * row.error:+.0f} %"
+                found.append((kind, row.what, *values))
+    return found
+
+
+FARTHEST_HEADERS = ("kind", "what", "measured", "predicted", "error")
 OUTSIDE_HEADERS = ("kind", "what is not known", "rows within", "median", "rows outside", "median of these")
 
 
@@ -126,25 +166,6 @@ def within(published: Published) -> list[tuple[str, ...]]:
             parts = [[t for t in rows if bool(why[t.name]) is outside] for outside in (False, True)]
             counted = (text for part in parts for text in (str(len(part)), _share(_median(part))))
             found.append((kind, names, *counted))
-    return found
-
-
-WORTH_HEADERS = ("mechanism", "rows", "median", "without it", "seen: median", "without it")
-
-
-def worth(published: Published) -> list[tuple[str, ...]]:
-    """How far off the rows of each mechanism are, and how far they would be without it, in both halves."""
-    found = []
-    predicted = {name: published.rows[name] for name in published.tested}
-    for mechanism, what in [*MECHANISMS.items(), (None, "all that is predicted")]:
-        rows = {n: row for n, row in predicted.items() if mechanism in (None, row.get("mechanism"))}
-        parts = [rows, [name for name in rows if half(name) == HALVES[0]]]
-        medians = (
-            _share(_median(map(test, part)))
-            for part in parts
-            for test in (published.test, published.by_itself)
-        )
-        found.append((what, str(len(rows)), *medians))
     return found
 
 
@@ -259,7 +280,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print("\n" + "\n".join(missed_goals(published)) + "\n")
     show(OUTSIDE_HEADERS, within(published))
     print()
-    show(WORTH_HEADERS, worth(published))
+    show(KIND_HEADERS, by_kind(published))
     if asked.picture:
         asked.picture.write_text(draw(published), encoding="utf-8", newline="\n")
     if asked.left_out:
