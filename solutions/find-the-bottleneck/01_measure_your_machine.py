@@ -80,7 +80,7 @@ def show_decoding():
 
 # %%
 reveal("decode-bytes", (times["full, fine"] / times["full, coarse"]).m_as(""),
-       then=show_decoding, **why_decoding())
+       then=show_decoding, why=why_decoding)
 
 # %% [markdown]
 # Both count: each byte has to be unpacked, and each pixel has to be computed. Speak of **images a second, of
@@ -130,7 +130,7 @@ def show_workers():
 past = (several[2 * limit].throughput / several[limit].throughput).m_as("")
 
 # %%
-reveal("past-cores", Q_(100 * past, "%"), then=show_workers, **why_past(),
+reveal("past-cores", Q_(100 * past, "%"), then=show_workers, why=why_past,
        disturbed=disturbance(several[limit], several[2 * limit]))
 
 # %% [markdown]
@@ -175,7 +175,7 @@ def show_gil():
 
 # %%
 reveal("gil", (two_python["threads"].throughput / none_python.throughput).m_as(""),
-       then=show_gil, **why_gil(),
+       then=show_gil, why=why_gil,
        disturbed=disturbance(two_python["threads"], none_python))
 
 # %% [markdown]

@@ -79,7 +79,7 @@ def draw(prepare_ms=25, workers=1, steps_in_flight=2, variation=0.0):
     return Drawing(picture, said, ["who waits", "share of the time"], rows)
 
 # %%
-reveal("next-wait", Q_(100 * waiting.stall, "%"), **why_next(),
+reveal("next-wait", Q_(100 * waiting.stall, "%"), why=why_next,
        then=lambda: loader_timeline(waiting, batches=10))
 
 # %% [markdown]
@@ -274,7 +274,7 @@ def show_curves():
 
 # %%
 reveal("eight-workers", by_workers(curves["OpenCV"], 4, 8), then=show_curves,
-       **why_eight())
+       why=why_eight)
 
 # %% [markdown]
 # The rule of exercise 2.2 knows only the cores: it has no curve that falls. So measure the curve of your own

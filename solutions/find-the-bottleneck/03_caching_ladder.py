@@ -60,7 +60,7 @@ predict("ladder-culprit", choices=["read", "decode", "transform", "collate"],
 pipe = Pipeline(batch_size=32, workers=2, hardware="50 ms")
 costs = {"read": "1 ms", "decode": "4 ms", "transform": "5 ms", "collate": "0.1 ms"}
 by_hand = pipe.diagnose(clock=SimulatedClock(costs))
-reveal("ladder-culprit", by_hand.bottleneck, then=lambda: by_hand, **why_rung())
+reveal("ladder-culprit", by_hand.bottleneck, then=lambda: by_hand, why=why_rung)
 
 # %% [markdown]
 # The **difference between two rungs** is what a part *adds*. What it *costs* may be more. Below, the outline
@@ -126,7 +126,7 @@ answers = {"by about a third": 1 / 3, "by about a tenth": 1 / 10, "not at all": 
 
 # %%
 reveal("ladder-inline", min(answers, key=lambda said: abs(answers[said] - saved)),
-       then=show_inline, **why_inline())
+       then=show_inline, why=why_inline)
 
 # %% [markdown]
 # **Setting `num_workers=0` changes the very thing you measure.**

@@ -148,7 +148,7 @@ below = {"it stays at 0.89": 0.9, "it rises, to less than 2": 2,
 
 # %%
 reveal("ladder-fix", next(said for said, most in below.items() if after_fix < most),
-       then=show_solved, **why_fix())
+       then=show_solved, why=why_fix)
 
 # %% [markdown]
 # The transforms cost the workers more, although reading adds twice as much. Two other models are tempting:
@@ -339,7 +339,7 @@ def show_taken():
                         caption="What one sample takes its worker.")
 
 # %%
-reveal("slow-transform", slowest, then=show_taken, **why_slowest())
+reveal("slow-transform", slowest, then=show_taken, why=why_slowest)
 
 # %% [markdown]
 # ## Exercise 4.3: rewrite it (5 points, in parts)
@@ -461,7 +461,7 @@ def show_rewritten():
 
 # %%
 reveal("rewrite", (after.throughput / before.throughput).m_as(""), then=show_rewritten,
-       disturbed=disturbance(before, after), **why_rewritten())
+       disturbed=disturbance(before, after), why=why_rewritten)
 
 # %% [markdown]
 # ## In your own words

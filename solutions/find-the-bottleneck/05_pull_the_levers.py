@@ -79,7 +79,7 @@ def show_levers():
           [[name, percent(s.utilization), s.throughput] for name, s in sims.items()])
 
 # %%
-reveal("slow-samples", Q_(100 * busy, "%"), **why_slow(),
+reveal("slow-samples", Q_(100 * busy, "%"), why=why_slow,
        then=lambda: loader_timeline(slow.simulate(seed=11, **once), batches=40))
 
 # %% [markdown]
@@ -354,7 +354,7 @@ def show_gap():
 
 # %%
 reveal("epoch-gap", Q_(100 * short.simulate(**many).utilization, "%"), then=show_gap,
-       **why_gap())
+       why=why_gap)
 
 # %%
 explore(draw_epochs, after="epoch-gap", persistent_workers=False,

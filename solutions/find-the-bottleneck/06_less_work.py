@@ -132,7 +132,7 @@ cold = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=
 whole = Datasets.ImageNet.samples * Datasets.ImageNet.sample_size
 warm = cold.epochs(memory=whole / 2)
 reveal("warm-epochs", Q_(100 * warm.cached_fraction, "%"), then=lambda: warm,
-       **why_warm())
+       why=why_warm)
 
 # %% tags=["folded"]
 def draw_memory(fits=0.5, evicts=True):
@@ -251,7 +251,7 @@ def show_precision():
 faster = (trained(8, "fp16").throughput / trained(8, "tf32").throughput).m_as("")
 
 # %%
-reveal("mixed-precision", faster, then=show_precision, **why_precision())
+reveal("mixed-precision", faster, then=show_precision, why=why_precision)
 
 # %% [markdown]
 # The faster the GPU, the sooner it starves. From how many workers on does mixed precision keep its full gain?

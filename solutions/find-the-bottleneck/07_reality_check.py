@@ -123,7 +123,7 @@ def draw(training=False, two_flops=False, measured_share=False, no_overhead=Fals
 
 # %%
 reveal("largest-factor", max(divided, key=lambda name: divided[name]), then=show_chain,
-       **why_factor())
+       why=why_factor)
 
 # %% [markdown]
 # The last factor is below one: the overhead hid part of the other errors. And the 19.4 % was computed from
@@ -265,7 +265,7 @@ believed, measured = verdicts(TUTORIAL), verdicts(PUBLISHED)
 # %%
 reveal("verdict-that-falls", next(one for one in believed
                                   if believed[one] != measured[one]), then=show_answers,
-       **why_verdict())
+       why=why_verdict)
 
 # %% [markdown]
 # The ceiling was too high by nearly nine times and the workers by less than four: the *ratio* survived better

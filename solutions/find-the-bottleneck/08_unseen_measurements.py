@@ -69,7 +69,7 @@ def show_sharing():
 
 # %%
 reveal("shared-drive", Q_(100 * kits.solve({"hardware.count": 8}).utilization, "%"),
-       then=show_sharing, **why_drive())
+       then=show_sharing, why=why_drive)
 
 # %% [markdown]
 # The benchmark asks that each be busy for 90 % of the time (mlcommons/storage). One drive does that for four
@@ -158,7 +158,7 @@ def show_rows():
 off = [abs((predicted / measured).m_as("") - 1) for _, measured, predicted, _ in rows]
 
 # %%
-reveal("typical-error", Q_(100 * median(off), "%"), then=show_rows, **why_error())
+reveal("typical-error", Q_(100 * median(off), "%"), then=show_rows, why=why_error)
 
 # %% [markdown]
 # The worst row is eight V100s in mixed precision, 15 % too fast. An obvious excuse: they *synchronize*. A

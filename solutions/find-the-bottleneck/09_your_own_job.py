@@ -72,7 +72,7 @@ predict("job-waits", unit="%", question="For which share of its time does the lo
 # `starvelab-doctor job.txt` says this in a terminal (here from a recorded run):
 
 # %%
-reveal("job-waits", Q_(100 * ran.finding.waits.host_wait, "%"), **why_waits(),
+reveal("job-waits", Q_(100 * ran.finding.waits.host_wait, "%"), why=why_waits,
        then=lambda: say(ran.finding.summary))
 
 # %% [markdown]
@@ -184,7 +184,7 @@ def draw(workers=0, prepare_ms=100, step_ms=40, cores=2):
     return Drawing(svg.loader_lanes(trace), said, ["what", "value"], rows)
 
 # %%
-reveal("two-workers", gained.m_as(""), then=show_workers, **why_two())
+reveal("two-workers", gained.m_as(""), then=show_workers, why=why_two)
 
 # %% [markdown]
 # A third worker finds no core that is free. How would the job behave elsewhere?
@@ -293,7 +293,7 @@ def draw_trace(wait_ms=2, copy_ms=22, gap_ms=1, pinned=False):
     return Drawing(svg.share_bars(shares, title=said), said, ["GPU", "share"], rows)
 
 # %%
-reveal("gpu-cost", truth, then=show_trace, **why_cost())
+reveal("gpu-cost", truth, then=show_trace, why=why_cost)
 
 # %% [markdown]
 # More workers bring nothing here. Choose `pinned`: on a stream of its own the copy runs beside the kernels.

@@ -47,7 +47,7 @@ bursts = Pipeline(dataset=Samples(cpu_time=Q_(34.545, "ms")), batch_size=1, work
 found = bursts.simulate(prepare_times=Q_(times, "ms"), warm_up=0)
 
 # %%
-reveal("bursts", Q_(100 * found.stall, "%"), **why_bursts(),
+reveal("bursts", Q_(100 * found.stall, "%"), why=why_bursts,
        then=lambda: play(bursts, prepare_times=Q_(times, "ms")))
 
 # %% [markdown]

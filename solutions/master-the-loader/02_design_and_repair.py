@@ -94,7 +94,7 @@ def show_small():
          training_takes=small.hours, training_costs=f"{small.dollars:.0f} USD")
 
 # %%
-reveal("eight-cores", Q_(100 * small.busy, "%"), then=show_small, **why_small())
+reveal("eight-cores", Q_(100 * small.busy, "%"), then=show_small, why=why_small)
 
 # %% [markdown]
 # You pay for the GPU also while it waits. Here are some V100s. Where does the bill stop falling when you add cores, and why does
@@ -224,7 +224,7 @@ def show_dollars():
     table(["four hosts", "throughput", "GPUs wait", "that costs an hour"], rows)
 
 # %%
-reveal("slow-host", slow_host, then=show_hosts, **why_slow_host())
+reveal("slow-host", slow_host, then=show_hosts, why=why_slow_host)
 
 # %% [markdown]
 # The fast host is above: its batches are ready, and it waits at the barrier. The slow one waits for its batches. You pay for all:

@@ -159,16 +159,16 @@ def show(*names):
     table(["data", "asked of the drive", "asked of eight workers", "binds"], rows)
 
 # %%
-reveal("tokens", binds("tokens"), then=lambda: show("tokens"), **why("tokens"))
+reveal("tokens", binds("tokens"), then=lambda: show("tokens"), why=why("tokens"))
 
 # %%
-reveal("audio", binds("audio"), then=lambda: show("audio"), **why("audio"))
+reveal("audio", binds("audio"), then=lambda: show("audio"), why=why("audio"))
 
 # %%
-reveal("tables", binds("tables"), then=lambda: show("tables"), **why("tables"))
+reveal("tables", binds("tables"), then=lambda: show("tables"), why=why("tables"))
 
 # %%
-reveal("video", binds("video"), then=lambda: show("video"), **why("video"))
+reveal("video", binds("video"), then=lambda: show("video"), why=why("video"))
 
 # %% tags=["learning-alone"]
 finish("workers-needed", workers_needed, final=False)
@@ -237,7 +237,7 @@ def show_tokens():
         for name, (rows, way) in ways.items() for step in [way.solve()]])
 
 # %%
-reveal("packed", most, then=lambda: play(packed), **why_packed())
+reveal("packed", most, then=lambda: play(packed), why=why_packed)
 
 # %% [markdown]
 # A full row holds about two documents, so each batch is twice the work for the tokenizer. The packer is one thread, however many
@@ -367,7 +367,7 @@ def show_repair():
 
 # %%
 reveal("my-repair", Q_(gain, "%"), disturbed=disturbance(after), then=show_repair,
-       **why_repair())
+       why=why_repair)
 
 # %% [markdown]
 # Does the repair of your loader hold for these data?

@@ -94,7 +94,7 @@ predict("baseline", unit="img/s",
 baseline = SingleNodeModel().solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100,
                                    batch_size=256, precision="fp16")
 reveal("baseline", baseline.throughput, measured=measured, then=show_published,
-       **why_baseline())
+       why=why_baseline)
 
 # %% [markdown]
 # Three things make the difference between the round numbers and training:

@@ -70,7 +70,7 @@ predict("storage-check", choices=["The drive keeps up easily", "It is just enoug
 # %%
 demand = (baseline.throughput * Q_("500 KB/img")).to("GB/s")
 supply = DataModel().solve(workload_data_rate=demand, hardware=Hardware.Cloud.A100)
-reveal("storage-check", found(), then=show_check, **why_storage())
+reveal("storage-check", found(), then=show_check, why=why_storage)
 
 # %% [markdown]
 # `img/s` times `KB/img` leaves bytes a second. Keep bits and bytes apart: networks are sold in `Gbit/s`, drives in `GB/s`, and a

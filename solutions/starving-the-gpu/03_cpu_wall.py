@@ -56,7 +56,7 @@ predict("cpu-wall", unit="%", question="How much of the time is the GPU busy beh
 
 # %%
 wall = pipe.solve()
-reveal("cpu-wall", Q_(100 * wall.utilization, "%"), **why_wall(),
+reveal("cpu-wall", Q_(100 * wall.utilization, "%"), why=why_wall,
        then=lambda: play(
     pipe, workers=range(1, 65), find="workers", until=0.5))
 

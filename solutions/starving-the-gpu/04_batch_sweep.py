@@ -66,7 +66,7 @@ predict("crossover", between=(1, None), whole=True,
 
 # %%
 reveal("crossover", pipe.crossover().starves_from, then=lambda: over_batch(pipe),
-       **why_crossover())
+       why=why_crossover)
 
 # %% [markdown]
 # The time to prepare a batch grows with every image in it. The time to use it does, too, but it starts from a fixed cost, so

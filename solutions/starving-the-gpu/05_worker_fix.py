@@ -69,7 +69,7 @@ predict("worker-fix", between=(1, None), whole=True,
 # </details>
 
 # %%
-reveal("worker-fix", pipe.workers_needed().workers, then=show_enough, **why_workers())
+reveal("worker-fix", pipe.workers_needed().workers, then=show_enough, why=why_workers)
 
 # %% [markdown]
 # The GPU never waits when preparing a batch takes no longer than using it. With $b$ images of size $S$, $n$ workers of rate

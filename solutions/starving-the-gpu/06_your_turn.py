@@ -101,7 +101,7 @@ predict("in-training", choices=["The drive is too slow", "Eight workers are too 
 # </details>
 
 # %%
-reveal("in-training", changed(), then=show_both, **why_training())
+reveal("in-training", changed(), then=show_both, why=why_training)
 
 # %% [markdown]
 # ImageNet's images have 114.66 KB on average, and the GPU takes 2,470 img/s. A measured worker prepares 145.6 img/s in place
@@ -163,7 +163,7 @@ predict("medical", between=(1, None), whole=True,
                  "the GPU has to wait?")
 
 # %%
-reveal("medical", medical.crossover().starves_from, **why_medical(),
+reveal("medical", medical.crossover().starves_from, why=why_medical,
        then=lambda: medical.sweep(batch_size=[1, 2, 3, 6, 7, 8, 32, 128, 512]))
 
 # %%

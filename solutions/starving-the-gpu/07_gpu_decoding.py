@@ -136,7 +136,7 @@ cases |= {f"{name}, measured": case.replace(assumptions=PUBLISHED)
           for name, case in cases.items() if name.startswith("training")}
 
 # %%
-reveal("dali", CALLED[dali.solve().bottleneck], then=show_cases, **why_dali())
+reveal("dali", CALLED[dali.solve().bottleneck], then=show_cases, why=why_dali)
 
 # %% [markdown]
 # This DALI costs the GPU nothing. A real one has a cost:
@@ -234,7 +234,8 @@ hint(globals().get("gpu_busy"), like=0.5, between=(0, 1), what="gpu_busy", withi
     "That is the share the GPU waits.": 15 / 35,
     "That is how busy the workers are.": 1.0,
 })
-check(gpu_busy, 20 / 35, what="gpu_busy", within=5e-3)
+check(gpu_busy, 20 / 35, what="gpu_busy", within=5e-3,
+      means="So behind slower workers the share is the ratio of the two times.")
 ### BEGIN HIDDEN TESTS
 check(gpu_busy, 20 / 35, what="gpu_busy", within=5e-3)
 ### END HIDDEN TESTS

@@ -94,11 +94,11 @@ predict("s3-remedy", choices=["Twice the cores", "Twice the bandwidth",
         question="Only four workers: which change brings most?")
 
 # %%
-reveal("s3-one", s3.solve().throughput, then=show_one, **why_one())
+reveal("s3-one", s3.solve().throughput, then=show_one, why=why_one)
 
 # %%
 reveal("s3-eight", Q_(100 * s3.solve(workers=8).utilization, "%"), then=show_workers,
-       **why_eight())
+       why=why_eight)
 
 # %% [markdown]
 # Each worker waits for its own request, so twice the workers bring twice the images until the GPU or the cores bind. Cores are
@@ -109,7 +109,7 @@ reveal("s3-eight", Q_(100 * s3.solve(workers=8).utilization, "%"), then=show_wor
 # %%
 remedied = {name: s3.solve(change, workers=4) for name, change in REMEDIES.items()}
 best = max(remedied, key=lambda name: remedied[name].throughput)
-reveal("s3-remedy", best, then=show_remedies, **why_remedy())
+reveal("s3-remedy", best, then=show_remedies, why=why_remedy)
 
 # %% [markdown]
 # Packed into shards, 36 images come with one request of 4 MB. A cache has the same effect from the second epoch on. How small may

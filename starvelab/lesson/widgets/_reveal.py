@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import ipywidgets
 from IPython.display import display
@@ -47,6 +47,7 @@ def reveal(
     then: Callable[[], object] | None = None,
     meaning: str = "",
     mistakes: Mapping[str, Answer] | None = None,
+    why: Callable[[], Mapping[str, Any]] | Mapping[str, Any] | None = None,
     within: float = WITHIN,
     measured: Answer = None,
     disturbed: str = "",
@@ -71,6 +72,8 @@ def reveal(
     mistakes : mapping of message to answer, optional
         What plausible mistakes predict; after a miss the first that fits, within a tenth, is named before all
         else, in place of how far off the number was.
+    why : function without arguments or mapping, optional
+        Returns `meaning` and `mistakes` as a mapping, in place of these two.
     within : float
         How near a number must be to count as a hit, as a share of the truth.
     measured : number or quantity, optional
@@ -96,7 +99,9 @@ def reveal(
             # What was disturbed is no news to whoever knows the answer of a quiet run.
             with _problems_shown():
                 shown = prediction.truth if disturbed else truth
-                _show_truth(shown, prediction, store, within, (meaning, mistakes or {}))
+                found = why() if callable(why) else why or {}
+                about = {"meaning": meaning, "mistakes": mistakes or {}, **found}
+                _show_truth(shown, prediction, store, within, (about["meaning"], about["mistakes"]))
         if measured is not None:
             with _problems_shown():
                 _show_measured(measured, prediction, store, within)

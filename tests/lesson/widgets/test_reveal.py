@@ -139,6 +139,16 @@ def test_a_verdict_says_what_it_means_and_a_miss_its_likeliest_reason_first(show
     assert shown[1:] == ["the story", *asked]
 
 
+def test_what_an_answer_means_may_come_from_a_function_that_is_called_when_it_is_shown(shown):
+    called = []
+    reveal("workers", 44, why=lambda: called.append(1) or {"meaning": "A host has 16 cores.", "mistakes": {}})
+    assert called == []
+    predict("workers", 44)
+    reveal("workers", 44, why=lambda: called.append(1) or {"meaning": "A host has 16 cores.", "mistakes": {}})
+    assert called, "once it is locked"
+    assert shown[-1].endswith(" A host has 16 cores.")
+
+
 @pytest.mark.parametrize(("answer", "word"), [("CPU", "Hit"), ("storage", "Miss")])
 def test_a_choice_is_shown_beside_the_truth_and_judged(shown, answer, word):
     predict("cpu-wall", answer, choices=["CPU", "storage"], confidence=0.7)
