@@ -77,7 +77,8 @@ def test_a_class_is_graded_and_it_is_said_and_recorded_by_what_when_and_how(grad
     assert told["at"].startswith("20")
     assert told["at"].endswith("Z")
     assert told["grades"]["one"]["double-test"] == [0.0, False]
-    assert told["notes"]["one"] == {"double-test": {"mistake": ["That is the square."]}}
+    assert told["notes"]["one"]["double-test"] == {"mistake": ["That is the square."]}
+    assert told["notes"]["one"]["halve-test"] == {"part": [[1.0, 1.0], [2.0, 2.0]]}
 
 
 def test_graded_notebooks_stand_where_nbgrader_looks_for_them(graded_course):

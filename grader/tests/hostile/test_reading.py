@@ -162,7 +162,9 @@ READERS = {
 } | dict.fromkeys((
     "autograde/releasing.py:_losses", "autograde/releasing.py:_require_gradable",
     "batch/classroom.py:_extensions", "batch/records.py:from_json", "commands/mark.py:put",
-    "commands/platforms.py:_write", "lms/collecting.py:_opened", "lms/collecting.py:load_origins",
+    "commands/autograder/__init__.py:_build_wheels", "commands/autograder/__init__.py:write_autograder",
+    "commands/platforms.py:_write", "commands/run.py:_read_definition",
+    "lms/collecting.py:_opened", "lms/collecting.py:load_origins",
     "lms/returning.py:packed", "lms/returning.py:returned", "report/class_report.py:read_mistakes",
     "report/findings.py:load_looked_at", "submissions/reference.py:_scopes",
     "submissions/reference.py:_tree", "submissions/reference.py:parse_cells",
