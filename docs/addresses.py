@@ -14,7 +14,8 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 # A notebook without the list of files, which on a phone leaves it no room.
-IN_A_TAB = "https://starvelab.github.io/starvelab/lite/notebooks/index.html?path="
+SITE = "https://starvelab.github.io/starvelab/"
+IN_A_TAB = f"{SITE}lite/notebooks/index.html?path="
 
 
 def owner_and_name(root: Path) -> tuple[str, str]:

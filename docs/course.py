@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 import nbformat
-from addresses import IN_A_TAB
+from addresses import IN_A_TAB, SITE
 
 from starvelab.lesson.exercises import Exercise, read_exercises
 from starvelab_grader.submissions.reference import ModelAnswer
@@ -110,7 +110,7 @@ def notebooks() -> Rows:
     for page in pages():
         place = f"{page.assignment}/{page.name}"
         links = (f"[tab]({IN_A_TAB}{place}.ipynb)", f"[Colab]({IN_COLAB}{place}.ipynb)")
-        rows.append((f"[{page.name}](learners/{place}.ipynb)", page.title, str(page.minutes), *links))
+        rows.append((f"[{page.name}]({SITE}learners/{place}.html)", page.title, str(page.minutes), *links))
     return ("notebook", "subject", "minutes", "in a browser", "in Google Colab"), rows
 
 
