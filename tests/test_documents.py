@@ -3,6 +3,7 @@
 import doctest
 import inspect
 import re
+from itertools import chain
 from pkgutil import resolve_name
 
 import pytest
@@ -111,7 +112,8 @@ def test_each_file_and_each_table_that_a_recipe_names_exists():
     for name in set(re.findall(rf"(?<![\w/])(?:{folders})/[\w./-]*\w", recipes)):
         if not re.search(r"NAME|ASSIGNMENT", name):  # a name to be filled in
             assert (REPOSITORY / name).exists(), f"CONTRIBUTING.md names {name}, and there is no such file"
-    files = [*sources(), *(REPOSITORY / "tests").rglob("*.py"), *(REPOSITORY / "grader/tests").rglob("*.py")]
+    folders = (REPOSITORY / folder for folder in ("docs", "tests", "grader/tests"))
+    files = [*sources(), *chain.from_iterable(folder.rglob("*.py") for folder in folders)]
     written = "\n".join(path.read_text(encoding="utf-8") for path in files)
     for name in set(re.findall(r"`(_\w+|[A-Z][A-Z_]+)`", recipes)):
         if not re.fullmatch(r"_[a-z_]+", name):  # an ending of names, such as _dense
