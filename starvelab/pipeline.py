@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Never, Self
 
 import numpy as np
 
+from .errors import InputError
 from .model import analysis
 from .model.analysis._range import range_of
 from .model.description import FIELDS, Changes, Description
@@ -84,6 +85,12 @@ class Pipeline(Description):
             find_remarks=pipeline._remarks,
             ranged=pipeline.assumptions.ranged,
             labels=pipeline.labels,
+        )
+
+    def __setattr__(self, name: str, _: Unchecked) -> Never:
+        """Reject a change: a pipeline keeps what it was made of."""
+        raise InputError(
+            f"A pipeline does not change, got a value for {name}. Pass it to replace(), which returns a copy."
         )
 
     def __dir__(self) -> list[str]:

@@ -61,7 +61,7 @@ class Description:
 
     def __init__(
         self,
-        *,
+        *values: Never,
         model: Entry | None = None,
         batch_size: Number = 256,
         dataset: Entry | Samples | None = None,
@@ -74,6 +74,11 @@ class Description:
         assumptions: Assumptions = TUTORIAL,
         **unknown: Never,
     ) -> None:
+        if values:
+            raise InputError(
+                f"The parts of a pipeline are passed by name, got {described(values[0])} without one. "
+                "Pass for example model=Models.ResNet50, hardware=Hardware.Cloud.A100."
+            )
         check_fields(unknown, assumptions)
         self.__dict__.update(
             model=None if model is None else check_entry(model, "Models", "model"),

@@ -7,6 +7,7 @@ lists their fields reads this metadata.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -153,9 +154,24 @@ def shape_of(value: Unchecked) -> tuple[int, ...]:
     return np.shape(held)
 
 
+class _SignatureOfInit:
+    """The signature of a class as its fields give it, whatever `__new__` takes."""
+
+    def __get__(self, _: object, owner: type) -> inspect.Signature:
+        own = inspect.signature(owner.__init__)  # type: ignore[misc]
+        return own.replace(parameters=[*own.parameters.values()][1:])
+
+
 @dataclass(frozen=True)
 class Part:
     """What all parts share: fields that are read once, a copy with changes, and a short representation."""
+
+    __signature__: ClassVar = _SignatureOfInit()
+
+    def __new__(cls, *_: Unchecked, **fields: Unchecked) -> Self:
+        """Reject a field that this part does not have, and say which one was meant."""
+        check_names(fields, [field.name for field in dataclasses.fields(cls)], cls.__name__)
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         named: dict[str, Number] = {}

@@ -1,5 +1,7 @@
 """The rule of the pipeline: stages on one resource add, stages on different resources overlap."""
 
+import copy
+import pickle
 from math import inf
 
 import numpy as np
@@ -11,6 +13,7 @@ from starvelab import (
     PUBLISHED,
     Q_,
     TUTORIAL,
+    Accelerator,
     Datasets,
     Framework,
     Hardware,
@@ -377,7 +380,7 @@ def test_a_field_with_a_unit_takes_a_quantity_or_a_text_and_nothing_else(name):
 
 def test_a_pipeline_is_changed_only_in_a_copy_and_is_equal_to_one_like_it():
     assert (WALL.replace(workers=16).workers.count, WALL.workers.count) == (16, 8)
-    with pytest.raises(AttributeError):
+    with pytest.raises(InputError):
         WALL.workers = 16
     same = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
     assert (same, hash(same)) == (WALL, hash(WALL))
@@ -577,3 +580,20 @@ def test_advice_on_an_assumption_changes_the_part_that_holds_it_or_the_set_in_us
     for assumed in (TUTORIAL, PUBLISHED):
         said = message(UnknownNameError, WALL.replace(assumptions=assumed).replace, efficiency=0.3)
         assert said.endswith(f"Pass assumptions={assumed.name}.replace(efficiency=...).")
+
+
+@pytest.mark.parametrize(("ask", "said"), [
+    (lambda: Samples(sise="5 MB"), "Samples has no field 'sise'. Did you mean size?"),
+    (lambda: Accelerator(cout=3), "Accelerator has no field 'cout'. Did you mean count?"),
+    (lambda: WALL.sweep(workers=[1, 2])["worker"], "A sweep has no column 'worker'. Did you mean workers?"),
+    (lambda: setattr(WALL, "wrkers", 3), "A pipeline does not change, got a value for wrkers. Pass it to "),
+    (lambda: Pipeline(Models.ResNet50), "The parts of a pipeline are passed by name, got Models.ResNet50 "),
+])  # fmt: skip
+def test_a_name_that_is_wrong_or_missing_is_said_in_the_words_of_the_lab(ask, said):
+    # These were raw errors of Python, or nothing.
+    assert message((InputError, UnknownNameError), ask).startswith(said)
+
+
+def test_a_part_and_a_pipeline_still_travel():
+    for value in (Samples(size="5 MB"), WALL):
+        assert repr(pickle.loads(pickle.dumps(value))) == repr(copy.deepcopy(value)) == repr(value)

@@ -8,7 +8,7 @@ from itertools import chain
 
 import numpy as np
 
-from ...errors import InputError, MissingValueError
+from ...errors import InputError, MissingValueError, check_names
 from ...tables import TableRepr, percent
 from ...units import Q_, Number, Quantity, Unchecked, convert
 from ..assumptions import COVERAGE
@@ -44,6 +44,7 @@ class Sweep(TableRepr):
         return len(next(iter(self.columns.values())))
 
     def __getitem__(self, name: str) -> Number:
+        check_names([name], self.columns, "A sweep", "column")
         return self.columns[name]
 
     @property
