@@ -50,10 +50,8 @@ def test_a_cell_runs_as_it_is_and_its_loops_are_reported_below_it():
     assert later == "2\n", "the names of the cell are those of the notebook"
     assert "InputError('%%watch takes --probe or nothing, got --prob. Take one of these.')" in wrong
     assert "Traceback" in unknown or unknown == ""
-    assert none == (
-        "2\nstarvelab-doctor: no loop got a batch from a DataLoader of PyTorch. If it has one, let it run "
-        "longer. If not, put watch(loader) around the loader of the loop.\n"
-    )
+    assert none.startswith("2\nstarvelab-doctor: no loop got a batch from a DataLoader of PyTorch. ")
+    assert none.endswith(" put watch(loader) around that. If not, let it run longer.\n")
     assert "The largest stage is " in probed
     # A cell that fails shows its error once, and what was found.
     assert failed.count("ZeroDivisionError") == 2, "the name and the message of one traceback"

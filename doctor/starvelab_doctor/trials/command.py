@@ -143,7 +143,7 @@ def announcement(script: str) -> str:
     return (
         f"starvelab-doctor runs {script} for {WATCHED:.0f} s of its loop first, and then says how long the "
         "rest takes. Each run is killed after some seconds. It starts in "
-        f" a scratch folder with links to what is in {Path.cwd()}: what Python writes there goes to "
+        f"a scratch folder with links to what is in {Path.cwd()}: what Python writes there goes to "
         "copies, which are removed. Python may not write elsewhere. W&B, MLflow, Comet, Neptune and ClearML "
         "are told to be silent. What the script changes otherwise, as in a database, or by a library that "
         "writes files without Python, it changes in each run."

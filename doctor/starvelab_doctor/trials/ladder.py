@@ -87,11 +87,11 @@ class Ladder:
     @property
     def lines(self) -> list[str]:
         """One line for each rung, and what they come to."""
-        lines = [f"as the job is: {median(self.now):.3g} batches a second"]
+        lines = [f"as the job is: {_rate(median(self.now))} batches a second"]
         for rung, (name, _) in RUNGS.items():
             if rung in self.rungs:
                 lines.append(
-                    f"{name}: {median(self.rungs[rung]):.3g} batches a second, {self.gain(rung):.2g} times"
+                    f"{name}: {_rate(median(self.rungs[rung]))} batches a second, {self.gain(rung):.2g} times"
                 )
             else:
                 lines.append(f"{name}: not measured, since {self.left_out[rung]}")
@@ -101,6 +101,10 @@ class Ladder:
         """Return what a JSON file holds of it."""
         rates = {"now": self.now, **self.rungs}
         return {"ceiling": self.ceiling, "rates": rates, "left_out": self.left_out, "passes": self.whole}
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
 
 
 def rungs_of(*, on_gpu: bool) -> list[str]:
@@ -123,6 +127,6 @@ def climb_ladder(runs: Runs, *, on_gpu: bool, say: Callable[[str], object]) -> L
                 left_out[rung] = str(error)
                 del rates[rung]
                 continue
-            say(f"  ladder, turn {turn} of {TURNS}, {name}: {rates[rung][-1]:.3g} batches a second")
+            say(f"  ladder, turn {turn} of {TURNS}, {name}: {_rate(rates[rung][-1])} batches a second")
     now = tuple(rates.pop(""))
     return Ladder(now, {rung: tuple(each) for rung, each in rates.items()}, left_out, bool(runs.whole))
