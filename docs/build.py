@@ -118,8 +118,8 @@ def how_right_in_short() -> str:
     return (
         f"- **How right it is:** by itself, its median error is {median(errors):.1f} % over {len(errors)} "
         f"published measurements, {median(loaders):.0f} % where only a loader's workers become more, and "
-        f"{sum(error > 25 for error in errors)} are off by more than 25 %. None is its own input, nothing "
-        "is fitted to them, and [the page](docs/how-right.md) says where the model is far off."
+        f"{sum(error > 25 for error in errors)} are off by more than 25 %. None is its own input, and "
+        "[the page](docs/how-right.md) says where the model is far off."
     )
 
 
