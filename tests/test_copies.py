@@ -37,4 +37,4 @@ def test_a_pickled_quantity_keeps_its_dimension_in_a_process_that_never_saw_the_
     found = subprocess.run(
         [sys.executable, "-c", code], input=pickle.dumps(Q_("5 KB")), capture_output=True, check=True
     )
-    assert found.stdout.decode().strip() == "[data] 10 kilobyte"
+    assert found.stdout.decode().strip() == "[data] 10 KB"

@@ -345,7 +345,7 @@ class Credit:
                 raise NotAnsweredError(
                     f"The name {error.name} is not defined here: a cell above has not run. "
                     "Choose Run > Run All Above Selected Cell, then run this cell again."
-                ) from None
+                ) from error
             name = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
             why = tables.as_sentence(f"{name}{error}")
         self.earned += earned

@@ -58,7 +58,7 @@ def test_the_file_runs_alone(folder):
     save_part("step_time", STEP)
     code = "from my_model import step_time; print(step_time(3))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True)
-    assert done.stdout == "3 millisecond\n"
+    assert done.stdout == "3 ms\n"
 
 
 def test_where_a_function_is_missing_or_fails_the_labs_takes_its_place_and_a_sentence_says_so(folder):

@@ -87,7 +87,7 @@ def watch(
     >>> watched = watch(range(100), progress=False)
     >>> for batch in watched:
     ...     pass
-    >>> watched.result.batches
+    >>> watched.result.waits.batches
     100
     """
     if not isinstance(loader, Iterable) and not hasattr(loader, "__getitem__"):

@@ -140,7 +140,9 @@ class CellLog:
         in_check = _IN_CHECK.search(source) is not None
         own = {frame.f_code.co_filename for frame, _ in walk_tb(trace) if frame.f_globals is shell.user_ns}
         passed: tuple[str, ...] = ()
-        if _is_open(error):
+        if isinstance(error.__cause__, NameError):  # a part of a check has met it
+            passed = _RUN_ABOVE.format(error.__cause__.name), "Not run yet"
+        elif _is_open(error):
             self.earned[source] = None  # by it the notebook is found
             title = next((f"{one.name} " for one in self.exercises() if one.source == source), "")
             passed = f"{title}{_HOW}", OPEN_WORD
