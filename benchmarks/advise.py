@@ -182,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rates = [f"{rate:.0f} img/s" for rate in (now, promised, reached)]
         fastest = max(sweep, key=sweep.__getitem__)
         of_best = f"{reached / most:.0%}"
-        rows.append([job.name, job.loader.workers, advised.workers, fastest, of_best, *rates, f"{off:+.0%}"])
+        rows.append([job.name, job.workers, advised.workers, fastest, of_best, *rates, f"{off:+.0%}"])
         cpu, depth = advice.finding.machine.prepare_cpu, advice.finding.loader.queue_depth
         print(f"{job.name}: {advice.summary} CPU {cpu}, ready {depth}", flush=True)
         print("  sweep:", {workers: round(rate) for workers, rate in sweep.items()}, flush=True)

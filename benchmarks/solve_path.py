@@ -5,15 +5,17 @@ Run with: python -m benchmarks.solve_path [--list]
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import starvelab
 from starvelab import Hardware, Models, Pipeline
+
+from .report import options
 
 PACKAGE = Path(starvelab.__file__).parent
 
@@ -46,14 +48,15 @@ def lines_of(call: Any) -> tuple[dict[str, set[int]], int]:
     return {str(Path(file).relative_to(PACKAGE)): found for file, found in lines.items()}, calls.total()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Count and print."""
+    parser = options(__doc__)
     parser.add_argument("--list", action="store_true", help="print the lines themselves")
-    arguments = parser.parse_args()
+    asked = parser.parse_args(arguments)
     lines, calls = lines_of(solve)
     for file, numbers in lines.items():
         print(f"{len(numbers):4} {file}")
-        if arguments.list:
+        if asked.list:
             text = (PACKAGE / file).read_text(encoding="utf-8").splitlines()
             print(*(f"     {number:4} {text[number - 1]}" for number in sorted(numbers)), sep="\n")
     print(f"{sum(map(len, lines.values()))} lines in {len(lines)} files, {calls} calls")

@@ -1,19 +1,21 @@
 """Each benchmark runs: its smallest case, for those that start no browser and no class."""
 
 import io
+import json
 import os
 import re
 import subprocess
 import warnings
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from importlib import import_module
+from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
 import pytest
 
 from benchmarks import __main__ as benchmarks
-from benchmarks import results
+from benchmarks import report, results
 from starvelab.runtime import Runtime
 
 doctor = pytest.importorskip("starvelab_doctor.doctor")
@@ -25,6 +27,7 @@ pytestmark = [pytest.mark.long, pytest.mark.programs]
 # `python -m benchmarks --smallest NAME` runs these by hand.
 BROWSER, CLASS, RANKS = {"moving", "repaint"}, {"grading", "stock"}, {"ranks"}
 HERE = benchmarks.names().keys() - BROWSER - CLASS - RANKS
+KEPT = {".csv", ".json", ".md", ".svg", ".toml"}  # what benchmarks write and Git keeps
 # To load PyTorch takes longest of a small job: these run theirs here.
 JOBS = {"memory", "own_jobs", "planted"}
 
@@ -41,11 +44,18 @@ def in_this_process(command, *, cwd=".", **_):
     return subprocess.CompletedProcess(command, status, out.getvalue(), err.getvalue())
 
 
+def kept_files() -> dict[Path, bytes]:
+    """Return the files of results, tables and pictures, with what is in them."""
+    folders = (report.REPOSITORY / name for name in ("benchmarks", "docs", "doctor", "starvelab", "tests"))
+    paths = (path for folder in folders for path in folder.rglob("*") if path.suffix in KEPT)
+    return {path: path.read_bytes() for path in paths}
+
+
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.sandbox] * (name == "defects")) for name in sorted(HERE)]
 )
 def test_the_smallest_case_of_a_benchmark_runs_and_keeps_nothing(name, capfd, monkeypatch, tmp_path):
-    kept = results.FILE.read_bytes()
+    kept = kept_files()
     module = import_module(f"benchmarks.{name}")
     if name == "defects":
         monkeypatch.setattr(module, "RESULTS", tmp_path / "defects.json")
@@ -55,7 +65,23 @@ def test_the_smallest_case_of_a_benchmark_runs_and_keeps_nothing(name, capfd, mo
     with mock.patch.dict(os.environ, Runtime(clock="simulated").environment()):
         assert not module.main(["--smallest"])
     assert re.search(r"\d", capfd.readouterr().out)
-    assert results.FILE.read_bytes() == kept
+    assert [path for path, content in kept.items() if path.read_bytes() != content] == []
+
+
+@pytest.mark.parametrize(("arguments", "kept"), [(["--smallest"], ["old"]), ([], ["old", "new"])])
+def test_a_record_keeps_what_a_usual_run_measures_and_nothing_of_the_smallest(arguments, kept, tmp_path):
+    file = tmp_path / "measured.json"
+    file.write_text('{"old": {}}', encoding="utf-8")
+    parser = report.options("", jobs=(["old", "new"], ["new"]))
+    report.Record(file, tmp_path / "page.md", "a benchmark").run(
+        parser,
+        arguments,
+        ["old", "new"],
+        measure=lambda *_: {},
+        row=lambda *_: [],
+        table=lambda _: "",
+    )
+    assert list(json.loads(file.read_text(encoding="utf-8"))) == kept
 
 
 @pytest.fixture
