@@ -6,16 +6,24 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from html import escape
 from math import floor, isclose
+from typing import Any
 
 import numpy as np
 
-from .units import Q_, Number, Quantity, format_number, format_quantity
+from .errors import requiring
+from .units import Q_, Number, Quantity, format_number, format_quantity, unit_name
+
+
+class Share(float):
+    """A part of a whole, 0 to 1, which a table shows as a percentage."""
 
 
 def cell(value: object) -> str:
     """One value as people write it: numbers to four digits, True as yes and False as no, None as nothing."""
     if value is None:
         return ""
+    if isinstance(value, Share):
+        return percent(value)
     if isinstance(value, Quantity):
         return format_quantity(value)
     if isinstance(value, bool | np.bool_):
@@ -76,6 +84,39 @@ def to_html(headers: Sequence[str], rows: Iterable[Sequence[object]], caption: s
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
 
 
+def rows_to_frame(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Any:
+    """Return the rows of a table as a data frame of pandas, as `to_frame` does its columns."""
+    rows = [*rows]
+    return to_frame(headers, [[row[i] for row in rows] for i in range(len(headers))])
+
+
+# Any: the frame is one of pandas, which nothing else needs.
+def to_frame(headers: Sequence[str], columns: Iterable[Sequence[object]]) -> Any:
+    """Return columns as a data frame of pandas: numbers, with the unit of a column behind its name."""
+    with requiring("to_pandas()", "Install it: pip install pandas."):
+        import pandas as pd  # loaded here: nothing else needs it
+
+    named = [_with_unit(header, column) for header, column in zip(headers, columns, strict=True)]
+    frame = pd.DataFrame({i: values for i, (_, values) in enumerate(named)})
+    frame.columns = pd.Index([name for name, _ in named])  # two columns may have one name
+    return frame
+
+
+def _with_unit(name: str, column: Sequence[object]) -> tuple[str, object]:
+    """Return the numbers of a column, and its name with their unit; as shown where units differ."""
+    quantities = [value for value in column if isinstance(value, Quantity)]
+    if isinstance(column, Quantity):
+        return f"{name} [{unit_name(column.units)}]", column.magnitude
+    if not quantities:
+        return name, column if isinstance(column, np.ndarray) else list(column)
+    unit, gap = quantities[0].units, ("", None)
+    comparable = all(value.is_compatible_with(unit) and not np.ndim(value) for value in quantities)
+    if not comparable or any(not isinstance(value, Quantity) and value not in gap for value in column):
+        return name, [cell(value) for value in column]
+    numbers = [value.m_as(unit) if isinstance(value, Quantity) else np.nan for value in column]
+    return f"{name} [{unit_name(unit)}]", numbers
+
+
 def paragraph(text: str) -> str:
     """A line below a table in HTML; empty for no text."""
     return f"<p>{escape(text)}</p>" if text else ""
@@ -103,6 +144,18 @@ class TableRepr(ABC):
     def note(self) -> str:
         """A line below the table; empty for none."""
         return ""
+
+    def to_pandas(self) -> Any:
+        """Return the table as a data frame of pandas: numbers, with the unit of a column behind its name.
+
+        A share is a number from 0 to 1. A column whose units differ is text, as the table shows it.
+
+        Raises
+        ------
+        MissingPackageError
+            If pandas is not installed.
+        """
+        return rows_to_frame(self.headers, self.rows)
 
     def __repr__(self) -> str:
         return "\n".join(filter(None, (self.summary, to_text(self.headers, self.rows), self.note)))

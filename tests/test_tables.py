@@ -1,10 +1,15 @@
 """Rows as people read them, in text and in HTML."""
 
+import sys
+
 import numpy as np
 import pytest
 
-from starvelab import Q_
+from starvelab import PUBLISHED, Q_, Datasets, Hardware, Models, Pipeline
+from starvelab.errors import MissingPackageError
+from starvelab.show import stage_bars
 from starvelab.tables import cell, percent, points, to_html, to_text
+from starvelab.units import Quantity
 
 
 @pytest.mark.parametrize(("value", "text"), [
@@ -51,3 +56,49 @@ def test_points_are_short_and_never_more_than_they_are_and_a_share_is_a_percenta
     numbers = (3, 2.5, 2.25, 2.625, 2.9999, 7 / 3, 0.1 + 0.2)
     assert [points(one) for one in numbers] == ["3", "2.5", "2.25", "2.6", "2.9", "2.3", "0.3"]
     assert (percent(0.18349), percent(0.18349, 3)) == ("18.3 %", "18.349 %")
+
+
+PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=32, workers=8)
+SHOWN = {
+    "step": PIPE.solve,
+    "sweep": lambda: PIPE.sweep(workers=[4, 8]),
+    "range": lambda: PIPE.replace(assumptions=PUBLISHED).throughput_range(),
+    "bill": lambda: PIPE.bill(price="2 USD/h", samples=1000),
+    "epochs": lambda: PIPE.replace(dataset=Datasets.ImageNet, storage="1 GB/s").epochs(memory="64 GB"),
+    "simulation": lambda: PIPE.simulate(batches=40),
+    "entry": lambda: Hardware.Cloud.A100,
+    "assumptions": lambda: PUBLISHED,
+    "figure": lambda: stage_bars(PIPE.solve()),
+}
+
+
+@pytest.mark.needs("pandas")
+@pytest.mark.parametrize("name", SHOWN)
+def test_every_table_becomes_a_data_frame_or_says_what_to_install(name, monkeypatch):
+    shown = SHOWN[name]()
+    frame = shown.to_pandas()
+    assert len(frame) == shown._repr_html_().count("<tr><td")
+    assert not any(isinstance(value, Quantity) for value in frame.to_numpy().flat)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingPackageError, match=r"^to_pandas\(\) needs pandas, .* pip install pandas\.$"):
+        shown.to_pandas()
+
+
+@pytest.mark.needs("pandas")
+def test_a_data_frame_holds_numbers_with_their_unit_in_the_name_of_their_column():
+    step = PIPE.solve()
+    frame = step.to_pandas()
+    assert [*frame.columns] == ["resource", "time of a step [ms]", "idle"]
+    assert frame["time of a step [ms]"].tolist() == [t.m_as("ms") for t in step.resource_times.values()]
+    assert frame["idle"].tolist() == [*step.headroom.values()]
+    bill = PIPE.bill(price="2 USD/h").to_pandas()
+    assert bill["an hour"].tolist()[0] == "2 USD", "money and energy have no unit together"
+
+
+@pytest.mark.needs("pandas")
+def test_a_data_frame_of_a_long_sweep_has_all_of_its_rows():
+    table = PIPE.sweep(batch_size=range(1, 101))
+    frame = table.to_pandas()
+    assert len(frame) == 100
+    assert frame["throughput [img/s]"].tolist() == table["throughput"].m_as("img/s").tolist()
+    assert frame["bottleneck"].tolist() == table["bottleneck"].tolist()

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from ..errors import InputError
-from ..tables import as_sentence, cell, to_html
+from ..tables import as_sentence, cell, rows_to_frame, to_html
 from ..units import Number, Quantity, Unchecked, base_number
 
 KINDS = ("datasheet", "paper", "measured", "assumption")
@@ -96,6 +96,7 @@ FIELDS = frozenset(field.name for field in fields(Fact))
 _VALUES = ("value", "low", "high")
 
 
+_HEADERS = ("figure", "value", "kind", "source")
 # Of an accelerator these are shown, and the others folded away.
 MATTER_FIRST = ("peak_fp16_dense", "memory_capacity", "memory_bandwidth", "link_bandwidth_each_way")
 
@@ -117,8 +118,18 @@ class Sourced:
         lines = (f"  {row[0]:<{name}}  {row[1]:<{value}}  {row[2]}: {row[3]}" for row in rows)
         return "\n".join((f"{self.name}  ({self.place})", *lines))
 
+    def to_pandas(self) -> Any:
+        """Return the list as a data frame of pandas, all of it text.
+
+        Raises
+        ------
+        MissingPackageError
+            If pandas is not installed.
+        """
+        return rows_to_frame(_HEADERS, self._rows())
+
     def _repr_html_(self) -> str:
-        headers, rows = ("figure", "value", "kind", "source"), [*self._rows()]
+        headers, rows = _HEADERS, [*self._rows()]
         first = [row for row in rows if row[0] in MATTER_FIRST] or rows
         shown = _on_one_line(to_html(headers, first, caption=f"{self.name} ({self.place})"))
         others = [row for row in rows if row not in first]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..tables import TableRepr, cell, percent
+from ..tables import Share, TableRepr, cell, percent
 from ..units import Quantity, Unchecked, format_number
 from .assumptions import COVERAGE
 from .resources import ACCELERATOR, LABELS, Labels, capitalized
@@ -155,12 +155,10 @@ class Step(TableRepr):
         return " ".join(filter(None, (self.infeasible_reason, self.spoken_busy, *self.find_remarks(self))))
 
     @property
-    def rows(self) -> list[list[str]]:
+    def rows(self) -> list[list[Unchecked]]:
         """One row for each resource."""
-        return [
-            [self.labels[name], cell(time), percent(self.headroom[name])]
-            for name, time in self.resource_times.items()
-        ]
+        idle = {n: percent(share) if np.ndim(share) else Share(share) for n, share in self.headroom.items()}
+        return [[self.labels[name], time, idle[name]] for name, time in self.resource_times.items()]
 
     @property
     def summary(self) -> str:

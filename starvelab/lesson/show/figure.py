@@ -19,7 +19,7 @@ import numpy as np
 from ... import runtime
 from ...errors import InputError, install_hint
 from ...model.resources import ACCELERATOR, CPU, LINK, RESOURCES, STORAGE
-from ...tables import cell, paragraph, to_html, to_text
+from ...tables import cell, paragraph, rows_to_frame, to_html, to_text
 from ...units import Number, format_number
 
 if TYPE_CHECKING:
@@ -101,6 +101,16 @@ class StaticFigure:
 
     def __repr__(self) -> str:
         return f"{self.caption}\n{to_text(self.headers, self.rows)}"
+
+    def to_pandas(self) -> Any:
+        """Return what is drawn as a data frame of pandas, as `Pipeline.sweep` does its table.
+
+        Raises
+        ------
+        MissingPackageError
+            If pandas is not installed.
+        """
+        return rows_to_frame(self.headers, self.rows)
 
     def _repr_html_(self) -> str:
         caption, table = f"<figcaption>{escape(self.caption)}</figcaption>", to_html(self.headers, self.rows)

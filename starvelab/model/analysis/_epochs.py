@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from ...errors import InputError, MissingValueError
-from ...tables import TableRepr, cell, percent
+from ...tables import Share, TableRepr, cell, percent
 from ...units import Q_, Number, Quantity, Unchecked, positive, positive_int
 from ..description import Description, check_asked
 from ..resources import ACCELERATOR, CPU, DECODER, LINK, LOOP, STORAGE
@@ -64,15 +64,16 @@ class Epochs(TableRepr):
         return ("epoch", "time", "at its boundary", *read, busy, "binds")
 
     @property
-    def rows(self) -> list[list[str]]:
+    def rows(self) -> list[list[Unchecked]]:
         """The first epoch, and each later one."""
-        rows, both = [], ((self.first, self.first_boundary), (self.later, self.boundary))
+        rows: list[list[Unchecked]] = []
+        both = ((self.first, self.first_boundary), (self.later, self.boundary))
         for name, (step, lost), time in zip(("the first", "each later"), both, self._times, strict=True):
             steps = time - lost
-            read = [cell((step.actual_demand * steps).to("GB"))] if self.held is not None else []
-            busy = percent(step.utilization * (steps / time).m_as(""))
+            read = [(step.actual_demand * steps).to("GB")] if self.held is not None else []
+            busy = Share(step.utilization * (steps / time).m_as(""))
             shown = time if time.m_as("min") >= 1 else time.to("s")
-            rows.append([name, cell(shown), cell(lost), *read, busy, step.labels[step.bottleneck]])
+            rows.append([name, shown, lost, *read, busy, step.labels[step.bottleneck]])
         return rows
 
     @property

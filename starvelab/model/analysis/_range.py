@@ -85,12 +85,9 @@ class ThroughputRange(TableRepr):
         return " ".join(filter(None, (self.step.note, own if error else "")))
 
     @property
-    def rows(self) -> list[list[str]]:
+    def rows(self) -> list[list[Unchecked]]:
         """One for each disagreement."""
-        return [
-            [one.name, " or ".join(one.values), cell(one.lowest), cell(one.highest)]
-            for one in self.disagreements
-        ]
+        return [[one.name, " or ".join(one.values), one.lowest, one.highest] for one in self.disagreements]
 
 
 def throughput_range(pipeline: Description) -> ThroughputRange:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
 from ...errors import InputError, MissingValueError, check_names
-from ...tables import TableRepr, percent
+from ...tables import TableRepr, percent, to_frame
 from ...units import Q_, Number, Quantity, Unchecked, convert
 from ..assumptions import COVERAGE
 from ..catalogue import Entry, Group
@@ -60,6 +61,16 @@ class Sweep(TableRepr):
         n = len(self)
         chosen = range(n) if n <= _MAX_ROWS else [*range(_MAX_ROWS // 2), None, *range(n - _MAX_ROWS // 2, n)]
         return [["..." if i is None else self._cell(name, i) for name in self.columns] for i in chosen]
+
+    def to_pandas(self) -> Any:
+        """Return all rows as a data frame of pandas: numbers, with the unit of a column behind its name.
+
+        Raises
+        ------
+        MissingPackageError
+            If pandas is not installed.
+        """
+        return to_frame([*self.columns], self.columns.values())
 
     def _cell(self, name: str, i: int) -> Unchecked:
         value = self.columns[name][i]
