@@ -7,7 +7,7 @@
 
 # %% role="setup" id="setup-ladder"
 from starvelab import Pipeline, Q_, Samples
-from starvelab.checks import check
+from starvelab.checks import WrongAnswer, check
 from starvelab.measure import SimulatedClock, Transform, photo_transforms
 from starvelab.measure import photos
 from starvelab.show import loader_timeline, say, svg, table
@@ -208,9 +208,17 @@ def suspects(evidence):
     ### END SOLUTION
 
 # %% role="test" id="suspects-test" points=4
+def in_order(evidence):
+    names = suspects(evidence)
+    if not isinstance(names, (list, tuple, str)) or {*map(type, names)} - {str}:
+        raise WrongAnswer("Return a list of names alone, without their times, "
+                          f"got {names!r:.60}.")
+    return " > ".join(names)
+
+
 times = {"read": 16, "decode": 0, "transform": 30, "copy": 4, "compute": 50}
 evidence = {part: Q_(time, "ms") for part, time in times.items()}
-check(" > ".join(suspects(evidence)), "transform > read > copy",
+check(in_order(evidence), "transform > read > copy",
       what="the order of the suspects", mistakes={
     "The GPU's own time is what should be left, so it is no suspect.":
         "compute > transform > read > copy",
@@ -225,10 +233,10 @@ check(" > ".join(suspects(evidence)), "transform > read > copy",
 }, means="So the first adds most, and another part may still cost more.")
 ### BEGIN HIDDEN TESTS
 mixed = {"read": Q_("0.1 s"), "decode": Q_("20 ms"), "compute": Q_("50 ms")}
-check(" > ".join(suspects(mixed)), "read > decode", what="the order in two units", mistakes={
+check(in_order(mixed), "read > decode", what="the order in two units", mistakes={
     "Convert all times to the same unit first.": "decode > read",
 })
-check(" > ".join(suspects({"read": Q_("0 ms"), "compute": Q_("9 ms")})), "", what="the order when nothing starves")
+check(in_order({"read": Q_("0 ms"), "compute": Q_("9 ms")}), "", what="the order when nothing starves")
 ### END HIDDEN TESTS
 
 # %% tags=["learning-alone"]

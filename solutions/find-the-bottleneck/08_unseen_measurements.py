@@ -211,7 +211,7 @@ def summary(pairs):
     ### END SOLUTION
 
 # %% role="test" id="honest-summary-test" points=6
-credit, pairs = Credit(6), [(90, 100), (150, 200), (66, 60), (260, 200), (400, 320)]
+credit, pairs = Credit(6), [(90, 100), (150, 200), (69, 60), (260, 200), (400, 320)]
 credit.part(1, "the lowest error", lambda: check(summary(list(pairs))[0], -0.25,
     what="the lowest error", mistakes={
     "An error is relative to what was *measured*.": -1 / 3,
@@ -221,8 +221,9 @@ credit.part(1, "the lowest error", lambda: check(summary(list(pairs))[0], -0.25,
 }))
 credit.part(2, "the typical error", lambda: check(summary(list(pairs))[1], 0.25,
     what="the typical error", mistakes={
-    "That is the mean: one bad row pulls it up or down. The median does not care.": 0.2,
-    "Here positive and negative errors cancel: take the sizes before the median.": 0.1,
+    "That is the mean: one bad row pulls it up or down. The median does not care.": 0.21,
+    "Each size is relative to what was *measured*.": 0.2,
+    "Here positive and negative errors cancel: take the sizes before the median.": 0.15,
 }))
 ### BEGIN HIDDEN TESTS
 credit.part(1, "the highest error", lambda: (

@@ -137,11 +137,15 @@ credit.part(3, "start-up", lambda: check(ends_of([30] * 6, 10, 1, 2, 100)[-1],
                                          290, what="the end with a start-up", mistakes={
     "Before its first batch, each worker needs its start-up.": 190,
     "A worker starts up once, and not before each batch.": 790}))
-credit.part(3, "three workers", lambda: check(
-    ends_of([30] * 9, 12, 3, 2, 0)[-1], 138, what="the end with three workers",
-    mistakes={
-    "One worker did it all: batch j belongs to worker j % workers.": 282,
-    "The GPU computes one step at a time.": 102}))
+credit.part(3, "several workers", lambda: (
+    check(ends_of([30] * 9, 12, 3, 2, 0)[-1], 138, what="the end with three workers",
+          mistakes={
+        "One worker did it all: batch j belongs to worker j % workers.": 282,
+        "The GPU computes one step at a time.": 102}),
+    check(ends_of([100, 10] * 5, 20, 2, 4, 0)[-1], 540,
+          what="the end with an unlucky worker", mistakes={
+        "You gave a batch to the worker that is free first: batch j belongs to worker "
+        "j % workers.": 360})))
 credit.part(4, "a bounded queue", lambda: check(
     ends_of([5] * 12 + [90, 90] + [5] * 6, 10, 2, 2, 0)[-1], 255,
     what="the end after two huge batches", mistakes={

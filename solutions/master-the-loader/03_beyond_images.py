@@ -414,11 +414,13 @@ credit.part(3, "decoding three times as fast",
     "You made it slower: a part that is twice as fast takes half of the time.": 100
     / 220, "That is the share that is left of the time; how much faster is that?":
         0.6}))
-credit.part(2, "a slow GPU", lambda: check(
-    gain_of("decode", 3, 2, 4, 40), 1.25,
-    what="the gain before a slow GPU", mistakes={
-    "The GPU does not get faster: it sets the pace from some point on.": 100
-    / 60}))
+credit.part(2, "a slow GPU", lambda: (
+    check(gain_of("decode", 3, 2, 4, 40), 1.25, what="the gain before a slow GPU",
+          mistakes={
+        "The GPU does not get faster: it sets the pace from some point on.": 100 / 60}),
+    check(gain_of("decode", 3, 2, 4, 60), 1.0, what="the gain before a slower GPU",
+          mistakes={
+        "This GPU sets the pace before the repair as well as after it.": 50 / 60})))
 credit.part(2, "more workers than cores",
             lambda: check(gain_of("transform", 3, 8, 2, 24), 1.25,
                           what="the gain with more workers than cores", mistakes={

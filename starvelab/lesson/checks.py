@@ -100,7 +100,8 @@ def check(
         raise WrongAnswer(f"{what} is {_format(answer)}, and there is no such value: return None.")
     if answer is None:
         raise WrongAnswer(
-            f"{what} is missing: nothing was returned. Does your function end with `return ...`?"
+            f"{what} is None, and there is a value. "
+            "Does each way through your function end with `return ...`?"
         )
     answer = _same_kind(answer, expected, what)
     if _agree(answer, expected, within):
@@ -160,6 +161,8 @@ def _name_mistake(answer: Answer, mistakes: Mapping[str, Expected], what: str, w
 
 def _same_kind(answer: Answer, expected: Expected, what: str) -> Answer:
     """The answer as the kind of thing that was asked for."""
+    if isinstance(answer, Quantity) and _counts_something(expected) and _images(answer / expected) == 1:
+        answer = answer / Quantity(1, "img")
     if isinstance(expected, Quantity):
         unit = unit_name(expected.units)
         if not isinstance(answer, Quantity):
@@ -199,6 +202,14 @@ def _same_kind(answer: Answer, expected: Expected, what: str) -> Answer:
     if isinstance(expected, Integral) and not number.is_integer():
         raise WrongAnswer(f"{what} is {_format(number, 8)} and must be a whole number.")
     return number
+
+
+def _counts_something(expected: Expected) -> bool:
+    """Whether images may be what is counted: a rate such as 40 /s, or a batch size that need not be whole."""
+    if isinstance(expected, Quantity):
+        return dict(expected.dimensionality) == {"[time]": -1}
+    # A share is at most 1, and what is left of its units is a mistake.
+    return isinstance(expected, float) and expected > 1
 
 
 def _about_images(expected: Quantity, answer: Quantity) -> str:

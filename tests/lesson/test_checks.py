@@ -100,7 +100,8 @@ OTHER_KINDS = {"a text": "5", "truth": True, "a quantity": Q_("5 ms")}
     ("answer", "expected", "options", "said"),
     [
         (7, None, {}, "is 7, and there is no such value: return None."),
-        (None, 1, {}, "is missing: nothing was returned. Does your function end with `return ...`?"),
+        (None, 1, {},
+         "is None, and there is a value. Does each way through your function end with `return ...`?"),
         (11.74321, EXPECTED, {},
          'is the bare value 11.74 and needs a unit. Write for example Q_(value, "ms").'),
         (Q_("3 GB"), Q_("3 img/s"), {},
@@ -146,9 +147,21 @@ def test_a_bare_batch_size_is_named_where_images_are_left_of_a_share(share):
 
 
 @pytest.mark.parametrize(("answer", "expected"), [
+    (Q_("40 img/s"), Q_("40 / s")), (Q_("2400 img/min"), Q_("40 / s")), (Q_("35.65 img"), 35.65),
+])  # fmt: skip
+def test_what_may_count_images_may_have_them_in_its_unit(answer, expected):
+    check(answer, expected)
+    assert "it is too small" in refusal(answer / 2, expected)
+    assert "sample^2" in refusal(answer * Q_("1 img"), expected)
+
+
+def test_a_share_with_images_in_its_unit_is_no_count():
+    assert COUNTS_IMAGES in refusal(Q_("0.75 img"), 0.75)
+
+
+@pytest.mark.parametrize(("answer", "expected"), [
     (Q_("1 ms/img"), Q_("400 img/s")),
     (Q_("500 KB") * Q_("400 img/s"), Q_("0.2 GB/s")),
-    (Q_("400 img/s"), Q_("400 / s")),
     (Q_("0.2 GB/s"), Q_("400 img/s")),
     (Q_("3 img/s"), 0.5),
     (Q_("23 img"), 22),
