@@ -18,17 +18,22 @@ from ..finding.job import JobFinding
 from ..finding.stages import COPY, LARGE, MANY_OBJECTS
 from .times import ERROR, PREFETCH, JobModel, JobTimes, doubt_of, model_of, start_up_of, throughputs_of
 
-MAX_WORKERS = 64
-ENOUGH = 0.95  # of the best throughput
-ALIKE = 0.99  # of the highest prediction: what comes so near is as good
-# Batches take different times, so workers that would only just do on average are too few.
+MAX_WORKERS = 64  # that are looked at; a choice
+ENOUGH = 0.95  # of the best throughput; a choice
+ALIKE = 0.99  # of the highest prediction: what comes so near is as good; a choice
+# Batches take different times, so workers that would only just do on average are too few. How much
+# more they should do is a choice; benchmarks.advise holds the number that is advised against a sweep.
 HEADROOM = 1.2
-CROWDED_IDLE = 0.5  # beside other programs
-IDLE = 0.1  # of a worker's time: below that it waits so little that it needs a core of its own
-FLOAT_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}  # uint8 has one
+# Share of a worker's time, below which it waits so little that it needs a core of its own: a choice.
+IDLE = 0.1
+CROWDED_IDLE = 0.5  # the same beside other programs; a choice
+FLOAT_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}  # uint8 has one; by definition
 PACKING = "One buffer for all tensors of a batch"
 PERSISTENT = "persistent_workers=True"
-BOUND = 1.25  # so much longer a batch may take at worst, before what is likely is only what is possible
+# So much longer a batch may take at worst, before what is likely is only what is possible: a choice.
+BOUND = 1.25
+STEP_BINDS = 1.02  # times what the loop takes for a batch, up to which the step binds; a choice
+FULL = 0.9  # share of the cores that is computed on, from which on the CPU binds; a choice
 
 
 @dataclass(frozen=True)
@@ -283,10 +288,10 @@ def _option(
     """Return a number of workers with which these milliseconds pass from batch to batch."""
     times = model.likely
     computed = times.compute + times.pack + times.loop_compute
-    if period <= 1.02 * (times.step + (times.receive if workers else 0.0)):
+    if period <= STEP_BINDS * (times.step + (times.receive if workers else 0.0)):
         bottleneck = "the training step"
     else:
-        bottleneck = "the CPU" if workers and computed > 0.9 * times.cores * period else "the workers"
+        bottleneck = "the CPU" if workers and computed > FULL * times.cores * period else "the workers"
     condition = _condition(finding, model, workers, period, at_most)
     return Option(workers, *throughputs_of(finding, period, at_most, at_least), bottleneck, condition)
 
@@ -354,7 +359,7 @@ def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> I
     size = contents.size.m_as("B") if contents is not None and contents.size is not None else LARGE
     if size >= LARGE and (contents is None or contents.floats):
         kind = contents.dtype if contents is not None else "float32"
-        share = 1 / FLOAT_BYTES.get(kind or "", 4)
+        share = 1 / FLOAT_BYTES.get(kind or "", FLOAT_BYTES["float32"])
         yield lever(
             f"uint8 instead of {kind}",
             "if the dataset gives one as fast as the other, and the model can take it",

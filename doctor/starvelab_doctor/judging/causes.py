@@ -21,13 +21,13 @@ from .known_calls import KnownCall, known_call
 from .remedy import UNTOLD, Remedy
 from .times import start_up_of
 
-OVERSUBSCRIBED = 2.0  # threads for each core, all of which compute
-MOSTLY = 0.5  # share of the first batches of later passes that one line takes
-ONE_LINE = 0.25  # share of preparing from which on a line has a remedy of its own
-TWICE = 0.2  # and each of several lines that make the same call
-COLLECTS = 0.15  # share of the time from which on the collector is a cause
+OVERSUBSCRIBED = 2.0  # threads for each core, all of which compute; a choice
+MOSTLY = 0.5  # share of the first batches of later passes that one line takes; a choice
+ONE_LINE = 0.25  # share of preparing from which on a line has a remedy of its own; a choice
+TWICE = 0.2  # and each of several lines that make the same call; a choice
+COLLECTS = 0.15  # share of the time from which on the collector is a cause; a choice
 VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-LONG = 2e3  # milliseconds that are written as seconds
+LONG = 2e3  # milliseconds that are written as seconds; a choice
 
 
 def stuck_workers(finding: JobFinding) -> Remedy | None:

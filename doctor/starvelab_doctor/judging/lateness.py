@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-MIN_TIMED = 48  # batches of which the times must be known, late ones among them
+MIN_TIMED = 48  # batches of which the times must be known, late ones among them; a choice
+# Batches that are simulated, at least: a choice. What was timed is repeated until there are so many.
 MAX_SIMULATED = 600
-PREFETCHES = (2, 4, 8, 16)  # batches ahead of each worker that are worth a look
+PREFETCHES = (2, 4, 8, 16)  # batches ahead of each worker that are worth a look; a choice
+NEARLY = 1.02  # times the least lateness, which is as good; a choice
 
 
 @dataclass(frozen=True)
@@ -46,4 +48,4 @@ class Lateness:
         """Return the fewest batches ahead that bring nearly all that more of them would."""
         factors = {each: self.factor(workers, loop, each) for each in (self.prefetch, *PREFETCHES)}
         least = min(factors.values())
-        return next(each for each in sorted(factors) if factors[each] <= 1.02 * least)
+        return next(each for each in sorted(factors) if factors[each] <= NEARLY * least)

@@ -15,6 +15,7 @@ from starvelab.tables import percent
 from ..finding.lines import SHOWN, LineShare
 
 NO_LOOP = "starvelab-doctor: no loop got a batch from a DataLoader of PyTorch."
+MOST_LINES = 5  # that are named; a choice
 READS = re.compile(r"memmap|\b(open|read\w*|load|fromfile|frombuffer|seek|decode)\b")
 COPIES = re.compile(r"\.(to|cuda|pin_memory|copy_|contiguous|clone|copy|numpy)$")
 NO_INPUT = re.compile(r"\b(print|save|write|log|info|flush|update|add_scalar|sleep)$|^(logging|tqdm)\b")
@@ -37,7 +38,7 @@ def own_batches(lines: Sequence[LineShare]) -> str:
             f"{NO_LOOP} Where the loop draws its batches itself, {why}. If it has a loader of another kind, "
             "put watch(loader) around that. If not, let it run longer."
         )
-    named = [(line, kind) for line, kind in of_input if line.share >= SHOWN / 2][:5] or of_input[:1]
+    named = [(line, kind) for line, kind in of_input if line.share >= SHOWN / 2][:MOST_LINES] or of_input[:1]
     shown = "; ".join(f"{line.summary} ({kind})" for line, kind in named)
     return (
         f"{NO_LOOP} From the first to the last change of the weights, the loop's own thread reads, copies or "

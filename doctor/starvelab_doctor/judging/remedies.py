@@ -23,14 +23,17 @@ from .lateness import MIN_TIMED
 from .remedy import UNTOLD, Remedy
 from .times import ERROR, NAMED, PREFETCH, QUICKER, JobTimes, pickled_share, start_up_of
 
-LARGE_PART = 0.3  # of what a batch costs: below that a stage needs no remedy of its own
-MANY_ITEMS, TINY = 64, 0.05  # items of a batch, and milliseconds for each, that are better fetched together
-AHEAD = 4  # batches of each worker, where nothing tells how many hide those that are late
-SPREAD = 4.0  # bytes of what an item is a view of, over its own, from which on it is read for nothing
-SAMPLED = 0.2  # what the share of a line may be off
-LONG = 2e3  # milliseconds that are written as seconds
-VAGUE = 4.0  # times what is likely a gain may be at best, before it is not said: steps may lack a core, too
-BUSY_THREAD = 0.8  # of a core: threads that share Python's lock have no more
+LARGE_PART = 0.3  # of what a batch costs: below that a stage needs no remedy of its own; a choice
+# Items of a batch, and milliseconds for each, that are better fetched together: a choice.
+MANY_ITEMS, TINY = 64, 0.05
+AHEAD = 4  # batches of each worker, where nothing tells how many hide those that are late; a choice
+# Bytes of what an item is a view of, over its own, from which on it is read for nothing: a choice.
+SPREAD = 4.0
+SAMPLED = 0.2  # what the share of a line of the loop may be off; a choice
+LONG = 2e3  # milliseconds that are written as seconds; a choice
+# Times what is likely a gain may be at best, before it is not said, since steps may lack a core: a choice.
+VAGUE = 4.0
+BUSY_THREAD = 0.8  # of a core: threads that share Python's lock have no more; a choice
 
 
 def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Remedy, ...]:

@@ -17,7 +17,7 @@ from .own_batches import own_batches
 from .remedies import remedies_of
 from .remedy import Remedy
 
-VERSION = 1  # of the JSON: it changes when a name goes or means something else
+VERSION = 1  # of the JSON: it changes when a name goes or means something else; by definition
 # Names of the JSON, and fields of a finding that are written as they are.
 FIELDS = {
     "rank": "ranks.rank",

@@ -21,18 +21,29 @@ from ..finding.job import JobFinding
 from ..finding.stages import COLLATE, DATASET, PACK, RECEIVE, RECEIVE_RANGE
 from .lateness import Lateness
 
-# What a measured time may be off, as a share of it.
+# What a measured time may be off, as a share of it: a choice. benchmarks.advise and benchmarks.planted hold
+# what is predicted with it against runs.
 ERROR = 0.08
-QUICKER = 0.5  # of what receiving took: it takes longer where the loop has to wake up for each batch
-PREFETCH = 2  # batches ahead of each worker, where a loader names no number
-ROUNDS = 12  # until the stretched times and the rate agree
-LATE = 0.15  # share of their time that workers are idle, from which on the probe says what a batch takes
-CROWDED = 0.3  # share of a step that it may have waited for a core at least, where others want it
-MOST_QUEUED = 0.98  # share of its time that one who prepares may wait for a core: the rest is work
-COMPUTES = 0.3  # share of a worker's time, below which its pace says little of who else computes
-SLOWER = 1.25  # times as long work may take while all cores compute: they share caches, often physical cores
-MAX_OTHERS = 256.0  # processes of other programs
-NAMED = 0.02  # share of the job in which workers start, that is worth a line
+# Share of what receiving took that it may take at best, since it takes longer where the loop has to wake up
+# for each batch: a choice.
+QUICKER = 0.5
+PREFETCH = 2  # batches ahead of each worker, where a loader names no number; by definition of PyTorch
+ROUNDS = 12  # until the stretched times and the rate agree; a choice
+HALVINGS = 4 * ROUNDS  # of the range in which the processes of other programs lie; a choice
+# Share of their time that workers are idle, from which on the probe says what a batch takes: a choice.
+LATE = 0.15
+# Share of a step that it may have waited for a core at least, where others want it: a choice.
+CROWDED = 0.3
+# Share of its time that one who prepares may wait for a core, the rest being work: a choice.
+MOST_QUEUED = 0.98
+# Share of a worker's time, below which its pace says little of who else computes: a choice.
+COMPUTES = 0.3
+# Times as long work may take while all cores compute, since they share caches and often physical cores: a
+# choice, which benchmarks.planted holds against runs.
+SLOWER = 1.25
+MAX_OTHERS = 256.0  # processes of other programs; a choice
+NAMED = 0.02  # share of the job in which workers start, that is worth a line; a choice
+CPU_SHARES = (0.5, 1.0, 0.0)  # of preparing, where it was not measured: likely, slow, fast; a choice
 
 
 @dataclass(frozen=True)
@@ -154,7 +165,7 @@ def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> Jo
             Lateness(prepared, ahead, () if finding.lacks_core else finding.waits.uneven) if ahead else None
         )
     receive, receives = _receiving(finding, workers, waits)
-    shares = (0.5, 1.0, 0.0) if (known := finding.machine.prepare_cpu) is None else (known,) * 3
+    shares = CPU_SHARES if (known := finding.machine.prepare_cpu) is None else (known,) * 3
     loop = (finding.machine.loop_cpu or 0.0) * period
 
     def times(share: float) -> JobTimes:
@@ -211,7 +222,7 @@ def _others(finding: JobFinding, times: JobTimes, workers: int, period: float) -
     # The workers do not set the pace, or what they compute does not.
     if finding.ready or times.compute < COMPUTES * (times.compute + times.wait):
         return low
-    for _ in range(4 * ROUNDS):
+    for _ in range(HALVINGS):
         middle = (low + high) / 2
         if replace(times, others=middle).period(workers) < period:
             low = middle
