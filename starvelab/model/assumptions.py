@@ -249,6 +249,10 @@ class Assumptions(Sourced):
         name = name or f"{self.name} but {label}"
         return dataclasses.replace(self, name=name, facts={**self.facts, **facts}, **values)
 
+    def __repr__(self) -> str:
+        """Return its name, which stands in signatures; printing it lists where each value comes from."""
+        return self.name
+
     @property
     def place(self) -> str:
         """What it is."""

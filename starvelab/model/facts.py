@@ -112,11 +112,14 @@ class Sourced:
         """Where it stands, beside its name."""
         raise NotImplementedError
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         rows = [*self._rows()]
         name, value = (max((len(row[i]) for row in rows), default=0) for i in (0, 1))
         lines = (f"  {row[0]:<{name}}  {row[1]:<{value}}  {row[2]}: {row[3]}" for row in rows)
         return "\n".join((f"{self.name}  ({self.place})", *lines))
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def to_pandas(self) -> Any:
         """Return the list as a data frame of pandas, all of it text.

@@ -1,6 +1,8 @@
 """Named sets of assumptions: what they hold, that they hold together, and how they are changed."""
 
 import dataclasses
+import inspect
+import pydoc
 from fractions import Fraction
 from math import inf
 
@@ -8,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab import PUBLISHED, Q_, TUTORIAL, InputError, UnknownNameError
+from starvelab import PUBLISHED, Q_, TUTORIAL, InputError, Pipeline, UnknownNameError
 from tests.rejected import bare, message, negative, no_rate, no_share, none_of, not_positive, other_dimension
 from tests.strategies import shares
 
@@ -29,9 +31,17 @@ def test_every_assumption_says_where_it_comes_from(assumed):
 @BOTH
 def test_a_set_shows_itself_with_the_origin_of_each_value(assumed):
     # A browser may break a long name behind an underscore.
-    for text in (repr(assumed), assumed._repr_html_().replace("<wbr>", "")):
+    for text in (str(assumed), assumed._repr_html_().replace("<wbr>", "")):
         assert all(name in text for name in (assumed.name, *FIELDS))
-    assert assumed.facts["sample_size"].origin in repr(assumed)
+    assert assumed.facts["sample_size"].origin in str(assumed)
+
+
+def test_help_shows_a_named_set_by_its_name():
+    assert str(inspect.signature(Pipeline)).endswith(
+        "assumptions: 'Assumptions' = TUTORIAL, **unknown: 'Never') -> 'None'"
+    )
+    first = pydoc.render_doc(Pipeline, renderer=pydoc.plaintext).split("An input pipeline in front")[0]
+    assert len(first.splitlines()) <= 6
 
 
 curves = st.builds(
