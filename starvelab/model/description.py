@@ -17,6 +17,7 @@ from ..errors import InputError, UnknownNameError, check_names
 from ..units import Q_, Amount, Number, Quantity, Unchecked, format_quantity
 from .assumptions import PHASES, TUTORIAL, Assumptions, check_assumptions
 from .catalogue import Entry, check_entry, dataset_of, described
+from .equality import EqualByFields
 from .fields import Part, choice, count, differs, first_field, meanings, read_supply, shape_of, short, switch
 from .parts import (
     NESTED,
@@ -42,7 +43,7 @@ Changes: TypeAlias = Mapping[str, Unchecked] | None
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class Description:
+class Description(EqualByFields):
     """The parts of a pipeline and what is assumed of them; `starvelab.Pipeline` has the parameters.
 
     A plain value stands for the part that it would be first in, so ``workers=8`` is ``Workers(8)``.

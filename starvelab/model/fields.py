@@ -31,6 +31,7 @@ from ..units import (
     positive_int,
 )
 from .catalogue import Entry, check_entry, described
+from .equality import EqualByFields
 
 
 class SupplyRate(NamedTuple):
@@ -163,7 +164,7 @@ class _SignatureOfInit:
 
 
 @dataclass(frozen=True)
-class Part:
+class Part(EqualByFields):
     """What all parts share: fields that are read once, a copy with changes, and a short representation."""
 
     __signature__: ClassVar = _SignatureOfInit()

@@ -13,6 +13,7 @@ from ..errors import InputError
 from ..tables import Share, TableRepr, cell, percent
 from ..units import Quantity, Unchecked, format_number
 from .assumptions import COVERAGE
+from .equality import EqualByFields
 from .resources import ACCELERATOR, LABELS, Labels, capitalized
 from .stages import STAGES
 
@@ -41,7 +42,7 @@ class Ranges:
 
 
 @dataclass(frozen=True, repr=False)
-class Step(TableRepr):
+class Step(EqualByFields, TableRepr):
     """What `Pipeline.solve` found; every value has the shape of the swept arguments.
 
     Attributes

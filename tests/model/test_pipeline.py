@@ -597,3 +597,23 @@ def test_a_name_that_is_wrong_or_missing_is_said_in_the_words_of_the_lab(ask, sa
 def test_a_part_and_a_pipeline_still_travel():
     for value in (Samples(size="5 MB"), WALL):
         assert repr(pickle.loads(pickle.dumps(value))) == repr(copy.deepcopy(value)) == repr(value)
+
+
+@pytest.mark.parametrize("made", [
+    lambda *n: parts.Workers(np.array(n)), lambda *n: parts.Drive(Q_(n, "GB/s")),
+    lambda *n: parts.Requests(samples=[*n]),
+    lambda *n: Pipeline(hardware="5 ms", workers=np.array(n)),
+    lambda *n: Pipeline(hardware="5 ms", workers=np.array(n)).solve(),
+    lambda *n: Pipeline(hardware="5 ms").sweep(workers=n),
+    lambda *n: Pipeline(hardware="5 ms", workers=np.array(n)).bill(price="2 USD/h"),
+])  # fmt: skip
+def test_what_holds_arrays_equals_what_holds_the_same_and_nothing_else(made):
+    assert made(1, 2) == made(1, 2)
+    for other in (made(1, 3), made(1, 2, 3), made(1), parts.Workers(1), parts.Drive("1 GB/s"), None, "1"):
+        assert made(1, 2) != other
+        assert other != made(1, 2)
+
+
+def test_parts_and_pipelines_of_single_values_are_keys_of_a_dictionary():
+    pipes = {WALL: 1, WALL.replace(workers=9): 2}
+    assert (pipes[WALL.replace()], {parts.Workers(3): 4}[parts.Workers(3)]) == (1, 4)

@@ -12,13 +12,14 @@ from ...units import Q_, Number, Quantity, Unchecked, nonnegative
 from ..assumptions import COVERAGE
 from ..catalogue import Entry
 from ..description import Description
+from ..equality import EqualByFields
 from ..resources import ACCELERATOR, as_float
 from ..step import Step
 from ._epochs import PASS_SAMPLES, samples_of_epoch
 
 
 @dataclass(frozen=True)
-class Amounts:
+class Amounts(EqualByFields):
     """What is paid for over some time; None where a value that it follows from is missing.
 
     Attributes
@@ -35,7 +36,7 @@ class Amounts:
 
 
 @dataclass(frozen=True, repr=False)
-class Bill(TableRepr):
+class Bill(EqualByFields, TableRepr):
     """The answer of `bill`, for all accelerators together; every value has the shape of the swept arguments.
 
     Attributes

@@ -15,6 +15,7 @@ from ...units import Q_, Number, Quantity, Unchecked, convert
 from ..assumptions import COVERAGE
 from ..catalogue import Entry, Group
 from ..description import Changes, Description, check_fields
+from ..equality import EqualByFields
 from ..parts import PLAIN, SWEEPABLE, by_path, field_label
 from ..resources import ACCELERATOR, LABELS, RESOURCES, Labels
 
@@ -25,7 +26,7 @@ _MAX_ROWS = 12
 
 
 @dataclass(frozen=True, repr=False)
-class Sweep(TableRepr):
+class Sweep(EqualByFields, TableRepr):
     """The table of a sweep: columns of equal length, quantities where there is a unit.
 
     The `columns` are the swept fields, the time of each resource, whether a point is feasible (where some are
