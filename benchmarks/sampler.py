@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from doctor.tests.planted_lines import Job, line_numbers, python
-from starvelab_doctor.watching.places import place_of
+from starvelab_doctor.watching.places import code_line_of
 from starvelab_doctor.watching.stack_samples import SampleFile, StackSampler
 from starvelab_doctor.watching.worker_sampler import phase_of
 
@@ -31,7 +31,7 @@ def shares(unit: float, seconds: float) -> tuple[dict[str, float], dict[str, flo
 
     def see(_: float, passed: float, stack: tuple) -> None:
         run = next((number for number, (code, _) in enumerate(stack) if code.co_qualname == "Job.run"), None)
-        place = place_of(stack[: run + 1]) if run is not None else None
+        place = code_line_of(stack[: run + 1]) if run is not None else None
         if place is not None and place.line in names:
             seen[names[place.line]] += passed
 
@@ -61,7 +61,7 @@ def costs_of(turns: int) -> list[float]:
 
         def see(moment: float, passed: float, stack: tuple) -> None:
             phase, below = phase_of(stack)
-            file.add(moment, passed, phase, place_of(below) if below else None)
+            file.add(moment, passed, phase, code_line_of(below) if below else None)
 
         for _ in range(turns):
             before = work()

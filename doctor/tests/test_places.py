@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from starvelab_doctor.watching.places import is_own, moved_to_search, place_of, stack_of
+from starvelab_doctor.watching.places import code_line_of, is_own, moved_to_search, stack_of
 
 
 def here():
@@ -25,9 +25,9 @@ def test_the_line_that_calls_a_function_of_python_is_named_with_it():
     with gzip.open(Source(gzip.compress(b"text"))) as file:
         file.read()
     # The innermost line of the user's code counts, and this class is the user's.
-    assert place_of(seen[0]).call == "here"
+    assert code_line_of(seen[0]).call == "here"
     outer = tuple(frame for frame in seen[0] if frame[0].co_name != "read" or "gzip" in frame[0].co_filename)
-    place = place_of(outer)
+    place = code_line_of(outer)
     assert place.call.startswith("gzip.")
     assert place.own
 
@@ -36,7 +36,7 @@ def test_a_call_of_c_has_the_name_that_the_source_gives_it():
     seen = []
     min([0], key=lambda _: seen.append(here()))
     caller = seen[0][:-1]
-    place = place_of(caller)
+    place = code_line_of(caller)
     first = test_a_call_of_c_has_the_name_that_the_source_gives_it.__code__.co_firstlineno
     assert (place.call, place.line) == ("min", first + 2)
 
@@ -63,4 +63,4 @@ class Searched:
 @pytest.mark.parametrize(("items", "line"), [(list(range(2000)), 2), (set(range(2000)), 3), ([1], 3)])
 def test_a_late_sample_is_of_the_search_before_it_where_that_is_long(items, line):
     _, stack = Searched(items).seen()
-    assert place_of(stack).line == Searched.seen.__code__.co_firstlineno + line
+    assert code_line_of(stack).line == Searched.seen.__code__.co_firstlineno + line

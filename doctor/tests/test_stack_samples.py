@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from starvelab_doctor.watching.places import place_of
+from starvelab_doctor.watching.places import code_line_of
 from starvelab_doctor.watching.stack_samples import Sample, SampleFile, StackSampler, read_samples
 
 from .planted_lines import Job, line_numbers
@@ -19,7 +19,7 @@ def sampled(unit, seconds):
     def see(moment, seconds, stack):
         # `python` runs in a function of its own file: the line that calls it counts.
         own = next((frame for frame in stack if frame[0].co_qualname == "Job.run"), None)
-        place = place_of(stack[: stack.index(own) + 1]) if own else None
+        place = code_line_of(stack[: stack.index(own) + 1]) if own else None
         if place is not None:
             seen[numbers.get(place.line)] += seconds
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 from ..finding.lines import COLLATE, DATASET, LOOP, SAMPLER, START, JobLines, LineShare
-from .places import Place, Stack, place_of
+from .places import CodeLine, Stack, code_line_of
 from .stack_samples import MANY, RARELY, WAITS, Sample
 from .worker_sampler import FETCH, Pauses, WorkerFolder, WorkerSamples, phase_of
 
@@ -39,7 +39,7 @@ class MainSamples:
 
     def __init__(self) -> None:
         self.samples: list[Sample] = []
-        self._places: dict[Stack, tuple[str, Place | None]] = {}
+        self._places: dict[Stack, tuple[str, CodeLine | None]] = {}
         self._seen = 0
 
     def see(self, moment: float, seconds: float, stack: Stack) -> None:
@@ -53,22 +53,22 @@ class MainSamples:
         self.samples.append(Sample(moment, times * seconds, *self._places[stack]))
 
 
-def loop_phase(stack: Stack) -> tuple[str, Place | None]:
+def loop_phase(stack: Stack) -> tuple[str, CodeLine | None]:
     """Return what the loop's thread does, and at which line."""
     names = [code.co_filename for code, _ in stack]
     if any(name.endswith(FETCH) for name in names):
         phase, below = phase_of(stack)
-        return phase, place_of(below)
+        return phase, code_line_of(below)
     loader = next((number for number, name in enumerate(names) if name.endswith(LOADER)), None)
     if loader is not None:
         calls = {code.co_name for code, _ in stack[loader:]}
         if calls & {"_next_index", "_reset"} and (below := _below_loader(stack, names)):
-            return SAMPLER, place_of(below)
+            return SAMPLER, code_line_of(below)
         starts = any(STARTS in name for name in names[loader:]) and "get" not in calls
-        return (STARTING if starts else WAITING), place_of(stack)
+        return (STARTING if starts else WAITING), code_line_of(stack)
     if names and names[-1].endswith(WAITS):
-        return HANDED, place_of(stack)
-    place = place_of(stack)
+        return HANDED, code_line_of(stack)
+    place = code_line_of(stack)
     if any(code.co_name in UPDATES and "torch" in code.co_filename for code, _ in stack):
         return UPDATE, place
     trains = any(part in name for name in names for part in PARTS)

@@ -32,7 +32,7 @@ MANY = 1000  # elements that are compared one by one
 
 
 @dataclass(frozen=True)
-class Place:
+class CodeLine:
     """A line of the user's own code, or of a library where none is, and the call below it."""
 
     file: str
@@ -63,7 +63,7 @@ def is_own(file: str) -> bool:
     return not any(path.is_relative_to(folder) for folder in STANDARD)
 
 
-def place_of(stack: Stack) -> Place | None:
+def code_line_of(stack: Stack) -> CodeLine | None:
     """Return the innermost line of the user's own code in a stack, or else of the outermost library."""
     if not stack:
         return None
@@ -72,7 +72,7 @@ def place_of(stack: Stack) -> Place | None:
     code, position = stack[number]
     below = stack[number + 1 :]
     call = _qualified(below[0][0]) if below else _text(_node(code, position))
-    return Place(code.co_filename, line_of(code, position), call[:MAX_CALL], bool(own))
+    return CodeLine(code.co_filename, line_of(code, position), call[:MAX_CALL], bool(own))
 
 
 def moved_to_search(frame: FrameType, stack: Stack) -> Stack:

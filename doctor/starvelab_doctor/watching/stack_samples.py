@@ -17,7 +17,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from types import FrameType
 
-from .places import Place, Stack, moved_to_search, stack_of
+from .places import CodeLine, Stack, moved_to_search, stack_of
 
 INTERVAL = 0.02  # seconds between two samples
 MANY, RARELY = 3_000, 10  # samples, some minute, after which one is taken so many times less often
@@ -35,7 +35,7 @@ class Sample:
     moment: float
     seconds: float
     phase: str
-    place: Place | None
+    place: CodeLine | None
 
 
 class SampleFile:
@@ -43,12 +43,12 @@ class SampleFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.numbers: dict[tuple[str, Place | None], int] = {}
+        self.numbers: dict[tuple[str, CodeLine | None], int] = {}
         self.keys: list[object] = []  # that are new since the last write
         self.samples: list[tuple[float, float, int]] = []
         self.written = time.perf_counter()
 
-    def add(self, moment: float, seconds: float, phase: str, place: Place | None) -> None:
+    def add(self, moment: float, seconds: float, phase: str, place: CodeLine | None) -> None:
         """Note a sample."""
         key = phase, place
         if (number := self.numbers.get(key)) is None:
@@ -69,14 +69,14 @@ class SampleFile:
 
 def read_samples(path: Path) -> tuple[list[Sample], dict[str, object]]:
     """Return the samples of a file, and what else was written with the last of them."""
-    keys: list[tuple[str, Place | None]] = []
+    keys: list[tuple[str, CodeLine | None]] = []
     samples, more = list[Sample](), dict[str, object]()
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             content = json.loads(line)
         except ValueError:  # it is being written
             break
-        keys += [(phase, Place(*place) if place else None) for phase, place in content.pop("keys")]
+        keys += [(phase, CodeLine(*place) if place else None) for phase, place in content.pop("keys")]
         samples += [
             Sample(moment, seconds, *keys[number]) for moment, seconds, number in content.pop("samples")
         ]

@@ -22,7 +22,7 @@ from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
-from .places import Stack, line_of, place_of
+from .places import Stack, code_line_of, line_of
 from .stack_samples import FLUSH, Sample, SampleFile, StackSampler, read_samples
 
 # As `finding.lines` names them, which a worker does not load, and what else a worker does.
@@ -101,7 +101,7 @@ def sample_worker(path: Path) -> None:
 
     def see(moment: float, seconds: float, stack: Stack) -> None:
         phase, below = phase_of(stack)
-        file.add(moment, seconds, phase, place_of(below) if below else None)
+        file.add(moment, seconds, phase, code_line_of(below) if below else None)
         if moment - begun < FLUSH:  # a worker may live for less than a second
             write()
 
