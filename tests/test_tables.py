@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+from bs4 import BeautifulSoup
 
 from starvelab import PUBLISHED, Q_, Datasets, Hardware, Models, Pipeline
 from starvelab.errors import MissingPackageError
@@ -66,6 +67,8 @@ SHOWN = {
     "bill": lambda: PIPE.bill(price="2 USD/h", samples=1000),
     "epochs": lambda: PIPE.replace(dataset=Datasets.ImageNet, storage="1 GB/s").epochs(memory="64 GB"),
     "simulation": lambda: PIPE.simulate(batches=40),
+    "crossover": PIPE.crossover,
+    "workers needed": PIPE.workers_needed,
     "entry": lambda: Hardware.Cloud.A100,
     "assumptions": lambda: PUBLISHED,
     "figure": lambda: stage_bars(PIPE.solve()),
@@ -102,3 +105,33 @@ def test_a_data_frame_of_a_long_sweep_has_all_of_its_rows():
     assert len(frame) == 100
     assert frame["throughput [img/s]"].tolist() == table["throughput"].m_as("img/s").tolist()
     assert frame["bottleneck"].tolist() == table["bottleneck"].tolist()
+
+
+@pytest.mark.parametrize("name", ["step", "workers needed", "crossover", "pipeline"])
+def test_an_answer_and_a_pipeline_are_tables_in_a_notebook(name):
+    shown = {
+        "step": PIPE.solve(),
+        "workers needed": PIPE.workers_needed(),
+        "crossover": PIPE.crossover(),
+        "pipeline": PIPE,
+    }[name]
+    html = BeautifulSoup(shown._repr_html_(), "html.parser")
+    rows = {row.td.text: row("td")[1].text for row in html("tr") if row.td}
+    assert html.caption.text
+    assert "None" not in rows.values()
+    expected = {
+        "step": ("workers", "8 ms"),
+        "workers needed": ("workers", str(PIPE.workers_needed().workers)),
+        "crossover": ("first batch that starves", str(PIPE.crossover().starves_from)),
+        "pipeline": ("hardware", "Hardware.Cloud.A100"),
+    }
+    key, value = expected[name]
+    assert rows[key] == value
+
+
+def test_an_obstacle_and_an_accelerator_that_is_always_fed_are_rows():
+    narrow = PIPE.replace(storage="10 MB/s").workers_needed()
+    assert [row[1] for row in narrow.rows if row[0] == "obstacle"] == [*narrow.obstacles] != []
+    fed = Pipeline(hardware="10 img/s", workers="1000 img/s").crossover()
+    assert (fed.rows, fed.summary) == ([], "The GPU binds at every batch size.")
+    assert "<caption>The GPU binds at every batch size." in fed._repr_html_()

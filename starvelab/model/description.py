@@ -14,6 +14,7 @@ from typing import Never, Self, TypeAlias
 import numpy as np
 
 from ..errors import InputError, UnknownNameError, check_names
+from ..tables import to_html
 from ..units import Q_, Amount, Number, Quantity, Unchecked, format_quantity
 from .assumptions import PHASES, TUTORIAL, Assumptions, check_assumptions
 from .catalogue import Entry, check_entry, dataset_of, described
@@ -221,6 +222,11 @@ class Description(EqualByFields):
         fields = {name: getattr(self, name) for name in FIELDS}
         shown = (n for n, value in fields.items() if n == "batch_size" or differs(value, _DEFAULTS[n]))
         return f"{type(self).__name__}({', '.join(f'{n}={_short(fields[n])}' for n in shown)})"
+
+    def _repr_html_(self) -> str:
+        values = ((name, _short(getattr(self, name))) for name in FIELDS)
+        rows = [(name, value) for name, value in values if value != "None"]
+        return to_html(("part", "value"), rows, caption="The parts of a pipeline")
 
     @property
     def swept(self) -> tuple[str, ...]:

@@ -14,11 +14,12 @@ from itertools import combinations
 from math import floor
 
 from ...errors import InputError, MissingValueError
-from ...tables import cell, count_of
+from ...tables import TableRepr, cell, count_of
 from ...units import (
     Q_,
     Number,
     Quantity,
+    Unchecked,
     check_magnitude,
     exact,
     format_number,
@@ -37,8 +38,8 @@ MAX_WORKERS = 10**9
 WORKS = {stage.NAME: stage.RESOURCE is ACCELERATOR and not stage.AWAITED for stage in STAGES}
 
 
-@dataclass(frozen=True)
-class Crossover:
+@dataclass(frozen=True, repr=False)
+class Crossover(TableRepr):
     """Where starvation begins: the exact batch size at which the costs cross, and the whole ones beside it.
 
     `batch` is None if the accelerator is starved at every batch size, or at none. Up to `last_fed` it binds:
@@ -53,6 +54,26 @@ class Crossover:
     resource: str
     infeasible_reason: str = ""
     labels: Labels = field(default=LABELS, compare=False)
+
+    headers = ("figure", "value")
+
+    @property
+    def summary(self) -> str:
+        """Where it begins, in sentences."""
+        return str(self)
+
+    @property
+    def rows(self) -> list[list[Unchecked]]:
+        """The batch sizes, and what binds beyond them."""
+        crossing = None if self.batch is None else float(self.batch)
+        binds = self.labels[self.resource] if self.resource else None
+        named = {
+            "they cross at batch": crossing,
+            "last batch that is fed": self.last_fed,
+            "first batch that starves": self.starves_from,
+            "then binds": binds,
+        }
+        return [[name, value] for name, value in named.items() if value is not None]
 
     def __str__(self) -> str:
         binds = self.labels.does(ACCELERATOR.name, "bind")
@@ -127,8 +148,8 @@ def _edges(*costs: Cost) -> list[Fraction]:
     return sorted({Fraction(0), *(fixed / slope for fixed, slope in lines if fixed * slope > 0)})
 
 
-@dataclass(frozen=True)
-class WorkersNeeded:
+@dataclass(frozen=True, repr=False)
+class WorkersNeeded(TableRepr):
     """The answer of `workers_needed`: the smallest number of workers with which preparing is in time.
 
     `workers` is None if no number is enough. `exact` is how many times one worker's rate is needed: the
@@ -147,13 +168,32 @@ class WorkersNeeded:
     obstacles: tuple[str, ...]
     note: str = ""
 
+    headers = ("figure", "value")
+
     def __str__(self) -> str:
+        return " ".join(filter(None, (self.summary, *self.obstacles, self.note)))
+
+    @property
+    def rows(self) -> list[list[Unchecked]]:
+        """The numbers, and what stands in the way."""
+        return [
+            ["workers", self.workers],
+            ["times one worker's rate", float(self.exact)],
+            ["batch size", "any" if self.batch_size is None else self.batch_size],
+            ["read each second", self.demand],
+            ["feasible", self.feasible],
+            *(["obstacle", obstacle] for obstacle in self.obstacles),
+        ]
+
+    @property
+    def summary(self) -> str:
+        """Return the verdict in one line."""
         where = "at any batch size" if self.batch_size is None else f"at batch {self.batch_size}"
         number = "No number of workers" if self.workers is None else count_of(self.workers, "worker")
         verdict = f"{number} {'is' if self.workers in (None, 1) else 'are'} enough {where}."
         if self.workers is not None and not self.feasible:
             verdict = f"{number} would be enough {where}, but that meets other limits."
-        return " ".join(filter(None, (verdict, *self.obstacles, self.note)))
+        return verdict
 
 
 def workers_needed(pipeline: Description, *, batch_size: int | str | None = None) -> WorkersNeeded:
