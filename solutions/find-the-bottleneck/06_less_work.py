@@ -150,7 +150,8 @@ explore(draw_memory, after="warm-epochs", fits=(0.1, 1.0, 0.1), evicts=True)
 #
 # ## Copies beside the step
 #
-# A copy runs *beside* the computing if the batch lies in pinned memory, the copy is asked for with
+# A copy runs *beside* the computing if the batch lies in [pinned
+# memory](https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html), the copy is asked for with
 # `non_blocking=True`, and it has a stream of its own. Without one of these it takes its turn. In turn first,
 # then beside:
 

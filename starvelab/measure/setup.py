@@ -189,7 +189,7 @@ def _link(pipeline: Description) -> VirtualLink | None:
     if link is None:
         return None
     bandwidth = link_bandwidth(link.of, pinned=link.pinned, rate=pipeline.assumptions.link_rate)
-    return VirtualLink(float(bandwidth.m_as("B/s")), link.overlaps)
+    return VirtualLink(float(bandwidth.m_as("B/s")), link.runs_beside)
 
 
 def _device(pipeline: Description) -> Device:

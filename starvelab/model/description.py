@@ -117,7 +117,7 @@ class Description(EqualByFields):
         if isinstance(self.workers, Quantity):
             named["cpu_throughput"] = read_supply(self.workers, "workers")[1]
         # A loop that waits for each step begins no copy beside one.
-        named["copy_overlaps"] = link is None or (link.overlaps and accelerator.in_flight != 1)
+        named["copy_overlaps"] = link is None or (link.runs_beside and accelerator.in_flight != 1)
         named |= {"alone": self.alone, "overlap": not self.in_turn}
         if self.alone:
             named["workers"] = 1  # a loop that prepares its batches itself does so alone

@@ -185,7 +185,7 @@ class Link(Part):
     of : catalogue entry or quantity [data/time]
         An entry of Links, an accelerator (its own link), or a bandwidth.
     pinned : bool
-        Whether the copy starts from pinned memory.
+        Whether the copy starts from pinned memory. One that does not takes its turn with the step.
     overlaps : bool
         False where the copy runs on the stream that computes: the accelerator waits for it in each step.
     """
@@ -193,6 +193,11 @@ class Link(Part):
     of: Entry | Amount = fields.quantity("B/s", sweepable=True, group="Links", label="link", stage="link")
     pinned: bool = fields.switch(True, shown="pinned memory")
     overlaps: bool = fields.switch(True, shown="copies overlap")
+
+    @property
+    def runs_beside(self) -> bool:
+        """Whether a copy runs beside a step: it takes pinned memory and a stream of its own."""
+        return self.pinned and self.overlaps
 
 
 @dataclass(frozen=True, repr=False)

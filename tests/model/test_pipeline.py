@@ -130,6 +130,15 @@ def test_more_of_anything_never_hurts(pipe, cores, more, times):
     assert apart <= in_turn * NEVER
 
 
+@pytest.mark.parametrize(("pinned", "overlaps"), [(False, True), (True, False), (False, False)])
+def test_a_copy_takes_its_turn_without_pinned_memory_or_a_stream_of_its_own(pinned, overlaps):
+    pipe = KNOWN.replace({"dataset.transfer": "100 KB"}, link="1 GB/s")
+    times = pipe.solve().stage_times
+    step = pipe.solve({"link.pinned": pinned, "link.overlaps": overlaps})
+    assert ms(step.step_time) > ms(pipe.solve().step_time)
+    assert ms(step.step_time) == pytest.approx(sum(map(ms, (times["copy"], times["model"]))))
+
+
 @given(
     pipelines(),
     st.lists(batch_sizes, min_size=1, max_size=4),

@@ -90,8 +90,7 @@ def _for_link(pipeline: Description, step: Step) -> tuple[str, ...]:
     given, link = pipeline.dataset.transfer, "each link" if _several(step) else "the link"
     known = "" if isinstance(given, Quantity) else given or pipeline.assumptions.transfer_dtype
     fewer = f"send fewer bytes for each sample{'' if known == 'uint8' else ', for example as uint8'}"
-    tries: Tries = {} if pipeline.numbers["pinned"] else {"copy from pinned memory": {"link.pinned": True}}
-    tries[fewer] = {"dataset.transfer": pipeline.transferred / 2}
+    tries: Tries = {fewer: {"dataset.transfer": pipeline.transferred / 2}}
     helping = _helping(pipeline, step, tries)
     return (
         f"{_to_feed(step)} {wanted} would have to cross {link}, and {carried} do{_after(helping)}.",
