@@ -2,6 +2,7 @@
 
 from .lesson.notices import fold, info, say, table
 from .lesson.show import svg
+from .lesson.show.comparison import side_by_side
 from .lesson.show.plots import labeled_bars, over_batch, over_workers, stage_bars
 from .lesson.show.timelines import loader_timeline, trace_timeline
 
@@ -13,6 +14,7 @@ __all__ = [
     "over_batch",
     "over_workers",
     "say",
+    "side_by_side",
     "stage_bars",
     "svg",
     "table",

@@ -221,10 +221,10 @@ class Description(EqualByFields):
     def __repr__(self) -> str:
         fields = {name: getattr(self, name) for name in FIELDS}
         shown = (n for n, value in fields.items() if n == "batch_size" or differs(value, _DEFAULTS[n]))
-        return f"{type(self).__name__}({', '.join(f'{n}={_short(fields[n])}' for n in shown)})"
+        return f"{type(self).__name__}({', '.join(f'{n}={written(fields[n])}' for n in shown)})"
 
     def _repr_html_(self) -> str:
-        values = ((name, _short(getattr(self, name))) for name in FIELDS)
+        values = ((name, written(getattr(self, name))) for name in FIELDS)
         rows = [(name, value) for name, value in values if value != "None"]
         return to_html(("part", "value"), rows, caption="The parts of a pipeline")
 
@@ -366,7 +366,7 @@ def check_fields(paths: Iterable[str], assumed: Assumptions = TUTORIAL) -> None:
             part, whole = NESTED.get((part, field)), f"{whole}.{field}"
 
 
-def _short(value: Unchecked) -> str:
+def written(value: Unchecked) -> str:
     """A field as it stands in the representation of a pipeline: a part that holds one value as that value."""
     if isinstance(value, Assumptions):
         return value.name

@@ -17,6 +17,7 @@ from ...model.step import Step, one_step
 from ...pipeline import Pipeline
 from ...tables import percent
 from ...units import format_number, format_quantity
+from .comparison import draw_lanes
 from .figure import (
     GRAY,
     SERIES,
@@ -26,7 +27,6 @@ from .figure import (
     as_percent,
     ascending,
     caveat,
-    ground,
     name_lanes,
     new_figure,
     render_figure,
@@ -53,21 +53,12 @@ def stage_bars(step: Step) -> StaticFigure:
     """
     one_step(step, "stage_bars")
     times = {name: time.m_as("ms") for name, time in step.resource_times.items()}
-    length, overlap = step.step_time.m_as("ms"), step.overlap
     figure = new_figure(7.5, 0.9 + 0.55 * len(times))
     axes = figure.add_subplot()
-    for y, (name, ms) in enumerate(times.items()):
-        look = RESOURCES[name]
-        axes.barh(y, ms, hatch=look.hatch, height=0.62, **ground(look.color, step.feasible))
-        mark = "" if name != step.bottleneck else " (binds)" if overlap else " (the longest)"
-        axes.text(ms + 0.01 * length, y, f"{format_number(ms)} ms{mark}", va="center")
-    name_lanes(axes, [step.labels[name] for name in times])
-    axes.set(
-        xlim=(0, length * 1.25), xlabel=f"time for one batch of {step.batch_size} (ms); dashed: the step"
-    )
-    axes.axvline(length, color=GRAY, linestyle="--", linewidth=1)
+    draw_lanes(axes, step, step.step_time.m_as("ms"))
+    axes.set(xlabel=f"time for one batch of {step.batch_size} (ms); dashed: the step")
     sets = f"{capitalized(step.labels.does(step.bottleneck, 'set'))} the step of"
-    if not overlap:
+    if not step.overlap:
         sets = "Nothing overlaps, so the times add up to a step of"
     chip = step.labels.the(ACCELERATOR.name)
     busy = f"{format_quantity(step.step_time)}; {chip} is busy {percent(step.utilization)} of it."

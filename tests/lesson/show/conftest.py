@@ -3,7 +3,7 @@
 import pytest
 from matplotlib.figure import Figure
 
-from starvelab.lesson.show import plots, timelines
+from starvelab.lesson.show import comparison, plots, timelines
 from starvelab.lesson.show.figure import render_figure
 
 
@@ -27,6 +27,6 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
         figures.append(figure)
         return render_figure(figure, **words)
 
-    for module in (plots, timelines):
+    for module in (comparison, plots, timelines):
         monkeypatch.setattr(module, "render_figure", keep)
     return figures

@@ -1,0 +1,49 @@
+"""Two pipelines side by side: the picture and the table say what each solve says."""
+
+import numpy as np
+
+from starvelab import PUBLISHED, Hardware, InputError, Models, Pipeline, Storage
+from starvelab.runtime import Runtime, use
+from starvelab.show import side_by_side
+from tests.rejected import message
+
+PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8)
+MORE = PIPE.replace(workers=16, storage=Storage.HDD)
+
+
+def test_two_pipelines_are_compared_in_a_picture_and_a_table(painted, drawn):
+    picture = side_by_side(PIPE, MORE)
+    rows = {name: values for name, *values in picture.rows}
+    first, second = PIPE.solve(), MORE.solve()
+    assert rows["throughput"] == [first.throughput, second.throughput]
+    assert rows["binds"] == ["workers", "drive"]
+    assert rows["drive time"] == [None, second.resource_times["storage"]]
+    assert rows["storage"] == [None, "Storage.HDD"]
+    assert "model" not in rows, "only parts that differ"
+    assert "The second is 0.09 times as fast as the first." in picture.caption  # 360 of 4000 img/s
+    assert picture.png.startswith(b"\x89PNG")
+    axes = drawn[0].axes
+    assert [len(one.patches) for one in axes] == [len(first.resource_times), len(second.resource_times)]
+    assert axes[0].get_xlim() == axes[1].get_xlim(), "one axis of time"
+
+
+def test_a_graded_comparison_has_the_same_words_and_a_step_that_cannot_run_says_so():
+    huge = PIPE.replace(batch_size=10**6)
+    picture = side_by_side(PIPE, huge)
+    with use(Runtime(is_grading=True)):
+        graded = side_by_side(PIPE, huge)
+    assert (graded.png, graded.alt, repr(graded)) == (b"", picture.alt, repr(picture))
+    assert huge.solve().infeasible_reason in picture.caption
+    assert picture.rows[-1] == ["feasible", True, False]
+    assert "PUBLISHED" in repr(side_by_side(PIPE, PIPE.replace(assumptions=PUBLISHED)))
+
+
+def test_what_is_no_pipeline_or_many_cannot_be_compared():
+    assert message(InputError, side_by_side, PIPE, PIPE.solve()) == (
+        "side_by_side compares two pipelines, got Step. "
+        "Pass for example pipeline and pipeline.replace(workers=16)."
+    )
+    many = PIPE.replace(workers=np.array([1, 2]))
+    assert message(InputError, side_by_side, PIPE, many) == (
+        "side_by_side looks at one point, got 2. Solve for one."
+    )
