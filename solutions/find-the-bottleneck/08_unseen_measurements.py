@@ -221,7 +221,8 @@ credit.part(1, "the lowest error", lambda: check(summary(list(pairs))[0], -0.25,
 }))
 credit.part(2, "the typical error", lambda: check(summary(list(pairs))[1], 0.25,
     what="the typical error", mistakes={
-    "That is the mean: one bad row pulls it up or down. The median does not care.": 0.21,
+    "That is the mean: one bad row pulls it up or down. The median does not care.":
+        0.21,
     "Each size is relative to what was *measured*.": 0.2,
     "Here positive and negative errors cancel: take the sizes before the median.": 0.15,
 }))
