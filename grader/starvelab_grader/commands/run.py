@@ -3,7 +3,6 @@
 import json
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +17,7 @@ from ..autograde.execution import IsolatedExecute, RestoreStructure
 from ..autograde.task import GradingResult, grade
 from ..batch.one_student import READ_TIMEOUT, one_student
 from ..errors import GraderError, InputError, NotFoundError
-from ..files import write_whole
+from ..files import scratch_folder, write_whole
 from ..report.results import NOT_RUN, is_visibly_right, results_of, table_of
 from ..sandbox.process import Runners
 from ..submissions.submission import OWN_NUMBER, read_submission
@@ -125,9 +124,9 @@ def _as_folder(place: Path) -> Iterator[Path]:
     if place.is_dir():
         yield place
         return
-    with tempfile.TemporaryDirectory(prefix="starvelab-run-") as folder:
+    with scratch_folder() as folder:
         shutil.copy(place, folder)
-        yield Path(folder)
+        yield folder
 
 
 class AutograderApp(Command):

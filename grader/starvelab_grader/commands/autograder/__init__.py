@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from importlib.metadata import Distribution, distributions, entry_points
 from json import loads
@@ -13,6 +12,7 @@ import cloudpickle
 
 from ...autograde.definition import Definition
 from ...errors import UnavailableError
+from ...files import scratch_folder
 from ...plugins import GROUP
 
 HERE = Path(__file__).parent
@@ -27,8 +27,8 @@ def write_autograder(
     plugins = (point.dist.name for point in entry_points(group=GROUP) if point.dist is not None)
     names = sorted({"starvelab-grader", *plugins})
     requirements = [*names, *more]
-    with tempfile.TemporaryDirectory(prefix="starvelab-autograder-") as folder:
-        wheels = _build_wheels(names, Path(folder))
+    with scratch_folder() as folder:
+        wheels = _build_wheels(names, folder)
         texts = {name: (HERE / name).read_text(encoding="utf-8") for name in SCRIPTS}
         texts["options"] = "".join(f"{option}\n" for option in options)
         texts["requirements.txt"] = "".join(f"{line}\n" for line in requirements)
