@@ -33,7 +33,7 @@ def sampled(unit, seconds):
     return true, {name: seen[name] / sum(seen.values()) for name in true}
 
 
-@pytest.mark.parametrize("unit", [0.002, 0.015])
+@pytest.mark.parametrize("unit", [0.015])  # shorter lines: see benchmarks.sampler
 def test_the_share_of_each_line_is_near_the_true_one(unit):
     for _ in range(4):  # the machine may do something else meanwhile
         true, seen = sampled(unit, 3.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -91,14 +92,23 @@ class JobSamples:
         self.folder, self.main, self.pauses = WorkerFolder(), MainSamples(), Pauses()
         self.tokens: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # Any: iterators of PyTorch
         self.process = os.getpid()
+        self.updates: list[float] = []  # moments of the first and the last step of an optimizer
+
+    def _note_update(self, *_: object) -> None:
+        self.updates[1:] = [time.perf_counter()]
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Note the pauses of the loop's process while this lasts, and read then what workers wrote."""
+        """Note pauses and updates of this process while this lasts, and read then what workers wrote."""
+        from torch.optim.optimizer import register_optimizer_step_post_hook  # the program has loaded it
+
+        # A short update is hardly ever sampled, so PyTorch tells of each.
+        handle = register_optimizer_step_post_hook(self._note_update)
         gc.callbacks.append(self.pauses)
         try:
             yield
         finally:
+            handle.remove()
             gc.callbacks.remove(self.pauses)
             if os.getpid() == self.process:  # a forked process leaves it to the one that began
                 self.folder.close()
@@ -140,7 +150,9 @@ class JobSamples:
 
     def without_loader(self) -> tuple[LineShare, ...]:
         """Return what the loop's thread does beside training, between the first and the last update."""
-        moments = [sample.moment for sample in self.main.samples if sample.phase == UPDATE]
+        # Weights that no optimizer of PyTorch changes are known by samples alone.
+        sampled = [sample.moment for sample in self.main.samples if sample.phase == UPDATE]
+        moments = self.updates if len(self.updates) == 2 else sampled
         if len(moments) < 2:
             return ()
         span = moments[0], moments[-1]
