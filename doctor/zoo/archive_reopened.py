@@ -20,7 +20,7 @@ class Archive(torch.utils.data.Dataset):
         self.path, self.archive = path, None
 
     def __len__(self):
-        return 400
+        return 1600
 
     def __getitem__(self, index):
         if self.archive is None or "--fixed" not in sys.argv:
@@ -31,7 +31,7 @@ class Archive(torch.utils.data.Dataset):
 if __name__ == "__main__":
     path = Path(tempfile.mkdtemp()) / "items.zip"
     with zipfile.ZipFile(path, "w") as archive:
-        for index in range(1000):
+        for index in range(1600):
             archive.writestr(f"{index}.bin", bytes(2000))
     loader = torch.utils.data.DataLoader(Archive(path), 16, num_workers=1)
     start = time.perf_counter()
