@@ -102,14 +102,20 @@ def page(port: int, path: str) -> str:
         return "nothing"
 
 
+def listening() -> set[int]:
+    """The ports at which this process and those below it listen."""
+    here = psutil.Process()
+    processes = (here, *here.children(recursive=True))
+    connections = [connection for process in processes for connection in process.net_connections("inet")]
+    return {each.laddr.port for each in connections if each.status == psutil.CONN_LISTEN}
+
+
 @pytest.mark.long
 def test_the_local_pool_serves_no_web_page():
+    others = listening()  # such as the server of a browser's tests
     with patch.dict(os.environ), worker_pool.open_pool(1, ready=False) as client:
         client.wait_for_workers(1)
-        here = psutil.Process()
-        processes = (here, *here.children(recursive=True))
-        connections = [each for one in processes for each in one.net_connections("inet")]
-        ports = {each.laddr.port for each in connections if each.status == psutil.CONN_LISTEN}
+        ports = listening() - others
         answers = {page(port, path) for port in ports for path in PAGES}
     assert "404" in answers, "a server of pages is there, and has none"
     assert answers <= {"404", "nothing", '{"paths": ["/sitemap.json"]}'}

@@ -121,12 +121,9 @@ def test_samples_of_differing_shape_are_refused_where_pytorch_joins_them(tmp_pat
         run(pipe.replace(**kind("torch"), transforms=[Transform("bytes", as_long)]), progress=False)
 
 
-# PyTorch's connection to a worker that died while it sent a batch fails once more when it is collected, and
-# its handler of ended workers may interrupt whatever is cleaned up at that moment.
-@pytest.mark.filterwarnings(
-    "ignore:Exception ignored in. <(function (_ConnectionBase.__del__|WeakValueDictionary)|Finalize object)"
-    ":pytest.PytestUnraisableExceptionWarning"
-)
+# PyTorch's connection to a worker that died while it sent a batch fails once more when it is collected, its
+# files are left open, and its handler of ended workers may interrupt whatever is cleaned up at that moment.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(("loader", "step"), [("processes", 0.15), ("torch", 0.15), ("torch", 0.001)])
 def test_a_worker_that_dies_is_reported(tmp_path, loader, step):
     # With a long step the loop is somewhere else when it happens.
