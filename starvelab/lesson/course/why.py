@@ -37,7 +37,7 @@ def reason(pipeline: Pipeline, batch_time: Quantity) -> str:
     added = " + ".join(f"{_work(name)} {_ms(time)}" for name, time in terms.items())
     whole = f" = {_ms(binding)}" if len(terms) > 1 else ""
     waits = {1: "", 2: ": each batch waits for both"}.get(len(terms), ": each batch waits for all")
-    told = [f"{capitalized(step.bottleneck)}: {added}{whole} of {_ms(total)} ms{waits}."]
+    told = [f"{capitalized(step.labels[step.bottleneck])}: {added}{whole} of {_ms(total)} ms{waits}."]
     for text, extra in ((LATE, steady - binding), (EMPTY, total - steady)):
         if extra > SMALL * total:
             told.append(text.format(_ms(extra)))
