@@ -9,11 +9,10 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from doctor.tests.planted_lines import Job, line_numbers, python
+from doctor.tests.planted_lines import python, sampled
 from starvelab_doctor.watching.places import code_line_of
 from starvelab_doctor.watching.stack_samples import SampleFile, StackSampler
 from starvelab_doctor.watching.worker_sampler import phase_of
@@ -22,27 +21,6 @@ from .report import machine, options, spread
 from .results import save
 
 WORK = 200  # pieces, of some 2 ms each
-
-
-def shares(unit: float, seconds: float) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the true share of each planted line, and that of the samples; a line takes `unit` seconds."""
-    job, seen = Job(unit), Counter[str]()
-    names = {number: name for name, number in line_numbers().items()}
-
-    def see(_: float, passed: float, stack: tuple) -> None:
-        run = next((number for number, (code, _) in enumerate(stack) if code.co_qualname == "Job.run"), None)
-        place = code_line_of(stack[: run + 1]) if run is not None else None
-        if place is not None and place.line in names:
-            seen[names[place.line]] += passed
-
-    sampler, usual = StackSampler(see, quick=True), sys.getswitchinterval()
-    sampler.start()
-    try:
-        true = job.run(seconds)
-    finally:
-        sampler.stop()
-        sys.setswitchinterval(usual)
-    return true, {name: seen[name] / max(sum(seen.values()), 1e-9) for name in true}
 
 
 def work() -> float:
@@ -67,10 +45,10 @@ def costs_of(turns: int) -> list[float]:
             before = work()
             sampler = StackSampler(see, file.flush, quick=True)
             sampler.start()
-            sampled = work()
+            beside = work()
             sampler.stop()
             sys.setswitchinterval(usual)
-            found.append(2 * sampled / (before + work()) - 1)
+            found.append(2 * beside / (before + work()) - 1)
     return found
 
 
@@ -83,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for unit in (0.002, 0.005, 0.015):
         off = []
         for _ in range(asked.rounds):
-            true, seen = shares(unit, asked.seconds)
+            true, seen = sampled(unit, asked.seconds)
             off.append(max(100 * abs(true[name] - seen[name]) for name in true))
         print(f"lines of {1e3 * unit:g} ms: the share that is furthest off is off by {spread(off)} points")
     save(

@@ -27,6 +27,19 @@ def is_loader(loader: object) -> bool:
     return data is not None and isinstance(loader, data.DataLoader)
 
 
+@contextmanager
+def workers_begin_with(
+    loader: TorchLoader, start: Callable[[Callable[[int], object] | None], Callable[[int], object]]
+) -> Iterator[None]:
+    """Let workers that a loader starts meanwhile begin with what `start` makes of its `worker_init_fn`."""
+    own = loader.worker_init_fn
+    loader.worker_init_fn = start(own)
+    try:
+        yield
+    finally:
+        loader.worker_init_fn = own
+
+
 def unprepared_processes(loader: TorchLoader) -> int:
     """Return how many processes go over all of a loader that accelerate should have prepared; else 0."""
     state = getattr(sys.modules.get("accelerate.state"), "PartialState", None)

@@ -1,8 +1,13 @@
 """Four lines that take a known share of the time each, with and without Python's lock."""
 
 import json
+import sys
 import time
 import zlib
+from collections import Counter
+
+from starvelab_doctor.watching.places import code_line_of
+from starvelab_doctor.watching.stack_samples import StackSampler
 
 KEPT = {"python": "in Python", "parse": "in one call of C", "search": "by a search of a list"}
 FREE = {"sleep": "the lock is free, and so is the core", "compress": "the lock is free"}
@@ -64,3 +69,25 @@ def line_numbers():
         lines = file.read().splitlines()
     names = (*KEPT, *FREE)
     return {name: next(n for n, line in enumerate(lines, 1) if line.endswith(f"# {name}")) for name in names}
+
+
+def sampled(unit, seconds):
+    """The true share of each line, and that of the samples; a line takes `unit` seconds."""
+    job, seen = Job(unit), Counter()
+    names = {number: name for name, number in line_numbers().items()}
+
+    def see(_, passed, stack):
+        # `python` runs in a function of its own file: the line that calls it counts.
+        run = next((number for number, (code, _) in enumerate(stack) if code.co_qualname == "Job.run"), None)
+        place = code_line_of(stack[: run + 1]) if run is not None else None
+        if place is not None:
+            seen[names.get(place.line)] += passed
+
+    sampler, usual = StackSampler(see, quick=True), sys.getswitchinterval()
+    sampler.start()
+    try:
+        true = job.run(seconds)
+    finally:
+        sampler.stop()
+        sys.setswitchinterval(usual)
+    return true, {name: seen[name] / max(sum(seen.values()), 1e-9) for name in true}

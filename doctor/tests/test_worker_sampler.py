@@ -10,6 +10,8 @@ import torch.utils.data
 from starvelab_doctor.watching.job_lines import JobSamples
 from starvelab_doctor.watching.worker_sampler import COLLATE, DATASET, IDLE, WorkerFolder
 
+pytestmark = pytest.mark.programs  # each starts workers
+
 
 class Items(torch.utils.data.Dataset):
     def __len__(self):

@@ -114,6 +114,11 @@ class Waits:
     elsewhere: bool = False
     ceiling: Ceiling | None = None
 
+    @property
+    def period(self) -> float:
+        """From batch to batch on average, with the wait [ms]."""
+        return float(1e3 / self.batch_rate.m_as("1/s"))
+
 
 @dataclass(frozen=True, kw_only=True)
 class LoaderUse:

@@ -201,7 +201,7 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
     sure = most if cores is not None else min(max(usable_cores(physical=True), workers), most)
     model = model_of(finding, workers, step, float(sure))
     model = replace(model, fast=replace(model.fast, cores=most))
-    period, ahead = 1e3 / finding.waits.batch_rate.m_as("1/s"), finding.loader.prefetch or PREFETCH
+    period, ahead = finding.waits.period, finding.loader.prefetch or PREFETCH
     limit = max(finding.room.workers_for(ahead), workers)
     options = tuple(
         _option(finding, model, number, *_bounded(finding, model, number, period))
@@ -301,7 +301,7 @@ def lever_forecasts(finding: JobFinding, model: JobModel, *, starved: bool) -> I
     # What follows from times that were measured is predicted by the model of the job. Mostly that is a limit:
     # what it brings if what it relieves takes no time. Of the others it is said why not.
     now, likely, stages = (
-        float(1e3 / finding.waits.batch_rate.m_as("1/s")),
+        finding.waits.period,
         model.likely,
         finding.loader.stages,
     )

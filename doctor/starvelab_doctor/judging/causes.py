@@ -119,7 +119,7 @@ def _shards(finding: JobFinding, lines: JobLines, advice: WorkerAdvice) -> Remed
     if not (finding.loader.stream and workers > 1 and lines.idle and len(lines.working) == workers):
         return None
     likely = advice.model.likely
-    period = 1e3 / finding.waits.batch_rate.m_as("1/s")
+    period = finding.waits.period
     most = max(min(workers / (workers - lines.idle), period / (likely.step + likely.receive)), 1.0)
     text = (
         f"{count_of(lines.idle, 'worker')} of {workers} prepared nothing: the dataset divides its files or "

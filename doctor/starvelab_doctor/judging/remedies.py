@@ -43,9 +43,7 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
     if finding.verdict == UNKNOWN or finding.waits.counted < MIN_BATCHES:
         return ()
     if finding.waits.restarts and finding.verdict != NOT_BOUND:
-        taken = format_quantity(
-            Q_(1e3 * finding.waits.host_wait / finding.waits.batch_rate.m_as("1/s"), "ms")
-        )
+        taken = format_quantity(Q_(finding.waits.host_wait * finding.waits.period, "ms"))
         workers = ", and to end its workers more" if finding.loader.workers else ""
         return (Remedy("iterator", f"To begin a pass takes {taken} on average{workers}. {RESTART}"),)
     advice = (
@@ -245,7 +243,7 @@ def _of_items(finding: JobFinding, advice: WorkerAdvice | None) -> list[Remedy |
 
 def _quicker(advice: WorkerAdvice, rest: float) -> tuple[float, float, float]:
     """Return the gain if the dataset takes this share of its time; at best, only the step takes any."""
-    model, period = advice.model, 1e3 / advice.finding.waits.batch_rate.m_as("1/s")
+    model, period = advice.model, advice.finding.waits.period
     cut = 1 - (model.dataset_share or 0.0) * (1 - rest)
     times = replace(model.likely, wait=model.likely.wait * cut, compute=model.likely.compute * cut)
     step = min(times.step * (1 - SAMPLED), model.fast.step, model.alone)
@@ -259,9 +257,7 @@ def _no_workers(advice: WorkerAdvice) -> Remedy | None:
     small = contents is not None and contents.size is not None and contents.size.m_as("B") < LARGE
     if not (finding.loader.workers and small and stages and stages.certain and stages.largest == HANDOVER):
         return None
-    likely, slow, fast = (
-        1e3 / finding.waits.batch_rate.m_as("1/s") / each for each in advice.model.periods(0)
-    )
+    likely, slow, fast = (finding.waits.period / each for each in advice.model.periods(0))
     if contents and contents.one_by_one >= MANY_OBJECTS:
         return None
     # Without workers beside it a step is shorter, too, and by what nobody knows where it lacks a core.
@@ -278,7 +274,7 @@ def _sampler(advice: WorkerAdvice) -> Remedy | None:
     finding = advice.finding
     if finding.loader.stages is None or SAMPLER not in finding.loader.stages.shares:
         return None
-    period, taken = 1e3 / finding.waits.batch_rate.m_as("1/s"), finding.loader.stages.sampling
+    period, taken = finding.waits.period, finding.loader.stages.sampling
     likely, best = (period / max(period - part * taken, ERROR * period) for part in (1, 1 + 2 * ERROR))
     if not _has_core(finding):  # so does all else, and how much of it was waiting is not known
         best = max(best, 2 * VAGUE * likely)
@@ -295,7 +291,7 @@ def _loop_work(advice: WorkerAdvice) -> Remedy | None:
     line = next((one for one in finding.waits.loop_work if one.share >= SLIGHT), None)
     if line is None:
         return None
-    period = 1e3 / finding.waits.batch_rate.m_as("1/s")
+    period = finding.waits.period
     moved = min(line.share * period, now.likely.step - 1e-3)
     if now.workers and (finding.loader.stages is None or not finding.loader.stages.prepared):
         return Remedy(
@@ -321,8 +317,8 @@ def _loop_work(advice: WorkerAdvice) -> Remedy | None:
         slow = min(slow, 1 - SAMPLED)
     # The loop saves no more than it computes there, but where it lacks a core, or has no workers yet.
     saved, part = moved if now.workers else period, 1 + SAMPLED if _has_core(finding) else 1 / ERROR
-    most, best = (period / max(period - each * saved, ERROR * period) for each in (1, part))
-    slow, likely, fast = min(slow, likely, most), min(likely, most), min(max(fast, likely), best)
+    cap, best = (period / max(period - each * saved, ERROR * period) for each in (1, part))
+    slow, likely, fast = min(slow, likely, cap), min(likely, cap), min(max(fast, likely), best)
     if likely < 1 + SLIGHT:
         return None
     text = f"{_at(line)}, with {count_of(workers, 'worker')}."
@@ -350,9 +346,7 @@ def _of_stage(finding: JobFinding, others: set[str]) -> Remedy | None:
     if stages.largest == SAMPLER or others & known.get(stages.largest, set()):
         return None
     if finding.ready and stages.certain and stages.largest in (DATASET, COLLATE):
-        taken = format_quantity(
-            Q_(1e3 * finding.waits.host_wait / finding.waits.batch_rate.m_as("1/s"), "ms")
-        )
+        taken = format_quantity(Q_(finding.waits.host_wait * finding.waits.period, "ms"))
         text = (
             f"A batch is ready when the loop asks, and takes {taken} to be received: send fewer bytes or "
             "tensors, and let no other thread of this process compute, since it holds Python's lock."

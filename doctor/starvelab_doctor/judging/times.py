@@ -150,7 +150,7 @@ class JobModel:
 
 def model_of(finding: JobFinding, workers: int, step: float, cores: float) -> JobModel:
     """Return the times of a job that was watched, with so many workers and a step of so many milliseconds."""
-    period = 1e3 / finding.waits.batch_rate.m_as("1/s")
+    period = finding.waits.period
     waits, queued = max(period - step, 1e-3), min(finding.machine.prepare_queued or 0.0, MOST_QUEUED)
     # Without workers the loop prepares while it waits; with them, each is busy for the whole period.
     prepare = (workers * period if workers else waits) * (1 - queued)
@@ -293,10 +293,7 @@ def start_up_of(finding: JobFinding, model: JobModel) -> StartUp | None:
     """Return what later passes take to begin and to end; None where there was none."""
     if not (later := [wait.m_as("ms") for wait in finding.waits.first_waits[1:]]):
         return None
-    period, batches = (
-        float(1e3 / finding.waits.batch_rate.m_as("1/s")),
-        finding.waits.batches / len(finding.waits.first_waits),
-    )
+    period, batches = finding.waits.period, finding.waits.batches / len(finding.waits.first_waits)
     first, times = float(sum(later) / len(later)), model.likely
     # The first batch of a pass is prepared while the loop waits, also by workers that run already.
     ready = min(first, times.wait + times.compute + (times.receive if model.workers else 0.0))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -83,15 +83,9 @@ def prepare(fetcher: Fetcher) -> None:
     fetcher.fetch = PreparedFetch(fetcher)
 
 
-@contextmanager
-def workers_prepared(loader: TorchLoader) -> Iterator[None]:
+def workers_prepared(loader: TorchLoader) -> AbstractContextManager[None]:
     """Let workers that this loader starts meanwhile ask the dataset for one batch each."""
-    own = loader.worker_init_fn
-    loader.worker_init_fn = PreparedStart(own)
-    try:
-        yield
-    finally:
-        loader.worker_init_fn = own
+    return torch_internals.workers_begin_with(loader, PreparedStart)
 
 
 class KeptBatches:

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 from ..finding.lines import COLLATE, DATASET, LOOP, SAMPLER, START, JobLines, LineShare
+from .loop_sampler import TRAINING_CALLS
 from .places import CodeLine, Stack, code_line_of
 from .stack_samples import MANY, RARELY, WAITS, Sample
 from .worker_sampler import FETCH, Pauses, WorkerFolder, WorkerSamples, phase_of
@@ -29,7 +30,7 @@ PARTS = tuple(
     f"torch{os.sep}{part}{os.sep}"
     for part in ("nn", "optim", "autograd", "cuda", "distributed", "amp", "_dynamo", "_inductor", "fx")
 )
-TRAINS = re.compile(r"\.(backward|item|step|zero_grad|synchronize|cpu|tolist)$")  # a call
+TRAINS = re.compile(rf"{TRAINING_CALLS}$")  # a call
 TRAINING_NAME = re.compile(r"forward|backward|loss|optim", re.IGNORECASE)  # of a function
 UPDATES = ("backward", "step")  # functions of PyTorch
 RECENT = 100  # samples of a worker that tell where it stays
@@ -150,9 +151,9 @@ class JobSamples:
 
     def without_loader(self) -> tuple[LineShare, ...]:
         """Return what the loop's thread does beside training, between the first and the last update."""
-        # Weights that no optimizer of PyTorch changes are known by samples alone.
-        sampled = [sample.moment for sample in self.main.samples if sample.phase == UPDATE]
-        moments = self.updates if len(self.updates) == 2 else sampled
+        moments = self.updates
+        if len(moments) < 2:  # weights that no optimizer of PyTorch changes are known by samples alone
+            moments = [sample.moment for sample in self.main.samples if sample.phase == UPDATE]
         if len(moments) < 2:
             return ()
         span = moments[0], moments[-1]

@@ -24,16 +24,16 @@ from typing import TypeAlias
 from ..finding.loop_work import LoopWork
 from ..host import core_times, this_thread
 from .places import Stack
-from .stack_samples import stack_at
+from .stack_samples import GOLDEN, stack_at
 
 LoopLine: TypeAlias = tuple[str, bool] | None  # a line, and whether it is input work; None in training
 TRAINS = re.compile(r"step|train|forward|backward|loss|optim|model", re.IGNORECASE)  # in a function's name
-TRAINED = re.compile(r"\.(backward|item|step|zero_grad|synchronize|cpu|tolist)\(")  # in a line
+TRAINING_CALLS = r"\.(backward|item|step|zero_grad|synchronize|cpu|tolist)"
+TRAINED = re.compile(rf"{TRAINING_CALLS}\(")  # in a line
 INTERVAL, LOOK = 0.01, 0.001  # seconds between two looks, and of each: it computes for some 40 microseconds
 # Share of the time in which it wants a core that the thread has one, at least. Where it has one less often,
 # a line takes at most so many times as long as it computes.
 CROWDED, STRETCHED = 0.75, 4.0
-GOLDEN = 0.618  # its multiples, less whole numbers, are spread evenly
 TRAINING = tuple(f"/torch/{part}/" for part in ("nn", "optim", "autograd", "cuda", "distributed", "amp"))
 
 

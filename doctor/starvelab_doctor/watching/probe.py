@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeAlias
@@ -235,12 +236,9 @@ class Probe:
         if self.reason:
             yield
             return
-        own = loader.worker_init_fn
-        loader.worker_init_fn = TimingStart(own, self.number, self.share)
-        try:
+        start = partial(TimingStart, number=self.number, share=self.share)
+        with torch_internals.workers_begin_with(loader, start):
             yield
-        finally:
-            loader.worker_init_fn = own
 
     def attach(self, source: TorchIterator, dataset: object, *, older: TorchIterator | None = None) -> None:
         """Time an iterator that a loader made; `older` is the one that it had before, with its workers."""

@@ -16,12 +16,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from linecache import getline
 from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
+from ..torch_internals import workers_begin_with
 from .places import Stack, code_line_of, line_of
 from .stack_samples import FLUSH, Sample, SampleFile, StackSampler, read_samples
 
@@ -159,12 +161,10 @@ class WorkerFolder:
     @contextmanager
     def starting(self, loader: Any) -> Iterator[int]:  # Any: a DataLoader, of whatever PyTorch
         """Let workers that this loader starts meanwhile be sampled; give the token of their samples."""
-        token, init = next(self._tokens), loader.worker_init_fn
-        loader.worker_init_fn = SamplingStart(init, str(self.path), token)
-        try:
+        token = next(self._tokens)
+        start = partial(SamplingStart, folder=str(self.path), token=token)
+        with workers_begin_with(loader, start):
             yield token
-        finally:
-            loader.worker_init_fn = init
 
     def of(self, tokens: set[int]) -> list[WorkerSamples]:
         """Return what the workers of some iterators did so far."""
