@@ -3,9 +3,10 @@
 import re
 import runpy
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from addresses import IN_A_TAB, SITE
@@ -65,15 +66,15 @@ class Page:
         places = [n for n, cell in enumerate(self._cells) if f"## {heading}" in cell.source]
         if not places:
             raise ValueError(f"{self.name} has no heading that begins with {heading!r}.")
-        build = runpy.run_path(str(REPOSITORY / "solutions/build.py"))
-        return int(build["counts"](self._cells[: places[0]]).minutes(f"{self.assignment}/{self.name}"))
+        part = _build()["counts"](self._cells[: places[0]])
+        return int(part.minutes(f"{self.assignment}/{self.name}"))
 
-    @property
+    @cached_property
     def exercises(self) -> list[Exercise]:
         """What a student answers in it, with the instructor's answers."""
         return read_exercises(REPOSITORY / "solutions" / self.assignment / f"{self.name}.ipynb")
 
-    @property
+    @cached_property
     def _cells(self) -> list[nbformat.NotebookNode]:
         return nbformat.read(REPOSITORY / "labs" / self.assignment / f"{self.name}.ipynb", as_version=4).cells
 
@@ -87,6 +88,13 @@ def pages() -> tuple[Page, ...]:
     )
 
 
+@cache
+def _build() -> dict[str, Any]:  # Any: of a script
+    """What the script that derives the notebooks defines."""
+    return runpy.run_path(str(REPOSITORY / "solutions/build.py"))
+
+
+@cache
 def _by_assignment() -> dict[str, list[Page]]:
     names = dict.fromkeys(page.assignment for page in pages())
     return {name: [page for page in pages() if page.assignment == name] for name in names}

@@ -126,12 +126,13 @@ def test_each_notebook_has_a_page_and_a_row_and_the_readme_fits_on_two_screens()
         caption: re.findall(r"^(?:learners/([\w-]+)/)?([\w-]+)$", pages, flags=re.MULTILINE)
         for caption, pages in re.findall(r"```{toctree}\n:hidden:\n:caption: (.+)\n\n([^`]+)```", INDEX)
     }
+    site = load("addresses").SITE
     for assignment, names in EXPECTED.items():
         assert menu[assignment] == [(assignment, name) for name in names], (
             "The menu of docs/index.md lists the notebooks as EXPECTED in tests/assignments.py does"
         )
         for name in names:
-            row = f"| [{name}]({load('addresses').SITE}learners/{assignment}/{name}.html) |"
+            row = f"| [{name}]({site}learners/{assignment}/{name}.html) |"
             assert row in LEARNERS, f"docs/learners.md has no row for {name}"
         assert f"| `{assignment}` |" in README, f"README.md has no row for {assignment}"
     assert len(README.splitlines()) <= 90
