@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from ..autograde.execution import MODES
 from ..autograde.task import Graded
 from ..text import one_line
 from .pages import shown_points
@@ -14,7 +15,7 @@ NO_SANDBOX = (
     "No sandbox: student code ran with the rights of the grader. It could read hidden checks, change these "
     "results and use the network. Only the container or the machine on which this ran protects anybody else."
 )
-NOT_RUN = "not run"
+NOT_RUN = MODES[0]
 PROTECTION = {
     NOT_RUN: "No notebook could be read, and nothing was run.",
     "sandboxed": "Student code ran in a sandbox, and the checks outside it.",
