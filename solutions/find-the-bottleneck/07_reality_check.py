@@ -239,7 +239,7 @@ def answers(assumptions):
         "4: first starved batch": p.crossover().starves_from,
         "5: workers needed at 256": p.workers_needed().workers,
         "5: at any batch": p.workers_needed(batch_size="any").workers,
-        "6: training at a batch of 64": f"{small.bottleneck} binds",
+        "6: training at a batch of 64": small.labels.does(small.bottleneck, "bind"),
         "6: workers for 5 MB scans": scans.workers_needed().workers or "none is enough",
         "7: GPU decodes, and trains": share_that_trains(p),
     }
