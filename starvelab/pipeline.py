@@ -5,27 +5,21 @@ Its parts are put together in `starvelab.model`, and each verb loads what it nee
 
 from __future__ import annotations
 
-from functools import partial
-from math import inf
 from typing import TYPE_CHECKING, Never, Self
-
-import numpy as np
 
 from .errors import InputError
 from .model import analysis
 from .model.analysis._range import range_of
-from .model.description import FIELDS, Changes, Description
-from .model.resources import ACCELERATOR, CPU, STORAGE
+from .model.analysis._remarks import remarks
+from .model.description import Changes, Description
+from .model.paths import FIELDS
 from .model.solver import solve
-from .model.step import Ranges, Step
+from .model.step import Step
 from .units import Quantity, Unchecked
 
 if TYPE_CHECKING:  # a run needs much that a solve does not: it loads when a verb is called
     from .measure import Finding, Measurement, SimulatedClock
     from .simulate import Simulation
-
-# Below how many milliseconds what a loop does itself is a tenth of a step or more.
-_SHORT_STEP = 10
 
 
 class Pipeline(Description):
@@ -76,16 +70,7 @@ class Pipeline(Description):
         ------
         InputError, MissingValueError, UnknownNameError
         """
-        pipeline = self.replace(changes, **fields) if changes or fields else self
-        return solve(
-            pipeline.numbers,
-            pipeline.inputs,
-            pipeline.shape,
-            ranges=Ranges(partial(range_of, pipeline)),
-            find_remarks=pipeline._remarks,
-            ranged=pipeline.assumptions.ranged,
-            labels=pipeline.labels,
-        )
+        return solve(self.replace(changes, **fields) if changes or fields else self)
 
     def __setattr__(self, name: str, _: Unchecked) -> Never:
         """Reject a change: a pipeline keeps what it was made of."""
@@ -98,49 +83,6 @@ class Pipeline(Description):
         asked = (name for name in vars(Pipeline) if not name.startswith("_"))
         return sorted({*FIELDS, "replace", *asked})
 
-    def _remarks(self, step: Step) -> tuple[str, ...]:
-        """Say what of a step nobody measured, and what the pipeline leaves open."""
-        basis, chip = "", step.labels[ACCELERATOR.name]
-        if step.basis.startswith(("extrapolated", "measured with")):
-            basis = f"The {chip}'s time is {step.basis.partition(':')[0]}."
-        elif self.assumptions.measured_rates and not step.basis.startswith("measured"):
-            basis = f"The {chip}'s time is assumed: {step.basis}, for want of a measured rate."
-        remarks = self._assumed_requests(step), self._loop_time(step)
-        return basis, *remarks, self.foreign_samples, self.foreign_rate
-
-    def _loop_time(self, step: Step) -> str:
-        """Say that the loop's own time is left out, where storage feeds steps as short as that."""
-        short = np.ndim(step.utilization) == 0 and step.step_time.m_as("ms") < _SHORT_STEP
-        fed = short and step.bottleneck == ACCELERATOR.name and self.storage is not None
-        if not fed or not self.assumptions.measured_rates or self.hardware.host.time is not None:
-            return ""
-        return (
-            "The loop's own time in a step is left out: on steps of 3.5 ms fed from storage it came to "
-            "1.1 to 1.5 ms (CosmoFlow, MLPerf Storage). Pass Host(time=...)."
-        )
-
-    def _assumed_requests(self, step: Step) -> str:
-        """Say what one request is taken to bring, and how many are taken to be open, where that matters."""
-        drive, slowest = self.storage, step.bottleneck
-        if drive is None or np.ndim(step.utilization):
-            return ""
-        opened = drive.requests.open is not None or self.assumptions.open_requests == inf
-        if isinstance(self.workers, Quantity):
-            one = None if opened else self.solve({"storage.requests.open": 1})
-            if one is None or one.throughput >= 0.95 * step.throughput:
-                return ""
-            open_unknown = "Nobody knows how many requests are open, so their latency is left out"
-            return f"{open_unknown}: pass Requests(open=...)."
-        waits = slowest == CPU.name and self.numbers["read_wait"] is not None
-        if drive.requests.samples != 1 or not (waits or slowest == STORAGE.name):
-            return ""
-        packed = self.solve({"storage.requests.samples": 2}).resource_times
-        if packed[slowest] > 0.9 * step.resource_times[slowest]:
-            return ""
-        said = "Each request reads one sample, a file of its own: of packed ones pass Requests(samples=...)."
-        more = " Each worker has one request open: of more pass Requests(open=...)."
-        return said if opened or not waits else said + more
-
     explain = analysis.explain
     crossover = analysis.crossover
     workers_needed = analysis.workers_needed
@@ -149,6 +91,9 @@ class Pipeline(Description):
     throughput_range = analysis.throughput_range
     bill = analysis.bill
     epochs = analysis.epochs
+    # What a step asks for when it is shown: these take other solves.
+    _range_of = range_of
+    _remarks = remarks
 
     def simulate(
         self,

@@ -89,15 +89,15 @@ def Q_(value: Unchecked, unit: str | None = None) -> Quantity:
     >>> f"{Q_(2, 'GB/s') * Q_('3 s'):~}"
     '6 GB'
     """
-    if isinstance(value, Quantity):
-        return value if unit is None else convert(value, unit, "the quantity")
-    if isinstance(value, str) and unit is None:
-        return Quantity(*_read(value))
     if unit is not None and _is_numeric(value):
         try:
             return Quantity(value, _unit(unit))
         except (InputError, TypeError):  # a unit that is no text may not even be hashable
             return _parse(f"({value!r}, {unit!r})", value, unit)  # which names the value as well
+    if isinstance(value, Quantity):
+        return value if unit is None else convert(value, unit, "the quantity")
+    if isinstance(value, str) and unit is None:
+        return Quantity(*_read(value))
     asked = f"{value!r}" if unit is None else f"({value!r}, {unit!r})"
     if not _is_numeric(value):
         either = ", or one text with both" if isinstance(value, str) else ""

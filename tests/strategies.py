@@ -24,7 +24,7 @@ from starvelab import (
     Storage,
     Workers,
 )
-from starvelab.model.resources import Cost, Line
+from starvelab.model.costs import Cost, Line
 
 
 def quantities(low: float, high: float, unit: str) -> st.SearchStrategy:

@@ -11,58 +11,20 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
-from math import ceil, inf, sqrt
+from math import inf
 
 from ..errors import InputError, UnknownNameError
 from ..tables import cell
 from ..units import Q_, Number, Quantity, Unchecked
+from .costs import WorkerScaling
 from .facts import Fact, Sourced, read_data
 from .fields import choice, meanings, number, quantity, supply, switch
-from .resources import Inputs, minimum
 
 PHASES = ("forward", "training")
 _SCALING = ("contention", "coherency", "crowding", "second_thread")
 _OF_HOST = _SCALING[2:]
 # Of how many cases a range claims to hold the truth.
 COVERAGE = 0.8
-
-
-@dataclass(frozen=True)
-class WorkerScaling(Inputs):
-    """A law of scaling, within the cores of a host.
-
-    Contention and coherency are the workers', as in Gunther's universal scalability law; both zero is linear.
-    Crowding is the host's: how much longer work takes where all cores are busy, as a share. Workers beyond
-    the cores run on second hardware threads, each of which adds `second_thread` of a core. So
-    ``e = min(n, cores) + second_thread min(max(n - cores, 0), cores)`` cores are busy, and
-    ``S = e / (1 + contention (e - 1) + coherency e (e - 1) + crowding (e - 1) / cores)``. Past the peak of
-    the universal law the speed-up stays there: nobody starts workers that slow the others down.
-    """
-
-    contention: Number
-    coherency: Number
-    crowding: Number = 0
-    second_thread: Number = 0
-
-    @property
-    def peak_workers(self) -> Number:
-        """The number of workers past which more do not help on any host; infinite if there is none."""
-        if self.coherency == 0:
-            return inf
-        # One more worker helps the first n as long as n (n + 1) < (1 - contention) / coherency.
-        return max(1, ceil(sqrt((1 - self.contention) / self.coherency + 0.25) - 0.5))
-
-    def speedup(self, workers: Number, cores: Number | None = None) -> Number:
-        """How many times one worker's rate that many reach; without `cores` each has one to itself."""
-        crowding: Number = 0
-        if cores is None:
-            e = minimum(workers, self.peak_workers)
-        else:
-            surplus = minimum(workers - minimum(workers, cores), cores)
-            e = minimum(minimum(workers, cores) + self.second_thread * surplus, self.peak_workers)
-            # Less than one busy core crowds nobody.
-            crowding = self.crowding * (e - 1) / cores
-        return e / (1 + self.contention * (e - 1) + self.coherency * e * (e - 1) + crowding)
 
 
 @dataclass(frozen=True)
@@ -199,33 +161,29 @@ class Assumptions(Sourced):
         }
 
     @cached_property
-    def _given(self) -> set[str]:
-        return {name for name in self.numbers if name not in self.facts or self.facts[name].given}
-
-    def given(self, name: str) -> bool:
-        """True if an assumption is the user's own."""
-        return name in self._given
+    def given(self) -> frozenset[str]:
+        """The names of those that are the user's own."""
+        facts = self.facts
+        return frozenset(name for name in self.numbers if name not in facts or facts[name].given)
 
     @property
     def ranged(self) -> bool:
         """True if one of them lies in a range: then a result shows its own."""
         return any(fact.low is not None for fact in self.facts.values())
 
-    @property
+    @cached_property
     def scaling(self) -> WorkerScaling:
         """How several workers compare with one."""
-        return self.scaling_of(None)
+        return WorkerScaling(*(self.numbers[name] for name in _SCALING))
 
-    def scaling_of(self, kind: LoaderKind | None) -> WorkerScaling:
+    def scaling_of(self, kind: LoaderKind) -> WorkerScaling:
         """The same for a kind of loader, whose law goes before what the user has not assumed."""
-        ours = self.numbers
-
-        def law(name: str) -> Number:
-            if kind is None or self.given(name) or (name in _OF_HOST and ours[name]):
-                return ours[name]
-            return getattr(kind.scaling, name)
-
-        return WorkerScaling(*map(law, _SCALING))
+        assumed = {
+            name: self.numbers[name]
+            for name in _SCALING
+            if name in self.given or (name in _OF_HOST and self.numbers[name])
+        }
+        return dataclasses.replace(kind.scaling, **assumed)
 
     def speedup(self, workers: Number, cores: Number | None = None) -> Number:
         """How many times one worker's rate that many reach on so many cores [int or array]."""
@@ -259,14 +217,12 @@ class Assumptions(Sourced):
         return "assumptions"
 
 
-def check_assumptions(value: Unchecked) -> Assumptions:
-    """`value` itself, if it is a set of assumptions."""
-    if not isinstance(value, Assumptions):
-        raise InputError(
-            f"assumptions must be TUTORIAL, PUBLISHED or your own, got {value!r:.80}. "
-            "Pass for example assumptions=PUBLISHED, without quotes."
-        )
-    return value
+def not_assumptions(value: Unchecked) -> InputError:
+    """The error for a value that is no set of assumptions."""
+    return InputError(
+        f"assumptions must be TUTORIAL, PUBLISHED or your own, got {value!r:.80}. "
+        "Pass for example assumptions=PUBLISHED, without quotes."
+    )
 
 
 def _read(name: str, value: Unchecked) -> Unchecked:

@@ -209,6 +209,7 @@ class Group:
     def _load(self) -> Members:
         if self._members is None:
             self._members = _members_of(self._kind)
+        self.__dict__.update(self._members)  # attributes from now on
         return self._members
 
     if not TYPE_CHECKING:  # a checker reads the names in groups.pyi, and reports any other

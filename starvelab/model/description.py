@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from inspect import signature
 from math import inf
@@ -13,31 +12,32 @@ from typing import Never, Self, TypeAlias
 
 import numpy as np
 
-from ..errors import InputError, UnknownNameError, check_names
+from ..errors import InputError
 from ..tables import to_html
-from ..units import Q_, Amount, Number, Quantity, Unchecked, format_quantity
-from .assumptions import PHASES, TUTORIAL, Assumptions, check_assumptions
+from ..units import Q_, Amount, Number, Quantity, Unchecked
+from .assumptions import PHASES, TUTORIAL, Assumptions, not_assumptions
 from .catalogue import Entry, check_entry, dataset_of, described
+from .costs import Cost, Inputs
 from .equality import EqualByFields
-from .fields import Part, choice, count, differs, first_field, meanings, read_supply, shape_of, short, switch
-from .parts import (
-    NESTED,
-    PARTS,
-    PATHS,
-    PLAIN,
-    Accelerator,
-    Drive,
-    Link,
-    Workers,
-    by_path,
-    changed,
-    part_of,
+from .fields import (
+    Part,
+    choice,
+    count,
+    differs,
+    first_field,
+    is_name,
+    not_described,
+    read_supply,
+    shape_of,
+    short,
+    switch,
 )
-from .resources import ACCELERATOR, CPU, STORAGE, Cost, Inputs, Labels
+from .parts import PARTS, Accelerator, Drive, Framework, Link, Workers
+from .paths import FIELDS, NESTED, PATHS, PLAIN, by_path, check_fields
+from .resources import ACCELERATOR, CPU, STORAGE, Labels
 from .samples import DTYPE_BYTES, Samples, check_fit
-from .solver import by_resource, costs, resolve
+from .solver import by_resource, costs, inputs_of, resolve
 from .stages.data import DataInputs, DataModel
-from .stages.transformation import TransformationModel, takes_images
 from .step import Step
 
 Changes: TypeAlias = Mapping[str, Unchecked] | None
@@ -81,7 +81,10 @@ class Description(EqualByFields):
                 f"The parts of a pipeline are passed by name, got {described(values[0])} without one. "
                 "Pass for example model=Models.ResNet50, hardware=Hardware.Cloud.A100."
             )
-        check_fields(unknown, assumptions)
+        if unknown:
+            check_fields(unknown, assumptions)
+        if not isinstance(assumptions, Assumptions):
+            raise not_assumptions(assumptions)
         self.__dict__.update(
             model=None if model is None else check_entry(model, "Models", "model"),
             batch_size=_BATCH.read(batch_size, "batch_size")[0],
@@ -92,12 +95,11 @@ class Description(EqualByFields):
             hardware=_NO_ACCELERATOR if hardware is None else part_of("hardware", hardware),
             phase=phase if phase is None else _PHASE.read(phase, "phase")[0],
             overlap=_OVERLAP.read(overlap, "overlap")[0],
-            assumptions=check_assumptions(assumptions),
+            assumptions=assumptions,
         )
         if self.dataset.of is not None and self.model is not None:
             check_fit(self.model, self.dataset.of)
-        _ = self.shape
-        _ = self.numbers
+        _ = self.shape, self.numbers
         # A real device may stand for the accelerator, or none: then only a solve needs to know its time.
         timed = self.hardware.of is not None or self.hardware.rate is not None
         if timed or (self.dataset.source is None and self.hardware.device is None):
@@ -107,12 +109,11 @@ class Description(EqualByFields):
     def numbers(self) -> Mapping[str, Number]:
         """What the stages read, in base units, by the names of the parameters of their `resolve`."""
         drive, link, accelerator = self.storage, self.link, self.hardware
-        named: dict[str, Number] = {**_ABSENT, "model": self.model, "phase": self.phase}
+        named = {**_ABSENT, "model": self.model, "phase": self.phase, "assumed": self.assumptions}
         for part in (self.dataset, drive, self.workers, link, accelerator):
             if isinstance(part, Part):
                 named |= part.named
-        framework = accelerator.framework
-        named |= {**framework.named, "framework": framework.name, **self.sizes}
+        named |= self.sizes
         named["batch_size"] = _BATCH.read(self.batch_size, "batch_size")[1]
         if isinstance(self.workers, Quantity):
             named["cpu_throughput"] = read_supply(self.workers, "workers")[1]
@@ -136,8 +137,7 @@ class Description(EqualByFields):
     def _reads(self, numbers: Mapping[str, Number]) -> DataInputs:
         if numbers["storage"] is None:  # without a bandwidth bytes take no time
             numbers = {**numbers, "storage": inf}
-        reads = DataModel(self.assumptions).inputs(numbers)
-        assert reads is not None
+        reads: DataInputs = inputs_of(DataModel, numbers)
         return reads
 
     @property
@@ -169,7 +169,7 @@ class Description(EqualByFields):
         return self.alone or (isinstance(self.workers, Workers) and not ahead)
 
     @property
-    def _fitting(self) -> Entry | None:
+    def fitting(self) -> Entry | None:
         """The data set that fits a model of other samples than ImageNet's, of which the assumptions are."""
         fitting = None if self.model is None else dataset_of(self.model)
         return None if fitting is None or fitting.path == "ImageNet" else fitting
@@ -177,32 +177,19 @@ class Description(EqualByFields):
     @property
     def samples(self) -> Entry | None:
         """The data set that is named, or the one that fits a model of other samples than ImageNet's."""
-        named = self.dataset.of
-        fits = named is None and self.assumptions.dataset_of_model
-        return self._fitting if fits else named
-
-    @property
-    def foreign_samples(self) -> str:
-        """That the samples are those of the assumptions although the model takes others; "" otherwise."""
-        fitting = self._fitting
-        if self.model is None or fitting is None or self.samples is not None or self.dataset.size is not None:
-            return ""
-        return (
-            f"The samples of {format_quantity(self.size)} are those of the assumptions: pass "
-            f"dataset={described(fitting)} for those of {self.model.name}."
-        )
-
-    @property
-    def foreign_rate(self) -> str:
-        """That what a worker prepares was measured on other samples than these; "" otherwise."""
-        return TransformationModel.among(self.inputs).note
+        fits = self.dataset.of is None and self.assumptions.dataset_of_model
+        return self.fitting if fits else self.dataset.of
 
     @property
     def sizes(self) -> dict[str, Number]:
-        """Bytes of a sample, `stored` and `transferred`; its `samples`, and whether they are `images`."""
+        """Bytes of a sample, `stored` and `transferred`, and the data set of its `samples`."""
         samples, stored, sent = self.samples, self.dataset.named["size"], self.dataset.named["transfer"]
         fact = None if samples is None else samples.facts.get("sample_size")
-        if stored is None and fact is not None and (fact.given or not self.assumptions.given("sample_size")):
+        if (
+            stored is None
+            and fact is not None
+            and (fact.given or "sample_size" not in self.assumptions.given)
+        ):
             stored = fact.number
         stored = self.assumptions.numbers["sample_size"] if stored is None else stored
         if sent is None or isinstance(sent, str):
@@ -211,12 +198,7 @@ class Description(EqualByFields):
                 elements = samples.get("decoded_elements")
             dtype = sent or self.assumptions.transfer_dtype
             sent = stored if elements is None else elements * DTYPE_BYTES[dtype]
-        return {
-            "stored": stored,
-            "transferred": sent,
-            "samples": samples,
-            "images": takes_images(samples, self.model),
-        }
+        return {"stored": stored, "transferred": sent, "samples": samples}
 
     def __repr__(self) -> str:
         fields = {name: getattr(self, name) for name in FIELDS}
@@ -284,7 +266,7 @@ class Description(EqualByFields):
     @cached_property
     def inputs(self) -> Mapping[str, Inputs]:
         """The plain numbers of each modeled stage, by its name."""
-        return resolve(self.numbers, self.assumptions)
+        return resolve(self.numbers)
 
     @property
     def size(self) -> Quantity:
@@ -316,7 +298,6 @@ class Description(EqualByFields):
         return not self.overlap or (self.alone and self.hardware.in_flight == 1)
 
 
-FIELDS = tuple(field.name for field in dataclasses.fields(Description))
 _BATCH, _PHASE, _OVERLAP = (
     made.metadata["meaning"] for made in (count(sweepable=True), choice(*PHASES), switch())
 )
@@ -324,7 +305,7 @@ _NO_SAMPLES, _NO_ACCELERATOR = Samples(), Accelerator()
 
 
 # What the stages read of a part that is not there: its defaults, and nothing of the values in it.
-_ABSENT = {"cpu_throughput": None, "read_wait": None} | {
+_ABSENT = {**Framework().named, "cpu_throughput": None, "read_wait": None} | {
     meaning.stage or path.rpartition(".")[2]: None
     if default is dataclasses.MISSING or path.count(".") > 1
     else default
@@ -334,36 +315,44 @@ _DEFAULTS = {name: parameter.default for name, parameter in signature(Descriptio
 _DEFAULTS |= {"dataset": _NO_SAMPLES, "workers": Workers(), "hardware": _NO_ACCELERATOR}
 
 
-# Which part holds a value of one's own in place of an assumption.
-_IN_A_PART = {
-    "sample_size": "dataset=Samples(size=...)",
-    "worker_rate": "workers=Workers(rate=...)",
-    "open_requests": "storage=Drive(..., requests=Requests(open=...))",
-    "transfer_dtype": "dataset=Samples(transfer=...)",
-}
+def part_of(name: str, value: Unchecked) -> Part | Quantity:
+    """Return the part that a field is made of: the part itself, or one of which a plain value is first."""
+    part = PARTS[name]
+    if isinstance(value, Part):
+        if not isinstance(value, part):
+            raise not_described(name, part, value)
+        return value
+    if name == "workers" and isinstance(value, str | Quantity):
+        return read_supply(value, "workers")[0]
+    if name == "hardware" and not (isinstance(value, Entry) or is_name(value)):
+        return Accelerator(rate=value)
+    return part(**{first_field(part): value})
 
 
-def check_fields(paths: Iterable[str], assumed: Assumptions = TUTORIAL) -> None:
-    """Reject what is no field of a pipeline or of one of its parts."""
-    for path in paths:
-        name, *below = path.split(".")
-        if name not in FIELDS:
-            if name in meanings(Assumptions):
-                base = getattr(assumed, "name", TUTORIAL.name).partition(" ")[0]
-                instead = _IN_A_PART.get(name, f"assumptions={base}.replace({name}=...)")
-                raise UnknownNameError(
-                    f"A pipeline has no field {name!r}: it is one of its assumptions. Pass {instead}."
-                )
-            near = get_close_matches(name, FIELDS, n=1)
-            parts = ", ".join(f"{field}={part.__name__}(...)" for field, part in PARTS.items())
-            hint = f"Did you mean {near[0]}?" if near else f"What qualifies a part stands in it: {parts}."
-            raise UnknownNameError(f"A pipeline has no field {name!r}. {hint}")
-        part, whole = PARTS.get(name), name
-        for field in below:
-            if part is None:
-                raise UnknownNameError(f"{whole} has no fields, got {path!r}. Change {whole} itself.")
-            check_names([field], [known.name for known in dataclasses.fields(part)], part.__name__)
-            part, whole = NESTED.get((part, field)), f"{whole}.{field}"
+def changed(name: str, current: Unchecked, field: str, value: Unchecked) -> Unchecked:
+    """A field of a pipeline after a change of it, or of a field of its part."""
+    part = PARTS.get(name)
+    if part is None or (not field and (value is None or isinstance(value, Part))):
+        return value
+    made = current if isinstance(current, part) else None
+    if not field:
+        if made is None or (name == "workers" and isinstance(value, str | Quantity)):
+            return part_of(name, value)
+        first = "rate" if name == "hardware" and not isinstance(value, Entry) else first_field(part)
+        return made.replace(**{first: value})
+    field, _, inner = field.partition(".")
+    if inner:
+        held = None if made is None else getattr(made, field)
+        nested = NESTED[part, field]
+        value = nested(**{inner: value}) if held is None else held.replace(**{inner: value})
+    if made is not None:
+        return made.replace(**{field: value})
+    if first_field(part) == field or (part, field) == (Drive, "requests"):
+        return part(**{field: value})
+    raise InputError(
+        f"{name}.{field} qualifies a part that the pipeline does not have. "
+        f"Pass {name}={part.__name__}(..., {field}=...)."
+    )
 
 
 def written(value: Unchecked) -> str:

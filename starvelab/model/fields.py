@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -46,8 +46,8 @@ class Meaning:
     """Describe one field: its kind, the base unit of a quantity, and what values it takes.
 
     A kind is "quantity", "supply" (a rate in samples or in bytes), "count", "number" (without a unit),
-    "choice" (one of a few words), "switch" or "entry". A range has both ends included; an infinite maximum
-    allows infinity itself.
+    "choice" (one of a few words), "text", "switch" or "entry". A range has both ends included; an infinite
+    maximum allows infinity itself.
     """
 
     kind: str
@@ -61,14 +61,15 @@ class Meaning:
     label: str = ""  # what an error message calls it, where that is not the field of its part
     shown: str = ""  # what people call it in a table or beside a control, where its own name does not say
     stage: str = ""  # what the stages of the model call it, where that is not the field's own name
+    reader: Callable[[Unchecked, str], tuple[Unchecked, Number]] | None = None  # in place of `read`
 
     def read(self, value: Unchecked, name: str) -> tuple[Unchecked, Number]:
         """The value as a description keeps it, and as a plain number in base units."""
+        if self.reader is not None:
+            return self.reader(value, name)
         if self.kind == "quantity" and not (isinstance(value, str) and value in self.choices):
             quantity = as_quantity(value, self.unit, name)
             return quantity, positive(quantity, self.unit, name, zero=self.zero)
-        if self.kind == "supply":
-            return read_supply(value, name)
         if self.kind == "count":
             if self.zero and not isinstance(value, str) and np.iterable(value) and 0 in value:
                 raise InputError(f"{name}=0 is solved by itself, got it among several values. Leave it out.")
@@ -116,8 +117,9 @@ def _field(kind: str, default: Any = dataclasses.MISSING, **rest: Any) -> Any:
     return dataclasses.field(default=default, metadata={"meaning": Meaning(kind, **rest)})
 
 
-supply, count, number, switch, entry = (
-    partial(_field, kind) for kind in ("supply", "count", "number", "switch", "entry")
+supply = partial(_field, "supply", reader=read_supply)
+count, number, switch, entry, text = (
+    partial(_field, kind) for kind in ("count", "number", "switch", "entry", "text")
 )
 
 
@@ -171,7 +173,8 @@ class Part(EqualByFields):
 
     def __new__(cls, *_: Unchecked, **fields: Unchecked) -> Self:
         """Reject a field that this part does not have, and say which one was meant."""
-        check_names(fields, [field.name for field in dataclasses.fields(cls)], cls.__name__)
+        if not fields.keys() <= {name for name, *_ in _fields(cls)}:
+            check_names(fields, [name for name, *_ in _fields(cls)], cls.__name__)
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
@@ -183,12 +186,12 @@ class Part(EqualByFields):
                 raise not_described(f"{type(self).__name__}.{name}", held, value)
             if meaning is not None:
                 if value is not default:
-                    kept, number = self._read(name, value, meaning)
-                    object.__setattr__(self, name, kept)
-                    if meaning.sweepable and (shape := shape_of(kept)):
+                    value, number = self._read(name, value, meaning)
+                    object.__setattr__(self, name, value)
+                    if meaning.sweepable and (shape := shape_of(value)):
                         shapes[name] = shape
                 named[meaning.stage or name] = number
-            elif isinstance(value, Part):
+            if isinstance(value, Part):
                 named |= value.named
                 shapes |= {f"{name}.{path}": shape for path, shape in value.shapes.items()}
         self.__dict__.update(named=named, shapes=shapes)
@@ -217,7 +220,7 @@ class Part(EqualByFields):
 
     def replace(self, **changes: Unchecked) -> Self:
         """A copy with some fields changed."""
-        check_names(changes, [field.name for field in dataclasses.fields(self)], type(self).__name__)
+        check_names(changes, [name for name, *_ in _fields(type(self))], type(self).__name__)
         return dataclasses.replace(self, **changes)
 
     @property

@@ -6,22 +6,20 @@ qualified, a pipeline takes that alone: ``storage=Storage.NVMe_Gen4``, ``workers
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import chain
 from math import inf
 from typing import Any, TypeAlias
 
 from ..errors import InputError
-from ..units import Q_, Amount, Number, Quantity, Unchecked, has_dimension, positive
+from ..units import Q_, Amount, Number, Unchecked, has_dimension, positive
 from . import fields
 from .assumptions import KINDS
 from .catalogue import Entry
-from .fields import Meaning, Part, first_field, is_name, not_described, read_supply, values_in
+from .costs import StepTime
+from .fields import Part
 from .rates import ELEMENT_BYTES
 from .rates import Framework as Framework
-from .resources import StepTime
 from .samples import Jitter as Jitter
 from .samples import OnDevice as OnDevice
 from .samples import Samples as Samples
@@ -238,6 +236,18 @@ class Ranks(Part):
     )
 
 
+def _read_rate(value: Unchecked, name: str) -> tuple[Unchecked, Number]:
+    """A measured rate, the time of a step, or the framework whose published rate is meant."""
+    if isinstance(value, str) and value[:1].isalpha():
+        value = Framework(value)
+    if isinstance(value, Framework):
+        return value, None
+    rate = Q_(value) if isinstance(value, str) else value
+    if has_dimension(rate, "s"):
+        return rate, StepTime(positive(rate, "s", name))
+    return rate, positive(rate, "sample/s", name)
+
+
 @dataclass(frozen=True, repr=False)
 class Accelerator(Part):
     """One accelerator, or several on one host, and the training loop that drives them.
@@ -271,7 +281,7 @@ class Accelerator(Part):
     of: Entry | None = fields.entry(None, group="Hardware", label="hardware", stage="hardware")
     count: Count = fields.count(1, sweepable=True, stage="accelerators", shown="GPUs")
     rate: Amount | Framework | None = fields.quantity(
-        "sample/s", None, sweepable=True, stage="accelerator_rate", shown="rate of a GPU"
+        "sample/s", None, reader=_read_rate, sweepable=True, stage="accelerator_rate", shown="rate of a GPU"
     )
     precision: str = fields.choice(*ELEMENT_BYTES, default="fp16")
     step_overhead: Amount | None = fields.seconds(shown="extra work in a step")
@@ -279,17 +289,6 @@ class Accelerator(Part):
     in_flight: float = fields.count(2, maximum=inf, shown="steps in flight")
     ranks: Ranks = Ranks()
     device: Unchecked = None
-
-    def _read(self, name: str, value: Unchecked, meaning: Meaning) -> tuple[Unchecked, Number]:
-        if name == "rate":
-            if isinstance(value, str) and value[:1].isalpha():
-                value = Framework(value)
-            if isinstance(value, Framework):
-                return value, None
-            given = Q_(value) if isinstance(value, str) else value
-            if has_dimension(given, "s"):
-                return given, StepTime(positive(given, "s", "Accelerator.rate"))
-        return super()._read(name, value, meaning)
 
     @property
     def framework(self) -> Framework:
@@ -305,82 +304,3 @@ PARTS: Mapping[str, type[Part]] = {
     "link": Link,
     "hardware": Accelerator,
 }
-
-
-NESTED: Mapping[tuple[type[Part], str], type[Part]] = {
-    (part, name): value for part in PARTS.values() for name, value in values_in(part).items()
-}
-
-# A field that a plain value stands for goes by the name of its part: "workers", not "workers.count".
-PLAIN = {f"{name}.{first_field(part)}": name for name, part in PARTS.items()}
-
-
-def _walk(part: type[Part], path: str) -> Iterator[tuple[str, Meaning, Unchecked]]:
-    """The path in a pipeline of each field of a part and of the values in it, its meaning and its default."""
-    for field in dataclasses.fields(part):
-        if (part, field.name) in NESTED:
-            yield from _walk(NESTED[part, field.name], f"{path}.{field.name}")
-        elif "meaning" in field.metadata:
-            yield f"{path}.{field.name}", field.metadata["meaning"], field.default
-
-
-PATHS = [*chain.from_iterable(_walk(part, name) for name, part in PARTS.items())]
-# The fields that may be arrays.
-SWEEPABLE = ("batch_size", *(PLAIN.get(path, path) for path, meaning, _ in PATHS if meaning.sweepable))
-_SHOWN = {PLAIN.get(path, path): meaning.shown for path, meaning, _ in PATHS}
-
-
-def field_label(path: str) -> str:
-    """Return what people call a field of a pipeline or a part; the name of anything else in words."""
-    path = PLAIN.get(path, path)
-    return _SHOWN.get(path) or path.rpartition(".")[2].replace("_", " ")
-
-
-def part_of(name: str, value: Unchecked) -> Part | Quantity:
-    """Return the part that a field is made of: the part itself, or one of which a plain value is first."""
-    part = PARTS[name]
-    if isinstance(value, part):
-        return value
-    if isinstance(value, Part):
-        raise not_described(name, part, value)
-    if name == "workers" and isinstance(value, str | Quantity):
-        return read_supply(value, "workers")[0]
-    if name == "hardware" and not (isinstance(value, Entry) or is_name(value)):
-        return Accelerator(rate=value)
-    return part(**{first_field(part): value})
-
-
-def by_path(changes: Unchecked) -> dict[str, Unchecked]:
-    """Values by the paths of what they change."""
-    if not isinstance(changes, Mapping) or not all(isinstance(path, str) for path in changes):
-        raise InputError(
-            f"Changes are values by the paths of fields, got {changes!r:.80}. "
-            'Pass for example {"workers.cores": 16}.'
-        )
-    return dict(changes)
-
-
-def changed(name: str, current: Unchecked, field: str, value: Unchecked) -> Unchecked:
-    """A field of a pipeline after a change of it, or of a field of its part."""
-    part = PARTS.get(name)
-    if part is None or (not field and (value is None or isinstance(value, Part))):
-        return value
-    made = current if isinstance(current, part) else None
-    if not field:
-        if made is None or (name == "workers" and isinstance(value, str | Quantity)):
-            return part_of(name, value)
-        first = "rate" if name == "hardware" and not isinstance(value, Entry) else first_field(part)
-        return made.replace(**{first: value})
-    field, _, inner = field.partition(".")
-    if inner:
-        held = None if made is None else getattr(made, field)
-        nested = NESTED[part, field]
-        value = nested(**{inner: value}) if held is None else held.replace(**{inner: value})
-    if made is not None:
-        return made.replace(**{field: value})
-    if first_field(part) == field or (part, field) == (Drive, "requests"):
-        return part(**{field: value})
-    raise InputError(
-        f"{name}.{field} qualifies a part that the pipeline does not have. "
-        f"Pass {name}={part.__name__}(..., {field}=...)."
-    )

@@ -123,7 +123,7 @@ class Framework(Part):
         "reduce-overhead")`` do, and not one kernel after the other. A TPU's step always is.
     """
 
-    name: str | None = None
+    name: str | None = fields.text(None, stage="framework")
     compiled: bool = fields.switch(False, shown="compiled step")
 
 

@@ -1,56 +1,46 @@
-"""The rule of the model: stages on one resource add, and the slowest of the resources sets the step."""
+"""The rule of the model: stages on one resource add, and the slowest of the resources sets the step.
+
+`BatchTimes` is the mean rule of a loader, where few batches, or few steps, may be under way: solve,
+simulation, moving picture, the graders' clock and the doctor all read it here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from operator import add
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from ..units import Q_, Number, Quantity
 from ..units import exact as as_exact
-from .assumptions import Assumptions
-from .batch_times import BatchTimes
-from .resources import (
-    ACCELERATOR,
-    CPU,
-    DISPLAY_ORDER,
-    TIE_ORDER,
-    Cost,
-    Inputs,
-    Line,
-    argmax,
-    as_float,
-    name_of_largest,
-)
-from .stages import (
-    STAGES,
-    BarrierModel,
-    DeviceInputModel,
-    SingleNodeModel,
-    StepOverheadModel,
-)
+from .costs import Cost, Inputs, Line, argmax, as_float, maximum
+from .resources import ACCELERATOR, CPU, DECODER, DISPLAY_ORDER, LINK, LOOP, STORAGE, TIE_ORDER
+from .stages import STAGES, BarrierModel, DeviceInputModel, SingleNodeModel
 from .stages.barrier import BarrierInputs
-from .stages.single_node import SingleNodeInputs, fits, launch_wait, parts
+from .stages.single_node import launch_wait
 from .step import Step
 
 # Any: each stage resolves fields of its own into inputs of its own.
 _STAGES: Mapping[str, Any] = {stage.NAME: stage for stage in STAGES}
 _T = TypeVar("_T")
+Time = TypeVar("Time", bound=Any)  # numbers, arrays, fractions or costs: what can be added, and divided
 
 
-def resolve(numbers: Mapping[str, Number], assumptions: Assumptions) -> dict[str, Inputs]:
+def resolve(numbers: Mapping[str, Number]) -> dict[str, Inputs]:
     """The inputs of every stage that these fields of a pipeline describe, by its name."""
     fields = {field for field, number in numbers.items() if number is not None}
-    resolved = {
-        name: stage(assumptions).inputs(numbers)
-        for name, stage in _STAGES.items()
-        if not fields.isdisjoint(stage.NEEDS)
-    }
+    needed = {name: stage for name, stage in _STAGES.items() if not fields.isdisjoint(stage.NEEDS)}
+    resolved = {name: inputs_of(stage, numbers) for name, stage in needed.items()}
     return {name: inputs for name, inputs in resolved.items() if inputs is not None}
+
+
+def inputs_of(stage: Any, numbers: Mapping[str, Number]) -> Any:
+    """The inputs of one stage; None where the fields do not describe it after all."""
+    return stage.resolve(**{name: numbers[name] for name in stage.READS})
 
 
 def costs(inputs: Mapping[str, Inputs], accelerators: Number, *, exact: bool = False) -> dict[str, Cost]:
@@ -76,72 +66,111 @@ def by_resource(stages: Mapping[str, _T]) -> dict[str, _T]:
     return {resource: taken[resource] for resource in TIE_ORDER if resource in taken}
 
 
-def solve(
-    numbers: Mapping[str, Number], inputs: Mapping[str, Inputs], shape: tuple[int, ...], **shown: Any
-) -> Step:
-    """Time a step of these numbers and inputs, in the shape of what is swept; a step takes what is shown."""
+def solve(pipeline: Any) -> Step:  # Any: a Description, which stands above what it is solved by
+    """Time a step of a pipeline, in the shape of what is swept."""
+    numbers, inputs, shape = pipeline.numbers, pipeline.inputs, pipeline.shape
     batch, accelerators = numbers["batch_size"], numbers["accelerators"]
     taken = costs(inputs, accelerators)
     stages = {name: _shaped(cost.at(batch), shape) for name, cost in taken.items()}
     resources = by_resource(stages)
     # While it waits for a copy, for the loop or for a launch, the accelerator is taken, but does not work.
-    model = SingleNodeModel.among(inputs)
+    model = inputs[SingleNodeModel.NAME]
     waits = sum(time for name, time in stages.items() if _STAGES[name].AWAITED)
     busy = resources[ACCELERATOR.name] - waits - launch_wait(model, batch)
-    step = batch_times(resources, numbers).step if numbers["overlap"] else sum(resources.values())
+    step = BatchTimes.of(resources, numbers).step if numbers["overlap"] else sum(resources.values())
     # Rounding must not turn a tie into a bottleneck: favor earlier resources by a part in 10^12.
     favor = 1 + 1e-12 * np.arange(len(resources), 0, -1)
     ranked = [time * factor for time, factor in zip(resources.values(), favor, strict=True)]
     first = argmax(ranked)
     second = argmax([np.where(first == i, -np.inf, time) for i, time in enumerate(ranked)])
     names = np.array([*resources, ""])
-    feasible, reason = fits(model.memory, batch)
-    together, cached = batch * accelerators, numbers["cached_fraction"]
-    gigabytes = numbers["stored"] * 1e-9 * (1 if cached is None else 1 - cached)
-    displayed = [name for name in DISPLAY_ORDER if name in resources]
     return Step(
-        batch_size=batch, accelerators=accelerators, hosts=numbers["hosts"], overlap=numbers["overlap"],
+        pipeline=pipeline,
         stage_times={name: _quantity(time * 1e3, "ms") for name, time in stages.items()},
-        resource_times={name: _quantity(resources[name] * 1e3, "ms") for name in displayed},
+        resource_times={n: _quantity(resources[n] * 1e3, "ms") for n in DISPLAY_ORDER if n in resources},
         step_time=_quantity(step * 1e3, "ms"),
-        throughput=_quantity(numbers["hosts"] * together / step, "img/s"),
-        utilization=as_float(busy / step), stall=as_float(1 - busy / step), slowdown=as_float(step / busy),
+        throughput=_quantity(numbers["hosts"] * batch * accelerators / step, "img/s"),
+        utilization=as_float(busy / step),
         bottleneck=names[first] if shape else str(names[first]),
         next_bottleneck=names[second] if shape else str(names[second]),
-        headroom={name: as_float(1 - resources[name] / step) for name in displayed},
-        cause=_shaped(_cause(model, stages, batch), shape, str), basis=model.basis,
-        demand_at_ceiling=_quantity(together / busy * gigabytes, "GB/s"),
-        actual_demand=_quantity(together / step * gigabytes, "GB/s"),
-        feasible=_shaped(feasible, shape, bool), infeasible_reason=reason,
-        **shown,
-    )  # fmt: skip
+    )
 
 
-def batch_times(times: Mapping[str, _T], numbers: Mapping[str, Number]) -> BatchTimes[_T]:
-    """Put what the resources take, as times or costs, beside what may be under way."""
-    way: Any = numbers["way"] or 0
-    if way and isinstance(cost := times[CPU.name], Cost):
-        way = Cost((Line(as_exact(way, "way") if isinstance(cost.limit, Fraction) else way, 0),))
-    # What all workers supply together counts as one worker.
-    workers = 1 if numbers["cpu_throughput"] is not None else numbers["workers"]
-    return BatchTimes(
-        times, workers, numbers["prefetch"], numbers["in_flight"], way,
-        read_ahead=numbers["read_ahead"], alone=numbers["alone"],
-    )  # fmt: skip
-
-
-def _cause(model: SingleNodeInputs, stages: Mapping[str, Number], batch: Number) -> Number:
-    """Return what takes most of the accelerator's own time, counting all on it; the first of equals."""
-    made_of = parts(model, batch)
-    shares = {"model": stages[SingleNodeModel.NAME]} if made_of is None else made_of
-    shares["overhead"] = shares.get("overhead", 0.0) + stages.get(StepOverheadModel.NAME, 0.0)
-    shares["input"] = stages.get(DeviceInputModel.NAME, 0.0)
-    return name_of_largest(shares)
-
-
-def _shaped(value: Number, shape: tuple[int, ...], plain: Callable[[Number], Number] = float) -> Number:
-    return np.broadcast_to(value, shape) if shape else plain(value)
+def _shaped(value: Number, shape: tuple[int, ...]) -> Number:
+    return np.broadcast_to(value, shape) if shape else float(value)
 
 
 def _quantity(number: Number, unit: str) -> Quantity:
     return Q_(as_float(number), unit)
+
+
+@dataclass(frozen=True)
+class BatchTimes(Generic[Time]):
+    """What each resource takes for the batches of a step, and how much of them may be under way.
+
+    Attributes
+    ----------
+    times : mapping of str
+        By resource; that of the CPU is of all workers together.
+    workers, prefetch : int
+        Each worker has `prefetch` batches ordered.
+    in_flight : int or inf
+        Steps that the loop lets the accelerator have unfinished.
+    way : number
+        A batch's way from its worker to the loop, beside the work of either.
+    read_ahead : bool
+        True if the storage reads a batch before its worker prepares it.
+    alone : bool
+        True if the loop prepares its batches itself.
+    """
+
+    times: Mapping[str, Time]
+    workers: Any = 1
+    prefetch: Number = 2
+    in_flight: Number = 2
+    way: Any = 0
+    read_ahead: bool = True
+    alone: bool = False
+
+    @classmethod
+    def of(cls, times: Mapping[str, Time], numbers: Mapping[str, Number]) -> BatchTimes[Time]:
+        """Put what the resources take, as times or costs, beside what may be under way."""
+        way: Any = numbers["way"] or 0
+        if way and isinstance(cost := times[CPU.name], Cost):
+            way = Cost((Line(as_exact(way, "way") if isinstance(cost.limit, Fraction) else way, 0),))
+        # What all workers supply together counts as one worker.
+        workers = 1 if numbers["cpu_throughput"] is not None else numbers["workers"]
+        return cls(
+            times, workers, numbers["prefetch"], numbers["in_flight"], way,
+            read_ahead=numbers["read_ahead"], alone=numbers["alone"],
+        )  # fmt: skip
+
+    def round_trips(self) -> Iterator[tuple[str, Time]]:
+        """Yield each bound on a step by what waits for itself, with the resource that is waited for.
+
+        Bounds that no time of a resource can be below are left out.
+        """
+        times = self.times
+        loop = [times[LOOP.name]] if LOOP.name in times else []
+        thread = [*loop, *([times[CPU.name]] if self.alone else [])]
+        behind = [name for name in (DECODER.name, LINK.name) if name in times]
+        if thread or DECODER.name in times or (behind and self.in_flight == 1):
+            # One thread does what stands in front of the copy, and waits for a step that is too far behind.
+            waited_for = LOOP.name if loop else CPU.name if self.alone else behind[0]
+            if len(thread) > 1:
+                yield waited_for, reduce(add, thread)
+            whole = reduce(add, [*thread, times[ACCELERATOR.name]])
+            for trip in [whole + times[name] for name in behind] or [whole]:
+                yield waited_for, trip / self.in_flight
+        if not self.alone and (loop or self.way or self.prefetch == 1):
+            # A batch is ordered when the loop has received one of the same worker.
+            ahead = [times[STORAGE.name]] if self.read_ahead and STORAGE.name in times else []
+            ahead += [self.way] if self.way else []
+            of_worker = reduce(add, [times[CPU.name], *(time / self.workers for time in (*ahead, *loop))])
+            yield CPU.name, of_worker / self.prefetch
+
+    @property
+    def step(self) -> Time:
+        """The time of a step, where resources work at the same time."""
+        step: Time = maximum((*self.times.values(), *(trip for _, trip in self.round_trips())))
+        return step

@@ -11,11 +11,13 @@ import numpy as np
 
 from ..errors import InputError
 from ..tables import Share, TableRepr, cell, percent
-from ..units import Quantity, Unchecked, format_number
+from ..units import Q_, Number, Quantity, Unchecked, format_number
 from .assumptions import COVERAGE
+from .costs import as_float, name_of_largest
 from .equality import EqualByFields
-from .resources import ACCELERATOR, LABELS, Labels, capitalized
-from .stages import STAGES
+from .resources import ACCELERATOR, Labels, capitalized
+from .stages import STAGES, DeviceInputModel, SingleNodeModel, StepOverheadModel
+from .stages.single_node import fits, parts
 
 _AWAITED = {stage.NAME: stage.AWAITED for stage in STAGES if stage.AWAITED}
 
@@ -47,12 +49,8 @@ class Step(EqualByFields, TableRepr):
 
     Attributes
     ----------
-    batch_size, accelerators, hosts : int or array
-        Accelerators are those of each host.
-    overlap : bool
-        As they were solved.
-    ranged : bool
-        True if the assumptions have ranges, so that the step shows its own.
+    pipeline : Pipeline
+        The one that was solved.
     stage_times, resource_times : mapping of str to quantity [time]
         Only what is modeled: a pipeline without `storage` has no "read".
     step_time : quantity [time]
@@ -62,61 +60,125 @@ class Step(EqualByFields, TableRepr):
         Busy share of the accelerator in a step, 0 to 1. `nvidia-smi` shows something else: the share of time
         in which any kernel ran. A copy, a loop or a launch that the accelerator waits for is not counted as
         busy.
-    stall : float
-        Share of a step the accelerator waits; utilization + stall = 1.
-    slowdown : float
-        Step time over the accelerator's own.
     bottleneck, next_bottleneck : str
         The slowest resource, and the slowest of the others ("" if there is no other).
-    headroom : mapping of str to float
-        Idle share of each resource in a step; the bottleneck has 0.
-    cause : str
-        What takes the largest part of the accelerator's own time: "compute", "memory", "overhead", or "input"
-        where input work on the accelerator takes more than each of these. Of a step that is known by its rate
-        alone: "model", unless one of the latter two takes more.
-    basis : str
-        Where the time of the model on the accelerator comes from: "peak x efficiency", or a measured rate.
-    demand_at_ceiling : quantity [data/time]
-        What a host's storage would have to deliver if the accelerator never waited; without what memory
-        serves.
-    actual_demand : quantity [data/time]
-        What is really read from storage, behind whatever binds.
-    feasible : bool
-    infeasible_reason : str
-    ranges : Ranges
-        Between which throughputs and utilizations the truth lies.
-    labels : Labels
-        What people read for each resource.
     """
 
-    # One value, or an array where the pipeline is swept: that is Any, since no checker knows which.
-    batch_size: int | Any
-    accelerators: int | Any
-    hosts: int | Any
-    overlap: bool
+    pipeline: Any = field(compare=False)  # Any: a Description, which stands above what it is solved by
     stage_times: Mapping[str, Quantity]
     resource_times: Mapping[str, Quantity]
     step_time: Quantity
     throughput: Quantity
+    # One value, or an array where the pipeline is swept: that is Any, since no checker knows which.
     utilization: float | Any
-    stall: float | Any
-    slowdown: float | Any
     bottleneck: str | Any
     next_bottleneck: str | Any
-    headroom: Mapping[str, float | Any]
-    cause: str | Any
-    basis: str
-    demand_at_ceiling: Quantity
-    actual_demand: Quantity
-    feasible: bool | Any
-    infeasible_reason: str
-    # Ranges and remarks need other solves, which are made when they are first read.
-    ranges: Ranges = field(compare=False)
-    find_remarks: Callable[[Step], tuple[str, ...]] = field(compare=False)
-    ranged: bool = False
-    labels: Labels = field(default=LABELS, compare=False)
 
     headers = ("resource", "time of a step", "idle")
+
+    @property
+    def batch_size(self) -> int | Any:
+        """Samples of each accelerator."""
+        return self.pipeline.numbers["batch_size"]
+
+    @property
+    def accelerators(self) -> int | Any:
+        """How many of them each host has."""
+        return self.pipeline.numbers["accelerators"]
+
+    @property
+    def hosts(self) -> int | Any:
+        """How many train together."""
+        return self.pipeline.numbers["hosts"]
+
+    @property
+    def overlap(self) -> bool:
+        """Whether stages on different resources were taken to overlap."""
+        return bool(self.pipeline.numbers["overlap"])
+
+    @property
+    def stall(self) -> float | Any:
+        """Share of a step the accelerator waits; utilization + stall = 1."""
+        return 1 - self.utilization
+
+    @property
+    def slowdown(self) -> float | Any:
+        """Step time over the accelerator's own."""
+        return 1 / self.utilization
+
+    @property
+    def headroom(self) -> Mapping[str, float | Any]:
+        """Idle share of each resource in a step; the bottleneck has 0."""
+        step = self.step_time.m_as("ms")
+        return {name: as_float(1 - time.m_as("ms") / step) for name, time in self.resource_times.items()}
+
+    @property
+    def demand_at_ceiling(self) -> Quantity:
+        """What a host's storage would have to deliver if the accelerator never waited [data/time].
+
+        Without what memory serves.
+        """
+        demand: Quantity = self.actual_demand / self.utilization
+        return demand
+
+    @property
+    def actual_demand(self) -> Quantity:
+        """What is really read from a host's storage, behind whatever binds [data/time]."""
+        numbers = self.pipeline.numbers
+        samples = self.batch_size * self.accelerators / self.step_time.m_as("s")
+        read = numbers["stored"] * (1 - (numbers["cached_fraction"] or 0))
+        return Q_(samples * read / 1e9, "GB/s")
+
+    @property
+    def basis(self) -> str:
+        """Where the model's time on the accelerator comes from: "peak x efficiency", or a measured rate."""
+        return SingleNodeModel.among(self.pipeline.inputs).basis
+
+    @property
+    def cause(self) -> str | Any:
+        """What takes the largest part of the accelerator's own time, the first of equals.
+
+        "compute", "memory", "overhead", or "input" where input work on the accelerator takes more than each
+        of these. Of a step that is known by its rate alone: "model", unless one of the latter two takes more.
+        """
+        taken = {name: time.m_as("s") for name, time in self.stage_times.items()}
+        made_of = parts(SingleNodeModel.among(self.pipeline.inputs), self.batch_size)
+        shares = {"model": taken[SingleNodeModel.NAME]} if made_of is None else made_of
+        shares["overhead"] = shares.get("overhead", 0.0) + taken.get(StepOverheadModel.NAME, 0.0)
+        shares["input"] = taken.get(DeviceInputModel.NAME, 0.0)
+        cause, shape = name_of_largest(shares), np.shape(self.utilization)
+        return np.broadcast_to(cause, shape) if shape else str(cause)
+
+    @property
+    def feasible(self) -> bool | Any:
+        """Whether it fits in the memory of the accelerator; True where that is not known."""
+        feasible, shape = self._fits[0], np.shape(self.utilization)
+        return np.broadcast_to(feasible, shape) if shape else bool(feasible)
+
+    @property
+    def infeasible_reason(self) -> str:
+        """Why it does not fit; empty where it does."""
+        return self._fits[1]
+
+    @cached_property
+    def _fits(self) -> tuple[Number, str]:
+        return fits(SingleNodeModel.among(self.pipeline.inputs).memory, self.batch_size)
+
+    @cached_property
+    def ranges(self) -> Ranges:
+        """Between which throughputs and utilizations the truth lies."""
+        return Ranges(self.pipeline._range_of)
+
+    @property
+    def ranged(self) -> bool:
+        """True if the assumptions have ranges, so that the step shows its own."""
+        return bool(self.pipeline.assumptions.ranged)
+
+    @property
+    def labels(self) -> Labels:
+        """What people read for each resource."""
+        labels: Labels = self.pipeline.labels
+        return labels
 
     @property
     def spoken_range(self) -> str:
@@ -153,7 +215,8 @@ class Step(EqualByFields, TableRepr):
     @property
     def note(self) -> str:
         """Below the table: why the step cannot run, what counts as busy, and what of it nobody measured."""
-        return " ".join(filter(None, (self.infeasible_reason, self.spoken_busy, *self.find_remarks(self))))
+        remarks = self.pipeline._remarks(self)
+        return " ".join(filter(None, (self.infeasible_reason, self.spoken_busy, *remarks)))
 
     @property
     def rows(self) -> list[list[Unchecked]]:

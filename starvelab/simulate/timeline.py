@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, check_choice
-from ..model.batch_times import BatchTimes
 from ..model.resources import ACCELERATOR, CPU, LINK, LOOP, STORAGE
+from ..model.solver import BatchTimes
 from ..tables import cell, count_of, percent
 from ..units import Q_, Quantity, positive_int
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab.model.resources import Cost, Line, argmax, exceeds, name_of_largest
+from starvelab.model.costs import Cost, Line, argmax, exceeds, name_of_largest
 from tests.strategies import costs
 
 

@@ -13,8 +13,8 @@ from math import comb, inf
 
 import numpy as np
 
-from starvelab.model.batch_times import BatchTimes
 from starvelab.model.resources import ACCELERATOR, CPU, LOOP, STORAGE
+from starvelab.model.solver import BatchTimes
 from starvelab.units import Q_, Quantity
 
 from ..finding.job import JobFinding

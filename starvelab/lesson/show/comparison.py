@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...errors import InputError
-from ...model.description import FIELDS, written
+from ...model.description import written
 from ...model.equality import same
+from ...model.paths import FIELDS
 from ...model.resources import ACCELERATOR, RESOURCES
 from ...model.step import Step, one_step
 from ...pipeline import Pipeline

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import InputError
+from ...model.analysis._remarks import foreign_rate
 from ...model.assumptions import COVERAGE
+from ...model.costs import exceeds
 from ...model.description import check_asked
-from ...model.resources import ACCELERATOR, CPU, RESOURCES, STORAGE, capitalized, exceeds
+from ...model.resources import ACCELERATOR, CPU, RESOURCES, STORAGE, capitalized
 from ...model.step import Step, one_step
 from ...pipeline import Pipeline
 from ...tables import percent
@@ -192,7 +194,7 @@ def over_batch(
         figure,
         alt=f"Two line charts over the batch size: the time of each resource, and {busy}.",
         caption="Time of each resource and utilization over the batch size.",
-        found=(crossing, _BAND * banded, hatched, at.spoken_busy, pipeline.foreign_rate),
+        found=(crossing, _BAND * banded, hatched, at.spoken_busy, foreign_rate(pipeline)),
         headers=headers,
         rows=rows,
         feasible=at.feasible,
@@ -250,7 +252,7 @@ def over_workers(
     axes.set(ylim=(0, 1.05), xlim=(0, ticks[-1] * 1.02))
     axes.yaxis.set_major_formatter(as_percent)
     axes.legend(frameon=False, loc="lower right")
-    notes = dict.fromkeys(pipeline.foreign_rate for pipeline in pipelines.values())
+    notes = dict.fromkeys(foreign_rate(pipeline) for pipeline in pipelines.values())
     return render_figure(
         figure,
         alt="Line chart of utilization over the number of workers.",

@@ -16,7 +16,7 @@ from ... import runtime
 from ...errors import InputError, StarvelabError
 from ...model.assumptions import PUBLISHED, TUTORIAL
 from ...model.fields import Part, first_field
-from ...model.parts import field_label
+from ...model.paths import field_label
 from ...pipeline import Pipeline
 from ...units import Quantity, format_number, format_quantity, unit_name
 from .. import notices

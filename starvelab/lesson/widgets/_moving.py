@@ -17,9 +17,10 @@ import numpy as np
 import traitlets
 
 from ...errors import InputError
+from ...model.costs import Line
 from ...model.parts import Workers
-from ...model.resources import ACCELERATOR, CPU, LINK, RESOURCES, STORAGE, Labels, Line
-from ...model.solver import batch_times, by_resource, costs
+from ...model.resources import ACCELERATOR, CPU, LINK, RESOURCES, STORAGE, Labels
+from ...model.solver import BatchTimes, by_resource, costs
 from ...model.stages import STAGES, SingleNodeModel, TransformationModel
 from ...model.step import Step
 from ...pipeline import Pipeline
@@ -263,7 +264,7 @@ def rule_of(pipeline: Pipeline) -> Data:
         work = (compute + memory,) if step.in_turn else (compute, memory)
         launch = overhead, work if step.hidden else (Line(0, 0),)
     limit = pipeline.hardware.in_flight
-    trips = batch_times({name: _Sum.of(name) for name in by_resource(pipeline.costs())}, pipeline.numbers)
+    trips = BatchTimes.of({name: _Sum.of(name) for name in by_resource(pipeline.costs())}, pipeline.numbers)
     trips = replace(trips, workers=_WORKERS, way=trips.way and _Sum.of("way"))
     return {
         "stages": [

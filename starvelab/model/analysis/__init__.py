@@ -4,12 +4,14 @@ Each answer is exact where a rounded one would be wrong; none of them draws or p
 """
 
 from ..rates import extrapolate_rate
+from ._accelerators_fed import accelerators_fed
 from ._bill import Amounts, Bill, bill
+from ._crossover import Crossover, crossover
 from ._epochs import Epochs, epochs
 from ._explain import explain
 from ._range import Disagreement, ThroughputRange, throughput_range
-from ._supply import Crossover, WorkersNeeded, accelerators_fed, crossover, workers_needed
 from ._sweep import Sweep, sweep
+from ._workers_needed import WorkersNeeded, workers_needed
 
 __all__ = [
     "Amounts", "Bill", "Crossover", "Disagreement", "Epochs", "Sweep", "ThroughputRange",

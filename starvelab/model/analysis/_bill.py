@@ -11,9 +11,10 @@ from ...tables import TableRepr, cell, percent
 from ...units import Q_, Number, Quantity, Unchecked, nonnegative
 from ..assumptions import COVERAGE
 from ..catalogue import Entry
+from ..costs import as_float
 from ..description import Description
 from ..equality import EqualByFields
-from ..resources import ACCELERATOR, as_float
+from ..resources import ACCELERATOR
 from ..step import Step
 from ._epochs import PASS_SAMPLES, samples_of_epoch
 

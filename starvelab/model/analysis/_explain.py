@@ -7,11 +7,15 @@ from typing import NamedTuple
 from ...errors import MissingValueError
 from ...tables import percent
 from ...units import Q_, format_number
+from ..costs import exceeds
 from ..description import Description, check_asked
 from ..parts import Workers
-from ..resources import ACCELERATOR, CPU, RESOURCES, STORAGE, capitalized, exceeds
+from ..resources import ACCELERATOR, CPU, RESOURCES, STORAGE, capitalized
 from ..stages import BarrierModel, SerializedCopyModel, SingleNodeModel
 from ..step import Step
+from ._accelerators_fed import launching
+from ._crossover import crossover
+from ._remarks import foreign_rate, foreign_samples
 from ._remedies import (
     MIN_GAIN,
     relieved,
@@ -21,7 +25,7 @@ from ._remedies import (
     spoken_time,
     time_without_waits,
 )
-from ._supply import crossover, launching, workers_needed
+from ._workers_needed import workers_needed
 
 _CAUSES = {
     "compute": "arithmetic",
@@ -69,7 +73,7 @@ def explain(pipeline: Description, *, advice: bool = True) -> str:
     chip = step.labels.the(ACCELERATOR.name)
     words = _Words(f"{chip}s", "are", "need", " each", "wait") if several else _Words(chip)
     sentences = tell(pipeline, step, words)
-    foreign = pipeline.foreign_samples, pipeline.foreign_rate
+    foreign = foreign_samples(pipeline), foreign_rate(pipeline)
     sentences = (*sentences, *_ranks(pipeline, step), *foreign) if advice else sentences[:1]
     memory = "" if step.feasible else f"{step.infeasible_reason} What follows assumes enough memory."
     return " ".join(filter(None, (memory, *sentences)))

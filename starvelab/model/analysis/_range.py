@@ -14,9 +14,9 @@ from ...tables import TableRepr, cell, percent
 from ...units import Q_, Number, Quantity, Unchecked, format_number
 from ..description import Description, check_asked
 from ..rates import SampleTime, frameworks_of, launch_time
-from ..stages import SingleNodeModel
+from ..stages.single_node import assumed_time
 from ..step import Step
-from ._supply import WORKS, launching
+from ._accelerators_fed import WORKS, launching
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,7 @@ def _times(pipeline: Description, frameworks: list[str | None]) -> dict[str, Sam
     if own.framework.name is None and not assumed.measured_rates:
         return {}
     asked = (pipeline.model, own.of, own.precision, pipeline.phase or assumed.phase)
-    times = {name: SingleNodeModel(assumed).sample_time(*asked, name) for name in frameworks}
+    times = {name: assumed_time(assumed, *asked, name) for name in frameworks}
     return {name or time.framework: time for name, time in times.items() if time is not None}
 
 

@@ -7,12 +7,14 @@ from typing import TypeAlias
 
 from ...tables import count_of, percent
 from ...units import Q_, Quantity, Unchecked, format_number, format_quantity, has_dimension
+from ..costs import exceeds
 from ..description import Description
-from ..resources import ACCELERATOR, CPU, DECODER, LINK, LOOP, RESOURCES, STORAGE, exceeds
+from ..resources import ACCELERATOR, CPU, DECODER, LINK, LOOP, RESOURCES, STORAGE
 from ..stages import DataModel
 from ..stages.loop import LoopInputs, LoopModel
+from ..stages.transformation import takes_images
 from ..step import Step
-from ._supply import MAX_WORKERS, cpu_cost, spoken_bandwidths, workers_needed
+from ._workers_needed import MAX_WORKERS, cpu_cost, spoken_bandwidths, workers_needed
 
 # What is said of a change of a pipeline's fields.
 Tries: TypeAlias = dict[str, Mapping[str, Unchecked]]
@@ -40,7 +42,7 @@ def shortens(pipeline: Description, step: Step, changes: Mapping[str, Unchecked]
 
 def _for_decoder(pipeline: Description, step: Step) -> tuple[str, ...]:
     half = {"dataset.on_device.decoder_time": Q_(pipeline.dataset.on_device.decoder_time) / 2}
-    smaller = "images" if pipeline.numbers["images"] else "samples"
+    smaller = "images" if takes_images(pipeline.samples, pipeline.model) else "samples"
     tries: Tries = {"leave a part of the decoding to the workers": half, f"store smaller {smaller}": half}
     helping = _helping(pipeline, step, tries)
     return f"{helping.capitalize()}." if helping else "", _then(step, advised=bool(helping))

@@ -14,10 +14,11 @@ from ...tables import TableRepr, percent, to_frame
 from ...units import Q_, Number, Quantity, Unchecked, convert
 from ..assumptions import COVERAGE
 from ..catalogue import Entry, Group
-from ..description import Changes, Description, check_fields
+from ..description import Changes, Description
 from ..equality import EqualByFields
-from ..parts import PLAIN, SWEEPABLE, by_path, field_label
+from ..paths import PLAIN, SWEEPABLE, by_path, check_fields, field_label
 from ..resources import ACCELERATOR, LABELS, RESOURCES, Labels
+from ._remarks import foreign_rate
 
 # The fields that take each entry of a group of the catalogue.
 _CATALOGUE = ("storage", "link", "hardware")
@@ -191,7 +192,7 @@ def _over_numbers(
             held = percent(COVERAGE, 0)
             claim = f"Lowest and highest throughput claim to hold the truth in {held} of the cases."
     columns |= {"utilization": step.utilization, "bottleneck": step.bottleneck}
-    return columns, (claim, step.spoken_busy, pipeline.foreign_rate)
+    return columns, (claim, step.spoken_busy, foreign_rate(pipeline))
 
 
 def _are_entries(given: Unchecked) -> bool:

@@ -9,7 +9,8 @@ from math import erfc, log1p, sqrt
 import numpy as np
 
 from ...units import Number
-from ..resources import ACCELERATOR, Cost, Inputs
+from ..costs import Cost, Inputs
+from ..resources import ACCELERATOR
 from .stage import StageModel
 
 # Where the standard normal distribution is integrated, and its distribution function there.
@@ -42,7 +43,8 @@ class BarrierModel(StageModel[BarrierInputs]):
 
     NAME, RESOURCE, NEEDS, AWAITED = "barrier", ACCELERATOR, ("rank_spread",), "the barrier"
 
-    def resolve(self, *, hosts: Number, accelerators: Number, rank_spread: float) -> BarrierInputs | None:
+    @staticmethod
+    def resolve(*, hosts: Number, accelerators: Number, rank_spread: float) -> BarrierInputs | None:
         """The formula's numbers from the fields of a pipeline."""
         ranks = hosts * accelerators
         if np.ndim(ranks):

@@ -9,9 +9,11 @@ import numpy as np
 
 from ...errors import MissingValueError
 from ...units import Q_, Number, Quantity, Unchecked, has_dimension, nonnegative, positive
+from ..assumptions import Assumptions
 from ..catalogue import Entry, bandwidth_of
+from ..costs import Cost, Inputs, Line, as_float, exceeds, maximum, minimum
 from ..fields import SupplyRate
-from ..resources import STORAGE, Cost, Inputs, Line, as_float, exceeds, maximum, minimum
+from ..resources import STORAGE
 from .stage import StageModel
 
 _FIELDS = {"Storage": "bandwidth_sustained", "Hardware": "storage_bandwidth"}
@@ -112,9 +114,10 @@ class DataModel(StageModel[DataInputs]):
         share = demand / positive(source, "B/s", "storage bandwidth")
         return DataResult(supply_bw=source, utilization=share, is_stalled=exceeds(share, 1))
 
+    @staticmethod
     def resolve(
-        self,
         *,
+        assumed: Assumptions,
         stored: Number,
         storage: Entry | Number,
         drives: Number = 1,
@@ -127,7 +130,7 @@ class DataModel(StageModel[DataInputs]):
         """The formula's numbers from the fields of a pipeline."""
         together = inf if cpu_throughput is None or open_requests is None else open_requests
         if open_requests is None:
-            open_requests = self.assumptions.numbers["open_requests"] if latency is None else 1
+            open_requests = assumed.numbers["open_requests"] if latency is None else 1
         alone = queued = 0.0 if latency is None else latency
         served = rate = each = None
         if isinstance(storage, Entry):
@@ -190,7 +193,7 @@ def storage_bandwidth(
     *, hardware: Unchecked = None, storage: Unchecked = None, bandwidth: Unchecked = None
 ) -> Quantity:
     """The bandwidth [data/time] of whatever was named first: a bandwidth, a drive, a host's drive."""
-    named = next((one for one in (bandwidth, storage, hardware) if one is not None), None)
+    named = next((source for source in (bandwidth, storage, hardware) if source is not None), None)
     needs = "DataModel needs a storage bandwidth"
     if named is None:
         raise MissingValueError(f"{needs}, and neither hardware nor storage was named. {_REMEDY}")

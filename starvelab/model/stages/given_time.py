@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...units import Number
-from ..resources import ACCELERATOR, DECODER, Cost, Inputs, Line
+from ..costs import Cost, Inputs, Line
+from ..resources import ACCELERATOR, DECODER
 from .stage import StageModel
 
 
@@ -23,9 +23,13 @@ class GivenTimeModel(StageModel[Seconds]):
 
     EACH = "step"
 
-    def inputs(self, numbers: Mapping[str, Number]) -> Seconds:
+    def __init_subclass__(cls) -> None:
+        cls.READS = cls.NEEDS
+
+    @classmethod
+    def resolve(cls, **field: Number) -> Seconds:
         """The seconds that the pipeline gives."""
-        return Seconds(**{self.EACH: numbers[self.NEEDS[0]]})
+        return Seconds(**{cls.EACH: field[cls.NEEDS[0]]})
 
     @staticmethod
     def cost(inputs: Seconds) -> Cost:

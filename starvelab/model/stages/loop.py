@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from ...units import Number
 from ..assumptions import loader_kinds
-from ..resources import LOOP, Cost, Inputs, Line
+from ..costs import Cost, Inputs, Line
+from ..resources import LOOP
 from .stage import StageModel
 
 # Whose hand-over is meant where a pipeline names no kind of workers.
@@ -33,8 +34,9 @@ class LoopModel(StageModel[LoopInputs]):
 
     NAME, RESOURCE, NEEDS = "receive", LOOP, ("loop_time", "objects")
 
+    @staticmethod
     def resolve(
-        self, *, loop_time: Number | None, objects: Number | None, transferred: Number, loader: str | None
+        *, loop_time: Number | None, objects: Number | None, transferred: Number, loader: str | None
     ) -> LoopInputs:
         """The formula's numbers from the fields of a pipeline."""
         loop_work = 0.0 if loop_time is None else loop_time

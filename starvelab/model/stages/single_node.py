@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import floor
 from typing import Any
@@ -10,8 +11,9 @@ import numpy as np
 
 from ...errors import InputError, MissingValueError, check_choice
 from ...units import Q_, Number, Quantity, format_quantity, positive_int
-from ..assumptions import PHASES
+from ..assumptions import PHASES, Assumptions
 from ..catalogue import Entry, check_entry
+from ..costs import Cost, Inputs, Line, StepTime, name_of_largest
 from ..rates import (
     ELEMENT_BYTES,
     SampleTime,
@@ -21,7 +23,7 @@ from ..rates import (
     launches_in_turn,
     sample_time,
 )
-from ..resources import ACCELERATOR, Cost, Inputs, Line, StepTime, name_of_largest
+from ..resources import ACCELERATOR
 from .stage import StageModel
 
 # XLA compiles whatever a TPU runs; on a GPU it is asked for.
@@ -171,7 +173,9 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         check_choice(precision, tuple(ELEMENT_BYTES), "precision")
         if phase is not None:
             check_choice(phase, PHASES, "phase")
-        inputs = self.resolve(model=model, hardware=hardware, precision=precision, phase=phase)
+        inputs = self.resolve(
+            assumed=self.assumptions, model=model, hardware=hardware, precision=precision, phase=phase
+        )
         step, work, peak, memory = self.cost(inputs).at(batch), inputs.work, inputs.peak, inputs.memory
         made_of = parts(inputs, batch)
         assert made_of is not None  # of a model on an accelerator it is known
@@ -187,9 +191,10 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
             feasible=feasible, infeasible_reason=reason,
         )  # fmt: skip
 
+    @staticmethod
     def resolve(
-        self,
         *,
+        assumed: Assumptions,
         model: Entry | None,
         hardware: Entry | None,
         precision: str,
@@ -208,7 +213,7 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
                     'or the rate, such as "2470 img/s".'
                 )
             return SingleNodeInputs(GIVEN, accelerator_rate)
-        a, training = self.assumptions.numbers, (phase or self.assumptions.phase) == "training"
+        a, training = assumed.numbers, (phase or assumed.phase) == "training"
         passes, peak = a["training_factor"] if training else 1.0, _peak(hardware, precision)
         work = model.number(a["macs_field"], model.number("macs_forward")) * a["flop_per_mac"] * passes
         weights = model.needed("parameters") * ELEMENT_BYTES[precision] * passes
@@ -218,7 +223,7 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         if compiled or hardware.get("family") == COMPILED_FAMILY:
             launches = 1.0
         phase = "training" if training else "forward"
-        time = self.sample_time(model, hardware, precision, phase, framework)
+        time = assumed_time(assumed, model, hardware, precision, phase, framework)
         if time is None and framework is not None:
             raise MissingValueError(
                 f"No rate of {model.name} on {hardware.name} was measured in {framework!r}, or can be "
@@ -226,11 +231,11 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
                 f"{', '.join(frameworks_of(model))}. Pass one of these, or a rate of your own."
             )
         if time is None:
-            family = model.get("family")
             # The published efficiency is that of ResNet-50, which says nothing of a model of another kind.
-            if accelerator_rate is None and a["measured_rates"] and family != EFFICIENCY_OF:
+            if accelerator_rate is None and a["measured_rates"] and model.get("family") != EFFICIENCY_OF:
+                family = model.get("family", "its family is not known")
                 raise MissingValueError(
-                    f"Nobody measured a neighbor of {model.name} ({family or 'its family is not known'}) "
+                    f"Nobody measured a neighbor of {model.name} ({family}) "
                     "from which its rate could follow. Pass what it was measured to do with its input at "
                     'hand: hardware=Accelerator(Hardware.Cloud.A100, rate="100 img/s").'
                 )
@@ -262,29 +267,8 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
             )  # fmt: skip
         if accelerator_rate is not None:
             basis, rate = GIVEN, accelerator_rate
-        memory = self._memory(model, hardware, precision, training)
+        memory = _memory(a, model, hardware, precision, training)
         return SingleNodeInputs(basis, rate, step, work, peak, memory)
-
-    def sample_time(
-        self, model: Entry, hardware: Entry, precision: str, phase: str, framework: str | None
-    ) -> SampleTime | None:
-        """The time of a sample by the law of measured rates; None where it says nothing or is not asked."""
-        a = self.assumptions.numbers
-        if framework is None and not a["measured_rates"]:
-            return None
-        work = Work(a["flop_per_mac"], a["training_factor"])
-        return sample_time(model, hardware, precision, phase, work, framework)
-
-    def _memory(self, model: Entry, hardware: Entry, precision: str, training: bool) -> MemoryInputs | None:
-        """Return what a step holds: parameters with their state, and the activations of every sample."""
-        activation, capacity = model.number("activation_size"), hardware.number("memory_capacity")
-        if activation is None or capacity is None:
-            return None
-        a, element = self.assumptions.numbers, ELEMENT_BYTES[precision]
-        # The catalogue counts activations at two bytes a number.
-        held = activation * element / 2 * (1 if training else a["forward_activation"])
-        each = a["state_bytes"] if training else element
-        return MemoryInputs(model.needed("parameters") * each, held, capacity, hardware.name)
 
     @staticmethod
     def cost(inputs: SingleNodeInputs) -> Cost:
@@ -298,6 +282,31 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         if inputs.step.in_turn:
             work = (compute + memory if inputs.rate is None else Line(0, 1 / inputs.rate),)
         return Cost((*work, overhead) if inputs.step.hidden else tuple(line + overhead for line in work))
+
+
+def assumed_time(
+    assumed: Assumptions, model: Entry, hardware: Entry, precision: str, phase: str, framework: str | None
+) -> SampleTime | None:
+    """The time of a sample by the law of measured rates; None where it says nothing or is not asked."""
+    a = assumed.numbers
+    if framework is None and not a["measured_rates"]:
+        return None
+    work = Work(a["flop_per_mac"], a["training_factor"])
+    return sample_time(model, hardware, precision, phase, work, framework)
+
+
+def _memory(
+    a: Mapping[str, Number], model: Entry, hardware: Entry, precision: str, training: bool
+) -> MemoryInputs | None:
+    """Return what a step holds: parameters with their state, and the activations of every sample."""
+    activation, capacity = model.number("activation_size"), hardware.number("memory_capacity")
+    if activation is None or capacity is None:
+        return None
+    # The catalogue counts activations at two bytes a number.
+    element = ELEMENT_BYTES[precision]
+    held = activation * element / 2 * (1 if training else a["forward_activation"])
+    each = a["state_bytes"] if training else element
+    return MemoryInputs(model.needed("parameters") * each, held, capacity, hardware.name)
 
 
 def _peak(hardware: Entry, precision: str) -> Number:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...units import Q_, Number, Quantity, Unchecked, positive, positive_int
+from ..assumptions import Assumptions
 from ..catalogue import Entry, bandwidth_of
-from ..resources import ACCELERATOR, LINK, Cost, Inputs, Line
+from ..costs import Cost, Inputs, Line
+from ..resources import ACCELERATOR, LINK
 from .stage import StageModel
 
 _REMEDY = 'Pass link=Links.PCIe4_x16 or Q_("32 GB/s").'
@@ -82,14 +84,21 @@ class TransferModel(StageModel[TransferInputs]):
         seconds = self.cost(inputs).at(positive_int(batch_size, "batch_size"))
         return TransferResult(Q_(seconds * 1e3, "ms"), bandwidth)
 
+    @classmethod
     def resolve(
-        self, *, transferred: Number, link: Entry | Number, pinned: bool, copy_overlaps: bool
+        cls,
+        *,
+        transferred: Number,
+        link: Entry | Number,
+        pinned: bool,
+        copy_overlaps: bool,
+        assumed: Assumptions,
     ) -> TransferInputs | None:
         """The formula's numbers from the fields of a pipeline; None for another copy."""
-        if copy_overlaps is not self.OVERLAPS:
+        if copy_overlaps is not cls.OVERLAPS:
             return None
         if isinstance(link, Entry):
-            bandwidth = link_bandwidth(link, pinned=pinned, rate=self.assumptions.link_rate)
+            bandwidth = link_bandwidth(link, pinned=pinned, rate=assumed.link_rate)
             link = positive(bandwidth, "B/s", "link bandwidth")
         return TransferInputs(size=transferred, bandwidth=link)
 

@@ -7,19 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import InputError
-from ...units import Q_, Number, Quantity, base_number, format_quantity, positive, positive_int
-from ..assumptions import Assumptions, LoaderKind, WorkerScaling, loader_kinds
+from ...units import Q_, Number, Quantity, base_number, positive, positive_int
+from ..assumptions import Assumptions, LoaderKind, loader_kinds
 from ..catalogue import Entry, dataset_of
+from ..costs import Cost, Inputs, Line, WorkerScaling, as_float, exceeds
 from ..fields import SupplyRate, read_supply
 from ..groups import Datasets
-from ..resources import CPU, Cost, Inputs, Line, as_float, exceeds
+from ..resources import CPU
 from .stage import StageModel
 
-_PASS = "Pass Samples(cpu_time=...) for your own."
-
-# Up to how many workers it hardly matters which cores they run on.
-FEW_WORKERS = 2
-_A_CORE_EACH = "Each worker is taken to have a core to itself: pass Workers(cores=...), as a host has them."
+# Where the time of a sample comes from, if not from what was measured of a data set.
+GIVEN, ASSUMED, OF_PROCESS = "given", "assumed", "a thread of a pool, taken for a worker process"
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class TransformationInputs(Inputs):
     handover: Number  # seconds of a worker for each batch
     read_wait: Number | None  # seconds of a worker for each sample without a core
     scaling: WorkerScaling
-    note: str = ""  # that the rate was measured on other samples, or that nobody named the cores
+    basis: Entry | str  # the data set on which the rate was measured, or one of the three words above
 
     @property
     def threads(self) -> Number:
@@ -111,7 +109,7 @@ class TransformationModel(StageModel[TransformationInputs]):
         batch = positive_int(batch_size, "batch_size")
         size = None if sample_size_bytes is None else positive(sample_size_bytes, "B", "sample_size_bytes")
         supply = read_supply(cpu_throughput, "cpu_throughput")[1]
-        inputs = self.resolve(stored=size, workers=1, cpu_throughput=supply)
+        inputs = self.resolve(assumed=self.assumptions, stored=size, workers=1, cpu_throughput=supply)
         cpu = self.cost(inputs).at(batch) * 1e3
         device = positive(accelerator_step_time, "ms", "accelerator_step_time")
         step = np.maximum(cpu, device)
@@ -123,9 +121,10 @@ class TransformationModel(StageModel[TransformationInputs]):
             slowdown_factor=as_float(step / device),
         )
 
+    @staticmethod
     def resolve(
-        self,
         *,
+        assumed: Assumptions,
         stored: Number | None,
         workers: Number,
         cpu_throughput: SupplyRate | None = None,
@@ -139,43 +138,40 @@ class TransformationModel(StageModel[TransformationInputs]):
         hardware: Entry | None = None,
         accelerators: Number = 1,
         samples: Entry | None = None,
-        images: bool = True,
+        model: Entry | None = None,
         slow_rank: Number = 1.0,
     ) -> TransformationInputs:
         """The formula's numbers from the fields of a pipeline."""
-        for name, value in (("Samples.cpu_time", cpu_time), ("Requests.latency", latency)):
-            if cpu_throughput is not None and value is not None:
-                raise InputError(
-                    f"{name} is that of one worker, got it with what all workers supply together. "
-                    "Pass workers=8 instead."
-                )
-        if cpu_time is not None and worker_rate is not None:
-            raise InputError(
-                "One worker's speed is Workers.rate or Samples.cpu_time, got both. Pass one of them."
-            )
         kind = None if loader is None else loader_kinds()[loader]
-        if cores is None and hardware is not None and self.assumptions.numbers["host_cores"]:
-            for_each = hardware.number("host_cores")
-            cores = None if for_each is None else for_each * accelerators
-        note = ""
-        if cpu_time is not None:
-            amount, rate = cpu_time, 1
-        elif supply := cpu_throughput or worker_rate:
-            amount, rate = _share(supply, stored)
+        if cpu_throughput is not None:
+            for name, value in (("Samples.cpu_time", cpu_time), ("Requests.latency", latency)):
+                if value is not None:
+                    raise InputError(
+                        f"{name} is that of one worker, got it with what all workers supply together. "
+                        "Pass workers=8 instead."
+                    )
+            amount, rate, basis = _share(cpu_throughput, stored)
+        elif cpu_time is not None:
+            if worker_rate is not None:
+                raise InputError(
+                    "One worker's speed is Workers.rate or Samples.cpu_time, got both. Pass one of them."
+                )
+            amount, rate, basis = cpu_time, 1, GIVEN
+        elif worker_rate is not None:
+            amount, rate, basis = _share(worker_rate, stored)
         else:
-            amount, rate, note = _worker_time(self.assumptions, stored, samples, images, kind)
-        scaling = self.assumptions.scaling_of(kind)
-        if cpu_throughput is None:
-            spread = "workers_time" if cores is not None else "workers_time_without_cores"
-            if (off := self.assumptions.numbers[spread]) != 1:
-                amount = amount * np.where(workers > 1, off, 1.0)
-            if cores is None and scaling.crowding and np.max(workers) > FEW_WORKERS:
-                note = f"{_A_CORE_EACH} {note}".rstrip()
+            amount, rate, basis = _worker_time(assumed, stored, samples, model, kind)
+        if cores is None and hardware is not None and assumed.numbers["host_cores"]:
+            cores_each = hardware.number("host_cores")
+            cores = None if cores_each is None else cores_each * accelerators
+        longer = assumed.numbers["workers_time" if cores is not None else "workers_time_without_cores"]
+        if longer != 1 and cpu_throughput is None:
+            amount = amount * np.where(workers > 1, longer, 1.0)
         return TransformationInputs(
-            amount=amount * slow_rank, rate=rate, cores=cores, read_wait=read_wait, note=note,
+            amount=amount * slow_rank, rate=rate, cores=cores, read_wait=read_wait, basis=basis,
             workers=None if cpu_throughput is not None else workers,
             handover=0 if handover_time is None else handover_time * slow_rank,
-            scaling=scaling,
+            scaling=assumed.scaling if kind is None else assumed.scaling_of(kind),
         )  # fmt: skip
 
     @staticmethod
@@ -193,53 +189,45 @@ class TransformationModel(StageModel[TransformationInputs]):
         return Cost((on_cores, Line(h / speedup, c / speedup + inputs.read_wait / n)))
 
 
-def _share(rate: SupplyRate, stored: Number | None) -> tuple[Number, Number]:
-    """Return what a sample takes of a rate, and the rate: one of its samples, or so many of its bytes."""
+def _share(rate: SupplyRate, stored: Number | None) -> tuple[Number, Number, Entry | str]:
+    """Return what a sample takes of a given rate, one of its samples or so many bytes, and the rate."""
     if not rate.of_bytes:
-        return 1, rate.number
+        return 1, rate.number, GIVEN
     if stored is None:
         raise InputError(
             "A cpu_throughput in bytes needs the size of a sample, got none. Pass it, or a rate in img/s."
         )
-    return stored, rate.number
+    return stored, rate.number, GIVEN
 
 
 def _worker_time(
-    assumed: Assumptions, stored: Number, samples: Entry | None, images: bool, kind: LoaderKind | None
-) -> tuple[Number, Number, str]:
-    """The time of a sample on one worker: an amount over a rate [s], and a note where others were measured.
+    assumed: Assumptions,
+    stored: Number,
+    samples: Entry | None,
+    model: Entry | None,
+    kind: LoaderKind | None,
+) -> tuple[Number, Number, Entry | str]:
+    """Return the time of a sample on one worker, as an amount over a rate [s], and its basis.
 
     What the user gave goes first. A pool's rate goes before a worker process's on ImageNet, where it was
     measured, and not elsewhere.
     """
-    own = None if samples is None else samples.facts.get("preparation_time")
+    taken = None if samples is None else samples.facts.get("preparation_time")
     pool, rate = None if kind is None else kind.worker_rate, assumed.numbers["worker_rate"]
-    own_given = own is not None and own.given
-    if assumed.given("worker_rate") and not own_given:
-        return stored if rate.of_bytes else 1, rate.number, ""
-    if samples is not None and own is not None and (own_given or pool is None or not _is_imagenet(samples)):
-        seconds = own.number + samples.number("collation_time", 0.0)
-        if own_given:
-            return seconds, 1, ""
-        listed = next((entry for entry in Datasets if entry.path == samples.path), samples)
-        times, note = _times_those_of(listed, stored, images)
-        if pool is not None:
-            note = (
-                f"What a thread of a pool prepares was measured on {Datasets.ImageNet.name} alone: here it "
-                f"is taken to prepare what a worker process does. {_PASS}"
-            )
-        return seconds * times, 1, note
+    if "worker_rate" in assumed.given and not (taken and taken.given):
+        return _share(rate, stored)
+    if samples is not None and taken is not None:
+        seconds = taken.number + samples.number("collation_time", 0.0)
+        if taken.given:
+            return seconds, 1, GIVEN
+        if pool is None or not _is_imagenet(samples):
+            listed = next((entry for entry in Datasets if entry.path == samples.path), samples)
+            times = _times_the_work(listed, stored, takes_images(samples, model))
+            return seconds * times, 1, listed if pool is None else OF_PROCESS
     if pool is None and rate.of_bytes:
-        size = assumed.sample_size
-        if _are_alike(stored, base_number(size)):
-            return stored, rate.number, ""
-        note = (
-            f"That a worker prepares {format_quantity(assumed.worker_rate)} is assumed, and was measured "
-            f"neither on samples of {format_quantity(size)} nor of {_spoken(stored)}. {_PASS}"
-        )
-        return stored, rate.number, note
-    times, note = _times_those_of(Datasets.ImageNet, stored, images)
-    return times, rate.number if pool is None else pool, note
+        return stored, rate.number, ASSUMED
+    times = _times_the_work(Datasets.ImageNet, stored, takes_images(samples, model))
+    return times, rate.number if pool is None else pool, Datasets.ImageNet
 
 
 def takes_images(samples: Entry | None, model: Entry | None) -> bool:
@@ -251,31 +239,21 @@ def _is_imagenet(samples: Entry | None) -> bool:
     return samples is not None and samples.path == "ImageNet"
 
 
-def _times_those_of(measured: Entry, stored: Number, images: bool) -> tuple[Number, str]:
-    """How many times the work of the samples that were measured these take, and a note where they differ."""
+def _times_the_work(measured: Entry, stored: Number, images: bool) -> Number:
+    """Return how many times the work of the samples that were measured samples of another size take."""
+    if not decodes(measured, images):
+        return 1
+    whole = measured.number("preparation_time") + measured.number("collation_time", 0.0)
+    return as_float(1 + measured.number("decoding_time") / whole * (times_the_size(measured, stored) - 1))
+
+
+def decodes(measured: Entry, images: bool) -> bool:
+    """True if the part of preparing that decodes images was measured, which goes with their bytes."""
+    return images and "decoding_time" in measured.facts
+
+
+def times_the_size(measured: Entry, stored: Number) -> Number:
+    """Return how many times the size of those that were measured samples have."""
     fact = measured.facts["sample_size"]
     ends = (fact.value,) if fact.low is None else (fact.low, fact.high)
-    larger = stored / np.clip(stored, base_number(ends[0]), base_number(ends[-1]))
-    decoded, times = images and "decoding_time" in measured.facts, 1
-    if decoded:
-        whole = measured.number("preparation_time") + measured.number("collation_time", 0.0)
-        times = as_float(1 + measured.number("decoding_time") / whole * (larger - 1))
-    if _are_alike(larger, 1):
-        return times, ""
-    size, other = format_quantity(fact.value), _spoken(stored)
-    said = f"samples of {size}, and says nothing of {other}."
-    if decoded:
-        said = f"images of {size}, and of {other} is extrapolated: decoding goes with the bytes."
-    return times, f"What a worker prepares was measured on {said} {_PASS}"
-
-
-def _are_alike(sizes: Number, others: Number) -> bool:
-    """True if sizes differ by no more than a hundredth, which is less than what a worker takes scatters."""
-    return bool(np.all(np.abs(sizes - others) <= 0.01 * others))
-
-
-def _spoken(stored: Number) -> str:
-    """A size as people write it; sizes that are swept are not listed."""
-    if np.ndim(stored):
-        return "other sizes"
-    return format_quantity(Q_(float(stored), "B").to("MB" if stored >= 1e6 else "KB"))
+    return stored / np.clip(stored, base_number(ends[0]), base_number(ends[-1]))

@@ -29,8 +29,9 @@ from starvelab import (
     Storage,
     Workers,
 )
-from starvelab.model.analysis._supply import min_workers, starves_from
-from starvelab.model.solver import batch_times
+from starvelab.model.analysis._crossover import starves_from
+from starvelab.model.analysis._workers_needed import min_workers
+from starvelab.model.solver import BatchTimes
 from tests.cases import KITS, WALL
 from tests.rejected import message, not_whole
 from tests.strategies import accelerators, costs, pipelines, quantities, shares, workers
@@ -47,7 +48,7 @@ def exact_times(pipe, batch):
 
 
 def trips_of(pipe):
-    return batch_times(pipe.resource_costs(exact=True), pipe.numbers).round_trips()
+    return BatchTimes.of(pipe.resource_costs(exact=True), pipe.numbers).round_trips()
 
 
 # ---- The batch size ----------------------------------------------------------------------------------------

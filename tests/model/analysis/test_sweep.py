@@ -20,7 +20,7 @@ from starvelab import (
     Pipeline,
     Storage,
 )
-from starvelab.model.parts import SWEEPABLE
+from starvelab.model.paths import SWEEPABLE
 from tests.cases import WALL
 from tests.rejected import message
 from tests.strategies import batch_sizes, pipelines, worker_counts

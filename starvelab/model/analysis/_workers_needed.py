@@ -1,4 +1,4 @@
-"""Where input stops keeping up: from which batch size, below how many workers, beyond how many accelerators.
+"""With how many workers preparing is in time, and what else stands in the way.
 
 Exact arithmetic: 435.9968 workers are 436, and a rounded step time would have said 437.
 """
@@ -8,144 +8,22 @@ from __future__ import annotations
 import dataclasses
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations
-from math import floor
 
 from ...errors import InputError, MissingValueError
 from ...tables import TableRepr, cell, count_of
-from ...units import (
-    Q_,
-    Number,
-    Quantity,
-    Unchecked,
-    check_magnitude,
-    exact,
-    format_number,
-    format_quantity,
-    positive_int,
-)
+from ...units import Q_, Quantity, Unchecked, format_number, format_quantity, positive_int
+from ..costs import Cost, exceeds
 from ..description import Description, check_asked
-from ..resources import ACCELERATOR, CPU, LABELS, STORAGE, Cost, Labels, capitalized, exceeds
-from ..solver import batch_times, by_resource, costs
-from ..stages import STAGES, DataModel, SingleNodeModel, TransferModel, TransformationModel
-from ..stages.single_node import launch_wait
+from ..resources import ACCELERATOR, CPU, STORAGE, Labels, capitalized
+from ..solver import BatchTimes, by_resource, costs, inputs_of
+from ..stages import DataModel, TransferModel, TransformationModel
+from ._crossover import starves_from
+from ._remarks import foreign_rate
 
 # Nobody starts as many.
 MAX_WORKERS = 10**9
-# True of the stages in which the accelerator works.
-WORKS = {stage.NAME: stage.RESOURCE is ACCELERATOR and not stage.AWAITED for stage in STAGES}
-
-
-@dataclass(frozen=True, repr=False)
-class Crossover(TableRepr):
-    """Where starvation begins: the exact batch size at which the costs cross, and the whole ones beside it.
-
-    `batch` is None if the accelerator is starved at every batch size, or at none. Up to `last_fed` it binds:
-    0 if it never does, None if it always does. `starves_from` is the first batch that starves it, as a tie
-    starves nobody; there `resource` takes over, or is waited for in turns; "" if none does.
-    `infeasible_reason` says why that batch cannot run; "" where it can.
-    """
-
-    batch: Fraction | None
-    last_fed: int | None
-    starves_from: int | None
-    resource: str
-    infeasible_reason: str = ""
-    labels: Labels = field(default=LABELS, compare=False)
-
-    headers = ("figure", "value")
-
-    @property
-    def summary(self) -> str:
-        """Where it begins, in sentences."""
-        return str(self)
-
-    @property
-    def rows(self) -> list[list[Unchecked]]:
-        """The batch sizes, and what binds beyond them."""
-        crossing = None if self.batch is None else float(self.batch)
-        binds = self.labels[self.resource] if self.resource else None
-        named = {
-            "they cross at batch": crossing,
-            "last batch that is fed": self.last_fed,
-            "first batch that starves": self.starves_from,
-            "then binds": binds,
-        }
-        return [[name, value] for name, value in named.items() if value is not None]
-
-    def __str__(self) -> str:
-        binds = self.labels.does(ACCELERATOR.name, "bind")
-        if self.starves_from is None:
-            return f"{capitalized(binds)} at every batch size."
-        if self.batch is None:
-            return f"{capitalized(self.labels.does(self.resource, 'bind'))} at every batch size."
-        beyond = f" Batch {self.starves_from} is not feasible. {self.infeasible_reason}"
-        return (
-            f"Up to batch {self.last_fed} {binds}, from {self.starves_from} on "
-            f"{self.labels.the(self.resource)}: they cross at {format_number(float(self.batch), 6)}."
-            f"{beyond if self.infeasible_reason else ''}"
-        )
-
-
-def crossover(pipeline: Description) -> Crossover:
-    """Find the smallest batch size at which the accelerator waits.
-
-    Raises
-    ------
-    InputError
-
-    Notes
-    -----
-    Where a small batch is bound by memory traffic and a large one by arithmetic, the accelerator can bind
-    again further on; this is the first crossing.
-
-    Examples
-    --------
-    >>> from starvelab import Hardware, Models, Pipeline
-    >>> found = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8).crossover()
-    >>> found.batch, found.last_fed, found.starves_from
-    (Fraction(39117, 1745), 22, 23)
-    """
-    check_asked(pipeline, "crossover", whatever=("batch_size",), overlapping=True)
-    stages = pipeline.costs(exact=True)
-    supplies = by_resource(stages)
-    trips = [*batch_times(supplies, pipeline.numbers).round_trips()]
-    accelerator = supplies.pop(ACCELERATOR.name)
-    for name, trip in trips:
-        supplies[name] |= trip
-    starving = {
-        name: batch
-        for name, cost in supplies.items()
-        if (batch := starves_from(cost, accelerator)) is not None
-    }
-    if not starving:
-        return Crossover(None, None, None, "", labels=pipeline.labels)
-    # Where several starve it at the same batch size, the slowest of them is named.
-    first = min(starving, key=lambda name: (starving[name], -supplies[name].at(starving[name])))
-    supply, batch = supplies[first], starving[first]
-    before = (
-        edge
-        for edge in _edges(supply, accelerator)
-        if edge < batch and supply.at(edge) <= accelerator.at(edge)
-    )
-    reason = pipeline.solve(batch_size=batch).infeasible_reason
-    exact_batch = None if batch == 1 else max(before)
-    return Crossover(exact_batch, batch - 1, batch, first, reason, pipeline.labels)
-
-
-def starves_from(supply: Cost, accelerator: Cost) -> int | None:
-    """Return the smallest whole batch size at which `supply` takes longer; None if there is none."""
-    first_whole = (floor(edge) + 1 for edge in _edges(supply, accelerator))
-    return next((batch for batch in first_whole if supply.at(batch) > accelerator.at(batch)), None)
-
-
-def _edges(*costs: Cost) -> list[Fraction]:
-    """Zero, and every batch size at which two pieces cross: between these no cost overtakes another."""
-    pairs = combinations([piece for cost in costs for piece in cost.pieces], 2)
-    lines = ((Fraction(b.fixed - a.fixed), a.per_sample - b.per_sample) for a, b in pairs)
-    return sorted({Fraction(0), *(fixed / slope for fixed, slope in lines if fixed * slope > 0)})
 
 
 @dataclass(frozen=True, repr=False)
@@ -254,7 +132,7 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
     def enough(workers: int) -> bool:
         cost = cpu_cost(pipeline, workers)
         taken, now = {**stages, TransformationModel.NAME: cost}, {**pipeline.numbers, "workers": workers}
-        for name, trip in batch_times(by_resource(taken), now).round_trips():
+        for name, trip in BatchTimes.of(by_resource(taken), now).round_trips():
             cost = cost | trip if name == CPU.name else cost
         return (
             starves_from(cost, accelerator) is None
@@ -272,7 +150,7 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
     narrow = _narrow_bandwidths(pipeline, rate)
     obstacles += [*narrow.values(), *_slower(supplies, accelerator, batch, pipeline.labels, but=narrow)]
     if batch is None:
-        trips = batch_times(supplies, pipeline.numbers).round_trips()
+        trips = BatchTimes.of(supplies, pipeline.numbers).round_trips()
         waiting = [starves_from(trip, accelerator) for name, trip in trips if name != CPU.name]
         first = min((size for size in waiting if size is not None), default=None)
         if first is not None and not obstacles:
@@ -286,56 +164,8 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
         if step.infeasible_reason:
             obstacles.append(step.infeasible_reason)
     return WorkersNeeded(
-        workers, ratio, batch, demand, not obstacles, tuple(obstacles), pipeline.foreign_rate
+        workers, ratio, batch, demand, not obstacles, tuple(obstacles), foreign_rate(pipeline)
     )
-
-
-def accelerators_fed(pipeline: Description, utilization: float = 0.9) -> int | None:
-    """The largest number of accelerators that are busy for that share of each step.
-
-    Parameters
-    ----------
-    utilization : float
-        The busy share that is asked for, above 0 and up to 1.
-
-    Returns
-    -------
-    int or None
-        0 if not even one is busy enough, or has memory enough for its step; None if nothing that they
-        share limits their number.
-
-    Notes
-    -----
-    Exact: a shared resource takes ``n`` times as long for ``n`` accelerators, so ``n`` of them are busy
-    for a share ``u`` as long as ``n supply <= own / u``, and what waits for each other takes no longer.
-    Where the pipeline names no cores, those of the host of one accelerator are meant, however many there are.
-
-    Examples
-    --------
-    >>> from starvelab import Hardware, Models, Pipeline
-    >>> Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=128).accelerators_fed()
-    3
-    """
-    check_asked(pipeline, "accelerators_fed", whatever=("hardware.count",), one_host=True, overlapping=True)
-    share = check_magnitude(utilization, "utilization")
-    if share > 1:
-        raise InputError(f"utilization must be a share up to 1, got {utilization}. Write 0.9 for 90 %.")
-    single = pipeline.replace({"hardware.count": 1})
-    batch = positive_int(single.batch_size, "batch_size")
-    stages = {name: Fraction(cost.at(batch)) for name, cost in single.costs(exact=True).items()}
-    busy = sum(time for name, time in stages.items() if WORKS[name]) - Fraction(float(launching(single)))
-    longest = busy / exact(share, "utilization")
-
-    def starved(count: int) -> bool:
-        """True if the step of so many takes too long, also because parts of it wait for each other."""
-        taken = by_resource(costs(single.inputs, count, exact=True))
-        trips = (trip for _, trip in batch_times(taken, single.numbers).round_trips())
-        return any(cost.at(batch) > longest for cost in (*taken.values(), *trips))
-
-    if starved(1) or not single.solve().feasible:
-        return 0
-    first = min_workers(starved)
-    return None if first is None else first - 1
 
 
 def cpu_cost(pipeline: Description, workers: int) -> Cost:
@@ -343,11 +173,6 @@ def cpu_cost(pipeline: Description, workers: int) -> Cost:
     inputs = dataclasses.replace(TransformationModel.among(pipeline.inputs), workers=workers)
     name = TransformationModel.NAME
     return costs({name: inputs}, pipeline.numbers["accelerators"], exact=True)[name]
-
-
-def launching(pipeline: Description) -> Number:
-    """How long the accelerator waits for launches in a step [s]."""
-    return launch_wait(SingleNodeModel.among(pipeline.inputs), pipeline.numbers["batch_size"])
 
 
 def min_workers(enough: Callable[[int], bool]) -> int | None:
@@ -412,10 +237,9 @@ def _narrow_bandwidths(pipeline: Description, rate: float) -> dict[str, str]:
         if named is None:
             continue
         try:  # a copy takes as long beside the steps as between them
-            inputs = stage(pipeline.assumptions).inputs({**numbers, part: named, "copy_overlaps": True})
+            inputs = inputs_of(stage, {**numbers, part: named, "copy_overlaps": True})
         except MissingValueError:  # what the catalogue does not know is no obstacle
             continue
-        assert inputs is not None  # as each stage has what it needs
         taken = costs({stage.NAME: inputs}, count)[stage.NAME].limit
         if exceeds(taken * rate, 1):
             wanted, supply = spoken_bandwidths(
