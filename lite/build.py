@@ -42,6 +42,7 @@ CORE = ("pyodide.", "pyodide-lock", "python_stdlib")
 NOT_OURS = "widgetsnbextension-3*"
 # One notebook takes the whole page, also on a phone; a link to the next one goes through the tree of files.
 APPS = ("notebooks", "tree", "lab")
+NEWER = '<script type="module" src="../newer.mjs"></script>'
 FIRST = "notebooks/index.html?path=starving-the-gpu/01_compute_baseline.ipynb"
 
 
@@ -177,6 +178,10 @@ def _build(work: Path, target: Path) -> None:
     config = json.dumps({"LiteBuildConfig": options})
     (work / "jupyter_lite_config.json").write_text(config, encoding="utf-8")
     subprocess.run([sys.executable, "-m", "jupyterlite_core", "build"], check=True, cwd=work)
+    shutil.copy(HERE / "newer.mjs", target)
+    page = target / "notebooks/index.html"
+    html = page.read_text(encoding="utf-8")
+    page.write_text(html.replace("</body>", f"{NEWER}</body>"), encoding="utf-8")
 
 
 if __name__ == "__main__":
