@@ -25,6 +25,8 @@ LEFT_OUT = (
     # Parts of JupyterLab and of its server, which the site has elsewhere.
     "*.data/data/*",
     "anywidget/labextension/*",
+    # The notebooks, which the site has as files.
+    "starvelab/lab_files/*",
     # Tests, and what is for other programs than a notebook.
     "pint/testsuite/*",
     "IPython/sphinxext/*",

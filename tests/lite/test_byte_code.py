@@ -16,6 +16,7 @@ FILES = {
     "template.py": "def {{ name }}():\n",
     "notes.txt": "kept",
     "starvelab/__init__.py": "ANSWER = 42\n",
+    "starvelab/lab_files/labs/one.ipynb": "{}",
     "pygments/styles/some.py": "",
     "pygments/lexers/python.py": "",
     "pygments/lexers/fortran.py": "",
