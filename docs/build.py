@@ -209,6 +209,7 @@ PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "notebooks": ("learners.md", lambda: _table(*course.notebooks())),
     "afternoon": ("afternoon.md", lambda: _table(*course.afternoon())),
     "syllabus": ("instructors.md", lambda: _table(*course.syllabus())),
+    "packages": ("instructors.md", course.packages),
     "points": ("instructors.md", lambda: _table(*course.points())),
     "model-answers": ("model-answers.md", course.model_answers),
 }

@@ -94,6 +94,11 @@ def _build() -> dict[str, Any]:  # Any: of a script
     return runpy.run_path(str(REPOSITORY / "solutions/build.py"))
 
 
+def packages() -> str:
+    """The sentence of the notebooks on the packages that count in grading."""
+    return str(_build()["packages"]())
+
+
 @cache
 def _by_assignment() -> dict[str, list[Page]]:
     names = dict.fromkeys(page.assignment for page in pages())

@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import sys
+import tomllib
 from base64 import b64encode
 from math import ceil
 from pathlib import Path
@@ -50,8 +51,8 @@ MINUTES_AN_EXERCISE = {"master-the-loader": 25}
 MINUTES_OF_A_FORMULA = 5
 # Show before telling: what a notebook may ask of a learner.
 MAX_WORDS, MAX_FIRST = 900, 150
-# The author writes this in the first cell, and the build puts the number there.
-MINUTES = "MINUTES"
+# The author writes these, the first one in the first cell, and the build puts what they stand for there.
+MINUTES, PACKAGES = "MINUTES", "PACKAGES"
 
 # Stands at the beginning of the first set-up cell. A cell of its own would be a second one before there is
 # something to see, and a line with %pip no Python that a test or the grader could read.
@@ -99,6 +100,8 @@ def instructor_notebook(script, name):
     parsed = _parsed(script)
     cells = [_cell(cell, f"{name}, cell {n}", f"cell-{n:02}") for n, cell in enumerate(parsed, start=1)]
     _fold_set_up(cells)
+    for cell in (cell for cell in cells if cell.cell_type == "markdown"):
+        cell.source = cell.source.replace(PACKAGES, packages())
     cells[0].source = cells[0].source.replace(MINUTES, str(counts(cells).minutes(name)))
     for n, cell in enumerate(cells, start=1):
         if cell.id in (other.id for other in cells[: n - 1]):
@@ -106,6 +109,14 @@ def instructor_notebook(script, name):
     notebook = nbformat.v4.new_notebook(cells=cells, metadata=METADATA)
     nbformat.validate(notebook)
     return nbformat.writes(notebook) + "\n"
+
+
+def packages():
+    """The sentence on the packages that count in grading: what the lab installs for its notebooks."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    required = [*project["dependencies"], *project["optional-dependencies"]["notebooks"]]
+    *names, last = sorted(re.match(r"[\w-]+", each)[0] for each in required)
+    return f"Graded code may import Python's own modules, starvelab, {', '.join(names)} and {last}."
 
 
 def _parsed(script):

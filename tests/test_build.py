@@ -14,6 +14,8 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
+from tests.assignments import ASSIGNMENTS, NOTEBOOKS
+
 pytest.importorskip("starvelab_grader")  # the notebooks are made as the configuration of the course says
 pytestmark = [pytest.mark.long, pytest.mark.programs]
 
@@ -191,6 +193,16 @@ def test_the_first_cell_says_how_long_the_notebook_takes(build, made, monkeypatc
     assert "About 15 minutes." in made(predicted)[0][0].source
     counted = source.replace("assert double(7)", "lock_predictions({}, {})  # double(7)", 1)
     assert "About 8 minutes." in made(counted)[0][0].source, "they were locked on the way"
+
+
+def test_the_first_notebook_of_each_assignment_says_which_packages_count(build, made):
+    assert "numpy" in build.packages()
+    assert "pandas" not in build.packages()
+    said = made(SCRIPT.replace("Prose,", "Prose. PACKAGES"))[0][0].source
+    assert said == f"# Doubling\nProse. {build.packages()} with `code`."
+    for assignment in ASSIGNMENTS:
+        first, *_ = (notebook for notebook in NOTEBOOKS if notebook.assignment == assignment)
+        assert build.packages() in "\n".join(cell.source for cell in first.cells), assignment
 
 
 def test_only_the_first_set_up_cell_installs_the_lab_in_colab(made, build):

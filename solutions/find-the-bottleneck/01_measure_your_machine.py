@@ -215,6 +215,8 @@ explore(draw, after="past-cores", workers=[1, 2, 3, 4, 6, 8], batches=(3, 20))
 # `done` has a mark for each batch of a run: when it was finished. Leave out the first `warm_up` marks. From the
 # first one that is left, take the longest stretch that is a multiple of the workers.
 #
+# PACKAGES
+#
 # <details><summary>Hint 1</summary>
 #
 # `done[warm_up:]` are the marks that count. Between `n` marks lie how many batches?

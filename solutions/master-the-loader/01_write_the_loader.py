@@ -89,6 +89,8 @@ explore(draw, after="bursts", workers=(1, 4), huge_takes_ms=(20, 400, 20),
 #
 # The queue is bounded. At time 0 `workers * prefetch` batches are ordered; from then on, one more whenever the loop takes one.
 #
+# PACKAGES
+#
 # <details><summary>Hint 1</summary>
 #
 # Keep three lists, `ready`, `taken` and `ends`. Which earlier entries does batch j have to wait for?

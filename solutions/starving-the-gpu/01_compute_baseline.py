@@ -128,7 +128,7 @@ explore(draw_step, after="baseline", batch_size=[1, 2, 4, 8, 16, 32, 64, 128, 19
 #
 # Write the formula with the round numbers above, and with 0.015 ms to dispatch each step. Leave out the memory traffic, which is
 # longer than the arithmetic only at a batch of one. Return a quantity, such as `Q_("5 ms")`: quantities can be added, multiplied
-# and divided.
+# and divided. PACKAGES
 #
 # <details><summary>Hint 1</summary>
 #

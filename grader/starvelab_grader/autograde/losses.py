@@ -1,6 +1,5 @@
 """What may have cost points although the answers were right: a person is told, and decides."""
 
-import json
 import re
 from collections.abc import Iterable
 
@@ -8,7 +7,7 @@ from nbformat import NotebookNode
 from nbgrader.utils import determine_grade
 
 from ..submissions import SubmissionWarning
-from ..submissions.reading import as_list, value_at
+from ..submissions.reading import UnreadableNotebookError, as_list, read_json, value_at
 from ..submissions.reference import ReferenceCell, defined, graded_by, is_check_side, is_test, name_of
 from .execution import RESULT
 from .notebook_run import ENDED, ENDED_PYTHON, UNFINISHED, names_defined
@@ -20,6 +19,7 @@ COSTS = {
     UNFINISHED: "Checks did not end with these answers",
 }
 CLOCKS = re.compile(r"\b(?:perf_counter|monotonic|process_time|timeit|time\.time)")
+IMPORT = re.compile(r"\b(?:import|from)[ \t]+(\w+)")
 NO_MODULE = re.compile(r"No module named '(\w{1,50})")
 NOT_INSTALLED = "The grader has no package `{}`, which your cells import."
 
@@ -29,8 +29,8 @@ def outputs_only(content: bytes, cells: Iterable[ReferenceCell]) -> list[Submiss
     code = [cell for cell in cells if cell.answered and cell.cell_type == "code"]
     answers = {cell.name: cell.released.strip() for cell in code}
     try:
-        notebook = json.loads(content)
-    except (ValueError, RecursionError):  # text in an unusual encoding is not looked at
+        notebook = read_json(content)
+    except UnreadableNotebookError:
         return []
     open_cells = []
     for cell in as_list(value_at(notebook, "cells")):
@@ -81,7 +81,8 @@ def _missing_packages(nb: NotebookNode) -> list[str]:
     texts = (f"{output.get('evalue', '')}\n{output.get('text', '')}" for output in outputs)
     missing = dict.fromkeys(name for text in texts for name in NO_MODULE.findall(text))
     written = "\n".join(cell.source for cell in cells if not is_check_side(cell))
-    return [name for name in missing if re.search(rf"\b(?:import|from)[ \t]+{name}\b", written)]
+    imported = set(IMPORT.findall(written))
+    return [name for name in missing if name in imported]
 
 
 def answered_elsewhere(nb: NotebookNode, reference: Iterable[ReferenceCell]) -> list[SubmissionWarning]:

@@ -10,14 +10,13 @@ A value arrives as it was sent, with the same type, or an error says why it cann
 - Python's floats keep each bit, but for NaN: there is one NaN, without sign or payload.
 - A subclass arrives as its base type: an IntEnum as int, a numpy.matrix as array, a text of NumPy as str, a
   path as one that opens no file. A named tuple and a dataclass arrive as one of their names.
-- An iterator arrives as a list; a figure as what it shows, see `describe_figure`.
+- An iterator arrives as a list.
 """
 
 import base64
 import dataclasses
 import math
 import re
-import sys
 from array import array
 from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
@@ -209,8 +208,6 @@ class Encoder:
                 return self._sent(tag, parts(value), depth)
         if isinstance(value, Iterator) and not callable(value):
             return self._all(value, depth)
-        if (description := describe_figure(value)) is not None:
-            return self.encode(description, depth)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             is_of_the_lab = kind.__module__.partition(".")[0] in plugins.packages()
             names = [each.name for each in dataclasses.fields(value) if each.init or not is_of_the_lab]
@@ -325,40 +322,3 @@ def _array(value: Message) -> object:
     # What is read from bytes cannot be written to; a copy can.
     made = np.frombuffer(data, dtype).reshape(shape).copy()
     return made[()] if value["shape"] is None else made
-
-
-def describe_figure(value: object) -> dict[str, object] | None:
-    """Return what a matplotlib figure, or the axes of one, shows; None for anything else.
-
-    It is ``{"figure": [axes, ...]}``, each with its title, labels, scales and legend, with `lines` (label, x,
-    y) and with `bars` (label, positions, lengths; those of horizontal bars run along x).
-    """
-    if "matplotlib.figure" not in sys.modules:
-        return None
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    axes = value.axes if isinstance(value, Figure) else [value] if isinstance(value, Axes) else None
-    return None if axes is None else {"figure": [_axes(one) for one in axes]}
-
-
-def _axes(axes: Any) -> dict[str, object]:
-    from matplotlib.container import BarContainer
-
-    legend, names = axes.get_legend(), ("title", "xlabel", "ylabel", "xscale", "yscale")
-    return {name: getattr(axes, f"get_{name}")() for name in names} | {
-        "legend": [text.get_text() for text in legend.get_texts()] if legend else [],
-        "lines": [
-            {"label": line.get_label(), "x": list(line.get_xdata()), "y": list(line.get_ydata())}
-            for line in axes.get_lines()
-        ],
-        "bars": [_bars(one) for one in axes.containers if isinstance(one, BarContainer)],
-    }
-
-
-def _bars(bars: Any) -> dict[str, object]:
-    lying = bars.orientation == "horizontal"
-    boxes = [(bar.get_x(), bar.get_width(), bar.get_y(), bar.get_height()) for bar in bars]
-    starts = [y + height / 2 if lying else x + width / 2 for x, width, y, height in boxes]
-    lengths = [width if lying else height for _, width, _, height in boxes]
-    return {"label": bars.get_label(), "at": starts, "length": lengths, "lying": lying}

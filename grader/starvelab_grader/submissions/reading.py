@@ -21,11 +21,17 @@ from . import SubmissionWarning, Warnings
 from .reference import ReferenceCell, graded_by, name_of, names_in_order
 
 ByName: TypeAlias = Mapping[str | None, ReferenceCell]
+MAX_NOTEBOOK = 20_000_000  # bytes
 MAX_CELLS = 2000
 MAX_TEXT = 5_000_000  # characters of all cells, which may hold a picture
 MAX_VALUES = 3_000_000  # of JSON, which takes a hundred bytes of memory for each
 MAX_OLD_VALUES = 50_000  # of a notebook in an old format, beside its outputs: nbformat converts it slowly
-JSON_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+# One that does not end is matched as well: else it would be searched from each of its quotation marks on.
+_TEXT = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
+JSON_TEXT = re.compile(_TEXT, re.DOTALL)
+# In a text of JSON each quotation mark has a backslash before it, so this is a name.
+OUTPUTS = re.compile(r'(?<!\\)"outputs"\s*+:\s*+\[')
+TO_BRACKET = re.compile(rf'(?:[^\[\]{{}}"]++|{_TEXT})*+([\[\]{{}}])', re.DOTALL)
 CONFLICT = re.compile(r"^(?:<{7}|>{7}) ", re.MULTILINE)
 CELL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # What a new cell of each type has besides what all have.
@@ -41,7 +47,11 @@ class UnreadableNotebookError(GraderError, ValueError):
 def read_notebook(content: bytes) -> tuple[NotebookNode, list[SubmissionWarning]]:
     """Return a new notebook with the sources, types and names of the cells in a file."""
     warnings = Warnings()
-    data = _json(content, warnings)
+    if len(content) > MAX_NOTEBOOK:
+        problem = f"is larger than {MAX_NOTEBOOK / 1e6:g} MB."
+        raise UnreadableNotebookError(f"{problem} Clear its outputs, save it and submit it again.")
+    text = text_of(content, warnings)
+    data = _json(text)
     major = data.get("nbformat", 4) if isinstance(data, dict) else 4
     if not isinstance(major, int) or major > 4:
         raise UnreadableNotebookError(
@@ -50,9 +60,7 @@ def read_notebook(content: bytes) -> tuple[NotebookNode, list[SubmissionWarning]
         )
     if major < 4:
         try:
-            text = json.dumps(_drop_outputs(data))
-            _require_few_values(text.encode(), MAX_OLD_VALUES)
-            data = nbformat.reads(text, as_version=4)
+            data = nbformat.reads(_with_few_values(without_outputs(text), MAX_OLD_VALUES), as_version=4)
         except UnreadableNotebookError:
             raise
         # A damaged old notebook can fail anywhere in the conversion.
@@ -80,16 +88,25 @@ def read_notebook(content: bytes) -> tuple[NotebookNode, list[SubmissionWarning]
     return new_notebook(cells=with_ids(clean)), warnings
 
 
-def _json(content: bytes, warnings: Warnings) -> object:
+def read_json(content: bytes) -> object:
+    """Return what a file of JSON holds, without outputs where they are many; or UnreadableNotebookError."""
+    return _json(text_of(content, Warnings()))
+
+
+def text_of(content: bytes, warnings: Warnings) -> str:
+    """Return the text of a file, and warn where its encoding is not known; or UnreadableNotebookError."""
     if not content.strip(b" \t\r\n\0"):
         raise UnreadableNotebookError("is empty.")
-    _require_few_values(content, MAX_VALUES)
     try:
         text = content.decode(json.detect_encoding(content))
     except UnicodeDecodeError:
         text = content.decode("cp1252", "replace")
         warnings.add("Its text was not in UTF-8: some characters may be wrong.", person=True)
-    text = text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
+    return text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
+
+
+def _json(text: str) -> object:
+    text = _with_few_values(text, MAX_VALUES)
     try:
         return json.loads(text)
     except RecursionError as error:
@@ -111,26 +128,38 @@ def _json(content: bytes, warnings: Warnings) -> object:
         raise UnreadableNotebookError(f"{problem} {remedy}") from error
 
 
-def _require_few_values(content: bytes, most: int) -> None:
-    """Raise UnreadableNotebookError where JSON has more values than so many, without reading it."""
-    without_texts = JSON_TEXT.sub(b"", content)
-    if sum(map(without_texts.count, (b",", b"[", b"{"))) > most:
+def _with_few_values(text: str, most: int) -> str:
+    """Return JSON without its outputs if it has too many values with them; or UnreadableNotebookError."""
+    if _values_in(text) > most and _values_in(text := without_outputs(text)) > most:
         raise UnreadableNotebookError(
             f"holds more than {most} values. Clear its outputs, save it and submit it again."
         )
+    return text
 
 
-def without_outputs(content: bytes) -> bytes:
-    """Return a notebook without its outputs, which are made anew. Raises UnreadableNotebookError."""
-    return json.dumps(_drop_outputs(_json(content, Warnings()))).encode()
+def _values_in(text: str) -> int:
+    """Return how many values JSON has at most, without reading it."""
+    without_texts = JSON_TEXT.sub("", text)
+    return sum(map(without_texts.count, ",[{"))
 
 
-def _drop_outputs(data: Any) -> object:
-    sheets = [data, *as_list(value_at(data, "worksheets"))]
-    for cell in (cell for sheet in sheets for cell in as_list(value_at(sheet, "cells"))):
-        if isinstance(cell, dict) and "outputs" in cell:
-            cell["outputs"] = []
-    return data
+def without_outputs(text: str) -> str:
+    """Return a notebook without its outputs, which are made anew, or as it is where they do not end.
+
+    It is not read as JSON, whose values would take a hundred bytes of memory each.
+    """
+    kept, at, brackets_left = list[str](), 0, MAX_VALUES
+    while begin := OUTPUTS.search(text, at):
+        kept.append(text[at : begin.end()])
+        at, depth = begin.end(), 1
+        while depth:
+            bracket = TO_BRACKET.match(text, at)
+            brackets_left -= 1
+            if bracket is None or brackets_left < 0:
+                return text
+            at, depth = bracket.end(), depth + (1 if bracket[1] in "[{" else -1)
+        at -= 1  # the last one stays
+    return "".join([*kept, text[at:]])
 
 
 def as_list(value: object) -> list[Any]:

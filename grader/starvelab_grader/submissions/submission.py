@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass, field
+from itertools import islice
 from operator import itemgetter
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
@@ -16,10 +17,9 @@ from ..plugins import declared
 from ..text import enumerated, printable, shown, slug
 from . import SubmissionWarning, Warnings
 from .archives import FoundFile, SubmissionReader
-from .reading import UnreadableNotebookError, without_outputs
+from .reading import MAX_CELLS, MAX_NOTEBOOK, UnreadableNotebookError, text_of, without_outputs
 
 Expected: TypeAlias = Mapping[str, set[str]]  # by notebook, the names of its cells
-MAX_NOTEBOOK = 20_000_000  # bytes
 MAX_NAME = 200  # bytes of one part of a path; file systems take 255
 MAX_PATH = 1000  # bytes of a path in the folder of a submission
 MIN_SHARE = 0.5  # of its cells, that a file must name to be a notebook by its content
@@ -79,22 +79,11 @@ def read_submission(folder: Path, student: str, assignment: str, expected: Expec
             if chosen.path.suffix == ".ipynb" and len(chosen.path.parts) == 1:
                 submission.file_names[name] = chosen.path.stem
         warnings += _several_files("this notebook", chosen, others)
-        named = cells_named_in(chosen.content[:MAX_NOTEBOOK])
+        named = cells_named_in(chosen.content)
         if named and not named & cells:
             text = f"`{file_name}` holds no cell of this notebook: it may be of another assignment."
             warnings.add(text, person=True)
-        content = chosen.content
-        if len(content) > MAX_NOTEBOOK:
-            with suppress(UnreadableNotebookError):
-                content = without_outputs(content)
-                size = f"{len(chosen.content) / 1e6:.0f} MB"
-                warnings.add(f"`{file_name}` has {size}: its outputs were left out, and are made anew.")
-        if len(content) <= MAX_NOTEBOOK:
-            submission.notebooks[name] = content
-        else:
-            text = f"`{file_name}` is larger than {MAX_NOTEBOOK / 1e6:g} MB."
-            text += " Clear its outputs, save it and submit it again."
-            submission.rejected[name] = SubmissionWarning(text, person=True)
+        submission.notebooks[name] = _fitting(chosen, warnings)
     general = reader.warnings
     submission.files = files_beside(files, by_notebook.values(), general)
     if reader.tools:
@@ -109,6 +98,18 @@ def read_submission(folder: Path, student: str, assignment: str, expected: Expec
         first = next(iter(expected))
         submission.warnings[first] = [*general, *submission.warnings.get(first, [])]
     return submission
+
+
+def _fitting(file: FoundFile, warnings: Warnings) -> bytes:
+    """Return a notebook, one that is too large without its outputs, and not much more than may be read."""
+    content = file.content
+    if len(content) > MAX_NOTEBOOK:
+        with suppress(UnreadableNotebookError):
+            content = without_outputs(text_of(content, warnings)).encode()
+        if len(content) <= MAX_NOTEBOOK:
+            size = f"`{shown(file.path.name)}` has {len(file.content) / 1e6:.0f} MB"
+            warnings.add(f"{size}: its outputs were left out, and are made anew.")
+    return content[: MAX_NOTEBOOK + 1]
 
 
 def _parse_timestamp(content: bytes, warnings: Warnings) -> str | None:
@@ -156,7 +157,7 @@ def files_by_notebook(files: Sequence[FoundFile], expected: Expected) -> dict[st
 
 def _by_content(content: bytes, expected: Expected) -> str | None:
     """Return the notebook most of whose cells a file names."""
-    named = cells_named_in(content) if len(content) <= MAX_NOTEBOOK else set()
+    named = cells_named_in(content)
     shares = {name: len(named & cells) / len(cells) for name, cells in expected.items() if cells}
     best = max(shares, key=shares.__getitem__, default=None)
     return best if best is not None and shares[best] > MIN_SHARE else None
@@ -169,8 +170,8 @@ def cells_named_in(content: bytes) -> set[str]:
         content = content[:MAX_NOTEBOOK].decode(encoding, "replace").encode("utf-8", "replace")
     if b"nbgrader" not in content:
         return set()
-    named = re.findall(rb'"grade_id"\s*:\s*"([^"\\]{1,200})"', content)
-    return {name.decode("utf-8", "replace") for name in named}
+    named = re.finditer(rb'"grade_id"\s*:\s*"([^"\\]{1,200})"', content)
+    return {match[1].decode("utf-8", "replace") for match in islice(named, MAX_CELLS)}
 
 
 def files_beside(

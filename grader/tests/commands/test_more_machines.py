@@ -2,9 +2,11 @@
 
 import os
 import re
+import runpy
 import socket
 import subprocess
 from contextlib import ExitStack
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from unittest import mock
 
@@ -76,6 +78,15 @@ def test_a_worker_says_which_packages_and_folders_it_lacks():
         f"The sandbox has no no_such_package. {bubblewrap.PACKAGES_MISSING}",
         "There is no /no/such/folder, which IsolatedExecute.readable names. Copy it there.",
     ]
+
+
+def test_the_sandbox_has_each_package_that_counts_by_what_the_notebooks_say():
+    """In the environment of the grader, which `make grader` installs."""
+    sentence = runpy.run_path(str(REPOSITORY / "solutions" / "build.py"))["packages"]()
+    named = set(re.findall(r"[\w-]+", sentence))
+    modules = [name for name, packages in packages_distributions().items() if not named.isdisjoint(packages)]
+    assert {"numpy", "PIL"} <= set(modules)
+    assert worker_pool._missing([*modules, "starvelab"], [], unsafe=False) == [worker_pool.code()]
 
 
 def test_a_worker_that_lacks_nothing_grades_the_solution_and_others_say_why_not(course):

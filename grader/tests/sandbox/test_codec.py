@@ -21,7 +21,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as some
-from matplotlib.figure import Figure
 
 from starvelab import PUBLISHED, Q_, DataModel, Pipeline
 from starvelab.units import Quantity
@@ -33,7 +32,6 @@ from starvelab_grader.sandbox.codec import (
     Decoder,
     Encoder,
     SerializationError,
-    describe_figure,
 )
 
 
@@ -393,29 +391,3 @@ def test_the_checks_may_send_functions_and_nothing_unknown():
     assert into_a_sandbox({"call": len}) == {"call": "calls 7"}
     with pytest.raises(SerializationError, match="of the type object"):
         Encoder(refer=len).encode(object())
-
-
-def a_figure() -> Figure:
-    figure = Figure()
-    left, right = figure.subplots(1, 2)
-    left.plot(np.array([1, 2]), [3.0, 4.0], label="measured")
-    left.set(title="Sweep", xlabel="batch", ylabel="ms", xscale="log")
-    left.legend()
-    right.bar([0, 1], [5, 6])
-    right.barh([2], [7], label="lying")
-    return figure
-
-
-def test_all_that_is_drawn_and_written_is_described():
-    left, right = Decoder().decode(Encoder().encode(a_figure()))["figure"]
-    lines = left.pop("lines")
-    assert left == {
-        "title": "Sweep", "xlabel": "batch", "ylabel": "ms", "xscale": "log", "yscale": "linear",
-        "legend": ["measured"], "bars": [],
-    }  # fmt: skip
-    assert lines == [{"label": "measured", "x": [1, 2], "y": [3.0, 4.0]}]
-    standing, lying = right["bars"]
-    assert (standing["at"], standing["length"], standing["lying"]) == ([0.0, 1.0], [5, 6], False)
-    assert lying == {"at": [2.0], "length": [7], "lying": True, "label": "lying"}
-    assert len(describe_figure(a_figure().axes[0])["figure"]) == 1
-    assert describe_figure("figure") is None

@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from starvelab_grader.submissions import archives, submission
+from starvelab_grader.submissions import archives
 from starvelab_grader.submissions.submission import read_submission
 from tests.archives import zipped, zipped_on_macos
 
@@ -128,13 +128,6 @@ def test_a_link_is_no_notebook(tmp_path, read):
         "`01_one.ipynb` was submitted as a link, and not as a file. Submit the file itself."
     )
     assert texts(result) == ["`01_one.ipynb` is a link, and was left out."]
-
-
-def test_a_notebook_that_is_too_large_says_what_to_do(read, monkeypatch):
-    monkeypatch.setattr(submission, "MAX_NOTEBOOK", 10)
-    result = read(ONE)
-    assert "Clear its outputs, save it and submit it again." in result.rejected["01_one"].text
-    assert result.notebooks == {}
 
 
 def test_predictions_that_cannot_be_read_are_said(read):
