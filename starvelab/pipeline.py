@@ -19,7 +19,7 @@ from .units import Quantity, Unchecked
 
 if TYPE_CHECKING:  # a run needs much that a solve does not: it loads when a verb is called
     from .measure import Finding, Measurement, SimulatedClock
-    from .simulate import Simulation
+    from .simulate import Epochs, Simulation
 
 
 class Pipeline(Description):
@@ -90,7 +90,6 @@ class Pipeline(Description):
     sweep = analysis.sweep
     throughput_range = analysis.throughput_range
     bill = analysis.bill
-    epochs = analysis.epochs
     # What a step asks for when it is shown: these take other solves.
     _range_of = range_of
     _remarks = remarks
@@ -140,6 +139,54 @@ class Pipeline(Description):
         from .simulate.simulation import simulate
 
         return simulate(inputs_of(self, epoch_batches), batches, replicas, seed, warm_up, prepare_times)
+
+    def epochs(
+        self,
+        *,
+        memory: Quantity | str | None = None,
+        samples: int | None = None,
+        evicts: bool = True,
+    ) -> Epochs:
+        """Say what a page cache does for the first epoch and each later one, and what is lost between them.
+
+        Parameters
+        ----------
+        memory : quantity [data], optional
+            What the host has left for its page cache; without it each epoch is like the others.
+        samples : int, optional
+            Of an epoch; those of the pipeline's data set unless given.
+        evicts : bool
+            False for a cache that keeps the samples it has, however many others are read.
+
+        Raises
+        ------
+        InputError
+        MissingValueError
+            If the samples of an epoch are not known.
+
+        Notes
+        -----
+        The first epoch reads each sample once and finds none of them in memory. A later one finds the share
+        that `starvelab.model.stages.data.hit_share` derives. At the boundary of an epoch the queue is empty,
+        and the loop is ahead of the accelerator as far as steps may be in flight: what that costs is followed
+        batch by batch, as `simulate` does. Stops being true where several jobs share the memory, and where
+        one epoch is prepared while another one still runs, as DALI does.
+
+        Examples
+        --------
+        >>> from starvelab import Datasets, Hardware, Models, Pipeline, Workers
+        >>> trained = {"model": Models.ResNet50, "dataset": Datasets.ImageNet, "storage": "200 MB/s"}
+        >>> pipeline = Pipeline(hardware=Hardware.Cloud.A100, **trained)
+        >>> found = pipeline.epochs(memory="51.4 GB")
+        >>> round(found.held, 3), round(found.cached_fraction, 3)
+        (0.35, 0.138)
+        >>> slow_start = pipeline.replace(workers=Workers(64, start_up="2 s"), storage=None)
+        >>> print(slow_start.epochs().summary)
+        Between two epochs 3.542 s are lost, as nothing is prepared then
+        """
+        from .simulate.epochs import epochs
+
+        return epochs(self, memory, samples, evicts)
 
     def measure(
         self,

@@ -3,7 +3,8 @@
 The mean rates are solved; here a batch that is late delays the ones behind it.
 """
 
+from .epochs import Epochs
 from .simulation import Simulation
 from .timeline import Trace
 
-__all__ = ["Simulation", "Trace"]
+__all__ = ["Epochs", "Simulation", "Trace"]

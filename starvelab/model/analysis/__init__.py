@@ -7,14 +7,13 @@ from ..rates import extrapolate_rate
 from ._accelerators_fed import accelerators_fed
 from ._bill import Amounts, Bill, bill
 from ._crossover import Crossover, crossover
-from ._epochs import Epochs, epochs
 from ._explain import explain
 from ._range import Disagreement, ThroughputRange, throughput_range
 from ._sweep import Sweep, sweep
 from ._workers_needed import WorkersNeeded, workers_needed
 
 __all__ = [
-    "Amounts", "Bill", "Crossover", "Disagreement", "Epochs", "Sweep", "ThroughputRange",
-    "WorkersNeeded", "accelerators_fed", "bill", "crossover", "epochs", "explain",
+    "Amounts", "Bill", "Crossover", "Disagreement", "Sweep", "ThroughputRange",
+    "WorkersNeeded", "accelerators_fed", "bill", "crossover", "explain",
     "extrapolate_rate", "sweep", "throughput_range", "workers_needed",
 ]  # fmt: skip

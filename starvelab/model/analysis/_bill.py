@@ -8,7 +8,7 @@ import numpy as np
 
 from ...errors import MissingValueError
 from ...tables import TableRepr, cell, percent
-from ...units import Q_, Number, Quantity, Unchecked, nonnegative
+from ...units import Q_, Number, Quantity, Unchecked, nonnegative, positive_int
 from ..assumptions import COVERAGE
 from ..catalogue import Entry
 from ..costs import as_float
@@ -16,7 +16,8 @@ from ..description import Description
 from ..equality import EqualByFields
 from ..resources import ACCELERATOR
 from ..step import Step
-from ._epochs import PASS_SAMPLES, samples_of_epoch
+
+PASS_SAMPLES = "Pass samples=1_281_167, or dataset=Datasets.ImageNet to the pipeline."
 
 
 @dataclass(frozen=True)
@@ -231,3 +232,10 @@ def _product(unit: str, *factors: Number) -> Quantity | None:
     if any(factor is None for factor in factors):
         return None
     return Q_(as_float(np.prod(np.broadcast_arrays(*factors), axis=0)), unit)
+
+
+def samples_of_epoch(pipeline: Description, asked: Unchecked) -> Number:
+    """As asked, or as the pipeline's data set has them; None where nobody says."""
+    if asked is not None:
+        return positive_int(asked, "samples")
+    return None if pipeline.samples is None else pipeline.samples.get("samples")
