@@ -33,7 +33,6 @@ ESSAY = """# %% [markdown]
 
 # %% [markdown]
 # ## Take"""
-# That a property holds is tried elsewhere with as many examples as it takes.
 # What takes long, and looks at nothing that a recipe changes.
 ELSEWHERE = (
     "tests/model/stages/test_barrier.py",
@@ -41,12 +40,13 @@ ELSEWHERE = (
     # docs/build.py has run just before.
     "tests/test_documents.py::test_the_generated_parts_are_what_their_sources_give",
     "tests/test_layers.py::test_an_import_that_points_upward_a_picture_in_the_model_or_a_module_without_a_place",
+    "doctor/tests/test_zoo.py::test_the_doctor_names_the_cause",
     "grader/tests/lms/test_exports.py::test_nbgrader_takes_them_by_name_and_its_own_table_from_us",
 )
+# That a property holds is tried elsewhere with as many examples as it takes.
 OPTIONS = ("-pno:cacheprovider", "-pno:anyio", "--assert=plain", "--hypothesis-profile", "one")
 QUICKLY = ("-m", "pytest", *OPTIONS, *(f"--deselect={one}" for one in ELSEWHERE))
-# All commands together count for the first test.
-# Some recipes change the doctor or the grader.
+# All commands together count for the first test. Some recipes change the doctor or the grader.
 EVERY_HOUSE = pytest.mark.needs("starvelab_doctor", "starvelab_grader")
 pytestmark = [pytest.mark.long, pytest.mark.programs, pytest.mark.timeout(1500), EVERY_HOUSE]
 # They need the index, and a day.
