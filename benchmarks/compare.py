@@ -26,11 +26,11 @@ from starvelab_doctor.compare import SAME, WORSE, compare
 from starvelab_doctor.doctor import main as doctor
 
 from .jobs.compared import JOBS
-from .planted import PAGE
-from .report import Record, days, listed, options
+from .report import REPOSITORY, Record, days, listed, options
 
 SCRIPT = Path(__file__).with_name("jobs") / "compared.py"
 RESULTS = SCRIPT.with_suffix(".json")
+PAGE = REPOSITORY / "benchmarks" / "jobs" / "README.md"
 LOSS = 0.1  # of the throughput
 LONGER = {"reads like their neighbors": 3}  # times as long: of neighbors that are so alike, few tell anything
 RUNS = {"before": 1.0, "again": 1.0, "longer": 1 / (1 - LOSS)}

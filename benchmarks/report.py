@@ -112,10 +112,7 @@ class Record:
         row: Callable[[str, dict[str, Any]], Sequence[str]],
         table: Callable[[dict[str, Any]], str],
     ) -> None:
-        """Measure the jobs that are not known, and keep each with its day; or write the table.
-
-        Where the parser has a `--machine`, what is known is kept for each kind of it.
-        """
+        """Measure the jobs that are not known, and keep each with its day; or write the table."""
         parser.add_argument("--jobs", nargs="+", choices=tuple(jobs), metavar="JOB")
         parser.add_argument("--again", action="store_true", help="also those that are known")
         parser.add_argument(
@@ -126,15 +123,18 @@ class Record:
             self.write(table(self.known))
             return
         print(machine())
-        known = self.known.setdefault(asked.machine, {}) if "machine" in asked else self.known
         for job in asked.jobs:
-            if job in known and asked.saved and not asked.again:
+            if job in self.known and asked.saved and not asked.again:
                 continue
             seen = measure(job, asked) | {"date": f"{datetime.now(UTC):%Y-%m-%d}"}
             print(line(row(job, seen)), flush=True)
             if asked.saved:
-                known[job] = seen
-                self.file.write_text(json.dumps(self.known, indent=1) + "\n", encoding="utf-8")
+                self.known[job] = seen
+                self.save()
+
+    def save(self) -> None:
+        """Write what is known into the file."""
+        self.file.write_text(json.dumps(self.known, indent=1) + "\n", encoding="utf-8")
 
     def write(self, text: str) -> None:
         """Write a table into the page, between its two markers."""

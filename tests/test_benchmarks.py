@@ -30,7 +30,7 @@ ZOO = {"zoo"}  # whose jobs doctor/tests/test_zoo.py runs
 HERE = benchmarks.names().keys() - BROWSER - CLASS - RANKS - ZOO
 KEPT = {".csv", ".json", ".md", ".svg", ".toml"}  # what benchmarks write and Git keeps
 # To load PyTorch takes longest of a small job: these run theirs here.
-JOBS = {"memory", "own_jobs", "planted"}
+JOBS = {"memory"}
 
 
 def in_this_process(command, *, cwd=".", **_):

@@ -18,7 +18,7 @@ from .traces.kineto import WAIT, Event
 from .watching.recorder import Recorder
 
 SCRIPT = Path(__file__).with_name("example_job.txt")
-# Written by `python -m benchmarks.own_jobs --record`; never edited by hand.
+# Written by `python -m benchmarks.own_jobs`; never edited by hand.
 RECORD = Path(__file__).with_name("example_runs.json")
 PROCESS, DEVICE = 4242, 0  # their numbers in the trace
 BATCHES, KERNELS, KERNEL = 12, 10, 3.0  # in the trace, of a batch, and the time of one [ms]

@@ -4,6 +4,7 @@ Symptom: workers idle, and one core of the training process is busy.
 Asked: huggingface/accelerate#3168, huggingface/transformers#34059
 Cause: what stands between the loader and the model runs in one thread, beside nothing.
 Right: move
+Stage: move
 """
 
 import sys

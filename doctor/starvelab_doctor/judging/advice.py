@@ -22,7 +22,7 @@ MAX_WORKERS = 64  # that are looked at; a choice
 ENOUGH = 0.95  # of the best throughput; a choice
 ALIKE = 0.99  # of the highest prediction: what comes so near is as good; a choice
 # Batches take different times, so workers that would only just do on average are too few. How much
-# more they should do is a choice; benchmarks.advise holds the number that is advised against a sweep.
+# more they should do is a choice; benchmarks.zoo holds what is advised against runs.
 HEADROOM = 1.2
 # Share of a worker's time, below which it waits so little that it needs a core of its own: a choice.
 IDLE = 0.1

@@ -21,8 +21,8 @@ from ..finding.job import JobFinding
 from ..finding.stages import COLLATE, DATASET, PACK, RECEIVE, RECEIVE_RANGE
 from .lateness import Lateness
 
-# What a measured time may be off, as a share of it: a choice. benchmarks.advise and benchmarks.planted hold
-# what is predicted with it against runs.
+# What a measured time may be off, as a share of it: a choice. benchmarks.zoo holds what is
+# predicted with it against runs.
 ERROR = 0.08
 # Share of what receiving took that it may take at best, since it takes longer where the loop has to wake up
 # for each batch: a choice.
@@ -39,7 +39,7 @@ MOST_QUEUED = 0.98
 # Share of a worker's time, below which its pace says little of who else computes: a choice.
 COMPUTES = 0.3
 # Times as long work may take while all cores compute, since they share caches and often physical cores: a
-# choice, which benchmarks.planted holds against runs.
+# choice, which benchmarks.zoo holds against runs.
 SLOWER = 1.25
 MAX_OTHERS = 256.0  # processes of other programs; a choice
 NAMED = 0.02  # share of the job in which workers start, that is worth a line; a choice
