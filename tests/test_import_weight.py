@@ -38,7 +38,7 @@ def test_what_a_notebook_begins_with_loads_nothing_heavy_and_upper_layers_when_t
 
 def test_a_heavy_package_is_noticed_where_it_is_needed():
     drawn, tabled, with_widgets, checked = loaded_by(
-        f"from starvelab import *; {FIGURES}; stage_bars({PIPELINE}.solve())",
+        f"from starvelab import *; {FIGURES}; from starvelab import show; show.over_batch({PIPELINE})",
         "import starvelab; starvelab.show.table(['a'], [[1]])",
         "starvelab.widgets",
         "starvelab.checks",
@@ -95,12 +95,13 @@ for notebook in sorted(Path({str(repository)!r}, "solutions/starving-the-gpu").g
             if not result.success:
                 print(notebook.stem, "".join(cell["source"])[:80], result.error_in_exec)
 from starvelab import Hardware, Models, Pipeline, show
-step = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8).solve()
-print(show.stage_bars(step)._repr_html_()[:62])
+pipeline = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8)
+print(show.over_batch(pipeline)._repr_html_()[:62])
+print("<svg" in show.stage_bars(pipeline.solve())._repr_html_())
 """
-    begins = '<figure style="margin:0.5em 0"><figcaption>Time each resource'
+    begins = '<figure style="margin:0.5em 0"><figcaption>Time of each resource'
     assert run_in_a_browser(code, tmp_path).splitlines() == [
-        "read + decode + transform + collate", begins[:62]
+        "read + decode + transform + collate", begins[:62], "True"
     ]  # fmt: skip
 
 

@@ -200,7 +200,7 @@ def draw(workers=4, batches=10):
             ["without the first 20", trace.after(20).first(batches).period]]
     said = (f"In the long run a batch takes {120 / workers:.4g} ms; counted from the "
             f"start, {rows[0][1].m_as('ms'):.4g} ms.")
-    return Drawing(svg.loader_lanes(trace.first(batches)), said,
+    return Drawing(svg.loader_lanes(trace.first(batches), whole=True), said,
                    ["batches counted", "time of a batch"], rows)
 
 # %%

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from ..prediction_file import Prediction
+from .show.drawing import Bar, bar_rows, frame
 from .show.figure import SERIES
-from .show.svg import Bar, bar_rows, frame
 from .wording import percent
 
 

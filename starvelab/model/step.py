@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,9 +15,9 @@ from ..units import Q_, Number, Quantity, Unchecked, format_number
 from .assumptions import COVERAGE
 from .costs import as_float, name_of_largest
 from .equality import EqualByFields
-from .resources import ACCELERATOR, Labels, capitalized
-from .stages import STAGES, DeviceInputModel, SingleNodeModel, StepOverheadModel
-from .stages.single_node import fits, parts
+from .resources import ACCELERATOR, CPU, Labels, capitalized
+from .stages import STAGES, DeviceInputModel, SingleNodeModel, StepOverheadModel, TransformationModel
+from .stages.single_node import fits, launching, parts
 
 _AWAITED = {stage.NAME: stage.AWAITED for stage in STAGES if stage.AWAITED}
 
@@ -59,7 +59,7 @@ class Step(EqualByFields, TableRepr):
     utilization : float
         Busy share of the accelerator in a step, 0 to 1. `nvidia-smi` shows something else: the share of time
         in which any kernel ran. A copy, a loop or a launch that the accelerator waits for is not counted as
-        busy.
+        busy, but for the launches of the walkthrough.
     bottleneck, next_bottleneck : str
         The slowest resource, and the slowest of the others ("" if there is no other).
     """
@@ -165,6 +165,21 @@ class Step(EqualByFields, TableRepr):
         return fits(SingleNodeModel.among(self.pipeline.inputs).memory, self.batch_size)
 
     @cached_property
+    def waits(self) -> Mapping[str, Quantity]:
+        """Within the time of a resource that in which it only waits [time]; without those that never do.
+
+        Workers wait for what they read, the accelerator for launches.
+        """
+        crew = TransformationModel.among(self.pipeline.inputs)
+        model = SingleNodeModel.among(self.pipeline.inputs)
+        seconds = {ACCELERATOR.name: launching(model, self.batch_size)}
+        if crew.read_wait is not None:
+            busy = TransformationModel.cost(replace(crew, read_wait=None)).at(self.batch_size)
+            taken = self.stage_times[TransformationModel.NAME].m_as("s")
+            seconds[CPU.name] = taken - self.accelerators * busy
+        return {name: Q_(as_float(time * 1e3), "ms") for name, time in seconds.items() if np.any(time)}
+
+    @cached_property
     def ranges(self) -> Ranges:
         """Between which throughputs and utilizations the truth lies."""
         return Ranges(self.pipeline._range_of)
@@ -200,7 +215,7 @@ class Step(EqualByFields, TableRepr):
         taken, works = self.resource_times[ACCELERATOR.name], self.utilization * self.step_time
         waited, some = (taken - works).m_as("ms"), 1e-9 * taken.m_as("ms")
         if np.all(waited <= some):
-            return ""
+            return self._launches_counted
         known = sum(self.stage_times[stage].m_as("ms") for stage in self.awaited)
         launches = ["launches"] if np.any(waited - known > some) else []
         *first, last = [*launches, *self.awaited.values()]
@@ -211,6 +226,15 @@ class Step(EqualByFields, TableRepr):
             )
         counted = f"Busy counts {cell(works)} of {chip}'s {cell(taken)}"
         return f"{counted}: for the rest it waits for {awaited}."
+
+    @property
+    def _launches_counted(self) -> str:
+        """Say that launches count as busy, where a step consists mostly of them; or empty."""
+        launches, taken = self.waits.get(ACCELERATOR.name), self.resource_times[ACCELERATOR.name]
+        if launches is None or np.ndim(self.utilization) or 2 * launches <= taken:
+            return ""
+        rest = self.utilization - (launches / self.step_time).m_as("")
+        return f"Busy counts {cell(launches)} of launches as work: without them it is {percent(rest)}."
 
     @property
     def note(self) -> str:

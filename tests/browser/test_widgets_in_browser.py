@@ -279,9 +279,9 @@ def test_widgets_can_be_read_in_both_themes_and_narrow_windows_and_each_control_
 def test_a_figure_is_dark_in_the_dark_and_an_explorer_is_read_on_a_phone(opened):
     notebook = opened(
         "from starvelab import Pipeline, Samples, Hardware, Models\n"
-        "from starvelab.show import stage_bars\nfrom starvelab.widgets import explore\n"
+        "from starvelab.show import over_batch\nfrom starvelab.widgets import explore\n"
         "pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8)\n"
-        "stage_bars(pipe.solve())",
+        "over_batch(pipe)",
         "explore(pipe, {'workers.count': (1, 64)})",
     )
     page = notebook.page

@@ -230,7 +230,7 @@ def test_a_result_says_that_its_samples_are_not_the_models():
         UNET,
         tutorial.replace(dataset=Datasets.KiTS19),
         tutorial.replace({"dataset.size": "500 KB"}),
-        tutorial.replace(model=Models.ResNet50),
+        tutorial.replace(model=Models.ResNet50, batch_size=256),
     ):
         assert known.solve().note == ""
 

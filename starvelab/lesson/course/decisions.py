@@ -23,7 +23,7 @@ from ...model.step import Step
 from ...pipeline import Pipeline
 from ...units import Q_, Quantity
 from ..checks import WrongAnswer
-from ..show.svg import frame, tag, text
+from ..show.drawing import frame, tag, text
 
 __all__ = [
     "CORE_PRICE",

@@ -1,22 +1,18 @@
-"""Where the time of a step goes: the lanes of one pipeline, and two pipelines side by side."""
+"""Two pipelines side by side: where the time of a step goes in each, and in what they differ."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 from ...errors import InputError
 from ...model.description import written
 from ...model.equality import same
 from ...model.paths import FIELDS
-from ...model.resources import ACCELERATOR, RESOURCES
+from ...model.resources import ACCELERATOR, RESOURCES, capitalized
 from ...model.step import Step, one_step
 from ...pipeline import Pipeline
-from ...tables import Share, cell, percent
+from ...tables import Share, cell, paragraph, percent
 from ...units import Unchecked, format_number
-from .figure import GRAY, StaticFigure, caveat, ground, name_lanes, new_figure, render_figure
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from .figure import StaticFigure, caveat, render_figure
+from .svg import step_bars
 
 _NAMES = ("the first", "the second")
 
@@ -46,32 +42,18 @@ def side_by_side(first: Pipeline, second: Pipeline) -> StaticFigure:
     longest = max(
         time.m_as("ms") for step in steps for time in (step.step_time, *step.resource_times.values())
     )
-    figure = new_figure(7.5, 1.4 + 0.5 * sum(len(step.resource_times) for step in steps))
-    for axes, step, name in zip(figure.subplots(2, 1, sharex=True), steps, _NAMES, strict=True):
-        draw_lanes(axes, step, longest)
-        axes.set_title(name)
-    axes.set_xlabel("time for one batch (ms); dashed: the step")
+    bars = (
+        f"{paragraph(capitalized(name))}{step_bars(step, longest=longest)}"
+        for name, step in zip(_NAMES, steps, strict=True)
+    )
     return render_figure(
-        figure,
+        "".join(bars),
         alt=f"Two bar charts of the time for one batch: {' and '.join(_NAMES)} pipeline.",
         caption="Time each resource needs for one batch, in two pipelines.",
         found=(*_sentences(*steps), *(caveat("hollow", step.infeasible_reason) for step in steps)),
         headers=("", *_NAMES),
         rows=[*_differences(*pair), *_figures(*steps)],
     )
-
-
-def draw_lanes(axes: Axes, step: Step, longest: float) -> None:
-    """Draw one bar for each resource, with room for what stands beside the longest, and the step dashed."""
-    for y, (name, time) in enumerate(step.resource_times.items()):
-        look, ms = RESOURCES[name], time.m_as("ms")
-        axes.barh(y, ms, hatch=look.hatch, height=0.62, **ground(look.color, step.feasible))
-        binds = " (binds)" if step.overlap else " (the longest)"
-        mark = binds if name == step.bottleneck else ""
-        axes.text(ms + 0.01 * longest, y, f"{format_number(ms)} ms{mark}", va="center")
-    name_lanes(axes, [step.labels[name] for name in step.resource_times])
-    axes.set(xlim=(0, longest * 1.25))
-    axes.axvline(step.step_time.m_as("ms"), color=GRAY, linestyle="--", linewidth=1)
 
 
 def _sentences(first: Step, second: Step) -> list[str]:

@@ -90,14 +90,18 @@ def new_figure(width: float, height: float) -> Figure:
 
 @dataclass(frozen=True)
 class StaticFigure:
-    """A drawn figure: its `png` is empty while grading, and None where matplotlib is missing."""
+    """A drawn figure: its `png` is empty while grading, and None where matplotlib is missing.
+
+    A figure of bars is an element `svg` instead, which takes the page's color.
+    """
 
     png: bytes | None
     alt: str
     caption: str
     headers: Sequence[str]
     rows: Sequence[Sequence[object]]
-    width: int
+    width: int = 0
+    svg: str = ""
 
     def __repr__(self) -> str:
         return f"{self.caption}\n{to_text(self.headers, self.rows)}"
@@ -114,20 +118,23 @@ class StaticFigure:
 
     def _repr_html_(self) -> str:
         caption, table = f"<figcaption>{escape(self.caption)}</figcaption>", to_html(self.headers, self.rows)
-        if self.png is None:
+        if self.png is None and not self.svg:
             return f'<figure style="margin:0.5em 0">{caption}{paragraph(NO_IMAGE)}{table}</figure>'
-        data = base64.b64encode(self.png).decode()
+        table = f"<details><summary>The same as a table</summary>{table}</details>"
+        return f'<figure style="margin:0.5em 0">{self.svg or self._image}{caption}{table}</figure>'
+
+    @property
+    def _image(self) -> str:
+        data = base64.b64encode(self.png or b"").decode()
         source = f' src="data:image/png;base64,{data}"' if data else ""
         return (
-            '<figure style="margin:0.5em 0">'
             f'{DARK}<img class="sl-plot" alt="{escape(self.alt, quote=True)}" width="{self.width}" '
             f'style="{_IMAGE}"{source}>'
-            f"{caption}<details><summary>The same as a table</summary>{table}</details></figure>"
         )
 
 
 def render_figure(
-    figure: Figure,
+    figure: Figure | str,
     *,
     alt: str,
     found: Iterable[str],
@@ -136,9 +143,11 @@ def render_figure(
     rows: Iterable[Sequence[object]],
     feasible: Number = True,
 ) -> StaticFigure:
-    """Render a figure on white; alt text and caption end in the same sentences, of what is `found`."""
+    """Render a figure, on white, or keep one in SVG; alt text and caption both end in what is `found`."""
     headers, rows = with_feasible(headers, rows, feasible)
     alt, caption = (" ".join(filter(None, (text, *found))) for text in (alt, caption))
+    if isinstance(figure, str):
+        return StaticFigure(None, alt, caption, headers, rows, svg=figure)
     if isinstance(figure, Blank):
         png = b"" if runtime.current().is_grading else None
         return StaticFigure(png, alt, caption, headers, rows, 0)
@@ -151,13 +160,6 @@ def render_figure(
 
 
 # --- steps that cannot run --------------------------------------------------------------------------------
-
-
-def ground(color: str, feasible: bool) -> Options:
-    """Fill a bar or a marker with its color, or with nothing where the step cannot run."""
-    if feasible:
-        return {"facecolor": color, "edgecolor": "white"}
-    return {"facecolor": "white", "edgecolor": color}
 
 
 def caveat(drawn: str, reason: str) -> str:

@@ -1,4 +1,4 @@
-"""Static figures in matplotlib: a step's time, what the batch size and the workers change, and bars."""
+"""Static figures: bars of a step and of any values, and what the batch size and the workers change."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from ...model.analysis._remarks import foreign_rate
 from ...model.assumptions import COVERAGE
 from ...model.costs import exceeds
 from ...model.description import check_asked
-from ...model.resources import ACCELERATOR, CPU, RESOURCES, STORAGE, capitalized
+from ...model.resources import ACCELERATOR, CPU, RESOURCES, capitalized
 from ...model.step import Step, one_step
 from ...pipeline import Pipeline
 from ...tables import percent
 from ...units import format_number, format_quantity
-from .comparison import draw_lanes
 from .figure import (
     GRAY,
     SERIES,
@@ -29,10 +28,10 @@ from .figure import (
     as_percent,
     ascending,
     caveat,
-    name_lanes,
     new_figure,
     render_figure,
 )
+from .svg import noted_bars, step_bars
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,10 +54,6 @@ def stage_bars(step: Step) -> StaticFigure:
     """
     one_step(step, "stage_bars")
     times = {name: time.m_as("ms") for name, time in step.resource_times.items()}
-    figure = new_figure(7.5, 0.9 + 0.55 * len(times))
-    axes = figure.add_subplot()
-    draw_lanes(axes, step, step.step_time.m_as("ms"))
-    axes.set(xlabel=f"time for one batch of {step.batch_size} (ms); dashed: the step")
     sets = f"{capitalized(step.labels.does(step.bottleneck, 'set'))} the step of"
     if not step.overlap:
         sets = "Nothing overlaps, so the times add up to a step of"
@@ -66,9 +61,9 @@ def stage_bars(step: Step) -> StaticFigure:
     busy = f"{format_quantity(step.step_time)}; {chip} is busy {percent(step.utilization)} of it."
     each = ", ".join(f"{step.labels[name]} {format_number(ms)} ms" for name, ms in times.items())
     return render_figure(
-        figure,
+        step_bars(step),
         alt=f"Bar chart of the time for one batch: {each}.",
-        caption="Time each resource needs for one batch.",
+        caption=f"Time each resource needs for one batch of {step.batch_size}.",
         found=(f"{sets} {busy}", step.spoken_busy, caveat("hollow", step.infeasible_reason)),
         headers=["resource", "time for a batch", "idle share of a step"],
         rows=[
@@ -105,19 +100,11 @@ def labeled_bars(
             "Each bar has a label, a value and a note, "
             f"got {len(labels)}, {len(values)} and {len(notes)} of them. Pass as many of each."
         )
-    figure = new_figure(9, 0.8 + 0.4 * len(labels))
-    axes = figure.add_subplot()
-    for y, (value, note) in enumerate(zip(values, notes, strict=True)):
-        resource, hatch = (CPU, None) if value >= 0 else (STORAGE, "//")
-        axes.barh(y, value, color=resource.color, hatch=hatch, edgecolor="white")
-        axes.annotate(note, (max(value, 0), y), xytext=(6, 0), textcoords="offset points", va="center")
-    name_lanes(axes, labels)
-    # A third of the longest bar leaves room for the notes.
-    axes.set(xlabel=axis, xlim=(1.1 * min(*values, 0), 1.35 * max(*values, 0) or 1))
     each = "; ".join(f"{label} {note}" for label, note in zip(labels, notes, strict=True))
     return render_figure(
-        figure,
+        noted_bars(labels, values, notes, title=f"Bar chart of {axis}", description=f"{each}."),
         alt=f"Bar chart of {axis}: {each}.",
+        caption=f"{capitalized(axis)}.",
         found=(caption,),
         headers=["", axis, "note"],
         rows=zip(labels, values, notes, strict=True),

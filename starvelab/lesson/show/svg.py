@@ -1,17 +1,15 @@
-"""Figures for explorers: SVG in the page's color, cheap enough to redraw while a slider moves."""
+"""Figures in SVG, of explorers and of notebooks: bars, lines over the batch, and the lanes of a loader."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from html import escape
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import ceil
 
 import numpy as np
 
 from ...errors import InputError
-from ...model.resources import ACCELERATOR, CPU, LINK, RESOURCES, STORAGE, Labels, capitalized
+from ...model.resources import ACCELERATOR, CPU, LINK, RESOURCES, STORAGE, capitalized
 from ...model.stages import STAGES, SingleNodeModel
 from ...model.stages.single_node import SingleNodeResult
 from ...model.step import Step, one_step
@@ -19,94 +17,27 @@ from ...pipeline import Pipeline
 from ...simulate import Trace
 from ...tables import percent
 from ...units import format_number, format_quantity
+from .drawing import (
+    BAR,
+    HATCHED,
+    LEFT,
+    TOP,
+    WIDTH,
+    Bar,
+    bar_rows,
+    fill,
+    frame,
+    hatching,
+    line,
+    rect,
+    tag,
+    text,
+)
 from .figure import COLORS, PART_COLORS, caveat
 
-# Pixels: the whole, where bars begin, how long the longest is, and from one bar to the next.
-WIDTH, LEFT, BAR, ROW, _TOP = 640, 110, 330, 40, 8
 _LANES, _LANE, _SPAN = 500, 18, 600.0  # how long the lanes of a loader are, from one to the next, and ms
 _HEIGHT = 200  # of the plane of lines
 _DASHES = {"-": "none", "--": "8 4", "-.": "10 4 2 4", ":": "2 4"}  # of lines that matplotlib has by name
-_STYLE = (
-    # On a phone it scrolls instead of shrinking until nobody can read it.
-    "max-width:max(100%,38em);height:auto;color:var(--jp-content-font-color1,currentColor);"
-    "font:14px var(--jp-content-font-family,sans-serif)"
-)
-
-
-# --- what figures are made of -----------------------------------------------------------------------------
-
-
-def tag(name: str, inside: str = "", /, **attributes: str | float | None) -> str:
-    """An element: `_` in an attribute's name is a hyphen, a float has one decimal, and None is left out."""
-    given = "".join(
-        f' {key.replace("_", "-")}="{f"{value:.1f}" if isinstance(value, float) else value}"'
-        for key, value in attributes.items()
-        if value is not None
-    )
-    return f"<{name}{given}>{inside}</{name}>" if inside else f"<{name}{given}/>"
-
-
-def text(x: float, y: float, words: str, *, size: int | None = None, **attributes: str | None) -> str:
-    """Words that begin at a point, or that end or have their middle there with a `text_anchor`."""
-    return tag("text", escape(words), x=x, y=y, font_size=size, **attributes)
-
-
-def frame(body: str, *, height: int, title: str, description: str) -> str:
-    """An SVG element that screen readers announce and themes color."""
-    return (
-        f'<svg role="img" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" style="{_STYLE}" '
-        'fill="currentColor" xmlns="http://www.w3.org/2000/svg">'
-        f"<title>{escape(title)}</title><desc>{escape(description)}</desc>{body}</svg>"
-    )
-
-
-@dataclass(frozen=True)
-class Bar:
-    """A bar with its name and a note, as long as its share of the longest."""
-
-    name: str
-    share: float
-    color: str
-    note: str
-    outline: float = 0.0  # the share that a line around it encloses
-    hollow: bool = False  # of what cannot run
-    bold: bool = False
-
-
-def bar_rows(rows: Iterable[Bar], *, left: int = LEFT, length: int = BAR, row: int = ROW) -> tuple[str, int]:
-    """Bars below each other, and the y below the last of them."""
-    drawn, y, height = "", _TOP, round(0.7 * row)
-    for bar in rows:
-        weight, middle = "bold" if bar.bold else None, y + height // 2 + 5
-        wide = max(1.0, length * bar.share) if bar.share else 0.0
-        drawn += text(left - 10, middle, bar.name, text_anchor="end", font_weight=weight)
-        drawn += rect(left, y, wide, height, **_fill(bar.color, hollow=bar.hollow))
-        drawn += text(left + length + 12, middle, bar.note, font_weight=weight)
-        if bar.outline:
-            drawn += rect(left, y, length * bar.outline, height, fill="none", stroke="currentColor")
-        y += row
-    return drawn, y
-
-
-def rect(x: float, y: float, width: float, height: float, **style: str | float) -> str:
-    """A rectangle with round corners, unless `rx` says otherwise."""
-    return tag("rect", x=x, y=y, width=width, height=height, **{"rx": 3, **style})
-
-
-def _fill(color: str, *, hollow: bool) -> dict[str, str]:
-    return {"fill": "none", "stroke": color, "stroke_width": "2"} if hollow else {"fill": color}
-
-
-def line(x1: float, y1: float, x2: float, y2: float, **style: str | float) -> str:
-    """A line in the page's color."""
-    return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke="currentColor", **style)
-
-
-def hatching(name: str) -> str:
-    """The definition of a pattern, to fill with ``url(#name)``."""
-    stripe = tag("path", d="M0 6L6 0", stroke="currentColor", stroke_opacity="0.45")
-    pattern = tag("pattern", stripe, id=name, width=6, height=6, patternUnits="userSpaceOnUse")
-    return tag("defs", pattern)
 
 
 def _dashes(resource: str) -> str:
@@ -138,31 +69,24 @@ def _reasons(drawn: str, reason: str) -> list[str]:
 
 
 def _times(
-    times: Mapping[str, float],
-    whole: float,
-    notes: Mapping[str, str],
-    bold: str,
-    feasible: bool,
-    labels: Labels | None = None,
+    times: Mapping[str, float], whole: float, bars: Callable[[str, float], Bar], longest: float = 0.0
 ) -> tuple[str, int]:
     """A bar for each time, with a line where the step ends; also the y below the last of them."""
-    longest, colors = max(whole, *times.values()), COLORS | PART_COLORS
-    drawn, y = bar_rows(
-        Bar(labels[name] if labels else name, ms / longest, colors[name],
-            f"{format_number(ms)} ms {notes[name]}", hollow=not feasible, bold=name == bold)
-        for name, ms in times.items()
-    )  # fmt: skip
+    longest = longest or max(whole, *times.values())
+    drawn, y = bar_rows(bars(name, ms / longest) for name, ms in times.items())
     x = LEFT + BAR * whole / longest
     return drawn + line(x, 2, x, y - 6, stroke_dasharray="4 3"), y
 
 
-def _of_one_step(drawn: str, y: int, below: list[str], *, feasible: bool, title: str, about: str) -> str:
-    """A figure of one step: what is drawn, sentences below it, and those after the second in words, too."""
+def _of_one_step(
+    drawn: str, y: int, below: list[str], spoken: list[str], *, feasible: bool, title: str, about: str
+) -> str:
+    """A figure of one step: what is drawn, sentences below it, and those that are heard as well."""
     return frame(
         drawn + _below(y, below),
         height=y - 10 + 18 * len(below),
         title=title if feasible else f"Not feasible. {title}",
-        description=" ".join((about, *below[2:])),
+        description=" ".join((about, *spoken)),
     )
 
 
@@ -200,42 +124,93 @@ def cost_bars(costs: Mapping[str, float], adds: Mapping[str, float], *, title: s
     return frame(drawn, height=height, title=title, description=f"{each}.")
 
 
-def step_bars(step: Step) -> str:
-    """One bar for each resource on a common scale, the step as a dashed line, and a gauge of utilization."""
+def noted_bars(
+    labels: Sequence[str], values: Sequence[float], notes: Sequence[str], *, title: str, description: str
+) -> str:
+    """A bar for each value with its label and its note, from a common zero; below it they are hatched."""
+    left, right = (10 + round(8 * max(map(len, texts))) for texts in (labels, notes))
+    low, high = min(0.0, *values), max(0.0, *values)
+    span = high - low or 1.0
+    rows = [
+        Bar(label, abs(value) / span, (CPU if value >= 0 else STORAGE).color, note,
+            start=(min(value, 0.0) - low) / span, hatched=max(-value, 0.0) / span)
+        for label, value, note in zip(labels, values, notes, strict=True)
+    ]  # fmt: skip
+    length = max(120, WIDTH - left - right - 14)
+    drawn, y = bar_rows(rows, left=left, length=length, row=34)
+    zero = left - length * low / span
+    drawn = hatching() + drawn + line(zero, 2, zero, y - 4)
+    return frame(drawn, height=y, title=title, description=description)
+
+
+def step_bars(step: Step, *, longest: float = 0.0) -> str:
+    """One bar for each resource on a common scale, the step as a dashed line, and a gauge of utilization.
+
+    What a resource spends on something else than its work is hatched: workers that wait, launches, other work
+    of the accelerator. Figures with one `longest` [ms] compare.
+    """
     one_step(step, "step_bars")
     whole, length = step.step_time.m_as("ms"), format_quantity(step.step_time)
-    busy = percent(step.utilization)
+    chip, busy = step.labels[ACCELERATOR.name], percent(step.utilization)
     times = {name: time.m_as("ms") for name, time in step.resource_times.items()}
+    other = _other_work(step)
     notes = {name: f"({percent(ms / whole, 0)})" for name, ms in times.items()}
     rule, bold, title = ": nothing overlaps, so it is their sum", "", "Nothing overlaps"
     if step.overlap:
         rule, bold, title = "", step.bottleneck, capitalized(step.labels.does(step.bottleneck, "bind"))
         notes[step.bottleneck] = "binds"
-    drawn, y = _times(times, whole, notes, bold, step.feasible, step.labels)
-    chip, named = step.labels[ACCELERATOR.name], {step.labels[name]: ms for name, ms in times.items()}
-    about = [f"Time for one batch: {_listed(named)}. A step takes {length}."]
-    names = {stage.NAME for stage in STAGES if stage.RESOURCE is ACCELERATOR} - {SingleNodeModel.NAME}
-    if other := {name: time.m_as("ms") for name, time in step.stage_times.items() if name in names}:
-        top, scale = _TOP + ROW * list(times).index(ACCELERATOR.name), BAR / max(whole, *times.values())
-        style = {"fill": "url(#other-work)", "stroke": "currentColor"}
-        drawn += hatching("other-work") + rect(LEFT, top, scale * sum(other.values()), 28, **style)
-        drawn += _below(y + 8, [f"{chip}: {_listed(other)} (hatched); the rest is the model."])
-        about.append(f"Of the {chip}'s time: {_listed(other)}.")
-        y += 20
-    drawn += text(LEFT - 10, y + 25, "busy", text_anchor="end")
-    drawn += rect(LEFT, y + 10, BAR, 20, fill="none", stroke="currentColor")
-    drawn += rect(
-        LEFT, y + 10, BAR * step.utilization, 20, **_fill(ACCELERATOR.color, hollow=not step.feasible)
-    )
-    drawn += text(LEFT + BAR + 12, y + 25, f"{busy}, {format_quantity(step.throughput)}")
+
+    def bar(name: str, share: float) -> Bar:
+        return Bar(
+            step.labels[name], share, COLORS[name], f"{format_number(times[name])} ms {notes[name]}",
+            hollow=not step.feasible, bold=name == bold,
+            hatched=share * sum(other.get(name, {}).values()) / times[name] if times[name] else 0.0,
+        )  # fmt: skip
+
+    drawn, y = _times(times, whole, bar, longest)
+    named = {step.labels[name]: ms for name, ms in times.items()}
+    hatched = [f"{capitalized(step.labels[name])}, hatched: {_listed(what)}." for name, what in other.items()]
+    gauge, counted = _gauge(step, y, other)
     below = [
         f"A step takes {length} (dashed line){rule}.",
-        step.spoken_busy or f"Busy: the share of it in which the {chip} works.",
+        *hatched,
+        step.spoken_busy
+        or f"Busy: the share of it in which the {chip} works{', its launches among them' * counted}.",
         *([f"{step.spoken_range}."] if step.spoken_range else []),
         *_reasons("hollow", step.infeasible_reason),
     ]
     title = f"{title}; the {chip} is busy {busy}"
-    return _of_one_step(drawn, y + 54, below, feasible=step.feasible, title=title, about=" ".join(about))
+    drawn = hatching() * bool(other) + drawn + gauge
+    about = f"Time for one batch: {_listed(named)}. A step takes {length}."
+    return _of_one_step(drawn, y + 54, below, below[1:], feasible=step.feasible, title=title, about=about)
+
+
+def _other_work(step: Step) -> dict[str, dict[str, float]]:
+    """By resource, what it does beside its own work, and for how long [ms]: waiting and launching, too."""
+    other: dict[str, dict[str, float]] = {}
+    if waits := step.waits.get(CPU.name):
+        other[CPU.name] = {f"waiting for {step.labels.the(STORAGE.name)}": waits.m_as("ms")}
+    names = {stage.NAME for stage in STAGES if stage.RESOURCE is ACCELERATOR} - {SingleNodeModel.NAME}
+    on_chip = {name: time.m_as("ms") for name, time in step.stage_times.items() if name in names}
+    if launches := step.waits.get(ACCELERATOR.name):
+        on_chip["launches"] = launches.m_as("ms")
+    return {**other, ACCELERATOR.name: on_chip} if on_chip else other
+
+
+def _gauge(step: Step, y: int, other: Mapping[str, Mapping[str, float]]) -> tuple[str, bool]:
+    """Draw how busy the accelerator is, and tell whether its launches, which are hatched, count as busy."""
+    whole, taken = (time.m_as("ms") for time in (step.step_time, step.resource_times[ACCELERATOR.name]))
+    launches = other.get(ACCELERATOR.name, {}).get("launches", 0.0)
+    awaited = sum(step.stage_times[name].m_as("ms") for name in step.awaited)
+    counted = launches > 0 and step.utilization * whole + awaited > taken * (1 - 1e-9)
+    drawn = text(LEFT - 10, y + 25, "busy", text_anchor="end")
+    drawn += rect(LEFT, y + 10, BAR, 20, fill="none", stroke="currentColor")
+    color = fill(ACCELERATOR.color, hollow=not step.feasible)
+    drawn += rect(LEFT, y + 10, BAR * step.utilization, 20, **color)
+    if counted:
+        drawn += rect(LEFT, y + 10, BAR * launches / whole, 20, **HATCHED)
+    said = f"{percent(step.utilization)}, {format_quantity(step.throughput)}"
+    return drawn + text(LEFT + BAR + 12, y + 25, said), counted
 
 
 def step_parts(result: SingleNodeResult) -> str:
@@ -247,8 +222,12 @@ def step_parts(result: SingleNodeResult) -> str:
     times = {name: part.m_as("ms") for name, part in zip(PART_COLORS, parts, strict=True)}
     whole, length = result.latency.m_as("ms"), format_quantity(result.latency)
     feasible = bool(result.feasible)
-    notes = {name: f"({percent(ms / whole)})" for name, ms in times.items()}
-    drawn, y = _times(times, whole, notes, result.cause, feasible)
+
+    def bar(name: str, share: float) -> Bar:
+        note = f"{format_number(times[name])} ms ({percent(times[name] / whole)})"
+        return Bar(name, share, PART_COLORS[name], note, hollow=not feasible, bold=name == result.cause)
+
+    drawn, y = _times(times, whole, bar)
     measured = result.basis.startswith("measured")
     rule = ", as measured; the parts are the formula's" if measured else ": max(compute, memory) + overhead"
     below = [
@@ -258,7 +237,7 @@ def step_parts(result: SingleNodeResult) -> str:
     ]
     title = f"The largest part of the step is {result.cause}"
     about = f"Parts of one step: {_listed(times)}. The step takes {length}."
-    return _of_one_step(drawn, y + 18, below, feasible=feasible, title=title, about=about)
+    return _of_one_step(drawn, y + 18, below, below[2:], feasible=feasible, title=title, about=about)
 
 
 def lines_over_batch(pipeline: Pipeline, *, batches: int = 160) -> str:
@@ -316,15 +295,15 @@ def lines_over_batch(pipeline: Pipeline, *, batches: int = 160) -> str:
     listed = ", ".join(own.labels[name] for name in times)
     about = f"Time for a batch of each of {listed}, up to batch {batches}. Marked: {where}"
     drawn = f"{names}<defs>{clip}</defs>{plane}{axes}"
-    return _of_one_step(drawn, _HEIGHT + 74, below, feasible=True, title=str(found), about=about)
+    return _of_one_step(drawn, _HEIGHT + 74, below, below[2:], feasible=True, title=str(found), about=about)
 
 
-def loader_lanes(trace: Trace) -> str:
+def loader_lanes(trace: Trace, *, whole: bool = False) -> str:
     """The first 600 milliseconds of a loader: a lane for each worker, the copies, and the accelerator.
 
     Where the accelerator's lane is hatched it waits; a box is one batch. The span is always the same, so that
-    figures of two settings compare: more boxes are more batches. `show.loader_timeline` has more to say and
-    takes longer.
+    figures of two settings compare: more boxes are more batches. It is doubled until the last step has ended
+    where the `whole` trace is to be seen. `show.loader_timeline` has more to say and takes longer.
     """
     if not isinstance(trace, Trace):
         raise InputError(
@@ -334,18 +313,20 @@ def loader_lanes(trace: Trace) -> str:
     numbers = sorted({int(worker) for worker in trace.worker})
     lanes = [f"worker {number + 1}" if number >= 0 else "loop" for number in numbers]
     lanes += ["copy", ACCELERATOR.label]
-    last = len(lanes) - 1
+    last, span = len(lanes) - 1, _SPAN
+    while whole and span < trace.step_end[-1]:
+        span *= 2
 
     def box(lane: int, start: float, end: float, color: str) -> str:
         """One batch on its lane, if it can be seen."""
-        start, end, scale = max(start, 0.0), min(end, _SPAN), _LANES / _SPAN
+        start, end, scale = max(start, 0.0), min(end, span), _LANES / span
         if end <= start:
             return ""
         width = max(scale * (end - start) - 1.5, 0.8)
-        return rect(LEFT + scale * start, _TOP + _LANE * lane, width, 14, rx=0, fill=color)
+        return rect(LEFT + scale * start, TOP + _LANE * lane, width, 14, rx=0, fill=color)
 
     # Hatched from end to end, and the steps drawn over it: what is left are the gaps.
-    drawn = hatching("waits") + rect(LEFT, _TOP + _LANE * last, _LANES, 14, rx=0, fill="url(#waits)")
+    drawn = hatching("waits") + rect(LEFT, TOP + _LANE * last, _LANES, 14, rx=0, fill="url(#waits)")
     for i, worker in enumerate(trace.worker):
         drawn += box(numbers.index(int(worker)), trace.prepare_start[i], trace.prepared[i], CPU.color)
         drawn += box(last - 1, trace.copy_start[i], trace.copied[i], LINK.color)
@@ -355,8 +336,8 @@ def loader_lanes(trace: Trace) -> str:
     end = 14 + _LANE * len(lanes)
     workers, busy = f"{len(numbers)} workers", percent(trace.utilization)
     return frame(
-        drawn + _ticks(_SPAN, end + 8, " ms"),
+        drawn + _ticks(span, end + 8, " ms"),
         height=end + 16,
-        title=f"{format_number(_SPAN)} ms of a loader, {workers}; the GPU is busy {busy}",
+        title=f"{format_number(span)} ms of a loader, {workers}; the GPU is busy {busy}",
         description="A box is one batch. Where the GPU's lane is hatched it waits.",
     )

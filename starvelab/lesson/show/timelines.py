@@ -16,7 +16,6 @@ from .figure import (
     GRAY,
     Options,
     StaticFigure,
-    ground,
     legend,
     name_lanes,
     new_figure,
@@ -45,8 +44,8 @@ _IDLE: Options = {"facecolor": "white", "edgecolor": GRAY, "hatch": "....", "lin
 def _bar(axes: Axes, lane: int, start: float, end: float, resource: str, batch: int, width: float) -> None:
     """One batch in its lane, with its number where that has room in a figure of so many milliseconds."""
     look = RESOURCES[resource]
-    style = ground(look.color, feasible=True)
-    axes.barh(lane, end - start, left=start, height=_HEIGHT, linewidth=1.2, **style)
+    style: Options = {"facecolor": look.color, "edgecolor": "white", "linewidth": 1.2}
+    axes.barh(lane, end - start, left=start, height=_HEIGHT, **style)
     _number(axes, lane, max(start, 0.0), min(end, width), batch, look.ink, width)
 
 

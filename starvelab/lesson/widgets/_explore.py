@@ -21,6 +21,7 @@ from ...pipeline import Pipeline
 from ...units import Quantity, format_number, format_quantity, unit_name
 from .. import notices
 from ..notices import Captured
+from ._measured import MEASURED, ROUND, MeasuredSwitch
 from .keyboard import LISTED_CLASS, Box, spoken
 from .store import PredictionStore
 
@@ -39,7 +40,7 @@ MAX_BUTTONS = 4
 MIN_STEPS = 100
 # More controls stand in columns, beside a figure that stays in view.
 MAX_ROWS = 6
-SWITCH = {"round numbers": TUTORIAL, "measured": PUBLISHED}
+SWITCH = {ROUND: TUTORIAL, MEASURED: PUBLISHED}
 
 _STYLE = {"description_width": "15em"}
 _LAYOUT = {"width": "36em", "max_width": "100%"}
@@ -140,7 +141,9 @@ def explore(
         if draw.assumptions == TUTORIAL and draw.hardware.rate is None:
             controls.setdefault("assumptions", SWITCH)
         starts = {path: _start(draw, path) for path in controls}
-        return Explorer(_draw_pipeline(draw, advice), controls, starts, after)
+        return Explorer(
+            _draw_pipeline(draw, advice), controls, starts, after, lambda **fields: draw.solve(fields)
+        )
     if not callable(draw):
         raise InputError(
             f"An explorer draws with a function or a Pipeline, got {draw!r:.80}. Pass one of these."
@@ -150,7 +153,7 @@ def explore(
         starts = {name: one.default for name, one in inspect.signature(draw).parameters.items()}
     if "assumptions" in starts:
         controls.setdefault("assumptions", SWITCH)
-    return Explorer(draw, controls, starts, after)
+    return Explorer(draw, controls, starts, after, draw)
 
 
 def _start(pipeline: Pipeline, path: str) -> Value:
@@ -184,26 +187,44 @@ class Explorer(Box):
     """The widget of an explorer: its `controls`, the figure and its texts, and errors in its `message`."""
 
     def __init__(
-        self, draw: Draw, controls: dict[str, Description], starts: dict[str, Value], after: str | None
+        self,
+        draw: Draw,
+        controls: dict[str, Description],
+        starts: dict[str, Value],
+        after: str | None,
+        compared: Draw,
     ) -> None:
         self._draw = draw
         made = {name: make_control(name, one, starts.get(name, NO_START)) for name, one in controls.items()}
         self.controls = {name: widget for name, (widget, _) in made.items()}
         self._reads = {name: read for name, (_, read) in made.items()}
         self._drawn: dict[str, Value] | None = None
+        # By what this returns the effect of numbers is known: a solve is quicker than a picture.
+        self._compared, self.switch = compared, None
+        if controls.get("assumptions") is SWITCH:
+            self.switch = switch = MeasuredSwitch(self.controls["assumptions"])
+            self._reads["assumptions"] = lambda: switch.assumptions
         self.figure, self.table = ipywidgets.HTML(), ipywidgets.HTML()
         self.sentence, self.message = spoken(), spoken()
         super().__init__(
             f"Explorer: {', '.join(map(field_label, controls))}",
-            [*self.controls.values(), self.message, self.figure, self.sentence, self.table],
+            [
+                *self.controls.values(),
+                *([self.switch.row] if self.switch else []),
+                self.message,
+                self.figure,
+                self.sentence,
+                self.table,
+            ],
         )
         self.figure.add_class("starvelab-figure")
         if len(self.controls) > MAX_ROWS:
             self.add_class("starvelab-board")
         store = PredictionStore()
-        for widget in self.controls.values():
+        for name, widget in self.controls.items():
             widget.disabled = True
-            widget.observe(lambda _change: self._redraw(), names="value")
+            if self.switch is None or name != "assumptions":
+                widget.observe(lambda _change: self._redraw(), names="value")
         if after is None or store.get(after) is not None:
             self._open()
             return
@@ -216,12 +237,15 @@ class Explorer(Box):
         if self._drawn is None:
             return super().html()
         shown, other = dict(self._drawn), ""
-        if (switch := self.controls.get("assumptions")) is not None and switch.value in SWITCH:
-            shown["assumptions"] = switch.value
-            (label,) = SWITCH.keys() - {switch.value}
-            switch.value = label
+        if self.switch is not None:
+            buttons = self.switch.buttons
+            shown["assumptions"] = buttons.value
+            (label,) = SWITCH.keys() - {buttons.value}
+            buttons.value = label
+            changes = "; ".join(tick.description for tick in self.switch.ticks.values())
             other = f"<p>Switched to {label}:</p>{self.message.value}{self.sentence.value}"
-            switch.value = shown["assumptions"]
+            other += notices.paragraphs(f"Measured: {changes}.")
+            buttons.value = shown["assumptions"]
         values = (f"{field_label(name)} = {value}" for name, value in shown.items())
         moved = f"This page moves no controls. Shown is {', '.join(values)}. In JupyterLab they can be moved."
         return notices.paragraphs(moved) + super().html() + other
@@ -230,8 +254,16 @@ class Explorer(Box):
         for widget in self.controls.values():
             widget.disabled = False
         # A graded notebook keeps no widget, and nobody moves one there.
-        if not runtime.current().is_grading:
-            self._redraw()
+        if runtime.current().is_grading:
+            return
+        if self.switch is not None:
+            values = {name: read() for name, read in self._reads.items()}
+            # What fails is said where it is drawn.
+            with contextlib.suppress(StarvelabError):
+                self.switch.offer(
+                    lambda numbers: self._compared(**{**values, "assumptions": numbers}), self._redraw
+                )
+        self._redraw()
 
     def _redraw(self) -> None:
         # The front end keeps one message per control under way and merges what comes meanwhile, so that a

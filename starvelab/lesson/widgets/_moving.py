@@ -28,7 +28,7 @@ from ...simulate import Trace
 from ...tables import count_of, percent
 from ...units import Unchecked
 from .. import notices
-from ..show.svg import WIDTH, frame, hatching, rect, text
+from ..show.drawing import WIDTH, frame, hatching, rect, text
 from .keyboard import Box, spoken
 from .store import PredictionStore
 
@@ -258,8 +258,10 @@ def rule_of(pipeline: Pipeline) -> Data:
     stages = {stage.NAME: stage for stage in STAGES}
     crew, model = TransformationModel.among(inputs), SingleNodeModel.among(inputs)
     launch: tuple[Line, tuple[Line, ...]] | None = None
-    step = model.step if model.launches else None
-    if step is not None and (step.hidden or step.in_turn):
+    step, counted = model.step if model.launches else None, None
+    if step is not None and not (step.hidden or step.in_turn):
+        counted = step.lines[-1]
+    elif step is not None:
         compute, memory, overhead = step.lines
         work = (compute + memory,) if step.in_turn else (compute, memory)
         launch = overhead, work if step.hidden else (Line(0, 0),)
@@ -289,6 +291,8 @@ def rule_of(pipeline: Pipeline) -> Data:
         },
         "way": float(pipeline.numbers["way"] or 0.0),
         "launch": launch and {"wait": _pairs(launch[:1])[0], "work": _pairs(launch[1])},
+        # Launches that count as busy, as the walkthrough's do.
+        "launches": counted and _pairs([counted]),
         "prefetch": pipeline.workers.prefetch if isinstance(pipeline.workers, Workers) else 2,
         "in_flight": limit if isfinite(limit) else None,
         "round_trips": [trip.terms for _, trip in trips.round_trips()],

@@ -12,7 +12,7 @@ from ...tables import count_of
 from ..exercises import FINAL, Exercise, read_exercises, read_questions
 from ..notices import Sentences
 from ..outcomes import HEADERS, Outcomes
-from ..show.svg import frame, line, tag, text
+from ..show.drawing import frame, line, tag, text
 from ..wording import title
 from .cells import LOG
 from .question import known_questions

@@ -15,7 +15,7 @@ from ...tables import count_of
 from ...units import Q_
 from .. import notices
 from ..my_model import MyModel, my_model
-from ..show.svg import frame, line, rect, tag, text
+from ..show.drawing import frame, line, rect, tag, text
 from ..wording import grouped
 
 # Written by docs/build.py from tests/golden/published.

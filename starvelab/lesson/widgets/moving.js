@@ -47,7 +47,9 @@ export function solve(rule, setting) {
   // Which share of their time workers prepare, and do not wait for what they read; and that in which a GPU trains.
   const prepares = preparing && times.CPU ? prepareTime({ ...preparing, wait: null }, setting) / times.CPU : 1;
   const trains = times.accelerator ? 1 - decoding / times.accelerator : 1;
-  return { times, step, bottleneck, waits, prepares, trains, utilization: (times.accelerator - waits) / step };
+  // Which share of a busy accelerator's time is launching, where that counts as busy and nothing is decoded there.
+  const launches = rule.launches && !decoding ? longest(rule.launches, batch) / times.accelerator : 0;
+  return { times, step, bottleneck, waits, prepares, trains, launches, utilization: (times.accelerator - waits) / step };
 }
 
 // A run begins at the latest after so many batches: nearer to a tie nobody sees what is left of the start.
@@ -264,14 +266,15 @@ export function drawing(svg, run, solved, places, { resources, locked, parts = [
     put(svg, "text", { x: middleOf(part), y: 16, class: differs ? "parts" : binds ? "binds" : "" }, differs ? `≠ ${label}` : label);
     if (differs) put(svg, "rect", { x: part.x, y: 22, width: part.width, height: 158, rx: 6, class: "parts" });
     const text = put(svg, "text", { x: middleOf(part), y: 213, class: binds ? "binds" : "" });
-    // Below it: workers that mostly wait, what of a busy GPU trains, or that it binds.
-    const share = { CPU: solved.prepares, accelerator: solved.trains }[name] ?? 1, mixed = !locked && share < 0.98;
-    const note = name === "CPU" ? `${binds ? "▲ " : ""}waits ` : `${binds ? "▲ " : ""}trains `;
+    // Below it: how much the workers wait, what of a busy GPU trains or is launching, or that it binds.
+    const share = { CPU: solved.prepares, accelerator: solved.launches ? 1 - solved.launches : solved.trains }[name] ?? 1;
+    const verb = name === "CPU" ? "waits" : solved.launches ? "launches" : "trains";
+    const note = `${binds ? "▲ " : ""}${verb} `, mixed = !locked && share < 0.98 && (verb !== "launches" || part.width > 110);
     const below = (binds || mixed || name === "accelerator") && put(svg, "text", { x: middleOf(part), y: 230, class: binds ? "binds" : "" });
     if (!name) return { text };
     put(svg, "rect", { x: part.x, y: 188, width: part.width, height: 9, rx: 3, class: "ground" });
-    const rest = put(svg, "rect", { x: part.x, y: 188, height: 9, rx: 3, fill: fill(name === "CPU" ? "waits" : "decoder") });
-    return { name, text, below, binds, mixed, note, share, part, rest, bar: put(svg, "rect", { x: part.x, y: 188, height: 9, rx: 3, fill: fill(name) }) };
+    const rest = put(svg, "rect", { x: part.x, y: 188, height: 9, rx: 3, fill: fill(verb === "trains" ? "decoder" : "waits") });
+    return { name, text, below, binds, mixed, note, share, rested: verb !== "trains", part, rest, bar: put(svg, "rect", { x: part.x, y: 188, height: 9, rx: 3, fill: fill(name) }) };
   });
   // The stations themselves: a belt, the drive, a lane for each worker, the queue, the chip.
   if (reads) {
@@ -327,7 +330,7 @@ export function drawing(svg, run, solved, places, { resources, locked, parts = [
       if (trail) done.setAttribute("fill", looks[trail.looks]?.color ?? "none");
       if (idle) idle.textContent = trail || locked ? "" : "waits";
     });
-    gauges.forEach(({ name, text, below, binds, mixed, note, share, part, rest, bar }, place) => {
+    gauges.forEach(({ name, text, below, binds, mixed, note, share, rested, part, rest, bar }, place) => {
       if (locked) return;
       if (!name) {
         if (place) text.textContent = place === 2 ? `${wide ? "holds " : ""}${now.queue.length}` : "";
@@ -339,7 +342,7 @@ export function drawing(svg, run, solved, places, { resources, locked, parts = [
       rest.setAttribute("x", part.x + within * share * part.width);
       rest.setAttribute("width", within * (1 - share) * part.width);
       text.textContent = `${wide && part.width > 76 ? "busy " : ""}${percent(own)}`;
-      if (below) below.textContent = mixed ? `${note}${percent(name === "CPU" ? busy * (1 - share) : busy * share)}` : binds ? (wide ? "▲ binds" : "binds") : "so far";
+      if (below) below.textContent = mixed ? `${note}${percent(busy * (rested ? 1 - share : share))}` : binds ? (wide ? "▲ binds" : "binds") : "so far";
     });
     // Kernels that decode come first, and then the model.
     const first = Math.min(found.eaten, 1 - solved.trains);

@@ -331,18 +331,24 @@ def parts(inputs: SingleNodeInputs, batch: Number) -> dict[str, Number] | None:
     return {"compute": compute, "memory": memory, "overhead": overhead}
 
 
-def launch_wait(inputs: SingleNodeInputs, batch: Number) -> Number:
-    """How long an accelerator has nothing to do in a step because the host is still launching [s].
-
-    Where the overhead does not hide behind the work, as in the walkthrough, it counts as work.
-    """
-    if inputs.step is None or inputs.basis == GIVEN or not (inputs.step.hidden or inputs.step.in_turn):
+def launching(inputs: SingleNodeInputs, batch: Number) -> Number:
+    """How long an accelerator computes nothing in a step because the host is still launching [s]."""
+    if inputs.step is None or inputs.basis == GIVEN:
         return 0.0
     compute, memory, overhead = (line.at(batch) for line in inputs.step.lines)
     if not inputs.step.hidden:
         return overhead
     work = compute + memory if inputs.step.in_turn else np.maximum(compute, memory)
     return np.maximum(overhead - work, 0.0)[()]
+
+
+def launch_wait(inputs: SingleNodeInputs, batch: Number) -> Number:
+    """How much of its launch time an accelerator is not busy in [s].
+
+    Where the overhead does not hide behind the work, as in the walkthrough, it counts as work.
+    """
+    hides = inputs.step is not None and (inputs.step.hidden or inputs.step.in_turn)
+    return launching(inputs, batch) if hides else 0.0
 
 
 def fits(memory: MemoryInputs | None, batch: Number) -> tuple[Number, str]:

@@ -9,7 +9,18 @@ from hypothesis import strategies as st
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
-from starvelab import PUBLISHED, Hardware, InputError, Models, Pipeline, Samples, SingleNodeModel, Storage
+from starvelab import (
+    PUBLISHED,
+    TUTORIAL,
+    Hardware,
+    InputError,
+    Models,
+    Pipeline,
+    Samples,
+    SingleNodeModel,
+    Storage,
+    Workers,
+)
 from starvelab.lesson.show import svg
 from starvelab.model.resources import ACCELERATOR, CPU, RESOURCES, STORAGE
 
@@ -47,6 +58,11 @@ def words(drawing: str) -> list[str]:
 
 def rects(drawing: str) -> list[ElementTree.Element]:
     return list(ElementTree.fromstring(drawing).iter(f"{NAME}rect"))
+
+
+def bars(drawing: str) -> list[ElementTree.Element]:
+    """The bars themselves, without what is hatched in them."""
+    return [one for one in rects(drawing) if one.get("fill") != "url(#hatched)"]
 
 
 def width(rect: ElementTree.Element) -> float:
@@ -92,7 +108,7 @@ def test_everything_stands_inside_the_picture(draw):
 
 
 def test_the_bars_are_as_long_as_their_times():
-    storage, cpu, link, accelerator, gauge, busy = map(width, rects(svg.step_bars(FULL.solve())))
+    storage, cpu, link, accelerator, gauge, busy = map(width, bars(svg.step_bars(FULL.solve())))
     assert storage / cpu == pytest.approx((256 * 0.5 / 7) / 64, abs=0.01)
     assert link / cpu == pytest.approx((256 * 602112 / 32e6) / 64, abs=0.01)
     assert accelerator / cpu == pytest.approx(0.183488, abs=0.01)
@@ -104,20 +120,46 @@ def test_the_title_names_what_binds_and_the_description_has_every_time():
     assert title.text == "The workers bind; the GPU is busy 18.3 %"
     assert description.text == (
         "Time for one batch: drive 18.29 ms, workers 64 ms, link 4.817 ms, GPU 11.74 ms. "
-        "A step takes 64 ms."
+        "A step takes 64 ms. GPU, hatched: launches 5.015 ms. "
+        "Busy: the share of it in which the GPU works, its launches among them."
     )
     by_storage = svg.step_bars(PIPE.solve(workers="50 GB/s", storage=Storage.SATA_SSD))
     assert ElementTree.fromstring(by_storage)[0].text.startswith("The drive binds;")
 
 
-def test_what_the_accelerator_does_besides_the_model_is_hatched_in_its_bar():
-    _, accelerator, hatched, *_ = rects(svg.step_bars(DALI.solve()))
-    assert hatched.get("fill") == "url(#other-work)"
-    assert width(hatched) / width(accelerator) == pytest.approx(65.357 / 120.741, abs=0.01)
-    assert "GPU: input on device 65.36 ms (hatched); the rest is the model." in words(
-        svg.step_bars(DALI.solve())
-    )
-    assert "hatched" not in svg.step_bars(PIPE.solve())
+QUICK = TUTORIAL.replace(overhead_per_layer="0 ms", overhead_per_step="0 ms")
+AT_8 = FULL.replace(batch_size=8)
+S3 = Pipeline(dataset=Samples(size="115 KB"), batch_size=64, storage=Storage.S3_connection,
+              workers=Workers(8, cores=16), hardware="138 img/s", assumptions=PUBLISHED)  # fmt: skip
+
+
+@pytest.mark.parametrize(("pipeline", "fill", "hatched", "gauge", "said"), [
+    # Each fill is of the resource whose bar is hatched, by the share of it; the gauge by the share of a step.
+    (DALI.replace(assumptions=QUICK), ACCELERATOR, 65.357 / 105.696, None,
+     "GPU, hatched: input on device 65.36 ms."),
+    (DALI, ACCELERATOR, 80.402 / 120.741, 15.045 / 120.741, "65.36 ms, launches 15.02 ms."),
+    (AT_8, ACCELERATOR, 5.015 / 5.22526, 5.015 / 5.22526,
+     "Busy counts 5.015 ms of launches as work: without them it is 4.0 %."),
+    (FULL, ACCELERATOR, 5.015 / 11.7432, 5.015 / 64,
+     "Busy: the share of it in which the GPU works, its launches among them."),
+    (AT_8.replace(assumptions=PUBLISHED), ACCELERATOR, 21.751 / 24.99, None,
+     "Busy counts 3.239 ms of the GPU's 24.99 ms: for the rest it waits for launches."),
+    (S3, CPU, 807 / 865.9, None, "Workers, hatched: waiting for the bucket 807 ms."),
+    (PIPE.replace(hardware="100 img/s"), None, 0, None, "Busy: the share of it in which the GPU works."),
+], ids=["decoding", "and launches", "mostly launches", "launches", "awaited", "waiting", "none"])  # fmt: skip
+def test_what_is_not_the_work_of_a_resource_is_hatched_and_busy_says_what_counts(
+    pipeline, fill, hatched, gauge, said
+):
+    drawing = svg.step_bars(pipeline.solve())
+    of = [i for i, one in enumerate(rects(drawing)) if one.get("fill") == "url(#hatched)"]
+    assert len(of) == bool(fill) + (gauge is not None)
+    if fill:
+        bar = rects(drawing)[of[0] - 1]
+        assert bar.get("fill") == fill.color
+        assert width(rects(drawing)[of[0]]) / width(bar) == pytest.approx(hatched, abs=0.003)
+    if gauge is not None:
+        assert width(rects(drawing)[of[1]]) / 330 == pytest.approx(gauge, abs=0.003)
+    assert any(said in text for text in words(drawing))
 
 
 def points(drawing):
@@ -164,8 +206,8 @@ def test_without_overlap_nothing_binds_and_the_step_is_the_sum():
     drawing = svg.step_bars(step)
     assert "binds" not in drawing
     assert "A step takes 98.85 ms (dashed line): nothing overlaps, so it is their sum." in words(drawing)
-    whole = width(rects(drawing)[-2])
-    assert sum(map(width, rects(drawing)[:4])) == pytest.approx(whole, abs=0.5)
+    *times, gauge, _ = map(width, bars(drawing))
+    assert sum(times) == pytest.approx(gauge, abs=0.5)
 
 
 def test_a_step_consists_of_compute_or_memory_and_overhead():
@@ -212,6 +254,16 @@ def test_a_loader_has_a_lane_for_each_worker_its_copies_and_its_accelerator():
 def test_lanes_end_where_the_picture_ends():
     for x, width in re.findall(r'<rect x="([\d.]+)"[^>]* width="([\d.]+)" fill="#', lanes(workers=2)):
         assert 110 <= float(x) <= float(x) + float(width) <= 611
+
+
+@pytest.mark.parametrize(("whole", "boxes"), [(False, 20), (True, 60)])
+def test_the_whole_of_a_trace_is_seen_where_that_is_asked_for(whole, boxes):
+    """With one worker a slider of batches changed nothing beyond the five that 600 ms show."""
+    trace = Pipeline(dataset=Samples(cpu_time="30 ms"), batch_size=1, workers=1, hardware="20 ms").simulate(
+        batches=60, replicas=1, warm_up=0
+    )
+    drawn = rects(svg.loader_lanes(trace.trace(), whole=whole))
+    assert sum(one.get("fill") == CPU.color for one in drawn) == boxes
 
 
 # --- shares and costs

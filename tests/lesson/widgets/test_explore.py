@@ -2,12 +2,14 @@
 
 import sys
 import threading
+from itertools import combinations
 
 import ipywidgets
 import pytest
 
 from starvelab import PUBLISHED, Q_, TUTORIAL, Cache, Drive, Hardware, InputError, Models, Pipeline, Storage
 from starvelab.checks import Credit
+from starvelab.lesson.widgets._measured import CHANGES, mixed
 from starvelab.runtime import GRADING, Runtime, use
 from starvelab.widgets import Drawing, explore, predict
 from tests.rejected import message
@@ -259,6 +261,7 @@ def test_a_pipeline_with_round_numbers_gets_a_switch_to_measured_ones_and_its_ve
     assert "The workers bind" in explorer.sentence.value
     switch.value = "measured"
     assert "The GPU binds" in explorer.sentence.value
+    assert explorer.switch.assumptions is PUBLISHED
     for changes in (
         {"assumptions": PUBLISHED},
         {"assumptions": TUTORIAL.replace(flop_per_mac=2)},
@@ -270,3 +273,45 @@ def test_a_pipeline_with_round_numbers_gets_a_switch_to_measured_ones_and_its_ve
     assert (explorer.controls["assumptions"].value, explorer.figure.value) == ("measured", svg("PUBLISHED"))
     own = explore(lambda x, assumptions: svg(assumptions), x=(1, 3), assumptions=["a", "b"])
     assert own.controls["assumptions"].options == ("a", "b")
+
+
+def test_the_switch_lists_what_it_changes_and_each_change_can_be_made_alone():
+    explorer = explore(PIPE.replace(batch_size=256, workers=32), workers=(1, 64))
+    ticks, buttons = explorer.switch.ticks, explorer.controls["assumptions"]
+    said = [tick.description for tick in ticks.values()]
+    assert said == [
+        "training, not a forward pass",
+        "the GPU's measured rate, not half of its peak",
+        "launches of 0.2556 ms a layer beside the work, not 0.1 ms on top of it",
+        "images of 114.7 KB, not 500 KB",
+        "145.6 img/s a worker, not 250 MB/s",
+        "workers share the host's cores",
+    ]
+    assert set(ticks.values()) < set(explorer.switch.row.children)
+    size = next(tick for tick in ticks.values() if "images of" in tick.description)
+    size.value = True
+    # Of 32 workers with 250 MB/s each.
+    assert "<td>3.669 ms</td>" in explorer.table.value
+    assert (buttons.value, explorer.switch.assumptions.sample_size) == (None, PUBLISHED.sample_size)
+    assert explorer.switch.assumptions.phase == "forward"
+    buttons.value = "measured"
+    assert {tick.value for tick in ticks.values()} == {True}
+    for tick in ticks.values():
+        tick.value = False
+    assert (buttons.value, explorer.switch.assumptions) == ("round numbers", TUTORIAL)
+    # What a picture does not show is not listed.
+    explorer = explore(lambda x, assumptions=TUTORIAL: svg(assumptions.sample_size), x=(1, 3))
+    assert [tick.description for tick in explorer.switch.ticks.values()] == [said[3]]
+
+
+def test_the_changes_of_the_switch_hold_each_assumption_in_which_the_two_differ_and_each_mixture_solves():
+    changed = [name for names in CHANGES.values() for name in names]
+    differ = {name for name in PUBLISHED.numbers if PUBLISHED.numbers[name] != TUTORIAL.numbers[name]}
+    ranged = {name for name, fact in PUBLISHED.facts.items() if fact.low is not None}
+    assert len(changed) == len(set(changed))
+    assert set(changed) == differ | ranged
+    full = PIPE.replace(storage=Storage.NVMe_Gen4, link=A100, workers=8, batch_size=256)
+    for number in range(len(CHANGES) + 1):
+        for some in combinations(CHANGES, number):
+            assert full.solve(assumptions=mixed(some)).throughput.magnitude > 0
+    assert (mixed([]), mixed(CHANGES)) == (TUTORIAL, PUBLISHED)

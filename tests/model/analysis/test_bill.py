@@ -82,9 +82,9 @@ def test_an_accelerator_without_a_power_has_money_and_says_what_to_pass():
     found = WALL.replace(hardware=Hardware.Cloud.H200).bill(price="3.5 USD/h", samples=1000)
     assert found.hour.money == Q_("3.5 USD")
     assert (found.power, found.hour.energy, found.epoch_waiting.energy) == (None, None, None)
-    assert found.notes == (
+    assert found.notes[-1] == (
         "Energy is missing: NVIDIA H200 141GB SXM lists no waiting_power. "
-        'Pass for example waiting_power="80 W".',
+        'Pass for example waiting_power="80 W".'
     )
     complete = WALL.replace(hardware=Hardware.Cloud.H200).bill(samples=1000, waiting_power="80 W")
     assert complete.epoch_waiting.energy.m_as("Wh") > 0
