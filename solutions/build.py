@@ -33,12 +33,14 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 LONGEST_CELL = 12
 # Of a folded cell JupyterLab shows the first line: a check would have its expected value there, a board its
 # best settings.
-# The second line is read in a traceback: after a restart of the kernel nothing of the lab is there to say it.
 SET_UP = "# What this notebook takes from the lab: nothing to change here."
 PLUMBING = "# What the next cells show and need: nothing to change here."
+# The import lets the lab say which cells to run where a name is missing after a restart of the kernel.
 FIRST_LINES = """\
 # The check of your answer. It holds the expected values: try first, and look later.
-# Is a name not defined? After a restart of the kernel, choose Run > Run All Cells."""
+import starvelab.widgets"""
+# Cells that call one of these first import it: people run them alone, after a restart of the kernel.
+RUN_ALONE = re.compile(r"^(finish|progress|report|scorecard)\(")
 # What notebooks write when they are tried: students have their own.
 OF_LEARNERS = (
     "predictions.json*", "measurements.json", "report.html", "train.txt", "loader.txt", "my_model.py",
@@ -199,7 +201,8 @@ def _cell(parsed, where, position):
     _check_header(said, parsed, where)
     _check_regions(ALONE if ALONE in said.get("tags", ()) else said.get("role"), parsed.source, where)
     new = nbformat.v4.new_markdown_cell if parsed.cell_type == "markdown" else nbformat.v4.new_code_cell
-    cell = new(ENDING.sub("", parsed.source), id=said.get("id", position))
+    source = RUN_ALONE.sub(r"from starvelab.widgets import \1\n\g<0>", ENDING.sub("", parsed.source))
+    cell = new(source, id=said.get("id", position))
     if "tags" in said:
         cell.metadata["tags"] = said["tags"]
     if FOLDED in said.get("tags", ()):

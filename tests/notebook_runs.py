@@ -152,7 +152,14 @@ def _execute(source: Notebook, folder: Path, kernel: KernelManager, *, predictio
         if cell.id == "without-widgets" and not predictions:
             # Here the instructor's answer locks every prediction, and that opens the explorers above it.
             cell.source = "def without_widgets():\n    return {}"
-    forget = WHAT_IT_KEPT if predictions else ALL
+    _run_anew(notebook, folder, kernel, runtime, WHAT_IT_KEPT if predictions else ALL)
+    nbformat.write(notebook, folder.with_suffix(".ipynb"))
+
+
+def _run_anew(
+    notebook: NotebookNode, folder: Path, kernel: KernelManager, runtime: Runtime, forget: str
+) -> None:
+    """Run a notebook in a kernel in which none of its cells has run."""
     begin = BEGIN_ANEW.format(folder=str(folder), environment=runtime.environment(), forget=forget)
     notebook.cells.insert(0, nbformat.v4.new_code_cell(begin))
     client = NotebookClient(notebook, timeout=300, startup_timeout=300, allow_errors=True, km=kernel)
@@ -160,4 +167,10 @@ def _execute(source: Notebook, folder: Path, kernel: KernelManager, *, predictio
     client.kc.stop_channels()
     first = notebook.cells.pop(0)
     assert first.outputs == []
-    nbformat.write(notebook, folder.with_suffix(".ipynb"))
+
+
+def run_alone(sources: list[str], folder: Path, kernel: KernelManager) -> list[NotebookNode]:
+    """Run some cells as after a restart of the kernel, when nothing of their notebook has run."""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    _run_anew(notebook, folder, kernel, Runtime(), ALL)
+    return list(notebook.cells)

@@ -226,7 +226,7 @@ def test_an_ending_is_in_no_notebook_and_goes_with_its_model_answer_into_a_file_
     assert not (tmp_path / "starvelab").exists()
     for cells in made(SCRIPT.replace('# %% [markdown] role="essay"', ALONE)):
         (cell,) = (cell for cell in cells if "finish" in cell.source)
-        assert cell.source == 'finish("double", double, final=False)'
+        assert cell.source == 'from starvelab.widgets import finish\nfinish("double", double, final=False)'
         assert cell.metadata.tags == ["learning-alone"]
     told = json.loads((tmp_path / "starvelab/lesson/endings.json").read_text())
     names = {}

@@ -27,7 +27,7 @@ from starvelab.lesson.widgets._reveal import LOCK_FIRST, SHOWN_TOO
 from starvelab.model.resources import LABELS
 from starvelab.prediction_file import read_file
 from tests.assignments import EXPECTED, NOTEBOOKS, REPOSITORY, Notebook, given, notebooks_of, read
-from tests.notebook_runs import Run
+from tests.notebook_runs import Run, run_alone
 
 # Each notebook is run twice, and that counts for the first test that asks for it.
 pytestmark = [pytest.mark.long, pytest.mark.programs, pytest.mark.timeout(600)]
@@ -250,6 +250,26 @@ def test_it_runs_to_its_end_without_an_error(runs):
         assert [output for output in run.outputs if output.output_type == "error"] == []
         assert [output.text for output in run.outputs if output.get("name") == "stderr"] == []
         assert all(cell.execution_count for cell in run.code)
+
+
+@pytest.mark.parametrize("assignment", sorted(EXPECTED))
+def test_after_a_restart_what_runs_before_the_set_up_says_in_a_sentence_which_cells_to_run(
+    assignment, run_notebook, tmp_path
+):
+    source = notebooks_of(assignment)[-1]
+    code = [cell for cell in read(source.released).cells if cell.cell_type == "code"]
+    checks = [cell.source for cell in code if cell.metadata.get("nbgrader", {}).get("grade")]
+    endings = [cell.source for cell in code if cell.source.startswith("from starvelab.widgets import")]
+    assert checks
+    assert endings
+    ran = run_alone(checks + endings, tmp_path, run_notebook.keywords["kernel"])
+    assert [cell.source for cell in ran for output in cell.outputs if output.output_type == "error"] == []
+    asks = ("has no value: the cell that gives it one has not run", "Save this notebook, run its first cell")
+    told = [cell for cell in ran if any(text in text_of(cell) for text in asks)]
+    # A score card and a report need no other cell.
+    assert [cell.source for cell in ran if cell not in told] == [
+        cell for cell in endings if cell.endswith(("scorecard()", "report()"))
+    ]
 
 
 # How a verdict begins, after a miss with its likeliest reason; how far off a number was may begin alike.

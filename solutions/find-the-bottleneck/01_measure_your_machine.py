@@ -1,10 +1,9 @@
 # %% [markdown]
 # # 1. Measure your machine
 #
-# Now it is your machine's turn: real JPEGs, real workers, a real stopwatch; only the GPU is
-# simulated. **How many images a second can this machine prepare, and what does a worker bring?** In
-# about MINUTES minutes you measure decoding, and workers as threads and as processes. Close what else keeps
-# this machine busy.
+# Real JPEGs, real workers, a real stopwatch; only the GPU is simulated. **How many images a second can this
+# machine prepare, and what does a worker bring?** In about MINUTES minutes you measure decoding, and workers as
+# threads and as processes. Close what else keeps this machine busy.
 
 # %% role="setup" id="setup-11"
 from importlib.util import find_spec
@@ -83,14 +82,13 @@ reveal("decode-bytes", (times["full, fine"] / times["full, coarse"]).m_as(""),
        then=show_decoding, why=why_decoding)
 
 # %% [markdown]
-# Both count: each byte has to be unpacked, and each pixel has to be computed. Speak of **images a second, of
-# so many pixels and bytes**.
+# Both count: each byte is unpacked, and each pixel computed. Speak of **images a second, of so many pixels and
+# bytes**.
 #
 # ## Workers against cores
 #
-# A worker does the same work elsewhere, and then hands its batch over. One worker alone is no faster than
-# none; what it buys is **overlap**, since the loop is free meanwhile. Inside a container `os.cpu_count()`
-# counts the cores of the host; `usable_cores` counts yours.
+# One worker alone is no faster than none; what it buys is **overlap**, since the loop is free meanwhile. Inside a
+# container `os.cpu_count()` counts the cores of the host; `usable_cores` counts yours.
 
 # %%
 pipe = Pipeline(dataset=Samples(source=photos("100 KB")), batch_size=8, workers=2,
@@ -184,9 +182,8 @@ reveal("gil", (two_python["threads"].throughput / none_python.throughput).m_as("
 #
 # ## Read a run without fooling yourself
 #
-# Batches come in **bursts**: workers that start together finish together. Four simulated workers take 15 ms
-# for an image, so 120 ms for a batch of 8: in the long run a batch every 30 ms. When is a count of the first
-# batches exact?
+# Batches come in **bursts**: workers that start together finish together. Four simulated workers take 120 ms
+# for a batch each: in the long run a batch comes every 30 ms. When is a count of the first batches exact?
 
 # %% tags=["folded"]
 slow_start = Pipeline(dataset=Samples(cpu_time="15 ms"), batch_size=8,
@@ -343,7 +340,7 @@ ending = 3, "runs", a_step
 # graded.
 
 # %% [markdown]
-# *Press Enter and write.*
+# *Write here.*
 
 # %%
 progress()
@@ -351,7 +348,6 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Workers bring overlap and hands, up to the physical cores. Threads help where the work leaves Python.
-# - Drop the warm-up, and count a multiple of the workers.
+# - Workers help up to the physical cores, and threads where the work leaves Python.
 #
 # **Next:** the loop waits. [Does the GPU](02_who_waits.ipynb)?

@@ -1,8 +1,7 @@
 # %% [markdown]
 # # 3. The caching ladder
 #
-# The GPU waits. For reading, decoding, the transforms, the copy? From the training loop they all look
-# the same. **How do you find the one that starves it?** In about MINUTES minutes you climb a ladder of
+# The GPU waits. **For reading, decoding, the transforms, the copy?** In about MINUTES minutes you climb a ladder of
 # caches.
 
 # %% role="setup" id="setup-ladder"
@@ -13,6 +12,10 @@ from starvelab.measure import photos
 from starvelab.show import loader_timeline, say, svg, table
 from starvelab.tables import cell
 from starvelab.widgets import Drawing, explore, finish, predict, progress, reveal
+
+
+def show_ladder():
+    return by_hand
 
 
 def why_rung():
@@ -60,12 +63,12 @@ predict("ladder-culprit", choices=["read", "decode", "transform", "collate"],
 pipe = Pipeline(batch_size=32, workers=2, hardware="50 ms")
 costs = {"read": "1 ms", "decode": "4 ms", "transform": "5 ms", "collate": "0.1 ms"}
 by_hand = pipe.diagnose(clock=SimulatedClock(costs))
-reveal("ladder-culprit", by_hand.bottleneck, then=lambda: by_hand, why=why_rung)
+reveal("ladder-culprit", by_hand.bottleneck, then=show_ladder, why=why_rung)
 
 # %% [markdown]
-# The **difference between two rungs** is what a part *adds*. What it *costs* may be more. Below, the outline
-# is what a part costs, the filled bar what it adds. Make the GPU slower until a part vanishes. It is
-# hidden, not gone.
+# The **difference between two rungs** is what a part *adds*; what it *costs* may be more. Decoding adds most, and
+# yet, repaired alone, the transforms save more. Below, the outline is what a part costs, the filled bar what it
+# adds. Make the GPU slower until a part vanishes. It is hidden, not gone.
 
 # %% tags=["folded"]
 START = {"decode": Q_("4 ms"), "transform": Q_("5 ms"), "step": Q_("50 ms")}
@@ -96,9 +99,9 @@ explore(draw, after="ladder-culprit", decode=(Q_("0 ms"), Q_("8 ms")),
 # ## Why not simply look?
 #
 # A long wait in `next()` never shows *why*, since the work is done in other processes. So people set
-# `num_workers=0`, and a profiler shows every part. Take four workers that share one drive, and batches of
-# 40. In one process, of the 140 ms for a batch, 100 ms are transforms and 40 ms reading. You make the
-# transforms twice as fast and go back to four workers.
+# `num_workers=0`, and a profiler shows every part. Say four workers share one drive. In one process, of the 140 ms
+# for a batch, 100 ms are transforms and 40 ms reading. You make the transforms twice as fast and go back to four
+# workers.
 
 # %%
 predict("ladder-inline", choices=["by about a third", "by about a tenth", "not at all"],
@@ -255,7 +258,7 @@ ending = 4, "ladders", some_evidence
 # ## On your own machine
 #
 # Now two threads really decode JPEGs, and somebody added a stage that asks a slow service about each image.
-# `diagnose` changes what is cached every few batches, in random order: each rung meets the same troubles.
+# `diagnose` changes what is cached every few batches, in random order.
 
 # %% tags=["folded"]
 from time import sleep
@@ -352,7 +355,7 @@ ending = 3, "pairs of parts", two_parts
 # With `num_workers=0` a profiler finds augmentation the largest part. What do you measure before you rewrite it? Not graded.
 
 # %% [markdown]
-# *Press Enter and write.*
+# *Write here.*
 
 # %%
 progress()
@@ -360,8 +363,6 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Cache one part after the other, and subtract times. `num_workers=0` changes what is measured.
-# - Hidden is not free: after each fix, climb again.
-# - A bottleneck needs a lead beyond the noise.
+# - Cache one part after the other, and subtract times. After each fix, climb again.
 #
 # **Next:** a ladder that [somebody else has measured](04_published_ladder.ipynb).

@@ -1,9 +1,8 @@
 # %% [markdown]
 # # 4. A published ladder
 #
-# A ladder says what each part *adds*. What a part *costs* may be more, since some of it hides behind the
-# GPU. **Can you find the costs in rates that somebody else has measured, and predict what a change
-# will bring?** In about MINUTES minutes you solve a published table.
+# **Can you find what parts *cost* in rates that somebody else has measured, and predict what a change will
+# bring?** In about MINUTES minutes you solve a published table.
 
 # %% role="setup" id="setup-published"
 import numpy as np
@@ -69,8 +68,8 @@ table(["cached", "steps a second", "time between batches",
 # As ratios, the two large steps look alike. As times, one is twice the other. **Neither is what the parts
 # cost.**
 #
-# The article next made the transforms faster. With a raw sample cached the rate then rose from 1.72 to 3.23,
-# which is as fast as with a processed one. Reading was left as it was.
+# The article next made the transforms faster. With a raw sample cached the rate then rose from 1.72 to 3.23, as
+# with a processed one. Reading was left as it was.
 
 # %%
 predict("ladder-fix", choices=["it stays at 0.89", "it rises, to less than 2",
@@ -151,14 +150,13 @@ reveal("ladder-fix", next(said for said, most in below.items() if after_fix < mo
        then=show_solved, why=why_fix)
 
 # %% [markdown]
-# The transforms cost the workers more, although reading adds twice as much. Two other models are tempting:
+# The transforms cost more, although reading adds twice as much. Two other models are tempting:
 
 # %%
 reveal("ladder-fix", then=show_others)
 
 # %% [markdown]
-# 1.28 were measured. The explorer starts with the article's costs and nothing cached. Make an image cheaper
-# until the GPU sets the pace. What do more workers do in its place?
+# 1.28 were measured. Make an image cheaper until the GPU sets the pace. What do more workers do in its place?
 
 # %%
 START = Pipeline(batch_size=256, dataset=Samples(cpu_time="17.6 ms"),
@@ -469,7 +467,7 @@ reveal("rewrite", (after.throughput / before.throughput).m_as(""), then=show_rew
 # "Reading keeps the workers busy for twice as long as the transforms." Which two rates do you show? Not graded.
 
 # %% [markdown]
-# *Press Enter and write.*
+# *Write here.*
 
 # %%
 progress()
@@ -477,9 +475,6 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Neither a ratio nor a difference is a cost. Times add up to the whole, so they can be solved for the
-#   costs.
-# - A hidden stage still costs its workers.
-# - Measure before you rewrite: what looks slow may not be.
+# - Neither a ratio nor a difference is a cost: a hidden stage still costs its workers.
 #
 # **Next:** the bottleneck has a name. [Pull the levers](05_pull_the_levers.ipynb).

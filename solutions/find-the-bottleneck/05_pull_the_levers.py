@@ -1,9 +1,8 @@
 # %% [markdown]
 # # 5. Pull the levers
 #
-# The ladder names the part that starves the GPU. **Which lever do you pull, and what does it
-# uncover?** In about MINUTES minutes you pull most of them on one simulated job, and write a function that
-# finds the best.
+# The ladder names the part that starves the GPU. **Which lever do you pull, and what does it uncover?**
+# In about MINUTES minutes you pull most of them on one simulated job.
 
 # %% role="setup" id="setup-levers"
 import numpy as np  # noqa: F401 (for your answers too)
@@ -29,6 +28,10 @@ def why_slow():
                          Q_(100 * mean.utilization, "%"),
                          "Perhaps that is the share of late batches.":
                          Q_(100 - 100 * (1 - naps.slow_share) ** 8, "%")}}
+
+
+def show_late():
+    return loader_timeline(slow.simulate(seed=11, **once), batches=40)
 
 
 def why_gap():
@@ -80,12 +83,12 @@ def show_levers():
 
 # %%
 reveal("slow-samples", Q_(100 * busy, "%"), why=why_slow,
-       then=lambda: loader_timeline(slow.simulate(seed=11, **once), batches=40))
+       then=show_late)
 
 # %% [markdown]
-# The cross-hatched blue in the middle lane is batches that are *finished*, and held back, because an earlier
-# one is missing. Two levers help, and neither makes anything faster: a **deeper queue** (`prefetch_factor`),
-# and **no fixed order** (`in_order=False`), which lets the other worker's batches pass.
+# Cross-hatched are batches that are *finished*, and held back, because an earlier one is missing. Two levers
+# help, and neither makes anything faster: a **deeper queue** (`prefetch_factor`), and **no fixed order**
+# (`in_order=False`), which lets the other worker's batches pass.
 
 # %%
 reveal("slow-samples", then=show_levers)
@@ -97,8 +100,7 @@ reveal("slow-samples", then=show_levers)
 #
 # <details><summary>Hint</summary>
 #
-# What share has *no* slow sample? A sample is fast with probability `1 - share`, and the samples of a batch
-# do not know of each other.
+# What share has *no* slow sample? A sample is fast with probability `1 - share`, whatever the others are.
 #
 # </details>
 
@@ -190,7 +192,7 @@ explore(draw, after="slow-samples", workers=[1, 2, 4, 8, 12], prefetch=[1, 2, 4]
         mixed_precision=False)
 
 # %% [markdown]
-# What each lever gains as the only one, and as the last one:
+# What each lever gains alone, and as the last one:
 
 # %% tags=["folded"]
 GOOD = {"workers": 8, "prefetch": 4, "in_order": False, "packed_in_shards": True,
@@ -221,8 +223,8 @@ def show_alone_and_last():
 reveal("slow-samples", then=show_alone_and_last)
 
 # %% [markdown]
-# "I tried that, it did nothing" is a statement about the pipeline, not about the lever: mixed precision
-# brings nothing alone and 2.37 times at the end. These are all levers, by the part that the ladder names:
+# Mixed precision brings nothing alone and 2.37 times at the end. These are all levers, by the part that the ladder
+# names:
 
 # %% tags=["folded"]
 def levers_of(part):
@@ -451,7 +453,7 @@ ending = 2, "machines", a_machine
 # "I doubled the workers, and the rate stayed. Workers are no use." Which two things do you look at before you agree? Not graded.
 
 # %% [markdown]
-# *Press Enter and write.*
+# *Write here.*
 
 # %%
 progress()
@@ -459,8 +461,6 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Fast enough on average is not fast enough: a late batch holds up the ones behind it.
 # - A lever gains only if it touches what binds. Pull one, measure, ask again.
-# - Compare throughput. Utilization also rises when the GPU gets slower.
 #
 # **Next:** the levers that make [the work itself less](06_less_work.ipynb).

@@ -1,8 +1,7 @@
 # %% [markdown]
 # # 6. Less work, fewer bytes
 #
-# Some levers make the work itself less, or move it beside something else. **What does a sample really cost,
-# and who pays for it?** In about MINUTES minutes you choose levers for a case.
+# **What does a sample really cost, and who pays for it?** In about MINUTES minutes you choose levers for a case.
 
 # %% role="setup" id="setup-work"
 import time
@@ -19,6 +18,10 @@ from starvelab.measure import diagnose, photos
 from starvelab.show import loader_timeline, svg, table
 from starvelab.tables import cell, percent
 from starvelab.widgets import Drawing, explore, finish, predict, progress, reveal
+
+
+def show_epochs():
+    return warm
 
 
 def why_warm():
@@ -131,7 +134,7 @@ cold = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=
                 assumptions=PUBLISHED)
 whole = Datasets.ImageNet.samples * Datasets.ImageNet.sample_size
 warm = cold.epochs(memory=whole / 2)
-reveal("warm-epochs", Q_(100 * warm.cached_fraction, "%"), then=lambda: warm,
+reveal("warm-epochs", Q_(100 * warm.cached_fraction, "%"), then=show_epochs,
        why=why_warm)
 
 # %% tags=["folded"]
@@ -305,6 +308,5 @@ progress()
 # ## Take away
 #
 # - Do less, do it once, do it beside something else.
-# - Half of the data in memory serves less than half of the reads.
 #
 # **Next:** the first assignment's answers, held [against measurements](07_reality_check.ipynb).

@@ -274,8 +274,7 @@ reveal("verdict-that-falls", next(one for one in believed
 #
 # ## Why others got 71 workers, or 37
 #
-# Some who ran the walkthrough saw a GPU step of 7.24 ms and 71 workers at a batch of 256; others 13.97 ms and 37. Which
-# story do you believe?
+# Some who ran the walkthrough saw a GPU step of 7.24 ms and 71 workers at a batch of 256; others 13.97 ms and 37.
 
 # %%
 quick = {"overhead_per_layer": "0.01 ms"}
@@ -375,7 +374,7 @@ ending = 2, "stories", some_stories
 # Which verdict would you repeat to somebody who buys a host, and which not? Not graded.
 
 # %% [markdown]
-# *Press Enter and write.*
+# *Write here.*
 
 # %%
 progress()
@@ -383,7 +382,6 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - A conclusion can stand on wrong figures, and a right figure can lead to a wrong one.
-# - A story has to fit *every* figure.
+# - A conclusion can stand on wrong figures. A story has to fit *every* figure.
 #
 # **Next:** how good is [the model that you would use instead](08_unseen_measurements.ipynb)?

@@ -87,8 +87,8 @@ explore(kits.replace({"hardware.count": 8}, storage=Q_("7 GB/s")),
 #
 # ## The model against the world
 #
-# Eight published measurements, of GPUs, a loader and a link. `PUBLISHED` predicts six of them as it
-# is; for two, a rate is extrapolated from an older GPU.
+# Eight published measurements, of GPUs, a loader and a link. For two of them a rate is extrapolated from an older
+# GPU.
 
 # %%
 predict("typical-error", unit="%", between=(0, None),
@@ -289,6 +289,5 @@ progress()
 # ## Take away
 #
 # - Never test a model on what it was fitted to. Report the typical error, the worst, and the signs.
-# - For the last ten percent, measure.
 #
 # **Next:** does [a job that you have](09_your_own_job.ipynb) wait for its data?

@@ -1,9 +1,8 @@
 # %% [markdown]
 # # 9. Your own job
 #
-# You have a training script that somebody else wrote. **Does it wait for its data, how many workers should it
-# have, and what will they bring?** In about MINUTES minutes you check what `starvelab-doctor` says, and watch
-# a loop of your own.
+# **Does a training script that somebody else wrote wait for its data, and what will workers bring?**
+# In about MINUTES minutes you check what `starvelab-doctor` says, and watch a loop of your own.
 
 # %% role="setup" id="setup-own-job"
 import time
@@ -30,6 +29,10 @@ def why_waits():
             "mistakes": {"Perhaps that is the share that trains.":
                          Q_(100 - 100 * waits, "%"),
                          "Perhaps you counted on workers: there are none.": Q_("0 %")}}
+
+
+def show_verdict():
+    say(ran.finding.summary)
 
 
 def why_two():
@@ -73,7 +76,7 @@ predict("job-waits", unit="%", question="For which share of its time does the lo
 
 # %%
 reveal("job-waits", Q_(100 * ran.finding.waits.host_wait, "%"), why=why_waits,
-       then=lambda: say(ran.finding.summary))
+       then=show_verdict)
 
 # %% [markdown]
 # ## Exercise 9.1: the verdict (4 points, in parts)
@@ -90,8 +93,7 @@ reveal("job-waits", Q_(100 * ran.finding.waits.host_wait, "%"), why=why_waits,
 #
 # <details><summary>Hint</summary>
 #
-# All waits together (`sum(waits[1:])`), over all of the time that passed. Of each batch, that is the wait and
-# the step.
+# All waits together (`sum(waits[1:])`), over all of the time that passed.
 #
 # </details>
 
@@ -149,7 +151,7 @@ ending = 1, "jobs", a_job
 # ## What will workers bring?
 #
 # Where the loop waits, its workers are busy all the time. So a batch takes one of them the number of workers
-# times the time between two batches; without workers the loop prepares each batch itself, while it waits.
+# times the time between two batches; without workers the loop prepares each batch while it waits.
 
 # %%
 predict("two-workers", unchanged=1,
@@ -202,9 +204,8 @@ explore(draw, after="two-workers", workers=(0, 8), prepare_ms=[25, 50, 100, 200]
 #
 # <details><summary>Hint</summary>
 #
-# How long does one worker take for a batch? Each delivers one in as many times `wait + step` as there are
-# workers; without workers the loop prepares it in `wait`. No more than `cores` get on at a time. Without
-# workers preparing and training add up; with workers the longer of the two counts.
+# How long does one worker take for a batch: `now * (wait + step)`, or `wait` without workers? No more than `cores`
+# get on at a time. Without workers preparing and training add up; with workers the longer one counts.
 #
 # </details>
 
@@ -312,9 +313,8 @@ explore(draw_trace, after="gpu-cost", wait_ms=[0, 2, 10, 40], copy_ms=[0, 10, 22
 #
 # <details><summary>Hint</summary>
 #
-# Go through `sorted(work)` and remember until when the GPU is busy. Where the next piece starts later, it is
-# idle in between; think of the end, too. Two spans from `a` to `b` and from `c` to `d` have `max(0, min(b, d)
-# - max(a, c))` in common.
+# Go through `sorted(work)` and remember until when the GPU is busy; think of the end, too. Two spans from `a` to
+# `b` and from `c` to `d` have `max(0, min(b, d) - max(a, c))` in common.
 #
 # </details>
 
@@ -407,10 +407,10 @@ say(advise(watched.result).summary)
 # What does your job wait for, and what will you change first? Not graded.
 
 # %% [markdown]
-# *Press Enter and write.*
+# *Write here.*
 
 # %% [markdown]
-# Your predictions, and your lab report, which is one file:
+# Your predictions, and your lab report:
 
 # %%
 scorecard()
@@ -424,7 +424,6 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - A GPU can compute too little and not be starved.
 # - Predict a repair before you make it, and measure after it.
 #
 # **What comes next** is your own pipeline. If you want it harder, [write the loader

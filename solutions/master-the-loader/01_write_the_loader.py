@@ -1,9 +1,8 @@
 # %% [markdown]
 # # 1. Write the loader
 #
-# Until now you computed with means: the slowest resource sets the pace of all, that is, it **binds**. **Can you write the loader from which
-# this rule follows?** Here you write it and hold it against a real one; you repair it in notebook 2, and then it meets your own data.
-# You need about MINUTES minutes.
+# Until now you computed with means: the slowest resource sets the pace of all, that is, it **binds**. **Can you write the loader
+# from which this rule follows?** Here you write it and hold it against a real one. You need about MINUTES minutes.
 
 # %% role="setup" id="setup-loader"
 import random  # for the checks
@@ -20,6 +19,10 @@ from starvelab.widgets import Drawing, beside_real, explore, finish, play, predi
 from starvelab.widgets import progress, reveal, save_loader
 
 
+def show_bursts():
+    return play(bursts, prepare_times=Q_(times, "ms"))
+
+
 def why_bursts():
     """What the share means, and what plausible mistakes predict."""
     deep = bursts.replace(workers=Workers(2, prefetch=16)).simulate(
@@ -32,9 +35,9 @@ def why_bursts():
 # %% [markdown]
 # ## Predict
 #
-# Two workers prepare a batch in 20 ms each, most of the time. Every eleventh batch holds a huge image and takes 180 ms. That
-# is about 35 ms on average, or less than 18 ms with two workers, and a step takes 20 ms: **on average** they are fast enough.
-# Each may have two finished batches waiting, and batches arrive in order.
+# Two workers prepare a batch in 20 ms each. Every eleventh batch holds a huge image and takes 180 ms. That is about 35 ms on average,
+# or less than 18 ms with two workers, and a step takes 20 ms: **on average** they are fast enough. Each may have two finished
+# batches waiting, and batches arrive in order.
 
 # %%
 predict("bursts", unit="%", question="How much of the time does the GPU wait "
@@ -48,13 +51,12 @@ found = bursts.simulate(prepare_times=Q_(times, "ms"), warm_up=0)
 
 # %%
 reveal("bursts", Q_(100 * found.stall, "%"), why=why_bursts,
-       then=lambda: play(bursts, prepare_times=Q_(times, "ms")))
+       then=show_bursts)
 
 # %% [markdown]
-# The mean is right, and of no use: what the workers gain on the easy batches has nowhere to wait. A longer queue holds it.
+# By the mean the GPU binds, and yet it waits: what the workers gain on the easy batches has nowhere to wait. A longer queue holds it.
 #
-# Now the unlucky worker. PyTorch gives batch j to worker j mod W. Make every *tenth* batch huge in place of every eleventh: what is
-# a longer queue worth then?
+# Now the unlucky worker. PyTorch gives batch j to worker j mod W. Make every *tenth* batch huge: what is a longer queue worth then?
 
 # %% tags=["folded"]
 def draw(workers=2, huge_takes_ms=180, one_huge_in=11):
@@ -75,9 +77,8 @@ explore(draw, after="bursts", workers=(1, 4), huge_takes_ms=(20, 400, 20),
         one_huge_in=[8, 9, 10, 11, 12])
 
 # %% [markdown]
-# With every tenth batch huge and two workers it is always the same worker that meets them, and no queue helps.
-
-# %% [markdown]
+# With two workers it is always the same one that meets them, and no queue helps.
+#
 # ## Exercise 1.1: write the loader (20 points, in parts)
 #
 # For each batch you need three times, in ms:
@@ -188,7 +189,7 @@ ending = 4, "pipelines", lambda draw: (
 ### END ENDING
 
 # %% [markdown]
-# Here your loader meets the rule: the time from batch to batch once it runs.
+# Here your loader meets the rule:
 
 # %%
 rows = []
@@ -201,8 +202,8 @@ table(["workers", "your loader", "the slower of 60 ms / workers and 17 ms"], row
 # %% [markdown]
 # ## Your loader beside a real one
 #
-# Real workers unpack recordings and compute spectrograms on this machine. Your loader is told how long a worker takes for each
-# batch when it is alone. How far off is it with two workers, and with four?
+# Real workers unpack recordings and compute spectrograms on this machine. Your loader is told how long a worker takes when it is
+# alone. How far off is it with two workers, and with four?
 
 # %%
 real = Pipeline(dataset=given_samples("recordings"), batch_size=16, hardware="4 ms")
@@ -212,14 +213,13 @@ beside_real(step_ends, runs)
 save_loader(step_ends)
 
 # %% [markdown]
-# It knows of nothing that workers share. You repair that in notebook 2.
+# Your loader does not know what workers share: you repair that in notebook 2.
 
 # %% [markdown]
 # ## Three black boxes
 #
-# Three pipelines ran, each with four workers, and only a record is left: which worker prepared a batch, when it began and ended,
-# when the loop received the batch, when it had been copied, and when its step began and ended. Nobody recorded how long a read or a
-# copy itself took. Times are in ms. Any of the four resources may bind in any box.
+# Three pipelines ran, each with four workers, and only these records are left, in ms. Nobody recorded how long a read or a copy
+# itself took. Any of the four resources may bind in any box.
 
 # %% tags=["folded"]
 columns = ["worker", "prepare_start", "prepared", "received", "copied", "step_start",
@@ -244,7 +244,7 @@ for box in "ABC":
 #
 # <details><summary>Hint 1</summary>
 #
-# A resource that binds is never idle. For which of them can you see when they are busy, and is there a gap?
+# In these boxes the resource that binds is never idle. For which of the four can you see a gap?
 #
 # </details>
 #
@@ -323,7 +323,7 @@ ending = 12, what_the_boxes_are
 # In which box were you least sure, and what would have decided it? Not graded.
 
 # %% [markdown]
-# *Press Enter and write.*
+# *Write here.*
 
 # %%
 progress()
@@ -332,6 +332,5 @@ progress()
 # ## Take away
 #
 # - A mean that is fast enough starves the GPU if the queue is shorter than the bursts.
-# - What binds is never idle. What is never idle may also be queueing for what binds.
 #
 # **Next:** [Notebook 2](02_design_and_repair.ipynb): repair your loader, and a script; buy a host.

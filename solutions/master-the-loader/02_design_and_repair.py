@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 2. Design, and repair
 #
-# Your loader errs, a script starves, and every hour costs money. **What is missing in your loader and in somebody else's script,
-# and what is the cheapest host that keeps its GPUs busy?** You need about MINUTES minutes.
+# **What is missing in your loader and in somebody else's script, and what is the cheapest host that keeps its GPUs busy?** You need
+# about MINUTES minutes.
 
 # %% role="setup" id="setup-design"
 from functools import cache  # for the checks
@@ -47,7 +47,7 @@ def why_slow_host():
 # %% [markdown]
 # ## Repair your loader
 #
-# Your loader believes that a worker takes as long beside others as alone.
+# Your loader believes that a worker takes as long beside others as alone:
 
 # %%
 real = Pipeline(dataset=given_samples("recordings"), batch_size=16, hardware="4 ms")
@@ -72,9 +72,9 @@ save_loader(repaired)
 # %% [markdown]
 # ## A host under a budget
 #
-# Ninety epochs of ImageNet are to be trained within twelve hours. You rent a host by the hour: one kind of GPU, up to 8 of them; up
-# to 128 cores, each with one worker; up to 8 drives, each with 0.2 GB/s. A worker prepares some 150 images a second, and workers add
-# less each the more there are. The prices are made up for this exercise.
+# Ninety epochs of ImageNet are to be trained within twelve hours. You rent a host: one kind of GPU, up to 8 of them; up to 128
+# cores, each with one worker; up to 8 drives, each with 0.2 GB/s. A worker prepares some 150 images a second, and workers add less
+# each the more there are. The prices are made up.
 
 # %% tags=["folded"]
 prices = [[name, f"{price:.2f} USD"] for name, price in GPU_PRICES.items()]
@@ -97,8 +97,7 @@ def show_small():
 reveal("eight-cores", Q_(100 * small.busy, "%"), then=show_small, why=why_small)
 
 # %% [markdown]
-# You pay for the GPU also while it waits. Here are some V100s. Where does the bill stop falling when you add cores, and why does
-# it rise again?
+# You pay for the GPU also while it waits. Here are some V100s. Where does the bill stop falling when you add cores?
 
 # %% tags=["folded"]
 def draw(gpus=2, cores=4, drives=1):
@@ -126,7 +125,7 @@ explore(draw, after="eight-cores", gpus=(1, 8), cores=(1, 64), drives=(1, 8))
 #
 # <details><summary>Hint 2</summary>
 #
-# Loop over the hosts that are plausible. Cores and drives are whole numbers: some numbers of GPUs fit them better than others.
+# Loop over the hosts that are plausible: whole cores and drives fit some numbers of GPUs better.
 #
 # </details>
 
@@ -188,8 +187,8 @@ ending = 7, beside_the_cheapest
 # %% [markdown]
 # ## The slowest of four
 #
-# Four hosts train together, each with one GPU, at 3 USD an hour. A step ends at a *barrier*: all wait until the last of them has
-# computed its gradients. One host prepares its batches more slowly. This is what you see:
+# Four hosts train together, each with one GPU, at 3 USD an hour. A step ends at a *barrier*: all wait for the last one's gradients.
+# One host prepares its batches more slowly. This is what you see:
 
 # %% tags=["folded"]
 job = Pipeline(dataset=Samples(cpu_time="4.5 ms"), batch_size=32, workers=4,
@@ -227,7 +226,7 @@ def show_dollars():
 reveal("slow-host", slow_host, then=show_hosts, why=why_slow_host)
 
 # %% [markdown]
-# The fast host is above: its batches are ready, and it waits at the barrier. The slow one waits for its batches. You pay for all:
+# Above, the fast host waits at the barrier. The slow one waits for its batches. You pay for all:
 
 # %%
 reveal("slow-host", then=show_dollars)
@@ -243,9 +242,9 @@ explore(job, {"hardware.ranks.hosts": [1, 2, 4, 16, 64],
 # %% [markdown]
 # ## Exercise 2.2: the slowest of N (10 points, in parts)
 #
-# `arrives` says for each host when it came to the barrier of each step, in ms since the step before. Which host is slow, that is,
-# arrives last on the whole? And what does it cost: how many dollars of an hour would be saved for the same training if the others
-# waited only for each other? Return both, first the host.
+# `arrives` says for each host when it came to the barrier of each step, in ms since the step before. Which host arrives last on the
+# whole? And how many dollars of an hour would be saved for the same training if the others waited only for each other? Return
+# both, first the host.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -328,8 +327,7 @@ ending = 2, "jobs", some_hosts
 # ## A script that starves
 #
 # The next cell writes `train.txt` beside this notebook. It trains on photographs, on a machine with **4 cores**, over a link of
-# **0.15 GB/s**, and its GPU starves. It has four faults; none of them is a bug. Open it with a double-click in the list of
-# files. `what_it_does` runs a script and counts what is done to one image, and `simulated_throughput` says what it reaches there.
+# **0.15 GB/s**, and its GPU starves. It has four faults; none of them is a bug. Open it with a double-click in the list of files.
 
 # %%
 before = what_it_does(script_text("train.txt"))
@@ -340,9 +338,8 @@ info("On the machine with 4 cores", throughput=simulated_throughput(before))
 # ## Exercise 2.3: repair a script (20 points, in parts)
 #
 # Edit `train.txt`, save it, and run the cell above again, until the throughput is at least **twice** what it was. What the model
-# learns must stay the same: as many images in a batch, of 224 x 224 pixels, decoded and blurred. Decode, blur and read labels with
-# the functions that the script imports: these are counted. Then return the text of your file, `script_text("train.txt")`. Submit
-# `train.txt` with your notebooks.
+# learns must stay the same: as many images in a batch, of 224 x 224 pixels, decoded and blurred, with the functions that the script
+# imports: these are counted. Then return the text of your file, `script_text("train.txt")`, and submit `train.txt`, too.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -451,14 +448,14 @@ ending = 3, other_images
 # Which repair brought the most by itself, and which nothing until another one was made? Why? Not graded.
 
 # %% [markdown]
-# *Press Enter and write.*
+# *Write here.*
 
 # %% [markdown]
 # ## Practice without end
 #
-# `clinic` draws a script that starves, and each number draws another one. Which lines are at fault, and which only look bad? Lock a
-# guess by their names, first the one that binds: `case.guess("collate", "retry")`. Then try up to three cures, such as
-# `case.cure("num_workers")`, and ask for the key, which says why: `case.key()`. This earns no points.
+# `clinic` draws a script that starves, and each number another one. Which lines are at fault? Lock a guess by their names, first the
+# one that binds: `case.guess("collate", "retry")`. Then try up to three cures, such as `case.cure("num_workers")`, and ask for the
+# key, which says why: `case.key()`.
 
 # %%
 case = clinic(1)
@@ -470,7 +467,6 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Starvation is paid by the hour, and one slow host starves all.
 # - Repairs do not add: what does not bind brings nothing, until what binds is repaired.
 #
 # **Next:** [Notebook 3](03_beyond_images.ipynb): your loader meets your own data.

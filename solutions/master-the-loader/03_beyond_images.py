@@ -5,6 +5,7 @@
 # need about MINUTES minutes.
 
 # %% role="setup" id="setup-beyond"
+from functools import partial
 from math import ceil
 
 from starvelab import Datasets, Handover, Pipeline, Q_, Workers
@@ -75,8 +76,7 @@ predict("video", choices=["the GPU", "the workers", "the drive"],
 # ## Exercise 3.1: where it does not happen (15 points, in parts)
 #
 # How many workers does a training need so that its GPU never waits for them? Return a whole number, at least 1; or `None`
-# where the drive cannot deliver, so that no number of workers helps. When something delivers exactly what is asked for, nobody
-# waits.
+# where the drive cannot deliver, so that no number of workers helps. In a tie nobody waits.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -153,22 +153,23 @@ def binds(name):
     return slowest if share > 1 else "the GPU"
 
 
-def show(*names):
-    rows = [[name, *(percent(share) for share in shares(*cases[name]).values()),
-             binds(name)] for name in names]
-    table(["data", "asked of the drive", "asked of eight workers", "binds"], rows)
+def show(name):
+    """A function that shows what is asked for one kind of data."""
+    return partial(table, ["data", "asked of the drive", "asked of eight workers",
+                           "binds"],
+                   [[name, *map(percent, shares(*cases[name]).values()), binds(name)]])
 
 # %%
-reveal("tokens", binds("tokens"), then=lambda: show("tokens"), why=why("tokens"))
+reveal("tokens", binds("tokens"), then=show("tokens"), why=why("tokens"))
 
 # %%
-reveal("audio", binds("audio"), then=lambda: show("audio"), why=why("audio"))
+reveal("audio", binds("audio"), then=show("audio"), why=why("audio"))
 
 # %%
-reveal("tables", binds("tables"), then=lambda: show("tables"), why=why("tables"))
+reveal("tables", binds("tables"), then=show("tables"), why=why("tables"))
 
 # %%
-reveal("video", binds("video"), then=lambda: show("video"), why=why("video"))
+reveal("video", binds("video"), then=show("video"), why=why("video"))
 
 # %% tags=["learning-alone"]
 finish("workers-needed", workers_needed, final=False)
@@ -186,8 +187,8 @@ ending = 2, "kinds of data", some_data, "exact"
 ### END ENDING
 
 # %% [markdown]
-# It does not happen where a sample is a lot of work for the GPU, and little for everybody else. Language models are the
-# extreme: 91,000 tokens a second are less than one megabyte. Make up a kind of data yourself: where is the border?
+# Starvation does not happen where a sample is a lot of work for the GPU, and little for everybody else: 91,000 tokens a second are
+# less than one megabyte. Make up a kind of data yourself: where is the border?
 
 # %% tags=["folded"]
 def draw(samples_per_second=100, stored_kilobytes=200, worker_ms=40):
@@ -205,8 +206,8 @@ explore(draw, after="video", samples_per_second=(10, 1000, 10),
 # %% [markdown]
 # ## Tokens
 #
-# Documents have unequal lengths, and each row of a batch holds 512 tokens. One worker tokenizes a document of Wikipedia in 0.3 ms. A
-# GPU takes 32 rows in 12.8 ms, and half of what it computes is padding, since each document has a row of its own.
+# Each row of a batch holds 512 tokens. One worker tokenizes a document of Wikipedia in 0.3 ms. A GPU takes 32 rows in 12.8 ms,
+# and half of what it computes is padding, since each document has a row of its own.
 #
 # Now the training loop's own thread packs documents into rows until these are full. That takes it 16 ms for a batch.
 
@@ -226,6 +227,10 @@ BOXES = dict(zip(["CPU", "loop", "accelerator"], THREE, strict=True))
 most = BOXES[packed.solve().bottleneck]
 
 
+def show_packed():
+    return play(packed, workers=range(1, 9), find="workers")
+
+
 def show_tokens():
     in_workers = {"workers.handover": Handover(worker="16 ms")}
     ways = {"a row for each document": (padded, own_rows), "packed": (full, packed),
@@ -237,11 +242,10 @@ def show_tokens():
         for name, (rows, way) in ways.items() for step in [way.solve()]])
 
 # %%
-reveal("packed", most, then=lambda: play(packed), why=why_packed)
+reveal("packed", most, then=show_packed, why=why_packed)
 
 # %% [markdown]
-# A full row holds about two documents, so each batch is twice the work for the tokenizer. The packer is one thread, however many
-# workers there are.
+# A full row holds about two documents, so each batch is twice the work for the tokenizer. The packer stays one thread.
 
 # %%
 reveal("packed", then=show_tokens)
@@ -254,8 +258,8 @@ explore(packed, {"workers.handover.loop": (Q_("0 ms"), Q_("30 ms"))}, after="pac
 # %% [markdown]
 # ## Exercise 3.2: useful tokens (10 points, in parts)
 #
-# How many tokens of documents are trained on in a second? `lengths` are those of some documents, and typical of all. Either each
-# document has a row of its own, which holds `row` tokens of it at most; or rows are `full`: documents are joined, and cut into rows.
+# How many tokens of documents are trained on in a second? `lengths` are those of typical documents. Either each document has a row
+# of its own, which holds `row` tokens of it at most; or rows are `full`: documents are joined, and cut into rows.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -335,9 +339,9 @@ ending = 2, "texts", a_text
 # %% [markdown]
 # ## Your own dataset
 #
-# Bring a dataset, as `Samples(source=..., transforms=[...])`: an object with a `name` and a method `read(index)` that returns
-# stored bytes, and functions that decode and transform one item to an array, as `Transform`s. Or take one that is
-# given: `"recordings"`, `"tables"` or `"volumes"`. First **diagnose** it.
+# Take a dataset that is given, `"recordings"`, `"tables"` or `"volumes"`, or bring one, as `Samples(source=..., transforms=[...])`:
+# an object with a `name` and a method `read(index)` that returns stored bytes, and `Transform`s that decode and transform one item
+# to an array. First **diagnose** it.
 
 # %%
 mine = Pipeline(dataset=given_samples("recordings"), batch_size=16, workers=1,
@@ -449,8 +453,8 @@ ending = 2, "repairs", a_repair
 # ## Exercise 3.4: explain the rest (6 points, read by a person)
 #
 # In six to ten sentences: which dataset, what did the diagnosis say, what did you predict for which repair and why, what did you
-# measure, and **what explains the difference**? If there is none, say what could have made one. Which measurement would tell your
-# explanation from another one?
+# measure, **what explains the difference** (or could have made one), and which measurement would tell your explanation from
+# another one?
 
 # %% [markdown] role="essay" id="explain-the-rest" points=6
 # I took the recordings. The diagnosis said that the part that costs most is the transform, which computes the spectrogram, with
@@ -475,9 +479,6 @@ ending = 2, "repairs", a_repair
 # %%
 scorecard()
 
-# %% [markdown]
-# Your lab report is one file to print or show.
-
 # %%
 report()
 
@@ -487,8 +488,6 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Starvation depends on the work for a sample: the GPU's over everybody else's.
 # - Ask the drive before the workers: what it cannot deliver, no worker prepares.
-# - Less padding for the GPU is more work for the tokenizer.
 #
 # **What comes next** is your own training job: predict before you change it.

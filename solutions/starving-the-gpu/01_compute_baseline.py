@@ -71,7 +71,7 @@ play(Pipeline(hardware="20 ms", dataset=Samples(cpu_time="6.25 ms", size="300 KB
 #
 # Take the GPU alone. We start from *round numbers*, those of [the
 # walkthrough](https://github.com/harvard-edge/cs249r_book/blob/ea6dae3053823dfeee97d93d0f370501b514e001/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
-# behind this lab: a forward pass at half of the peak, and cheap decoding. Notebook 6 uses measured ones.
+# behind this lab: a forward pass at half of the peak, and cheap decoding.
 #
 # The peak of an A100 is 312 TFLOP/s in half precision. ResNet-50 takes 4.1 G operations an image. In every step the kernels of
 # 50 layers are launched, which costs 0.1 ms each.
@@ -102,8 +102,6 @@ reveal("baseline", baseline.throughput, measured=measured, then=show_published,
 # 1. Training also runs backward: it costs about **three times** the forward pass.
 # 2. The 4.1 G count multiply-accumulates (MACs). Each is **two** operations (FLOPs).
 # 3. Each with its launches, the measured run reached 19.4 % of the peak, and the round numbers reach 28.6 %.
-#
-# The lab keeps both: `TUTORIAL` has the round numbers, `PUBLISHED` the measured ones.
 
 # %%
 fold("Each number of this GPU, with its source", Hardware.Cloud.A100)
@@ -127,8 +125,8 @@ explore(draw_step, after="baseline", batch_size=[1, 2, 4, 8, 16, 32, 64, 128, 19
 # ## Exercise 1.1: the step time (4 points)
 #
 # Write the formula with the round numbers above, and with 0.015 ms to dispatch each step. Leave out the memory traffic, which is
-# longer than the arithmetic only at a batch of one. Return a quantity, such as `Q_("5 ms")`: quantities can be added, multiplied
-# and divided. PACKAGES
+# longer than the arithmetic only at a batch of one. Return a quantity, such as `Q_("5 ms")`.
+# PACKAGES
 #
 # <details><summary>Hint 1</summary>
 #
@@ -137,7 +135,7 @@ explore(draw_step, after="baseline", batch_size=[1, 2, 4, 8, 16, 32, 64, 128, 19
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# Overhead is paid once a step, however many images are in it. It is a sum of two times.
+# Overhead is paid once a step, however many images are in it.
 #
 # </details>
 
@@ -181,7 +179,8 @@ ending = 4, "batches", lambda draw: (draw.randint(2, 400),)
 # %% [markdown]
 # ## Your model
 #
-# What passes its check is kept in `my_model.py` beside this notebook: a file that you can read, change and run. Here it moves above the lab's.
+# What passes its check is kept in `my_model.py` beside this notebook, a file that you can read, change and run. Here it moves above
+# the lab's:
 
 # %%
 beside_lab(after="baseline")
@@ -189,10 +188,10 @@ beside_lab(after="baseline")
 # %% [markdown]
 # ## In your own words
 #
-# Somebody claims 21,800 images a second for one A100. What do you say? Two sentences; not graded.
+# Somebody claims 21,800 images a second for one A100. What do you say? Not graded.
 
 # %% [markdown]
-# *Press Enter and write.*
+# *Write here.*
 
 # %%
 progress()
@@ -200,8 +199,6 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - The compute baseline is the rate with every batch ready: an upper limit, not a forecast.
-# - A step is the longer of arithmetic and memory traffic, **plus** fixed overhead.
 # - Ask of every rate: measured or computed, forward or training?
 #
 # **Next:** this GPU asks for thousands of images each second. [Notebook 2](02_storage_check.ipynb): can the drive deliver them?

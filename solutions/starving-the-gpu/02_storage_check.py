@@ -37,13 +37,6 @@ def show_check():
           [[demand, supply.supply_bw, f"{100 * supply.utilization:.0f} %"]])
 
 
-def show_behind():
-    step = pipe.solve()
-    table(["", "bytes a second"], [
-        ["what the GPU alone would ask for", step.demand_at_ceiling],
-        ["what is read with eight workers", step.actual_demand]])
-
-
 def why_storage():
     """What the verdict means, and what plausible mistakes predict."""
     enough = (supply.supply_bw / Q_("500 KB/img")).m_as("img/s")
@@ -73,10 +66,15 @@ supply = DataModel().solve(workload_data_rate=demand, hardware=Hardware.Cloud.A1
 reveal("storage-check", found(), then=show_check, why=why_storage)
 
 # %% [markdown]
-# `img/s` times `KB/img` leaves bytes a second. Keep bits and bytes apart: networks are sold in `Gbit/s`, drives in `GB/s`, and a
-# byte has eight bits.
+# `img/s` times `KB/img` leaves bytes a second. Networks are sold in `Gbit/s`, drives in `GB/s`, and a byte has eight bits.
 #
-# Try other drives, in front of a CPU that is fast enough. Which of them starve the GPU at a batch of 256, and which at 32?
+# Give this pipeline workers until the drive starves the GPU:
+
+# %%
+play(pipe, workers=range(1, 65), find="workers", after="storage-check")
+
+# %% [markdown]
+# Now other drives, behind workers that are fast enough. Which of them starve the GPU at a batch of 256, and which at 32?
 
 # %%
 explore(pipe.replace(workers="50 GB/s"), after="storage-check",
@@ -180,21 +178,6 @@ ending = 2, "demands", a_demand
 ### END ENDING
 
 # %% [markdown]
-# ## What would be read, and what is read
-#
-# Put eight workers behind that drive. They prepare 2 GB/s, and no more.
-
-# %%
-reveal("storage-check", then=show_behind)
-
-# %% [markdown]
-# A pipeline reads no more than its slowest part uses. So a drive that is 30 % busy may still be too slow once there are more
-# workers: compare it with what the GPU *would* ask for. Give it workers until the drive starves the GPU:
-
-# %%
-play(pipe, workers=range(1, 65), find="workers", after="storage-check")
-
-# %% [markdown]
 # ## Your model
 
 # %%
@@ -203,10 +186,10 @@ beside_lab(storage=Storage.NVMe_Gen4, workers=32, after="storage-check")
 # %% [markdown]
 # ## In your own words
 #
-# A drive is 30 % busy. Why does that not prove that it is fast enough? Two sentences; not graded.
+# A drive is sold as "10 Gbit/s". Is it fast enough for this GPU? Not graded.
 
 # %% [markdown]
-# *Press Enter and write.*
+# *Write here.*
 
 # %%
 progress()
@@ -214,7 +197,6 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Demand = images per second x bytes per image. Keep bits and bytes apart.
-# - What the GPU would ask for and what is read are two numbers.
+# - Demand = images per second x bytes per image.
 #
 # **Next:** suppose the drive is fine. [Notebook 3](03_cpu_wall.ipynb): between the drive and the GPU is the CPU.

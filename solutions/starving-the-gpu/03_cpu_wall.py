@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 3. The CPU wall
 #
-# A GPU does not eat JPEGs. CPU workers decode, crop and normalize the next batch while the GPU trains on this one. **What happens
+# CPU workers decode, crop and normalize the next batch while the GPU trains on this one. **What happens
 # when they are too slow?** In about MINUTES minutes you see this limit, the *CPU wall*, and find what starves a GPU.
 #
 # Eight workers, each preparing 250 MB of JPEGs a second, make 2 GB/s. Images of 500 KB, batches of 256. Alone, the GPU
@@ -17,6 +17,10 @@ from starvelab.widgets import reveal
 
 pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256,
                 workers=8)
+
+
+def show_wall():
+    return play(pipe, workers=range(1, 65), find="workers", until=0.5)
 
 
 def show_changes():
@@ -56,9 +60,7 @@ predict("cpu-wall", unit="%", question="How much of the time is the GPU busy beh
 
 # %%
 wall = pipe.solve()
-reveal("cpu-wall", Q_(100 * wall.utilization, "%"), why=why_wall,
-       then=lambda: play(
-    pipe, workers=range(1, 65), find="workers", until=0.5))
+reveal("cpu-wall", Q_(100 * wall.utilization, "%"), then=show_wall, why=why_wall)
 
 # %% [markdown]
 # In PyTorch each worker prepares a **whole** batch, which takes it 512 ms; from eight of them one comes every 64 ms on average.
@@ -169,9 +171,8 @@ beside_lab(after="cpu-wall")
 # %% [markdown]
 # ## Who starves it?
 #
-# `nvidia-smi` does not tell you: its percentage counts the time in which *some* kernel runs, however small. A low value shows that
-# the GPU waits, and a high one shows nothing. But you can change one thing at a time. If you train on the same batch again and
-# again, nothing has to be read or prepared.
+# `nvidia-smi` does not tell you: it counts the time in which *some* kernel runs, however small, so a high value shows nothing. But
+# you can change one thing at a time. If you train on the same batch again and again, nothing has to be read or prepared.
 
 # %%
 reveal("cpu-wall", then=show_changes)
@@ -191,7 +192,7 @@ reveal("cpu-wall", then=show_changes)
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# Where neither change helps and the GPU waits, do not guess: two may be equally slow, or a third one binds.
+# Where neither change helps and the GPU waits, two may be equally slow, or a third one binds.
 #
 # </details>
 
@@ -272,8 +273,6 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Workers and GPU overlap: the slower one sets the step, and the busy share is the GPU's own time over the step.
-# - In a tie (equal times) nobody waits: the workers bind only if it takes longer.
 # - Change one thing at a time. What helps is what bound.
 #
 # **Next:** the wall is not always there. [Notebook 4](04_batch_sweep.ipynb): from which batch size on?

@@ -5,7 +5,7 @@
 # *sweep*, a measurement at several batch sizes, can show.
 #
 # Eight workers prepare 2 GB/s together, in images of 500 KB. The GPU takes 11.74 ms for a batch of 256, and 5.015 ms of
-# these are overhead, which each step has, however small its batch.
+# these are overhead, which each step has.
 
 # %% role="setup" id="setup-04"
 from math import ceil, floor  # noqa: F401 (for your answers)
@@ -23,6 +23,10 @@ def draw_lines(workers=8, batch_size=64, assumptions=TUTORIAL):
     """Draw the time of each resource, and where they cross."""
     here = pipe.replace(workers=workers, batch_size=batch_size, assumptions=assumptions)
     return Drawing(svg.lines_over_batch(here), str(here.crossover()))
+
+
+def show_crossing():
+    return over_batch(pipe)
 
 
 def show_sweeps():
@@ -65,13 +69,13 @@ predict("crossover", between=(1, None), whole=True,
 # </details>
 
 # %%
-reveal("crossover", pipe.crossover().starves_from, then=lambda: over_batch(pipe),
+reveal("crossover", pipe.crossover().starves_from, then=show_crossing,
        why=why_crossover)
 
 # %% [markdown]
-# The time to prepare a batch grows with every image in it. The time to use it does, too, but it starts from a fixed cost, so
-# the two lines cross. Left of the crossing no data are missing, and yet the GPU is hardly used. At a batch of 10 about
-# 95 % of the step is overhead: the CPU launches one kernel after the other. No number of workers helps there.
+# Both times grow with every image in the batch. That of the GPU starts from a fixed cost, so the two lines cross. Left of the
+# crossing no data are missing, and yet the GPU is hardly used: at a batch of 10 about 95 % of the step is overhead. No number of
+# workers helps there.
 #
 # Move the workers: where do the lines cross for 2, 8 and 32 of them? Then move the batch to the right.
 
@@ -80,8 +84,6 @@ explore(draw_lines, after="crossover", workers=[1, 2, 4, 8, 16, 32, 64],
         batch_size=(1, 160))
 
 # %% [markdown]
-# With eight workers and ever larger batches the utilization tends to 10.5 %, not to zero: the GPU does work for every image.
-#
 # ## Exercise 4.1: the first starved batch (5 points)
 #
 # The workers need `cpu_per_image` for each image. The GPU needs `gpu_per_image` for each image and `gpu_overhead` for each step.
@@ -150,7 +152,7 @@ ending = 5, "batches", three_times, "exact"
 # %% [markdown]
 # ## What does a sweep show?
 #
-# You measured a job at some batch sizes: with its loader (the workers and what they run), and with the same batch again and again.
+# You measured a job with its loader (the workers and what they run), and with the same batch again and again.
 
 # %%
 reveal("crossover", then=show_sweeps)
@@ -228,10 +230,10 @@ beside_lab(batch_size=8, after="crossover")
 # %% [markdown]
 # ## In your own words
 #
-# Why does a larger batch not help at the CPU wall? Two sentences; not graded.
+# Why does a larger batch not help at the CPU wall? Not graded.
 
 # %% [markdown]
-# *Press Enter and write.*
+# *Write here.*
 
 # %%
 progress()
@@ -239,8 +241,6 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Below the crossing the GPU binds, above it the workers: the batch size decides what binds.
-# - "Use a larger batch" helps the GPU, and does not help at a CPU wall.
 # - A sweep must show *both* sides of what you look for.
 #
 # **Next:** add workers. [Notebook 5](05_worker_fix.ipynb): how many, and what comes after?

@@ -1,16 +1,15 @@
 # %% [markdown]
 # # 5. The worker fix, and the wall behind it
 #
-# The workers bind, so give it more workers: in PyTorch `num_workers=16`, then 32. **How many workers are enough, and what stops you then?** In
-# about MINUTES minutes you know.
+# The workers bind, so give it more workers: in PyTorch `num_workers=16`, then 32. **How many are enough, and what stops you
+# then?** In about MINUTES minutes you know.
 
 # %% role="setup" id="setup-05"
-from math import ceil, floor
+from math import ceil
 
-from starvelab import PUBLISHED, Hardware, Models, Pipeline, Q_, Storage, Workers
+from starvelab import PUBLISHED, Hardware, Models, Pipeline, Q_, Storage
 from starvelab.checks import Credit, check
 from starvelab.show import over_workers, table
-from starvelab.tables import cell
 from starvelab.widgets import beside_lab, explore, finish, play, predict, progress
 from starvelab.widgets import reveal
 
@@ -33,14 +32,6 @@ def show_scaling():
     table(["workers", "straight line", "measured law", "of the straight line"], [
         [n, f"{n}x", f"{PUBLISHED.speedup(n, 16):.1f}x",
          f"{100 * PUBLISHED.speedup(n, 16) / n:.0f} %"] for n in (1, 4, 8, 16, 28, 32)])
-
-
-def show_host():
-    host = pipe.replace(assumptions=PUBLISHED)
-    table(["cores", "GPUs that are 90 % busy"], [
-        [cores, host.replace(workers=Workers(2 * cores,
-                                             cores=cores)).accelerators_fed(0.9)]
-        for cores in (16, 32, 64, 128)])
 
 
 def why_workers():
@@ -73,7 +64,7 @@ reveal("worker-fix", pipe.workers_needed().workers, then=show_enough, why=why_wo
 
 # %% [markdown]
 # The GPU never waits when preparing a batch takes no longer than using it. With $b$ images of size $S$, $n$ workers of rate
-# $w$ each, and the GPU's own step $g(b)$:
+# $w$, and the GPU's own step $g(b)$:
 #
 # $$\frac{b\,S}{n\,w} \le g(b) \qquad\Longleftrightarrow\qquad n \ge \frac{b\,S}{w\,g(b)}$$
 #
@@ -150,7 +141,7 @@ play(with_drive, workers=range(1, 65), find="workers", after="worker-fix")
 
 # %% [markdown]
 # 28 workers prepare exactly what the drive can read. From there on **no** number of workers helps: the GPU is busy 50.5 % of the
-# time. With 32 workers and a faster drive it would be 57.7 %.
+# time.
 
 # %%
 explore(with_drive.replace(batch_size=256, storage=Q_("7 GB/s"),
@@ -167,12 +158,16 @@ beside_lab(batch_size=512, workers=32, storage=Storage.NVMe_Gen4, after="worker-
 # %% [markdown]
 # ## Workers do not scale in a straight line
 #
-# The third wall is the host: a DGX A100 has 128 cores for eight GPUs, so 16 for each. On a host of 16 cores Lotus (Bachkaniwala
-# et al., IISWC 2024) measured 145.6 img/s with one worker, 1,090 with 8 and 2,487 with 28. The law below goes through these
-# three points.
+# The third wall is the host: a DGX A100 has 128 cores for eight GPUs, so 16 for each. So the cores can bind: in the round numbers
+# 32 workers on 16 of them bring 8,000 img/s, 64 bring no more, and the same batch brings 21,800. That was *something else* in
+# notebook 3.
 #
-# So the cores can bind: in the round numbers 32 workers on 16 of them bring 8,000 img/s, 64 bring no more, and the same batch brings
-# 21,800. That was *something else* in notebook 3.
+# <details><summary>The source of the law</summary>
+#
+# On a host of 16 cores Lotus (Bachkaniwala et al., IISWC 2024) measured 145.6 img/s with one worker, 1,090 with 8 and 2,487 with 28.
+# The law below goes through these three points.
+#
+# </details>
 
 # %%
 show_scaling()
@@ -241,100 +236,12 @@ ending = 3, "curves", lambda draw: (
 ### END ENDING
 
 # %% [markdown]
-# ## One host, several GPUs
-#
-# All GPUs of a host share its cores and its drive. How many A100s can train ResNet-50 and be busy for 90 % of each step, with two
-# workers for each core?
-
-# %%
-show_host()
-
-# %% [markdown]
-# ## Exercise 5.3: how many GPUs does a host feed? (5 points, in parts)
-#
-# Every sample is read from the drive and prepared by a core. How many GPUs does the host keep at full speed, and which of the two
-# binds: `"cores"` or `"drive"`? Return both, the number first: `return 3, "cores"`.
-#
-# <details><summary>Hint</summary>
-#
-# Reading and preparing overlap, so the slower of them decides. How often does one GPU's rate fit into that? Round down:
-# `floor` is imported.
-#
-# </details>
-
-# %% role="setup" id="setup-05-host"
-rates = Q_("120 img/s"), Q_("5600 img/s"), Q_("1000 img/s")
-
-
-def one_of_two(answer, which):
-    if not (isinstance(answer, tuple | list) and len(answer) == 2):
-        raise AssertionError(f'Return two values, the number first: return 3, "cores". '
-                             f'Got {cell(answer):.60}.')
-    return answer[which]
-
-# %% role="answer" id="gpus-per-host"
-def gpus_per_host(cores, core_rate, drive_rate, gpu_rate):
-    """The largest number of GPUs [int] at full speed, and what binds ["cores" or
-    "drive"].
-
-    The rates are [sample/time]: what one core prepares while all are busy, what the
-    drive reads, what one GPU takes.
-    """
-    ### BEGIN SOLUTION
-    prepared = cores * core_rate
-    fed = floor(round((min(prepared, drive_rate) / gpu_rate).to("").magnitude, 9))
-    return fed, "cores" if prepared < drive_rate else "drive"
-    ### END SOLUTION
-
-# %% role="test" id="gpus-per-host-test" points=5
-credit = Credit(5)
-credit.part(2, "32 cores", lambda: check(one_of_two(gpus_per_host(32, *rates), 0), 3,
-                                         what="The number of GPUs", mistakes={
-    "The last of these would have to wait: round down.": 4,
-    "That is what the drive alone would feed: each sample also passes a core.": 5,
-    "Cores and drive do not add: each sample needs both.": 9,
-    "That is what one core feeds, or the fraction is upside down.": 0,
-    "These are samples a second: how many of them does one GPU take?": 3840,
-}))
-credit.part(1, "what binds at 32 cores", lambda: check(
-    one_of_two(gpus_per_host(32, *rates), 1), "cores", what="What binds",
-    among=("cores", "drive"), mistakes={
-        "The drive would feed more GPUs than these cores: which of the two is slower?":
-            "drive"}))
-credit.part(1, "64 cores", lambda: (
-    check(one_of_two(gpus_per_host(64, *rates), 0), 5,
-          what="The number of GPUs behind 64 cores", mistakes={
-        "The drive reads for all GPUs, too, and it is slower here.": 7}),
-    check(one_of_two(gpus_per_host(64, *rates), 1), "drive",
-          what="What binds behind 64 cores")))
-### BEGIN HIDDEN TESTS
-credit.part(1, "other units", lambda: (
-    check(one_of_two(gpus_per_host(16, Q_("9000 img/min"), Q_("9e6 img/h"), Q_("0.5 img/ms")), 0), 4,
-          what="The number of GPUs in other units"),
-    check(one_of_two(gpus_per_host(16, Q_("9000 img/min"), Q_("2e6 img/h"), Q_("0.5 img/ms")), 1), "drive", what="What binds in other units")))
-### END HIDDEN TESTS
-credit.total("So while the cores bind, a faster drive feeds no more GPUs.")
-
-# %% tags=["learning-alone"]
-finish("gpus-per-host", gpus_per_host, final=False)
-### BEGIN ENDING
-def a_host(draw):
-    cores, gpu = draw.randint(1, 128), draw.randint(50, 3000)
-    enough = (draw.randint(0, 12) + 0.4) * gpu
-    prepared, read = draw.choice(((enough, 1.7 * enough), (1.7 * enough, enough)))
-    return cores, Q_(prepared / cores, "img/s"), Q_(read, "img/s"), Q_(gpu, "img/s")
-
-
-ending = 1, "hosts", a_host
-### END ENDING
-
-# %% [markdown]
 # ## In your own words
 #
-# Your group wants to set `num_workers=64`. What do you ask? Two sentences; not graded.
+# Your group wants to set `num_workers=64`. What do you ask? Not graded.
 
 # %% [markdown]
-# *Press Enter and write.*
+# *Write here.*
 
 # %%
 progress()
@@ -342,8 +249,6 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Workers needed: $n \ge b S / (w\, g(b))$. Round up, once, at the end.
 # - Behind each wall stands the next: drive, cores, link.
-# - Measured workers scale less than linearly.
 #
 # **Next:** everything together, on your own. [Notebook 6](06_your_turn.ipynb).

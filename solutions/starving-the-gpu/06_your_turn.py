@@ -1,17 +1,17 @@
 # %% [markdown]
 # # 6. Your turn
 #
-# So far the GPU only ran forward, with round numbers. In about MINUTES minutes it trains, with measured ones and on medical
-# images, and you choose a GPU.
+# So far the GPU only ran forward, with round numbers. In about MINUTES minutes it trains, also on medical images, and you choose
+# a GPU and a host.
 #
-# Two verdicts of the notebooks before, at a batch of 256: one NVMe drive is too slow for this GPU, and eight workers are too few.
+# Two verdicts so far, at a batch of 256: one NVMe drive is too slow for this GPU, and eight workers are too few.
 
 # %% role="setup" id="setup-06"
-from math import ceil, floor  # noqa: F401 (for your answers)
+from math import ceil, floor
 
 from starvelab import PUBLISHED, Datasets, Hardware, Models, Pipeline, Q_, Samples
 from starvelab import Workers
-from starvelab.checks import check
+from starvelab.checks import Credit, check
 from starvelab.show import say, table
 from starvelab.tables import cell
 from starvelab.widgets import explore, finish, my_model, play, predict, progress
@@ -44,6 +44,10 @@ def show_both():
          "too slow" if s.demand_at_ceiling > Q_("7 GB/s") else "fast enough",
          s.throughput, f"{100 * s.utilization:.0f} %"]
         for name, s in zip(names, both_sets())])
+
+
+def show_batches():
+    return medical.sweep(batch_size=[*range(1, 10), 32, 128, 512])
 
 
 def show_faster():
@@ -164,7 +168,7 @@ predict("medical", between=(1, None), whole=True,
 
 # %%
 reveal("medical", medical.crossover().starves_from, why=why_medical,
-       then=lambda: medical.sweep(batch_size=[1, 2, 3, 6, 7, 8, 32, 128, 512]))
+       then=show_batches)
 
 # %%
 explore(medical, after="medical", advice=False,
@@ -180,7 +184,7 @@ explore(medical, after="medical", advice=False,
 # <details><summary>Hint</summary>
 #
 # The workers need `sample_size / cpu_throughput` for each image; convert it to milliseconds. Write both times as lines in the
-# batch size and set them equal. The slopes are subtracted.
+# batch size and set them equal.
 #
 # </details>
 
@@ -296,8 +300,7 @@ play(gpus, workers=range(1, 65), find="workers", after="in-training")
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# If `supply` is half of the A100's rate, how many images a second does a dollar an hour buy? Which offers must you leave out
-# first?
+# If `supply` is half of the A100's rate, how many images a second does a dollar an hour buy?
 #
 # </details>
 
@@ -346,12 +349,91 @@ ending = 5, "offers", some_offers
 ### END ENDING
 
 # %% [markdown]
-# ## In your own words
+# ## Exercise 6.5: how many of them does a host feed? (5 points, in parts)
 #
-# Somebody says which resource binds. What do you ask before you believe it? Two sentences; not graded.
+# Every sample is read from the drive and prepared by a core. How many GPUs does the host keep at full speed, and which of the two
+# binds: `"cores"` or `"drive"`? Return both, the number first: `return 3, "cores"`.
+#
+# <details><summary>Hint</summary>
+#
+# Reading and preparing overlap, so the slower of them decides. How often does one GPU's rate fit into that? Round down:
+# `floor` is imported.
+#
+# </details>
+
+# %% role="setup" id="setup-06-host"
+rates = Q_("120 img/s"), Q_("5600 img/s"), Q_("1000 img/s")
+
+
+def one_of_two(answer, which):
+    if not (isinstance(answer, tuple | list) and len(answer) == 2):
+        raise AssertionError(f'Return two values, the number first: return 3, "cores". '
+                             f'Got {cell(answer):.60}.')
+    return answer[which]
+
+# %% role="answer" id="gpus-per-host"
+def gpus_per_host(cores, core_rate, drive_rate, gpu_rate):
+    """The largest number of GPUs [int] at full speed, and what binds ["cores" or
+    "drive"].
+
+    The rates are [sample/time]: what one core prepares while all are busy, what the
+    drive reads, what one GPU takes.
+    """
+    ### BEGIN SOLUTION
+    prepared = cores * core_rate
+    fed = floor(round((min(prepared, drive_rate) / gpu_rate).to("").magnitude, 9))
+    return fed, "cores" if prepared < drive_rate else "drive"
+    ### END SOLUTION
+
+# %% role="test" id="gpus-per-host-test" points=5
+credit = Credit(5)
+credit.part(2, "32 cores", lambda: check(one_of_two(gpus_per_host(32, *rates), 0), 3,
+                                         what="The number of GPUs", mistakes={
+    "The last of these would have to wait: round down.": 4,
+    "That is what the drive alone would feed: each sample also passes a core.": 5,
+    "Cores and drive do not add: each sample needs both.": 9,
+    "That is what one core feeds, or the fraction is upside down.": 0,
+    "These are samples a second: how many of them does one GPU take?": 3840,
+}))
+credit.part(1, "what binds at 32 cores", lambda: check(
+    one_of_two(gpus_per_host(32, *rates), 1), "cores", what="What binds",
+    among=("cores", "drive"), mistakes={
+        "The drive would feed more GPUs than these cores: which of the two is slower?":
+            "drive"}))
+credit.part(1, "64 cores", lambda: (
+    check(one_of_two(gpus_per_host(64, *rates), 0), 5,
+          what="The number of GPUs behind 64 cores", mistakes={
+        "The drive reads for all GPUs, too, and it is slower here.": 7}),
+    check(one_of_two(gpus_per_host(64, *rates), 1), "drive",
+          what="What binds behind 64 cores")))
+### BEGIN HIDDEN TESTS
+credit.part(1, "other units", lambda: (
+    check(one_of_two(gpus_per_host(16, Q_("9000 img/min"), Q_("9e6 img/h"), Q_("0.5 img/ms")), 0), 4,
+          what="The number of GPUs in other units"),
+    check(one_of_two(gpus_per_host(16, Q_("9000 img/min"), Q_("2e6 img/h"), Q_("0.5 img/ms")), 1), "drive", what="What binds in other units")))
+### END HIDDEN TESTS
+credit.total("So while the cores bind, a faster drive feeds no more GPUs.")
+
+# %% tags=["learning-alone"]
+finish("gpus-per-host", gpus_per_host, final=False)
+### BEGIN ENDING
+def a_host(draw):
+    cores, gpu = draw.randint(1, 128), draw.randint(50, 3000)
+    enough = (draw.randint(0, 12) + 0.4) * gpu
+    prepared, read = draw.choice(((enough, 1.7 * enough), (1.7 * enough, enough)))
+    return cores, Q_(prepared / cores, "img/s"), Q_(read, "img/s"), Q_(gpu, "img/s")
+
+
+ending = 1, "hosts", a_host
+### END ENDING
 
 # %% [markdown]
-# *Press Enter and write.*
+# ## In your own words
+#
+# Somebody says which resource binds. What do you ask before you believe it? Not graded.
+
+# %% [markdown]
+# *Write here.*
 
 # %%
 progress()
@@ -359,8 +441,6 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Name the phase and the numbers: some verdicts change with them.
-# - Before you plan for a number of workers, check the cores, the drive and the link.
 # - A faster GPU behind the same supply waits more.
 #
 # **Next:** a GPU that decodes its own images. [Notebook 7](07_gpu_decoding.ipynb).

@@ -101,8 +101,8 @@ reveal("s3-eight", Q_(100 * s3.solve(workers=8).utilization, "%"), then=show_wor
        why=why_eight)
 
 # %% [markdown]
-# Each worker waits for its own request, so twice the workers bring twice the images until the GPU or the cores bind. Cores are
-# idle while workers wait.
+# The workers bind, and mostly they wait, each for its own request (hatched above): so twice the workers bring twice the images
+# until the GPU or the cores bind. A worker that waits leaves its core idle.
 #
 # The model does not use that measurement. Its latency is the shortest that Amazon names.
 
@@ -141,6 +141,7 @@ explore(s3, {"storage.requests.samples": [1, 2, 4, 8, 36],
 def store_rate(workers, cores, latency, images, size, bandwidth, cpu_time):
     """Images a second [1/time]; a request of `images` waits for `latency` [time], then
     each image of `size` [data] comes at `bandwidth` [data/time]."""
+    # Your model has my.cpu_time(batch_size, sample_size, workers, worker_rate)
     ### BEGIN SOLUTION
     own_time = latency / images + size / bandwidth + cpu_time
     return min(workers / own_time, cores / cpu_time).to("1/s")
@@ -191,10 +192,10 @@ beside_published()
 # %% [markdown]
 # ## In your own words
 #
-# Why do more workers help here although their cores are idle? Two sentences; not graded.
+# Why do more workers help here although cores are idle? Not graded.
 
 # %% [markdown]
-# *Press Enter and write.*
+# *Write here.*
 
 # %%
 scorecard()

@@ -65,6 +65,13 @@ class Exercise:
             return earned is not None
         return (earned or 0.0) >= self.visible_points > 0
 
+    def points_when_final(self, visible: float, finished: tuple[float, float] | None) -> float:
+        """Return the points with those that hidden checks gave, of so many; None where it is not final."""
+        if finished is None:
+            return visible
+        earned, most = finished
+        return min(visible, self.points - most) + earned
+
     @property
     def visible_points(self) -> float:
         """The most that the check earns without its hidden part: all points where it has no parts."""

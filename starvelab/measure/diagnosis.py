@@ -22,6 +22,9 @@ from .verdict import UNKNOWN, verdict_of
 BUDGET, MAX_BUDGET = 8.0, 60.0  # seconds, where the caller gives none
 MAX_LEVERS = 4  # levers that the short form names
 CONTENDED = 3.0  # times its own cost: a part that adds so much makes workers wait for one another
+EXPLAINED = (
+    0.9  # of the time between batches: where costs are less, something else than the workers binds
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,7 +77,24 @@ class Finding(TableRepr):
     stages: Mapping[str, Mapping[str, Quantity]] = field(default_factory=dict)
     step_known: bool = True
 
-    headers = ("part", "costs", "adds to each batch", "cached up to here", "time between batches")
+    @property
+    def headers(self) -> Sequence[str]:
+        """The table's headers; what parts cost is left out where it is not known of any."""
+        of_costs = ("costs", "repaired alone, saves") if self.costs else ()
+        return ("part", *of_costs, "adds to each batch", "cached up to here", "time between batches")
+
+    @property
+    def repaired_alone(self) -> Mapping[str, Quantity]:
+        """How much sooner a batch comes [time] if a part alone takes no time; empty if workers do not bind.
+
+        What a part adds depends on what is cached. Repaired alone, a part saves its cost, until the
+        accelerator binds.
+        """
+        now, *_, compute = (period.m_as("ms") for period in self.periods.values())
+        costs = {part: cost.m_as("ms") for part, cost in self.costs.items()}
+        if sum(costs.values()) < EXPLAINED * now:
+            return {}
+        return _quantities({part: min(cost, max(now - compute, 0.0)) for part, cost in costs.items()})
 
     @property
     def verdict(self) -> str:
@@ -86,9 +106,11 @@ class Finding(TableRepr):
         """One row for each part, in the order in which a sample meets them, and for each of its stages."""
         # A part comes in when what it makes is no longer cached: its row shows the rung before.
         rows: list[Sequence[object]] = []
+        saved = self.repaired_alone
         for (part, added), (cached, period) in zip(self.evidence.items(), self.periods.items(), strict=True):
-            rows.append([part, self.costs.get(part, ""), added, cached, period])
-            rows += [[f"  {name}", cost, "", "", ""] for name, cost in self.stages.get(part, {}).items()]
+            of_costs = [self.costs.get(part, ""), saved.get(part, "")] if self.costs else []
+            rows.append([part, *of_costs, added, cached, period])
+            rows += [[f"  {name}", cost, "", "", "", ""] for name, cost in self.stages.get(part, {}).items()]
         return rows
 
     @property

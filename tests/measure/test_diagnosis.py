@@ -182,7 +182,8 @@ def test_a_finding_shows_its_evidence():
     assert finding.note.startswith("To try: ")
     assert repr(finding).endswith(finding.note)
     assert [row[0] for row in finding.rows] == list(PARTS)
-    assert [row[3] for row in finding.rows] == list(CACHED)
+    assert [row[-2] for row in finding.rows] == list(CACHED)
+    assert "costs" not in finding.headers, "nothing is known of them"
     assert "decode" in repr(finding)
     assert finding._repr_html_().startswith("<table><caption>The GPU waits 72.0 %")
     said = "not input-bound. It computes for 30 ms of each batch, and nothing starves it."
@@ -202,6 +203,31 @@ def test_costs_stand_beside_what_is_added_and_say_which_part_costs_most():
         " The part that costs most is transform: 80 ms of a batch, which the GPU hides in part."
     )
     assert [row[1] for row in finding.rows][3:] == ["", "", ""], "nothing is known of these"
+
+
+@pytest.mark.parametrize(("costs", "step", "saved"), [
+    # Decoding adds most, 64 of 160 ms, and the transforms save most.
+    ({"read": 1, "decode": 4, "transform": 5}, 50, {"read": 16, "decode": 64, "transform": 80}),
+    # Once the accelerator binds, no repair saves more.
+    ({"read": 1, "decode": 4, "transform": 5}, 100, {"read": 16, "decode": 60, "transform": 60}),
+    ({"decode": 4, "transform": 5}, 200, {}),
+])  # fmt: skip
+def test_a_part_that_is_repaired_alone_saves_what_it_costs_until_the_accelerator_binds(costs, step, saved):
+    pipe = described(batch_size=32, workers=2, device=VirtualAccelerator(step / 1000))
+    finding = climb_ladder(pipe, clock=SimulatedClock({part: f"{ms} ms" for part, ms in costs.items()}))
+    assert {part: time.m_as("ms") for part, time in finding.repaired_alone.items()} == pytest.approx(saved)
+    assert {row[0]: row[2] for row in finding.rows if row[2]} == finding.repaired_alone
+    # What the ladder says of a part that is repaired alone is what happens.
+    for part, time in finding.repaired_alone.items():
+        without = SimulatedClock({other: f"{ms} ms" for other, ms in costs.items() if other != part})
+        faster = climb_ladder(pipe, clock=without).periods["nothing"]
+        assert (finding.periods["nothing"] - faster).m_as("ms") == pytest.approx(time.m_as("ms"))
+
+
+def test_where_a_shared_drive_binds_no_repair_of_the_workers_is_promised():
+    pipe = described(batch_size=32, workers=2, storage=VirtualStorage(1e07))
+    finding = climb_ladder(pipe, clock=SimulatedClock({"decode": "4 ms"}, sample_size="100 KB"))
+    assert (finding.repaired_alone, finding.bottleneck) == ({}, "read")
 
 
 def test_the_accelerator_hides_no_more_than_it_computes():

@@ -8,9 +8,8 @@ A notebook's file of TOML (ledger.py) holds, under the id of an answer cell, any
 ``body`` or ``cell``
     What replaces the two lines of the stub, or the whole cell.
 ``named``
-    What the visible check says of a wrong answer, or a part of it.
-``caught = "hidden"``
-    Instead of ``named``: the visible check cannot see it. ``named_by_hidden``: the hidden one names it so.
+    What the visible check says of a wrong answer, or a part of it. Without it only the hidden check can tell:
+    then ``named_by_hidden`` may have what that one says.
 ``earns``
     Points that a wrong answer keeps, where an exercise gives partial credit; 0 unless given.
 """
@@ -26,7 +25,7 @@ from tests.assignments import notebooks_of, read
 from tests.notebooks.ledger import answers, path_of
 
 STUB = "raise NotImplementedError("
-KEYS = {"mistake", "way", "body", "cell", "named", "caught", "named_by_hidden", "earns"}
+KEYS = {"mistake", "way", "body", "cell", "named", "named_by_hidden", "earns"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,9 +111,8 @@ def exercises(assignment: str) -> tuple[Exercise, ...]:
 
 
 def _answer(given: dict, stub: str, points: float = 0.0) -> Answer:
-    if given.keys() - KEYS or ("mistake" in given and ("named" in given) == ("caught" in given)):
-        takes = ", ".join(sorted(KEYS))
-        raise ValueError(f"An answer takes {takes}; a wrong one either named or caught. Got {given}.")
+    if given.keys() - KEYS:
+        raise ValueError(f"An answer takes {', '.join(sorted(KEYS))}. Got {given}.")
     return Answer(
         what=given.get("mistake") or given["way"],
         source=given["cell"].strip() if "cell" in given else _fill(stub, given["body"].strip()),

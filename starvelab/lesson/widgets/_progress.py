@@ -42,16 +42,18 @@ class Progress(Sentences):
     """The exercises and predictions of one notebook; shows itself as a table, and as text outside of one.
 
     Exercises that are `done` (nothing is left to do that the learner could see) or `wrong` (the check found
-    nothing right in its last run) are named by their sources, and questions by their keys.
+    nothing right in its last run) are named by their sources, and questions by their keys. Where an answer is
+    final, hidden checks decide, too.
     """
 
     exercises: tuple[Exercise, ...] = ()
-    points: tuple[float, ...] = ()  # what the visible check of each found in its last run
+    points: tuple[float, ...] = ()  # what the check of each found in its last run
     done: frozenset[str] = frozenset()
     wrong: frozenset[str] = frozenset()
     locked: Mapping[str, str] = field(default_factory=dict)
     open: Mapping[str, str] = field(default_factory=dict)
     finished: frozenset[str] = frozenset()  # the ids of answers that are final
+    rejected: frozenset[str] = frozenset()  # and of those that a hidden check rejects
     problem: str = ""  # why there is nothing to show
 
     HEADERS = ("exercise", "points so far", "how it stands")
@@ -70,7 +72,11 @@ class Progress(Sentences):
     def _state(self, exercise: Exercise, earned: float) -> str:
         if exercise.is_essay:
             return "written, for a person to read" if exercise.is_written else "open"
+        if exercise.answer_id in self.rejected:
+            return "final, and a hidden check rejects it"
         if exercise.source in self.done:
+            if exercise.points == earned:
+                return "done"
             if exercise.only_names_mistakes:
                 return "no known mistake; hidden checks decide it"
             hidden = exercise.points - exercise.visible_points
@@ -88,7 +94,8 @@ class Progress(Sentences):
         ]
         essays = [one for one in self.exercises if one.is_essay]
         done = sum(one.source in self.done for one, _ in checked)
-        earned, visible = sum(got for _, got in checked), sum(one.visible_points for one, _ in checked)
+        earned = sum(min(got, one.visible_points) for one, got in checked)
+        visible = sum(one.visible_points for one, _ in checked)
         hidden = sum(one.points for one, _ in checked) - visible
         by_person = sum(one.points for one in essays)
         more = f", and decide {tables.points(hidden)} more" if hidden else ""
@@ -152,14 +159,18 @@ def progress() -> Progress:
     locked = store.read().predictions
     texts = {key: asked["question"] for key, asked in read_questions(path).items()} | store.memory.questions
     asked = {key: title(text) for key, text in texts.items()}
+    finished = store.memory.finished
+    rejected = frozenset(key for key, (earned, most) in finished.items() if earned < most)
+    done = (one for one in exercises if one.is_done(LOG.earned.get(one.source)))
     return Progress(
         exercises,
-        tuple(LOG.points(one) for one in exercises),
-        frozenset(one.source for one in exercises if one.is_done(LOG.earned.get(one.source))),
+        tuple(one.points_when_final(LOG.points(one), finished.get(one.answer_id)) for one in exercises),
+        frozenset(one.source for one in done if one.answer_id not in rejected),
         frozenset(one.source for one in exercises if LOG.is_wrong(one)),
         {key: text for key, text in asked.items() if key in locked},
         {key: text for key, text in asked.items() if key not in locked},
         frozenset(key.removeprefix(FINAL) for key in locked if key.startswith(FINAL)),
+        rejected,
     )
 
 

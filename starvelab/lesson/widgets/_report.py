@@ -277,15 +277,18 @@ def _write(report: LabReport) -> None:
 def _contents(name: str = "") -> LabReport:
     """Return what a report says now; its owner and lessons are those of an earlier one."""
     folder, (owner, learned) = Path.cwd(), read_notes()
-    exercises, locked = [], PredictionStore().read().predictions
+    exercises, store = [], PredictionStore()
+    locked, finished = store.read().predictions, store.memory.finished
     for path in sorted(folder.glob("*.ipynb")):
         for one in read_exercises(path):
             earned = LOG.earned.get(one.source, one.earned)  # this kernel counts before what was saved
-            points = None if one.is_essay else min(earned or 0.0, one.visible_points)
+            hidden = finished.get(one.answer_id)
+            points = None
+            if not one.is_essay:
+                points = one.points_when_final(min(earned or 0.0, one.visible_points), hidden)
+            is_done = one.is_done(earned) and (hidden is None or hidden[0] == hidden[1])
             ending = _ending(one, locked.get(FINAL + one.answer_id), folder)
-            exercises.append(
-                Entry(title_in(path), one.title, points, one.points, one.is_done(earned), ending)
-            )
+            exercises.append(Entry(title_in(path), one.title, points, one.points, is_done, ending))
     return LabReport(
         assignment=folder.name,
         owner=name or owner,

@@ -192,5 +192,6 @@ def finish(key: str, answer: Callable[..., Answer], *, final: bool = False) -> F
     credit = Credit(ending.points)
     told = ending.check(credit, answer, Random())
     changed = CHANGED if locked.answer != mine else ""
+    store.memory.finished[key] = credit.earned, ending.points
     earned = f"{in_points(credit.total())} of the {in_points(ending.points)} points that hidden checks give"
     return Finished(tuple(filter(None, (f"{earned}.", *told, changed, problem))))

@@ -31,6 +31,8 @@ class Memory:
     unsaved: dict[Path, dict[str, Prediction]] = field(default_factory=dict)
     # By file and key: what to call when that prediction is locked, each in its place.
     waiting: dict[tuple[Path, str], dict[Hashable, Callable[[], None]]] = field(default_factory=dict)
+    # By the id of an answer that is final: the points that hidden checks gave, and the most that they give.
+    finished: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def which(self, key: str) -> str:
         """The question asked under `key`, in a sentence: nobody sees keys. Empty if it was not asked."""

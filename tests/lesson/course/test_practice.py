@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ast import literal_eval
 from collections import Counter
 
 import pytest
@@ -14,6 +15,7 @@ from starvelab.lesson.course import faults, practice
 from starvelab.lesson.course.faults import FAULTS
 from starvelab.lesson.course.practice import Case, clinic
 from starvelab.lesson.course.why import reason
+from tests.assignments import REPOSITORY
 from tests.rejected import message
 
 PAIR, SINGLE = 4, 6  # seeds of a case with two faults, and of one with one
@@ -250,3 +252,12 @@ def test_only_a_grader_holds_an_answer_to_the_number_that_the_course_has_given(m
             "Your course has given you the number 6, and this answer is for case 4. "
             "Answer for the case of your own number."
         )
+
+
+def test_the_model_answer_of_an_own_case_is_the_key_of_its_number():
+    script = (REPOSITORY / "solutions" / "master-the-loader" / "own_case.py").read_text(encoding="utf-8")
+    number, names = literal_eval(re.search(r"### BEGIN SOLUTION\n    return (.*)", script)[1])
+    case = practice.own_case(number)
+    case.guess(*names)
+    assert (case.key().guessed, tuple(names)) == (1, case.best)
+    assert re.search(r"A batch of \d+ takes ([\d.]+ ms)", script)[1] in case.key().reasons[0]

@@ -16,6 +16,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     KERNEL.questions.clear()
     KERNEL.asked.clear()
     KERNEL.waiting.clear()
+    KERNEL.finished.clear()
     return tmp_path
 
 

@@ -95,6 +95,21 @@ def test_the_report_says_that_the_end_was_heard_and_if_the_answer_changed_afterw
     assert entry.score in (folder / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(("final", "points", "state"), [
+    ("parts[repaired] / factor", "9 of 9", "done"),
+    ("parts[repaired]", "7 of 9", "final, and a hidden check rejects it"),
+])  # fmt: skip
+def test_progress_and_report_say_of_a_final_answer_what_its_end_said(folder, final, points, state):
+    source = RIGHT.replace("parts[repaired] / factor", final)
+    notebook(folder, source)
+    LOG.earned[CHECK] = 9.0
+    finish("repair-gain", answer(source), final=True)
+    assert progress().rows() == [["Exercise 3.2: predict a repair", points, state]]
+    assert (progress().sentences()[-1] == "Nothing is left to do in this notebook.") == (state == "done")
+    (entry,) = report().exercises
+    assert (entry.is_done, entry.score.partition(";")[0]) == (state == "done", points)
+
+
 def test_a_text_file_that_an_answer_names_belongs_to_it(folder):
     source = RIGHT.replace("    def period", '    own = "train.txt"\n    def period', 1)
     (folder / "train.txt").write_text("one")
