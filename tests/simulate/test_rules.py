@@ -36,19 +36,12 @@ def test_the_accelerator_is_busy_or_waits_and_a_trace_counts_as_the_simulation_d
 @pytest.mark.parametrize(("changes", "period"), [
     ({"workers": 8}, 20),  # the step
     ({"workers": 8, "copy_time": 5, "copy_overlaps": False}, 25),  # the step and the copy in turn
-    ({"workers": 8, "copy_time": 30}, 30),  # the copy
-    ({"workers": 8, "handover_loop": 40}, 40),  # receiving
     ({}, 25),  # 50 ms over two workers
-    ({"read_wait": 30}, 40),  # and what they sleep
     ({"slow_share": 0.01, "slow_time": 100}, 41),  # 32 samples: 32 ms more
-    ({"workers": 8, "read_time": 35}, 35),  # the storage
     ({"workers": 8, "read_time": 70, "cached_share": 0.5}, 35),  # what memory does not serve
-    ({"read_wait": 60, "cached_share": 0.5}, 40),
     ({"read_time": 30}, 40),  # a worker that reads itself
-    ({"read_time": 30, "read_ahead": True}, 30),
     ({"handover_way": 150}, 50),  # the way of a batch, four under way
     ({"workers": 8, "in_flight": 1, "copy_time": 3, "handover_loop": 2}, 25),  # each step waited for
-    ({"workers": 0}, 50),
     ({"workers": 0, "in_flight": 1}, 70),
     ({"workers": 0, "in_flight": inf, "prepare_time": 5}, 20),
 ])  # fmt: skip

@@ -128,13 +128,18 @@ def moved(handover):
     return handover.replace(worker=worker + handover.loop, loop="0 ms")
 
 
-@given(pipelines() | pipelines(workers=st.just(0)))
-def test_each_advice_shortens_the_step_of_whoever_follows_it(pipe):
+def check_advice(pipe, least):
+    """Follow each advice that is given: the throughput rises by that factor at least."""
     text, step = pipe.explain(), pipe.solve()
     for advice, follow in ADVICE.items():
         if match := re.search(advice, text):
             gain = (follow(pipe, match).solve().throughput / step.throughput).m_as("")
-            assert gain >= 1.005 * (1 - 1e-9), (advice, gain, text)
+            assert gain >= least * (1 - 1e-9), (advice, gain, text)
+
+
+@given(pipelines() | pipelines(workers=st.just(0)))
+def test_each_advice_shortens_the_step_of_whoever_follows_it(pipe):
+    check_advice(pipe, 1.005)
 
 
 def test_no_advice_is_given_where_none_helps():
@@ -414,51 +419,12 @@ def test_more_requests_than_are_assumed_to_be_open_are_advised_where_they_help()
     assert far.solve({"storage.requests.open": 8}).throughput > 1.6 * far.solve().throughput
 
 
-# What each advice to a starved storage does to a pipeline that follows it.
-FOLLOWED = {
-    "store fewer bytes for each sample": lambda p: p.replace({"dataset.size": p.size / 2}),
-    "read several samples with each request": lambda p: p.replace(
-        {"storage.requests.samples": 2 * p.storage.requests.samples}
-    ),
-    "keep them in memory": lambda p: p.replace({"storage.cache.share": 0.5}),
-    "keep more of them in memory": lambda p: p.replace(
-        {"storage.cache.share": (1 + p.storage.cache.share) / 2}
-    ),
-    "open more requests at a time": lambda p: p.replace({"storage.requests.open": 2}),
-    "read from more prefixes over a faster network": lambda p: p.replace(
-        {"storage.count": 2 * p.storage.count}
-    ),
-    "more of them": lambda p: p.replace({"storage.count": 2 * p.storage.count}),
-    "use a faster drive": lambda p: p.replace(storage=faster(p.storage.of)),
-}
-
-
-def faster(storage):
-    if isinstance(storage, Quantity):
-        return 2 * storage
-    facts = storage.facts
-    times = {name: facts[name].value / 2 for name in ("request_latency", "queued_latency") if name in facts}
-    rates = {name: 2 * facts[name].value for name in ("bandwidth_sustained", "request_rate") if name in facts}
-    return storage.replace(**times, **rates)
-
-
 @pytest.mark.parametrize("source", [*Storage, Q_("0.1 GB/s")], ids=lambda s: getattr(s, "path", "0.1 GB/s"))
 def test_each_advice_about_storage_helps_whoever_follows_it(source):
-    shares = (
-        {},
-        {"storage.cache.share": 0.5},
-        {"storage.cache.share": 0.9},
-    )
-    for (size, assumed), drives, cached in product(
-        (("4 KB", PUBLISHED), ("100 MB", TUTORIAL)), (1, 6400), shares
+    for (size, assumed), drives, share in product(
+        (("4 KB", PUBLISHED), ("100 MB", TUTORIAL)), (1, 6400), (None, 0.5, 0.9)
     ):
-        pipe = DISK.replace(
-            {"dataset.size": size, "storage.count": drives, "hardware.rate": "1e15 img/s"},
-            storage=source,
-            assumptions=assumed,
-            workers="1e15 img/s",
-        ).replace(**cached)
-        advice = pipe.explain().rpartition(": ")[2].rstrip(".")
-        for one in re.split(", or |, | or (?=more)", advice):
-            followed = FOLLOWED[one](pipe)
-            assert followed.solve().throughput > 1.05 * pipe.solve().throughput, (one, pipe)
+        starved = {"dataset.size": size, "storage.count": drives, "hardware.rate": "1e15 img/s"}
+        cached = {} if share is None else {"storage.cache.share": share}
+        pipe = DISK.replace({**starved, **cached}, storage=source, assumptions=assumed, workers="1e15 img/s")
+        check_advice(pipe, 1.05)

@@ -3,7 +3,6 @@
 from itertools import cycle, product
 from random import Random
 
-import numpy as np
 import pytest
 
 from starvelab import (
@@ -136,12 +135,6 @@ def test_a_step_shows_its_range_where_its_assumptions_have_ranges():
     )
 
 
-def test_a_range_is_never_narrower_than_what_the_sources_allow():
-    for pipe in (PIPE, PIPE.replace(hardware=Hardware.Cloud.H100, workers="1e6 img/s", batch_size=16)):
-        found, (low, high) = pipe.throughput_range(), pipe.solve().ranges.throughput
-        assert low <= found.lowest.throughput < found.highest.throughput <= high
-
-
 def test_of_a_sweep_each_point_has_its_range():
     swept = PIPE.replace(link=Links.PCIe4_x16).solve(batch_size=[1, 64, 512], workers=[4, 16, 64])
     for batch, workers, low, high, idle, busy in zip(
@@ -203,21 +196,6 @@ def test_a_rate_that_is_extrapolated_is_no_more_certain_than_the_one_it_comes_fr
         assert [end.m_as("img/s") for end in half] == [low, high]
 
 
-@pytest.mark.parametrize("model", [Models.ResNet18, Models.UNet3D, Models.GPT2_small], ids=lambda m: m.path)
-def test_a_prediction_lies_within_its_range_over_the_whole_catalogue(model):
-    for hardware in Hardware:
-        try:
-            step = PIPE.solve(model=model, hardware=hardware, batch_size=[1, 256])
-        except MissingValueError:
-            continue
-        for value, (low, high) in (
-            (step.throughput.m_as("img/s"), [end.m_as("img/s") for end in step.ranges.throughput]),
-            (step.utilization, step.ranges.utilization),
-        ):
-            assert np.all(low <= value * (1 + 1e-9)), hardware.path
-            assert np.all(value <= high * (1 + 1e-9)), hardware.path
-
-
 def test_each_range_holds_its_point_whatever_binds():
     # The corners of the utilization are not those of the throughput: a slower accelerator is busier.
     supplies = cycle(
@@ -230,7 +208,7 @@ def test_each_range_holds_its_point_whatever_binds():
         )
     )
     solved = 0
-    for phase, model, hardware in product(("forward", "training"), Models, Hardware.Cloud):
+    for phase, model, hardware in product(("forward", "training"), Models, Hardware):
         parts = {"model": model, "hardware": hardware, "phase": phase, **next(supplies)}
         try:
             step = Pipeline(**parts, assumptions=PUBLISHED).solve()
@@ -244,7 +222,3 @@ def test_each_range_holds_its_point_whatever_binds():
     assert solved > 100
 
 
-def test_a_starved_accelerator_may_be_busier_than_predicted_if_it_is_slower():
-    parts = {"model": Models.ViT_B16, "hardware": Hardware.Cloud.H100, "workers": "500 img/s"}
-    bill = Pipeline(**parts, assumptions=PUBLISHED).bill(price="3 USD/h")
-    assert bill.summary.startswith("The GPU is busy 25.7 % (80 % range 13.9 % to 47.4 %)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from functools import partial
-from math import ceil, inf
+from math import inf
 
 import pytest
 from hypothesis import given
@@ -30,13 +30,25 @@ from starvelab import (
     Workers,
 )
 from starvelab.model.analysis._crossover import starves_from
-from starvelab.model.analysis._workers_needed import min_workers
 from starvelab.model.solver import BatchTimes
 from tests.cases import KITS, WALL
 from tests.rejected import message, not_whole
-from tests.strategies import accelerators, costs, pipelines, quantities, shares, workers
+from tests.strategies import accelerators, costs, pipelines, quantities, workers
 
-OVERLAPPING = {"overlap": st.just(True)}
+# With every part that a pipeline may have.
+rigs = st.builds(
+    Accelerator,
+    accelerators,
+    count=st.sampled_from([1, 2, 8]),
+    rate=st.none() | quantities(1, 50_000, "img/s"),
+    step_overhead=st.none() | quantities(0, 50, "ms"),
+    host=st.builds(Host, time=st.none() | quantities(0, 50, "ms")),
+    in_flight=st.sampled_from([1, 2, 3, inf]),
+    ranks=st.builds(
+        Ranks, st.sampled_from([1, 4]), spread=st.sampled_from([0.0, 0.2]), slow=st.sampled_from([1, 1.5])
+    ),
+)
+OVERLAPPING = {"overlap": st.just(True), "hardware": rigs}
 
 
 def exact_times(pipe, batch):
@@ -144,11 +156,6 @@ GIVEN = WALL.replace({"workers.cores": 64}, storage="1 GB/s")
 CORES = "A typical host has 16 physical cores for each NVIDIA A100 80GB SXM."
 
 
-def fewest(speedup, curve):
-    """The fewest workers that reach a speed-up over one of them."""
-    return min_workers(lambda workers: curve.scaling.exactly().speedup(workers) >= speedup)
-
-
 def slack(pipe, workers, batch):
     """Exact seconds that the accelerator takes longer than the CPU."""
     found = exact_times(pipe.replace(workers=workers), batch)
@@ -171,19 +178,6 @@ def test_that_many_workers_are_enough_and_one_less_is_not(pipe, batch):
     assert at_any.workers is None or slack(pipe, at_any.workers, batch) >= 0
 
 
-# With every part that a pipeline may have.
-rigs = st.builds(
-    Accelerator,
-    accelerators,
-    count=st.sampled_from([1, 2, 8]),
-    rate=st.none() | quantities(1, 50_000, "img/s"),
-    step_overhead=st.none() | quantities(0, 50, "ms"),
-    host=st.builds(Host, time=st.none() | quantities(0, 50, "ms")),
-    in_flight=st.sampled_from([1, 2, 3, inf]),
-    ranks=st.builds(
-        Ranks, st.sampled_from([1, 4]), spread=st.sampled_from([0.0, 0.2]), slow=st.sampled_from([1, 1.5])
-    ),
-)
 SPOKEN = {"storage": "Reading|Storage", "link": "Copying|The link", "loop": "The training loop",
           "decoder": "The decoder"}  # fmt: skip
 
@@ -194,7 +188,7 @@ def is_fed(step):
     return step.step_time.m_as("ms") <= own * (1 + 1e-9)
 
 
-@given(pipelines(**OVERLAPPING, hardware=rigs, workers=workers))
+@given(pipelines(**OVERLAPPING, workers=workers))
 def test_so_many_workers_feed_every_pipeline_and_one_less_does_not_unless_something_else_is_named(pipe):
     needed = pipe.workers_needed()
     if needed.workers is None:
@@ -209,18 +203,6 @@ def test_so_many_workers_feed_every_pipeline_and_one_less_does_not_unless_someth
     if needed.workers > 1:
         fewer = pipe.solve(workers=needed.workers - 1)
         assert fewer.step_time > fewer.resource_times["accelerator"]
-
-
-@given(pipelines(**OVERLAPPING, hardware=rigs))
-def test_a_crossover_knows_every_part(pipe):
-    found = pipe.crossover()
-    if found.last_fed:
-        assert is_fed(pipe.solve(batch_size=found.last_fed))
-    if found.starves_from is not None:
-        step = pipe.solve(batch_size=found.starves_from)
-        assert step.step_time > step.resource_times["accelerator"]
-    else:
-        assert is_fed(pipe.solve(batch_size=10**9))
 
 
 def test_a_decoder_that_is_too_slow_is_named():
@@ -244,76 +226,37 @@ def test_at_any_batch_size_parts_that_wait_for_each_other_are_named():
     assert waiting.replace({"hardware.in_flight": 2}).workers_needed(batch_size="any").feasible
 
 
-@given(st.fractions(1, 100, max_denominator=1000), shares, shares)
-def test_the_fewest_workers_for_a_speed_up_are_found_on_any_curve(speedup, contention, coherency):
-    assert fewest(speedup, TUTORIAL) == ceil(speedup)
-    curve = TUTORIAL.replace(contention=contention, coherency=coherency / 100)
-    found, reached = fewest(speedup, curve), curve.scaling.exactly().speedup
-    if found is None:
-        assert reached(min(curve.scaling.peak_workers, 10**9)) < speedup
-    else:
-        assert reached(found) >= speedup
-        assert found == 1 or reached(found - 1) < speedup
-
-
 POOR = WALL.replace({"dataset.transfer": "1 MB"}, batch_size=22, storage="1 GB/s", link="1 GB/s")
 ONE_REQUEST = TUTORIAL.replace(open_requests=1)
 
 
-@pytest.mark.parametrize(
-    ("pipe", "workers", "obstacles"),
-    [
-        (WALL, 44, (CORES, "Reading would take 10.9 GB/s, and the drive gives 7 GB/s.")),
-        # Several accelerators are fed by the workers of one host.
-        (
-            WALL.replace({"hardware.count": 8}, batch_size=64),
-            153,
-            (CORES, "Reading would take 38.23 GB/s, and the drive gives 7 GB/s."),
-        ),
-        # The link carries decoded bytes.
-        (SCANS, 436, (CORES, "Reading would take 109 GB/s, and the drive gives 7 GB/s.")),
-        # What the catalogue does not know is no obstacle.
-        (SCANS.replace(hardware=Hardware.Cloud.T4), 138, ()),
-        # The pipeline's own drive, link and cores go before those of the host.
-        (WALL.replace(batch_size=64, storage="100 GB/s", link=Links.NVLink_C2C), 20, (CORES,)),
-        (
-            POOR,
-            8,
-            (
-                "Reading would take 1.967 GB/s, and the drive gives 1 GB/s.",
-                "Copying would take 3.933 GB/s, and the link gives 1 GB/s.",
-            ),
-        ),
-        (
-            # A worker waits 12.7 ms for a sample, and prepares it in 2.
-            POOR.replace(storage=Storage.HDD, assumptions=ONE_REQUEST),
-            58,
-            (
-                CORES,
-                "Reading would take 1967 MB/s, and the drive gives 51.14 MB/s.",
-                "Copying would take 3.933 GB/s, and the link gives 1 GB/s.",
-            ),
-        ),
-        (GIVEN, 44, ("Reading would take 10.9 GB/s, and the drive gives 1 GB/s.",)),
-        # The accelerator takes 21,800 images of 500 KB in a second.
-        (GIVEN.replace({"storage.count": 11}), 44, ()),
-        (
-            GIVEN.replace({"storage.cache.share": 0.5}),
-            44,
-            ("Reading would take 10.9 GB/s, and the drive and the cache give 2 GB/s.",),
-        ),
-        # Each accelerator brings the cores of its host.
-        (WALL.replace({"hardware.count": 2}, batch_size=40), 27, ()),
-        # A worker begins the next batch when the loop has received its last one, and that one is read.
-        (LOADER.replace({"workers.prefetch": 1, "dataset.size": "1 MB"}, storage="1.25 GB/s"), 11, ()),
-        # A loop that waits for each step receives nothing meanwhile.
-        (
-            LOADER.replace({"workers.handover.loop": "20 ms", "hardware.in_flight": 1}),
-            10,
-            ("Parts of a step would still wait for each other: it would take 120 ms.",),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("pipe", "workers", "obstacles"), [
+    (WALL, 44, (CORES, "Reading would take 10.9 GB/s, and the drive gives 7 GB/s.")),
+    # Several accelerators are fed by the workers of one host, and each brings the cores of its host.
+    (WALL.replace({"hardware.count": 8}, batch_size=64), 153,
+     (CORES, "Reading would take 38.23 GB/s, and the drive gives 7 GB/s.")),
+    (WALL.replace({"hardware.count": 2}, batch_size=40), 27, ()),
+    # What the catalogue does not know is no obstacle.
+    (SCANS.replace(hardware=Hardware.Cloud.T4), 138, ()),
+    # The pipeline's own drive, link and cores go before those of the host; the link carries decoded bytes.
+    (WALL.replace(batch_size=64, storage="100 GB/s", link=Links.NVLink_C2C), 20, (CORES,)),
+    (POOR, 8, ("Reading would take 1.967 GB/s, and the drive gives 1 GB/s.",
+               "Copying would take 3.933 GB/s, and the link gives 1 GB/s.")),
+    # A worker waits 12.7 ms for a sample, and prepares it in 2.
+    (POOR.replace(storage=Storage.HDD, assumptions=ONE_REQUEST), 58,
+     (CORES, "Reading would take 1967 MB/s, and the drive gives 51.14 MB/s.",
+      "Copying would take 3.933 GB/s, and the link gives 1 GB/s.")),
+    # The accelerator takes 21,800 images of 500 KB in a second.
+    (GIVEN, 44, ("Reading would take 10.9 GB/s, and the drive gives 1 GB/s.",)),
+    (GIVEN.replace({"storage.count": 11}), 44, ()),
+    (GIVEN.replace({"storage.cache.share": 0.5}), 44,
+     ("Reading would take 10.9 GB/s, and the drive and the cache give 2 GB/s.",)),
+    # A worker begins the next batch when the loop has received its last one, and that one is read.
+    (LOADER.replace({"workers.prefetch": 1, "dataset.size": "1 MB"}, storage="1.25 GB/s"), 11, ()),
+    # A loop that waits for each step receives nothing meanwhile.
+    (LOADER.replace({"workers.handover.loop": "20 ms", "hardware.in_flight": 1}), 10,
+     ("Parts of a step would still wait for each other: it would take 120 ms.",)),
+])  # fmt: skip
 def test_so_many_workers_meet_these_obstacles(pipe, workers, obstacles):
     needed = pipe.workers_needed()
     assert (needed.workers, needed.obstacles, needed.feasible) == (workers, obstacles, not obstacles)
@@ -402,7 +345,7 @@ def test_a_host_that_prepares_four_times_as_much_feeds_four(pipe, share, fed):
 loops = st.builds(Accelerator, accelerators, in_flight=st.sampled_from([1, 2, 3, inf]))
 
 
-@given(pipelines(**OVERLAPPING, hardware=loops), st.sampled_from([0.5, 0.9, 1.0]))
+@given(pipelines(overlap=st.just(True), hardware=loops), st.sampled_from([0.5, 0.9, 1.0]))
 def test_that_many_accelerators_are_busy_enough_and_one_more_are_not(pipe, share):
     cores = pipe.inputs["transform"].cores
     if pipe.numbers["cpu_throughput"] is None and cores is not None:
