@@ -79,7 +79,7 @@ class Cost:
         """The longer of two."""
         return Cost((*self.pieces, *other.pieces))
 
-    def times(self, count: Number) -> Cost:
+    def __mul__(self, count: Number) -> Cost:
         """That many batches, one after the other: several accelerators on one host's resource."""
         return Cost(tuple(Line(piece.fixed * count, piece.per_sample * count) for piece in self.pieces))
 

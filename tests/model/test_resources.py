@@ -27,7 +27,7 @@ def test_a_cost_of_many_batches_is_that_of_each(cost, batches):
 @given(costs, costs, st.integers(1, 1000), st.integers(1, 1000), st.integers(1, 8))
 def test_costs_add_up_and_larger_batches_take_longer_but_not_for_each_sample(one, other, batch, more, count):
     assert (one + other).at(batch) == one.at(batch) + other.at(batch)
-    assert one.times(count).at(batch) == count * one.at(batch)
+    assert (one * count).at(batch) == count * one.at(batch)
     assert one.at(batch + more) >= one.at(batch) >= one.limit * batch
 
 

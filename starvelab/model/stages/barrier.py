@@ -54,4 +54,4 @@ class BarrierModel(StageModel[BarrierInputs]):
     @staticmethod
     def cost(inputs: BarrierInputs, scattered: Cost) -> Cost:  # type: ignore[override]
         """``lag scattered``: a share of what the accelerator itself takes."""
-        return scattered.times(inputs.lag)
+        return scattered * inputs.lag
