@@ -50,8 +50,8 @@ def loader_kinds() -> dict[str, LoaderKind]:
     for name, table in read_data("loaders").items():
         facts = {key: Fact(**row) for key, row in table.items()}
         values = {key: fact.value for key, fact in facts.items()}
-        own = {key: values.pop(key, None) for key in ("worker_rate", "object_time", "byte_time")}
-        kinds[name] = LoaderKind(name, WorkerScaling(**values), **own, facts=facts)
+        of_kind = {key: values.pop(key, None) for key in ("worker_rate", "object_time", "byte_time")}
+        kinds[name] = LoaderKind(name, WorkerScaling(**values), **of_kind, facts=facts)
     return {**kinds, "torch": kinds["processes"]}
 
 
@@ -197,10 +197,10 @@ class Assumptions(Sourced):
         >>> TUTORIAL.replace(flop_per_mac=2).name
         'TUTORIAL but flop_per_mac=2'
         """
-        known = meanings(type(self))
+        fields = meanings(type(self))
         for key in changes:
-            if key not in known:
-                raise UnknownNameError(f"No assumption is called {key!r}. There is: {', '.join(known)}.")
+            if key not in fields:
+                raise UnknownNameError(f"No assumption is called {key!r}. There is: {', '.join(fields)}.")
         facts = {key: Fact.of(value, partial(_read, key)) for key, value in changes.items()}
         values = {key: fact.value for key, fact in facts.items()}
         label = ", ".join(f"{key}={cell(value)}" for key, value in values.items())

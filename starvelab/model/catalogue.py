@@ -93,8 +93,8 @@ class Entry(Sourced):
                     f"{self.name} lists no {attribute}, and a value without a source is not guessed. "
                     f'Pass your own with .replace({attribute}="...").'
                 )
-            known = [*fields, "name", "facts", "get", "replace"]
-            raise unknown_name(f"{self.kind} entry {self.name} has no {attribute!r}.", attribute, known)
+            names = [*fields, "name", "facts", "get", "replace"]
+            raise unknown_name(f"{self.kind} entry {self.name} has no {attribute!r}.", attribute, names)
 
     def __setattr__(self, attribute: str, value: Unchecked) -> None:
         raise InputError(
@@ -170,8 +170,8 @@ def entry_at(kind: str, path: str) -> Entry:
 def dataset_of(model: Entry) -> Entry | None:
     """The data set whose samples, as they are handed to a model, have the size that this model takes."""
     taken = model.get("input_elements")
-    known = Group("Datasets") if taken is not None else ()
-    return next((entry for entry in known if entry.get("decoded_elements") == taken), None)
+    datasets = Group("Datasets") if taken is not None else ()
+    return next((entry for entry in datasets if entry.get("decoded_elements") == taken), None)
 
 
 def described(value: Unchecked) -> str:
@@ -189,10 +189,10 @@ def bandwidth_of(value: Unchecked, what: str, fields: Mapping[str, str], needs: 
         raise InputError(
             f"{what} must be an entry of {kinds} or a bandwidth, got {described(value)}. {remedy}"
         )
-    found: Quantity | None = value.get(field)
-    if found is None:
+    bandwidth: Quantity | None = value.get(field)
+    if bandwidth is None:
         raise MissingValueError(f"{needs.format(field)}, and {value.name} lists none. {remedy}")
-    return found
+    return bandwidth
 
 
 @cache

@@ -144,8 +144,8 @@ _MEANINGS: dict[type, Mapping[str, Meaning]] = {}  # a checker takes no class of
 def meanings(description: type) -> Mapping[str, Meaning]:
     """The meaning of each field of a description that has one, by name."""
     if description not in _MEANINGS:
-        given = {field.name: field.metadata.get("meaning") for field in dataclasses.fields(description)}
-        _MEANINGS[description] = {name: meaning for name, meaning in given.items() if meaning is not None}
+        metadata = {field.name: field.metadata.get("meaning") for field in dataclasses.fields(description)}
+        _MEANINGS[description] = {name: meaning for name, meaning in metadata.items() if meaning is not None}
     return _MEANINGS[description]
 
 
@@ -161,8 +161,8 @@ class _SignatureOfInit:
     """The signature of a class as its fields give it, whatever `__new__` takes."""
 
     def __get__(self, _: object, owner: type) -> inspect.Signature:
-        own = inspect.signature(owner.__init__)  # type: ignore[misc]
-        return own.replace(parameters=[*own.parameters.values()][1:])
+        signature = inspect.signature(owner.__init__)  # type: ignore[misc]
+        return signature.replace(parameters=[*signature.parameters.values()][1:])
 
 
 @dataclass(frozen=True)
@@ -258,9 +258,9 @@ _FIELDS: dict[type, tuple[tuple[str, Any, Any, Any], ...]] = {}
 def _fields(part: type) -> tuple[tuple[str, Any, Any, Any], ...]:
     """Name, default and meaning of each field of a part, and the part that it is, if it is a small value."""
     if part not in _FIELDS:
-        known, values = meanings(part), values_in(part)
+        kinds, values = meanings(part), values_in(part)
         _FIELDS[part] = tuple(
-            (f.name, f.default, known.get(f.name), values.get(f.name)) for f in dataclasses.fields(part)
+            (f.name, f.default, kinds.get(f.name), values.get(f.name)) for f in dataclasses.fields(part)
         )
     return _FIELDS[part]
 
@@ -268,10 +268,10 @@ def _fields(part: type) -> tuple[tuple[str, Any, Any, Any], ...]:
 def values_in(part: type) -> dict[str, type[Part]]:
     """The fields of a part that are small values with fields of their own, and what these values are."""
     return {
-        name: one
+        name: value
         for name, hint in get_type_hints(part).items()
-        for one in (hint, *get_args(hint))
-        if name not in meanings(part) and isinstance(one, type) and issubclass(one, Part)
+        for value in (hint, *get_args(hint))
+        if name not in meanings(part) and isinstance(value, type) and issubclass(value, Part)
     }
 
 

@@ -70,7 +70,7 @@ def check_fields(paths: Iterable[str], assumed: Assumptions = TUTORIAL) -> None:
         for field in below:
             if part is None:
                 raise UnknownNameError(f"{whole} has no fields, got {path!r}. Change {whole} itself.")
-            check_names([field], [known.name for known in dataclasses.fields(part)], part.__name__)
+            check_names([field], [part_field.name for part_field in dataclasses.fields(part)], part.__name__)
             part, whole = NESTED.get((part, field)), f"{whole}.{field}"
 
 

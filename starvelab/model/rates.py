@@ -83,9 +83,9 @@ def measured_rate(
 
 
 def _launches(framework: str) -> list[dict[str, Unchecked]]:
-    known = [*_read("launch", "ms")]
-    rows = [row for row in known if row["framework"] == framework.partition(" (")[0]]
-    return rows or [row for row in known if row["framework"] == "PyTorch"]
+    table = [*_read("launch", "ms")]
+    rows = [row for row in table if row["framework"] == framework.partition(" (")[0]]
+    return rows or [row for row in table if row["framework"] == "PyTorch"]
 
 
 def launches_in_turn(framework: str) -> bool:
@@ -178,8 +178,8 @@ def sample_time(
             if listed == precision:
                 return time
             times.append(replace(time, rate=None, basis=f"extrapolated from {listed}, {time.basis}"))
-        elif (found := _extrapolated(model, hardware, listed, phase, work, framework)) is not None:
-            times.append(found)
+        elif (extrapolated := _extrapolated(model, hardware, listed, phase, work, framework)) is not None:
+            times.append(extrapolated)
     return min(times, key=lambda time: time.seconds, default=None)
 
 
@@ -200,9 +200,9 @@ def frameworks_of(model: Entry) -> list[str]:
 
 def _neighbors(model: Entry, rates: Iterable[Rate]) -> list[Rate]:
     """Those of the model itself, or else of the one that stands for its family."""
-    known = list(rates)
-    own = [rate for rate in known if rate.model == model.path]
-    return own or [rate for rate in known if rate.model == REFERENCE_MODELS.get(model.get("family"))]
+    listed = list(rates)
+    of_model = [rate for rate in listed if rate.model == model.path]
+    return of_model or [rate for rate in listed if rate.model == REFERENCE_MODELS.get(model.get("family"))]
 
 
 def _extrapolated(
@@ -215,7 +215,7 @@ def _extrapolated(
     anchor = _nearest_rate(model, hardware, precision, phase, framework)
     if anchor is None:
         return None
-    to, of = (_precision_ratio(one, model.get("family"), work) for one in (precision, anchor.precision))
+    to, of = (_precision_ratio(wanted, model.get("family"), work) for wanted in (precision, anchor.precision))
     moves = _moves(anchor, work) * to / of
     source = entry_at("Models", anchor.model).name, entry_at("Hardware", anchor.hardware).name
     return SampleTime(
@@ -236,8 +236,8 @@ def _nearest_rate(
         return None
     # Whatever was not measured itself starts from the same accelerator: then two of these compare as the law
     # says, and not as what they start from happened to be measured.
-    own = [rate for rate in rates if rate.hardware == hardware.path]
-    start = own or [rate for rate in rates if rate.hardware == REFERENCE_HARDWARE] or rates
+    on_hardware = [rate for rate in rates if rate.hardware == hardware.path]
+    start = on_hardware or [rate for rate in rates if rate.hardware == REFERENCE_HARDWARE] or rates
     return min(start, key=lambda rate: (rate.phase != phase, rate.precision != precision))
 
 
@@ -272,8 +272,8 @@ def _arithmetic(model: Entry, hardware: Entry, precision: str, phase: str, work:
     peak, macs = _peak(hardware, precision), model.number("macs_forward")
     if peak is None or macs is None:
         return None
-    own = _matmul_share(hardware)
-    share = _matmul_share(entry_at("Hardware", REFERENCE_HARDWARE)) if own is None else own
+    reached = _matmul_share(hardware)
+    share = _matmul_share(entry_at("Hardware", REFERENCE_HARDWARE)) if reached is None else reached
     return macs * work.flop_per_mac * work.passes(phase) / (peak * share)
 
 

@@ -27,7 +27,9 @@ from .step import Step
 # Any: each stage resolves fields of its own into inputs of its own.
 _STAGES: Mapping[str, Any] = {stage.NAME: stage for stage in STAGES}
 _T = TypeVar("_T")
-Time = TypeVar("Time", bound=Any)  # numbers, arrays, fractions or costs: what can be added, multiplied and divided
+Time = TypeVar(
+    "Time", bound=Any
+)  # numbers, arrays, fractions or costs: what can be added, multiplied and divided
 
 
 def resolve(numbers: Mapping[str, Number]) -> dict[str, Inputs]:
@@ -52,8 +54,7 @@ def costs(inputs: Mapping[str, Inputs], accelerators: Number, *, exact: bool = F
         scattered = [taken[name] for name in (SingleNodeModel.NAME, DeviceInputModel.NAME) if name in taken]
         taken[BarrierModel.NAME] = BarrierModel.cost(barrier, reduce(add, scattered))
     return {
-        name: cost * accelerators if _STAGES[name].RESOURCE.shared else cost
-        for name, cost in taken.items()
+        name: cost * accelerators if _STAGES[name].RESOURCE.shared else cost for name, cost in taken.items()
     }
 
 

@@ -216,8 +216,8 @@ class Step(EqualByFields, TableRepr):
         waited, some = (taken - works).m_as("ms"), 1e-9 * taken.m_as("ms")
         if np.all(waited <= some):
             return self._launches_counted
-        known = sum(self.stage_times[stage].m_as("ms") for stage in self.awaited)
-        launches = ["launches"] if np.any(waited - known > some) else []
+        awaited_time = sum(self.stage_times[stage].m_as("ms") for stage in self.awaited)
+        launches = ["launches"] if np.any(waited - awaited_time > some) else []
         *first, last = [*launches, *self.awaited.values()]
         awaited, chip = f"{', '.join(first)}{' and ' * bool(first)}{last}", self.labels.the(ACCELERATOR.name)
         if np.ndim(waited):

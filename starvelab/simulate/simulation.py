@@ -111,7 +111,7 @@ class Simulation(TableRepr):
         """
         replica = _whole(replica, "replica", self.replicas - 1, "Pass one of these.")
         rank, ranks = _whole(rank, "rank", self.inputs.ranks - 1, "Pass one of these."), self.inputs.ranks
-        some, own = slice(replica * ranks, (replica + 1) * ranks), replica * ranks + rank
+        some, position = slice(replica * ranks, (replica + 1) * ranks), replica * ranks + rank
         steps = None if self.step_times is None else self.step_times[:, some]
         timeline = follow(self.inputs, self.times[:, some], self.reads[:, some], steps)
         columns = {name: column[:, rank] for name, column in vars(timeline).items() if name != "host_free"}
@@ -121,8 +121,8 @@ class Simulation(TableRepr):
         if self.inputs.read_time > 0 and not self.inputs.read_ahead:
             # A worker reads first: what it does besides ends when the batch is prepared.
             batch = columns["batch"]
-            columns["read_done"] = columns["prepared"] - self.times[batch, own]
-            columns["read_start"] = columns["read_done"] - self.reads[batch, own]
+            columns["read_done"] = columns["prepared"] - self.times[batch, position]
+            columns["read_start"] = columns["read_done"] - self.reads[batch, position]
         return Trace(**columns, batch_size=self.inputs.batch_size, source="simulated")
 
     @property
@@ -183,20 +183,20 @@ def simulate(
     Own times take the place of drawn ones, and their shape that of batches and replicas.
     """
     seed = _whole(seed, "seed", inf, "Pass for example seed=1.")
-    own = None if prepare_times is None else _own_times(prepare_times)
-    if own is not None:
-        batches, replicas = own.shape
+    given_times = None if prepare_times is None else _own_times(prepare_times)
+    if given_times is not None:
+        batches, replicas = given_times.shape
     times, reads = draw(inputs, positive_int(batches, "batches"), positive_int(replicas, "replicas"), seed)
-    times = times if own is None else own.repeat(inputs.ranks, axis=1)
+    times = times if given_times is None else given_times.repeat(inputs.ranks, axis=1)
     steps = draw_steps(inputs, times.shape, seed)
     warm_up = _whole(warm_up, "warm_up", batches - 1, f"Of {batches} batches one must be left.")
     ranks, columns = inputs.ranks, times.shape[1]
     together = max(1, _TOGETHER // ranks) * ranks
-    found = []
+    paces = []
     for some in (slice(first, first + together) for first in range(0, columns, together)):
         timeline = follow(inputs, times[:, some], reads[:, some], None if steps is None else steps[:, some])
-        found.append(_pace(timeline, warm_up, inputs))
-    periods, waits, queues = (np.concatenate(parts).reshape(-1, ranks) for parts in zip(*found, strict=True))
+        paces.append(_pace(timeline, warm_up, inputs))
+    periods, waits, queues = (np.concatenate(parts).reshape(-1, ranks) for parts in zip(*paces, strict=True))
     return Simulation(inputs, times, reads, warm_up, periods[:, 0], waits.mean(axis=1), queues, steps)
 
 
@@ -258,7 +258,7 @@ def follow(
         start = start.after(inputs, epochs[-1])
     if len(epochs) == 1:
         return epochs[0]
-    columns = {name: np.concatenate([getattr(one, name) for one in epochs]) for name in vars(epochs[0])}
+    columns = {name: np.concatenate([getattr(epoch, name) for epoch in epochs]) for name in vars(epochs[0])}
     columns["batch"] += length * (np.arange(batches) // length)[:, None]  # an epoch counts from 0
     return EpochTimes(**columns)
 

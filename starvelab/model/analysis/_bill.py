@@ -157,12 +157,12 @@ def bill(
     dollars = None if rate is None else count * rate
     waiting = None if missing else count * stall * idle
     drawn = None if missing else count * (1 - stall) * busy + waiting
-    lost, each = None if dollars is None else stall * dollars, _request_dollars(pipeline)
+    lost, of_requests = None if dollars is None else stall * dollars, _request_dollars(pipeline)
     return Bill(
         step=step, price=_product("USD/h", rate), power=_product("W", drawn), epoch_time=_product("h", hours),
-        hour=_amounts(1.0, dollars, drawn, _product("USD", each, step.throughput.m_as("img/h"))),
+        hour=_amounts(1.0, dollars, drawn, _product("USD", of_requests, step.throughput.m_as("img/h"))),
         hour_waiting=_amounts(1.0, lost, waiting),
-        epoch=_amounts(hours, dollars, drawn, _product("USD", each, samples)),
+        epoch=_amounts(hours, dollars, drawn, _product("USD", of_requests, samples)),
         epoch_waiting=_amounts(hours, lost, waiting),
         notes=_notes(pipeline, step, rate, missing, samples),
     )  # fmt: skip
@@ -171,12 +171,12 @@ def bill(
 def _powers(hardware: Entry | None, busy: Unchecked, waiting: Unchecked) -> tuple[Number, Number, str]:
     """Return what one accelerator draws while it computes and while it waits [W], and what is missing."""
     watts, missing = [], {}
-    for name, given, listed, example in (
+    for name, watt, listed, example in (
         ("busy_power", busy, "board_power", "400 W"),
         ("waiting_power", waiting, "waiting_power", "80 W"),
     ):
-        if given is not None:
-            power = nonnegative(given, "W", name)
+        if watt is not None:
+            power = nonnegative(watt, "W", name)
         else:
             power = None if hardware is None else hardware.number(listed)
         if power is None:
@@ -200,8 +200,8 @@ def _request_dollars(pipeline: Description) -> Number:
     price = store.number("million_requests_price") if isinstance(store, Entry) else None
     if reads is None or price is None:
         return None
-    each = store.number("requests_per_file", 1) / reads.samples_per_request
-    return (1 - reads.cached) * each * price / 1e6
+    requests = store.number("requests_per_file", 1) / reads.samples_per_request
+    return (1 - reads.cached) * requests * price / 1e6
 
 
 def _notes(

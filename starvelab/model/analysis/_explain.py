@@ -152,14 +152,14 @@ def _taking_turns(pipeline: Description, step: Step, of: _Words) -> tuple[str, .
 
 
 def _fed(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
-    own, following = step.resource_times[ACCELERATOR.name], step.next_bottleneck
+    work, following = step.resource_times[ACCELERATOR.name], step.next_bottleneck
     chip = step.labels[ACCELERATOR.name]
-    who, each, batch = f"The {chip} binds", "it", "it"
+    who, which, batch = f"The {chip} binds", "it", "it"
     if step.accelerators > 1:
-        who, each, batch = f"The {step.accelerators} {chip}s bind", "each", "one for each"
+        who, which, batch = f"The {step.accelerators} {chip}s bind", "each", "one for each"
     together = f"together with {' and '.join(step.awaited.values())} " if step.awaited else ""
     evidence = (
-        f"{who}: {together}{each} needs {spoken_time(own)} for a batch of {pipeline.batch_size}, and "
+        f"{who}: {together}{which} needs {spoken_time(work)} for a batch of {pipeline.batch_size}, and "
         f"{step.labels.does(following, 'have')} {RESOURCES[following].done} {batch} in "
         f"{spoken_time(step.resource_times[following])}."
     )
@@ -167,9 +167,9 @@ def _fed(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
     idle, cause = "", _cause(pipeline, step)
     if launching(pipeline) > 0:
         # Where launching takes longest, a larger batch is the advice, and it is given here.
-        own, cause = step.step_time * step.utilization, ""
+        work, cause = step.step_time * step.utilization, ""
         idle = (
-            f"Launching its kernels takes the host longer than the {spoken_time(own)} that they run, {busy}"
+            f"Launching its kernels takes the host longer than the {spoken_time(work)} that they run, {busy}"
         )
         idle += f" each step{_launched_less(pipeline, step)}."
     elif step.awaited:
@@ -180,13 +180,13 @@ def _fed(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
             if shortens(pipeline, step, overlapping):
                 pinned = "" if pipeline.numbers["pinned"] else "from pinned memory and "
                 idle += f" The copy would overlap {pinned}on a stream of its own."
-    found = crossover(pipeline)
+    crossing = crossover(pipeline)
     later = _spare(pipeline, step, of)
-    if found is not None and found.starves_from is not None and found.starves_from > pipeline.batch_size:
-        then = f"{step.labels.the(found.resource)} would bind"
-        if pipeline.solve(batch_size=found.starves_from).bottleneck == ACCELERATOR.name:
+    if (crossing.starves_from or 0) > pipeline.batch_size:
+        then = f"{step.labels.the(crossing.resource)} would bind"
+        if pipeline.solve(batch_size=crossing.starves_from).bottleneck == ACCELERATOR.name:
             then = "parts of a step would wait for each other"
-        later = f"From batch {found.starves_from} on {then}."
+        later = f"From batch {crossing.starves_from} on {then}."
     return evidence, idle, cause, later
 
 
@@ -195,8 +195,8 @@ def _cause(pipeline: Description, step: Step) -> str:
     cause, source, chip = step.cause, "", step.labels[ACCELERATOR.name]
     if step.basis.startswith("measured"):
         # What a step whose time was measured is made of is a guess; what comes on top of it is known.
-        own, on_top = step.stage_times["model"], {"input": "input on device", "overhead": "step overhead"}
-        longer = (name for name, stage in on_top.items() if step.stage_times.get(stage, 0 * own) > own)
+        time, on_top = step.stage_times["model"], {"input": "input on device", "overhead": "step overhead"}
+        longer = (name for name, stage in on_top.items() if step.stage_times.get(stage, 0 * time) > time)
         cause = next(longer, "overhead" if cause == "overhead" else "")
         if not cause:
             return f"The {chip}'s own time comes from a measured rate."
@@ -257,17 +257,17 @@ def _launched_less(pipeline: Description, step: Step) -> str:
 
 def _spare(pipeline: Description, step: Step, of: _Words) -> str:
     """How much faster the accelerator would have to be before the next resource binds."""
-    own, ready = (step.resource_times[name].m_as("ms") for name in (ACCELERATOR.name, step.next_bottleneck))
+    work, ready = (step.resource_times[name].m_as("ms") for name in (ACCELERATOR.name, step.next_bottleneck))
     label, chip = step.labels.the(step.next_bottleneck), step.labels[ACCELERATOR.name]
     subject = capitalized(step.labels.does(step.next_bottleneck, "take"))
-    if not exceeds(own, ready):
+    if not exceeds(work, ready):
         return f"{subject} equally long: any slower, and {label} would bind."
     # A faster accelerator launches no faster.
     launches = [SingleNodeModel.NAME] if launching(pipeline) > 0 else []
     waits = sum(step.stage_times[stage].m_as("ms") for stage in (*step.awaited, *launches))
     if waits >= ready:
         return f"However fast the {chip} itself were, {label} would not bind."
-    times = (own - waits) / (ready - waits)
+    times = (work - waits) / (ready - waits)
     if times < 1.005:
         return f"{subject} almost as long."
     # A larger factor says nothing that a person would act on.
@@ -285,10 +285,10 @@ def _starved(pipeline: Description, step: Step, of: _Words) -> tuple[str, ...]:
         # The cores are idle then: the workers alone would send people to buy some.
         binds, verb = f"{binds}, and wait for {step.labels.the(STORAGE.name)}", "waiting for and preparing"
     awaited = f" with {' and '.join(step.awaited.values())}" if step.awaited else ""
-    own = spoken_time(step.resource_times[ACCELERATOR.name])
+    needed = spoken_time(step.resource_times[ACCELERATOR.name])
     evidence = (
         f"{capitalized(binds)}: {verb} {a_batch} takes {spoken_time(step.step_time)}, so {of.who}, "
-        f"which {of.need} {own}{of.each}{awaited}, {of.are} busy "
+        f"which {of.need} {needed}{of.each}{awaited}, {of.are} busy "
         f"{percent(step.utilization)} of each step and {of.wait} for the rest."
     )
     return evidence, step.spoken_busy, *remedies(pipeline, step)

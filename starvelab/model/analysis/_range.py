@@ -81,13 +81,16 @@ class ThroughputRange(TableRepr):
     def note(self) -> str:
         """Below the table: why the step cannot run, if it cannot, and how far off the model itself may be."""
         error = self.model_error
-        own = f"With the model's own error of {percent(error, 0)} it is the {self.step.spoken_range}."
-        return " ".join(filter(None, (self.step.note, own if error else "")))
+        allowed = f"With the model's own error of {percent(error, 0)} it is the {self.step.spoken_range}."
+        return " ".join(filter(None, (self.step.note, allowed if error else "")))
 
     @property
     def rows(self) -> list[list[Unchecked]]:
         """One for each disagreement."""
-        return [[one.name, " or ".join(one.values), one.lowest, one.highest] for one in self.disagreements]
+        return [
+            [value.name, " or ".join(value.values), value.lowest, value.highest]
+            for value in self.disagreements
+        ]
 
 
 def throughput_range(pipeline: Description) -> ThroughputRange:
@@ -122,7 +125,7 @@ def throughput_range(pipeline: Description) -> ThroughputRange:
         step=pipeline.solve(),
         lowest=min(lows, key=_images),
         highest=max(highs, key=_images),
-        disagreements=tuple(sorted(disagreements, key=lambda one: (one.lowest / one.highest).m_as(""))),
+        disagreements=tuple(sorted(disagreements, key=lambda value: (value.lowest / value.highest).m_as(""))),
         model_error=pipeline.assumptions.model_error,
     )
 
@@ -225,12 +228,12 @@ def _changed(
 
 def _times(pipeline: Description, frameworks: list[str | None]) -> dict[str, SampleTime]:
     """The time of a sample on the accelerator by each framework's rates; empty where none decides it."""
-    assumed, own = pipeline.assumptions, pipeline.hardware
-    if pipeline.numbers["accelerator_rate"] is not None or pipeline.model is None or own.of is None:
+    assumed, accelerator = pipeline.assumptions, pipeline.hardware
+    if pipeline.numbers["accelerator_rate"] is not None or pipeline.model is None or accelerator.of is None:
         return {}
-    if own.framework.name is None and not assumed.measured_rates:
+    if accelerator.framework.name is None and not assumed.measured_rates:
         return {}
-    asked = (pipeline.model, own.of, own.precision, pipeline.phase or assumed.phase)
+    asked = (pipeline.model, accelerator.of, accelerator.precision, pipeline.phase or assumed.phase)
     times = {name: assumed_time(assumed, *asked, name) for name in frameworks}
     return {name or time.framework: time for name, time in times.items() if time is not None}
 
@@ -239,13 +242,13 @@ def _frameworks(pipeline: Description) -> _Choice | None:
     """The framework of the accelerator's rate, where the pipeline names none and several were measured."""
     if pipeline.hardware.framework.name is not None or pipeline.model is None:
         return None
-    known = _times(pipeline, [*frameworks_of(pipeline.model)])
-    if len(known) < 2:
+    times = _times(pipeline, [*frameworks_of(pipeline.model)])
+    if len(times) < 2:
         return None
-    rates = {name: f"{cell(Q_(1 / time.seconds, 'img/s'))} ({name})" for name, time in known.items()}
+    rates = {name: f"{cell(Q_(1 / time.seconds, 'img/s'))} ({name})" for name, time in times.items()}
     return _Choice(
         "rate of the GPU",
-        "; ".join(f"{name}: {time.basis}" for name, time in known.items()),
+        "; ".join(f"{name}: {time.basis}" for name, time in times.items()),
         {rate: partial(_in_framework, name=name) for name, rate in rates.items()},
     )
 
@@ -257,12 +260,12 @@ def _in_framework(pipeline: Description, *, name: str) -> Description:
 def _launching(pipeline: Description) -> _Choice | None:
     """How long the host launches a step, as it was measured of its framework."""
     assumed, hardware = pipeline.assumptions, pipeline.hardware.of
-    known = [*_times(pipeline, [pipeline.hardware.framework.name]).values()]
+    times = [*_times(pipeline, [pipeline.hardware.framework.name]).values()]
     fact = assumed.facts.get("overhead_per_layer")
-    if not known or hardware is None or not assumed.overhead_overlaps or fact is None or fact.given:
+    if not times or hardware is None or not assumed.overhead_overlaps or fact is None or fact.given:
         return None
-    fact = launch_time(known[0].framework, hardware.path)
-    each = assumed.overhead_per_layer / fact.value
+    fact = launch_time(times[0].framework, hardware.path)
+    ratio = assumed.overhead_per_layer / fact.value
     change = partial(_changed, field="assumptions", owner=assumed, name="overhead_per_layer")
-    ends = {cell(end): partial(change, value=(end * each).to("ms")) for end in (fact.low, fact.high)}
+    ends = {cell(end): partial(change, value=(end * ratio).to("ms")) for end in (fact.low, fact.high)}
     return _Choice("launching a forward pass of ResNet-50", fact.origin, ends)

@@ -49,8 +49,8 @@ def _for_decoder(pipeline: Description, step: Step) -> tuple[str, ...]:
 
 
 def _for_loop(pipeline: Description, step: Step) -> tuple[str, ...]:
-    known, helped = "One thread does that, however many workers there are.", relieved(pipeline, step)
-    return known, *helped, _then(step, advised=bool(helped))
+    one_thread, helped = "One thread does that, however many workers there are.", relieved(pipeline, step)
+    return one_thread, *helped, _then(step, advised=bool(helped))
 
 
 def _for_storage(pipeline: Description, step: Step) -> tuple[str, ...]:
@@ -70,18 +70,18 @@ def _for_storage(pipeline: Description, step: Step) -> tuple[str, ...]:
     term, limited = max(terms, key=terms.__getitem__), ""
     if term == "connections" and exceeds(terms[term], 1.05 * terms["bandwidth"]):
         requests = f"{reads.served:g} request{'' if reads.served == 1 else 's'}"
-        each = spoken_time(Q_(1e3 * terms[term] * reads.served * reads.samples_per_request, "ms"))
-        limited = f"It serves {requests} at a time, which limits it: each takes {each}."
+        request = spoken_time(Q_(1e3 * terms[term] * reads.served * reads.samples_per_request, "ms"))
+        limited = f"It serves {requests} at a time, which limits it: each takes {request}."
     elif term == "request rate":
         limited = f"It is the number of requests that limits {store}, not their bytes."
     elif reads.request_bandwidth is not None:
         limited = f"It is the network that limits {store}, and not its requests."
-    wanted, given = _shortfall(step, step.actual_demand)
+    wanted, now = _shortfall(step, step.actual_demand)
     helping = _helping(pipeline, step, tries)
     return (
         f"Memory serves {percent(cached)} of the reads." if cached else "",
         limited,
-        f"{_to_feed(step)} {store} would have to deliver {wanted}, and it delivers {given}{_after(helping)}.",
+        f"{_to_feed(step)} {store} would have to deliver {wanted}, and it delivers {now}{_after(helping)}.",
         _then(step, advised=bool(helping)),
     )
 
@@ -89,9 +89,9 @@ def _for_storage(pipeline: Description, step: Step) -> tuple[str, ...]:
 def _for_link(pipeline: Description, step: Step) -> tuple[str, ...]:
     sent = (step.throughput / (step.accelerators * step.hosts) * pipeline.transferred).m_as("GB * sample / s")
     wanted, carried = _shortfall(step, Q_(sent, "GB/s"))
-    given, link = pipeline.dataset.transfer, "each link" if _several(step) else "the link"
-    known = "" if isinstance(given, Quantity) else given or pipeline.assumptions.transfer_dtype
-    fewer = f"send fewer bytes for each sample{'' if known == 'uint8' else ', for example as uint8'}"
+    transfer, link = pipeline.dataset.transfer, "each link" if _several(step) else "the link"
+    dtype = "" if isinstance(transfer, Quantity) else transfer or pipeline.assumptions.transfer_dtype
+    fewer = f"send fewer bytes for each sample{'' if dtype == 'uint8' else ', for example as uint8'}"
     tries: Tries = {fewer: {"dataset.transfer": pipeline.transferred / 2}}
     helping = _helping(pipeline, step, tries)
     return (
@@ -118,11 +118,11 @@ def relieved(pipeline: Description, step: Step) -> tuple[str, ...]:
         tries["Do both"] = {**moved, **packed}
     helped, best = [], step
     for remedy, changes in tries.items():
-        found = pipeline.solve(changes)
-        if shorter(found, best, 1.05):
-            then = f"a step would then take {spoken_time(found.step_time)}"
-            helped.append(f"{remedy}: {then}, and {step.labels.the(found.bottleneck)} would bind.")
-            best = found
+        solved = pipeline.solve(changes)
+        if shorter(solved, best, 1.05):
+            then = f"a step would then take {spoken_time(solved.step_time)}"
+            helped.append(f"{remedy}: {then}, and {step.labels.the(solved.bottleneck)} would bind.")
+            best = solved
     return tuple(helped)
 
 
@@ -191,11 +191,11 @@ def _half_the_work(pipeline: Description) -> Mapping[str, Unchecked]:
         return {"workers.rate": 2 * Q_(workers.rate)}
     if samples.cpu_time is not None:
         return {"dataset.cpu_time": Q_(samples.cpu_time) / 2}
-    one = pipeline.solve(
+    alone = pipeline.solve(
         {"workers.handover.worker": "0 s", "hardware.ranks.slow": 1}, workers=1, storage=None
     )
-    share = one.batch_size * one.accelerators
-    return {"dataset.cpu_time": one.resource_times[CPU.name] / share / 2}
+    share = alone.batch_size * alone.accelerators
+    return {"dataset.cpu_time": alone.resource_times[CPU.name] / share / 2}
 
 
 def time_without_waits(pipeline: Description, step: Step) -> Quantity | None:
@@ -245,20 +245,20 @@ def _to_feed(step: Step) -> str:
     return f"To keep {'them' if _several(step) else 'it'} fed,"
 
 
-def _shortfall(step: Step, given: Quantity) -> list[str]:
+def _shortfall(step: Step, supply: Quantity) -> list[str]:
     """Return what a resource would have to give for the accelerator to set the step, and what it gives."""
-    wanted = given * (step.step_time / step.resource_times[ACCELERATOR.name]).m_as("")
-    if has_dimension(given, "img/s"):
-        return [format_quantity(wanted), format_quantity(given)]
-    return spoken_bandwidths(wanted, given)
+    wanted = supply * (step.step_time / step.resource_times[ACCELERATOR.name]).m_as("")
+    if has_dimension(supply, "img/s"):
+        return [format_quantity(wanted), format_quantity(supply)]
+    return spoken_bandwidths(wanted, supply)
 
 
 def _then(step: Step, *, advised: bool) -> str:
     """Return what would bind next, where another resource starves the accelerator as well."""
     times = {name: time for name, time in step.resource_times.items() if name != step.bottleneck}
-    own = times.pop(ACCELERATOR.name)
+    accelerator = times.pop(ACCELERATOR.name)
     slowest = max(times, key=lambda name: times[name].m_as("ms"), default=None)
-    if slowest is None or not exceeds(times[slowest].m_as("ms"), own.m_as("ms")):
+    if slowest is None or not exceeds(times[slowest].m_as("ms"), accelerator.m_as("ms")):
         return ""
     then = "Even then"
     if not advised:

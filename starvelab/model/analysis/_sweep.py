@@ -117,7 +117,7 @@ def sweep(
             "A sweep needs a field with values, got none. Pass for example batch_size=[32, 64, 128]."
         )
     check_fields(fields, pipeline.assumptions)
-    numbers = {name: given for name, given in fields.items() if not _are_entries(given)}
+    numbers = {name: values for name, values in fields.items() if not _are_entries(values)}
     for name in numbers:
         if PLAIN.get(name, name) not in SWEEPABLE:
             raise InputError(
@@ -176,7 +176,7 @@ def _over_numbers(
     """Solve a pipeline for every combination of the numbers: the columns, and what stands below them."""
     # Without numbers to sweep, a point is a column of length one.
     swept = numbers or {"batch_size": np.atleast_1d(pipeline.batch_size)}
-    values = {name: _values(name, given) for name, given in swept.items()}
+    values = {name: _values(name, column_values) for name, column_values in swept.items()}
     index = np.indices([len(column) for column in values.values()], dtype=np.intp).reshape(len(values), -1)
     grid = {name: column[i] for (name, column), i in zip(values.items(), index, strict=True)}
     pipeline = pipeline.replace(grid)
@@ -195,16 +195,16 @@ def _over_numbers(
     return columns, (claim, step.spoken_busy, foreign_rate(pipeline))
 
 
-def _are_entries(given: Unchecked) -> bool:
+def _are_entries(values: Unchecked) -> bool:
     """True for a group of the catalogue, or a list of its entries."""
-    return isinstance(given, Group) or (
-        isinstance(given, list | tuple) and bool(given) and isinstance(given[0], Entry | Group)
+    return isinstance(values, Group) or (
+        isinstance(values, list | tuple) and bool(values) and isinstance(values[0], Entry | Group)
     )
 
 
-def _entries(name: str, given: Unchecked) -> list[Entry]:
+def _entries(name: str, values: Unchecked) -> list[Entry]:
     """Return the entries to sweep over."""
-    members: list[Unchecked] = [given] if isinstance(given, Group) else given
+    members: list[Unchecked] = [values] if isinstance(values, Group) else values
     entries: list[Unchecked] = [
         *chain.from_iterable(entry if isinstance(entry, Group) else [entry] for entry in members)
     ]
@@ -216,18 +216,18 @@ def _entries(name: str, given: Unchecked) -> list[Entry]:
     return entries
 
 
-def _values(name: str, given: Unchecked) -> Number:
-    if isinstance(given, Quantity):
-        return np.atleast_1d(given)
-    if isinstance(given, str | Entry) or not np.iterable(given):
-        raise InputError(f"{name} must be several values to sweep, got {given!r:.80}. Pass a list.")
-    given = given if isinstance(given, np.ndarray | range) else list(given)
-    if len(given) == 0:
+def _values(name: str, values: Unchecked) -> Number:
+    if isinstance(values, Quantity):
+        return np.atleast_1d(values)
+    if isinstance(values, str | Entry) or not np.iterable(values):
+        raise InputError(f"{name} must be several values to sweep, got {values!r:.80}. Pass a list.")
+    values = values if isinstance(values, np.ndarray | range) else list(values)
+    if len(values) == 0:
         raise InputError(f"{name} must have at least one value to sweep, got none. Pass a list of values.")
-    if isinstance(given[0], str | Quantity):
-        first = Q_(given[0])
+    if isinstance(values[0], str | Quantity):
+        first = Q_(values[0])
         unit = f"{first.units:~C}"
-        return Q_(np.array([convert(value, unit, name).magnitude for value in given]), unit)
-    if np.iterable(given[0]):
-        raise InputError(f"{name} must be a list of single values, got {given!r:.80}. Pass a list of these.")
-    return np.asarray(given)
+        return Q_(np.array([convert(value, unit, name).magnitude for value in values]), unit)
+    if np.iterable(values[0]):
+        raise InputError(f"{name} must be a list of single values, got {values!r:.80}. Pass a list of these.")
+    return np.asarray(values)

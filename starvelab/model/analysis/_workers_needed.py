@@ -192,10 +192,10 @@ def _too_few_cores(pipeline: Description, most: Fraction, wanted: Fraction) -> s
     """Why no number of workers is enough: `most` is how many times one's rate they reach together."""
     cores, hardware = TransformationModel.among(pipeline.inputs).cores, pipeline.hardware.of
     unlimited = pipeline.replace({"workers.cores": MAX_WORKERS})
-    one, many = (Fraction(cpu_cost(unlimited, count).limit) for count in (1, MAX_WORKERS))
+    alone, many = (Fraction(cpu_cost(unlimited, count).limit) for count in (1, MAX_WORKERS))
     who, more = "Workers get in each other's way: together they", ""
-    if cores is not None and one / many < wanted:  # as threads of one process, which share a lock
-        most, who = one / many, "Workers get in each other's way: on any number of cores they"
+    if cores is not None and alone / many < wanted:  # as threads of one process, which share a lock
+        most, who = alone / many, "Workers get in each other's way: on any number of cores they"
         if pipeline.numbers["loader"] == "threads":
             who = (
                 "Carried on from one and two threads on two cores, under a Python with its global lock, "
@@ -205,8 +205,8 @@ def _too_few_cores(pipeline: Description, most: Fraction, wanted: Fraction) -> s
     elif cores is not None and pipeline.numbers["cores"] is not None:
         who = f"However many workers share the {cores} cores, together they"
     elif cores is not None and hardware is not None:
-        each = hardware.number("host_cores")
-        who = f"A typical host has {each} cores for each {hardware.name}: together its workers"
+        cores_each = hardware.number("host_cores")
+        who = f"A typical host has {cores_each} cores for each {hardware.name}: together its workers"
     return (
         f"{who} reach at most {format_number(most, 3)} times what one does, and it would take "
         f"{format_number(wanted, 3)} times.{more}"
@@ -229,7 +229,7 @@ def _narrow_bandwidths(pipeline: Description, rate: float) -> dict[str, str]:
     hardware, count, numbers, narrow = pipeline.hardware.of, pipeline.hardware.count, pipeline.numbers, {}
     store = pipeline.labels.the(STORAGE.name)
     drive = f"{store} gives" if numbers["cached_fraction"] is None else f"{store} and the cache give"
-    for part, stage, doing, given, size in (
+    for part, stage, doing, giver, size in (
         ("storage", DataModel, "Reading", drive, count * numbers["stored"]),
         ("link", TransferModel, "Copying", "the link gives", numbers["transferred"]),
     ):
@@ -245,7 +245,7 @@ def _narrow_bandwidths(pipeline: Description, rate: float) -> dict[str, str]:
             wanted, supply = spoken_bandwidths(
                 *(Q_(float(x) / 1e9, "GB/s") for x in (size * rate, size / taken))
             )
-            narrow[stage.RESOURCE.name] = f"{doing} would take {wanted}, and {given} {supply}."
+            narrow[stage.RESOURCE.name] = f"{doing} would take {wanted}, and {giver} {supply}."
     return narrow
 
 

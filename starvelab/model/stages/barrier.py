@@ -54,4 +54,5 @@ class BarrierModel(StageModel[BarrierInputs]):
     @staticmethod
     def cost(inputs: BarrierInputs, scattered: Cost) -> Cost:  # type: ignore[override]
         """``lag scattered``: a share of what the accelerator itself takes."""
-        return scattered * inputs.lag
+        waits: Cost = scattered * inputs.lag
+        return waits

@@ -132,21 +132,21 @@ class DataModel(StageModel[DataInputs]):
         if open_requests is None:
             open_requests = assumed.numbers["open_requests"] if latency is None else 1
         alone = queued = 0.0 if latency is None else latency
-        served = rate = each = None
+        served = rate = request_bandwidth = None
         if isinstance(storage, Entry):
             if latency is None:
                 alone = storage.number("request_latency", 0.0)
                 queued = storage.number("queued_latency", alone)
             served = None if _hides(open_requests) else storage.number("parallel_requests")
-            rate, each = storage.number("request_rate"), storage.number("request_bandwidth")
+            rate, request_bandwidth = storage.number("request_rate"), storage.number("request_bandwidth")
             of_file = storage.number("requests_per_file", 1)
             alone, queued, rate = of_file * alone, of_file * queued, None if rate is None else rate / of_file
             storage = storage.number(_FIELDS.get(storage.kind, "")) or positive(
                 storage_bandwidth(storage=storage), "B/s", "storage bandwidth"
             )
         return DataInputs(
-            size=stored, bandwidth=storage, request_bandwidth=each, drives=drives, request_rate=rate,
-            latency=alone, queued_latency=queued, open=open_requests,
+            size=stored, bandwidth=storage, request_bandwidth=request_bandwidth, request_rate=rate,
+            drives=drives, latency=alone, queued_latency=queued, open=open_requests,
             served=together if served is None else minimum(served * drives, together),
             samples_per_request=1 if samples_per_request is None else samples_per_request,
             cached=0 if cached_fraction is None else cached_fraction,
@@ -173,11 +173,11 @@ class DataModel(StageModel[DataInputs]):
     @classmethod
     def wait(cls, inputs: DataInputs, *, reads: bool) -> Number:
         """``(1 - x) (l / k + S / R) / o`` [s]; a worker that `reads` itself waits for the drive as well."""
-        size, each = inputs.size, inputs.request_bandwidth
+        size, request_bandwidth = inputs.size, inputs.request_bandwidth
         under_way = minimum(inputs.open, inputs.served)
         latency, transfer = inputs.latency / inputs.samples_per_request / under_way, 0.0
-        if each is not None:
-            transfer = size / each / under_way
+        if request_bandwidth is not None:
+            transfer = size / request_bandwidth / under_way
         elif reads:
             transfer = size / inputs.bandwidth / inputs.drives
         waits = (1 - inputs.cached) * (latency + transfer)

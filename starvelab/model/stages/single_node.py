@@ -248,15 +248,17 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
             )  # fmt: skip
         else:
             basis, rate = time.basis, time.rate
-            own, assumed = (launch_time(*of).number for of in ((time.framework, hardware.path), LAUNCHES_OF))
-            each = a["overhead_per_layer"] * own / assumed
-            launch = launches * each + a["overhead_per_step"] if a["overhead_overlaps"] else 0.0
+            of_host, assumed = (
+                launch_time(*of).number for of in ((time.framework, hardware.path), LAUNCHES_OF)
+            )
+            per_launch = a["overhead_per_layer"] * of_host / assumed
+            launch = launches * per_launch + a["overhead_per_step"] if a["overhead_overlaps"] else 0.0
             in_turn = bool(launch) and launches_in_turn(time.framework)
             if in_turn:
                 # What a batch of one takes was measured, and what a large one takes: each with its launches.
                 seconds = time.seconds
                 if rate is not None:
-                    seconds = (time.batch_size / rate - kernels * each) / (time.batch_size - 1)
+                    seconds = (time.batch_size / rate - kernels * per_launch) / (time.batch_size - 1)
                     seconds = max(seconds, time.seconds / 2)
                     rate = 1 / seconds
                 launch = max(launch - seconds, 0.0)
@@ -305,8 +307,8 @@ def _memory(
     # The catalogue counts activations at two bytes a number.
     element = ELEMENT_BYTES[precision]
     held = activation * element / 2 * (1 if training else a["forward_activation"])
-    each = a["state_bytes"] if training else element
-    return MemoryInputs(model.needed("parameters") * each, held, capacity, hardware.name)
+    state = a["state_bytes"] if training else element
+    return MemoryInputs(model.needed("parameters") * state, held, capacity, hardware.name)
 
 
 def _peak(hardware: Entry, precision: str) -> Number:
