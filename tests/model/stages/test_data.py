@@ -13,16 +13,14 @@ from starvelab import (
     DataModel,
     Drive,
     Hardware,
-    InputError,
     MissingValueError,
-    Models,
     Pipeline,
     Requests,
     Samples,
     Storage,
 )
 from starvelab.model.stages.data import hit_share
-from tests.rejected import bare, message, negative, other_dimension
+from tests.rejected import message
 from tests.strategies import bandwidths, pipelines, sample_sizes, stores
 
 FAST = Pipeline(hardware="1e9 img/s", workers="1e9 img/s")
@@ -74,21 +72,6 @@ def test_a_missing_drive_is_refused_with_what_to_pass():
     assert refused(MissingValueError) == (
         f"DataModel needs a storage bandwidth, and neither hardware nor storage was named. {REMEDY}"
     )
-
-
-@pytest.mark.parametrize(("arguments", "expected"), [
-    ({"storage": Models.ResNet50},
-     f"storage must be an entry of Storage or Hardware or a bandwidth, got Models.ResNet50. {REMEDY}"),
-    ({"storage": 7}, f"storage must be an entry of Storage or Hardware or a bandwidth, got 7. {REMEDY}"),
-    ({"bandwidth": "7 GB"}, "storage bandwidth must be convertible to GB/s, got 7 GB. Check what it counts."),
-    ({"bandwidth": "0 GB/s"},
-     "storage bandwidth must be finite and positive, got 0 GB/s. Check the value and its sign."),
-    bare("GB/s", workload_data_rate=10.9, storage="7 GB/s"),
-    negative(workload_data_rate="-1 GB/s", storage="7 GB/s"),
-    other_dimension("GB/s", workload_data_rate="100 img/s", storage="7 GB/s"),
-])  # fmt: skip
-def test_bad_input_is_refused(arguments, expected):
-    assert refused(InputError, **arguments) == expected
 
 
 @given(st.integers(1, 4096), sample_sizes, bandwidths)

@@ -71,43 +71,6 @@ def test_what_does_not_overlap_adds_up(changes, expected):
     assert 32e3 / run.throughput.m_as("img/s") == pytest.approx(expected, rel=0.01)
 
 
-SAID = {
-    "a packer": (
-        PACKER,
-        "The training loop binds: handling a batch of 32 takes 30 ms, so the GPU, which needs 20 "
-        "ms, is busy 66.7 % of each step and waits for the rest. One thread does that, however many "
-        "workers there are. Move the 30 ms of its own work into the workers: a step would then take 20 "
-        "ms, and the GPU would bind.",
-    ),
-    "many tensors": (
-        TENSORS.replace(hardware="5 ms"),
-        "The training loop binds: handling a batch of 32 takes 22.4 ms, so the GPU, which needs 5"
-        " ms, is busy 22.3 % of each step and waits for the rest. One thread does that, however many "
-        "workers there are. Pack the 113 objects of a batch into one: a step would then take 6.25 ms, and"
-        " the workers would bind. Even then the workers would bind: preparing takes 6.25 ms.",
-    ),
-    "one object, which nothing that was tried makes smaller": (
-        TENSORS.replace({"workers.handover.objects": 1, "dataset.transfer": "5 MB"}),
-        "The training loop binds: handling a batch of 32 takes 68.98 ms, so the GPU, which needs "
-        "20 ms, is busy 29.0 % of each step and waits for the rest. One thread does that, however many "
-        "workers there are.",
-    ),
-    "a loop that waits for each step": (
-        PACKER.replace({"hardware.in_flight": 1}),
-        "Parts of a step wait for each other: it takes 50 ms, and of that the workers 6.25 ms, the training "
-        "loop 30 ms, the GPU 20 ms. So the GPU is busy 40.0 % of it. With in_flight=2 a "
-        "step would take 30 ms. Move the 30 ms of its own work into the workers: a step would then take "
-        "20 ms, and the GPU would bind.",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", SAID)
-def test_the_loop_is_named_and_only_what_was_tried_is_advised(case):
-    pipeline, expected = SAID[case]
-    assert pipeline.explain() == expected
-
-
 def test_a_crossover_is_where_the_accelerator_begins_to_wait_for_round_trips():
     # A batch of b takes 10 + 0.1 b ms of the accelerator, 8 ms of the loop, and 0.15 b ms of the link.
     tight = Pipeline(

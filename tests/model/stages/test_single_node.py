@@ -8,14 +8,12 @@ from starvelab import (
     Q_,
     TUTORIAL,
     Hardware,
-    InputError,
     MissingValueError,
     Models,
     SingleNodeModel,
-    Storage,
 )
 from starvelab.model.catalogue import Entry
-from tests.rejected import message, no_entry, none_of, not_positive, not_whole
+from tests.rejected import message
 from tests.strategies import accelerators, assumptions, batch_sizes, models
 
 A100, RESNET50 = Hardware.Cloud.A100, Models.ResNet50
@@ -111,20 +109,6 @@ def test_a_batch_that_does_not_fit_is_flagged_with_the_largest_that_does():
     )
     unknown = step(model=UNKNOWN, batch_size=10**6)
     assert (unknown.memory_needed, unknown.feasible, unknown.infeasible_reason) == (None, True, "")
-
-
-@pytest.mark.parametrize(("arguments", "expected"), [
-    no_entry("Models.ResNet50", model="ResNet50"),
-    ({"hardware": Storage.HDD},
-     "hardware must be an entry of Hardware, got Storage.HDD. Pass for example Hardware.Cloud.A100."),
-    none_of("fp32, tf32, bf16, fp16", precision="int8"),
-    none_of("forward, training", phase="both"),
-    none_of("forward, training", phase=""),
-    not_positive(batch_size=0),
-    not_whole(batch_size=2.5),
-])  # fmt: skip
-def test_bad_input_is_refused(arguments, expected):
-    assert message(InputError, step, **arguments) == expected
 
 
 def test_a_precision_that_an_accelerator_does_not_list_is_refused_with_those_it_does():

@@ -9,16 +9,37 @@ from starvelab import (
     PUBLISHED,
     TUTORIAL,
     DataModel,
+    Hardware,
     InputError,
+    Models,
     SingleNodeModel,
+    Storage,
     TransferModel,
     TransformationModel,
 )
+from tests.rejected import (
+    bare,
+    message,
+    negative,
+    no_entry,
+    no_rate,
+    none_of,
+    not_positive,
+    not_whole,
+    other_dimension,
+)
 
-MODELS = [DataModel, TransformationModel, TransferModel, SingleNodeModel]
-pytestmark = pytest.mark.parametrize("model", MODELS)
+# Arguments that each can solve with.
+SOLVED = {
+    DataModel: {"workload_data_rate": "1 GB/s", "storage": "7 GB/s"},
+    TransformationModel: {"batch_size": 64, "accelerator_step_time": "10 ms", "cpu_throughput": "9 img/s"},
+    TransferModel: {"batch_size": 256, "transfer_size": "602112 B", "link": "32 GB/s"},
+    SingleNodeModel: {"batch_size": 256, "model": Models.ResNet50, "hardware": Hardware.Cloud.A100},
+}
+each_model = pytest.mark.parametrize("model", SOLVED)
 
 
+@each_model
 def test_a_stage_model_has_the_tutorials_assumptions_unless_given_others_and_cannot_be_changed(model):
     assert model().assumptions is TUTORIAL
     assert model(PUBLISHED).assumptions is PUBLISHED
@@ -28,12 +49,53 @@ def test_a_stage_model_has_the_tutorials_assumptions_unless_given_others_and_can
         model().assumptions = PUBLISHED
 
 
+@each_model
 def test_the_arguments_of_solve_go_by_name_only(model):
     parameters = list(inspect.signature(model.solve).parameters.values())[1:]
     assert {p.kind for p in parameters} == {inspect.Parameter.KEYWORD_ONLY}
 
 
+@each_model
 def test_solve_and_the_class_are_documented_with_their_errors_and_limits(model):
     assert "Raises" in inspect.getdoc(model.solve)
     assert "Examples" in inspect.getdoc(model.solve)
     assert "tops being true" in inspect.getdoc(model)
+
+
+DRIVE = 'Pass storage=Storage.NVMe_Gen4 or bandwidth=Q_("7 GB/s").'
+LINK = 'Pass link=Links.PCIe4_x16 or Q_("32 GB/s").'
+
+
+@pytest.mark.parametrize(("model", "arguments", "expected"), [
+    (DataModel, {"storage": Models.ResNet50},
+     f"storage must be an entry of Storage or Hardware or a bandwidth, got Models.ResNet50. {DRIVE}"),
+    (DataModel, {"bandwidth": "7 GB"},
+     "storage bandwidth must be convertible to GB/s, got 7 GB. Check what it counts."),
+    (DataModel, {"bandwidth": "0 GB/s"},
+     "storage bandwidth must be finite and positive, got 0 GB/s. Check the value and its sign."),
+    (DataModel, *bare("GB/s", workload_data_rate=10.9)),
+    (DataModel, *negative(workload_data_rate="-1 GB/s")),
+    (DataModel, *other_dimension("GB/s", workload_data_rate="100 img/s")),
+    (TransferModel, {"link": 32},
+     f"link must be an entry of Links or Hardware or a bandwidth, got 32. {LINK}"),
+    (TransferModel, {"link": "32 GB"},
+     "link bandwidth must be convertible to GB/s, got 32 GB. Check what it counts."),
+    (TransferModel, {"link": "-32 GB/s"},
+     "link bandwidth must be finite and positive, got -32 GB/s. Check the value and its sign."),
+    (TransferModel, *not_positive(transfer_size="0 B")),
+    (TransferModel, *not_whole(batch_size=2.5)),
+    (TransformationModel, {"cpu_throughput": "2 GB/s"},
+     "A cpu_throughput in bytes needs the size of a sample, got none. Pass it, or a rate in img/s."),
+    (TransformationModel, *no_rate(cpu_throughput=2)),
+    (TransformationModel, *bare("KB", sample_size_bytes=500_000)),
+    (TransformationModel, *bare("ms", accelerator_step_time=10)),
+    (TransformationModel, *not_positive(batch_size=-64)),
+    (SingleNodeModel, *no_entry("Models.ResNet50", model="ResNet50")),
+    (SingleNodeModel, {"hardware": Storage.HDD},
+     "hardware must be an entry of Hardware, got Storage.HDD. Pass for example Hardware.Cloud.A100."),
+    (SingleNodeModel, *none_of("fp32, tf32, bf16, fp16", precision="int8")),
+    (SingleNodeModel, *none_of("forward, training", phase="")),
+    (SingleNodeModel, *not_positive(batch_size=0)),
+])  # fmt: skip
+def test_bad_input_is_refused(model, arguments, expected):
+    assert message(InputError, model().solve, **{**SOLVED[model], **arguments}) == expected

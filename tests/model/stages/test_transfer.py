@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from starvelab import PUBLISHED, Q_, Hardware, InputError, Links, MissingValueError, Storage, TransferModel
-from tests.rejected import bare, message, not_positive, not_whole
+from starvelab import PUBLISHED, Q_, Hardware, Links, MissingValueError, TransferModel
+from tests.rejected import message
 from tests.strategies import bandwidths, batch_sizes, sample_sizes
 
 REMEDY = 'Pass link=Links.PCIe4_x16 or Q_("32 GB/s").'
@@ -44,16 +44,3 @@ def test_a_link_without_the_figure_is_refused_with_what_to_pass(link, needs):
     assert said == f"TransferModel needs {needs} lists none. {REMEDY}"
 
 
-@pytest.mark.parametrize(("arguments", "expected"), [
-    ({"link": Storage.HDD},
-     f"link must be an entry of Links or Hardware or a bandwidth, got Storage.HDD. {REMEDY}"),
-    ({"link": 32}, f"link must be an entry of Links or Hardware or a bandwidth, got 32. {REMEDY}"),
-    ({"link": "32 GB"}, "link bandwidth must be convertible to GB/s, got 32 GB. Check what it counts."),
-    ({"link": "-32 GB/s"},
-     "link bandwidth must be finite and positive, got -32 GB/s. Check the value and its sign."),
-    bare("KB", transfer_size=602112),
-    not_positive(transfer_size="0 B"),
-    not_whole(batch_size=2.5),
-])  # fmt: skip
-def test_bad_input_is_refused(arguments, expected):
-    assert message(InputError, copy, **arguments) == expected

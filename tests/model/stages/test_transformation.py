@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from starvelab import PUBLISHED, Q_, TUTORIAL, InputError, Pipeline, Samples, TransformationModel
-from tests.rejected import bare, message, no_rate, not_positive, not_whole
+from tests.rejected import message
 from tests.strategies import batch_sizes, quantities, sample_sizes, supply_rates
 
 STEP = Q_("10 ms")
@@ -51,20 +51,6 @@ def test_arrays_broadcast_and_keep_their_shape():
     found = wall(batch_size=np.array([[32], [64]]), cpu_throughput=Q_([250, 500, 1000], "MB/s"))
     assert found.transform_time.shape == found.is_bottleneck.shape == found.slowdown_factor.shape == (2, 3)
     assert found.transform_time.m_as("ms").tolist() == [[64, 32, 16], [128, 64, 32]]
-
-
-@pytest.mark.parametrize(("arguments", "expected"), [
-    ({"cpu_throughput": "2 GB/s", "sample_size_bytes": None},
-     "A cpu_throughput in bytes needs the size of a sample, got none. Pass it, or a rate in img/s."),
-    no_rate(cpu_throughput=2),
-    not_positive(cpu_throughput="0 GB/s"),
-    bare("KB", sample_size_bytes=500_000, cpu_throughput="2 GB/s"),
-    bare("ms", accelerator_step_time=10, cpu_throughput="2 GB/s"),
-    not_positive(batch_size=-64, cpu_throughput="2 GB/s"),
-    not_whole(batch_size=2.5, cpu_throughput="2 GB/s"),
-])  # fmt: skip
-def test_bad_input_is_refused(arguments, expected):
-    assert message(InputError, wall, **arguments) == expected
 
 
 NAMES = {
