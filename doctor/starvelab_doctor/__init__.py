@@ -25,7 +25,6 @@ _PLACES = {
     "GpuUse": "finding.gpu_use",
     "GpuWaits": "finding.records",
     "JobFinding": "finding.job",
-    "LeverForecast": "judging.advice",
     "LoaderUse": "finding.records",
     "MachineUse": "finding.records",
     "RankFindings": "finding.records",
@@ -45,7 +44,7 @@ if TYPE_CHECKING:  # a checker is told that they are there
     from .finding.job import JobFinding
     from .finding.records import GpuWaits, LoaderUse, MachineUse, RankFindings, Waits
     from .finding.stages import StageCosts
-    from .judging.advice import LeverForecast, WorkerAdvice, advise
+    from .judging.advice import WorkerAdvice, advise
     from .one_buffer import packed
     from .traces.reading import read_trace
     from .watching.loop import Watch, watch
@@ -55,7 +54,6 @@ __all__ = [
     "GpuUse",
     "GpuWaits",
     "JobFinding",
-    "LeverForecast",
     "LoaderUse",
     "MachineUse",
     "RankFindings",

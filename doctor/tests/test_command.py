@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from doctor.tests.test_advice import found
+from doctor.tests.known_jobs import found
 from starvelab.errors import InputError
 from starvelab.units import Q_
 from starvelab_doctor import BatchContents, doctor
@@ -149,18 +149,18 @@ def planted(monkeypatch, *, rates, changes=False, shared=None, ceiling=4.0, **se
 
 
 def test_the_lines_to_change_and_what_was_measured(monkeypatch, tmp_path, capsys, script):
-    planted(monkeypatch, rates={0: 20.0, 4: 60.0, 8: 61.0})
+    planted(monkeypatch, rates={0: 20.0, 3: 60.0, 6: 61.0})
     assert run_doctor(["--try", "--json", str(tmp_path / "found.json"), "train.py"]) == 0
     told = capsys.readouterr().err
     assert told.startswith("starvelab-doctor runs train.py for 8 s of its loop first, and then says how long")
     assert "starvelab-doctor: Photos at train.py:2, 40 batches" in told
-    assert "\n  num_workers=4: 3.00 times the batches a second, kept.\n" in told
-    assert "\n  num_workers=8: 1.02 times the batches a second, not kept.\n" in told
+    assert "\n  num_workers=3: 3.00 times the batches a second, kept.\n" in told
+    assert "\n  num_workers=6: 1.02 times the batches a second, not kept.\n" in told
     assert f'Change {__file__}, line 1: """`starvelab-doctor --try` and' in told
-    assert "\n  Give that call num_workers=4.\n  Measured in 6 turns: 3.00 times the batches a second" in told
+    assert "\n  Give that call num_workers=3.\n  Measured in 6 turns: 3.00 times the batches a second" in told
     assert "in_order=False, which --allow-order allows." in told
     known = json.loads((tmp_path / "found.json").read_text())
-    assert known["try"]["settings"] == {"num_workers": 4}
+    assert known["try"]["settings"] == {"num_workers": 3}
     assert known["try"]["gain"] == [3.0, 3.0, 3.0]
     assert [one["kept"] for one in known["try"]["trials"]] == [True, False, False]
     assert known["loops"][0]["verdict"] == "highly input-bound"
@@ -192,14 +192,14 @@ def test_where_nothing_helps_the_settings_stay(monkeypatch, capsys, script):
 
 
 def test_a_gain_that_not_all_of_six_turns_show_is_not_certain(monkeypatch, capsys, script):
-    planted(monkeypatch, rates={0: 20.0, 4: 60.0, 8: 61.0})
+    planted(monkeypatch, rates={0: 20.0, 3: 60.0, 6: 61.0})
     usual, last = Runs.compare, Turns(((20.0, 15.0), (20.0, 60.0), (20.0, 62.0)), 0.5)
     monkeypatch.setattr(
         Runs, "compare", lambda runs, *settings: last if len(settings) == 3 else usual(runs, *settings)
     )
     assert run_doctor(["--try", "train.py"]) == 0
     told = capsys.readouterr().err
-    assert "num_workers=4 brought 3.00 times the batches a second, but 0.75 to 3.10 in 6 turns" in told
+    assert "num_workers=3 brought 3.00 times the batches a second, but 0.75 to 3.10 in 6 turns" in told
     assert "That is not certain: try again while the machine does less." in told
     assert "Change" not in told
 
@@ -258,14 +258,14 @@ def test_no_more_workers_are_tried_than_find_room_and_that_is_said(monkeypatch, 
 
 def test_a_line_is_written_for_each_trial_and_how_long_they_take_before(monkeypatch, capsys, script):
     # 49 trials printed nothing for 200 s.
-    planted(monkeypatch, rates={0: 20.0, 4: 60.0, 8: 61.0})
+    planted(monkeypatch, rates={0: 20.0, 3: 60.0, 6: 61.0})
     assert run_doctor(["--try", "train.py"]) == 0
     lines = capsys.readouterr().err.splitlines()
     (ladder,) = (number for number, line in enumerate(lines) if line.startswith("The ladder takes 6 runs, "))
     assert lines[ladder + 1] == "  ladder, turn 1 of 2, as the job is: 20 batches a second"
     (others,) = (number for number, line in enumerate(lines) if "settings take at most 48 runs, " in line)
     assert others == ladder + 7
-    assert lines[others + 1] == "  num_workers=4: 3.00 times the batches a second, kept."
+    assert lines[others + 1] == "  num_workers=3: 3.00 times the batches a second, kept."
 
 
 def test_the_ladder_alone(monkeypatch, capsys, script, tmp_path):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from doctor.tests.test_advice import AT_ONCE, ONE, found
+from doctor.tests.known_jobs import AT_ONCE, ONE, found
 from starvelab.units import Q_
 from starvelab_doctor import BatchContents, advise, watch
 from starvelab_doctor.finding.memory import LARGE_COPY, Growth, MemoryUse, Room

@@ -1,189 +1,182 @@
-"""Causes that the samples of workers and loop show: idle workers, threads, the first batch, the collector.
+"""Causes that the samples of workers and loop show: idle workers, threads, a first batch, lines, pauses.
 
-Each has a remedy that no other number of workers replaces, so it names the remedies that it rules out. Where
-nothing tells what a change brings, no gain is said: a trial can tell.
+A cause names the remedies that it rules out, since no other setting replaces its own.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from starvelab.host import usable_cores
 from starvelab.measure.verdict import SLIGHT
 from starvelab.tables import count_of, percent
-from starvelab.units import Q_, format_quantity
 
-from ..finding.job import JobFinding
-from ..finding.lines import COLLATE, DATASET, SAMPLER, START, WHERE, JobLines, LineShare
-from .advice import WorkerAdvice
+from ..finding.lines import COLLATE, DATASET, SAMPLER, WHERE, LineShare
+from .facts import PART, Facts
 from .known_calls import KnownCall, known_call
-from .remedy import UNTOLD, Remedy
-from .times import start_up_of
+from .remedy import Effect, Remedy, Row
 
-OVERSUBSCRIBED = 2.0  # threads for each core, all of which compute; a choice
-MOSTLY = 0.5  # share of the first batches of later passes that one line takes; a choice
-ONE_LINE = 0.25  # share of preparing from which on a line has a remedy of its own; a choice
-TWICE = 0.2  # and each of several lines that make the same call; a choice
-COLLECTS = 0.15  # share of the time from which on the collector is a cause; a choice
+OVERSUBSCRIBED = 2.0  # threads for each core, all of which compute; two cost a fifth, by benchmarks.zoo
 VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-LONG = 2e3  # milliseconds that are written as seconds; a choice
 
 
-def stuck_workers(finding: JobFinding) -> Remedy | None:
-    """Return what to do where workers live and send nothing."""
-    stuck = finding.loader.lines.stuck if finding.loader.lines is not None else ()
-    if not stuck:
-        return None
-    text = (
-        f"All workers live and none sends a batch: they are at {stuck[0].summary}. Where that waits for a "
-        "lock, another thread held it when they were forked, and nobody releases it in them: make the lock "
-        'in worker_init_fn, or start the workers with multiprocessing_context="spawn".'
+def _has_idle_workers(facts: Facts) -> bool:
+    """True where a stream has workers to which no shard fell."""
+    lines, stream = facts.lines, facts.finding.loader.stream
+    return stream and facts.workers > 1 and lines.idle > 0 and len(lines.working) == facts.workers
+
+
+def _shards(facts: Facts, _: Effect) -> str:
+    return (
+        f"{count_of(facts.lines.idle, 'worker')} of {facts.workers} prepared nothing: the dataset divides "
+        f"its "
+        f"files or shards among the workers, and has too few of them. Write at least {facts.workers} shards "
+        f"of "
+        "one size, or divide the items instead."
     )
-    return Remedy("stuck", text)
 
 
-def ruling_causes(finding: JobFinding, advice: WorkerAdvice | None) -> tuple[list[Remedy], set[str]]:
-    """Return the causes that come before any other remedy, and the names of remedies that they rule out."""
-    lines = finding.loader.lines
-    if lines is None or advice is None:
-        return [], set()
-    if shards := _shards(finding, lines, advice):
-        return [shards], {"workers", "prefetch", "persistent", "memory", "receiving", "divide"}
-    if threads := _threads(finding, lines):
-        return [threads], {"workers", "receiving", "prefetch", "move"}
-    if first := _first_batch(finding, lines, advice):
-        return [first], {"persistent", "passes"}
-    return [], set()
+def _has_many_threads(facts: Facts) -> bool:
+    """True where the threads of libraries in all workers are more than the cores, and compute."""
+    lines, machine = facts.lines, facts.finding.machine
+    crowded = facts.workers * (lines.threads + 1) >= OVERSUBSCRIBED * usable_cores()
+    computes = machine.prepare_threads > 1 or (machine.prepare_queued or 0.0) >= SLIGHT
+    return bool(facts.workers and lines.threads and crowded and computes and lines.largest)
 
 
-@dataclass(frozen=True)
-class LineRemedy:
-    """What to do about the line at which most of a batch is made."""
+def _threads(facts: Facts, _: Effect) -> str:
+    lines, cores = facts.lines, usable_cores()
+    values = {name: os.environ[name] for name in VARIABLES if os.environ.get(name, "1") != "1"}
+    now = f" (now {', '.join(f'{name}={value}' for name, value in values.items())})" if values else ""
+    at = f"{lines.largest.place}, in {lines.largest.call or 'that line'}" if lines.largest else ""
+    return (
+        f"Each of the {facts.workers} workers has {count_of(lines.threads, 'thread')} of a library beside "
+        f"its "
+        f"own, and all of them share {count_of(cores, 'core')}; they compute at {at}. Let each worker "
+        f"compute "
+        f"with one: set {', '.join(VARIABLES)} to 1 before Python starts{now}, or call "
+        "threadpoolctl.threadpool_limits(1) in worker_init_fn."
+    )
 
-    remedy: Remedy
-    stage: str  # of the loader, whose own remedy says less
-    waste: bool  # its work need not be done again for each item
 
-
-def line_remedy(finding: JobFinding) -> LineRemedy | None:
-    """Return what to do about the line at which most of a batch is made; None where none stands out."""
-    lines = finding.loader.lines
-    line = lines.largest if lines is not None else None
-    if lines is None or line is None or line.phase not in (DATASET, COLLATE):
+def _first_line(facts: Facts, phase: str) -> LineShare | None:
+    """Return the line of a phase that takes most of the wait for the first batch of a pass."""
+    if facts.passes is None or not facts.passes.matters:
         return None
-    if (twice := _twice(lines)) is not None:
-        return twice
-    large = [(one, known_call(one.call)) for one in lines.preparing if one.share >= ONE_LINE]
-    if not large:
-        return None
-    line, row = next(((one, row) for one, row in large if row is not None and row.waste), large[0])
-    remedy = Remedy(row.name if row is not None else line.phase, _text(line, row))
-    return LineRemedy(remedy, line.phase, row is not None and row.waste)
+    line = next(iter(facts.lines.first), None)
+    return line if line is not None and line.phase == phase and line.share >= 1 - line.share else None
 
 
-def _text(line: LineShare, row: KnownCall | None) -> str:
+def _begins(facts: Facts, where: str) -> str:
+    taken = facts.passes.summary if facts.passes is not None else ""
+    line = facts.lines.first[0]
+    return f"The first batch of a later pass takes {taken}, most of it at {line.summary}, in {where}"
+
+
+def _collects(facts: Facts) -> bool:
+    return max(facts.lines.loop_pauses, facts.lines.pauses) >= PART
+
+
+def _collector(facts: Facts, _: Effect) -> str:
+    lines = facts.lines
+    in_loop = lines.loop_pauses >= lines.pauses
+    where, call = (
+        ("the training loop", "before the loop") if in_loop else ("the workers", "in worker_init_fn")
+    )
+    return (
+        f"Python's garbage collector takes {percent(max(lines.loop_pauses, lines.pauses), 0)} of the time of "
+        f"{where}, since it goes over all objects of the process: call gc.freeze() {call}, or hold the items "
+        "in arrays."
+    )
+
+
+STUCK = Row(
+    "stuck",
+    lambda facts: facts.lines.stuck,
+    lambda facts, _: (
+        f"All workers live and none sends a batch: they are at {facts.lines.stuck[0].summary}. Where that "
+        "waits for a lock, another thread held it when they were forked, and nobody releases it in them: "
+        "make "
+        'the lock in worker_init_fn, or start the workers with multiprocessing_context="spawn".'
+    ),
+)
+# The first that applies comes before any other remedy.
+CAUSES = (
+    Row(
+        "shards", _has_idle_workers, _shards, lambda facts: Effect(value=facts.workers),
+        rules_out=frozenset({"workers", "prefetch", "persistent", "memory", "receiving", "divide"}),
+    ),
+    Row(
+        "threads", _has_many_threads, _threads, lambda _: Effect(value=1),
+        rules_out=frozenset({"workers", "receiving", "prefetch", "move"}),
+    ),
+    Row(
+        "sampler",
+        lambda facts: _first_line(facts, SAMPLER),
+        lambda facts, _: (
+            f"{_begins(facts, 'the sampler')}: draw or sort the items once, and not for each pass."
+        ),
+        rules_out=frozenset({"persistent", "passes"}),
+    ),
+    # What a map-style dataset does for its first item it does once for each new worker: they may be kept.
+    Row(
+        "first batch",
+        lambda facts: facts.finding.loader.stream and _first_line(facts, DATASET),
+        lambda facts, _: (
+            f"{_begins(facts, 'the dataset')}, before it gives its first item: let items leave before a "
+            f"buffer "
+            "is full, or list and open files once. Workers that are kept do that for each pass, too."
+        ),
+        rules_out=frozenset({"persistent", "passes"}),
+    ),
+)  # fmt: skip
+COLLECTOR = Row("collector", _collects, _collector)
+
+
+def line_remedies(facts: Facts) -> tuple[list[Remedy], list[Remedy], set[str]]:
+    """Return what to do about waste at a line, and about work at one, and the stage that this says more of.
+
+    Waste comes before any setting, and work that has to be done behind them.
+    """
+    lines = facts.lines
+    if lines.largest is None or lines.largest.phase not in (DATASET, COLLATE):
+        return [], [], set()
+    rows = [(line, known_call(line.call)) for line in lines.preparing if line.share >= PART]
+    if twice := _twice(rows):
+        return [], [twice], {DATASET}
+    if not rows:
+        return [], [], set()
+    line, call = next(((line, call) for line, call in rows if call is not None and call.waste), rows[0])
+    remedy = Remedy(call.name if call is not None else line.phase, _of_line(line, call))
+    waste = call is not None and call.waste
+    return ([remedy], [], {line.phase}) if waste else ([], [remedy], {line.phase})
+
+
+def _of_line(line: LineShare, call: KnownCall | None) -> str:
     below = f", in {line.call}" if line.call else ""
     takes = (
         f"{line.place}, in {WHERE[line.phase]}, takes {percent(line.share, 0)} of the time in which batches "
         f"are prepared{below}"
     )
-    if row is not None:
-        return f"{takes}: there {row.does}. {row.cure[0].upper()}{row.cure[1:]}."
+    if call is not None:
+        return f"{takes}: there {call.does}. {call.cure[0].upper()}{call.cure[1:]}."
     return (
         f"{takes}: do that once, before the training or for all items of a batch, or let faster code do it."
     )
 
 
-def _twice(lines: JobLines) -> LineRemedy | None:
+def _twice(rows: list[tuple[LineShare, KnownCall | None]]) -> Remedy | None:
     """Return what to do where several lines of a dataset do the same costly work."""
     works: dict[str, list[LineShare]] = {}
-    for line in lines.preparing:
-        row = known_call(line.call)
-        if row is not None and line.own and line.share >= TWICE and line.phase == DATASET:
-            works.setdefault(row.does, []).append(line)
+    for line, call in rows:
+        if call is not None and line.own and line.phase == DATASET:
+            works.setdefault(call.does, []).append(line)
     does, same = max(works.items(), key=lambda item: len(item[1]), default=("", []))
-    if len(same) < 2:
+    if len(same) <= 1:
         return None
     places = " and ".join(line.summary for line in same)
-    text = (
+    return Remedy(
+        "twice",
         f"{does[0].upper()}{does[1:]} at {len(same)} lines of the dataset: {places}. If these are the same "
-        "data, do it once, and keep the result."
+        "data, do it once, and keep the result.",
     )
-    return LineRemedy(Remedy("twice", text), DATASET, waste=False)
-
-
-def _shards(finding: JobFinding, lines: JobLines, advice: WorkerAdvice) -> Remedy | None:
-    """Return what as many shards as workers bring, where some of the workers have none."""
-    workers = finding.loader.workers or 0
-    if not (finding.loader.stream and workers > 1 and lines.idle and len(lines.working) == workers):
-        return None
-    likely = advice.model.likely
-    period = finding.waits.period
-    most = max(min(workers / (workers - lines.idle), period / (likely.step + likely.receive)), 1.0)
-    text = (
-        f"{count_of(lines.idle, 'worker')} of {workers} prepared nothing: the dataset divides its files or "
-        f"shards among the workers, and has too few of them. Write at least {workers} shards of one size, or "
-        f"divide the items instead."
-    )
-    return Remedy("shards", text, (1.0, most, most), at_most=True, value=workers)
-
-
-def _threads(finding: JobFinding, lines: JobLines) -> Remedy | None:
-    """Return what to do where the threads of libraries in all workers are more than the cores."""
-    workers, cores = finding.loader.workers or 0, usable_cores()
-    crowded = workers * (lines.threads + 1) >= OVERSUBSCRIBED * cores
-    computes = finding.machine.prepare_threads > 1 or (finding.machine.prepare_queued or 0.0) >= SLIGHT
-    if not (workers and lines.threads and crowded and computes and lines.largest):
-        return None
-    values = {name: os.environ[name] for name in VARIABLES if os.environ.get(name, "1") != "1"}
-    now = f" (now {', '.join(f'{name}={value}' for name, value in values.items())})" if values else ""
-    text = (
-        f"Each of the {workers} workers has {count_of(lines.threads, 'thread')} of a library beside its own, "
-        f"and all of them share {count_of(cores, 'core')}; they compute at {lines.largest.place}, in "
-        f"{lines.largest.call or 'that line'}. Let each worker compute with one: set {', '.join(VARIABLES)} "
-        f"to 1 before Python starts{now}, or call threadpoolctl.threadpool_limits(1) in worker_init_fn."
-    )
-    return Remedy("threads", text, value=1, note=UNTOLD)
-
-
-def _first_batch(finding: JobFinding, lines: JobLines, advice: WorkerAdvice) -> Remedy | None:
-    """Return what to do where one line takes most of the wait for the first batch of a pass."""
-    cost, line = start_up_of(finding, advice.model), lines.first[0] if lines.first else None
-    if cost is None or not cost.matters or line is None or line.share < MOSTLY:
-        return None
-    # What a map-style dataset does for its first item it does once for each new worker: they may be kept.
-    if line.phase == START or (line.phase == DATASET and not finding.loader.stream):
-        return None
-    each = format_quantity(Q_(cost.each, "ms") if cost.each < LONG else Q_(cost.each / 1e3, "s"))
-    part = percent(cost.each / (cost.each + cost.others), 0)
-    begins = f"The first batch of a later pass takes {each} on average, {part} of the time, most of it at "
-    most = max(cost.now / cost.after, 1.0)
-    if line.phase == SAMPLER:
-        cure = "draw or sort the items once, and not for each pass."
-        text = f"{begins}{line.summary}, in the sampler: {cure}"
-        return Remedy("sampler", text, (1.0, most, most), at_most=True)
-    if line.phase != DATASET:
-        return None
-    text = (
-        f"{begins}{line.summary}, in the dataset, before it gives its first item: let items leave before a "
-        "buffer is full, or list and open files once. Workers that are kept do that for each pass, too."
-    )
-    return Remedy("first batch", text, (1.0, most, most), at_most=True)
-
-
-def collector(finding: JobFinding) -> Remedy | None:
-    """Return what to do where Python's garbage collector takes much of the time."""
-    lines = finding.loader.lines
-    if lines is None or max(lines.loop_pauses, lines.pauses) < COLLECTS:
-        return None
-    in_loop = lines.loop_pauses >= lines.pauses
-    where, call = (
-        ("the training loop", "before the loop") if in_loop else ("the workers", "in worker_init_fn")
-    )
-    share = percent(max(lines.loop_pauses, lines.pauses), 0)
-    text = (
-        f"Python's garbage collector takes {share} of the time of {where}, since it goes over all objects of "
-        f"the process: call gc.freeze() {call}, or hold the items in arrays."
-    )
-    return Remedy("collector", text)

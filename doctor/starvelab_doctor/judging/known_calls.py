@@ -121,7 +121,8 @@ KNOWN = (
         waste=False,
     ),
     KnownCall(
-        "decompress", r"^(gzip|bz2|lzma|zlib|zipfile|tarfile|_compression|blosc|zstd\w*|lz4)\b|decompress",
+        "decompress",
+        r"^(gzip|bz2|lzma|zlib|zipfile|tarfile|_compression|blosc|zstd\w*|lz4)\b(?!\.compress)|decompress",
         "data is decompressed",
         "store it uncompressed, or by a method that is faster to undo, such as zstd or LZ4",
         waste=False,

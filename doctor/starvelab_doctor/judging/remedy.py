@@ -1,12 +1,16 @@
-"""A remedy: one change to a job, and by how much it may be faster then."""
+"""A remedy: one change to a job, and by how much it may be faster then; and the row that makes it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from starvelab.measure.verdict import SLIGHT
 
+from ..finding.job import JobFinding
 from ..finding.records import Ceiling
+from .facts import Facts
+from .model import Gain
 
 # What the ladder does not serve again: work of the loop itself, and, where it counted no whole passes, their
 # beginning.
@@ -21,37 +25,30 @@ class Remedy:
 
     name: str  # short: "workers", "prefetch", "packing" and others
     change: str  # what to change, in one or two sentences
-    # Throughput over that of now: at worst, likely and at best; None where it cannot be predicted.
-    gain: tuple[float, float, float] | None = None
-    at_most: bool = False  # the likely gain is only what is possible
+    gain: Gain | None = None  # None where nothing says what it brings
     value: int | None = None  # of the setting, where it has one
-    note: str = ""  # what has to hold for the gain, in a sentence
     whole: bool = False  # the gain is that of the whole job, of which this loop is a part
+
+    @property
+    def told(self) -> Gain | None:
+        """The gain where it is said."""
+        return self.gain if self.gain is not None and self.gain.told else None
 
     @property
     def text(self) -> str:
         """What to change and what that brings; a gain has two digits."""
-        return " ".join(filter(None, (self.change, self._brings, self.note)))
-
-    @property
-    def _brings(self) -> str:
         if self.gain is None:
-            return ""
-        low, likely, high = (f"{times:.2g}" for times in self.gain)
-        what = f"times the throughput{' of the whole job' if self.whole else ''}"
-        if not self.at_most:
-            return f"That brings {likely} {what} ({low} to {high})."
-        worst = "" if self.gain[0] == 1 else f", and {low} at worst"
-        return f"That brings {likely} {what} at most{worst}."
+            return self.change
+        if self.told is None:
+            return f"{self.change} {UNTOLD}"
+        low, likely, high = (f"{times:.2g}" for times in (self.gain.low, self.gain.likely, self.gain.high))
+        of = " of the whole job" if self.whole else ""
+        return f"{self.change} That brings {likely} times the throughput{of} ({low} to {high})."
 
     @property
     def risky(self) -> bool:
         """True where the job may be slower with it."""
-        return self.gain is not None and self.gain[0] < 1
-
-    def untold(self) -> Remedy:
-        """Return it without its gain."""
-        return replace(self, gain=None, at_most=False, note=UNTOLD)
+        return self.gain is not None and self.gain.low < 1
 
     def below(self, ceiling: Ceiling | None) -> Remedy | None:
         """Return it with no gain above what the ladder measured; None where that leaves nothing."""
@@ -59,7 +56,38 @@ class Remedy:
             return self
         if ceiling.times < 1 + SLIGHT:
             return None
-        if self.gain is None:
+        gain = self.gain and self.gain.each(lambda times: min(times, ceiling.times))
+        return replace(self, gain=gain)
+
+    def of_whole(self, finding: JobFinding) -> Remedy:
+        """Return it with the gain of the whole job, of which long steps and other loops are a part."""
+        rest = 1 - finding.waits.loop_share * (1 - finding.interrupted_share)
+        if self.gain is None or rest < SLIGHT:
             return self
-        low, likely, high = (min(times, ceiling.times) for times in self.gain)
-        return replace(self, gain=(low, likely, high))
+        return replace(self, gain=self.gain.each(lambda times: 1 / ((1 - rest) / times + rest)), whole=True)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a remedy brings, None where no model says it, and the value of its setting where it has one."""
+
+    gain: Gain | None = None
+    value: int | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A remedy that a job may need: when it applies, what it says, what it changes, and what it rules out."""
+
+    name: str
+    applies: Callable[[Facts], object]
+    says: Callable[[Facts, Effect], str]
+    changes: Callable[[Facts], Effect | None] = lambda _: Effect()  # None where nothing would change
+    rules_out: frozenset[str] = frozenset()  # remedies that are wrong beside it
+
+    def of(self, facts: Facts) -> Remedy | None:
+        """Return the remedy for a job; None where it does not apply, or brings less than 5 % at best."""
+        effect = self.changes(facts) if self.applies(facts) else None
+        if effect is None or (effect.gain is not None and effect.gain.high < 1 + SLIGHT):
+            return None
+        return Remedy(self.name, self.says(facts, effect), effect.gain, effect.value)

@@ -91,7 +91,12 @@ def _loop(name: str, finding: JobFinding, remedies: Sequence[Remedy]) -> dict[st
         "largest_stage": finding.loader.stages.largest if finding.loader.stages is not None else None,
         "lines": asdict(finding.loader.lines) if finding.loader.lines is not None else None,
         "remedies": [
-            {name: getattr(one, name) for name in ("name", "text", "gain", "at_most", "value")}
+            {
+                "name": one.name,
+                "text": one.text,
+                "gain": one.told and [one.told.low, one.told.likely, one.told.high],
+                "value": one.value,
+            }
             for one in remedies
         ],
     }

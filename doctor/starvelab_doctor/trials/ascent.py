@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from starvelab.measure.verdict import SLIGHT
 
-from ..judging.times import PREFETCH
+from ..judging.model import PREFETCH
 
 # Arguments of DataLoader, and whether its batches come in one buffer each.
 Settings: TypeAlias = dict[str, int | bool]
