@@ -137,9 +137,10 @@ class IsolatedExecute(NbGraderPreprocessor):
         restored = {str(reference.name_of(cell)) for cell in nb.cells if reference.is_check_side(cell)}
         written = reference.read_reference(course, assignment, names["notebook"], locked=restored)
         submission = (names.get("db_url"), assignment, student)
-        # Of what most notebooks import a sandbox gets what a file of the instructor's names.
-        every = b"\n".join(source.values())
-        needed = [one for one in self.imports if one not in IMPORTS or one.split(".")[0].encode() in every]
+        # Of what most notebooks import a sandbox gets what a file of the instructor's imports.
+        text = b"\n".join(source.values()).decode("utf-8", "replace")
+        used = set(reference.IMPORT.findall(text))
+        needed = [one for one in self.imports if one not in IMPORTS or one.split(".")[0] in used]
         more = {"imports": needed, "readable": self.readable}
         self.runners.begin(submission, self.shown_warnings, sandboxed=is_sandboxed, **more)
         with scratch_folder() as here, scratch_folder() as unsafe:

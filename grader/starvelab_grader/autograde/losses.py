@@ -8,7 +8,15 @@ from nbgrader.utils import determine_grade
 
 from ..submissions import SubmissionWarning
 from ..submissions.reading import UnreadableNotebookError, as_list, read_json, value_at
-from ..submissions.reference import ReferenceCell, defined, graded_by, is_check_side, is_test, name_of
+from ..submissions.reference import (
+    IMPORT,
+    ReferenceCell,
+    defined,
+    graded_by,
+    is_check_side,
+    is_test,
+    name_of,
+)
 from .execution import RESULT
 from .notebook_run import ENDED, ENDED_PYTHON, UNFINISHED, names_defined
 
@@ -19,7 +27,6 @@ COSTS = {
     UNFINISHED: "Checks did not end with these answers",
 }
 CLOCKS = re.compile(r"\b(?:perf_counter|monotonic|process_time|timeit|time\.time)")
-IMPORT = re.compile(r"\b(?:import|from)[ \t]+(\w+)")
 NO_MODULE = re.compile(r"No module named '(\w{1,50})")
 NOT_INSTALLED = "The grader has no package `{}`, which your cells import."
 

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -28,7 +27,7 @@ from ..errors import UnavailableError
 from ..files import VERSION, package_fingerprint, scratch_folder
 from ..sandbox import bubblewrap
 from ..sandbox.process import Runners
-from ..submissions.reference import parse_cells
+from ..submissions.reference import IMPORT, parse_cells
 from ..submissions.submission import Submission
 
 # Submissions that wait at a worker besides the one in progress: no worker idles, and memory stays small.
@@ -44,7 +43,6 @@ NO_PAGES: dict[str, list[str]] = {f"distributed.{one}.http.routes": [] for one i
 ENCRYPTED = ("tls://", "wss://")
 RUNNERS = "starvelab_runners"  # the attribute of a worker
 WORKER_MEMORY = 600_000_000  # bytes of a worker, with the two runners that it starts
-IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\w+)", re.MULTILINE)
 CHECK_TIMEOUT = 120.0  # seconds that a solution may wait for a worker, beside what grading it may take
 NOT_FOUND = "import importlib.util as u, sys; print(*(one for one in sys.argv[1:] if not u.find_spec(one)))"
 _unpacked = lru_cache(maxsize=1)(cloudpickle.loads)  # once for all submissions that follow each other
