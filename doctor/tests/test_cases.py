@@ -153,6 +153,7 @@ def test_the_gain_is_that_of_the_whole_job_with_its_long_steps():
         ("copy.deepcopy", "deep copy"), ("logging.Logger.info", "log"), ("subprocess.run", "process"),
         ("index in self.chosen", "search"), ("self.names.index", "search"), ("json.loads", "parse"),
         ("ImageFile.ImageFile.load", "decode"), ("gzip.GzipFile.read", "decompress"),
+        ("Image.Image.convert", "decode"), ("Image.Image.resize", "resize"), ("cv2.resize", "resize"),
         ("zipfile.ZipFile.read", "decompress"), ("self.table.iloc", "data frame"), ("file.read", "read"),
         ("collate.collate", "small pieces"), ("torch.tensor", "numbers"),
         ("image @ self.weights", None), ("time.sleep", None), ("zlib.compress", None), ("", None),

@@ -115,6 +115,13 @@ KNOWN = (
         waste=False,
     ),
     KnownCall(
+        "resize",
+        r"^(Image\.Image|ImageOps|cv2)\.(resize|thumbnail|reduce|fit|contain|pad|rotate|transform|warp\w*)$",
+        "the item is resized or transformed",
+        "store it near the size that the training needs, or transform whole batches at once, also on a GPU",
+        waste=False,
+    ),
+    KnownCall(
         "decode", r"^(Image\w*|\w+ImagePlugin|cv2|av|decord|soundfile|librosa|torchaudio|imageio)\.|decode",
         "the item is decoded",
         "store it at the size that the training needs, or let a faster decoder do it",
