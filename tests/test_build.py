@@ -321,7 +321,7 @@ def test_what_asks_too_much_of_a_learner_is_refused(build, run, script, monkeypa
 def test_the_whole_lab_says_little_and_shows_little_code(build, repository):
     labs = notebooks_of(repository, "labs")
     found = [build.counts(nbformat.read(path, as_version=4).cells) for path in labs]
-    assert sum(one.words for one in found) <= 12_000
+    assert sum(one.words for one in found) <= 10_500
     assert sum(one.lines for one in found) <= 900
 
 

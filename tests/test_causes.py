@@ -12,7 +12,8 @@ varies, stays
     Two expressions that are True: with another cause the effect is another one, and with a change of
     something else it is not. They know the package, the ``imports`` and ``names`` of the file, and trials.py.
     Both run the lab: what numbers alone give is arithmetic, and no experiment.
-    What is said without its conditions is tried over a range, and over seeds where chance has a part.
+    What is said without its conditions is tried over a range, and over seeds where chance has a part; where
+    explorers have a switch, with each set of numbers, unless ``only`` says why with round ones.
 shown
     What could only be measured: an expression on ``measured``, which `python -m benchmarks.causes` wrote.
 cited
@@ -31,6 +32,7 @@ from itertools import product
 import jupytext
 import pytest
 
+from starvelab.lesson.widgets._explore import ROUND, SWITCH
 from tests.assignments import NOTEBOOKS, REPOSITORY, Notebook
 from tests.notebooks.ledger import NO_PROSE, accounts, accounts_of, names, path_of, places, prose
 
@@ -40,7 +42,7 @@ EXPLAINS = re.compile(
     r"|, so (?!that)|^So\b(?!-)",
     re.IGNORECASE,
 )
-WAYS = ({"varies", "stays"}, {"shown"}, {"cited"}, {"no_cause"})
+WAYS = ({"varies", "stays"}, {"varies", "stays", "only"}, {"shown"}, {"cited"}, {"no_cause"})
 KINDS = {
     "figure": "how much of something a case has or needs",
     "task": "what a learner is to do or to answer",
@@ -84,9 +86,9 @@ def accounts_with(way: str) -> pytest.MarkDecorator:
     )
 
 
-def holds(expression: str, notebook: Notebook) -> bool:
-    """Evaluate an expression of a ledger."""
-    value = eval(expression, names(notebook))
+def holds(expression: str, notebook: Notebook, numbers: str = ROUND) -> bool:
+    """Evaluate an expression of a ledger with a set of numbers."""
+    value = eval(expression, names(notebook, numbers))
     assert isinstance(value, bool), f"{expression} is {value!r}, and neither True nor False"
     return value
 
@@ -115,10 +117,22 @@ def test_each_account_is_of_a_sentence_that_is_written_and_is_settled_in_one_way
         assert what, f"{where}: say of {account['says']!r} what is meant"
 
 
-@accounts_with("varies")
-def test_the_effect_goes_with_its_cause_and_with_nothing_else(where, account):
-    assert holds(account["varies"], where), "the effect does not follow its cause"
-    assert holds(account["stays"], where), "the effect follows something else"
+# Each of its explorers has the switch, which a test of its notebooks says.
+SWITCHED = "starving-the-gpu"
+
+
+EXPERIMENTS = [
+    pytest.param(where, account, numbers, id=f"{where}: {account['says']}, {numbers}")
+    for where, account in accounts("causes")
+    for numbers in SWITCH
+    if "varies" in account and (numbers == ROUND or (where.assignment == SWITCHED and "only" not in account))
+]
+
+
+@pytest.mark.parametrize(("where", "account", "numbers"), EXPERIMENTS)
+def test_the_effect_goes_with_its_cause_and_with_nothing_else(where, account, numbers):
+    assert holds(account["varies"], where, numbers), "the effect does not follow its cause"
+    assert holds(account["stays"], where, numbers), "the effect follows something else"
 
 
 @pytest.mark.needs("starvelab_doctor")  # among all experiments are those of the doctor's notebook

@@ -204,8 +204,7 @@ def draw(workers=4, batches=10):
 explore(draw, after="past-cores", workers=[1, 2, 3, 4, 6, 8], batches=(3, 20))
 
 # %% [markdown]
-# **Leave the start out**, and **count a multiple of the workers**: then 4, 8 and 12 batches give 30 ms
-# exactly. With 3 or 5 the count ends in the middle of a burst.
+# **Leave the start out**, and **count a multiple of the workers**: then 4, 8 and 12 batches give 30 ms exactly.
 #
 # ## Exercise 1.1: throughput from a record (5 points)
 #

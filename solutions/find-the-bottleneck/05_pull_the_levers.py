@@ -375,10 +375,9 @@ here = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8,
 here.bill(price="2 USD/h", samples=1_281_167)
 
 # %% [markdown]
-# A machine costs `price` in an hour, its GPU is busy for a share of the time, and it trains at
-# `rate`. Which part of the price is burned by waiting? With some change it would train at `better_rate`. How
-# much may that add to the price of an hour, so that the same training costs no more than before? Return both,
-# first what is burned.
+# Which part of the `price` of an hour is burned by waiting? With some change the machine would train at
+# `better_rate`: how much may that add to the price, so that the same training costs no more than before? Return
+# both, first what is burned.
 #
 # <details><summary>Hint</summary>
 #

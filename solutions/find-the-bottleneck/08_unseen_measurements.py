@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 8. The model against measurements
 #
-# You have put published figures in the place of round numbers. **How far off is that model, and what may it
-# decide?** In about MINUTES minutes you hold it to eight published measurements, and audit a claim.
+# **How far off is the model with published figures, and what may it decide?**
+# In about MINUTES minutes you hold it to eight published measurements, and audit a claim.
 
 # %% role="setup" id="setup-unseen"
 from statistics import median  # for your answers too
@@ -288,6 +288,6 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Never test a model on what it was fitted to. Report the typical error, the worst, and the signs.
+# - Never test a model on what it was fitted to.
 #
 # **Next:** does [a job that you have](09_your_own_job.ipynb) wait for its data?

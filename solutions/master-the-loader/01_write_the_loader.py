@@ -219,7 +219,7 @@ save_loader(step_ends)
 # ## Three black boxes
 #
 # Three pipelines ran, each with four workers, and only these records are left, in ms. Nobody recorded how long a read or a copy
-# itself took. Any of the four resources may bind in any box.
+# itself took. Any resource may bind in any box.
 
 # %% tags=["folded"]
 columns = ["worker", "prepare_start", "prepared", "received", "copied", "step_start",

@@ -327,7 +327,7 @@ ending = 2, "jobs", some_hosts
 # ## A script that starves
 #
 # The next cell writes `train.txt` beside this notebook. It trains on photographs, on a machine with **4 cores**, over a link of
-# **0.15 GB/s**, and its GPU starves. It has four faults; none of them is a bug. Open it with a double-click in the list of files.
+# **0.15 GB/s**, and its GPU starves. It has four faults, and no bug. Open it with a double-click in the list of files.
 
 # %%
 before = what_it_does(script_text("train.txt"))
@@ -467,6 +467,6 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Repairs do not add: what does not bind brings nothing, until what binds is repaired.
+# - Repairs do not add: what does not bind brings nothing.
 #
 # **Next:** [Notebook 3](03_beyond_images.ipynb): your loader meets your own data.

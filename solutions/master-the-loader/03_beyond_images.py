@@ -1,8 +1,7 @@
 # %% [markdown]
 # # 3. Beyond images
 #
-# So far you fed photographs. **Where does starvation not happen, and does your loader hold for your own data?** You
-# need about MINUTES minutes.
+# **Where does starvation not happen, and does your loader hold for your own data?** You need about MINUTES minutes.
 
 # %% role="setup" id="setup-beyond"
 from functools import partial
@@ -488,6 +487,6 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Ask the drive before the workers: what it cannot deliver, no worker prepares.
+# - Ask the drive before the workers.
 #
 # **What comes next** is your own training job: predict before you change it.

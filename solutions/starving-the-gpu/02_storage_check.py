@@ -1,8 +1,7 @@
 # %% [markdown]
 # # 2. The storage check: can the drive deliver?
 #
-# The GPU could take thousands of images a second. Each of them has to be read first. **Is the drive fast enough?**
-# In about MINUTES minutes you know.
+# The GPU could take thousands of images a second. **Is the drive fast enough?** In about MINUTES minutes you know.
 #
 # The GPU of notebook 1 at a batch of 256, images of 500 KB, and as *storage* one NVMe drive of 7 GB/s:
 

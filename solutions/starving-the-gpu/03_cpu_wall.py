@@ -252,7 +252,7 @@ ending = 5, "jobs", four_rates
 # ## Exercise 3.4: explain it (6 points, read by a person)
 #
 # A colleague sees the GPU at 18 % and the CPU at 100 %, and asks for a faster GPU. In three to five sentences: why would
-# that not help, what would happen to the utilization, and what would you do instead? Use the rule.
+# that not help, what would happen to the utilization, and what would you do instead?
 
 # %% [markdown] role="essay" id="explain-wall" points=6
 # The workers take 64 ms for a batch and the GPU 11.74 ms. They are different resources, so they overlap and the slower one,

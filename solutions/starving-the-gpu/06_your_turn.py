@@ -275,7 +275,7 @@ say(medical.workers_needed(batch_size=256))
 # %% [markdown]
 # ## The fastest GPU
 #
-# ResNet-50 once more, in training, with measured numbers, behind the same eight workers:
+# ResNet-50 in training, with measured numbers, behind the same eight workers:
 
 # %%
 show_faster()

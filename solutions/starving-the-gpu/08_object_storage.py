@@ -210,6 +210,5 @@ progress()
 # ## Take away
 #
 # - An object store is fast, and far away: what counts is how many requests are open.
-# - Workers divide waiting; cores divide work.
 #
 # **What comes next:** in [the second assignment](../find-the-bottleneck/01_measure_your_machine.ipynb) you measure your own machine.

@@ -16,12 +16,13 @@ notebooks of an assignment say or use stands in its shared.toml.
 
 import re
 import tomllib
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
 import starvelab
+from starvelab.lesson.widgets._explore import ROUND, SWITCH
 from tests.assignments import EXPECTED, NOTEBOOKS, REPOSITORY, Notebook, notebooks_of
 from tests.notebooks import trials
 
@@ -92,9 +93,16 @@ def accounts_of(kind: Kind, notebook: Notebook) -> list[dict[str, Any]]:
 
 
 @cache
-def names(notebook: Notebook) -> dict[str, Any]:
-    """What an expression may use: the package, trials.py, and what the ledgers import and name."""
+def names(notebook: Notebook, numbers: str = ROUND) -> dict[str, Any]:
+    """What an expression may use: the package, trials.py, and what the ledgers import and name.
+
+    Another set of numbers, by the name that the switch of explorers has, takes the place of round ones.
+    """
     known = {name: getattr(starvelab, name) for name in starvelab.__all__}
+    if (assumed := SWITCH[numbers]) != starvelab.TUTORIAL:
+        pipeline = partial(starvelab.Pipeline, assumptions=assumed)
+        known |= {"TUTORIAL": assumed, "Pipeline": pipeline}
+        known["SingleNodeModel"] = lambda own=assumed: starvelab.SingleNodeModel(own)
     known |= {name: getattr(trials, name) for name in trials.__all__}
     for written in map(ledger, dict.fromkeys([shared(notebook), notebook])):
         exec(written.get("imports", ""), known)
