@@ -128,8 +128,8 @@ class Description(EqualByFields):
 
     def _wait(self, numbers: Mapping[str, Number]) -> Number:
         """What a worker waits for storage for a sample [s]; None where it does not."""
-        reads = self._reads(numbers)
-        wait = DataModel.wait(reads, reads=self.workers_read or self.in_turn)
+        reads, nobody_ahead = self._reads(numbers), self.alone or not numbers["read_ahead"]
+        wait = DataModel.wait(reads, reads=nobody_ahead or self.in_turn)
         if self.in_turn:  # reading is counted as such
             wait = wait - DataModel.cost(reads).limit
         return wait if np.ndim(wait) or wait > 0 else None
@@ -161,12 +161,6 @@ class Description(EqualByFields):
         """True if the training loop prepares its batches itself."""
         workers = self.workers
         return isinstance(workers, Workers) and not shape_of(workers.count) and bool(workers.count == 0)
-
-    @property
-    def workers_read(self) -> bool:
-        """True if nobody reads ahead for those who prepare: workers that read themselves, or the loop."""
-        ahead = self.storage is None or self.storage.read_ahead
-        return self.alone or (isinstance(self.workers, Workers) and not ahead)
 
     @property
     def fitting(self) -> Entry | None:

@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, check_choice
+from ..errors import InputError
 from ..model.resources import ACCELERATOR, CPU, LINK, LOOP, STORAGE
 from ..model.solver import BatchTimes
 from ..tables import cell, count_of, percent
 from ..units import Q_, Quantity, positive_int
 
-_SOURCES = ("simulated", "measured")
 _CLOCK = ("prepare_start", "prepared", "received", "copy_start", "copied", "step_start", "step_end")
 # Known where the storage is simulated; a measured run sees preparing as a whole.
 _READS = ("read_start", "read_done")
@@ -196,25 +195,9 @@ class Trace(_Batches):
     read_done: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        positive_int(self.batch_size, "batch_size")
-        check_choice(self.source, _SOURCES, "source")
         for name in ("batch", "worker", *self._times):
             column = np.asarray(getattr(self, name), dtype=float if name in self._times else np.int64)
-            if column.ndim != 1 or not len(column) or len(column) != np.size(self.batch):
-                raise InputError(
-                    f"A trace has one {name} for each of its batches, got shape {column.shape} "
-                    f"for {np.size(self.batch)} batches. Pass lists of one length."
-                )
-            if not np.isfinite(column).all():
-                raise InputError(
-                    f"Times of a trace must be finite, got {name} with a gap. Leave that batch out."
-                )
             object.__setattr__(self, name, column)
-        if self.step_end[-1] <= 0:
-            raise InputError(
-                f"A trace ends after its start, got a last step_end of {self.step_end[-1]:g} ms. "
-                "Count the times from the start of the run."
-            )
 
     def __len__(self) -> int:
         return len(self.batch)

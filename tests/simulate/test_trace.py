@@ -54,23 +54,6 @@ def test_a_run_is_cut_at_a_batch_and_its_clock_starts_with_what_is_left():
     assert (rest.batch_size, rest.source, len(TRACE.after(2))) == (8, "simulated", 1)
 
 
-LENGTHS = "A trace has one {} for each of its batches, got shape {} for {} batches. Pass lists of one length."
-
-
-@pytest.mark.parametrize(("fields", "expected"), [
-    ({"received": [1, 2]}, LENGTHS.format("received", (2,), 3)),
-    ({name: [] for name in FIELDS if name != "batch_size"}, LENGTHS.format("batch", (0,), 0)),
-    ({"step_end": [42, np.nan, 80]},
-     "Times of a trace must be finite, got step_end with a gap. Leave that batch out."),
-    ({"step_end": [-3, -2, 0]},
-     "A trace ends after its start, got a last step_end of 0 ms. Count the times from the start of the run."),
-    ({"source": "guessed"}, "source must be one of simulated, measured, got 'guessed'. Pass one of these."),
-    not_positive(batch_size=0),
-])  # fmt: skip
-def test_what_did_not_happen_is_rejected(fields, expected):
-    assert message(InputError, Trace, **{**FIELDS, **fields}) == expected
-
-
 def test_something_must_be_left_of_a_run():
     assert (
         message(InputError, TRACE.after, 3) == "A trace of 3 batches has none left after 3. Skip at most 2."

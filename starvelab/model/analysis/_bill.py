@@ -28,13 +28,10 @@ class Amounts(EqualByFields):
     ----------
     money : quantity [money] or None
     energy : quantity [energy] or None
-    requests : quantity [money] or None
-        What the requests to the storage cost besides, where the catalogue knows their price.
     """
 
     money: Quantity | None
     energy: Quantity | None
-    requests: Quantity | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,11 +77,11 @@ class Bill(EqualByFields, TableRepr):
 
     @property
     def rows(self) -> list[list[str]]:
-        """Money, energy, and the money for requests, as far as they are known."""
+        """Money and energy, as far as they are known."""
         columns = (self.hour, self.hour_waiting, self.epoch, self.epoch_waiting)[: len(self.headers) - 1]
         return [
             [name, *(cell(getattr(column, name)) for column in columns)]
-            for name in ("money", "energy", "requests")
+            for name in ("money", "energy")
             if getattr(self.hour, name) is not None
         ]
 
@@ -134,8 +131,7 @@ def bill(
     An accelerator that is busy for a share ``u`` of each step is paid for in full, and draws ``u
     busy_power + (1 - u) waiting_power``. Waiting is all waiting: for input, for a serialized copy, for
     launches and for the training loop. The board's power is the most that it may draw, so the energy is
-    an upper bound unless `busy_power` is given. The host, its fans and the cooling are left out. A sample
-    takes ``(1 - x) r / k`` requests: memory serves the share ``x``, a file takes ``r`` and brings ``k``.
+    an upper bound unless `busy_power` is given. The host, its fans and the cooling are left out.
 
     Examples
     --------
@@ -157,12 +153,12 @@ def bill(
     dollars = None if rate is None else count * rate
     waiting = None if missing else count * stall * idle
     drawn = None if missing else count * (1 - stall) * busy + waiting
-    lost, of_requests = None if dollars is None else stall * dollars, _request_dollars(pipeline)
+    lost = None if dollars is None else stall * dollars
     return Bill(
         step=step, price=_product("USD/h", rate), power=_product("W", drawn), epoch_time=_product("h", hours),
-        hour=_amounts(1.0, dollars, drawn, _product("USD", of_requests, step.throughput.m_as("img/h"))),
+        hour=_amounts(1.0, dollars, drawn),
         hour_waiting=_amounts(1.0, lost, waiting),
-        epoch=_amounts(hours, dollars, drawn, _product("USD", of_requests, samples)),
+        epoch=_amounts(hours, dollars, drawn),
         epoch_waiting=_amounts(hours, lost, waiting),
         notes=_notes(pipeline, step, rate, missing, samples),
     )  # fmt: skip
@@ -189,19 +185,9 @@ def _powers(hardware: Entry | None, busy: Unchecked, waiting: Unchecked) -> tupl
     return watts[0], watts[1], f"{who} lists no {' and no '.join(missing)}. Pass for example {wanted}."
 
 
-def _amounts(hours: Number, dollars: Number, watts: Number, requests: Quantity | None = None) -> Amounts:
+def _amounts(hours: Number, dollars: Number, watts: Number) -> Amounts:
     """Return money and energy of so many hours."""
-    return Amounts(_product("USD", hours, dollars), _product("Wh", hours, watts), requests)
-
-
-def _request_dollars(pipeline: Description) -> Number:
-    """Dollars of the requests for a sample; None where nobody asks for any, or their price is not known."""
-    reads, store = pipeline.reads, pipeline.numbers["storage"]
-    price = store.number("million_requests_price") if isinstance(store, Entry) else None
-    if reads is None or price is None:
-        return None
-    requests = store.number("requests_per_file", 1) / reads.samples_per_request
-    return (1 - reads.cached) * requests * price / 1e6
+    return Amounts(_product("USD", hours, dollars), _product("Wh", hours, watts))
 
 
 def _notes(

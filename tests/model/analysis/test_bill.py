@@ -13,10 +13,7 @@ from starvelab import (
     Hardware,
     InputError,
     MissingValueError,
-    Models,
     Pipeline,
-    Samples,
-    Storage,
 )
 from tests.cases import KITS, WALL
 from tests.rejected import bare, message, negative, not_whole, other_dimension
@@ -153,28 +150,3 @@ def test_a_bill_is_as_uncertain_as_its_utilization():
     said = f"busy 44.1 % (80 % range {100 * low:.1f} % to {100 * high:.1f} %) of each step"
     assert said in measured.bill(price="2 USD/h").summary
     assert "range" not in WALL.bill(price="2 USD/h").summary
-
-
-def test_requests_are_billed_where_their_price_is_known():
-    # ImageNet, one object an image: 1,281,167 requests at 0.40 USD a million.
-    store = Pipeline(
-        model=Models.ResNet50,
-        hardware=Hardware.Cloud.A100,
-        dataset=Datasets.ImageNet,
-        storage=Storage.S3_connection,
-    )
-    found = store.bill(price="2.05 USD/h")
-    assert found.epoch.requests.m_as("USD") == pytest.approx(1_281_167 * 0.4e-6)
-    hours = found.epoch_time.m_as("h")
-    assert found.hour.requests.m_as("USD") == pytest.approx(found.epoch.requests.m_as("USD") / hours)
-    assert found.rows[-1] == ["requests", "1.677 USD", "", "0.5125 USD", ""]
-    # Shards take fewer, and memory takes none.
-    for changes, share in (
-        ({"storage.requests.samples": 36}, 1 / 36),
-        ({"storage.cache.share": 0.75}, 1 / 4),
-    ):
-        fewer = store.replace(changes).bill(price="2.05 USD/h")
-        assert fewer.epoch.requests.m_as("USD") == pytest.approx(share * found.epoch.requests.m_as("USD"))
-    assert store.replace(storage=Storage.NVMe_Gen4).bill(price="2 USD/h").epoch.requests is None
-    unknown = store.replace(dataset=Samples(size="100 KB")).bill(price="2 USD/h")
-    assert (unknown.epoch.requests, len(unknown.rows[-1])) == (None, 3)

@@ -220,5 +220,3 @@ def test_each_range_holds_its_point_whatever_binds():
         low, high = step.ranges.utilization
         assert low <= step.utilization <= high, parts
     assert solved > 100
-
-

@@ -42,5 +42,3 @@ def test_published_believes_what_copies_reach_and_ordinary_memory_is_slower():
 def test_a_link_without_the_figure_is_refused_with_what_to_pass(link, needs):
     said = message(MissingValueError, copy, link=link, pinned=False)
     assert said == f"TransferModel needs {needs} lists none. {REMEDY}"
-
-
