@@ -390,14 +390,6 @@ def test_a_pipeline_shows_its_fields_in_one_line():
     )
 
 
-def test_a_step_shows_what_binds_and_how_idle_the_others_are():
-    text = repr(WALL.solve())
-    assert text.startswith("A step of 64 ms, 4000 img/s: the workers bind, and the GPU is busy 18.3 %\n")
-    assert "accelerator" not in text
-    assert "81.7 %" in text
-    assert "<caption>A step of 64 ms" in WALL.solve()._repr_html_()
-
-
 def test_a_sweep_of_steps_shows_its_shape_instead_of_a_million_figures():
     many = WALL.solve(batch_size=np.arange(1, 1001))
     assert repr(many).startswith("1000 steps, an array of shape (1000,)")

@@ -44,21 +44,6 @@ def test_the_samples_and_their_size_are_those_of_the_data_set():
     assert KITS.epochs(memory="10 GB").held == pytest.approx(10e9 / (168 * 146.6e6))
 
 
-def test_epochs_read_as_a_table():
-    assert repr(PIPE.epochs(memory="35 GB", **MILLION)).splitlines() == [
-        "35.0 % of the data fits into memory, which serves 13.8 % of the reads from the second epoch on",
-        "epoch            time    at its boundary    read from the drive    GPU busy  binds",
-        "----------  ---------  -----------------  ---------------------  ----------  -------",
-        "the first   33.34 min              0.1 s                 100 GB      50.0 %  drive",
-        "each later  28.74 min              0.1 s                86.2 GB      58.0 %  drive",
-        "The page cache evicts samples before they are read again. One that keeps what it has would serve "
-        "35.0 %: pass evicts=False.",
-    ]
-    assert PIPE.epochs(memory="1 TB", **MILLION).summary == (
-        "All data fits into memory, and only the first epoch reads it from the drive"
-    )
-
-
 # A batch of one sample of 1 MB, which a worker prepares in 30 ms.
 SHORT = Pipeline(
     batch_size=1, hardware="20 ms", dataset=Samples(cpu_time="30 ms", size="1 MB", transfer="1 MB"), workers=4

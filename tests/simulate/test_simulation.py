@@ -96,24 +96,6 @@ def test_a_warm_up_leaves_the_wait_for_the_first_batch_out():
     assert simulate(late, batches=100, warm_up=8).utilization == pytest.approx(1)
 
 
-def test_it_is_shown_as_a_table():
-    found = simulate(SLOW, batches=400, warm_up=200)
-    assert found.summary == "400 batches: the GPU is busy 80.0 % at 1280 img/s"
-    assert found.headers == ("figure", "mean", "lowest", "highest")
-    assert found.rows == [
-        ["utilization", "80.0 %", "80.0 %", "80.0 %"],
-        ["stall", "20.0 %", "20.0 %", "20.0 %"],
-        ["loop in next()", "59.6 %", "59.6 %", "59.6 %"],
-        ["throughput", "1280 img/s", "1280 img/s", "1280 img/s"],
-        ["time from batch to batch", "25 ms", "25 ms", "25 ms"],
-    ]
-    assert repr(found).startswith(found.summary)
-    assert f"<caption>{found.summary}</caption>" in found._repr_html_()
-    one = simulate(SLOW, batches=1)
-    assert one.summary == "1 batch: the GPU is busy 28.6 % at 457.1 img/s"
-    assert repr(one.trace()).startswith("1 batch of 32, simulated:")
-
-
 def test_of_replicas_it_shows_how_far_they_lie_apart():
     found = simulate(UNEVEN, replicas=20)
     assert found.summary == (

@@ -44,11 +44,6 @@ class TransformationInputs(Inputs):
     scaling: WorkerScaling
     basis: Entry | str  # the data set on which the rate was measured, or one of the three words above
 
-    @property
-    def threads(self) -> Number:
-        """The hardware threads of the host; None where its cores are not known."""
-        return None if self.cores is None else self.cores * (2 if self.scaling.second_thread else 1)
-
 
 class TransformationModel(StageModel[TransformationInputs]):
     """The CPU workers: a batch takes what it costs one of them over how many, or how many cores, there are.

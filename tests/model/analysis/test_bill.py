@@ -131,19 +131,6 @@ def test_what_says_too_little_is_rejected(error, pipeline, arguments, expected):
     assert message(error, Pipeline.bill, pipeline, **arguments) == expected
 
 
-def test_a_bill_reads_as_a_table():
-    assert repr(HALF.bill(samples=1_800_000, **EXACT)).splitlines() == [
-        "The GPU is busy 50.0 % of each step, and draws 410.9 W",
-        "          an hour    of which waiting    an epoch    of which waiting",
-        "------  ---------  ------------------  ----------  ------------------",
-        "money       2 USD               1 USD       2 USD               1 USD",
-        "energy   410.9 Wh            60.85 Wh    410.9 Wh            60.85 Wh",
-    ]
-    assert HALF.replace({"hardware.count": 4}).bill(**EXACT).summary == (
-        "The 4 GPUs are busy 12.5 % of each step, and draw 776 W"
-    )
-
-
 def test_a_bill_is_as_uncertain_as_its_utilization():
     measured = WALL.replace(assumptions=PUBLISHED)
     low, high = measured.solve().ranges.utilization

@@ -2,7 +2,6 @@
 
 import re
 from itertools import product
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -24,7 +23,7 @@ from starvelab import (
     Storage,
 )
 from starvelab.units import Quantity
-from tests.cases import KITS, WALL
+from tests.cases import KITS, WALL, golden
 from tests.model.stages.test_loop import PACKER, TENSORS
 from tests.strategies import pipelines
 
@@ -236,10 +235,7 @@ SAID = {
 }
 
 
-GOLDEN = (Path(__file__).parents[2] / "golden" / "explain.txt").read_text(encoding="utf-8")
-TEXTS = {
-    name: " ".join(text.split()) for name, text in re.findall(r"^\[(.+)\]\n([^[]+)", GOLDEN, re.MULTILINE)
-}
+TEXTS = {name: " ".join(text.split()) for name, text in golden("explain").items()}
 
 
 @pytest.mark.parametrize("name", SAID | dict.fromkeys(TEXTS))

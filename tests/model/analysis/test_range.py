@@ -108,19 +108,6 @@ def test_whatever_lies_between_the_sources_comes_out_between_the_ends(drive):
         assert images(found.lowest) * (1 - 1e-9) <= throughput <= images(found.highest) * (1 + 1e-9)
 
 
-def test_a_range_reads_as_a_table():
-    assert repr(PIPE.throughput_range()).splitlines() == [
-        "406 to 1800 img/s by its sources, and 1090 img/s as assumed: the workers bind at the low end, and "
-        "the workers at the high end",
-        "value                                       its sources say    throughput from          to",
-        "-------------------------------  --------------------------  -----------------  ----------",
-        "worker_rate of the assumptions   102.5 img/s or 206.8 img/s        767.3 img/s  1548 img/s",
-        "workers_time of the assumptions                 0.86 or 1.7        641.1 img/s  1267 img/s",
-        "crowding of the assumptions                   0.157 or 0.43        980.4 img/s  1090 img/s",
-        "With the model's own error of 19 % it is the 80 % range 341.2 to 2142 img/s.",
-    ]
-
-
 def test_a_step_shows_its_range_where_its_assumptions_have_ranges():
     step, found = PIPE.solve(), PIPE.throughput_range()
     ends = (images(found.lowest) / OFF, images(found.highest) * OFF)

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from starvelab import (
-    PUBLISHED,
     Q_,
     TUTORIAL,
     Accelerator,
@@ -31,7 +30,7 @@ from starvelab import (
 )
 from starvelab.model.analysis._crossover import starves_from
 from starvelab.model.solver import BatchTimes
-from tests.cases import KITS, WALL
+from tests.cases import WALL
 from tests.rejected import message, not_whole
 from tests.strategies import accelerators, costs, pipelines, quantities, workers
 
@@ -105,18 +104,6 @@ def test_the_batch_size_of_the_pipeline_does_not_matter_and_the_first_that_starv
     both = WALL.replace(storage=Storage.NVMe_Gen4)
     assert both.crossover().resource == "CPU"
     assert both.replace(workers=1000).crossover().batch == Fraction(16107, 145)
-
-
-@pytest.mark.parametrize(("fields", "said"), [
-    ({}, "Up to batch 22 the GPU binds, from 23 on the workers: they cross at 22.4166."),
-    ({"workers": 1000, "storage": Storage.NVMe_Gen4},
-     "Up to batch 111 the GPU binds, from 112 on the drive: they cross at 111.083."),
-    ({"workers": 77}, "The GPU binds at every batch size."),
-    ({"dataset.size": "500 MB"}, "The workers bind at every batch size."),
-    ({"workers": 1000, "storage": "1 MB/s"}, "The drive binds at every batch size."),
-])  # fmt: skip
-def test_a_crossover_says_itself_in_a_sentence(fields, said):
-    assert str(WALL.replace(**fields).crossover()) == said
 
 
 @pytest.mark.parametrize(("fields", "batch"), [
@@ -260,37 +247,6 @@ ONE_REQUEST = TUTORIAL.replace(open_requests=1)
 def test_so_many_workers_meet_these_obstacles(pipe, workers, obstacles):
     needed = pipe.workers_needed()
     assert (needed.workers, needed.obstacles, needed.feasible) == (workers, obstacles, not obstacles)
-
-
-@pytest.mark.parametrize(("pipe", "batch", "said"), [
-    (KITS, None, "3 workers are enough at batch 7."),
-    (LOADER.replace({"dataset.cpu_time": "1 ms"}), None, "1 worker is enough at batch 100."),
-    (WALL.replace(storage="100 GB/s"), None,
-     f"44 workers would be enough at batch 256, but that meets other limits. {CORES}"),
-    (WALL.replace(storage="100 GB/s"), "any",
-     f"77 workers would be enough at any batch size, but that meets other limits. {CORES}"),
-    (
-        WALL.replace({"workers.rate": "100 img/s"}, storage="100 GB/s", assumptions=PUBLISHED),
-        None,
-        "No number of workers is enough at batch 256. A typical host has 16 cores for each NVIDIA A100 "
-        "80GB SXM: together its workers reach at most 18.1 times what one does, and it would take 24.7 "
-        "times.",
-    ),
-    (
-        WALL.replace(storage="100 GB/s", assumptions=TUTORIAL.replace(contention=0.1)),
-        None,
-        "No number of workers is enough at batch 256. Workers get in each other's way: together they "
-        "reach at most 10 times what one does, and it would take 43.6 times.",
-    ),
-    (
-        LOADER.replace({"workers.cores": 8}),
-        None,
-        "No number of workers is enough at batch 100. However many workers share the 8 cores, together "
-        "they reach at most 8 times what one does, and it would take 10 times.",
-    ),
-])  # fmt: skip
-def test_the_workers_needed_say_themselves_in_sentences(pipe, batch, said):
-    assert str(pipe.workers_needed(batch_size=batch)) == said
 
 
 def test_the_pipelines_number_of_workers_does_not_matter_and_its_batch_only_unless_one_is_asked_for():
