@@ -112,7 +112,7 @@ def installed(install) -> Path:
 
 
 # What may be missing: the code that imports it is for those who have it, or says what to install.
-OPTIONAL = {"jupyterlab", "keras", "lightning", "pytorch_lightning", "torch", "transformers"}
+OPTIONAL = {"jupyterlab", "lightning", "pytorch_lightning", "torch", "transformers"}
 BROUGHT_BY_IPYWIDGETS = {"IPython", "traitlets"}
 
 

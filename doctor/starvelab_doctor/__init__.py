@@ -2,14 +2,14 @@
 
 Rooms, imports point downward only (a contract in pyproject.toml fails the build otherwise)::
 
-    commands | magic         what `starvelab-doctor` on the command line runs | `%%watch` in a notebook
+    commands                 what `starvelab-doctor` on the command line runs
     doctor | compare         one run of a script, and its report | two runs
     trials                   the job again, with other settings of its loader
     judging                  what would help, and by how much
-    keras | lightning | transformers | example  callbacks of frameworks | a job and its runs, recorded
+    lightning | transformers | example  callbacks of frameworks | a job and its runs, recorded
     traces | watching        what a profiler's trace says | what a job does while it runs
     finding                  what was found about a job
-    contents | one_buffer | script | shares | spans | trackers | torch_internals  a batch, a script, times
+    contents | script | shares | spans | torch_internals  a batch, a script, times
     host                     cores and memory, as the system tells them
 
 The lab's model says what a change would bring; nothing here imports the lesson.
@@ -33,7 +33,6 @@ _PLACES = {
     "Watch": "watching.loop",
     "WorkerAdvice": "judging.advice",
     "advise": "judging.advice",
-    "packed": "one_buffer",
     "read_trace": "traces.reading",
     "watch": "watching.loop",
 }
@@ -45,7 +44,6 @@ if TYPE_CHECKING:  # a checker is told that they are there
     from .finding.records import GpuWaits, LoaderUse, MachineUse, RankFindings, Waits
     from .finding.stages import StageCosts
     from .judging.advice import WorkerAdvice, advise
-    from .one_buffer import packed
     from .traces.reading import read_trace
     from .watching.loop import Watch, watch
 
@@ -62,7 +60,6 @@ __all__ = [
     "Watch",
     "WorkerAdvice",
     "advise",
-    "packed",
     "read_trace",
     "watch",
 ]
@@ -78,8 +75,3 @@ def __getattr__(name: str) -> Any:  # Any: whatever is asked for
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-def load_ipython_extension(shell: Any) -> None:  # Any: IPython brings no types
-    """Give a notebook the magic `%%watch`: it runs `%load_ext starvelab_doctor`."""
-    import_module(f"{__name__}.magic").register_magic(shell)

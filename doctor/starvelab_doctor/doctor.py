@@ -8,22 +8,10 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 # Whatever loads NumPy is imported when the script has run: see `on_import`.
-from .script import STARVED, run_script, terminable
+from .script import run_script, terminable
 from .watching.on_import import LateDoctor
-
-if TYPE_CHECKING:
-    from .finding.job import JobFinding
-
-
-def share(text: str) -> float:
-    """Read a share of the time, such as 10% or 0.1."""
-    value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    if not 0 <= value <= 1:
-        raise ValueError(text)
-    return value
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,21 +21,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Run a training script unchanged, and say at its end how long it waited for its data.",
     )
     parser.add_argument(
-        "--report", type=Path, metavar="PAGE", help="write what was found into an HTML page as well"
-    )
-    parser.add_argument(
         "--probe", action="store_true", help="time the stages of the loaders too, in at most 5 %% of the time"
     )
     parser.add_argument(
         "--no-lines", dest="lines", action="store_false", help="do not look at which lines the time goes"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found as JSON as well")
-    parser.add_argument(
-        "--fail-above",
-        type=share,
-        metavar="SHARE",
-        help=f"end with status {STARVED} if a loop waits more of its time, such as 10%%",
-    )
     parser.add_argument(
         "-m", dest="module", action="store_true", help="the script is a module, as for python -m"
     )
@@ -82,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _report(asked: argparse.Namespace, late: LateDoctor, status: int) -> int:
     """Say what was found, where this process is the one that reports; return the exit status."""
-    from .judging.report import html_report, json_report, text_report
+    from .judging.report import json_report, text_report
     from .watching.ranks import local_ranks, merge, read, write
 
     sys.stdout.flush()
@@ -99,16 +78,6 @@ def _report(asked: argparse.Namespace, late: LateDoctor, status: int) -> int:
         results = [*merge(late.ranks), *((loop.name, loop.finding) for loop in loops)]
     # The script's own output stays what it is without doctor.
     print(text_report(results, own), file=sys.stderr)
-    if asked.report is not None:
-        asked.report.write_text(html_report(results, Path(asked.script).name, own), encoding="utf-8")
     if asked.json is not None:
         asked.json.write_text(json_report(results), encoding="utf-8")
-    starved = asked.fail_above is not None and any(waits(one) > asked.fail_above for _, one in results)
-    return status or (STARVED if starved else 0)
-
-
-def waits(finding: JobFinding) -> float:
-    """Return the share of its time that a loop or its GPU waits; 0 where it is not known."""
-    if finding.waits.elsewhere or finding.waits.counted < finding.waits.min_batches:
-        return 0.0
-    return finding.gpu.stall if finding.gpu.stall is not None else finding.waits.host_wait + finding.packing
+    return status

@@ -31,12 +31,8 @@ class StarvelabCallback(LoopCallback, Callback):
     Notes
     -----
     The wait is the time between the end of a step and the start of the next. Evaluations in between do not
-    count, and neither does a wait in which a checkpoint was written. The share of waiting goes to the loggers
-    of the trainer, as often as its own metrics; where it has none, to an active run of W&B or MLflow and to
-    open writers of TensorBoard.
+    count, and neither does a wait in which a checkpoint was written.
     """
-
-    _logs_next = 0  # step at which the share of waiting is logged again
 
     def on_train_epoch_start(self, trainer: Any, *_: object) -> None:  # Any: of Lightning
         """Read what the loader is; the next batch is a first one."""
@@ -47,12 +43,9 @@ class StarvelabCallback(LoopCallback, Callback):
         """Record that the loop has its batch."""
         self._pass.receive(batch)
 
-    def on_train_batch_end(self, trainer: Any, *_: object) -> None:
+    def on_train_batch_end(self, *_: object) -> None:
         """Begin the wait for the next batch: the step is over."""
         self._pass.ask()
-        if trainer.log_every_n_steps and trainer.global_step >= self._logs_next:
-            self._logs_next = trainer.global_step + trainer.log_every_n_steps
-            self._log(trainer.global_step, trainer.loggers)
 
     def on_validation_end(self, *_: object) -> None:
         """Begin it anew after an evaluation."""
@@ -62,7 +55,6 @@ class StarvelabCallback(LoopCallback, Callback):
         """Leave the next wait out: a checkpoint is written, and no hook says when that is done."""
         self._pass.interrupt()
 
-    def on_train_end(self, trainer: Any, *_: object) -> None:
+    def on_train_end(self, *_: object) -> None:
         """Say what was found."""
-        self._log(trainer.global_step, trainer.loggers)
         self._end()

@@ -17,7 +17,6 @@ INTERRUPTION = 20
 MAX_INTERRUPTIONS = 0.1
 MIN_STEP = 2e-4  # seconds
 CHANGED = 0.1  # by so much of the time a pass waits more or less than the later ones before it is left out
-MAX_UNEVEN, UNEVEN = 600, 0.5  # steps that are looked at; standard deviation over their mean
 BLOCKS, RESAMPLES, CONFIDENCE = 50, 1000, 0.95
 
 
@@ -45,13 +44,6 @@ def without_interruptions(lengths: np.ndarray) -> np.ndarray:
     if usual < MIN_STEP or np.mean(~ordinary) > MAX_INTERRUPTIONS:
         return np.ones(len(lengths), dtype=bool)
     return ordinary
-
-
-def uneven(steps: np.ndarray) -> tuple[float, ...]:
-    """Return the last steps over their mean where they differ much, as where several share an optimizer's."""
-    last = steps[-MAX_UNEVEN:]
-    mean = float(last.mean()) if len(last) else 0.0
-    return tuple((last / mean).tolist()) if float(np.std(last) if len(last) else 0.0) > UNEVEN * mean else ()
 
 
 def share_of(parts: np.ndarray, lengths: np.ndarray, ordinary: np.ndarray, burst: int = 1) -> Share:

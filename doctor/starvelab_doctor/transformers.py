@@ -25,8 +25,7 @@ class StarvelabCallback(LoopCallback, TrainerCallback):
     The wait is the time between the end of an optimizer step and the start of the next; logging, evaluations
     and checkpoints in between do not count. With gradient accumulation the batches of a step are fetched
     together before it begins, and count as one batch. Before transformers 4.46 they were fetched one by one
-    within the step, where no hook tells of them: put `watch` around the loader there. Whenever the trainer
-    logs, the share of waiting goes to an active run of W&B or MLflow and to open writers of TensorBoard.
+    within the step, where no hook tells of them: put `watch` around the loader there.
     """
 
     def on_epoch_begin(self, args: Any, *_: object, **__: object) -> None:  # Any: of transformers
@@ -39,11 +38,9 @@ class StarvelabCallback(LoopCallback, TrainerCallback):
         """Record that the loop has the batches of this step."""
         self._pass.receive()
 
-    def on_step_end(self, _: object, state: Any, control: Any, **__: object) -> None:
+    def on_step_end(self, *_: object, **__: object) -> None:
         """Begin the wait for data: the step is over, or a log, an evaluation or a checkpoint after it."""
         self._pass.ask()
-        if control.should_log:  # it is about to
-            self._log(state.global_step)
 
     on_log = on_evaluate = on_save = on_epoch_end = on_step_end  # none of these is a wait for data
 

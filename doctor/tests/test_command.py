@@ -177,14 +177,6 @@ def test_without_workers_other_arguments_of_the_call_go():
     assert "call num_workers=0.\n  Leave out what needs workers, such as prefetch_factor and persist" in said
 
 
-@pytest.mark.parametrize("settings", [{"packed": True}, {"num_workers": 4, "packed": True}])
-def test_a_batch_in_one_buffer_is_a_call_around_the_loader(settings):
-    said = command.text_of(told_of(settings))
-    assert "\n  Write packed(...) around that call: from starvelab_doctor import packed.\n" in said
-    assert ("Give that call num_workers=4.\n" in said) == ("num_workers" in settings)
-    assert "packed=True" not in said
-
-
 def test_where_nothing_helps_the_settings_stay(monkeypatch, capsys, script):
     planted(monkeypatch, rates=dict.fromkeys(range(40), 20.0))
     assert run_doctor(["--try", "train.py"]) == 0

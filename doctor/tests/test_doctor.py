@@ -55,7 +55,7 @@ def test_a_script_gives_the_same_and_is_told_what_it_waited(tmp_path, capsys):
     alone = capsys.readouterr().out
     assert alone.endswith(" ['--lr', '1'] __main__\n")
     before = sys.argv, sys.path[0], torch.utils.data.dataloader._BaseDataLoaderIter.__next__
-    assert doctor.main(["--report", str(tmp_path / "page.html"), str(path), "--lr", "1"]) == 0
+    assert doctor.main([str(path), "--lr", "1"]) == 0
     assert (sys.argv, sys.path[0], torch.utils.data.dataloader._BaseDataLoaderIter.__next__) == before
     printed = capsys.readouterr()
     assert printed.out == alone
@@ -63,9 +63,6 @@ def test_a_script_gives_the_same_and_is_told_what_it_waited(tmp_path, capsys):
     assert told.startswith("starvelab-doctor: Photos at train.py:16, 24 batches\n  The training loop waits ")
     assert "This job is highly input-bound." in told
     assert "workers instead of 0. " in told
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "<h1>starvelab-doctor: train.py</h1><h2>Photos at train.py:16</h2>" in page
-    assert "loop waits for data" in page
 
 
 # A scheduler ends the workers as well, and PyTorch raises an error for each of them that is gone.
@@ -380,28 +377,6 @@ def test_a_module_runs_as_python_would_run_it(tmp_path, capsys, monkeypatch):
     told = capsys.readouterr()
     assert told.out == "['--lr', '1'] __main__\n"
     assert "starvelab-doctor: list at train.py:4, 10 batches" in told.err
-
-
-@pytest.mark.parametrize(
-    ("limit", "end", "status"),
-    [("10%", "", 3), ("0.1", "", 3), ("100%", "", 0), ("10%", "raise SystemExit(5)", 5)],
-)
-def test_a_loop_that_waits_more_than_it_may_fails(tmp_path, capsys, limit, end, status):
-    path = tmp_path / "train.py"
-    path.write_text(
-        "import time\nfrom torch.utils.data import DataLoader\n"
-        "class Slow(list):\n    def __getitem__(self, index):\n        time.sleep(0.002)\n        return "
-        f"index\nfor _ in DataLoader(Slow(range(40)), 2): pass\n{end}\n"
-    )
-    assert doctor.main(["--fail-above", limit, str(path)]) == status
-    assert "highly input-bound" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("limit", ["110%", "-1", "much"])
-def test_a_limit_is_a_share(limit, capsys):
-    with pytest.raises(SystemExit):
-        doctor.main(["--fail-above", limit, "train.py"])
-    assert "argument --fail-above: invalid share value" in capsys.readouterr().err
 
 
 def test_the_lines_of_a_job_are_named_unless_they_are_switched_off(tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""Reports: those of all cases as they are written, and what stands once in a page and in JSON."""
+"""Reports: those of all cases as they are written, and what stands in JSON."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from doctor.tests.known_jobs import TABLE, found, job_of
 from starvelab.units import Q_
 from starvelab_doctor import BatchContents
 from starvelab_doctor.contents import Items, contents_of, items_of
-from starvelab_doctor.judging.remedies import remedies_of
-from starvelab_doctor.judging.report import html_report, json_report, text_report
+from starvelab_doctor.judging.report import json_report, text_report
 
 # `REWRITE=1 pytest doctor/tests/test_report.py` writes it anew: read what changed.
 GOLDEN = Path(__file__).with_name("reports.txt")
@@ -27,18 +26,6 @@ def test_the_reports_of_all_cases_are_those_that_were_read(monkeypatch):
     if os.environ.get("REWRITE"):
         GOLDEN.write_text(f"{reports}\n", encoding="utf-8")
     assert f"{reports}\n" == GOLDEN.read_text(encoding="utf-8")
-
-
-def test_a_page_advises_one_thing_of_a_stage_and_says_it_once():
-    slow = found(workers=2, wait=0.03, step=0.02, items=0.01, collate=0.0, unpacking=0.0, sampler=0.03)
-    assert slow.loader.stages.largest == "sampler"
-    first, *_ = remedies_of(slow, cores=2)
-    advised = "draw the indices of a pass at once, or before it."
-    assert advised in first.text
-    assert slow.next_step == f"For that stage, {advised}"
-    page = html_report([("list at train.py:2", slow)], "train.py")
-    assert f"<caption>{slow.state}</caption>" in page
-    assert all(page.count(remedy.text) == 1 for remedy in remedies_of(slow))
 
 
 def test_the_report_as_json_has_its_version_and_each_remedy():

@@ -11,7 +11,6 @@ pytest.importorskip("torch")
 from torch.utils.data import dataloader
 
 from starvelab_doctor import torch_internals
-from starvelab_doctor.one_buffer import IntoOneBuffer
 from starvelab_doctor.trials.run import Trial, pace_of
 from starvelab_doctor.trials.scratch import Scratch, link_entries
 
@@ -62,14 +61,13 @@ def test_a_trial_packs_the_batches_of_the_loader_that_it_is_about():
         return dataloader.DataLoader([1, 2, 3], 1)
 
     place = f"{os.path.realpath(__file__)}:{make.__code__.co_firstlineno + 1}"
-    plan = {"loop": f"{place} list 3", "settings": {"packed": True, "batch_size": 3}, "whole": None}
+    plan = {"loop": f"{place} list 3", "settings": {"batch_size": 3}, "whole": None}
     trial = Trial(plan | {"seconds": 1e9, "rung": ""}, None)
     with (
         patch.object(dataloader.DataLoader, "__init__", trial.making(dataloader.DataLoader.__init__)),
         torch_internals.replaced_iterators(dataloader, trial.following, trial.beginning),
     ):
         one, other = make(), dataloader.DataLoader([4, 5], 2)
-        assert [type(each.collate_fn) is IntoOneBuffer for each in (one, other)] == [True, False]
         assert [[batch.tolist() for batch in each] for each in (one, other)] == [[[1, 2, 3]], [[4, 5]]]
 
 

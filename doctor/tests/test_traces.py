@@ -128,7 +128,6 @@ def test_the_rank_that_waits_most_speaks_for_all(tmp_path):
     assert found.waits.host_wait == pytest.approx(0.25, abs=0.001)
     assert [one.verdict for one in found.ranks.found.values()].count("not input-bound") == 3
     assert found.summary.startswith("Rank 2 of 4 waits most. The GPU waits 25.0 % of the time for data")
-    assert "rank 2      " in repr(found)
 
 
 def test_ranks_may_be_named_by_their_files_or_not_at_all_or_be_merged_into_one(tmp_path):
@@ -168,7 +167,6 @@ def test_a_trace_without_a_dataloader_tells_of_the_gpu_only(tmp_path):
     assert found.summary.endswith("or put watch(...) around what yours goes over.")
     assert "loop waits" not in repr(found)
     training.write(tmp_path / "rank1.json")
-    assert read_trace(tmp_path).rows[-1] == ["rank 2", "no DataLoader: cannot tell"]
 
 
 @pytest.mark.parametrize("workers", [0, 2])

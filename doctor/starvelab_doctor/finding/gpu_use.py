@@ -77,16 +77,6 @@ class GpuUse:
             )
         return ""
 
-    @property
-    def rows(self) -> list[list[object]]:
-        """One row for each share, for the table of a finding."""
-        return [
-            ["GPU busy", percent(self.busy)],
-            ["GPU idle, nothing launched", percent(self.idle_before_launch)],
-            ["GPU idle for another reason", percent(self.idle_otherwise)],
-            ["GPU only copies", percent(self.copying)],
-        ]
-
 
 @dataclass(frozen=True, eq=False)
 class TraceSteps:

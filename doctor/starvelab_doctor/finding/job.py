@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from starvelab.measure.verdict import NOT_BOUND, SLIGHT, UNKNOWN, verdict_of
-from starvelab.tables import TableRepr, count_of, percent
+from starvelab.tables import count_of, percent
 
 from ..shares import is_certain
 from ..torch_internals import SINGLE
@@ -43,7 +43,7 @@ def _by_record(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class JobFinding(TableRepr):
+class JobFinding:
     """The share of its time that a training job waits for data, and what explains it.
 
     Attributes
@@ -302,51 +302,7 @@ class JobFinding(TableRepr):
             )
         return f"For that stage, {self.loader.stages.remedy(self.machine.prepare_cpu, self.loader.contents)}"
 
-    headers = ("quantity", "value")
+    def __str__(self) -> str:
+        return self.summary
 
-    @property
-    def rows(self) -> list[list[object]]:
-        """One row for each value that is known."""
-        gpu, parts = (
-            self.gpu.use.rows if self.gpu.use is not None else [],
-            (50, 95, 99) if self.waits.counted else (),
-        )
-        table: list[list[object]] = [
-            ["loop waits for data", percent(self.waits.host_wait) if self.waits.counted else None],
-            ["GPU waits for data", None if self.gpu.stall is None else percent(self.gpu.stall)],
-            *gpu,
-            *([f"wait for a batch, {part} %", getattr(self.waits, f"wait_p{part}")] for part in parts),
-            ["batches a second", self.waits.batch_rate if self.waits.counted else None],
-            ["throughput", self.waits.throughput],
-            ["batches ready when the loop asks", self.loader.queue_depth],
-            ["first batch", self.waits.first_waits[0] if self.waits.first_waits else None],
-            ["batches", self.waits.batches],
-            ["a batch", self.loader.contents],
-            [
-                "a worker's own memory, at most",
-                self.machine.memory if self.machine.memory and self.machine.memory.workers else None,
-            ],
-        ]
-        if self._without_loader:
-            table = gpu
-        if len(self.waits.pass_waits) > 1:
-            table.append(["loop waits in the first pass", percent(self.waits.pass_waits[0])])
-            table.append(["loop waits in the last pass", percent(self.waits.pass_waits[-1])])
-        if self.loader.stages is not None:
-            table += [[f"{stage} costs of a batch", cost] for stage, cost in self.loader.stages.costs.items()]
-        for rank, found in self.ranks.found.items():
-            waits = (
-                "no DataLoader" if found._without_loader else f"loop waits {percent(found.waits.host_wait)}"
-            )
-            table.append([f"rank {rank}", f"{waits}: {found.verdict}"])
-        return [row for row in table if row[1] is not None]
-
-    @property
-    def note(self) -> str:
-        """Say in one line what the numbers cannot tell."""
-        if self.gpu.stall is not None or self.verdict in (NOT_BOUND, UNKNOWN):
-            return ""
-        return (
-            "No GPU was timed. Where the step runs on the CPU, or the loop waits for the GPU in each step, "
-            "the wait of the loop is that of the accelerator."
-        )
+    __repr__ = __str__

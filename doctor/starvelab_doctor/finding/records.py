@@ -64,8 +64,6 @@ class Waits:
         workers; None where that was not timed.
     blocks : tuple of float
         Seconds that a batch took in each of at most 50 blocks of equally many neighbors, in their order.
-    uneven : tuple of float
-        The last steps over their mean, where they differ much; else empty.
     pass_waits, quarter_waits : tuple of float
         Share of the loop's time that it waits, in each pass over the data of which a batch counts; and in
         each quarter of the batches that count, where the first differs from the others, else empty.
@@ -102,7 +100,6 @@ class Waits:
     release: Quantity | None = None
     ending: Quantity | None = None
     blocks: tuple[float, ...] = ()
-    uneven: tuple[float, ...] = ()
     pass_waits: tuple[float, ...] = ()
     quarter_waits: tuple[float, ...] = ()
     left_out: int = 0

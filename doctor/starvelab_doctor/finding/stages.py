@@ -6,7 +6,7 @@ It takes times and knows of no loader.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from starvelab.measure.verdict import SLIGHT
 from starvelab.model.resources import LEVERS
-from starvelab.tables import TableRepr, percent
+from starvelab.tables import percent
 from starvelab.units import Q_, Quantity, format_quantity
 
 from ..contents import BatchContents, Items
@@ -46,8 +46,8 @@ WAITING = "more requests at once"
 DRAW = "draw the indices of a pass at once, or before it."  # no worker takes that over
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class StageCosts(TableRepr):
+@dataclass(frozen=True, kw_only=True)
+class StageCosts:
     """The costs of the stages of a loader.
 
     Attributes
@@ -143,21 +143,6 @@ class StageCosts(TableRepr):
 
     def _named(self, stage: str) -> str:
         return f"the dataset ({self.call})" if stage == DATASET else NAMES[stage]
-
-    headers = ("stage", "costs of a batch", "share", "95 % interval")
-
-    @property
-    def rows(self) -> Sequence[Sequence[object]]:
-        """One row for each stage."""
-        return [
-            [
-                self._named(stage),
-                self.costs[stage],
-                percent(self.shares[stage]),
-                " to ".join(percent(end) for end in self.intervals[stage]),
-            ]
-            for stage in self.shares
-        ]
 
 
 class StageSamples:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from starvelab.errors import InputError
 from starvelab.measure.verdict import SLIGHT
 from starvelab.model.resources import ACCELERATOR, CPU, LOOP
-from starvelab.tables import TableRepr, count_of
+from starvelab.tables import count_of
 from starvelab.units import Q_, Quantity, format_quantity
 
 from ..finding.job import JobFinding
@@ -37,7 +37,7 @@ class Option:
 
 
 @dataclass(frozen=True, repr=False)
-class WorkerAdvice(TableRepr):
+class WorkerAdvice:
     """The result of `advise`.
 
     Attributes
@@ -82,12 +82,10 @@ class WorkerAdvice(TableRepr):
         """Say what to change, without what it brings."""
         return f"{count_of(self.best.workers, 'worker')} instead of {self.now.workers}."
 
-    headers = ("workers", "throughput", "at least", "at most", "what binds")
+    def __str__(self) -> str:
+        return self.summary
 
-    @property
-    def rows(self) -> list[list[object]]:
-        """One row for each number of workers."""
-        return [[one.workers, one.throughput, one.low, one.high, one.bottleneck] for one in self.options]
+    __repr__ = __str__
 
 
 def _sentence(text: str) -> str:

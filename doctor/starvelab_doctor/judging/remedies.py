@@ -361,7 +361,11 @@ SETTINGS = (
     Row(
         "packing",
         _objects,
-        lambda *_: "Let packed(loader), of starvelab_doctor, put a batch into one buffer.",
+        lambda facts, _: (
+            f"Let collate_fn put the {_objects(facts)} objects of a batch into one tensor: each of them is "
+            f"handed "
+            "over on its own."
+        ),
         lambda facts: _receiving(facts, 1 / _objects(facts)),
     ),
     Row(

@@ -1,14 +1,13 @@
-"""The report of `starvelab-doctor`: what was found of each loop, as text, as a page and as JSON."""
+"""The report of `starvelab-doctor`: what was found of each loop, as text and as JSON."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from html import escape
 from operator import attrgetter
 
-from starvelab.tables import count_of, paragraph, to_html
+from starvelab.tables import count_of
 
 from ..finding.job import JobFinding
 from ..finding.lines import LineShare
@@ -55,23 +54,6 @@ def text_report(results: Results, own: Sequence[LineShare] = ()) -> str:
         lines.append(f"starvelab-doctor: {name}, {count_of(finding.waits.batches, 'batch')}")
         lines += [f"  {line}" for line in (finding.state, *_remedy_lines(finding))]
     return "\n".join(lines)
-
-
-def html_report(results: Results, script: str, own: Sequence[LineShare] = ()) -> str:
-    """Return what was found, as a page."""
-    parts = []
-    for name, finding in results:
-        lines = "".join(f"<p>{escape(line)}</p>" for line in _remedy_lines(finding))
-        # What to do stands once, in the remedies.
-        table = to_html(finding.headers, finding.rows, finding.state) + paragraph(finding.note)
-        parts.append(f"<h2>{escape(name)}</h2>{table}{lines}")
-    body = "".join(parts) or f"<p>{escape(text_report(results, own))}</p>"
-    title = f"starvelab-doctor: {escape(script)}"
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
-        "<style>body{font-family:sans-serif;max-width:60em;margin:auto}td,th{padding:0.2em 0.6em}</style>"
-        f"<h1>{title}</h1>{body}</html>\n"
-    )
 
 
 def json_report(results: Results) -> str:

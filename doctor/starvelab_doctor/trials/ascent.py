@@ -14,10 +14,9 @@ from starvelab.measure.verdict import SLIGHT
 
 from ..judging.model import PREFETCH
 
-# Arguments of DataLoader, and whether its batches come in one buffer each.
+# Arguments of DataLoader.
 Settings: TypeAlias = dict[str, int | bool]
 Advised: TypeAlias = tuple[str, int | None]  # the name of a remedy, and the value of its setting
-PACKED = "packed"
 MAX_TRIALS = 6
 CLEAR = 1.25  # times the throughput in one turn, which needs no more of them
 WORTH = 1.03  # times the throughput, below which a setting is not kept
@@ -119,7 +118,9 @@ class Ascent:
         """Try what doctor advises, the first one first, and then what else settings can change."""
         steps: dict[str, Callable[[int | None], object]] = {
             "workers": lambda number: self._workers(number, cores),
-            "packing": lambda _: self._light() if "packing" in dict(advised) else None,
+            "packing": lambda _: (
+                self._workers(0, cores) if self.workers and "packing" in dict(advised) else None
+            ),
             "pinned": lambda _: not self.setup.pinned and self._try(pin_memory=True),
             "prefetch": lambda ahead: self._ahead(ahead or AHEAD),
             "persistent": lambda _: self._persistent(),
@@ -165,13 +166,6 @@ class Ascent:
                 break
             number = more
             kept = self._try(num_workers=number)
-
-    def _light(self) -> None:
-        """Try to hand batches over in one buffer, and then not at all, in a loop that prepares itself."""
-        if self.workers:
-            self._try(**{PACKED: True})
-            if not self.setup.stream:
-                self._try_all({"num_workers": 0})
 
     def _ahead(self, batches: int) -> None:
         worthwhile = self.waits >= SLIGHT and batches > (self.setup.prefetch or PREFETCH)

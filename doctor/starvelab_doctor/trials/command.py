@@ -25,7 +25,7 @@ from ..finding.memory import Room, duration
 from ..judging.remedies import remedies_of
 from ..judging.report import Results, json_report, text_report
 from ..script import INTERRUPTED, TERMINATED, Terminated, terminable
-from .ascent import MAX_TRIALS, PACKED, Ascent, Setup, Turns, listed
+from .ascent import MAX_TRIALS, Ascent, Setup, Turns, listed
 from .ladder import TURNS as LADDER_TURNS
 from .ladder import Ladder, climb_ladder, rungs_of
 from .runs import TURNS, WATCHED, Runs
@@ -34,7 +34,7 @@ from .runs import TURNS, WATCHED, Runs
 # and the greatest of six with a probability of 97 %: one time in 32 all of them are on one side of it.
 LAST_TURNS = 6
 MAX_PATH = 64  # characters, as those of a socket in it are 103
-SETTINGS = ("workers", "packing", "prefetch", "persistent")  # remedies that no code has to be changed for
+SETTINGS = ("workers", "prefetch", "persistent")  # remedies that no code has to be changed for
 
 
 @contextmanager
@@ -164,12 +164,9 @@ def text_of(outcome: dict[str, Any]) -> str:
     low, likely, high = outcome["gain"] or (1.0, 1.0, 1.0)
     if outcome["settings"]:
         lines.append(f"Change {file}, line {number}: {linecache.getline(file, int(number)).strip()}")
-        if given := {name: value for name, value in outcome["settings"].items() if name != PACKED}:
-            lines.append(f"Give that call {listed(given)}.")
+        lines.append(f"Give that call {listed(outcome['settings'])}.")
         if outcome["settings"].get("num_workers") == 0:
             lines.append("Leave out what needs workers, such as prefetch_factor and persistent_workers.")
-        if PACKED in outcome["settings"]:
-            lines.append("Write packed(...) around that call: from starvelab_doctor import packed.")
         lines.append(
             f"Measured in {LAST_TURNS} turns: {likely:.2f} times the batches a second, {low:.2f} to "
             f"{high:.2f}."

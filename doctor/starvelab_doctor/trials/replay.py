@@ -20,7 +20,6 @@ from starvelab.measure.devices import cuda_in_use
 from .. import torch_internals
 from ..contents import contents_of
 from ..host import free_memory
-from ..one_buffer import change_parts
 from ..torch_internals import Fetcher, TorchLoader
 
 PREPARED, HOST, DEVICE = "prepared", "host", "device"
@@ -154,3 +153,15 @@ def _fresh(part: Any) -> Any:  # Any: whatever a batch or an item is
 
 def _moved(part: Any, device: object) -> Any:  # Any: a tensor, or a batch's own class with the same method
     return part.to(device) if hasattr(part, "to") else part
+
+
+def change_parts(batch: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a batch with each of its parts changed, in however many lists and dictionaries."""
+    kind = type(batch)
+    if kind is dict:
+        return {name: change_parts(part, change) for name, part in batch.items()}
+    if kind in (list, tuple):
+        return kind(change_parts(part, change) for part in batch)
+    if isinstance(batch, tuple) and hasattr(batch, "_make"):
+        return kind(*(change_parts(part, change) for part in batch))
+    return change(batch)

@@ -28,12 +28,11 @@ from starvelab.measure.batches import Batch
 from starvelab.measure.devices import cuda_in_use
 
 from .. import torch_internals
-from ..one_buffer import packed, unpacked
 from ..shares import MIN_BATCHES
 from ..torch_internals import TorchIterator, TorchLoader
 from ..watching.hooks import Doctor
 from ..watching.ranks import write
-from .ascent import PACKED, Pace, Setup
+from .ascent import Pace, Setup
 from .replay import PREPARED, KeptBatches, ReplayedPass, Times, prepare, workers_prepared
 from .scratch import announced
 
@@ -125,17 +124,13 @@ class Trial:
         @wraps(original)
         def make(loader: TorchLoader, *how: Any, **more: Any) -> None:
             given, place = signature.bind(loader, *how, **more), place_of(sys._getframe(1))
-            into_one = False
             if self.plan["loop"].startswith(f"{place} "):
                 settings = dict(self.plan["settings"])
-                into_one = settings.pop(PACKED, False)
                 given.arguments.update(settings)
                 if settings.get("num_workers") == 0:
                     for name in OF_WORKERS:
                         given.arguments.pop(name, None)
             original(*given.args, **given.kwargs)
-            if into_one:
-                packed(loader)
             self.places[loader] = place
 
         return make
@@ -185,14 +180,14 @@ class Trial:
         def noted(iterator: TorchIterator) -> Batch:
             name, loop, dataset = self.iterators.get(iterator, ("", None, None))
             if loop is None or os.getpid() != self.process:
-                return unpacked(original(iterator))
+                return original(iterator)
             if iterator in self.replays:
                 return next(self.replays[iterator])
             if torch_internals.is_at_start(iterator):
                 loop.begin(dataset)
             asked = time.perf_counter()
             try:
-                batch = unpacked(original(iterator))
+                batch = original(iterator)
             except StopIteration:
                 if loop.kept is not None:
                     loop.kept.end_pass()

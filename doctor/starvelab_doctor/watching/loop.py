@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from operator import length_hint
 from typing import Any, Generic, TypeVar
 
@@ -22,14 +22,11 @@ from starvelab.runtime import shell
 
 from ..finding.job import JobFinding
 from ..host import this_thread
-from ..one_buffer import AroundLoader
 from ..torch_internals import ready_batches, unprepared_processes
-from ..trackers import Trackers
 from .probe import Probe
 from .recorder import Pass, Recorder
 
 Batch = TypeVar("Batch")
-WAITING, GPU_WAITING = "starvelab/waiting", "starvelab/gpu_waiting"  # as trackers call the shares
 OWN_LOOP = "Install it, or put watch(loader) around the loader of your own loop."  # without a framework
 RECENT = 1000  # batches that the line speaks of
 LINE_INTERVAL = 60.0  # seconds between two lines in a log file
@@ -110,26 +107,19 @@ def watch(
     return Watch(loader, recorder, progress=progress)
 
 
-class Shares:
-    """The shares of waiting since they were last taken, by the names that trackers get."""
+class AroundLoader:
+    """Stands in the place of a loader, with its length and its attributes."""
 
-    def __init__(self, recorder: Recorder) -> None:
-        self.recorder, self.batches, self.timed = recorder, 0, 0
+    def __init__(self, loader: Any) -> None:  # Any: whatever a loop goes over
+        self.loader = loader
 
-    def take(self) -> dict[str, float]:
-        """Return them; none where no batch was used since."""
-        recorder, found = self.recorder, dict[str, float]()
-        waits, steps, _ = recorder.pairs(max(len(recorder.numbers) - self.batches, 0))
-        columns = [(WAITING, waits, waits + steps)]
-        self.batches = len(recorder.numbers)
-        if recorder.device is not None:
-            idle, apart = recorder.device.times(self.timed)
-            columns.append((GPU_WAITING, idle, apart))
-            self.timed += len(idle)
-        for name, waited, whole in columns:
-            if total := float(np.sum(whole)):
-                found[name] = float(np.sum(waited)) / total
-        return found
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "loader":  # not set yet, as in a copy that is being made
+            raise AttributeError(name)
+        return getattr(self.loader, name)
 
 
 def line_of(recorder: Recorder, source: object) -> str:
@@ -151,16 +141,11 @@ class Watched:
     """What is watched, and what was found of it."""
 
     _recorder: Recorder
-    _shares: Shares
 
     @property
     def result(self) -> JobFinding:
         """What was found so far, also while the loop runs."""
         return self._recorder.finding()
-
-    def metrics(self) -> dict[str, float]:
-        """Return the share of waiting since the last call, to be logged: `{"starvelab/waiting": 0.31}`."""
-        return self._shares.take()
 
 
 class Watch(AroundLoader, Watched, Generic[Batch]):
@@ -168,7 +153,7 @@ class Watch(AroundLoader, Watched, Generic[Batch]):
 
     def __init__(self, loader: Iterable[Batch], recorder: Recorder, *, progress: bool) -> None:
         super().__init__(loader)
-        self._recorder, self._progress, self._shares = recorder, progress, Shares(recorder)
+        self._recorder, self._progress = recorder, progress
 
     def __iter__(self) -> Iterator[Batch]:
         if count := unprepared_processes(self.loader):
@@ -265,8 +250,7 @@ class LoopCallback(Watched):
     def __init__(self, *, progress: bool = True) -> None:
         super().__init__()
         self._recorder, self._progress = Recorder(), progress
-        self._pass, self._shares = self._recorder.begin(), Shares(self._recorder)
-        self._trackers: Trackers | None = None  # of this training
+        self._pass = self._recorder.begin()
 
     def _begin(self) -> None:
         """Begin a pass: the loop waits for the first batch of it."""
@@ -274,15 +258,8 @@ class LoopCallback(Watched):
         self._pass = self._recorder.begin()
         self._pass.ask()
 
-    def _log(self, step: int, loggers: Sequence[Any] = ()) -> None:
-        """Log what the loop waited since the last time, which takes time in which it waits for no data."""
-        self._trackers = self._trackers or Trackers()
-        self._trackers.log(self.metrics(), step, loggers)
-        self._pass.ask()
-
     def _end(self) -> None:
         """End the training, and say what was found."""
         self._pass.end()
-        self._trackers = None
         if self._progress:
             tqdm.write(self.result.summary, file=sys.stderr)

@@ -24,7 +24,7 @@ from ..finding.from_times import finding_of
 from ..finding.job import BUSY, JobFinding
 from ..finding.stages import LARGE, MANY_OBJECTS, RECEIVE_RANGE
 from ..host import children_seconds, queued_seconds, this_thread
-from ..shares import blocks_of, share_by_pass, share_of, uneven, unsettled, without_interruptions
+from ..shares import blocks_of, share_by_pass, share_of, unsettled, without_interruptions
 from ..torch_internals import is_stream, persists, prefetch_of, ready_batches
 from .gpu_times import DeviceTimes
 from .memory import MemoryMeter
@@ -203,7 +203,6 @@ class Recorder:
             first_waits=[each.first_wait for each in self.passes if each.first_wait is not None],
             batch_size=self.batch_size,
             blocks=tuple(blocks_of((waits + steps)[ordinary]).tolist()),
-            uneven=uneven(steps[ordinary]),
             batches=sum(each.batches for each in self.passes),
             pass_waits=passes,
             left_out=left_out,
