@@ -7,6 +7,7 @@ from .errors import install_hint, requiring
 
 with requiring("starvelab.widgets", install_hint("notebooks")):
     from .lesson.my_model import my_model
+    from .lesson.widgets._evidence import show_measured
     from .lesson.widgets._explore import Drawing, explore
     from .lesson.widgets._loader import beside_real, load_loader, save_loader
     from .lesson.widgets._moving import play
@@ -21,9 +22,10 @@ with requiring("starvelab.widgets", install_hint("notebooks")):
     from .lesson.widgets.store import predictions
 
 __all__ = [
-    "Drawing", "beside_lab", "beside_published", "beside_real", "explore", "finish", "load_loader",
-    "lock_predictions", "my_model", "pack", "play", "predict", "predictions", "progress", "report",
-    "reveal", "save_loader", "save_measurement", "scorecard",
+    "Drawing", "beside_lab", "beside_published", "beside_real", "explore", "finish",
+    "load_loader", "lock_predictions", "my_model", "pack", "play", "predict", "predictions", "progress",
+    "report", "reveal", "save_loader", "save_measurement", "scorecard",
+    "show_measured",
 ]  # fmt: skip
 
 install()

@@ -132,9 +132,7 @@ def test_work_in_a_checkout_is_copied_once_and_a_clean_assignment_is_copied_as_e
     # git keeps predictions.json, which no commit has; neither that nor the checkout brings a version.
     subprocess.run([*git, "checkout", "-q", "labs"], check=True)
     assert lab_command.copy_notebooks(mine, labs, "1") == []
-    assert {FIRST, SECOND} == {
-        path.name for path in mine.glob("[!.]*")
-    }
+    assert {FIRST, SECOND} == {path.name for path in mine.glob("[!.]*")}
     (labs / FIRST / "01.ipynb").write_text("a newer one")
     subprocess.run([*git, "commit", "-qam", "the next release"], check=True)
     assert lab_command.copy_notebooks(mine, labs, "2") == [

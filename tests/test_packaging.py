@@ -197,9 +197,7 @@ def run(python: Path, code: str, folder: Path) -> str:
     return done.stdout
 
 
-def test_each_wheel_carries_each_file_of_its_package_its_licence_and_nothing_else(
-    wheel, repository, project
-):
+def test_each_wheel_carries_each_file_of_its_package_its_licence_and_nothing_else(wheel, repository, project):
     def files(root: Path, folders: dict[str, str]) -> set[str]:
         return {
             f"{target}{path.relative_to(root).as_posix()}"

@@ -79,7 +79,7 @@ def show_decoding():
 
 # %%
 reveal("decode-bytes", (times["full, fine"] / times["full, coarse"]).m_as(""),
-       then=show_decoding, why=why_decoding)
+       then=show_decoding, why=why_decoding, disturbed=disturbance(times))
 
 # %% [markdown]
 # Both count: each byte is unpacked, and each pixel computed. Speak of **images a second, of so many pixels and
@@ -104,7 +104,8 @@ predict("past-cores", unit="%", between=(0, None), unchanged=100,
 # %% tags=["folded"]
 loaders = ["threads", "processes"] + (["torch"] if find_spec("torch") else [])
 alone = pipe.replace(workers=0).measure(seconds="1 s", repeat=True)
-one_worker = {kind: pipe.replace(workers=Workers(1, kind=kind)).measure(seconds="1 s")
+one_worker = {kind: pipe.replace(workers=Workers(1, kind=kind)).measure(
+                  seconds="1 s", repeat=True)
               for kind in loaders}
 limit = min(cores, 16)  # more than that would take their time to start
 several = {count: pipe.replace(workers=Workers(count, kind="processes")).measure(
@@ -129,7 +130,7 @@ past = (several[2 * limit].throughput / several[limit].throughput).m_as("")
 
 # %%
 reveal("past-cores", Q_(100 * past, "%"), then=show_workers, why=why_past,
-       disturbed=disturbance(several[limit], several[2 * limit]))
+       disturbed=disturbance(alone, *one_worker.values(), *several.values()))
 
 # %% [markdown]
 # Past the cores there are second hardware threads at most, and each of these adds a part of a core.
@@ -160,7 +161,7 @@ two_python = {kind: in_python.replace(workers=Workers(2, kind=kind)).measure(
                   seconds="1 s", repeat=True)
               for kind in ("threads", "processes")}
 two = {"threads": pipe.replace(workers=Workers(2, kind="threads")).measure(
-           seconds="1 s"),
+           seconds="1 s", repeat=True),
        "processes": several[2]}
 
 
@@ -174,7 +175,7 @@ def show_gil():
 # %%
 reveal("gil", (two_python["threads"].throughput / none_python.throughput).m_as(""),
        then=show_gil, why=why_gil,
-       disturbed=disturbance(two_python["threads"], none_python))
+       disturbed=disturbance(none_python, alone, *two_python.values(), *two.values()))
 
 # %% [markdown]
 # One thread at a time may run Python code: it holds the *global interpreter lock*, the GIL. Pillow and NumPy

@@ -7,11 +7,12 @@
 # %% role="setup" id="setup-ladder"
 from starvelab import Pipeline, Q_, Samples
 from starvelab.checks import WrongAnswer, check
-from starvelab.measure import SimulatedClock, Transform, photo_transforms
-from starvelab.measure import photos
+from starvelab.measure import SimulatedClock, Transform, disturbance
+from starvelab.measure import photo_transforms, photos
 from starvelab.show import loader_timeline, say, svg, table
 from starvelab.tables import cell
 from starvelab.widgets import Drawing, explore, finish, predict, progress, reveal
+from starvelab.widgets import show_measured
 
 
 def show_ladder():
@@ -276,15 +277,22 @@ slowed = [decode, Transform("ask service", ask_service), *transforms]
 live = Pipeline(dataset=Samples(source=photos("100 KB"), transforms=slowed),
                 batch_size=4, workers=2, storage="30 MB/s", hardware="6 ms")
 found = live.diagnose(budget="8 s")
-found
+show_measured("ladder", found, disturbed=disturbance(found))
 
 # %% [markdown]
 # Take that stage out. Which part leads now, and was it there all the time?
 
 # %%
 mended = live.replace({"dataset.transforms": usual}).diagnose(budget="6 s")
-table(["part", "with the planted stage", "without"],
-      [[part, found.evidence[part], mended.evidence[part]] for part in found.evidence])
+
+
+def show_both():
+    table(["part", "with the planted stage", "without"],
+          [[part, found.evidence[part], mended.evidence[part]]
+           for part in found.evidence])
+
+
+show_measured("repaired-ladder", show_both, disturbed=disturbance(found, mended))
 
 # %% [markdown]
 # Give it too little time on purpose:

@@ -337,7 +337,8 @@ def show_taken():
                         caption="What one sample takes its worker.")
 
 # %%
-reveal("slow-transform", slowest, then=show_taken, why=why_slowest)
+reveal("slow-transform", slowest, then=show_taken, why=why_slowest,
+       disturbed=disturbance(before))
 
 # %% [markdown]
 # ## Exercise 4.3: rewrite it (5 points, in parts)

@@ -209,7 +209,7 @@ table(["workers", "your loader", "the slower of 60 ms / workers and 17 ms"], row
 real = Pipeline(dataset=given_samples("recordings"), batch_size=16, hardware="4 ms")
 runs = [real.replace(workers=n).measure(seconds="1 s", repeat=True, progress=False)
         for n in (1, 2, 4)]
-beside_real(step_ends, runs)
+beside_real(step_ends, runs, quiet="recordings")
 save_loader(step_ends)
 
 # %% [markdown]

@@ -54,7 +54,7 @@ real = Pipeline(dataset=given_samples("recordings"), batch_size=16, hardware="4 
 runs = [real.replace(workers=n).measure(seconds="1 s", repeat=True, progress=False)
         for n in (1, 2, 4)]
 step_ends = load_loader("step_ends")
-beside_real(step_ends, runs)
+beside_real(step_ends, runs, quiet="recordings")
 
 # %% [markdown]
 # Workers share cores, memory and, as threads, Python's lock. Change one line, until the error is small: how many times as long does
@@ -66,7 +66,7 @@ def repaired(prepare, step, workers, prefetch, start_up):
     return step_ends([longer * ms for ms in prepare], step, workers, prefetch, start_up)
 
 
-beside_real(repaired, runs)
+beside_real(repaired, runs, quiet="recordings")
 save_loader(repaired)
 
 # %% [markdown]

@@ -16,6 +16,7 @@ from starvelab.show import svg, table
 from starvelab.tables import cell, percent
 from starvelab.widgets import Drawing, beside_real, explore, finish, load_loader
 from starvelab.widgets import play, predict, progress, report, reveal, scorecard
+from starvelab.widgets import show_measured
 
 
 def why(name):
@@ -346,7 +347,7 @@ ending = 2, "texts", a_text
 mine = Pipeline(dataset=given_samples("recordings"), batch_size=16, workers=1,
                 hardware="20 ms")
 finding = mine.diagnose(budget="4 s", progress=False)
-finding
+show_measured("my-ladder", finding, disturbed=disturbance(finding))
 
 # %% [markdown]
 # Choose a repair: more workers, a cheaper transform, a smaller batch. **Predict** what it brings. If you change the repair, do it
@@ -369,8 +370,8 @@ def show_repair():
     table(["", "throughput", "GPU waits"], rows)
 
 # %%
-reveal("my-repair", Q_(gain, "%"), disturbed=disturbance(after), then=show_repair,
-       why=why_repair)
+reveal("my-repair", Q_(gain, "%"), disturbed=disturbance(before, after),
+       then=show_repair, why=why_repair)
 
 # %% [markdown]
 # Does the repair of your loader hold for these data?
@@ -378,7 +379,7 @@ reveal("my-repair", Q_(gain, "%"), disturbed=disturbance(after), then=show_repai
 # %%
 runs = [mine.replace(workers=n).measure(seconds="1 s", repeat=True, progress=False)
         for n in (1, 2, 4)]
-beside_real(load_loader(), runs)
+beside_real(load_loader(), runs, quiet="my-data")
 
 # %% [markdown]
 # ## Exercise 3.3: predict a repair (9 points, in parts)

@@ -4,7 +4,8 @@ from ..host import usable_cores
 from .batches import PARTS
 from .devices import StepDevice
 from .diagnosis import Finding, diagnose
-from .measurement import Measurement, comparison_row, disturbance
+from .measurement import Measurement, comparison_row
+from .quality import disturbance
 from .samples import StoredSource, folder, photos
 from .simulated import SimulatedClock
 from .transforms import Transform, photo_transforms

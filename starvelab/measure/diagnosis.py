@@ -14,7 +14,7 @@ from ..tables import TableRepr, percent
 from ..units import Q_, Quantity, as_quantity, format_quantity, has_dimension, positive
 from .batches import PARTS
 from .ladder import CACHED, Ladder, profile
-from .measurement import Quality
+from .quality import Quality
 from .setup import RunSetup
 from .simulated import SimulatedClock, clock_for
 from .verdict import UNKNOWN, verdict_of

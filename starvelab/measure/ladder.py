@@ -11,7 +11,8 @@ from functools import cached_property
 import numpy as np
 
 from .batches import PARTS
-from .measurement import MIN_WINDOWS, LoadMeter, Quality, variation
+from .measurement import variation
+from .quality import MIN_WINDOWS, LoadMeter, Quality
 from .session import Session, time_bar
 from .setup import RunSetup
 from .verdict import SLIGHT

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -14,40 +12,12 @@ from ..model.description import Description
 from ..simulate import Trace
 from ..tables import TableRepr, percent
 from ..units import Q_, Quantity, format_quantity
+from .quality import Quality, disturbance
 from .setup import RunSetup
 
 # Windows of a run: enough for an interval, long enough to hold several batches of each worker.
 WINDOWS = 10
-# Above these a measurement is not trusted; on a shared machine both are reached often.
-MAX_BACKGROUND_LOAD = 0.20
-MAX_VARIATION = 0.25
 CONFIDENCE = 0.95
-MIN_WINDOWS = 3
-
-
-@dataclass(frozen=True)
-class Quality:
-    """How far to believe a measurement."""
-
-    background_load: float  # share of this process' cores that others used, 0 to 1
-    variation: float  # standard deviation over mean, of the windows' periods
-    windows: int
-
-    @property
-    def reason(self) -> str:
-        """Why it is not to be trusted; empty if it is."""
-        load, variation, windows = self.background_load, self.variation, self.windows
-        doubts = {
-            f"other programs used {percent(load, 0)} of the cores": load > MAX_BACKGROUND_LOAD,
-            f"the windows differ by {percent(variation, 0)}": variation > MAX_VARIATION,
-            f"there were only {windows} windows": windows < MIN_WINDOWS,
-        }
-        return " and ".join(doubt for doubt, holds in doubts.items() if holds)
-
-    @property
-    def trustworthy(self) -> bool:
-        """True if nothing speaks against it."""
-        return not self.reason
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -166,11 +136,6 @@ def summarize(
     )
 
 
-def disturbance(*measurements: Measurement) -> str:
-    """Return what disturbed these runs: the reason of the first that is not trustworthy; empty if none is."""
-    return next((one.quality.reason for one in measurements if not one.quality.trustworthy), "")
-
-
 def comparison_row(name: str, measured: Measurement, base: Measurement) -> list[object]:
     """One row of a table: the throughput, its interval, how many times that of `base`, what disturbed it."""
     times = f"{(measured.throughput / base.throughput).m_as(''):.2f}x"
@@ -179,39 +144,6 @@ def comparison_row(name: str, measured: Measurement, base: Measurement) -> list[
 
 def _span(measured: Measurement) -> str:
     return " to ".join(f"{end.m_as('img/s'):.4g}" for end in measured.interval)
-
-
-class LoadMeter:
-    """What other programs do on our cores between now and `background_load()`."""
-
-    def __init__(self) -> None:
-        import psutil  # loaded here: a browser's Python lacks it
-
-        self.process = psutil.Process()
-        # Not every system lets a process ask for its affinity.
-        has_affinity = hasattr(self.process, "cpu_affinity")
-        self.cores = self.process.cpu_affinity() if has_affinity else range(psutil.cpu_count() or 1)
-        self.start = self._counters()
-
-    def _counters(self) -> tuple[float, float, dict[int, float]]:
-        """The time, for how long our cores were busy, and what we used of that: this process, each worker."""
-        import psutil
-
-        times = psutil.cpu_times(percpu=True)
-        busy = sum(each.user + each.nice + each.system for i, each in enumerate(times) if i in self.cores)
-        ours = {}
-        for process in (self.process, *self.process.children(recursive=True)):
-            with suppress(psutil.Error):  # it ended meanwhile
-                spent = process.cpu_times()
-                ours[process.pid] = spent.user + spent.system
-        return time.monotonic(), busy, ours
-
-    def background_load(self) -> float:
-        """Share of the cores that was used by others, 0 to 1."""
-        (since, busy_before, ours_before), (now, busy, ours) = self.start, self._counters()
-        used = sum(after - ours_before.get(pid, 0.0) for pid, after in ours.items())
-        available = (now - since) * len(self.cores)
-        return float(np.clip((busy - busy_before - used) / available, 0, 1)) if available > 0 else 0.0
 
 
 def interval(values: Sequence[float] | np.ndarray) -> tuple[float, float]:

@@ -17,7 +17,8 @@ from ..units import Q_, Quantity, as_quantity, format_quantity, positive
 from .batches import PARTS, Batch, DeliveredBatch
 from .devices import Passage
 from .loaders import InlineLoader, Loader, ProcessLoader, ThreadLoader
-from .measurement import LoadMeter, Measurement, summarize
+from .measurement import Measurement, summarize
+from .quality import CALIBRATED_WHILE, LoadMeter, disturbance
 from .setup import NO_STEP, RunSetup, setup_of
 from .simulated import SimulatedClock, clock_for
 
@@ -188,13 +189,15 @@ def calibrate(pipeline: AnyPipeline, *, seconds: Quantity | str, progress: bool)
     """Return the pipeline with what one worker takes here, and how far several of them crowd each other."""
     positive(as_quantity(seconds, "s", "seconds"), "s", "seconds")
     bare = setup_of(pipeline).replace(storage=None, link=None, device=NO_STEP)
-    one = run(bare.replace(workers=min(bare.workers, 1)), seconds=seconds, progress=progress)
+    one = run(bare.replace(workers=min(bare.workers, 1)), seconds=seconds, repeat=True, progress=progress)
+    runs = [one]
     batch_times = one.trace.prepared - one.trace.prepare_start
     cores = usable_cores(physical=True)
     contention = 0.0
     if bare.workers and cores > 1:
         many = min(cores, MAX_WORKERS)
-        together = run(bare.replace(workers=many), seconds=seconds, progress=progress)
+        together = run(bare.replace(workers=many), seconds=seconds, repeat=True, progress=progress)
+        runs.append(together)
         speedup = float((together.throughput / one.throughput).m_as(""))
         contention = float(np.clip((many / speedup - 1) / (many - 1), 0, 1))
     handover = Q_(max(0.0, one.period.m_as("ms") - float(np.mean(batch_times))), "ms")
@@ -213,7 +216,11 @@ def calibrate(pipeline: AnyPipeline, *, seconds: Quantity | str, progress: bool)
             "workers.cores": cores,
             "workers.handover.worker": handover,
             "assumptions": pipeline.assumptions.replace(
-                name="this machine", contention=contention, coherency=0, crowding=0, second_thread=0
+                name=f"{CALIBRATED_WHILE}{reason}" if (reason := disturbance(*runs)) else "this machine",
+                contention=contention,
+                coherency=0,
+                crowding=0,
+                second_thread=0,
             ),
         }
     )

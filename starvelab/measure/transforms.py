@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .. import runtime
 from ..errors import InputError, install_hint, requiring
 from ..units import Q_, Quantity
 from .batches import PARTS, Sample
+from .quality import LoadMeter, Quality
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -152,11 +154,18 @@ def jpeg_size(raw: bytes) -> tuple[int, int]:
         return image.size
 
 
-def decode_times(files: Mapping[str, bytes], rounds: int = 9) -> dict[str, Quantity]:
+class DecodeTimes(dict[str, Quantity]):
+    """The median time [time] of each file, and the `quality` of the rounds in which they were timed."""
+
+    quality: Quality
+
+
+def decode_times(files: Mapping[str, bytes], rounds: int = 9) -> DecodeTimes:
     """Time [time] to turn each file into pixels: the median of a few rounds, in which each has its turn."""
     from PIL import Image
 
     taken: dict[str, list[float]] = {name: [] for name in files}
+    meter = LoadMeter()
     for _ in range(rounds):
         for name, raw in files.items():
             start = perf_counter()
@@ -165,4 +174,12 @@ def decode_times(files: Mapping[str, bytes], rounds: int = 9) -> dict[str, Quant
             taken[name].append(perf_counter() - start)
             # Freeing a picture takes time of its own: here, and not inside the next file's.
             del image, pixels
-    return {name: Q_(1e3 * median(tries), "ms") for name, tries in taken.items()}
+    times = DecodeTimes({name: Q_(1e3 * median(tries), "ms") for name, tries in taken.items()})
+    # Of the middle half: the first round also loads what the later ones use.
+    varies = max(
+        float(np.subtract(*np.quantile(each, (0.75, 0.25))) / median(each)) for each in taken.values()
+    )
+    times.quality = Quality(meter.background_load(), varies, rounds)
+    if runtime.current().clock == "simulated":
+        times.quality = Quality(0.0, 0.0, rounds)
+    return times

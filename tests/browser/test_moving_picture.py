@@ -196,9 +196,7 @@ def test_it_plays_stops_steps_and_follows_its_slider(moving):
     for key in ("ArrowRight",) * 3:
         moving.keyboard.press(key)
     expect(workers).to_have_attribute("aria-valuetext", "48")
-    expect(moving.get_by_role("status")).to_have_text(
-        "The drive binds: the GPU waits 36\u00a0% of the time."
-    )
+    expect(moving.get_by_role("status")).to_have_text("The drive binds: the GPU waits 36\u00a0% of the time.")
     expect(moving.locator("#one .binds").first).to_have_text("drive")
     moving.wait_for_function("() => window.rested")
     assert moving.evaluate("rested") == {"batch": 256, "workers": 48}
@@ -279,9 +277,7 @@ def test_several_belts_move_on_one_clock_with_one_slider_and_each_has_its_tick(m
     statuses = moving.locator(".sl-belt [role=status]")
     expect(statuses.first).to_have_text("The GPU binds: it never waits.")
     expect(statuses.last).to_contain_text("The workers bind: the GPU waits")
-    expect(moving.locator(".sl-act")).to_have_text(
-        "✓ A100: 44: it never waits. B200: even 64 are too few."
-    )
+    expect(moving.locator(".sl-act")).to_have_text("✓ A100: 44: it never waits. B200: even 64 are too few.")
     moving.get_by_text("The same as a table").click()
     expect(moving.locator("tbody th")).to_have_text(
         ["A100: workers", "A100: link", "A100: GPU", "B200: workers", "B200: link", "B200: GPU"]

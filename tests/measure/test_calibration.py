@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from starvelab import Q_, Drive, Pipeline, Requests, Samples
-from starvelab.measure import SimulatedClock, Transform, session
+from starvelab.measure import SimulatedClock, Transform, disturbance, session
 from starvelab.measure.devices import VirtualAccelerator
 from starvelab.measure.session import run
 
@@ -19,7 +19,13 @@ def tiny(tmp_path):
     return Pipeline(dataset=samples, batch_size=4, workers=2, hardware="5 ms")
 
 
-def test_a_worker_of_known_time_is_measured_as_such(tiny):
+@pytest.mark.parametrize(("load", "reason"), [(0.0, ""), (0.4, "other programs used 40 % of the cores")])
+def test_a_worker_of_known_time_is_measured_as_such_and_what_disturbed_it_is_said(
+    tiny, monkeypatch, load, reason
+):
+    monkeypatch.setattr(session.LoadMeter, "background_load", lambda _: load)
+    monkeypatch.setattr("starvelab.measure.quality.MAX_VARIATION", 9.0)
+
     def sleepy(raw):
         time.sleep(0.005)
         return np.zeros((3, 4, 4), np.uint8)
@@ -29,7 +35,7 @@ def test_a_worker_of_known_time_is_measured_as_such(tiny):
     # A sleep is never shorter than asked; how much longer is up to the machine.
     assert known.dataset.cpu_time >= Q_(5, "ms")
     assert (known.dataset.size, known.dataset.transfer) == (Q_(STORED, "B"), Q_(48, "B"))
-    assert known.assumptions.name == "this machine"
+    assert (disturbance(known), known.assumptions.name.startswith("this machine")) == (reason, True)
     assert (known.hardware, known.dataset.source) == (slow.hardware, slow.dataset.source)
 
 

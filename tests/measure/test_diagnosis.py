@@ -12,7 +12,7 @@ from starvelab.measure import PARTS, SimulatedClock, Transform, diagnose, diagno
 from starvelab.measure.devices import VirtualAccelerator, VirtualLink, VirtualStorage
 from starvelab.measure.diagnosis import _conclude, climb_ladder
 from starvelab.measure.ladder import CACHED, Ladder
-from starvelab.measure.measurement import Quality
+from starvelab.measure.quality import Quality
 
 from .patience import patiently
 from .scenes import described, pipeline

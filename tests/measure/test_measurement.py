@@ -8,7 +8,8 @@ import pytest
 from starvelab import Q_
 from starvelab.measure import SimulatedClock, comparison_row, disturbance
 from starvelab.measure.devices import VirtualAccelerator
-from starvelab.measure.measurement import LoadMeter, Quality, interval, variation
+from starvelab.measure.measurement import interval, variation
+from starvelab.measure.quality import LoadMeter, Quality
 from starvelab.measure.session import run
 from tests.measure.scenes import described
 

@@ -9,7 +9,8 @@ import starvelab
 from starvelab import Drive, InputError, Pipeline, Requests, Samples, Storage
 from starvelab.measure import SimulatedClock, Transform, session
 from starvelab.measure.devices import VirtualAccelerator, VirtualLink, VirtualRun, VirtualStorage
-from starvelab.measure.measurement import Quality, summarize
+from starvelab.measure.measurement import summarize
+from starvelab.measure.quality import Quality
 from starvelab.measure.session import Session, run, time_bar
 from starvelab.simulate import Trace
 

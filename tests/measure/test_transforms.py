@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from starvelab.measure import photo_transforms, photos
+from starvelab.measure import disturbance, photo_transforms, photos
 from starvelab.measure.transforms import (
     DEVIATION,
     MEAN,
@@ -87,3 +87,6 @@ def test_each_file_is_decoded_in_turn_and_the_median_counts(monkeypatch):
     raw = as_jpeg(PHOTO, 50)
     times = decode_times({"one": raw, "other": raw}, rounds=3)
     assert {name: time.m_as("s") for name, time in times.items()} == pytest.approx({"one": 2, "other": 4})
+    # Three quarters of 1, 2 and 9 s are below 5.5 s, one quarter below 1.5 s.
+    assert (times.quality.variation, times.quality.windows) == (pytest.approx((5.5 - 1.5) / 2), 3)
+    assert "the windows differ by 200 %" in disturbance(times)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import linecache
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -15,7 +16,9 @@ from ...host import whole_file
 from ...model.parts import Accelerator, Workers
 from ...pipeline import Pipeline
 from ...units import Q_
-from ..notices import say, table
+from .. import notices
+from ..notices import say
+from ._evidence import QuietRun, show_disturbed
 from ._report import save_measurement
 
 if TYPE_CHECKING:  # each notebook has widgets, and few of them measure
@@ -26,6 +29,7 @@ FILE = "loader.txt"
 MARK = "\n# --- repaired ---\n"
 MAX_BYTES = 100_000
 BATCHES = 120
+HEADERS = ("workers", "your loader", "measured", "error", "one batch takes a worker")
 StepEnds: TypeAlias = Callable[[list[float], float, int, int, float], Sequence[float]]
 
 
@@ -78,7 +82,29 @@ def _saved() -> str:
     return path.read_text(encoding="utf-8", errors="replace")[:MAX_BYTES] if path.is_file() else ""
 
 
-def beside_real(loader: StepEnds, runs: Sequence[Measurement]) -> None:
+@dataclass(frozen=True)
+class LoaderRun:
+    """What a real loader did: how long its workers took for each batch, and how often a batch came."""
+
+    workers: int
+    prepare: list[float]  # ms of a worker, by batch
+    step: float  # ms
+    period: float  # ms from batch to batch
+    rate: float  # img/s
+
+    @classmethod
+    def of(cls, run: Measurement) -> LoaderRun:
+        """Return what counts of a measurement."""
+        return cls(
+            workers=1 + int(run.trace.worker.max()),
+            prepare=(run.trace.prepared - run.trace.prepare_start).round(3).tolist(),
+            step=run.step_time.m_as("ms"),
+            period=run.period.m_as("ms"),
+            rate=run.throughput.m_as("img/s"),
+        )
+
+
+def beside_real(loader: StepEnds, runs: Sequence[Measurement], *, quiet: str = "") -> None:
     """Show what a loader predicts, and what real ones reached with these numbers of workers.
 
     Parameters
@@ -88,20 +114,36 @@ def beside_real(loader: StepEnds, runs: Sequence[Measurement]) -> None:
         returns when each step ends.
     runs : sequence of Measurement
         The first of one worker, since the loader gets the times that this one took.
+    quiet : str
+        Key of a recorded quiet run, which is offered in place of runs that something disturbed.
     """
     from ...measure import disturbance
 
-    times = [(run.trace.prepared - run.trace.prepare_start).tolist() for run in runs]
-    took, rows = [Q_(sum(each) / len(each), "ms") for each in times], []
+    disturbed = disturbance(*runs)
+
+    def chosen(recorded: QuietRun) -> str:
+        rows, said = _compare(loader, [LoaderRun(**run) for run in recorded.loaders])
+        return notices.widget_table(HEADERS, rows) + notices.paragraphs(said)
+
+    if disturbed and not runtime.current().is_grading:
+        show_disturbed(quiet, disturbed, chosen=chosen)
+        return
+    rows, said = _compare(loader, [LoaderRun.of(run) for run in runs])
+    for workers, predicted, measured, *_ in rows:
+        save_measurement(f"own loader, {workers} workers", measured, predicted)
+    notices.table(HEADERS, rows)
+    say(said)
+
+
+def _compare(loader: StepEnds, runs: Sequence[LoaderRun]) -> tuple[list[list[Any]], str]:
+    """Return a row for each run, with what the loader predicts, and what is to be seen."""
+    took, rows = [sum(run.prepare) / len(run.prepare) for run in runs], []
     for run, each in zip(runs, took, strict=True):
-        workers = 1 + int(run.trace.worker.max())
-        ends = loader((times[0] * BATCHES)[:BATCHES], run.step_time.m_as("ms"), workers, 2, 0.0)
-        period = Q_((ends[-1] - ends[BATCHES // 2 - 1]) / (BATCHES // 2), "ms")
-        predicted = run.throughput * (run.period / period).m_as("")
-        save_measurement(f"own loader, {workers} workers", run.throughput, predicted)
-        error = f"{(predicted / run.throughput).m_as('') - 1:+.0%}".replace("%", " %")
-        rows.append([workers, predicted, run.throughput, error, each])
-    table(["workers", "your loader", "measured", "error", "one batch takes a worker"], rows)
-    times_as_long, disturbed = (took[-1] / took[0]).m_as(""), disturbance(*runs)
-    said = f"Of {workers} workers, each takes {times_as_long:.1f} times as long for a batch as one alone."
-    say(f"{said} Something disturbed it, so measure again: {disturbed}." if disturbed else said)
+        ends = loader((runs[0].prepare * BATCHES)[:BATCHES], run.step, run.workers, 2, 0.0)
+        period = (ends[-1] - ends[BATCHES // 2 - 1]) / (BATCHES // 2)
+        predicted = run.rate * run.period / period
+        error = f"{predicted / run.rate - 1:+.0%}".replace("%", " %")
+        rows.append([run.workers, Q_(predicted, "img/s"), Q_(run.rate, "img/s"), error, Q_(each, "ms")])
+    longer = took[-1] / took[0]
+    said = f"Of {runs[-1].workers} workers, each takes {longer:.1f} times as long for a batch as one alone."
+    return rows, said

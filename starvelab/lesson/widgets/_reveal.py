@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import tomllib
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import date
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import ipywidgets
-from IPython.display import display
 
 from ... import runtime
 from ...errors import InputError
@@ -20,6 +15,7 @@ from ...prediction_file import Prediction
 from ...units import Q_
 from .. import notices
 from ..wording import number, one_line
+from ._evidence import QuietRun, show_disturbed, show_notice, show_object
 from ._report import MAX_LESSON, read_notes, save_lesson
 from .keyboard import Box, spoken
 from .question import WITHIN, Answer, check_key, comparable, is_hit, result_of, sentence_of
@@ -30,14 +26,8 @@ _About: TypeAlias = tuple[str, Mapping[str, Answer]]
 LOCK_FIRST = "Lock your prediction above first. Then this cell shows the answer by itself."
 SHOWN_TOO = "This, too, is shown when you have locked your prediction above."
 RUN_AGAIN = "Lock your prediction above first, then run this cell again."
-NOT_COUNTED = (
-    "This measurement was disturbed ({}), so it does not become the answer. Close what else runs on this "
-    "machine, run the measuring cell again, and then this one."
-)
 # So near to the number of a mistake, as a share of it, a prediction may come from it.
 MISTAKEN_WITHIN = 0.1
-# Written by `python -m benchmarks.quiet_runs`.
-QUIET_RUNS = Path(__file__).parents[1] / "quiet_runs.toml"
 
 
 def reveal(
@@ -80,9 +70,9 @@ def reveal(
         What was measured, where the truth is what a model says. Whoever predicted this number gets credit for
         it: the score card counts a hit.
     disturbed : str
-        What disturbed the measurement that `truth` comes from; empty if nothing did. A disturbed measurement
-        is shown by `then`, and never becomes the answer. Where a quiet run of it was recorded, the learner
-        may choose that in its place.
+        What disturbed the measurements that `truth` and what `then` shows come from; empty if nothing did. A
+        disturbed measurement is not shown, and never becomes the answer. Where a quiet run of it was
+        recorded, the learner may choose that in its place.
     """
     check_key(key)
     if truth is None and then is None and measured is None:
@@ -91,27 +81,28 @@ def reveal(
 
     def show() -> None:
         prediction, current = store.read().predictions[key], runtime.current()
-        if truth is not None and disturbed and not (prediction.revealed or current.is_grading):
-            _show(f"{sentence_of(prediction)} {NOT_COUNTED.format(disturbed)}", "Please note")
-            if (quiet := recorded_run(key)) is not None:
-                _display(QuietRunOffer(prediction, quiet, store, within))
-        elif truth is not None:
+        spoiled = "" if current.is_grading else disturbed
+        if truth is not None and (prediction.revealed or not spoiled):
             # What was disturbed is no news to whoever knows the answer of a quiet run.
             with _problems_shown():
-                shown = prediction.truth if disturbed else truth
-                found = why() if callable(why) else why or {}
-                about = {"meaning": meaning, "mistakes": mistakes or {}, **found}
+                about: dict[str, Any] = {"meaning": meaning, "mistakes": mistakes or {}}
+                if not spoiled:
+                    about |= why() if callable(why) else why or {}
+                shown = prediction.truth if spoiled else truth
                 _show_truth(shown, prediction, store, within, (about["meaning"], about["mistakes"]))
         if measured is not None:
             with _problems_shown():
                 _show_measured(measured, prediction, store, within)
-        if then is not None and (returned := then()) is not None:
-            _display(returned)
+        if spoiled:
+            said = "" if prediction.revealed else sentence_of(prediction)
+            show_disturbed(key, spoiled, said, lambda quiet: _choose(quiet, prediction, store, within))
+        elif then is not None and (returned := then()) is not None:
+            show_object(returned)
         # What happened is shown before anything is asked.
         if truth is not None and current.has_widgets and not current.is_grading:
             revealed = store.read().predictions[key]
             if revealed.revealed and not revealed.hit:
-                _display(MissBox(key))
+                show_object(MissBox(key))
 
     contents = store.read()
     if key in contents.predictions:
@@ -123,7 +114,7 @@ def reveal(
     text = LOCK_FIRST if follows else RUN_AGAIN
     text = " ".join(filter(None, (text, store.memory.which(key), contents.problem)))
     if not follows:
-        _show(text, "Please note")
+        show_notice(text, "Please note")
         return
     frame = inspect.currentframe()
     caller = frame and frame.f_back
@@ -147,7 +138,7 @@ def _hold_back(
             show()
 
     # The formats of the text are for whoever reads the saved notebook without widgets.
-    _display(output._repr_mimebundle_() | notice, raw=True)
+    show_object(output._repr_mimebundle_() | notice, raw=True)
     store.when_locked(key, wake, place)
 
 
@@ -157,7 +148,7 @@ def _problems_shown() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        _show(str(error), "Problem")
+        show_notice(str(error), "Problem")
 
 
 def _judge(
@@ -169,21 +160,30 @@ def _judge(
     return *result_of(result.prediction, now=value, within=within, why=why), result.problem
 
 
+def _choose(quiet: QuietRun, prediction: Prediction, store: PredictionStore, within: float) -> str:
+    """Make a recorded quiet run the answer, where it has one, and say so in HTML."""
+    if quiet.value is None:
+        return ""
+    truth = Q_(quiet.value, quiet.unit) if quiet.unit else quiet.value
+    text, word, problem = _judge(truth, prediction, store, within)
+    return notices.notice(" ".join(filter(None, (text, problem))), word)
+
+
 def _show_truth(
     truth: Answer, prediction: Prediction, store: PredictionStore, within: float, about: _About
 ) -> None:
     if runtime.current().is_grading:
         # A grader's run measures nothing, and what it finds is no news to the learner: only the old is shown.
         comparable(truth, prediction)
-        _show(*result_of(prediction, now=prediction.truth, within=within))
+        show_notice(*result_of(prediction, now=prediction.truth, within=within))
         return
     meaning, mistakes = about
     values = ((why, comparable(one, prediction)) for why, one in mistakes.items())
     why = next((why for why, one in values if is_hit(prediction, one, MISTAKEN_WITHIN)), "")
     text, word, problem = _judge(truth, prediction, store, within, why)
-    _show(" ".join(filter(None, (text, meaning))), word)
+    show_notice(" ".join(filter(None, (text, meaning))), word)
     if problem is not None:
-        _show(problem, "Please note")
+        show_notice(problem, "Please note")
 
 
 def _show_measured(measured: Answer, prediction: Prediction, store: PredictionStore, within: float) -> None:
@@ -193,61 +193,11 @@ def _show_measured(measured: Answer, prediction: Prediction, store: PredictionSt
         return
     if not runtime.current().is_grading:
         store.credit(prediction.key, measured=value)
-    _show(
+    show_notice(
         f"{number(value, prediction.unit)} were measured: your number is closer to that than the model's. "
         "The score card counts it as a hit.",
         "Credit",
     )
-
-
-def _show(text: str, word: str) -> None:
-    _display(notices.formats(text, word), raw=True)
-
-
-def _display(shown: object, *, raw: bool = False) -> None:
-    display(shown, raw=raw)  # type: ignore[no-untyped-call]
-
-
-# --- a quiet run in place of a disturbed one --------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class QuietRun:
-    """One recorded measurement that nothing disturbed, in a unit that is empty for a plain number."""
-
-    value: float
-    unit: str
-    machine: str
-    date: date
-
-
-def recorded_run(key: str, record: Path | None = None) -> QuietRun | None:
-    """The quiet run that was recorded for a prediction, or None."""
-    found = tomllib.loads((record or QUIET_RUNS).read_text(encoding="utf-8")).get(key)
-    return None if found is None else QuietRun(**found)
-
-
-class QuietRunOffer(Box):
-    """A `button` that makes a recorded quiet run the answer to a prediction, and what came of it."""
-
-    def __init__(
-        self, prediction: Prediction, quiet: QuietRun, store: PredictionStore, within: float = WITHIN
-    ) -> None:
-        self._prediction, self._quiet, self._store, self._within = prediction, quiet, store, within
-        self.button = ipywidgets.Button(
-            description="Use a recorded quiet run instead", layout={"width": "max-content"}
-        )
-        self.button.on_click(lambda _button: self.show_errors(self._choose))
-        self.message = spoken()
-        super().__init__("A recorded quiet run", [self.button, self.message])
-
-    def _choose(self) -> None:
-        quiet = self._quiet
-        truth = Q_(quiet.value, quiet.unit) if quiet.unit else quiet.value
-        text, word, problem = _judge(truth, self._prediction, self._store, self._within)
-        origin = f"Measured on a quiet machine ({quiet.machine}) on {quiet.date:%Y-%m-%d}."
-        self.message.value = notices.notice(" ".join(filter(None, (text, origin, problem))), word)
-        self.button.disabled = True
 
 
 # --- what a miss taught -----------------------------------------------------------------------------------

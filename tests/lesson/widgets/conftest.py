@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from starvelab.lesson.widgets import _reveal
+from starvelab.lesson.widgets import _evidence
 from starvelab.lesson.widgets.cells import LOG, CellLog
 from starvelab.lesson.widgets.store import KERNEL
 
@@ -28,5 +28,5 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def record(data, **_options):
         texts.append(data["text/plain"] if isinstance(data, dict) else str(data))
 
-    monkeypatch.setattr(_reveal, "display", record)
+    monkeypatch.setattr(_evidence, "display", record)
     return texts

@@ -1,30 +1,22 @@
 """The truth is shown to whoever has predicted, judged once, and hidden from everybody else."""
 
 from contextlib import chdir
-from datetime import date
 
 import numpy as np
 import pytest
 
 from starvelab import Q_, InputError
-from starvelab.lesson.widgets import _reveal
+from starvelab.lesson.widgets import _evidence, _reveal
 from starvelab.lesson.widgets._report import MAX_LESSON
 from starvelab.lesson.widgets._reveal import (
     LOCK_FIRST,
     RUN_AGAIN,
     SHOWN_TOO,
     MissBox,
-    QuietRun,
-    QuietRunOffer,
-    recorded_run,
 )
-from starvelab.lesson.widgets.store import KERNEL, PredictionStore
+from starvelab.lesson.widgets.store import KERNEL
 from starvelab.runtime import GRADING, Runtime, use
 from starvelab.widgets import predict, predictions, report, reveal, scorecard
-from tests.assignments import NOTEBOOKS
-from tests.assignments import given as given_in
-
-QUIET = QuietRun(value=104.0, unit="%", machine="2 physical cores, x86_64, Linux", date=date(2026, 11, 22))
 
 
 def never():
@@ -95,7 +87,7 @@ def test_a_prediction_that_is_locked_while_a_reveal_runs_is_not_missed(shown, mo
         if LOCK_FIRST in data["text/plain"]:
             predict("cpu-wall", "CPU")
 
-    monkeypatch.setattr(_reveal, "display", display_and_lock)
+    monkeypatch.setattr(_evidence, "display", display_and_lock)
     reveal("cpu-wall", "CPU")
     assert shown[1].startswith("Hit. ")
 
@@ -264,25 +256,6 @@ def test_whoever_predicted_what_was_measured_gets_credit_for_it(shown):
     assert shown[-1].startswith("Problem. ")
 
 
-@pytest.mark.parametrize("recorded", [False, True])
-def test_a_disturbed_measurement_is_shown_with_a_recorded_one_and_does_not_become_the_answer(
-    shown, monkeypatch, recorded
-):
-    monkeypatch.setattr(_reveal, "recorded_run", {"past-cores": QUIET}.get if recorded else {}.get)
-    predict("past-cores", 150, unit="%", between=(0, None))
-    reveal("past-cores", 61, disturbed="other programs took 40 %", then=lambda: "the table")
-    assert shown[0].startswith("Please note. You predicted 150 %. ")
-    assert "was disturbed (other programs took 40 %), so it does not become the answer." in shown[0]
-    assert shown[1:] == ["[A recorded quiet run]"] * recorded + ["the table"]
-    assert predictions()["past-cores"]["truth"] is None
-    reveal("past-cores", 140)
-    assert predictions()["past-cores"]["truth"] == 140
-    reveal("past-cores", 61, disturbed="other programs took 40 %")
-    assert predictions()["past-cores"]["truth"] == 140
-    assert shown[-1] == shown[-2], "the disturbed measurement is not told as what the cell now gives"
-    assert shown.count("[A recorded quiet run]") == recorded
-
-
 @pytest.mark.parametrize(("prediction", "truth", "said"), [
     ({"answer": "CPU", "choices": ["CPU", "storage"]}, "GPU", "must be one of CPU, storage, got 'GPU'."),
     ({"answer": "CPU", "choices": ["CPU", "storage"]}, 3, "must be one of CPU, storage, got 3."),
@@ -345,75 +318,10 @@ def test_what_cannot_be_written_is_said_and_what_is_displayed_is_html_with_its_t
     assert shown[0].startswith("Hit.")
     assert "It counts until the kernel stops." in shown[1]
     sent = []
-    monkeypatch.setattr(_reveal, "display", lambda data, **_: sent.append(data))
+    monkeypatch.setattr(_evidence, "display", lambda data, **_: sent.append(data))
     predict("k", "<b>")
     reveal("k", "<b>")
     assert "<strong>Hit.</strong> The answer is &quot;&lt;b&gt;&quot;" in sent[0]["text/html"]
-
-
-# --- a quiet run in place of a disturbed one -----------------------------------------------------------
-
-
-ORIGIN = "Measured on a quiet machine (2 physical cores, x86_64, Linux) on 2026-11-22."
-
-
-def offer(answer, quiet=QUIET, key="past-cores") -> QuietRunOffer:
-    predict(key, answer, unit="%", between=(0, None))
-    return QuietRunOffer(PredictionStore().read().predictions[key], quiet, PredictionStore())
-
-
-@pytest.mark.parametrize(("answer", "hit", "word"), [(100, True, "Hit."), (150, False, "Miss.")])
-def test_one_click_makes_the_recorded_run_the_answer(answer, hit, word):
-    box = offer(answer)
-    assert predictions()["past-cores"]["truth"] is None, "nothing is chosen for the learner"
-    box.button.click()
-    stored = predictions()["past-cores"]
-    assert (stored["truth"], stored["hit"]) == (104.0, hit)
-    assert word in box.message.value
-    assert "The answer is 104.0 %." in box.message.value
-    assert ORIGIN in box.message.value
-    assert box.button.disabled
-    # An answer that was revealed meanwhile stays, and a problem is shown in the widget.
-    box = offer(150, key="meanwhile")
-    reveal("meanwhile", 140)
-    box.button.click()
-    assert predictions()["meanwhile"]["truth"] == 140
-    assert "The cell now gives 104.0 %; the score card keeps the answer that" in box.message.value
-    box = offer(150, QuietRun(value=1.0, unit="GB", machine="m", date=QUIET.date), "other")
-    box.button.click()
-    assert "must be convertible to %, got 1 GB" in box.message.value
-    assert not box.button.disabled
-
-
-def test_a_record_is_read_with_its_unit(tmp_path):
-    record = tmp_path / "record.toml"
-    record.write_text(
-        '[a]\nvalue = 104.0\nunit = "%"\nmachine = "2 physical cores, x86_64, Linux"\ndate = 2026-11-22\n'
-        '[b]\nvalue = 0.98\nunit = ""\nmachine = "m"\ndate = 2026-11-22\n'
-    )
-    assert recorded_run("a", record) == QUIET
-
-    assert recorded_run("c", record) is None
-
-
-# Nobody can record a run of what a learner brings: a data set, and a transform.
-OWN = {"my-repair", "rewrite"}
-
-
-def test_a_quiet_run_is_recorded_of_each_measurement_that_can_be_disturbed():
-    asked = [(notebook, given_in(call)["key"]) for notebook in NOTEBOOKS for call in disturbed_in(notebook)]
-    assert asked
-    for notebook, key in asked:
-        if key in OWN:
-            continue
-        _, question = notebook.questions()[key]
-        assert recorded_run(key).unit == question.get("unit", ""), (
-            f"python -m benchmarks.quiet_runs for {key}"
-        )
-
-
-def disturbed_in(notebook):
-    return [call for _, call in notebook.calls("reveal") if "disturbed" in {one.arg for one in call.keywords}]
 
 
 # --- what a miss taught --------------------------------------------------------------------------------
@@ -424,7 +332,7 @@ def boxes(monkeypatch):
     """The boxes that `reveal` displays."""
     found = []
     monkeypatch.setattr(
-        _reveal, "display", lambda data, **_: found.append(data) if isinstance(data, MissBox) else None
+        _evidence, "display", lambda data, **_: found.append(data) if isinstance(data, MissBox) else None
     )
     return found
 
