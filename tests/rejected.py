@@ -21,69 +21,53 @@ def message(error: type[Exception], call: Callable, *arguments: Any, **named: An
     return str(caught.value)
 
 
-def _row(arguments: dict[str, Any], rest: Callable[[Any], str]) -> Row:
+def _row(arguments: dict[str, Any], said: str, **more: str) -> Row:
     name, value = next(iter(arguments.items()))
-    return arguments, f"{name} {rest(value)}"
+    return arguments, f"{name} {said}".format(value=value, kind=type(value).__name__, **more)
 
 
 def not_positive(**arguments: Any) -> Row:
-    return _row(
-        arguments,
-        lambda v: (
-            f"must be finite and positive, got {format_quantity(v) if isinstance(v, Quantity) else v}. "
-            "Check the value and its sign."
-        ),
-    )
+    value = next(iter(arguments.values()))
+    came = format_quantity(value) if isinstance(value, Quantity) else str(value)
+    said = "must be finite and positive, got {came}. Check the value and its sign."
+    return _row(arguments, said, came=came)
 
 
 def negative(**arguments: Any) -> Row:
-    return _row(
-        arguments, lambda v: f"must be finite and not negative, got {v}. Check the value and its sign."
-    )
+    return _row(arguments, "must be finite and not negative, got {value}. Check the value and its sign.")
 
 
 def not_whole(**arguments: Any) -> Row:
-    return _row(
-        arguments,
-        lambda v: (
-            f"must be a whole number, got {v!r}. "
-            f"{'Round it to the one you mean' if type(v) is float else 'Pass an int such as 256'}."
-        ),
-    )
+    is_float = isinstance(next(iter(arguments.values())), float)
+    do = "Round it to the one you mean" if is_float else "Pass an int such as 256"
+    return _row(arguments, "must be a whole number, got {value!r}. {do}.", do=do)
 
 
 def no_share(**arguments: Any) -> Row:
-    return _row(arguments, lambda v: f"must be a share up to 1, got {v}. Write 0.5 for 50 %.")
+    return _row(arguments, "must be a share up to 1, got {value}. Write 0.5 for 50 %.")
 
 
 def other_dimension(unit: str, **arguments: Any) -> Row:
     """Of a quantity that counts something else than `unit` does."""
-    return _row(arguments, lambda v: f"must be convertible to {unit}, got {v}. Check what it counts.")
+    return _row(arguments, "must be convertible to {unit}, got {value}. Check what it counts.", unit=unit)
 
 
 def bare(unit: str, **arguments: Any) -> Row:
     """Of a number without a unit, for which `unit` is an example."""
-    return _row(
-        arguments,
-        lambda v: f'needs a unit, got the bare {type(v).__name__} {v}. Write for example Q_({v}, "{unit}").',
-    )
+    said = 'needs a unit, got the bare {kind} {value}. Write for example Q_({value}, "{unit}").'
+    return _row(arguments, said, unit=unit)
 
 
 def no_rate(**arguments: Any) -> Row:
-    return _row(
-        arguments,
-        lambda v: (
-            f"must be a rate in samples or in bytes, got {v}. "
-            'Write for example Q_("100 img/s") or Q_("250 MB/s").'
-        ),
-    )
+    said = "must be a rate in samples or in bytes, got {value}. "
+    return _row(arguments, said + 'Write for example Q_("100 img/s") or Q_("250 MB/s").')
 
 
 def none_of(choices: str, **arguments: Any) -> Row:
-    return _row(arguments, lambda v: f"must be one of {choices}, got {v!r}. Pass one of these.")
+    return _row(arguments, "must be one of {choices}, got {value!r}. Pass one of these.", choices=choices)
 
 
 def no_entry(example: str, **arguments: Any) -> Row:
     """Of what is no entry of the group of `example`."""
-    group = example.partition(".")[0]
-    return _row(arguments, lambda v: f"must be an entry of {group}, got {v!r}. Pass for example {example}.")
+    said = "must be an entry of {group}, got {value!r}. Pass for example {example}."
+    return _row(arguments, said, group=example.partition(".")[0], example=example)

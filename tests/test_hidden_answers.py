@@ -72,14 +72,6 @@ def leaks(patterns: list[str], paths: list[Path]) -> list[str]:
     return [f"{path.name}: {match[0]}" for path, text in texts if (match := secret.search(text))]
 
 
-@pytest.mark.parametrize("secret", SECRETS)
-def test_no_answer_of_a_puzzle_is_in_what_a_learner_gets(secret):
-    patterns = list(SECRETS[secret]())
-    paths = public_files()
-    assert len({path.relative_to(REPOSITORY).parts[0] for path in paths}) == 6
-    assert leaks(patterns, paths) == []
-
-
 PLANTED = {
     "the cheapest host": "The cheapest host trains for {price} USD.",
     "the laws of the black boxes": "26 MB go over a link of 1 GB/s one\nbatch after the other",
@@ -88,8 +80,12 @@ PLANTED = {
 
 
 @pytest.mark.parametrize("secret", SECRETS)
-def test_a_secret_that_is_planted_is_found(secret, tmp_path):
+def test_an_answer_of_a_puzzle_is_found_where_it_is_planted_and_in_nothing_that_a_learner_gets(
+    secret, tmp_path
+):
     patterns, page = list(SECRETS[secret]()), tmp_path / "page.md"
     price = re.search(r"\d+\.\d\d", patterns[0])
     page.write_text(PLANTED[secret].format(price=price and price[0]))
-    assert len(leaks(patterns, [page])) == 1
+    paths = public_files()
+    assert len({path.relative_to(REPOSITORY).parts[0] for path in paths}) == len(FOLDERS)
+    assert [leak.partition(":")[0] for leak in leaks(patterns, [*paths, page])] == ["page.md"]

@@ -21,10 +21,7 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
-from starvelab import Hardware, Models, Pipeline
-from starvelab.lesson.widgets._moving import data_of
 from starvelab.lesson.widgets._reveal import LOCK_FIRST, SHOWN_TOO
-from starvelab.model.resources import LABELS
 from starvelab.prediction_file import read_file
 from tests.assignments import EXPECTED, NOTEBOOKS, REPOSITORY, Notebook, given, notebooks_of, read
 from tests.notebook_runs import Run, run_alone
@@ -182,13 +179,6 @@ def test_a_test_cell_uses_only_what_locked_cells_and_answers_define(notebook):
 
 # --- words, pictures and questions that are explained where they are met ----------------------------
 
-# A commit: the page has changed since, and its numbers with it.
-WALKTHROUGH_URL = (
-    "https://github.com/harvard-edge/cs249r_book/blob/ea6dae3053823dfeee97d93d0f370501b514e001"
-    "/mlsysim/docs/tutorials/04_starving_the_gpu.qmd"
-)
-
-
 @pytest.mark.parametrize("assignment", sorted(EXPECTED))
 def test_what_binds_means_is_said_where_the_word_first_appears(assignment):
     text = "\n".join(notebook.markdown for notebook in notebooks_of(assignment))
@@ -201,25 +191,6 @@ def test_the_whole_pipeline_is_seen_before_anything_is_asked():
     first = WALKTHROUGH["01_compute_baseline"]
     ((drawn, _),) = first.calls("play")
     assert drawn < min(position for position, _ in first.questions().values())
-
-
-@each_notebook
-def test_the_walkthrough_is_linked_where_it_is_first_mentioned(notebook):
-    # The last cell only says what comes next.
-    text = "\n".join(cell.source for cell in notebook.cells[:-1] if cell.cell_type == "markdown")
-    before, _, _ = text.partition(f"]({WALKTHROUGH_URL})")
-    assert "walkthrough" not in before.rpartition("[")[0].lower()
-    if before == text:
-        assert "walkthrough" not in text.lower()
-
-
-def test_the_first_assignment_hardly_speaks_of_the_page_that_it_grew_from_and_links_to_the_next_one():
-    said = sum(notebook.markdown.lower().count("walkthrough") for notebook in WALKTHROUGH.values())
-    assert 1 <= said <= 5
-    last = WALKTHROUGH["08_object_storage"]
-    linked = re.findall(r"\]\((\.\./[^)]+\.ipynb)\)", last.markdown)
-    assert linked
-    assert all((last.released.parent / path).exists() for path in linked)
 
 
 # --- Run All ---------------------------------------------------------------------------------------
@@ -357,17 +328,6 @@ def is_told(truth: str, choices: list[str], text: str) -> bool:
     return [one for one in choices if own[one] <= set(re.findall(r"\w+", text.lower()))] == [truth]
 
 
-@each_notebook
-def test_code_that_is_seen_before_an_answer_explains_nothing(notebook):
-    """What explains an answer is Markdown after its reveal: the code of the reveal is seen by all."""
-    revealed = reveals(notebook)
-    for key, (asked, _) in notebook.questions().items():
-        for cell in notebook.cells[asked + 1 : revealed[key] + 1]:
-            if cell.cell_type == "code" and "nbgrader" not in cell.metadata:
-                longest = max(prose_of_code(cell.source), key=lambda text: len(text.split()), default="")
-                assert len(longest.split()) <= 25, f"before {key} is revealed one can read: {longest}"
-
-
 PLANTED = {
     "a comment": nbformat.v4.new_code_cell("rate = 1  # so the drive holds it up"),
     "a text": nbformat.v4.new_code_cell("print('Look: here it is the drive that is slow.')"),
@@ -387,29 +347,6 @@ def test_a_truth_that_is_planted_is_found(cell):
     assert told == {"the drive": True, "the GPU": False}
 
 
-def test_what_a_picture_tells_is_found(tmp_path):
-    pipeline = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8)
-    view = "application/vnd.jupyter.widget-view+json"
-    shown = [
-        {"text/html": '<img alt="The drive reads 7 GB/s."><svg><desc>A bar.</desc></svg>'},
-        {view: {"model_id": "a"}},
-    ]
-    cell = nbformat.v4.new_code_cell(outputs=[nbformat.v4.new_output("display_data", one) for one in shown])
-    state = {
-        "a": {"state": {"children": ["IPY_MODEL_b", "IPY_MODEL_c"]}},
-        "b": {"state": {"data": data_of(pipeline)}},
-        "c": {"state": {"value": "<title>Who binds</title>"}},
-    }
-    widgets = {"widgets": {"application/vnd.jupyter.widget-state+json": {"state": state}}}
-    path = tmp_path / "run.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell], metadata=widgets), path)
-    moving, *alts = Run(None, path).pictures(cell).splitlines()
-    assert alts == ["The drive reads 7 GB/s.", "A bar.", "Who binds"]
-    step = pipeline.solve()
-    assert moving.startswith(f"{LABELS[step.bottleneck]} binds: it waits {100 * step.stall:.0f} %. ")
-    assert numbers_in(moving) >= {64.0, 11.7, 100.0}
-
-
 def hints_and_bold_words(text: str) -> str:
     """What stands out of a text: its hints, and what is bold."""
     hints = re.findall(r"<summary>Hint.*?</details>", text, flags=re.DOTALL)
@@ -421,6 +358,7 @@ def test_a_truth_stands_in_no_cell_before_its_reveal(runs):
     cells, revealed = run.notebook.cells, reveals(run.source)
     # An explorer opens for whoever has locked a prediction, so its picture is that of the other run.
     drawn = [without.pictures(cell) if cell.cell_type == "code" else "" for cell in without.notebook.cells]
+    assert any(run.pictures(cell) for cell in run.code), "the words of its pictures are not found"
     locked = read_file(run.path.with_suffix("")).predictions
     for key, (asked, question) in run.source.questions().items():
         truth, until = locked[key].truth, revealed[key]

@@ -119,39 +119,6 @@ def check(
     raise WrongAnswer(f"{what} is {_format(answer)}, and that is not right{_direction(answer, expected)}.")
 
 
-def hint(
-    answer: Answer,
-    *,
-    like: Expected,
-    what: str = "the answer",
-    mistakes: Mapping[str, Expected],
-    between: tuple[float, float] | None = None,
-    within: float = 1e-3,
-) -> None:
-    """Check the kind of an answer and name known mistakes, without knowing the right answer.
-
-    For an exercise whose answer is one value: the learner sees this check, and the value stays hidden.
-
-    Parameters
-    ----------
-    like : quantity, number, bool or str
-        Something of the kind and dimension that is asked for; its value does not matter.
-    between : pair of numbers, optional
-        The least and the most that a number can be, such as 0 and 1 for a share.
-
-    Raises
-    ------
-    WrongAnswer
-    """
-    if answer is None or answer is Ellipsis:
-        raise NotAnsweredError(f"{what} is not filled in yet.")
-    answer = _same_kind(answer, like, what)
-    _name_mistake(answer, mistakes, what, within)
-    if between is not None and not between[0] <= answer <= between[1]:
-        raise WrongAnswer(f"{what} is {_format(answer)} and must lie from {between[0]} to {between[1]}.")
-    print(f"No known mistake in {what}. A hidden check decides whether it is right.")
-
-
 def _name_mistake(answer: Answer, mistakes: Mapping[str, Expected], what: str, within: float) -> None:
     for message, value in mistakes.items():
         if _agree(answer, value, within):

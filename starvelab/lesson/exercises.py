@@ -24,7 +24,6 @@ FINAL = "final "
 
 HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
 POINTS = re.compile(r"\s*\([^()]*\bpoints?\b[^()]*\)$")
-_CHECK, _HINT = re.compile(r"\b(?:check|Credit)\("), re.compile(r"\bhint\(")
 _FINISH, _FILE = re.compile(r'\bfinish\(\s*"([\w-]+)"'), re.compile(r"""["'](\w+\.txt)["']""")
 _PARTS = re.compile(r"\bcredit\.(?:part|share)\(\s*(\d+(?:\.\d+)?)")
 
@@ -52,17 +51,10 @@ class Exercise:
         """Its title as the end of a sentence."""
         return self.title if self.title.endswith((".", "?", "!")) else f"{self.title}."
 
-    @property
-    def only_names_mistakes(self) -> bool:
-        """True if its visible check does not know the right answer, so that a hidden one decides it."""
-        return _HINT.search(self.source) is not None and _CHECK.search(self.source) is None
-
     def is_done(self, earned: float | None) -> bool:
         """True if nothing is left to do that the learner could see, where the check `earned` so much."""
         if self.is_essay:
             return self.is_written
-        if self.only_names_mistakes:
-            return earned is not None
         return (earned or 0.0) >= self.visible_points > 0
 
     def points_when_final(self, visible: float, finished: tuple[float, float] | None) -> float:
@@ -75,8 +67,6 @@ class Exercise:
     @property
     def visible_points(self) -> float:
         """The most that the check earns without its hidden part: all points where it has no parts."""
-        if self.only_names_mistakes:
-            return 0.0
         parts = [float(points) for points in _PARTS.findall(self.source)]
         return min(sum(parts), self.points) if parts else self.points
 

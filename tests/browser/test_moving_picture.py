@@ -286,6 +286,14 @@ def test_several_belts_move_on_one_clock_with_one_slider_and_each_has_its_tick(m
     assert serious(moving) == []
 
 
+def test_a_gpu_that_waits_for_late_batches_is_not_said_to_bind(moving):
+    late = Pipeline(dataset=Samples(cpu_time="34.5 ms"), batch_size=1, workers=2, hardware="20 ms")
+    times = Q_([180 if number % 11 == 7 else 20 for number in range(220)], "ms")
+    show(moving, "one", late, **data_of(late, times))
+    expect(moving.get_by_role("status")).to_contain_text("On average nothing is slower than the GPU, and yet")
+    expect(moving.locator("#one .binds")).to_have_count(0)
+
+
 def test_workers_that_wait_for_storage_are_not_called_a_slow_cpu(moving):
     far = WALL.replace(assumptions=PUBLISHED, storage=Storage.S3_connection)
     show(moving, "one", far)

@@ -98,18 +98,6 @@ def test_questions_are_read_with_what_can_be_answered(tmp_path):
     assert read_questions() == {}
 
 
-HINT = "hint(globals().get('busy'), like=0.5, mistakes={})"
-
-
-def test_a_check_that_only_names_mistakes_earns_nothing_before_the_hidden_one_has_decided():
-    exercise = Exercise("Self-check", 1, HINT)
-    assert exercise.only_names_mistakes
-    assert exercise.visible_points == 0
-    assert (exercise.is_done(inf), exercise.is_done(None)) == (True, False)
-    for source in ("hint(a)\ncheck(a, 1)", "check(a, 1)", CREDIT, "# hint"):
-        assert not Exercise("", 2, source).only_names_mistakes
-
-
 def test_an_exercise_is_done_when_its_visible_check_gives_all_that_it_can():
     done = [Exercise("", 2, "check(1)").is_done(earned) for earned in (inf, 2.0, 1.5, 0.0, None)]
     assert done == [True, True, False, False, False]

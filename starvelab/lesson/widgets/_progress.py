@@ -77,8 +77,6 @@ class Progress(Sentences):
         if exercise.source in self.done:
             if exercise.points == earned:
                 return "done"
-            if exercise.only_names_mistakes:
-                return "no known mistake; hidden checks decide it"
             hidden = exercise.points - exercise.visible_points
             return f"done; hidden checks decide {tables.points(hidden)} more" if hidden else "done"
         if earned:

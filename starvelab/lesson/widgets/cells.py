@@ -46,7 +46,7 @@ _RUN_ABOVE = (
     "{} has no value: the cell that gives it one has not run since the kernel started. Choose "
     "Run > Run All Above Selected Cell, and then run this cell."
 )
-_IN_CHECK = re.compile(r"\b(check|hint|Credit)\(")
+_IN_CHECK = re.compile(r"\b(check|Credit)\(")
 _PUTS_OUT = re.compile(r"\b(print|display|show)\b")
 _HOW = "Replace the two lines in the cell of your answer, run that cell, and then this one."
 # What a formula may hold for its own sake, whatever figures the check has.

@@ -260,8 +260,10 @@ export function drawing(svg, run, solved, places, { resources, locked, parts = [
   const named = (name) => looks[name].label;
   const stations = [[reads ? named("storage") : "memory", reads ? "storage" : "", reads ? drive : { x: drive.x, width: pile.x + pile.width - drive.x }],
     [crew, "CPU", workers], ["queue", "", queue], [copies ? named((solved.times.decoder ?? 0) > (solved.times.link ?? 0) ? "decoder" : "link") : "", copies ? "link" : "", link], [named("accelerator"), "accelerator", eater]];
+  // What binds is never idle: where single batches are late, nothing binds, though the GPU does on average.
+  const total = state(run, run.end).busy, late = solved.bottleneck === "accelerator" && total.accelerator < 0.98;
   const gauges = stations.map(([label, name, part]) => {
-    const binds = !locked && name !== "" && name === (solved.bottleneck === "decoder" ? "link" : solved.bottleneck);
+    const binds = !locked && !late && name !== "" && name === (solved.bottleneck === "decoder" ? "link" : solved.bottleneck);
     const differs = parts.includes(name);
     put(svg, "text", { x: middleOf(part), y: 16, class: differs ? "parts" : binds ? "binds" : "" }, differs ? `≠ ${label}` : label);
     if (differs) put(svg, "rect", { x: part.x, y: 22, width: part.width, height: 158, rx: 6, class: "parts" });
@@ -300,7 +302,7 @@ export function drawing(svg, run, solved, places, { resources, locked, parts = [
   put(svg, "rect", { x: left, y: high, width: side, height: side, rx: 8, class: "line", "stroke-width": 2, "stroke-opacity": 1 });
   const face = put(svg, "path", { fill: "none", stroke: "currentColor", "stroke-width": side / 22, "stroke-linecap": "round",
     transform: `translate(${left} ${high}) scale(${side / 100})`, "vector-effect": "non-scaling-stroke" });
-  const belt = put(svg, "g"), tokens = new Map(), total = state(run, run.end).busy;
+  const belt = put(svg, "g"), tokens = new Map();
 
   function draw(t, ease = 1, loops = 1) {
     const now = state(run, t), found = scene(run, t, now, places), seen = new Set(), whole = loops * run.end + t;

@@ -44,7 +44,7 @@ def log(shell, folder):
     shell.events.callbacks["post_run_cell"].clear()
     log = CellLog()
     install(log, shell)
-    shell.run("from starvelab import Q_\nfrom starvelab.checks import Credit, check, hint")
+    shell.run("from starvelab import Q_\nfrom starvelab.checks import Credit, check")
     return log
 
 
@@ -67,8 +67,6 @@ def test_an_open_answer_is_said_in_one_line_by_title_and_run_all_goes_on(shell, 
     assert not log.is_wrong(log.exercises()[0])
     # Elsewhere nobody knows which exercise it is.
     assert shown(shell, "double(3)") == ([f"Not answered yet. {HOW}"], None)
-    empty = 'hint(None, like=1.0, what="busy", mistakes={})'
-    assert shown(shell, empty) == ([f"Not answered yet. {HOW}"], None)
 
 
 def test_a_wrong_answer_is_said_in_a_notice_and_is_wrong_until_its_check_finds_it_right(shell, log):
@@ -227,13 +225,6 @@ def test_what_a_right_answer_means_is_said_with_its_points(shell, folder, log):
     write(folder / "02.ipynb", cell(source, grade=True, points=2))
     (said,) = shown(shell, source)[0]
     assert said == RIGHT_HERE[0].replace("Done. ", "Done. So 44 workers, and a host has 16 cores. ")
-
-
-def test_a_check_that_only_names_mistakes_has_no_points_to_be_done_with(shell, folder, log):
-    source = 'hint(0.5, like=1.0, what="busy", mistakes={})'
-    write(folder / "02.ipynb", cell(source, grade=True, points=2))
-    said = "No known mistake in busy. A hidden check decides whether it is right.\n"
-    assert shown(shell, source)[0] == [said]
 
 
 def test_a_function_of_the_model_is_kept_when_its_check_has_passed(log, shell, folder):

@@ -151,17 +151,3 @@ def test_without_its_file_it_says_what_to_do_and_a_grader_is_shown_nothing(folde
     assert found._repr_html_() == f"<p><strong>{NO_NOTEBOOK.replace(chr(39), '&#x27;')}</strong></p>"
     with runtime.use(runtime.GRADING):
         assert repr(progress_of(ran())) == GRADED
-
-
-def test_where_a_hidden_check_decides_alone_it_is_said_and_no_point_is_counted(folder):
-    hinted = "hint(busy, like=0.5, mistakes={})"
-    write(
-        folder / "07.ipynb", cell("## Self-check (1 point)", "markdown"), cell(hinted, grade=True, points=1)
-    )
-    found = progress_of(CellLog({hinted: math.inf}))
-    assert found.rows() == [["Self-check", "0 of 1", "no known mistake; hidden checks decide it"]]
-    assert found.sentences()[0] == (
-        "1 of 1 exercise done, with 0 of the 0 points of the checks that you can see. "
-        "Hidden checks look at each answer once more when it is graded, and decide 1 more."
-    )
-    assert progress_of(CellLog({hinted: None})).rows() == [["Self-check", "0 of 1", "open"]]
