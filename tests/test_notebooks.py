@@ -481,7 +481,7 @@ def lists_of_numbers(cells: list[NotebookNode]) -> Iterator[set[float]]:
 
 def test_without_predictions_no_truth_is_revealed_and_explorers_draw_only_for_whoever_has_predicted(runs):
     with_, without = runs
-    asks = f"Please note. {LOCK_FIRST} It is the one that asks: "
+    asks = f"Please note. {LOCK_FIRST} The question is: "
     waits = [text_of(cell) for cell in without.cells_with("reveal")]
     once = [text.partition("\n")[0] for text in waits if text.startswith(asks)]
     assert len(once) == len({*once}), "said once of each prediction"

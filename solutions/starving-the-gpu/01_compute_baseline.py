@@ -101,7 +101,7 @@ reveal("baseline", baseline.throughput, measured=measured, then=show_published,
 #
 # 1. Training also runs backward: it costs about **three times** the forward pass.
 # 2. The 4.1 G count multiply-accumulates (MACs). Each is **two** operations (FLOPs).
-# 3. Each with its launches, the measured run reached 19.4 % of the peak, and the round numbers reach 28.6 %.
+# 3. With launches, the measured run reached 19.4 % of the peak, and the round numbers reach 28.6 %.
 
 # %%
 fold("Each number of this GPU, with its source", Hardware.Cloud.A100)
@@ -179,8 +179,8 @@ ending = 4, "batches", lambda draw: (draw.randint(2, 400),)
 # %% [markdown]
 # ## Your model
 #
-# What passes its check is kept in `my_model.py` beside this notebook, a file that you can read, change and run. Here it moves above
-# the lab's:
+# A function that passes its check is saved in `my_model.py` beside this notebook: you can read, change and run it. Here it moves
+# above the lab's:
 
 # %%
 beside_lab(after="baseline")

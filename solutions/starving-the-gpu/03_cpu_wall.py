@@ -4,8 +4,8 @@
 # CPU workers decode, crop and normalize the next batch while the GPU trains on this one. **What happens
 # when they are too slow?** In about MINUTES minutes you see this limit, the *CPU wall*, and find what starves a GPU.
 #
-# Eight workers, each preparing 250 MB of JPEGs a second, make 2 GB/s. Images of 500 KB, batches of 256. Alone, the GPU
-# would need 11.74 ms for a batch.
+# Eight workers, each preparing 250 MB of JPEGs a second, make 2 GB/s. Images of 500 KB, batches of 256. A batch
+# takes the GPU itself 11.74 ms.
 
 # %% role="setup" id="setup-03"
 from starvelab import Hardware, Models, Pipeline, Q_, Storage
@@ -63,7 +63,7 @@ wall = pipe.solve()
 reveal("cpu-wall", Q_(100 * wall.utilization, "%"), then=show_wall, why=why_wall)
 
 # %% [markdown]
-# In PyTorch each worker prepares a **whole** batch, which takes it 512 ms; from eight of them one comes every 64 ms on average.
+# In PyTorch each worker prepares a **whole** batch in 512 ms, so eight workers deliver one every 64 ms on average.
 #
 # ## The rule
 #
@@ -178,7 +178,7 @@ beside_lab(after="cpu-wall")
 reveal("cpu-wall", then=show_changes)
 
 # %% [markdown]
-# What helps is what binds: the workers starve job A, the drive starves job B.
+# The change that helps shows what binds: the workers starve job A, the drive starves job B.
 #
 # ## Exercise 3.3: your verdict (5 points)
 #
@@ -192,7 +192,7 @@ reveal("cpu-wall", then=show_changes)
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# Where neither change helps and the GPU waits, two may be equally slow, or a third one binds.
+# If the GPU waits and neither change helps, two may be equally slow, or a third one binds.
 #
 # </details>
 
@@ -273,6 +273,6 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Change one thing at a time. What helps is what bound.
+# - Change one thing at a time: the change that helps shows what binds.
 #
 # **Next:** the wall is not always there. [Notebook 4](04_batch_sweep.ipynb): from which batch size on?

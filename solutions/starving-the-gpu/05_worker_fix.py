@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 5. The worker fix, and the wall behind it
 #
-# The workers bind, so give it more workers: in PyTorch `num_workers=16`, then 32. **How many are enough, and what stops you
+# The workers bind, so add workers: in PyTorch `num_workers=16`, then 32. **How many are enough, and what stops you
 # then?** In about MINUTES minutes you know.
 
 # %% role="setup" id="setup-05"
@@ -159,7 +159,7 @@ beside_lab(batch_size=512, workers=32, storage=Storage.NVMe_Gen4, after="worker-
 # ## Workers do not scale in a straight line
 #
 # The third wall is the host: a DGX A100 has 128 cores for eight GPUs, so 16 for each. So the cores can bind: in the round numbers
-# 32 workers on 16 of them bring 8,000 img/s, 64 bring no more, and the same batch brings 21,800. That was *something else* in
+# 32 workers on 16 of them bring 8,000 img/s, 64 bring no more, and the same batch every time 21,800. That was *something else* in
 # notebook 3.
 #
 # <details><summary>The source of the law</summary>

@@ -210,10 +210,10 @@ def test_it_plays_stops_steps_and_follows_its_slider(moving):
 def test_what_is_to_be_found_gets_its_tick_and_neither_more_nor_fewer_do(moving):
     show(moving, "one", WALL.replace(storage=None), controls={"workers": [42, 43, 44, 45]}, find="workers")
     act, workers = moving.locator(".sl-act"), moving.get_by_role("slider", name="workers")
-    expect(act).to_have_text("Find the fewest workers that are as fast as any more.")
+    expect(act).to_have_text("Find the fewest workers beyond which more bring nothing.")
     workers.focus()
     for key, said in (
-        ("ArrowRight", "Find the fewest workers that are as fast as any more."),
+        ("ArrowRight", "Find the fewest workers beyond which more bring nothing."),
         ("ArrowRight", "✓ 44: it never waits."),
         ("ArrowRight", "45 are enough. Are fewer, too?"),
     ):

@@ -217,7 +217,7 @@ class FeedbackApp(Command):
         )
         print_list("Not written:", (f"{shown(one)}: {why}" for one, why in pages.failed.items()))
         if pages.unmarked:
-            print(f"On {pages.unmarked} of all pages something is not marked yet.")
+            print(f"Pages with an answer that is not marked yet: {pages.unmarked}.")
         if pages.failed:
             raise SystemExit(1)
 

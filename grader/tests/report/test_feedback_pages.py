@@ -351,7 +351,7 @@ def test_what_is_out_of_date_is_written_and_nothing_else(graded, monkeypatch):
 def test_the_command_says_how_many_pages_it_wrote_and_what_is_not_marked(graded):
     first = run_here(graded, FeedbackApp(), TINY)
     assert first.stdout.startswith("tiny: 3 pages written, 0 up to date before, 0 could not be written.")
-    assert "On 3 of all pages something is not marked yet." in first.stdout
+    assert "Pages with an answer that is not marked yet: 3." in first.stdout
     assert "feedback: 100%" in first.stderr
     assert "0 pages written, 3 up to date" in run_here(graded, FeedbackApp(), TINY).stdout
 

@@ -60,7 +60,7 @@ def play(
     prepare_times : quantity [time], optional
         Your own times of a worker for each batch, as `Pipeline.simulate` takes them.
     find : str
-        A slider; the picture says when it stands at the least that is as fast as any more.
+        A slider; the picture says when it is at the smallest value beyond which more bring nothing.
     until : float, optional
         Where something is to be found, the busy share of the GPU that is enough instead.
     after : str, optional

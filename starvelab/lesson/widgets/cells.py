@@ -48,7 +48,10 @@ _RUN_ABOVE = (
 )
 _IN_CHECK = re.compile(r"\b(check|Credit)\(")
 _PUTS_OUT = re.compile(r"\b(print|display|show)\b")
-_HOW = "Replace the two lines in the cell of your answer, run that cell, and then this one."
+_HOW = (
+    "Replace the two lines in the cell of your answer, run that cell until it ends without an error, and "
+    "then this one."
+)
 # What a formula may hold for its own sake, whatever figures the check has.
 _COMMON = {0, 1, 2, 10, 100, 1000}
 # What a check says, and not what it asks.

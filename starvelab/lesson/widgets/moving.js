@@ -493,7 +493,7 @@ export function mount(el, data, rests = () => {}) {
       const end = until ? `the ${called("accelerator")} is busy for ${percent(until)} of the time` : binds === "accelerator" ? "it never waits" : `${bind(called(binds))}, and more bring nothing`;
       if (at === best && moved) return `✓ ${whose}${at}: ${end}.`;
       if (best === null) return `${whose}even ${values.at(-1)} are too few.`;
-      return at > best && moved ? `${whose}${at} are enough. Are fewer, too?` : `${whose}find ${what} ${until ? `with which the ${called("accelerator")} is busy for ${percent(until)} of the time` : "that are as fast as any more"}.`;
+      return at > best && moved ? `${whose}${at} are enough. Are fewer, too?` : `${whose}find ${what} ${until ? `with which the ${called("accelerator")} is busy for ${percent(until)} of the time` : "beyond which more bring nothing"}.`;
     });
     const text = found.map(capital).join(" ");
     if (act.textContent !== text) act.textContent = text;

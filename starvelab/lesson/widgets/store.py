@@ -37,7 +37,7 @@ class Memory:
     def which(self, key: str) -> str:
         """The question asked under `key`, in a sentence: nobody sees keys. Empty if it was not asked."""
         text = title(self.questions.get(key, ""))
-        return f'It is the one that asks: "{text}"' if text else ""
+        return f'The question is: "{text}"' if text else ""
 
 
 # Of the notebook that runs in this process.

@@ -13,7 +13,10 @@ from tests.lesson.test_exercises import cell, write
 
 OPEN = f'def double(x):\n    # YOUR CODE HERE\n    raise NotImplementedError("{NOT_ANSWERED}")'
 CHECK = "check(double(1), 2)"
-HOW = "Replace the two lines in the cell of your answer, run that cell, and then this one."
+HOW = (
+    "Replace the two lines in the cell of your answer, run that cell until it ends without an error, and "
+    "then this one."
+)
 
 
 KINDS = (

@@ -76,7 +76,7 @@ def test_a_picture_that_follows_a_prediction_shows_nothing_before_it_is_locked()
     predict("cpu-wall", unit="%", question="How busy is the GPU?")
     widget = play(WALL, after="cpu-wall", workers=[8, 44])
     assert "opens" not in widget.html()
-    assert 'It is the one that asks: "How busy is the GPU?"' in unescape(widget.html())
+    assert 'The question is: "How busy is the GPU?"' in unescape(widget.html())
     assert len(widget.children) == 2
     predict("cpu-wall", 20, unit="%")
     assert "waits 81.7 % of the time" in widget.html()

@@ -73,7 +73,7 @@ def test_what_waits_for_one_prediction_says_once_which_it_is_and_wakes_up_in_ord
 
     first()
     reveal("cpu-wall", then=lambda: "the second")
-    whole = f'Please note. {LOCK_FIRST} It is the one that asks: "How busy?"'
+    whole = f'Please note. {LOCK_FIRST} The question is: "How busy?"'
     assert shown == [whole, SHOWN_TOO]
     first()  # its cell runs again
     assert shown[2:] == [whole]
@@ -304,7 +304,7 @@ def test_a_question_is_known_to_the_memory_that_it_was_asked_in(shown, monkeypat
     monkeypatch.setattr(KERNEL, "questions", {})
     monkeypatch.setattr(KERNEL, "waiting", {})
     reveal("wall", "CPU")
-    assert shown[0].endswith('It is the one that asks: "What binds?"')
+    assert shown[0].endswith('The question is: "What binds?"')
     assert shown[1].endswith(LOCK_FIRST)
 
 
