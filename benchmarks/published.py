@@ -1,23 +1,22 @@
 """Published measurements beside what the package predicts for them under PUBLISHED, as it is shipped.
 
-They stand in tests/golden/published, one file a kind:
+They stand in one table, tests/golden/published.csv. The column `section` says what a line is:
 
-- [row.NAME] is one published figure that counts: its `value`, `what` was measured, under which
-  `conditions`, and its `source`. With a `pipeline` it is predicted: the fields of a Pipeline (`model`,
-  `dataset`, `hardware`, `link` and `storage` by their names in the catalogue), whose `figure` (throughput
-  unless named) is set beside the value; where that is a gain, what else is `changed` for it. The `rows` of
-  a figure about padding are those that `pack` counts. `error` is what comes out, in percent. Without a
-  pipeline it waits for its prediction, from the figures that are `given`, or was `given_up` for the reason
-  that stands there; either counts as missed. `known` rows stood on the page before it had two halves, and
-  `added` ones came in November 2026. A row is `outside` of what the model can know if one of `OUTSIDE` is
-  missing. Rows of one `group` are one job at many batch sizes.
+- row: one published figure that counts, with its kind, its half, its `value`, `what` was measured, under
+  which `conditions`, and its `source`. With a `pipeline` it is predicted: the fields of a Pipeline, whose
+  `figure` (throughput unless named) is set beside the value; where that is a gain, what else is `changed`
+  for it. The `packing` of a figure about padding is what `pack` counts. `error` is what comes out, in percent.
+  Without a pipeline it waits for its prediction, from the figures that are `given`, or the `note` says why
+  it was given up; either counts as missed. `since` says when a row came. A row is `outside` of what the
+  model can know if one of `OUTSIDE` is missing. Rows of one `group` are one job at many batch sizes.
   `told` is a loader's pipeline with what else its source says of the host, for the table of the lab; it
   counts nowhere.
-- [input.NAME] is a figure from which another one is predicted. "@NAME" stands for it, for another row, or
-  for a constant.
-- [constant.NAME] is computed from these by a rule of benchmarks/rules.py.
-- [[left_out]] names figures that are no row, with the reason; [guess.NAME] is one of these with what is not
-  known `assumed`.
+- input: a figure from which another one is predicted. "@NAME" stands for it, for another row, or for a
+  constant, which a `rule` of benchmarks/rules.py computes `with` these.
+- left out: names of figures that are no row, with the reason as `note`; a guess is one of these with what is
+  not known assumed, as its `note` says.
+
+In a cell of several fields each is `NAME=VALUE`, a field of a part is `PART.NAME`, and "; " stands between.
 
 A row counts if every resource that was at work is in the prediction with a sourced figure; where the
 package ships the row itself as a fact, it is held out. Where the CPU's part was not published and did not
@@ -27,10 +26,11 @@ waits for it, and the hardware takes "1e9 img/s".
 
 from __future__ import annotations
 
-import tomllib
+import csv
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from hashlib import sha256
 from math import ceil, inf
 from pathlib import Path
@@ -57,8 +57,8 @@ from starvelab.units import Quantity
 from .report import REPOSITORY
 from .rules import RULES
 
-GOLDEN = REPOSITORY / "tests" / "golden" / "published"
-# The kinds of rows, and below which error half of each should be. A file of each holds them.
+GOLDEN = REPOSITORY / "tests" / "golden" / "published.csv"
+# The kinds of rows, and below which error half of each should be.
 KINDS = {
     "one accelerator": 0.08,
     "several accelerators": 0.05,
@@ -69,7 +69,7 @@ KINDS = {
     "object storage": 0.15,
     "text": 0.15,
 }
-# Fields of a pipeline of which the file names an entry of the catalogue.
+# Fields of a pipeline of which the table names an entry of the catalogue.
 NAMED = {
     "dataset": "Datasets",
     "model": "Models",
@@ -136,20 +136,45 @@ def half(name: str) -> str:
     return HALVES[int(sha256(name.encode()).hexdigest()[0], 16) % 2]
 
 
-def read(folder: Path = GOLDEN) -> dict[str, Any]:
-    """Everything in the files of a folder. A row is of the kind that its file is named after."""
-    table: dict[str, Any] = {"left_out": [], "collected": 0}
-    for path in sorted(folder.glob("*.toml")):
-        for section, found in tomllib.loads(path.read_text(encoding="utf-8")).items():
-            if not isinstance(found, dict):
-                table[section] += found
-                continue
-            for name, entry in found.items():
-                if name in table.setdefault(section, {}):
-                    raise ValueError(f"Each name stands once: {path.name} has the {section} {name!r} again.")
-                table[section][name] = entry
-                if section == "row":
-                    entry["kind"] = path.stem.replace("-", " ")
+def _scalar(text: str) -> Any:
+    """Return a number or a list as such, and any other text, such as a quantity, as it is."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _fields(cell: str) -> dict[str, Any]:
+    """Return the fields that a cell names, those of a part in a dictionary of its own."""
+    fields: dict[str, Any] = {}
+    for item in cell.split("; "):
+        path, _, value = item.partition("=")
+        *parts, name = path.split(".")
+        reduce(lambda inner, part: inner.setdefault(part, {}), parts, fields)[name] = _scalar(value)
+    return fields
+
+
+# How the cells of a column are read, unless as text.
+CELLS: dict[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("pipeline", "changed", "packing", "told", "with"), _fields),
+    **dict.fromkeys(("value", "error"), _scalar),
+    "given": lambda cell: cell.split("; "),
+}
+
+
+def read(path: Path = GOLDEN) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the lines of each section by their names, each without its empty cells."""
+    table: dict[str, dict[str, dict[str, Any]]] = {}
+    with path.open(encoding="utf-8", newline="") as lines:
+        for line in csv.DictReader(lines):
+            entry = {column: CELLS.get(column, str)(cell) for column, cell in line.items() if cell}
+            section, name = table.setdefault(entry.pop("section"), {}), entry.pop("name")
+            if name in section:
+                raise ValueError(f"Each name stands once in its section: {path.name} has {name!r} again.")
+            section[name] = entry
+    for name, row in table.get("row", {}).items():
+        if row.get("half") != half(name):
+            raise ValueError(f"The name of a row decides its half: {name!r} is {half(name)!r}.")
     return table
 
 
@@ -233,17 +258,13 @@ def held_rates() -> list[Held]:
 
 
 class Published:
-    """The rows, inputs, constants, reasons and guesses of the golden files."""
+    """The rows, inputs, constants, reasons and guesses of the table."""
 
-    def __init__(self, table: dict[str, Any] | None = None) -> None:
-        table = read() if table is None else table
-        self.table = table
-        self.rows: dict[str, dict[str, Any]] = table["row"]
-        self.inputs: dict[str, dict[str, Any]] = table["input"]
-        self.constants: dict[str, dict[str, Any]] = table["constant"]
-        self.left_out: list[dict[str, Any]] = table["left_out"]
-        self.guesses: dict[str, dict[str, Any]] = table["guess"]
-        self.collected: int = table["collected"]
+    def __init__(self, table: dict[str, dict[str, dict[str, Any]]] | None = None) -> None:
+        self.table = table = read() if table is None else table
+        self.rows, self.inputs, self.constants = table["row"], table["input"], table["constant"]
+        self.guesses = table["guess"]
+        self.left_out = {names: line["note"] for names, line in table["left out"].items()}
 
     @property
     def tested(self) -> tuple[str, ...]:
@@ -318,9 +339,9 @@ class Published:
 
     def _rows_of(self, entry: Mapping[str, Any], uses: dict[str, None]) -> dict[str, Any]:
         """Return the rows that documents become, as `pack` takes them, where an entry has some."""
-        if "rows" not in entry:
+        if "packing" not in entry:
             return {}
-        rows = self._fill(entry["rows"], uses)
+        rows = self._fill(entry["packing"], uses)
         documents = rows.pop("documents")
         if isinstance(documents, str):
             documents = entry_at("Datasets", documents)
@@ -370,7 +391,7 @@ class Published:
 
 
 def _given(field: str, value: Any) -> Any:
-    """What the file gives for a field: a part by its fields, an entry by its name, or the value itself."""
+    """What the table gives for a field: a part by its fields, an entry by its name, or the value itself."""
     if isinstance(value, dict):
         part = {**PARTS, "handover": Handover, "requests": Requests}[field]
         return part(**{name: _given(field if name == "of" else name, v) for name, v in value.items()})

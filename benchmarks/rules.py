@@ -1,6 +1,6 @@
 """What a published measurement is predicted from, where that is computed from other figures.
 
-A [constant.NAME] of tests/golden/published names one of these rules, and with what.
+A constant of tests/golden/published.csv names one of these rules, and with what.
 """
 
 from __future__ import annotations

@@ -18,13 +18,15 @@ from starvelab import PUBLISHED, Q_
 from starvelab.tables import cell
 
 from .picture import draw
-from .published import HALVES, KINDS, Published, Tested, half
+from .published import HALVES, KINDS, Published, Tested
 from .report import options
 
 # What was set as a goal before the rows were predicted, beside the median of each kind.
 ROWS, SOURCES, PER_KIND = 60, 25, 5
 GOAL, WORST = 0.08, 0.25
 APART = 1.3  # how many times the median of what was seen the median of what was kept apart may be
+
+BEFORE = "before the halves"  # when a row came that everybody had seen when the halves were drawn
 
 # ---- Tables ------------------------------------------------------------------------------------------------
 
@@ -34,7 +36,7 @@ def lost_to_each_other(published: Published) -> list[tuple[str, str, str]]:
     rows = []
     for name in published.tested:
         one = name.replace("_8gpu", "_1gpu")
-        if one in published.inputs and published.rows[name].get("known"):
+        if one in published.inputs and published.rows[name].get("since") == BEFORE:
             batch, *rates = published.rows[name]["pipeline"]["batch_size"], *map(published.value, (one, name))
             single, all_eight = (Q_(count * batch, "img") / r for count, r in zip((1, 8), rates, strict=True))
             rows.append(
@@ -105,7 +107,7 @@ def goals(published: Published) -> list[tuple[str, ...]]:
     """For each kind, and for all: the median of either half, the worst error, and the goal."""
     found = []
     for kind, goal, rows in _by_kind(published):
-        halves = [_median(one for one in rows if half(one.name) == name) for name in HALVES]
+        halves = [_median(one for one in rows if published.rows[one.name]["half"] == name) for name in HALVES]
         middle, none = _median(rows), sum(one.predicted is None for one in rows)
         worst = max((abs(one.error) for one in rows if one.predicted is not None), default=inf)
         reached = f"{'yes' if middle < goal else '**no**'} ({_share(middle)})"
@@ -184,7 +186,7 @@ def missed_goals(published: Published) -> list[str]:
     if published.missed:
         said.append(f"{len(published.missed)} rows have no prediction.")
     for test in published.missed:
-        if reason := published.rows[test.name].get("given_up"):
+        if reason := published.rows[test.name].get("note"):
             said.append(f"{test.what} has none, because {reason}.")
     if far:
         said.append(f"No row was to be off by {100 * WORST:.0f} % or more; {len(far)} are: {'; '.join(far)}.")
@@ -196,8 +198,8 @@ def missed_goals(published: Published) -> list[str]:
 
 def _new(published: Published, name: str) -> list[Tested]:
     """The predicted rows of a half that nobody had seen when the halves were drawn."""
-    rows = (one for one in published.tests if not published.rows[one.name].get("known"))
-    return [one for one in rows if half(one.name) == name]
+    rows = (one for one in published.tests if published.rows[one.name].get("since") != BEFORE)
+    return [one for one in rows if published.rows[one.name]["half"] == name]
 
 
 def _apart_by(published: Published) -> float:
@@ -224,7 +226,7 @@ def rows_of(published: Published, tests: Iterable[Tested]) -> list[tuple[str, ..
     return [
         (
             published.rows[t.name]["kind"],
-            half(t.name),
+            published.rows[t.name]["half"],
             t.what,
             " + ".join(t.at_work).join(("**", "**") if len(t.at_work) >= 2 else ("", "")),
             "" if t.predicted is None else "from another row" if t.uses else "as shipped",
@@ -239,7 +241,7 @@ def rows_of(published: Published, tests: Iterable[Tested]) -> list[tuple[str, ..
 
 def reasons(published: Published) -> list[tuple[str, str]]:
     """The rows that are not predicted, and why."""
-    return [(", ".join(one["rows"]), one["reason"]) for one in published.left_out]
+    return [*published.left_out.items()]
 
 
 def guesses(published: Published) -> list[tuple[str, ...]]:
@@ -250,7 +252,7 @@ def guesses(published: Published) -> list[tuple[str, ...]]:
             cell(t.measured),
             cell(t.predicted),
             f"{100 * t.error:+.1f} %",
-            published.guesses[t.name]["assumed"],
+            published.guesses[t.name]["note"],
         )
         for t in published.guessed
     ]

@@ -28,7 +28,8 @@ pytestmark = pytest.mark.long
 
 TABLE = read()
 TABLES = Published(TABLE)
-LEFT_OUT = [name for one in TABLES.left_out for name in one["rows"]]
+LEFT_OUT = [name for names in TABLES.left_out for name in names.split("; ")]
+COLLECTED = 551  # figures in November 2026: none of them vanishes
 
 
 def with_another_value(name):
@@ -101,9 +102,9 @@ def one_waits(*, given_up=None):
     """The same table with a prediction less."""
     table = copy.deepcopy(TABLE)
     row = table["row"]["pytorch_loader_64vcpu"]
-    del row["pipeline"], row["error"]
+    del row["pipeline"], row["error"], row["note"]
     if given_up:
-        row["given_up"] = given_up
+        row["note"] = given_up
     return Published(table)
 
 
@@ -145,11 +146,22 @@ def test_files_that_cite_one_repository_or_one_paper_are_one_source():
     assert found == ["nvidia/deeplearningexamples"] * 2 + ["tf.data", "zaidqureshi/bam"]
 
 
-def test_a_name_that_stands_in_two_files_is_an_error(tmp_path):
-    for name in ("loader", "text"):
-        (tmp_path / f"{name}.toml").write_text('[row.one]\nvalue = "1 img/s"\n', encoding="utf-8")
-    with pytest.raises(ValueError, match=r"stands once: text\.toml has the row 'one' again"):
-        read(tmp_path)
+HEADER = "section,name,half,value"
+
+
+@pytest.mark.parametrize(
+    ("lines", "rule"),
+    [
+        (["row,a,seen,1 img/s", "row,a,seen,2 img/s"], r"once in its section: published\.csv has 'a' again"),
+        (["row,a,kept apart,1 img/s"], r"decides its half: 'a' is 'seen'"),
+        (["row,a,,1 img/s"], r"decides its half: 'a' is 'seen'"),
+    ],
+)
+def test_a_line_that_stands_twice_or_in_the_wrong_half_is_an_error(lines, rule, tmp_path):
+    table = tmp_path / "published.csv"
+    table.write_text("\n".join([HEADER, *lines]), encoding="utf-8")
+    with pytest.raises(ValueError, match=rule):
+        read(table)
 
 
 def test_what_eight_accelerators_lose_was_starvation_and_not_synchronization():
@@ -225,16 +237,12 @@ def test_every_row_says_what_was_measured_under_which_conditions_and_where_it_st
         assert len(row["what"]) > 5
         assert len(row["source"]) > 10
         if name in TABLES.inputs:
-            assert set(row) == {"value", "what", "source"}
+            assert {"value", "what", "source"} <= set(row) <= {"kind", "value", "what", "source", "note"}
             continue
         assert row["kind"] in KINDS
         assert len(row["conditions"]) > 15
-        fields = {"value", "what", "conditions", "source", "kind", "known", "added", "figure", "changed"}
-        fields |= {"rows", "pipeline", "error", "given", "given_up", "outside", "group", "told"}
-        assert set(row) <= fields
         assert set(row.get("given", ())) <= {*TABLES.rows, *TABLES.inputs}
         assert ("pipeline" in row) == ("error" in row)
-        assert not {"pipeline", "given_up"} <= set(row)
 
 
 # Whose scripts train NVIDIA's examples, in its containers.
@@ -264,10 +272,10 @@ def test_every_row_that_is_left_out_has_a_reason_and_every_guess_says_what_it_as
     assert len(LEFT_OUT) == len(set(LEFT_OUT))
     assert not set(LEFT_OUT) & {*TABLES.rows, *TABLES.inputs}
     assert not set(TABLES.rows) & set(TABLES.inputs)
-    assert all(len(one["reason"]) > 20 for one in TABLES.left_out)
-    assert len(LEFT_OUT) + len(TABLES.rows) + len(TABLES.inputs) == TABLES.collected
+    assert all(len(reason) > 20 for reason in TABLES.left_out.values())
+    assert len(LEFT_OUT) + len(TABLES.rows) + len(TABLES.inputs) >= COLLECTED
     assert set(TABLES.guesses) <= {*LEFT_OUT, *TABLES.inputs}
-    assert all(len(guess["assumed"]) > 20 for guess in TABLES.guesses.values())
+    assert all(len(guess["note"]) > 20 for guess in TABLES.guesses.values())
     # Every rule and every figure is used.
     assert {constant["rule"] for constant in TABLES.constants.values()} == set(RULES)
     predicted = [*(TABLES.rows[name] for name in TABLES.tested), *TABLES.guesses.values()]
@@ -291,5 +299,5 @@ def test_the_tables_are_printed_with_their_summary_and_the_picture_is_written(ca
     assert all(said in printed for said in missed_goals(TABLES))
     assert ET.parse(tmp_path / "how-right.svg").getroot().tag.endswith("svg")
     for guess in TABLES.guesses.values():
-        assert guess["assumed"] in printed
+        assert guess["note"] in printed
     assert f"{len(TABLES.guesses)} guesses: median error" in printed

@@ -18,7 +18,7 @@ from ..my_model import MyModel, my_model
 from ..show.drawing import frame, line, rect, tag, text
 from ..wording import grouped
 
-# Written by docs/build.py from tests/golden/published.
+# Written by docs/build.py from tests/golden/published.csv.
 ROWS = Path(__file__).parents[1] / "published_loaders.json"
 # Of the training loop, which takes these batches as they come.
 STEP = Q_("1 us")
