@@ -1,13 +1,15 @@
 """The training loop's own thread: what receiving takes here, a batch of 113 tensors, and a packer of 30 ms.
 
-The two constants of `data/loaders.toml` are measured anew, from batches of one and of 64 tensors and from
-small and large ones. Packer and 113 tensors are predicted, the latter with the constants of the package.
+The constants of `data/loaders.toml` are measured anew, from batches of one and of 64 tensors, from small and
+large ones, and from images in a list of arrays. Packer and 113 tensors are predicted, the latter with the
+constants of the package.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from multiprocessing.reduction import ForkingPickler
 
 import numpy as np
 import torch
@@ -86,13 +88,19 @@ def receiving(objects: int, size: int, batches: int) -> float:
 
 
 def pickled(seconds: float) -> tuple[float, float]:
-    """Images a second that a loop receives as arrays, and the share of the time that its thread computes."""
-    loader = iter(DataLoader(Images(), batch_size=32, num_workers=2, collate_fn=list, prefetch_factor=4))
+    """What a byte of arrays takes a worker to pickle, and the loop's thread to read [s]."""
+    images = Images()
+    size = 32 * images[0].nbytes
+    loader = iter(DataLoader(images, batch_size=32, num_workers=2, collate_fn=list, prefetch_factor=4))
     next(loader)
     begun, spent, count = time.perf_counter(), time.thread_time(), 0
-    while (passed := time.perf_counter() - begun) < seconds:
-        count += len(next(loader))
-    return count / passed, (time.thread_time() - spent) / passed
+    while time.perf_counter() - begun < seconds:
+        count += len(next(loader)) // 32
+    read = (time.thread_time() - spent) / (count * size)
+    spent = time.thread_time()
+    for _ in range(count):
+        ForkingPickler.dumps(images.arrays)
+    return (time.thread_time() - spent) / (count * size), read
 
 
 def packer(seconds: str) -> tuple[Pipeline, float]:
@@ -129,8 +137,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         f"{number(1e3 * held)} ms",
         f"{number(predicted)} ms (predicted)",
     )
-    images, busy = pickled(Q_(asked.seconds).m_as("s"))
-    print(f"{images:.0f} images/s as arrays from two workers, {100 * busy:.0f} % of the loop's thread")
+    worker, loop = pickled(Q_(asked.seconds).m_as("s"))
+    print(f"arrays are pickled at {1e-9 / worker:.2f} GB/s, and read at {1e-9 / loop:.2f} GB/s")
     pipe, period = packer(asked.seconds)
     solved, told = pipe.replace({"dataset.cpu_time": "5 ms"}), 1e3 * period
     predicted = solved.solve().step_time.m_as("ms")

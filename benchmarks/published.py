@@ -5,7 +5,7 @@ They stand in one table, tests/golden/published.csv. The column `section` says w
 - row: one published figure that counts, with its kind, its half, its `value`, `what` was measured, under
   which `conditions`, and its `source`. With a `pipeline` it is predicted: the fields of a Pipeline, whose
   `figure` (throughput unless named) is set beside the value; where that is a gain, what else is `changed`
-  for it. The `packing` of a figure about padding is what `pack` counts. `error` is what comes out, in percent.
+  for it. The `packing` of a figure about padding is what `pack` counts. `error` is what comes out [percent].
   Without a pipeline it waits for its prediction, from the figures that are `given`, or the `note` says why
   it was given up; either counts as missed. `since` says when a row came. A row is `outside` of what the
   model can know if one of `OUTSIDE` is missing. Rows of one `group` are one job at many batch sizes.
@@ -28,7 +28,9 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from hashlib import sha256
@@ -43,6 +45,7 @@ from starvelab import (
     Accelerator,
     Framework,
     Handover,
+    Host,
     Pipeline,
     Requests,
 )
@@ -128,6 +131,11 @@ def samples_per_second(figure: str, pipe: Pipeline, value: Any) -> float | None:
     return float(rate.m_as("img/s"))
 
 
+def source_of(row: dict[str, Any]) -> str:
+    """What was published together: a repository, a paper or a site, however many of its files are cited."""
+    return re.split("[@,:] |@|,", row["source"].removeprefix("https://"))[0].strip().lower()
+
+
 HALVES = ("seen", "kept apart")
 
 
@@ -190,6 +198,7 @@ class Tested:
     at_work: tuple[str, ...]  # the resources that take a tenth of a step or more, in the prediction
     uses: tuple[str, ...]  # the rows that it rests on beside the facts that the package ships
     samples: tuple[float | None, ...]  # measured and predicted, a second; None where that is no rate
+    abstains: bool = False  # nobody says which cores the workers of a loader share: the range is the answer
 
 
 @dataclass(frozen=True)
@@ -232,17 +241,27 @@ def of_framework(hardware: str, framework: str, precision: str) -> Accelerator:
     return Accelerator(entry_at("Hardware", hardware), rate=Framework(framework), precision=precision)
 
 
+@contextmanager
+def without(left_out: rates.Rate | None) -> Iterator[tuple[rates.Rate, ...]]:
+    """Leave a rate out of the catalogue, and say which are left."""
+    others = tuple(rate for rate in rates.measured_rates() if rate is not left_out)
+    if left_out is None:
+        yield others
+        return
+    with patch.object(rates, "measured_rates", lambda: others):
+        rates.sample_time.cache_clear()
+        yield others
+    rates.sample_time.cache_clear()
+
+
 def held_rates() -> list[Held]:
     """Each rate of the catalogue, extrapolated from the others of its framework."""
     rows = []
-    every = rates.measured_rates()
-    for rate in every:
-        others = tuple(one for one in every if one is not rate)
-        if not any((one.model, one.framework) == (rate.model, rate.framework) for one in others):
-            continue
-        what = f"{rate.model}, {rate.framework}, {rate.hardware}, {rate.precision}, {rate.phase}"
-        with patch.object(rates, "measured_rates", lambda others=others: others):
-            rates.sample_time.cache_clear()
+    for rate in rates.measured_rates():
+        with without(rate) as others:
+            if not any((one.model, one.framework) == (rate.model, rate.framework) for one in others):
+                continue
+            what = f"{rate.model}, {rate.framework}, {rate.hardware}, {rate.precision}, {rate.phase}"
             pipe = Pipeline(
                 model=entry_at("Models", rate.model),
                 hardware=of_framework(rate.hardware, rate.framework, rate.precision),
@@ -253,7 +272,6 @@ def held_rates() -> list[Held]:
                 assumptions=PUBLISHED.replace(extrapolated_time=1.0),
             )
             rows.append(Held(what, what, rate.fact.number, *allowed(pipe)))
-        rates.sample_time.cache_clear()
     return rows
 
 
@@ -301,16 +319,29 @@ class Published:
 
     def _claims(self, tests: list[Tested], assumed: Assumptions = PUBLISHED) -> list[Held]:
         """What the package claims of rows."""
-        return [
-            Held(
-                test.what,
-                self.rows[test.name].get("group", test.name),
-                test.samples[0],
-                *allowed(self.pipeline(test.name)[0].replace(assumptions=assumed)),
-            )
-            for test in tests
-            if test.samples[0] is not None
-        ]
+        claims = []
+        for test in tests:
+            if test.samples[0] is None:
+                continue
+            group = self.rows[test.name].get("group", test.name)
+            with without(self.shipped(test.name)):
+                ends = allowed(self.pipeline(test.name)[0].replace(assumptions=assumed))
+            claims.append(Held(test.what, group, test.samples[0], *ends))
+        return claims
+
+    def shipped(self, name: str) -> rates.Rate | None:
+        """Return the rate of the catalogue that a row is, which its prediction leaves out, or None."""
+        pipe, source = self.pipeline(name)[0], source_of(self._entry(name))
+        chip = pipe.hardware
+        if pipe.model is None or chip.framework.name is None or chip.count != 1:
+            return None
+        key = (chip.of.path, pipe.model.path, chip.precision, pipe.phase or PUBLISHED.phase)
+        for rate in rates.measured_rates():
+            alike = rate.is_of(chip.framework.name) and rate.key == key
+            same = source_of({"source": rate.fact.source}) == source
+            if alike and same and rate.batch_size == pipe.batch_size:
+                return rate
+        return None
 
     def held_workers(self, *, cores: bool) -> list[Held]:
         """Each measurement of a loader by what follows from fewer workers, its cores stated or not."""
@@ -352,8 +383,10 @@ class Published:
     def test(self, name: str) -> Tested:
         """Predict a row, or a guess, and compare."""
         entry = self._entry(name)
-        pipe, uses = self.pipeline(name)
-        step, figure, documents = pipe.solve(), entry.get("figure", "throughput"), dict[str, None]()
+        with without(self.shipped(name)):
+            pipe, uses = self.pipeline(name)
+            step = pipe.solve()
+        figure, documents = entry.get("figure", "throughput"), dict[str, None]()
         changed = {**entry.get("changed", {}), **self._rows_of(entry, documents)}
         measured, predicted = _quantity(entry["value"]), FIGURES[figure](pipe, step, **changed)
         share = predicted / measured
@@ -363,7 +396,17 @@ class Published:
         shares = {name: (time / step.step_time).m_as("") for name, time in step.resource_times.items()}
         at_work = tuple(name for name, share in shares.items() if share >= AT_WORK)
         samples = tuple(samples_per_second(figure, pipe, value) for value in (measured, predicted))
-        return Tested(name, entry["what"], measured, predicted, error, at_work, (*uses, *documents), samples)
+        return Tested(
+            name,
+            entry["what"],
+            measured,
+            predicted,
+            error,
+            at_work,
+            (*uses, *documents),
+            samples,
+            abstains=entry.get("outside") == "cores",
+        )
 
     def told(self, name: str) -> Tested:
         """Predict a loader with what else its source says of the host; it counts nowhere."""
@@ -393,7 +436,7 @@ class Published:
 def _given(field: str, value: Any) -> Any:
     """What the table gives for a field: a part by its fields, an entry by its name, or the value itself."""
     if isinstance(value, dict):
-        part = {**PARTS, "handover": Handover, "requests": Requests}[field]
+        part = {**PARTS, "handover": Handover, "requests": Requests, "host": Host}[field]
         return part(**{name: _given(field if name == "of" else name, v) for name, v in value.items()})
     # A text with a space is a quantity.
     named = field in NAMED and isinstance(value, str) and " " not in value

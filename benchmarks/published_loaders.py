@@ -1,6 +1,6 @@
 """Twenty published loaders, from what their fewest workers reached to what more did: a table of the lab.
 
-Of each source the first two rows of kind loader in `tests/golden/published.csv` whose one worker is published, too.
+Of each source the first two loaders in `tests/golden/published.csv` whose one worker is published, too.
 The learner's model and the lab's are given what one worker prepares. `told_more` is what the lab's says where
 it is told what else is published, such as what the training loop takes to receive a batch.
 

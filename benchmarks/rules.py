@@ -117,11 +117,19 @@ def zeta(exponent: float, terms: int = 10_000) -> float:
     return float(first.sum() + (terms - 0.5) ** (1 - exponent) / (exponent - 1))
 
 
-def of_one_worker(*, rate: Any, **workers: Any) -> Any:
-    """What one worker does alone, from what so many of them did together."""
+def of_one_worker(*, rate: Any, transfer: Any = None, **workers: Any) -> Any:
+    """What one worker prepares alone, from what so many of them did together; they pickle what has a size."""
     together = Workers(**workers, rate="1 img/s")
     pipe = Pipeline(workers=together, hardware="1e9 img/s", assumptions=PUBLISHED)
-    return rate * float((pipe.solve(workers=1).throughput / pipe.solve().throughput).m_as(""))
+    alone = rate * float((pipe.solve(workers=1).throughput / pipe.solve().throughput).m_as(""))
+    if transfer is None:
+        return alone
+    return 1 / (1 / alone - Q_(transfer) / PUBLISHED.pickling_bandwidth / Q_("1 img"))
+
+
+def of_neighbors(*, rate: Any, here: Any, there: Any) -> Any:
+    """What a worker prepares on another host, by what another decoder does on both."""
+    return rate * float((there / here).m_as(""))
 
 
 def loaded(*, load: Any, stack: Any, share: float) -> Any:
@@ -157,6 +165,7 @@ RULES: dict[str, Callable[..., Any]] = {
         zipf_lengths,
         even_lengths,
         of_one_worker,
+        of_neighbors,
         loaded,
         waiting,
         store,

@@ -5,7 +5,6 @@ benchmarks/published.py reads and predicts the rows; this says how right they ar
 
 from __future__ import annotations
 
-import re
 import statistics
 from collections.abc import Iterable, Sequence
 from math import inf
@@ -18,7 +17,7 @@ from starvelab import PUBLISHED, Q_
 from starvelab.tables import cell
 
 from .picture import draw
-from .published import HALVES, KINDS, Published, Tested
+from .published import HALVES, KINDS, Published, Tested, source_of
 from .report import options
 
 # What was set as a goal before the rows were predicted, beside the median of each kind.
@@ -52,11 +51,6 @@ def _median(tests: Iterable[Tested]) -> float:
 
 def _share(error: float) -> str:
     return "missed" if error == inf else f"{100 * error:.1f} %"
-
-
-def source_of(row: dict[str, Any]) -> str:
-    """What was published together: a repository, a paper or a site, however many of its files are cited."""
-    return re.split("[@,:] |@|,", row["source"].removeprefix("https://"))[0].strip().lower()
 
 
 def sources(published: Published) -> set[str]:
@@ -119,6 +113,7 @@ def goals(published: Published) -> list[tuple[str, ...]]:
 KIND_HEADERS = (
     "kind",
     "rows",
+    "abstains",
     "median error",
     "farther than 25 %",
     "worst",
@@ -128,28 +123,32 @@ KIND_HEADERS = (
 
 
 def by_kind(published: Published) -> list[tuple[str, ...]]:
-    """How far off each kind is by itself, and how often its ranges hold, and how wide they are."""
+    """How far off each kind is by itself, and how often its ranges hold, and how wide they are.
+
+    An answer that abstains has a range, but counts in no median, and as farther off than 25 %.
+    """
     found, added = [], 1 + PUBLISHED.model_error
     held = {row.what: row for row in published.held}
     for kind, _, rows in _by_kind(published):
-        errors = [abs(row.error) for row in rows]
+        errors = [abs(row.error) for row in rows if not row.abstains]
+        abstains = len(rows) - len(errors)
         ranges = [held[row.what] for row in rows if row.what in held]
         holds = sum(row.beyond <= PUBLISHED.model_error for row in ranges) / len(ranges)
         width = statistics.median(added**2 * row.high / row.low for row in ranges)
-        beyond, worst = sum(error > WORST for error in errors), max(e for e in errors if e < inf)
-        found.append(
-            (kind, str(len(rows)), _share(statistics.median(errors)), str(beyond), _share(worst),
-             f"{100 * holds:.0f} %", f"{width:.1f} times")
-        )  # fmt: skip
+        beyond = sum(error > WORST for error in errors) + abstains
+        worst = max(error for error in errors if error < inf)
+        median, largest = _share(statistics.median(errors)), _share(worst)
+        span = f"{100 * holds:.0f} %", f"{width:.1f} times"
+        found.append((kind, str(len(rows)), str(abstains), median, str(beyond), largest, *span))
     return found
 
 
 def farthest(published: Published) -> list[tuple[str, ...]]:
-    """The rows that are farthest off, of each kind."""
+    """The row that is farthest off, of each kind."""
     found = []
     for kind, _, rows in _by_kind(published)[:-1]:
-        for row in sorted(rows, key=lambda row: -abs(row.error))[:2]:
-            if abs(row.error) > WORST:
+        for row in sorted(rows, key=lambda row: (row.abstains, -abs(row.error)))[:1]:
+            if abs(row.error) > WORST and not row.abstains:
                 values = cell(row.measured), cell(row.predicted), f"{100 * row.error:+.0f} %"
                 found.append((kind, row.what, *values))
     return found

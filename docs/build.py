@@ -18,7 +18,6 @@ from collections.abc import Callable
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
-from statistics import median
 from types import ModuleType
 
 import numpy as np
@@ -113,13 +112,13 @@ def how_right_farthest() -> str:
 
 def how_right_in_short() -> str:
     """The same in one sentence, for the first page."""
-    errors = [100 * abs(row.error) for row in _published().all]
-    loaders = [100 * abs(row.error) for row in _published().of_kind("loader")]
+    rows = {kind: dict(zip(KIND_HEADERS[1:], row, strict=True)) for kind, *row in by_kind(_published())}
+    every, loaders = rows["all"], rows["loader"]
     return (
-        f"- **How right it is:** by itself, its median error is {median(errors):.1f} % over {len(errors)} "
-        f"published measurements, {median(loaders):.0f} % where only a loader's workers become more, and "
-        f"{sum(error > 25 for error in errors)} are off by more than 25 %. None is its own input, and "
-        "[the page](docs/how-right.md) says where the model is far off."
+        f"- **How right it is:** by itself, its median error is {every['median error']} over {every['rows']} "
+        f"published measurements, and {loaders['median error']} where only a loader's workers become more. "
+        f"It abstains on {every['abstains']}; with these {every['farther than 25 %']} are off by over 25 %. "
+        "None is its own input, and [the page](docs/how-right.md) says where the model is far off."
     )
 
 

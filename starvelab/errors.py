@@ -3,11 +3,17 @@
 They share one base class, and each is also the built-in error a Python programmer would expect.
 """
 
+import inspect
 import platform
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 class StarvelabError(Exception):
@@ -39,6 +45,37 @@ def check_names(names: Iterable[str], known: Collection[str], owner: str, kind: 
     for name in names:
         if name not in known:
             raise unknown_name(f"{owner} has no {kind} {name!r}.", name, known)
+
+
+def own_errors(call: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Let a call whose arguments do not fit raise one of these errors, and say which name was meant."""
+
+    @wraps(call)
+    def checked(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        try:
+            return call(*args, **kwargs)
+        except TypeError:
+            _check_arguments(call, args, kwargs)
+            raise
+
+    return checked
+
+
+def _check_arguments(
+    call: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
+) -> None:
+    """Reject arguments that do not fit a call."""
+    signature, owner = inspect.signature(call), call.__qualname__.removesuffix(".__init__")
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        names = [name for name in signature.parameters if name not in ("self", "pipeline")]
+        if names:
+            check_names(kwargs, names, f"{owner}()", "argument")
+        shown = ", ".join(names)
+        raise InputError(
+            f"{owner}() takes {shown or 'no argument'}, but {error}. Pass each by its name."
+        ) from None
 
 
 def unknown_name(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Never, Self
 
-from .errors import InputError
+from .errors import InputError, own_errors
 from .model import analysis
 from .model.analysis._range import range_of
 from .model.analysis._remarks import remarks
@@ -63,6 +63,7 @@ class Pipeline(Description):
     ('CPU', 0.183, 5.45)
     """
 
+    @own_errors
     def solve(self, changes: Changes = None, /, **fields: Unchecked) -> Step:
         """Time a step; arguments change fields first, as those of `replace` do, and may be arrays.
 
@@ -83,17 +84,18 @@ class Pipeline(Description):
         asked = (name for name in vars(Pipeline) if not name.startswith("_"))
         return sorted({*FIELDS, "replace", *asked})
 
-    explain = analysis.explain
-    crossover = analysis.crossover
-    workers_needed = analysis.workers_needed
-    accelerators_fed = analysis.accelerators_fed
-    sweep = analysis.sweep
-    throughput_range = analysis.throughput_range
-    bill = analysis.bill
+    explain = own_errors(analysis.explain)
+    crossover = own_errors(analysis.crossover)
+    workers_needed = own_errors(analysis.workers_needed)
+    accelerators_fed = own_errors(analysis.accelerators_fed)
+    sweep = own_errors(analysis.sweep)
+    throughput_range = own_errors(analysis.throughput_range)
+    bill = own_errors(analysis.bill)
     # What a step asks for when it is shown: these take other solves.
     _range_of = range_of
     _remarks = remarks
 
+    @own_errors
     def simulate(
         self,
         *,
@@ -140,6 +142,7 @@ class Pipeline(Description):
 
         return simulate(inputs_of(self, epoch_batches), batches, replicas, seed, warm_up, prepare_times)
 
+    @own_errors
     def epochs(
         self,
         *,
@@ -188,6 +191,7 @@ class Pipeline(Description):
 
         return epochs(self, memory, samples, evicts)
 
+    @own_errors
     def measure(
         self,
         *,
@@ -223,6 +227,7 @@ class Pipeline(Description):
         setup = setup_of(self, needs_samples=clock is None)
         return run(setup, seconds=seconds, clock=clock, repeat=repeat, progress=progress)
 
+    @own_errors
     def diagnose(
         self,
         *,
@@ -258,6 +263,7 @@ class Pipeline(Description):
         setup = setup_of(self, needs_samples=clock is None)
         return climb_ladder(setup, budget=budget, clock=clock, progress=progress)
 
+    @own_errors
     def calibrated(
         self,
         *,

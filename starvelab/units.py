@@ -10,14 +10,14 @@ import re
 from fractions import Fraction
 from functools import cache, lru_cache
 from importlib.resources import files
-from math import isfinite
+from math import inf, isfinite
 from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pint
 
-from .errors import InputError
+from .errors import InputError, own_errors
 
 # Any: a float, an array of floats, or a fraction. One formula serves a point, a sweep and an exact answer,
 # and no static type spans the arithmetic of all three.
@@ -72,6 +72,7 @@ _CUSTOMARY = {"B": "KB", "B/s": "GB/s", "s": "ms", "sample/s": "img/s", "FLOP/s"
 _EXAMPLE = 'Write for example Q_("500 KB").'
 
 
+@own_errors
 def Q_(value: Unchecked, unit: str | None = None) -> Quantity:
     """Make a quantity: ``Q_("500 KB")`` or ``Q_(10.9, "GB/s")``.
 
@@ -93,16 +94,21 @@ def Q_(value: Unchecked, unit: str | None = None) -> Quantity:
         try:
             return Quantity(value, _unit(unit))
         except (InputError, TypeError):  # a unit that is no text may not even be hashable
-            return _parse(f"({value!r}, {unit!r})", value, unit)  # which names the value as well
+            return _parse(f"({_short(value)}, {_short(unit)})", value, unit)  # which names the value as well
     if isinstance(value, Quantity):
         return value if unit is None else convert(value, unit, "the quantity")
     if isinstance(value, str) and unit is None:
         return Quantity(*_read(value))
-    asked = f"{value!r}" if unit is None else f"({value!r}, {unit!r})"
+    asked = _short(value) if unit is None else f"({_short(value)}, {_short(unit)})"
     if not _is_numeric(value):
         either = ", or one text with both" if isinstance(value, str) else ""
         raise InputError(f"A quantity is a number and a unit{either}, got {asked}. {_EXAMPLE}")
-    raise InputError(f'A quantity needs a unit, got {asked}. Write for example Q_({value!r}, "ms").')
+    raise InputError(f'A quantity needs a unit, got {asked}. Write for example Q_({asked}, "ms").')
+
+
+def _short(value: Unchecked) -> str:
+    """Return the first line of how a value is written, at most 80 characters."""
+    return f"{repr(value).partition(chr(10))[0]:.80}"
 
 
 def _is_numeric(value: Unchecked) -> bool:
@@ -127,7 +133,7 @@ def _unit(text: str) -> pint.Unit:
 @lru_cache(maxsize=1024)
 def _read(text: str) -> tuple[Number, pint.Unit]:
     """The number and the unit of a text."""
-    quantity = _parse(repr(text), text)
+    quantity = _parse(_short(text), text)
     if quantity.units == registry.dimensionless:
         raise InputError(f"A quantity needs a unit, got {text!r}. {_EXAMPLE}")
     return quantity.magnitude, registry.Unit(quantity.units)
@@ -156,7 +162,8 @@ def _parse(asked: str, *of: Unchecked) -> Quantity:
         rate = next(filter(None, map(_RATES.get, names)), None)
         instead = f"Write {rate}." if rate else 'Use for example "ms", "KB", "GB/s", "img/s", "TFLOP/s".'
         raise InputError(
-            f"A unit must be one that the lab knows, got {asked}: {', '.join(names)} is unknown. {instead}"
+            f"A unit must be one that the lab knows, got {asked}: {', '.join(names):.80} is unknown. "
+            f"{instead}"
         ) from None
     except Exception:  # pint's parser lets many kinds of error through
         raise InputError(f"A quantity is a number and a unit, got {asked}. {_EXAMPLE}") from None
@@ -235,7 +242,9 @@ def check_magnitude(
     value: Unchecked, what: str, *, units: pint.Unit | None = None, zero: bool = False
 ) -> Number:
     """A finite, positive float or float array; the same message for plain numbers and quantities."""
-    if type(value) in (float, int) and isfinite(value) and (value > 0 or (zero and value == 0)):
+    if type(value) is int:
+        value = _as_float(value)
+    if type(value) is float and isfinite(value) and (value > 0 or (zero and value == 0)):
         return float(value)
     if not _is_numeric(value):
         raise InputError(f"{what} must be a number, got {value!r:.80}. Pass a number or an array of numbers.")
@@ -248,9 +257,20 @@ def check_magnitude(
     return array if array.ndim else float(array)
 
 
+_MAX_INT = 2**53  # beyond, a float does not hold each whole number
+
+
+def _as_float(number: int) -> float:
+    """Return a whole number as a float, infinite where it is too large for one."""
+    try:
+        return float(number)
+    except OverflowError:
+        return inf if number > 0 else -inf
+
+
 def positive_int(value: Unchecked, what: str) -> Number:
     """A whole number of at least one (an int, or an integer array of the same shape)."""
-    if type(value) is int and value > 0:
+    if type(value) is int and 0 < value <= _MAX_INT:
         return value
     if not _is_numeric(value):
         raise InputError(f"{what} must be a whole number, got {value!r:.80}. Pass an int such as 256.")
@@ -258,6 +278,8 @@ def positive_int(value: Unchecked, what: str) -> Number:
     if (array != np.floor(array)).any():
         fraction = array[array != np.floor(array)].flat[0]
         raise InputError(f"{what} must be a whole number, got {fraction:g}. Round it to the one you mean.")
+    if (array > _MAX_INT).any():
+        raise InputError(f"{what} must be at most 2^53, got {array.max():g}. Check the value.")
     return array.astype(np.int64) if array.ndim else int(array)
 
 

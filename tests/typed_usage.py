@@ -29,12 +29,11 @@ step = pipeline.solve()
 assert_type(step, Step)
 assert_type(step.throughput, Quantity)
 check(step.step_time, "0.1 s")
-# One value, or an array of them where the pipeline is swept.
-assert_type(step.utilization, float | Any)
-assert_type(step.bottleneck, str | Any)
-assert_type(step.headroom["CPU"], float | Any)
-assert_type(step.ranges.utilization[0], float | Any)
-round(step.utilization, 3)
+# One value, or an array of them where the pipeline is swept: see typed_sweeps.py.
+assert_type(step.utilization, Any)
+assert_type(step.bottleneck, Any)
+assert_type(step.headroom["CPU"], Any)
+assert_type(step.ranges.utilization[0], Any)
 
 
 def wrong() -> None:
@@ -48,6 +47,4 @@ def wrong() -> None:
     Pipeline(model="ResNet50")  # type: ignore[arg-type]
     Pipeline(gpu=Hardware.Cloud.A100)  # type: ignore[arg-type]
     print(step.utilisation)  # type: ignore[attr-defined]
-    print(step.utilization.m_as("percent"))  # type: ignore[union-attr]
-    print(step.bottleneck.name)  # type: ignore[union-attr]
     print(starvelab.nothing)  # type: ignore[attr-defined]

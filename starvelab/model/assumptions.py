@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from math import inf
 
-from ..errors import InputError, UnknownNameError
+from ..errors import InputError, UnknownNameError, own_errors
 from ..tables import cell
 from ..units import Q_, Number, Quantity, Unchecked
 from .costs import WorkerScaling
@@ -105,6 +105,8 @@ class Assumptions(Sourced):
     open_requests : float
         Reads that each worker has open at a time: 1 where it reads one file after the other. Infinitely many
         hide the latency of requests.
+    pickling_bandwidth, unpickling_bandwidth : quantity [data/time]
+        At which a worker process pickles a batch that is no tensors, and the training loop reads it.
     link_rate : {"each_way", "pinned_sustained"}
         Which bandwidth of a link is believed.
     transfer_dtype : {"uint8", "float16", "float32"}
@@ -143,6 +145,8 @@ class Assumptions(Sourced):
     second_thread: float = number(zero=True, maximum=1)
     host_cores: bool = switch()
     open_requests: float = number(minimum=1, maximum=inf)
+    pickling_bandwidth: Quantity = quantity("B/s")
+    unpickling_bandwidth: Quantity = quantity("B/s")
     link_rate: str = choice("each_way", "pinned_sustained")
     transfer_dtype: str = choice("uint8", "float16", "float32")
     dataset_of_model: bool = switch()
@@ -189,6 +193,7 @@ class Assumptions(Sourced):
         """How many times one worker's rate that many reach on so many cores [int or array]."""
         return self.scaling.speedup(workers, cores)
 
+    @own_errors
     def replace(self, *, name: str | None = None, **changes: Unchecked) -> Assumptions:
         """A copy in which some assumptions are yours; strings with units are read as quantities.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..errors import InputError, MissingValueError, UnknownNameError, unknown_name
+from ..errors import InputError, MissingValueError, UnknownNameError, own_errors, unknown_name
 from ..units import Number, Quantity, Unchecked, as_quantity, checked_quantity, positive_int
 from .facts import Fact, Sourced, read_data
 
@@ -117,6 +117,7 @@ class Entry(Sourced):
         """The same where it must be known; where no source gives it, the error of the attribute."""
         return self.facts[attribute].number if attribute in self.facts else getattr(self, attribute)
 
+    @own_errors
     def replace(self, *, name: str | None = None, **values: Unchecked) -> Self:
         """A copy with some values of your own, marked as assumptions.
 

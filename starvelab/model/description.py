@@ -12,7 +12,7 @@ from typing import Never, Self, TypeAlias
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, own_errors
 from ..tables import to_html
 from ..units import Q_, Amount, Number, Quantity, Unchecked
 from .assumptions import PHASES, TUTORIAL, Assumptions, not_assumptions
@@ -119,9 +119,10 @@ class Description(EqualByFields):
             named["cpu_throughput"] = read_supply(self.workers, "workers")[1]
         # A loop that waits for each step begins no copy beside one.
         named["copy_overlaps"] = link is None or (link.runs_beside and accelerator.in_flight != 1)
-        named |= {"alone": self.alone, "overlap": not self.in_turn}
+        named |= {"alone": self.alone, "overlap": not self.in_turn, "pickled": named["pickled"] or None}
         if self.alone:
-            named["workers"] = 1  # a loop that prepares its batches itself does so alone
+            # A loop that prepares its batches itself does so alone, and nobody hands them over.
+            named |= {"workers": 1, "objects": None, "pickled": None}
         if drive is not None and isinstance(self.workers, Workers):
             named["read_wait"] = self._wait(named)
         return named
@@ -235,6 +236,7 @@ class Description(EqualByFields):
                 "Use sweep(...) for every combination."
             ) from None
 
+    @own_errors
     def replace(self, changes: Changes = None, /, **fields: Unchecked) -> Self:
         """A copy with some fields changed.
 

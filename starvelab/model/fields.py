@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import Any, ClassVar, NamedTuple, Self, get_args, get_type_hints
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, dataclass_transform, get_args, get_type_hints
 
 import numpy as np
 
-from ..errors import InputError, check_choice, check_names
+from ..errors import InputError, check_choice, check_names, own_errors
 from ..tables import cell
 from ..units import (
     Q_,
@@ -32,6 +32,8 @@ from ..units import (
 )
 from .catalogue import Entry, check_entry, described
 from .equality import EqualByFields
+
+_P = TypeVar("_P")
 
 
 class SupplyRate(NamedTuple):
@@ -218,6 +220,7 @@ class Part(EqualByFields):
             raise InputError(f"{label} is one value, got an array. Make one pipeline for each.")
         return meaning.read(value, label)
 
+    @own_errors
     def replace(self, **changes: Unchecked) -> Self:
         """A copy with some fields changed."""
         check_names(changes, [name for name, *_ in _fields(type(self))], type(self).__name__)
@@ -232,6 +235,14 @@ class Part(EqualByFields):
         first = first_field(type(self))
         shown = (f"{'' if name == first else f'{name}='}{short(v)}" for name, v in self.given.items())
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+@dataclass_transform(frozen_default=True)
+def part(cls: type[_P]) -> type[_P]:
+    """Make a class a part: a frozen dataclass whose constructor rejects arguments with an error of ours."""
+    cls = dataclass(frozen=True, repr=False)(cls)
+    cls.__init__ = own_errors(cls.__init__)  # type: ignore[method-assign]
+    return cls
 
 
 def differs(value: Unchecked, default: Unchecked) -> bool:

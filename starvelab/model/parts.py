@@ -7,7 +7,6 @@ qualified, a pipeline takes that alone: ``storage=Storage.NVMe_Gen4``, ``workers
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import inf
 from typing import Any, TypeAlias
 
@@ -27,7 +26,7 @@ from .samples import Samples as Samples
 Count: TypeAlias = Any  # an int, or an array of them
 
 
-@dataclass(frozen=True, repr=False)
+@fields.part
 class Cache(Part):
     """The host's memory in front of a drive.
 
@@ -43,7 +42,7 @@ class Cache(Part):
     )
 
 
-@dataclass(frozen=True, repr=False)
+@fields.part
 class Requests(Part):
     """How samples are asked for, one request after the other or several at a time.
 
@@ -66,7 +65,7 @@ class Requests(Part):
     open: Count | None = fields.count(None, sweepable=True, stage="open_requests", shown="open requests")
 
 
-@dataclass(frozen=True, repr=False)
+@fields.part
 class Drive(Part):
     """Storage, and how it is read.
 
@@ -102,7 +101,7 @@ class Drive(Part):
             )
 
 
-@dataclass(frozen=True, repr=False)
+@fields.part
 class Handover(Part):
     """What it takes to bring a batch from its worker to the training loop.
 
@@ -119,15 +118,19 @@ class Handover(Part):
     objects : int or array, optional
         How many tensors a batch is. Receiving them takes the loop what was measured for each object and each
         byte.
+    pickled : bool
+        Whether a batch is no tensors, such as a list of arrays: worker processes pickle it into a pipe, which
+        takes them and the loop what was measured for each byte.
     """
 
     worker: Amount | None = fields.seconds(stage="handover_time", shown="handing over, worker")
     way: Amount | None = fields.quantity("s", None, zero=True, shown="handing over, on the way")
     loop: Amount | None = fields.seconds(stage="loop_time", shown="handing over, loop")
     objects: Count | None = fields.count(None, sweepable=True, shown="objects of a batch")
+    pickled: bool = fields.switch(False, shown="pickled batches")
 
 
-@dataclass(frozen=True, repr=False)
+@fields.part
 class Workers(Part):
     """The workers that prepare samples, all of the host's together.
 
@@ -174,7 +177,7 @@ class Workers(Part):
     persistent: bool = fields.switch(False, shown="persistent workers")
 
 
-@dataclass(frozen=True, repr=False)
+@fields.part
 class Link(Part):
     """The link between host and accelerator, and how a batch is copied over it.
 
@@ -198,7 +201,7 @@ class Link(Part):
         return self.pinned and self.overlaps
 
 
-@dataclass(frozen=True, repr=False)
+@fields.part
 class Host(Part):
     """What the host of an accelerator takes beside its workers.
 
@@ -212,7 +215,7 @@ class Host(Part):
     time: Amount | None = fields.seconds(stage="host_time", shown="the loop's own time")
 
 
-@dataclass(frozen=True, repr=False)
+@fields.part
 class Ranks(Part):
     """Hosts that train together: all their accelerators wait for each other at the end of each step.
 
@@ -248,7 +251,7 @@ def _read_rate(value: Unchecked, name: str) -> tuple[Unchecked, Number]:
     return rate, positive(rate, "sample/s", name)
 
 
-@dataclass(frozen=True, repr=False)
+@fields.part
 class Accelerator(Part):
     """One accelerator, or several on one host, and the training loop that drives them.
 

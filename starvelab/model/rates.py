@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from statistics import median
 
-from ..errors import InputError
+from ..errors import InputError, own_errors
 from ..units import Q_, Number, Quantity, Unchecked, checked_quantity, format_quantity, positive
 from . import fields
 from .assumptions import PUBLISHED
@@ -83,9 +83,10 @@ def measured_rate(
 
 
 def _launches(framework: str) -> list[dict[str, Unchecked]]:
+    """Return what was measured of this version of a framework, else of any, else of PyTorch."""
     table = [*_read("launch", "ms")]
-    rows = [row for row in table if row["framework"] == framework.partition(" (")[0]]
-    return rows or [row for row in table if row["framework"] == "PyTorch"]
+    names = (framework, framework.partition(" (")[0], "PyTorch")
+    return next(rows for name in names if (rows := [row for row in table if row["framework"] == name]))
 
 
 def launches_in_turn(framework: str) -> bool:
@@ -109,7 +110,7 @@ def launch_time(framework: str, hardware: str) -> Fact:
     return replace(default, low=low, high=high)
 
 
-@dataclass(frozen=True, repr=False)
+@fields.part
 class Framework(Part):
     """The software whose published rate an accelerator is taken to reach.
 
@@ -290,6 +291,7 @@ def _peak(hardware: Entry, precision: str) -> Number | None:
     return hardware.number("peak_bf16_dense") if peak is None and precision == "fp16" else peak
 
 
+@own_errors
 def extrapolate_rate(rate: Quantity, *, model: Entry, measured_on: Entry, to: Entry) -> Quantity:
     """Return what an accelerator would train at, from what another one was measured to.
 

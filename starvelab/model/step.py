@@ -38,7 +38,7 @@ class Ranges:
         return self.find("throughput")
 
     @cached_property
-    def utilization(self) -> tuple[float | Any, float | Any]:
+    def utilization(self) -> tuple[Any, Any]:
         """The lowest and the highest utilization, 0 to 1."""
         return self.find("utilization")
 
@@ -69,25 +69,25 @@ class Step(EqualByFields, TableRepr):
     resource_times: Mapping[str, Quantity]
     step_time: Quantity
     throughput: Quantity
-    # One value, or an array where the pipeline is swept: that is Any, since no checker knows which.
-    utilization: float | Any
-    bottleneck: str | Any
-    next_bottleneck: str | Any
+    # Any: one value, or an array where the pipeline is swept, and no checker knows which.
+    utilization: Any
+    bottleneck: Any
+    next_bottleneck: Any
 
     headers = ("resource", "time of a step", "idle")
 
     @property
-    def batch_size(self) -> int | Any:
+    def batch_size(self) -> Any:
         """Samples of each accelerator."""
         return self.pipeline.numbers["batch_size"]
 
     @property
-    def accelerators(self) -> int | Any:
+    def accelerators(self) -> Any:
         """How many of them each host has."""
         return self.pipeline.numbers["accelerators"]
 
     @property
-    def hosts(self) -> int | Any:
+    def hosts(self) -> Any:
         """How many train together."""
         return self.pipeline.numbers["hosts"]
 
@@ -97,17 +97,17 @@ class Step(EqualByFields, TableRepr):
         return bool(self.pipeline.numbers["overlap"])
 
     @property
-    def stall(self) -> float | Any:
+    def stall(self) -> Any:
         """Share of a step the accelerator waits; utilization + stall = 1."""
         return 1 - self.utilization
 
     @property
-    def slowdown(self) -> float | Any:
+    def slowdown(self) -> Any:
         """Step time over the accelerator's own."""
         return 1 / self.utilization
 
     @property
-    def headroom(self) -> Mapping[str, float | Any]:
+    def headroom(self) -> Mapping[str, Any]:
         """Idle share of each resource in a step; the bottleneck has 0."""
         step = self.step_time.m_as("ms")
         return {name: as_float(1 - time.m_as("ms") / step) for name, time in self.resource_times.items()}
@@ -135,7 +135,7 @@ class Step(EqualByFields, TableRepr):
         return SingleNodeModel.among(self.pipeline.inputs).basis
 
     @property
-    def cause(self) -> str | Any:
+    def cause(self) -> Any:
         """What takes the largest part of the accelerator's own time, the first of equals.
 
         "compute", "memory", "overhead", or "input" where input work on the accelerator takes more than each
@@ -150,7 +150,7 @@ class Step(EqualByFields, TableRepr):
         return np.broadcast_to(cause, shape) if shape else str(cause)
 
     @property
-    def feasible(self) -> bool | Any:
+    def feasible(self) -> Any:
         """Whether it fits in the memory of the accelerator; True where that is not known."""
         feasible, shape = self._fits[0], np.shape(self.utilization)
         return np.broadcast_to(feasible, shape) if shape else bool(feasible)

@@ -111,7 +111,7 @@ def throughput_range(pipeline: Description) -> ThroughputRange:
     >>> pipeline = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, assumptions=PUBLISHED)
     >>> found = pipeline.throughput_range()
     >>> [round(one.throughput.m_as("img/s")) for one in (found.lowest, found.step, found.highest)]
-    [406, 1090, 1800]
+    [585, 1090, 1800]
     """
     check_asked(pipeline, "throughput_range")
     lows, highs = _corners(pipeline, _speed)

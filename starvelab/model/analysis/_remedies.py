@@ -114,6 +114,10 @@ def relieved(pipeline: Description, step: Step) -> tuple[str, ...]:
         tries[f"Move the {spoken_time(loop_work)} of its own work into the workers"] = moved
     if inputs.objects > 1:
         tries[f"Pack the {inputs.objects} objects of a batch into one"] = packed
+    if pipeline.numbers["pickled"]:
+        tries["Hand over a batch as one tensor, which nobody pickles"] = {
+            "workers.handover.pickled": False, **packed
+        }  # fmt: skip
     if len(tries) > 1:
         tries["Do both"] = {**moved, **packed}
     helped, best = [], step

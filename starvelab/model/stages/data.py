@@ -7,7 +7,7 @@ from math import inf
 
 import numpy as np
 
-from ...errors import MissingValueError
+from ...errors import MissingValueError, own_errors
 from ...units import Q_, Number, Quantity, Unchecked, has_dimension, nonnegative, positive
 from ..assumptions import Assumptions
 from ..catalogue import Entry, bandwidth_of
@@ -74,6 +74,7 @@ class DataModel(StageModel[DataInputs]):
 
     NAME, RESOURCE, NEEDS = "read", STORAGE, ("storage",)
 
+    @own_errors
     def solve(
         self,
         *,
@@ -200,6 +201,7 @@ def storage_bandwidth(
     return bandwidth_of(named, "storage", _FIELDS, needs, _REMEDY)
 
 
+@own_errors
 def hit_share(held: Number) -> Number:
     """Share of the reads that a page cache serves, from the second epoch on.
 
@@ -225,7 +227,7 @@ def hit_share(held: Number) -> Number:
     ----------
     Mohan et al., PVLDB 14(5), 2021, for the measurement.
     """
-    held = np.asarray(held, dtype=float)
+    held = np.asarray(positive(held, None, "held"), dtype=float)
     # c = (1 - h(s)) / s falls as s grows, from 1 at s = 0: halving finds the s that belongs to c.
     low, high = np.zeros(held.shape), 1 / held
     for _ in range(64):

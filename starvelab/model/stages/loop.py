@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...units import Number
-from ..assumptions import loader_kinds
+from ..assumptions import Assumptions, loader_kinds
 from ..costs import Cost, Inputs, Line
 from ..resources import LOOP
 from .stage import StageModel
@@ -29,21 +29,31 @@ class LoopModel(StageModel[LoopInputs]):
     """A batch takes ``objects object_time + bytes byte_time + loop_work`` of one thread.
 
     It runs beside the accelerator, as far as steps may be in flight; what the accelerator waits for in any
-    case is `HostLoopModel`. The two constants belong to the kind of workers (``data/loaders.toml``).
+    case is `HostLoopModel`. The two constants belong to the kind of workers (``data/loaders.toml``). A batch
+    that is pickled has the assumptions' time for each byte, and none for each object.
     """
 
-    NAME, RESOURCE, NEEDS = "receive", LOOP, ("loop_time", "objects")
+    NAME, RESOURCE, NEEDS = "receive", LOOP, ("loop_time", "objects", "pickled")
 
     @staticmethod
     def resolve(
-        *, loop_time: Number | None, objects: Number | None, transferred: Number, loader: str | None
+        *,
+        assumed: Assumptions,
+        loop_time: Number | None,
+        objects: Number | None,
+        pickled: bool | None,
+        transferred: Number,
+        loader: str | None,
     ) -> LoopInputs:
         """The formula's numbers from the fields of a pipeline."""
         loop_work = 0.0 if loop_time is None else loop_time
-        if objects is None:
-            return LoopInputs(0, 0.0, 0.0, 0.0, loop_work)
         kind = loader_kinds()[loader or _KIND]
-        return LoopInputs(objects, transferred, kind.object_time, kind.byte_time, loop_work)
+        if pickled:  # threads share the memory of the loop, and pickle nothing
+            byte_time = 1 / assumed.numbers["unpickling_bandwidth"] if kind.byte_time else 0.0
+            return LoopInputs(0, transferred, 0.0, byte_time, loop_work)
+        if objects is not None:
+            return LoopInputs(objects, transferred, kind.object_time, kind.byte_time, loop_work)
+        return LoopInputs(0, 0.0, 0.0, 0.0, loop_work)
 
     @staticmethod
     def cost(inputs: LoopInputs) -> Cost:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InputError, MissingValueError, check_choice
+from ...errors import InputError, MissingValueError, check_choice, own_errors
 from ...units import Q_, Number, Quantity, format_quantity, positive_int
 from ..assumptions import PHASES, Assumptions
 from ..catalogue import Entry, check_entry
@@ -136,6 +136,7 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
 
     NAME, RESOURCE = "model", ACCELERATOR
 
+    @own_errors
     def solve(
         self,
         *,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
+from ...errors import own_errors
 from ..assumptions import TUTORIAL, Assumptions, not_assumptions
 from ..costs import Cost, Inputs
 from ..resources import Resource
@@ -58,3 +59,6 @@ class StageModel(Generic[InputsT]):
     def cost(inputs: InputsT) -> Cost:
         """Seconds of a batch as a function of its size."""
         raise NotImplementedError
+
+
+StageModel.__init__ = own_errors(StageModel.__init__)  # type: ignore[method-assign]

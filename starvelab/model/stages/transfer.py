@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...errors import own_errors
 from ...units import Q_, Number, Quantity, Unchecked, positive, positive_int
 from ..assumptions import Assumptions
 from ..catalogue import Entry, bandwidth_of
@@ -51,6 +52,7 @@ class TransferModel(StageModel[TransferInputs]):
 
     NAME, RESOURCE, NEEDS, OVERLAPS = "copy", LINK, ("link",), True
 
+    @own_errors
     def solve(
         self, *, batch_size: Number, transfer_size: Quantity, link: Entry | Quantity, pinned: bool = True
     ) -> TransferResult:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...errors import InputError
+from ...errors import InputError, own_errors
 from ...units import Q_, Number, Quantity, base_number, positive, positive_int
 from ..assumptions import Assumptions, LoaderKind, loader_kinds
 from ..catalogue import Entry, dataset_of
@@ -70,6 +70,7 @@ class TransformationModel(StageModel[TransformationInputs]):
 
     NAME, RESOURCE = "transform", CPU
 
+    @own_errors
     def solve(
         self,
         *,
@@ -135,6 +136,8 @@ class TransformationModel(StageModel[TransformationInputs]):
         samples: Entry | None = None,
         model: Entry | None = None,
         slow_rank: Number = 1.0,
+        pickled: bool | None = False,
+        transferred: Number = 0.0,
     ) -> TransformationInputs:
         """The formula's numbers from the fields of a pipeline."""
         kind = None if loader is None else loader_kinds()[loader]
@@ -159,6 +162,8 @@ class TransformationModel(StageModel[TransformationInputs]):
         if cores is None and hardware is not None and assumed.numbers["host_cores"]:
             cores_each = hardware.number("host_cores")
             cores = None if cores_each is None else cores_each * accelerators
+        if pickled and (kind is None or kind.byte_time):
+            amount = amount + rate * transferred / assumed.numbers["pickling_bandwidth"]
         longer = assumed.numbers["workers_time" if cores is not None else "workers_time_without_cores"]
         if longer != 1 and cpu_throughput is None:
             amount = amount * np.where(workers > 1, longer, 1.0)
