@@ -63,15 +63,14 @@ class Pipeline(Description):
     ('CPU', 0.183, 5.45)
     """
 
-    @own_errors
-    def solve(self, changes: Changes = None, /, **fields: Unchecked) -> Step:
+    def solve(self, changes: Changes = None, /, *more: Never, **fields: Unchecked) -> Step:
         """Time a step; arguments change fields first, as those of `replace` do, and may be arrays.
 
         Raises
         ------
         InputError, MissingValueError, UnknownNameError
         """
-        return solve(self.replace(changes, **fields) if changes or fields else self)
+        return solve(self.replace(changes, *more, **fields) if changes or more or fields else self)
 
     def __setattr__(self, name: str, _: Unchecked) -> Never:
         """Reject a change: a pipeline keeps what it was made of."""
