@@ -55,13 +55,13 @@ def own_errors(call: Callable[_P, _T]) -> Callable[_P, _T]:
         try:
             return call(*args, **kwargs)
         except TypeError:
-            _check_arguments(call, args, kwargs)
+            check_arguments(call, args, kwargs)
             raise
 
     return checked
 
 
-def _check_arguments(
+def check_arguments(
     call: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
 ) -> None:
     """Reject arguments that do not fit a call."""

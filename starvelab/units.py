@@ -12,12 +12,12 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from math import inf, isfinite
 from numbers import Real
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Never, TypeAlias
 
 import numpy as np
 import pint
 
-from .errors import InputError, own_errors
+from .errors import InputError
 
 # Any: a float, an array of floats, or a fraction. One formula serves a point, a sweep and an exact answer,
 # and no static type spans the arithmetic of all three.
@@ -72,8 +72,7 @@ _CUSTOMARY = {"B": "KB", "B/s": "GB/s", "s": "ms", "sample/s": "img/s", "FLOP/s"
 _EXAMPLE = 'Write for example Q_("500 KB").'
 
 
-@own_errors
-def Q_(value: Unchecked, unit: str | None = None) -> Quantity:
+def Q_(value: Unchecked = None, unit: str | None = None, *more: Never, **unknown: Never) -> Quantity:
     """Make a quantity: ``Q_("500 KB")`` or ``Q_(10.9, "GB/s")``.
 
     KB, MB and GB are powers of 1000; KiB, MiB and GiB are powers of 1024.
@@ -90,6 +89,8 @@ def Q_(value: Unchecked, unit: str | None = None) -> Quantity:
     >>> f"{Q_(2, 'GB/s') * Q_('3 s'):~}"
     '6 GB'
     """
+    if more or unknown:
+        raise InputError(f"Q_ takes a value and a unit, got {_short([*more, *unknown])} too. {_EXAMPLE}")
     if unit is not None and _is_numeric(value):
         try:
             return Quantity(value, _unit(unit))

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar, dataclass_transform, get_args, get_type_hints
+from typing import Any, ClassVar, NamedTuple, Self, get_args, get_type_hints
 
 import numpy as np
 
-from ..errors import InputError, check_choice, check_names, own_errors
+from ..errors import InputError, check_arguments, check_choice, check_names, own_errors
 from ..tables import cell
 from ..units import (
     Q_,
@@ -32,8 +32,6 @@ from ..units import (
 )
 from .catalogue import Entry, check_entry, described
 from .equality import EqualByFields
-
-_P = TypeVar("_P")
 
 
 class SupplyRate(NamedTuple):
@@ -173,10 +171,13 @@ class Part(EqualByFields):
 
     __signature__: ClassVar = _SignatureOfInit()
 
-    def __new__(cls, *_: Unchecked, **fields: Unchecked) -> Self:
-        """Reject a field that this part does not have, and say which one was meant."""
-        if not fields.keys() <= {name for name, *_ in _fields(cls)}:
-            check_names(fields, [name for name, *_ in _fields(cls)], cls.__name__)
+    def __new__(cls, *values: Unchecked, **fields: Unchecked) -> Self:
+        """Reject a field that this part does not have, or has twice, and say which one was meant."""
+        if values or not fields.keys() <= {name for name, *_ in _fields(cls)}:
+            names = [name for name, *_ in _fields(cls)]
+            check_names(fields, names, cls.__name__)
+            if len(values) > len(names) or fields.keys() & names[: len(values)]:
+                check_arguments(cls, values, fields)
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
@@ -235,14 +236,6 @@ class Part(EqualByFields):
         first = first_field(type(self))
         shown = (f"{'' if name == first else f'{name}='}{short(v)}" for name, v in self.given.items())
         return f"{type(self).__name__}({', '.join(shown)})"
-
-
-@dataclass_transform(frozen_default=True)
-def part(cls: type[_P]) -> type[_P]:
-    """Make a class a part: a frozen dataclass whose constructor rejects arguments with an error of ours."""
-    cls = dataclass(frozen=True, repr=False)(cls)
-    cls.__init__ = own_errors(cls.__init__)  # type: ignore[method-assign]
-    return cls
 
 
 def differs(value: Unchecked, default: Unchecked) -> bool:

@@ -7,10 +7,11 @@ qualified, a pipeline takes that alone: ``storage=Storage.NVMe_Gen4``, ``workers
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import inf
 from typing import Any, TypeAlias
 
-from ..errors import InputError
+from ..errors import InputError, own_errors
 from ..units import Q_, Amount, Number, Unchecked, has_dimension, positive
 from . import fields
 from .assumptions import KINDS
@@ -26,7 +27,7 @@ from .samples import Samples as Samples
 Count: TypeAlias = Any  # an int, or an array of them
 
 
-@fields.part
+@dataclass(frozen=True, repr=False)
 class Cache(Part):
     """The host's memory in front of a drive.
 
@@ -42,7 +43,7 @@ class Cache(Part):
     )
 
 
-@fields.part
+@dataclass(frozen=True, repr=False)
 class Requests(Part):
     """How samples are asked for, one request after the other or several at a time.
 
@@ -65,7 +66,7 @@ class Requests(Part):
     open: Count | None = fields.count(None, sweepable=True, stage="open_requests", shown="open requests")
 
 
-@fields.part
+@dataclass(frozen=True, repr=False)
 class Drive(Part):
     """Storage, and how it is read.
 
@@ -101,7 +102,10 @@ class Drive(Part):
             )
 
 
-@fields.part
+Drive.__init__ = own_errors(Drive.__init__)  # type: ignore[method-assign]  # it needs a value
+
+
+@dataclass(frozen=True, repr=False)
 class Handover(Part):
     """What it takes to bring a batch from its worker to the training loop.
 
@@ -130,7 +134,7 @@ class Handover(Part):
     pickled: bool = fields.switch(False, shown="pickled batches")
 
 
-@fields.part
+@dataclass(frozen=True, repr=False)
 class Workers(Part):
     """The workers that prepare samples, all of the host's together.
 
@@ -177,7 +181,7 @@ class Workers(Part):
     persistent: bool = fields.switch(False, shown="persistent workers")
 
 
-@fields.part
+@dataclass(frozen=True, repr=False)
 class Link(Part):
     """The link between host and accelerator, and how a batch is copied over it.
 
@@ -201,7 +205,10 @@ class Link(Part):
         return self.pinned and self.overlaps
 
 
-@fields.part
+Link.__init__ = own_errors(Link.__init__)  # type: ignore[method-assign]
+
+
+@dataclass(frozen=True, repr=False)
 class Host(Part):
     """What the host of an accelerator takes beside its workers.
 
@@ -215,7 +222,7 @@ class Host(Part):
     time: Amount | None = fields.seconds(stage="host_time", shown="the loop's own time")
 
 
-@fields.part
+@dataclass(frozen=True, repr=False)
 class Ranks(Part):
     """Hosts that train together: all their accelerators wait for each other at the end of each step.
 
@@ -251,7 +258,7 @@ def _read_rate(value: Unchecked, name: str) -> tuple[Unchecked, Number]:
     return rate, positive(rate, "sample/s", name)
 
 
-@fields.part
+@dataclass(frozen=True, repr=False)
 class Accelerator(Part):
     """One accelerator, or several on one host, and the training loop that drives them.
 

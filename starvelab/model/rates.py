@@ -110,7 +110,7 @@ def launch_time(framework: str, hardware: str) -> Fact:
     return replace(default, low=low, high=high)
 
 
-@fields.part
+@dataclass(frozen=True, repr=False)
 class Framework(Part):
     """The software whose published rate an accelerator is taken to reach.
 

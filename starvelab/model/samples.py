@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ..errors import InputError
 from ..units import Amount, Unchecked
 from . import fields
@@ -12,7 +14,7 @@ from .fields import Part
 DTYPE_BYTES = {"uint8": 1, "float16": 2, "float32": 4}
 
 
-@fields.part
+@dataclass(frozen=True, repr=False)
 class Jitter(Part):
     """How the time of preparing scatters; simulated, and left out of account where mean rates are solved.
 
@@ -31,7 +33,7 @@ class Jitter(Part):
     slow_time: Amount | None = fields.quantity("s", None, zero=True, shown="extra time of a slow sample")
 
 
-@fields.part
+@dataclass(frozen=True, repr=False)
 class OnDevice(Part):
     """What input work the accelerator does itself.
 
@@ -50,7 +52,7 @@ class OnDevice(Part):
     decoder_time: Amount | None = fields.quantity("s", None, sweepable=True, shown="decoder time of a sample")
 
 
-@fields.part
+@dataclass(frozen=True, repr=False)
 class Samples(Part):
     """What is trained on, and what preparing a sample takes.
 
