@@ -44,12 +44,6 @@ class VirtualStorage:
         """Seconds in which it reads a sample, and none besides."""
         return max(size / self.bandwidth, 1 / self.read_rate)
 
-    def takes(self, size: float) -> tuple[float, float]:
-        """Seconds that it can serve no other sample, and that a worker waits longer than these."""
-        alone = size / self.request_bandwidth + self.latency
-        shared = max(self.busy(size), (self.busy(size) + alone) / self.connections)
-        return shared, max(0.0, self.busy(size) + alone / self.open - shared)
-
 
 @dataclass(frozen=True)
 class VirtualLink:
@@ -192,9 +186,11 @@ class StorageClock:
             self.misses_due -= 1
             # Of limited connections one must be free, and bytes come one read after the other.
             free = self.connections.min() if self.connections.size else 0.0
-            ready = max(time.monotonic(), float(free), float(self.shared[0])) + self.storage.busy(size)
+            busy = self.storage.busy(size)
+            ready = max(time.monotonic(), float(free), float(self.shared[0])) + busy
             self.shared[0] = ready
-            ready += size / self.storage.request_bandwidth + self.storage.latency
+            # A request that is slower than all of them together has these bytes under way longer.
+            ready += max(size / self.storage.request_bandwidth - busy, 0.0) + self.storage.latency
             if self.connections.size:
                 self.connections[self.connections.argmin()] = ready
         sleep_until(ready)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Self
 
 import numpy as np
@@ -12,17 +13,23 @@ import numpy as np
 from .. import runtime
 from ..errors import InputError, UnknownNameError
 from ..host import has_processes, usable_cores
+from ..model.assumptions import TUTORIAL
+from ..model.catalogue import Entry
+from ..model.facts import Fact
+from ..model.parts import Accelerator, Cache, Drive, Handover, Jitter, Link, Requests, Samples, Workers
+from ..simulate.inputs import inputs_of
 from ..simulate.simulation import follow, simulate
 from ..simulate.timeline import LoaderInputs
 from ..units import Q_, Quantity, as_quantity, check_magnitude, nonnegative, positive
 from .batches import PARTS
-from .devices import StorageClock, VirtualAccelerator
+from .devices import StorageClock, VirtualAccelerator, VirtualStorage
 from .measurement import Measurement, summarize
 from .setup import RunSetup
 
 # The parts whose time is given for a sample; copy and compute follow from the link and the accelerator.
 PREPARED = PARTS[:4]
 NO_TIME = Q_("0 ms")
+NEXT_TO_NOTHING = 1e-12  # ms of a sample, where all that prepares it is cached
 MAX_BATCHES = 2000
 AS_GRADED = "Simulated from one batch, as while grading. Nothing was measured: run it yourself for that."
 IN_A_BROWSER = (
@@ -118,29 +125,32 @@ class SimulatedClock:
             )
         storage = setup.storage if rung == 0 else None
         link = setup.link if rung < PARTS.index("compute") else None
-        size = float(Q_(self.sample_size).m_as("B"))
-        sent = batch * float(Q_(self.transfer_size).m_as("B"))
-        work = sum(batch * Q_(self.costs[part]).m_as("ms") for part in PREPARED[rung:] if part in self.costs)
+        work = sum(Q_(self.costs[part]).m_as("ms") for part in PREPARED[rung:] if part in self.costs)
         # Joining and handing over keeps the worker from its next batch.
-        handover = Q_(self.handover).m_as("ms") if rung < len(PREPARED) else 0.0
-        read, waits = (0.0, 0.0) if storage is None else storage.takes(size)
-        crowding = 1.0 if self.cores is None else max(1.0, setup.workers / self.cores)
-        return LoaderInputs(
+        handover = self.handover if rung < len(PREPARED) else NO_TIME
+        pipeline = setup.description.replace(
+            model=None,
             batch_size=batch,
-            step_time=1e3 * device.step_time,
-            in_flight=device.in_flight,
-            copy_time=0.0 if link is None else 1e3 * sent / link.bandwidth,
-            copy_overlaps=link is None or link.overlapped,
-            workers=setup.workers,
-            prefetch=setup.prefetch,
-            in_order=setup.in_order,
-            prepare_time=crowding * float(work + handover),
-            handover_loop=1e3 * setup.loop_time,
-            spread=self.jitter,
-            read_time=1e3 * batch * read,
-            read_wait=1e3 * batch * waits,
-            cached_share=0.0 if storage is None else storage.cached_fraction,
+            dataset=Samples(
+                size=self.sample_size,
+                cpu_time=Q_(max(float(work), NEXT_TO_NOTHING), "ms"),
+                transfer=self.transfer_size,
+                jitter=Jitter(self.jitter),
+            ),
+            storage=None if storage is None else _drive(storage),
+            workers=Workers(
+                setup.workers,
+                cores=self.cores,
+                prefetch=setup.prefetch,
+                in_order=setup.in_order,
+                handover=Handover(worker=handover, loop=Q_(setup.loop_time, "s")),
+            ),
+            link=None if link is None else Link(Q_(link.bandwidth, "B/s"), overlaps=link.overlapped),
+            hardware=Accelerator(rate=Q_(device.step_time, "s"), in_flight=device.in_flight),
+            overlap=True,
+            assumptions=TUTORIAL,
         )
+        return inputs_of(pipeline, None)
 
     def measurement(self, setup: RunSetup, *, seconds: float) -> Measurement:
         """Return what a run of that length would measure."""
@@ -161,6 +171,25 @@ class SimulatedClock:
         skipped = whole_rounds(WARM_UP, inputs)
         batches = skipped + whole_rounds(MEASURED, inputs)
         return simulate(inputs, batches=batches, replicas=8, seed=self.seed, warm_up=skipped).periods
+
+
+def _drive(storage: VirtualStorage) -> Drive:
+    """The storage of a run as a part of a pipeline, whose workers read themselves."""
+    values: dict[str, tuple[float, str]] = {
+        "bandwidth_sustained": (storage.bandwidth, "B/s"),
+        "request_bandwidth": (storage.request_bandwidth, "B/s"),
+        "request_latency": (storage.latency, "s"),
+        "request_rate": (storage.read_rate, "Hz"),
+        "parallel_requests": (storage.connections, ""),
+    }
+    facts = {
+        name: Fact(Q_(value, unit) if unit else value, "assumption", note="of the run")
+        for name, (value, unit) in values.items()
+        if isfinite(value)
+    }
+    entry = Entry("Storage", "run", "drive of the run", facts)
+    cache = Cache(storage.cached_fraction)
+    return Drive(entry, requests=Requests(open=storage.open), cache=cache, read_ahead=False)
 
 
 def whole_rounds(batches: int, inputs: LoaderInputs) -> int:
