@@ -1,10 +1,14 @@
 """Seconds to run each solution notebook from its first cell to its last, with a kernel of its own.
 
 Each runs in a copy of its folder: what it writes there, such as predictions, never reaches the repository.
+The minutes that a notebook's first cell names hold these seconds, as they were recorded on a quiet machine:
+
+    python -m benchmarks.notebooks --record && python solutions/build.py
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import statistics
@@ -12,10 +16,13 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
+from math import ceil
 from pathlib import Path
 
 from .report import REPOSITORY, machine, number, options, spread, turns
 from .results import save
+
+RECORD = REPOSITORY / "solutions/run_seconds.json"
 
 
 def seconds(notebook: Path) -> float:
@@ -37,6 +44,7 @@ def seconds(notebook: Path) -> float:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = options(__doc__, rounds=(1, 1), first=(None, 1))
+    parser.add_argument("--record", action="store_true", help=f"write them into {RECORD.name}")
     parser.add_argument("assignments", nargs="*", help="folders of solutions/ (default: all)")
     asked = parser.parse_args(arguments)
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")]))
@@ -52,6 +60,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         found = {notebook.stem: [seconds(notebook) for _ in range(asked.rounds)] for notebook in notebooks}
         for name, times in found.items():
             print(f"  {name:<28} {spread(times)} s")
+        if asked.record:
+            recorded = json.loads(RECORD.read_text(encoding="utf-8"))
+            recorded |= {
+                f"{folder.name}/{name}": ceil(statistics.median(times)) for name, times in found.items()
+            }
+            RECORD.write_text(json.dumps(recorded, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         totals = [sum(turn) for turn in zip(*found.values(), strict=True)]
         print(f"{folder.name}: {len(notebooks)} notebooks, {spread(totals)} s")
         save(

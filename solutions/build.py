@@ -51,6 +51,8 @@ WORDS_A_MINUTE, MINUTES_A_PREDICTION = 180, 2.5
 # A loader to write or to repair takes longer than a formula.
 MINUTES_AN_EXERCISE = {"master-the-loader": 25}
 MINUTES_OF_A_FORMULA = 5
+# How long the cells of each notebook run; written by `python -m benchmarks.notebooks --record`.
+RUN_SECONDS = json.loads(Path(__file__).with_name("run_seconds.json").read_text(encoding="utf-8"))
 # Show before telling: what a notebook may ask of a learner.
 MAX_WORDS, MAX_FIRST = 900, 150
 # The author writes these, the first one in the first cell, and the build puts what they stand for there.
@@ -170,10 +172,12 @@ class Counts(NamedTuple):
     predictions: int
 
     def minutes(self, name):
-        """Return how long a learner takes to read the words, to predict, and to do the exercises."""
-        of_one = MINUTES_AN_EXERCISE.get(Path(name).parent.name, MINUTES_OF_A_FORMULA)
+        """Return how long a learner takes to read, to predict and to do the exercises, and cells to run."""
+        path = Path(name)
+        running = RUN_SECONDS.get(f"{path.parent.name}/{path.stem}", 0) / 60
+        of_one = MINUTES_AN_EXERCISE.get(path.parent.name, MINUTES_OF_A_FORMULA)
         doing = of_one * self.exercises + MINUTES_A_PREDICTION * self.predictions
-        return ceil(self.words / WORDS_A_MINUTE + doing)
+        return ceil(self.words / WORDS_A_MINUTE + doing + running)
 
 
 def counts(cells):

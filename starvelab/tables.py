@@ -13,6 +13,13 @@ import numpy as np
 from .errors import requiring
 from .units import Q_, Number, Quantity, format_number, format_quantity, unit_name
 
+# So many characters beside each other have room on a phone; cells break between words only.
+_PHONE = 42
+HINT = (
+    "<style>@media (min-width:600px){.sl-hint{display:none}}</style>"
+    '<p class="sl-hint" aria-hidden="true" style="margin:0;font-size:smaller">Swipe for the rest \u2192</p>'
+)
+
 
 class Share(float):
     """A part of a whole, 0 to 1, which a table shows as a percentage."""
@@ -81,7 +88,10 @@ def to_html(headers: Sequence[str], rows: Iterable[Sequence[object]], caption: s
         for row in body
     )
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+    table = f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+    columns = zip(headers, *body, strict=True)
+    wide = sum(3 + max(len(word) for word in " ".join(column).split(" ")) for column in columns) > _PHONE
+    return f'<div style="overflow-x:auto">{HINT if wide else ""}{table}</div>'
 
 
 def rows_to_frame(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Any:

@@ -191,6 +191,10 @@ def test_the_first_cell_says_how_long_the_notebook_takes(build, made, monkeypatc
         assert "About 13 minutes." in made(each)[0][0].source
     predicted = source.replace("print(0)", 'predict("a")', 1)
     assert "About 15 minutes." in made(predicted)[0][0].source
+    # Two minutes and a half in which its cells run.
+    monkeypatch.setitem(build.main.__globals__, "RUN_SECONDS", {"doubling/01_double": 150})
+    assert "About 15 minutes." in made(source)[0][0].source
+    monkeypatch.setitem(build.main.__globals__, "RUN_SECONDS", {})
     counted = source.replace("assert double(7)", "lock_predictions({}, {})  # double(7)", 1)
     assert "About 8 minutes." in made(counted)[0][0].source, "they were locked on the way"
 

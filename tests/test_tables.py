@@ -135,3 +135,15 @@ def test_an_obstacle_and_an_accelerator_that_is_always_fed_are_rows():
     fed = Pipeline(hardware="10 img/s", workers="1000 img/s").crossover()
     assert (fed.rows, fed.summary) == ([], "The GPU binds at every batch size.")
     assert "<caption>The GPU binds at every batch size." in fed._repr_html_()
+
+
+@pytest.mark.parametrize(("headers", "rows", "hint"), [
+    (["batch", "step"], [[32, "5.856 ms"]], False),
+    (["exercise", "how it stands"], [["Exercise 1.1: the step time, and more", "done, and right"]], False),
+    (["what", "rate", "source"], [["training", "2470 img/s", "NVIDIA/DeepLearningExamples@729963dd"]], True),
+])  # fmt: skip
+def test_a_table_that_is_cut_on_a_phone_says_that_it_can_be_scrolled(headers, rows, hint):
+    page = BeautifulSoup(to_html(headers, rows), "html.parser")
+    assert "overflow-x:auto" in page.div["style"]
+    assert page.div.table
+    assert bool(page.find(class_="sl-hint")) == hint

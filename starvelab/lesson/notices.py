@@ -61,9 +61,7 @@ def paragraphs(text: str) -> str:
 
 def widget_table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table in HTML that looks like one of JupyterLab's own, inside a widget too."""
-    return (
-        f'<div class="jp-RenderedHTMLCommon" style="overflow-x: auto">{tables.to_html(headers, rows)}</div>'
-    )
+    return f'<div class="jp-RenderedHTMLCommon">{tables.to_html(headers, rows)}</div>'
 
 
 class Sentences:

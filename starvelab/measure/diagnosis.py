@@ -22,9 +22,7 @@ from .verdict import UNKNOWN, verdict_of
 BUDGET, MAX_BUDGET = 8.0, 60.0  # seconds, where the caller gives none
 MAX_LEVERS = 4  # levers that the short form names
 CONTENDED = 3.0  # times its own cost: a part that adds so much makes workers wait for one another
-EXPLAINED = (
-    0.9  # of the time between batches: where costs are less, something else than the workers binds
-)
+EXPLAINED = 0.9  # of the time between batches: where costs are less, something else than the workers binds
 
 
 @dataclass(frozen=True, repr=False)

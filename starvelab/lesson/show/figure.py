@@ -19,7 +19,7 @@ import numpy as np
 from ... import runtime
 from ...errors import InputError, install_hint
 from ...model.resources import ACCELERATOR, CPU, LINK, RESOURCES, STORAGE
-from ...tables import cell, paragraph, rows_to_frame, to_html, to_text
+from ...tables import HINT, cell, paragraph, rows_to_frame, to_html, to_text
 from ...units import Number, format_number
 
 if TYPE_CHECKING:
@@ -121,7 +121,8 @@ class StaticFigure:
         if self.png is None and not self.svg:
             return f'<figure style="margin:0.5em 0">{caption}{paragraph(NO_IMAGE)}{table}</figure>'
         table = f"<details><summary>The same as a table</summary>{table}</details>"
-        return f'<figure style="margin:0.5em 0">{self.svg or self._image}{caption}{table}</figure>'
+        picture = f'{HINT}<div style="overflow-x:auto">{self.svg}</div>' if self.svg else self._image
+        return f'<figure style="margin:0.5em 0">{picture}{caption}{table}</figure>'
 
     @property
     def _image(self) -> str:
