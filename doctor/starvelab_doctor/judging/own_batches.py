@@ -33,10 +33,16 @@ def own_batches(lines: Sequence[LineShare]) -> str:
     of_input = [(line, kind) for line in lines if (kind := kind_of(line))]
     share = sum(line.share for line, _ in of_input)
     if not lines or share < SLIGHT:
-        why = "it trains in nearly all of its time" if lines else "nothing was seen to change weights twice"
+        why, then = "nothing was seen to change weights twice", " If not, let it run longer."
+        if lines:
+            why = (
+                f"it reads, copies or prepares in {percent(share, 0)} of the time between the changes of the "
+                "weights, so it is not the data: look at the training step"
+            )
+            then = ""
         return (
             f"{NO_LOOP} Where the loop draws its batches itself, {why}. If it has a loader of another kind, "
-            "put watch(loader) around that. If not, let it run longer."
+            f"put watch(loader) around that.{then}"
         )
     named = [(line, kind) for line, kind in of_input if line.share >= SHOWN / 2][:MOST_LINES] or of_input[:1]
     shown = "; ".join(f"{line.summary} ({kind})" for line, kind in named)
