@@ -22,7 +22,7 @@ class Rows(torch.utils.data.Dataset):
         self.database = None
 
     def __len__(self):
-        return 2000
+        return 800
 
     def __getitem__(self, index):
         if self.database is None:

@@ -13,7 +13,7 @@ import torch
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    data = torch.utils.data.TensorDataset(torch.ones(40_000, 8), torch.arange(40_000))
+    data = torch.utils.data.TensorDataset(torch.ones(12_000, 8), torch.arange(12_000))
     model = torch.nn.Linear(8, 10)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     loader = torch.utils.data.DataLoader(data, 4, shuffle=True, num_workers=0 if "--fixed" in sys.argv else 4)
