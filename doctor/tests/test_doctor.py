@@ -285,6 +285,17 @@ def test_a_script_without_a_dataloader(tmp_path, capsys):
     )
 
 
+def test_a_script_that_fails_before_its_loop_is_not_told_to_run_longer(tmp_path, capsys):
+    script = tmp_path / "train.py"
+    script.write_text("import torch\nimport a_package_that_nobody_has\n", encoding="utf-8")
+    assert doctor.main([str(script)]) == 1
+    said = capsys.readouterr().err
+    assert said.endswith(
+        "starvelab-doctor: the script ended with status 1 before a loop got a batch. Correct that first.\n"
+    )
+    assert "ModuleNotFoundError" in said
+
+
 def test_a_script_that_is_not_there(tmp_path, capsys):
     with pytest.raises(SystemExit):
         doctor.main([str(tmp_path / "none.py")])

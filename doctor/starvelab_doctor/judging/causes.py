@@ -141,7 +141,11 @@ def line_remedies(facts: Facts) -> tuple[list[Remedy], list[Remedy], set[str]]:
     lines = facts.lines
     if lines.largest is None or lines.largest.phase not in (DATASET, COLLATE):
         return [], [], set()
-    rows = [(line, known_call(line.call)) for line in lines.preparing if line.share >= PART]
+    rows = [
+        (line, known_call(line.call))
+        for line in lines.preparing
+        if line.share >= PART and not facts.is_little(line.share)
+    ]
     if twice := _twice(rows):
         return [], [twice], {DATASET}
     if not rows:

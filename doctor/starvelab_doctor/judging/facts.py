@@ -106,6 +106,11 @@ class Facts:
         share = 1 - dataset_share(self.finding) * (1 - rest)
         return self.gain(lambda costs: costs.preparing(share), sure=False)
 
+    def is_little(self, share: float) -> bool:
+        """True if the job gains less than 5 % where preparing lacks this share of its time."""
+        gain = self.gain(lambda costs: costs.preparing(1 - share), sure=False)
+        return gain is not None and gain.high < 1 + SLIGHT
+
     def shorter(self, saved: float) -> Gain | None:
         """Return what it brings at most that the loop's own thread saves so many milliseconds of a batch."""
         gain = self.gain(lambda costs: replace(costs, step=costs.step - saved), sure=False)

@@ -129,7 +129,7 @@ KNOWN = (
     ),
     KnownCall(
         "decompress",
-        r"^(gzip|bz2|lzma|zlib|zipfile|tarfile|_compression|blosc|zstd\w*|lz4)\b(?!\.compress)|decompress",
+        r"NpzFile|^(gzip|bz2|lzma|zlib|zipfile|tarfile|_compression|blosc|zstd\w*|lz4)\b(?!\.compress)|decompress",
         "data is decompressed",
         "store it uncompressed, or by a method that is faster to undo, such as zstd or LZ4",
         waste=False,

@@ -21,7 +21,7 @@ from ..finding.stages import COLLATE, COPY, DATASET, DRAW, HANDOVER, MANY_OBJECT
 from ..shares import MIN_BATCHES
 from .causes import CAUSES, COLLECTOR, STUCK, line_remedies
 from .facts import PART, Facts
-from .model import MIN_TIMED, PREFETCH, Costs, Gain
+from .model import AGREE, MIN_TIMED, PREFETCH, Costs, Gain
 from .passes import pickled_share
 from .remedy import UNTOLD, Effect, Remedy, Row
 
@@ -56,9 +56,21 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
     rest = [*divide, *settings, *_of_stage(facts, {one.name for one in (*divide, *settings)})]
     rest = [one for one in rest if one.name not in ruled_out | stage]
     # Waste, or many small items, may be what makes the collector run so often.
-    first = [*waste, *(one for one in rest if one.name == "together")]
+    more = [*work] if work and _leave_most(facts, settings) else []
+    first = [*waste, *more, *(one for one in rest if one.name == "together")]
+    work = [one for one in work if one not in more]
     rest = [one for one in rest if one not in first]
     return _within(facts, (*causes, *first, *_found((COLLECTOR,), facts), *rest, *work))
+
+
+def _leave_most(facts: Facts, settings: Iterable[Remedy]) -> bool:
+    """True where no setting brings what the job gains without the line at which most of a batch is made."""
+    line = facts.lines.largest
+    without = facts.gain(lambda costs: costs.preparing(1 - line.share)) if line is not None else None
+    best = [one.gain.likely for one in settings if one.gain is not None]
+    if facts.advice is not None:
+        best.append(facts.advice.best.gain.likely)
+    return without is not None and without.likely > AGREE * max(best, default=1.0)
 
 
 def _found(rows: Iterable[Row], facts: Facts) -> list[Remedy]:
