@@ -79,8 +79,8 @@ def _report(asked: argparse.Namespace, late: LateDoctor, status: int) -> int:
     said = text_report(results, own)
     if not results and status not in (0, INTERRUPTED, TERMINATED):
         said = (
-            f"starvelab-doctor: the script ended with status {status} before a loop got a batch. Correct that "
-            "first."
+            f"starvelab-doctor: the script ended with status {status} before a loop got a batch. "
+            "Correct that first."
         )
     # The script's own output stays what it is without doctor.
     print(said, file=sys.stderr)

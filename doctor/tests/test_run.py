@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
@@ -12,7 +13,7 @@ from torch.utils.data import dataloader
 
 from starvelab_doctor import torch_internals
 from starvelab_doctor.trials.run import Trial, pace_of
-from starvelab_doctor.trials.scratch import Scratch, link_entries
+from starvelab_doctor.trials.scratch import Scratch, link_entries, stand_in
 
 pytestmark = pytest.mark.programs
 
@@ -116,6 +117,22 @@ def test_what_is_written_in_the_scratch_folder_stays_there(folders):
     assert (work / "runs" / "log.txt").read_text() == "mineother"
     assert (work / "runs" / "first" / "last.pt").read_text() == "other"
     assert (work / "train.py").is_symlink()  # what is only read stays a link
+
+
+def test_a_script_reads_what_lies_beside_its_folder_and_writes_there_into_copies(tmp_path, monkeypatch):
+    examples = tmp_path / "examples"
+    (examples / "mnist").mkdir(parents=True)
+    (examples / "data").mkdir()
+    for name in ("mnist/main.py", "data/images"):
+        (examples / name).write_text("mine")
+    work = stand_in(tmp_path / "run", examples / "mnist")
+    monkeypatch.chdir(work)
+    assert Path("../data/images").read_text() == "mine"  # as PyTorch's own example of MNIST does
+    scratch = Scratch(tmp_path / "run", examples / "mnist")
+    scratch._look("open", ("../data/images", "w", os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
+    Path("../data/images").write_text("other")
+    assert (examples / "data" / "images").read_text() == "mine"
+    assert (work / "main.py").is_symlink()
 
 
 def test_what_is_removed_there_stays_in_the_folder_of_the_script(folders):

@@ -18,7 +18,7 @@ from starvelab.errors import InputError
 
 from ..watching.ranks import merge, read
 from .ascent import CLEAR, Settings, Turns
-from .scratch import SILENT, link_entries
+from .scratch import SILENT, stand_in
 
 WATCHED, SECONDS = 8.0, 3.0  # of a first run with a probe, and of each later one
 LIMIT = 180.0  # seconds that a run may last
@@ -48,10 +48,10 @@ class Runs:
         folder, original = self.base / str(self.count), Path.cwd()
         self.count += 1
         (folder / "tmp").mkdir(parents=True)
-        link_entries(folder / "work", original)
+        work = stand_in(folder / "tree", original)
         plan = {
             "settings": settings, "rung": rung, "loop": self.loop, "whole": self.whole, "module": self.module,
-            "seconds": self.seconds, "original": str(original), "folder": str(folder),
+            "seconds": self.seconds, "original": str(original), "folder": str(folder), "work": str(work),
         }  # fmt: skip
         (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
         with (folder / "said").open("wb") as said:

@@ -1,7 +1,8 @@
 """The scratch folder of a trial: what the script changes there, it changes in copies.
 
-A link to each entry of the folder in which the script starts stands there. Before Python writes to a file, a
-copy takes the place of the link, and of those to the folders above it. Elsewhere nothing is written.
+A link to each entry of the folder in which the script starts stands there, and to what is beside that. Before
+Python writes to a file, a copy takes the place of the link, and of those to the folders above it. Elsewhere
+nothing is written.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+ABOVE = 2  # folders above the one in which the script starts, as in ../../data
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
 # Events of Python that change files, and which of their arguments are the paths.
 EVENTS = {"open": (0,), "os.truncate": (0,), "sqlite3.connect": (0,), "shutil.rmtree": (0,)}
@@ -26,11 +30,22 @@ SILENT = {
 }  # fmt: skip
 
 
-def link_entries(folder: Path, original: Path) -> None:
-    """Make a folder with a link to each entry of another one."""
+def link_entries(folder: Path, original: Path, without: str = "") -> None:
+    """Make a folder with a link to each entry of another one, but one of that name."""
     folder.mkdir()
-    for entry in original.iterdir():
-        (folder / entry.name).symlink_to(entry.absolute())
+    with suppress(PermissionError):
+        for entry in original.iterdir():
+            if entry.name != without:
+                (folder / entry.name).symlink_to(entry.absolute())
+
+
+def stand_in(folder: Path, original: Path) -> Path:
+    """Make a folder that stands for one above another one; return the one in it that stands for that."""
+    for outer, inner in pairwise([*reversed(original.parents[:ABOVE]), original]):
+        link_entries(folder, outer, without=inner.name)
+        folder /= inner.name
+    link_entries(folder, original)
+    return folder
 
 
 def announced(save: Callable[..., None]) -> Callable[..., None]:

@@ -25,8 +25,8 @@ def main(arguments: Sequence[str]) -> int:
     """Run a script as a plan says: the file of the plan, the script, and its own arguments."""
     file, script, *others = arguments
     plan = json.loads(Path(file).read_text(encoding="utf-8"))
-    os.chdir(Path(plan["folder"]) / "work")
-    Scratch(Path.cwd(), Path(plan["original"])).guard()
+    os.chdir(plan["work"])
+    Scratch(Path(plan["folder"]) / "tree", Path(plan["original"])).guard()
     trial: Trial | None = None
     with ExitStack() as stack:
 
