@@ -75,8 +75,9 @@ def draw(prepare_ms=25, workers=1, steps_in_flight=2, variation=0.0):
     found = changed.simulate(batches=300, replicas=1, warm_up=20)
     rows = [["loop in next()", percent(found.host_wait)],
             ["GPU waits", percent(found.stall)]]
-    said = (f"The loop spends {rows[0][1]} of the time in next(), and the GPU "
-            f"waits {rows[1][1]} of it.")
+    agree = abs(found.host_wait - found.stall) < 0.01
+    said = (f"{'✓ ' * agree}The loop spends {rows[0][1]} of the time in next(), and "
+            f"the GPU waits {rows[1][1]} of it.")
     shares = {"loop in next()": found.host_wait, "GPU waits": found.stall}
     picture = svg.share_bars(shares, title=said)
     return Drawing(picture, said, ["who waits", "share of the time"], rows)

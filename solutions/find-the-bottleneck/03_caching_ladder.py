@@ -84,7 +84,9 @@ def draw(decode=START["decode"], transform=START["transform"], workers=2,
     costs = {part: (32 * time / workers).m_as("ms") for part, time in shown.items()}
     costs["compute"] = step.m_as("ms")
     adds = {part: time.m_as("ms") for part, time in found.evidence.items()}
-    return Drawing(svg.cost_bars(costs, adds, title=found.summary), found.summary,
+    gone = [part for part in adds if not adds[part] and costs.get(part)]
+    said = f"{'✓ Hidden: ' + ', '.join(gone) + '. ' if gone else ''}{found.summary}"
+    return Drawing(svg.cost_bars(costs, adds, title=found.summary), said,
                    found.headers, found.rows)
 
 # %%

@@ -66,7 +66,8 @@ def draw(workers=2, huge_takes_ms=180, one_huge_in=11):
                        .simulate(prepare_times=times, warm_up=0).stall
               for n in (1, 2, 4, 8, 16)}
     rows = [[f"prefetch {n}", percent(stall)] for n, stall in queues.items()]
-    said = (f"The GPU waits {rows[0][1]} of the time with the shortest queue, "
+    helps = "" if queues[16] < 0.5 * queues[1] else "✓ No queue is long enough. "
+    said = (f"{helps}The GPU waits {rows[0][1]} of the time with the shortest queue, "
             f"and {rows[-1][1]} with the longest.")
     picture = svg.share_bars({f"prefetch {n}": stall for n, stall in queues.items()},
                              title="The GPU's waiting")
@@ -77,7 +78,7 @@ explore(draw, after="bursts", workers=(1, 4), huge_takes_ms=(20, 400, 20),
         one_huge_in=[8, 9, 10, 11, 12])
 
 # %% [markdown]
-# With two workers it is always the same one that meets them, and no queue helps.
+# With two workers it is always the same one that meets them, and no queue is long enough.
 #
 # ## Exercise 1.1: write the loader (20 points, in parts)
 #

@@ -195,7 +195,8 @@ def draw(samples_per_second=100, stored_kilobytes=200, worker_ms=40):
     load = shares(samples_per_second, stored_kilobytes / 1e6, worker_ms / 1e3)
     rows = [[name, percent(share)] for name, share in load.items()]
     asked = ", ".join(f"{name} {share}" for name, share in rows)
-    said = f"Asked of what they can do: {asked}."
+    border = "✓ At the border. " if 0.9 < max(load.values()) <= 1 else ""
+    said = f"{border}Asked of what they can do: {asked}."
     picture = svg.share_bars(load, title="What is asked of eight workers and a drive")
     return Drawing(picture, said, ["of", "asked"], rows)
 

@@ -37,8 +37,9 @@ def draw_step(batch_size=256, assumptions=TUTORIAL):
     """Draw the parts of one step."""
     step = SingleNodeModel(assumptions).solve(
         model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=batch_size)
+    longer = "✓ " if step.compute_time > step.overhead_time else ""
     return Drawing(svg.step_parts(step),
-                   f"Most of this step is {step.cause}. Of the peak, "
+                   f"{longer}Most of this step is {step.cause}. Of the peak, "
                    f"{100 * step.mfu:.1f} % is used.")
 
 

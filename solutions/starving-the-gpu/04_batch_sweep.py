@@ -22,7 +22,9 @@ pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8)
 def draw_lines(workers=8, batch_size=64, assumptions=TUTORIAL):
     """Draw the time of each resource, and where they cross."""
     here = pipe.replace(workers=workers, batch_size=batch_size, assumptions=assumptions)
-    return Drawing(svg.lines_over_batch(here), str(here.crossover()))
+    crossing = here.crossover()
+    at = "✓ The GPU waits from here on. " if batch_size == crossing.starves_from else ""
+    return Drawing(svg.lines_over_batch(here), f"{at}{crossing}")
 
 
 def show_crossing():
@@ -77,7 +79,7 @@ reveal("crossover", pipe.crossover().starves_from, then=show_crossing,
 # crossing no data are missing, and yet the GPU is hardly used: at a batch of 10 about 95 % of the step is overhead. No number of
 # workers helps there.
 #
-# Move the workers: where do the lines cross for 2, 8 and 32 of them? Then move the batch to the right.
+# Move the workers: where do the lines cross for 2, 8 and 32 of them? Then move the batch until the GPU begins to wait.
 
 # %%
 explore(draw_lines, after="crossover", workers=[1, 2, 4, 8, 16, 32, 64],
