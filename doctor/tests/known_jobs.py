@@ -8,7 +8,6 @@ from starvelab.units import Q_
 from starvelab_doctor import BatchContents
 from starvelab_doctor.contents import Items
 from starvelab_doctor.finding.lines import JobLines, LineShare
-from starvelab_doctor.finding.loop_work import LoopWork
 from starvelab_doctor.finding.records import Ceiling
 from starvelab_doctor.finding.stages import StageSamples
 from starvelab_doctor.watching.recorder import Recorder
@@ -64,17 +63,17 @@ def job_of(case):
         stages = replace(stages, prepared=tuple(map(float, times)))
     if stages is not None:
         more["stages"] = replace(stages, certain=more.pop("certain", stages.certain))
-    for name, kind in (("contents", BatchContents), ("loop_work", LoopWork), ("ceiling", Ceiling)):
+    for name, kind in (("contents", BatchContents), ("ceiling", Ceiling)):
         if name in more:
             given = more[name]
             if name == "contents":
                 given[1] = Q_(given[1])
-            more[name] = (kind(*given),) if name == "loop_work" else kind(*given)
+            more[name] = kind(*given)
     if "first_waits" in more:
         more["first_waits"] = tuple(Q_(wait, "ms") for wait in more["first_waits"])
     if "lines" in more:
-        lines = {"samples": 100, **more["lines"]}
-        for name in lines.keys() & {"preparing", "first", "stuck"}:
+        lines = {"samples": 100, "loop_samples": 100, **more["lines"]}
+        for name in lines.keys() & {"preparing", "loop", "first", "stuck"}:
             lines[name] = tuple(LineShare(*line) for line in lines[name])
         more["lines"] = JobLines(**lines)
     return finding.replace(**more)

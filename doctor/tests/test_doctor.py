@@ -171,20 +171,6 @@ def test_batches_that_itertools_cycle_keeps_are_left_out(clock):
     assert first.gain.high < 4.4 / 3.6 + 0.01
 
 
-def test_what_follows_a_loop_that_is_left_early_is_no_step_of_it():
-    watched, loader = hooks.Doctor(), torch.utils.data.DataLoader(list(range(8)), 2)
-    with watched.watching():
-        for _ in loader:
-            assert watched.sampler.loop is not None
-            # Another thread with a loader of its own is none of this loop.
-            thread = threading.Thread(target=list, args=(loader,))
-            thread.start()
-            thread.join()
-            assert watched.sampler.loop is not None
-            break
-        assert watched.sampler.loop is None
-
-
 def test_the_end_of_a_script_is_no_long_step(clock):
     watched = hooks.Doctor()
     with watched.watching():

@@ -15,6 +15,7 @@ from starvelab.tables import count_of, percent
 from ..shares import is_certain
 from ..torch_internals import SINGLE
 from .gpu_use import TraceSteps
+from .lines import GENERATOR, LineShare
 from .memory import Room
 from .records import GpuWaits, LoaderUse, MachineUse, RankFindings, Waits
 
@@ -106,7 +107,12 @@ class JobFinding:
     @property
     def packing(self) -> float:
         """Share of the time in which a generator between loader and training computes."""
-        return sum(line.share for line in self.waits.loop_work if line.certain)
+        return sum(line.share for line in self._packers)
+
+    @property
+    def _packers(self) -> list[LineShare]:
+        lines = self.loader.lines.loop_work if self.loader.lines is not None else ()
+        return [line for line in lines if line.phase == GENERATOR]
 
     @property
     def summary(self) -> str:
@@ -221,9 +227,7 @@ class JobFinding:
             gpu = f"The GPU waits {percent(self.gpu.stall)} of the time for data"
             return f"{who}{gpu}{spread}, and the training loop {waits}."
         packed = ""
-        if work := next(
-            (line for line in self.waits.loop_work if line.certain and line.share >= SLIGHT), None
-        ):
+        if work := next((line for line in self._packers if line.share >= SLIGHT), None):
             packed = f", and prepares batches itself in {percent(self.packing)}, mostly at {work.place}"
         return f"{who}The training loop waits {waits} of its time for data{spread}{packed}."
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from starvelab.tables import percent
@@ -13,10 +14,15 @@ IDLE, BUSIEST = 0.1, 0.5
 # What a thread does: a worker prepares items, collates them, starts, or something else; the loop's own thread
 # draws indices, prepares or handles batches, or trains.
 DATASET, COLLATE, START, SAMPLER, LOOP = "dataset", "collate", "start", "sampler", "loop"
+GENERATOR = "generator"  # between the loader and the loop: what it computes is input work
 WHERE = {
     DATASET: "the dataset", COLLATE: "the collate function", START: "the start of a worker",
-    SAMPLER: "the sampler", LOOP: "the loop",
+    SAMPLER: "the sampler", LOOP: "the loop", GENERATOR: "a generator around the loader",
 }  # fmt: skip
+# By the call below a line of the loop: what is read or copied there, and what prepares no batch.
+READS = re.compile(r"memmap|\b(open|read\w*|load|fromfile|frombuffer|seek|decode)\b")
+COPIES = re.compile(r"\.(to|cuda|pin_memory|copy_|contiguous|clone|copy|numpy)$")
+NO_INPUT = re.compile(r"\b(print|save|write|log|info|flush|update|add_scalar|sleep)$|^(logging|tqdm)\b")
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,13 @@ class LineShare:
     phase: str  # dataset, collate, start, sampler or loop
     share: float  # 0 to 1
     own: bool = True  # of the user's code, and of no library
+
+    @property
+    def kind(self) -> str:
+        """Whether a line of the loop reads, copies or prepares; empty where it does none of these."""
+        if NO_INPUT.search(self.call):
+            return ""
+        return "reads" if READS.search(self.call) else "copies" if COPIES.search(self.call) else "prepares"
 
     @property
     def summary(self) -> str:
@@ -54,7 +67,8 @@ class JobLines:
         Threads of libraries that compute in a worker beside its own, at most; 0 where it is not known.
     pauses, loop_pauses : float
         Share of the time in which Python's garbage collector holds up a worker, and the loop.
-    samples : int
+    samples, loop_samples : int
+        Of who prepares, and of the loop.
     stuck : tuple of LineShare
         Where the workers are while none of them sends a batch; empty where one did.
     reason : str
@@ -69,6 +83,7 @@ class JobLines:
     pauses: float = 0.0
     loop_pauses: float = 0.0
     samples: int = 0
+    loop_samples: int = 0
     stuck: tuple[LineShare, ...] = ()
     reason: str = ""
 
@@ -77,6 +92,15 @@ class JobLines:
         """Workers that prepare next to nothing while another one is busy."""
         busiest = max(self.working, default=0.0)
         return sum(share < IDLE * busiest for share in self.working) if busiest >= BUSIEST else 0
+
+    @property
+    def loop_work(self) -> tuple[LineShare, ...]:
+        """The lines of the loop's own thread that prepare batches, or may, and that workers could do."""
+        lines = self.loop if self.loop_samples >= MIN_SAMPLES else ()
+        return tuple(
+            line for line in lines
+            if line.phase in (GENERATOR, LOOP) and line.own and line.kind in ("reads", "prepares")
+        )  # fmt: skip
 
     @property
     def largest(self) -> LineShare | None:

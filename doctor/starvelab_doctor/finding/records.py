@@ -12,7 +12,6 @@ from ..contents import BatchContents
 from ..shares import MIN_BATCHES
 from .gpu_use import GpuUse, TraceSteps
 from .lines import JobLines
-from .loop_work import LoopWork
 from .memory import MemoryUse
 from .stages import StageCosts
 
@@ -75,8 +74,6 @@ class Waits:
         and what they took together.
     loop_share : float
         Of the time in all loops of the job, that of this one, 0 to 1.
-    loop_work : tuple of LoopWork
-        Lines of the loop at which its own thread computes, which `starvelab-doctor` looks for.
     restarts : bool
         Whether passes end with their first batch, as those of `next(iter(loader))`; then these count.
     elsewhere : bool
@@ -106,7 +103,6 @@ class Waits:
     interruptions: int = 0
     interrupted: Quantity | None = None
     loop_share: float = 1.0
-    loop_work: tuple[LoopWork, ...] = ()
     restarts: bool = False
     elsewhere: bool = False
     ceiling: Ceiling | None = None

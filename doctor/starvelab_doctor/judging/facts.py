@@ -9,8 +9,7 @@ from starvelab.measure.verdict import SLIGHT
 
 from ..contents import Items
 from ..finding.job import QUEUED, JobFinding
-from ..finding.lines import JobLines
-from ..finding.loop_work import LoopWork
+from ..finding.lines import GENERATOR, JobLines, LineShare
 from ..finding.stages import DATASET, LARGE, StageCosts
 from ..shares import MIN_BATCHES
 from .advice import WorkerAdvice, advice_of
@@ -87,9 +86,12 @@ class Facts:
         return passes_of(self.finding, self.model) if self.model is not None else None
 
     @property
-    def loop_line(self) -> LoopWork | None:
-        """The line at which the loop's own thread computes most; None where that is little."""
-        return next((line for line in self.finding.waits.loop_work if line.share >= SLIGHT), None)
+    def loop_line(self) -> LineShare | None:
+        """The line at which the loop's own thread prepares most, or may; None where that is little."""
+        # Where little else is left of a step, the line is what trains.
+        rest = 1 - self.finding.waits.host_wait - PART
+        lines = (line for line in self.lines.loop_work if line.phase == GENERATOR or line.share <= rest)
+        return next((line for line in lines if line.share >= SLIGHT), None)
 
     @property
     def certain(self) -> bool:

@@ -6,7 +6,6 @@ weights, are divided: what trains, and what reads, copies or prepares before it 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from starvelab.measure.verdict import SLIGHT
@@ -16,21 +15,11 @@ from ..finding.lines import SHOWN, LineShare
 
 NO_LOOP = "starvelab-doctor: no loop got a batch from a DataLoader of PyTorch."
 MOST_LINES = 5  # that are named; a choice
-READS = re.compile(r"memmap|\b(open|read\w*|load|fromfile|frombuffer|seek|decode)\b")
-COPIES = re.compile(r"\.(to|cuda|pin_memory|copy_|contiguous|clone|copy|numpy)$")
-NO_INPUT = re.compile(r"\b(print|save|write|log|info|flush|update|add_scalar|sleep)$|^(logging|tqdm)\b")
-
-
-def kind_of(line: LineShare) -> str:
-    """Return whether a line of a loop reads, copies or prepares; empty where it does none of these."""
-    if NO_INPUT.search(line.call):
-        return ""
-    return "reads" if READS.search(line.call) else "copies" if COPIES.search(line.call) else "prepares"
 
 
 def own_batches(lines: Sequence[LineShare]) -> str:
     """Return what the lines of a loop without a DataLoader say, as text."""
-    of_input = [(line, kind) for line in lines if (kind := kind_of(line))]
+    of_input = [(line, kind) for line in lines if (kind := line.kind)]
     share = sum(line.share for line, _ in of_input)
     if not lines or share < SLIGHT:
         why, then = "nothing was seen to change weights twice", " If not, let it run longer."

@@ -17,6 +17,7 @@ from starvelab.tables import count_of, percent
 from starvelab.units import Q_, format_quantity
 
 from ..finding.job import RESTART, JobFinding
+from ..finding.lines import GENERATOR
 from ..finding.stages import COLLATE, COPY, DATASET, DRAW, HANDOVER, MANY_OBJECTS, SAMPLER
 from ..shares import MIN_BATCHES
 from .causes import CAUSES, COLLECTOR, STUCK, line_remedies
@@ -235,7 +236,7 @@ def _moved(facts: Facts) -> Effect | None:
             moved = min(work, costs.step)
             return replace(costs, step=costs.step - moved, compute=costs.compute + moved, workers=workers)
 
-        gain = facts.gain(change, sure=line.certain)
+        gain = facts.gain(change, sure=line.phase == GENERATOR)
         return facts.at_most(gain, work) if facts.workers else gain
 
     room = facts.finding.room.workers_for(facts.prefetch)
@@ -249,7 +250,7 @@ def _move(facts: Facts, effect: Effect) -> str:
     line = facts.loop_line
     if line is None:
         return ""
-    if_input = "" if line.certain else "if that prepares the batch, "
+    if_input = "" if line.phase == GENERATOR else "if that prepares the batch, "
     into = f", with {count_of(effect.value, 'worker')}" if effect.value else ""
     unknown = "" if effect.gain else " What that brings, a probe tells."
     return (

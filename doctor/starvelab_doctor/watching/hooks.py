@@ -10,9 +10,8 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from functools import partial
 from pathlib import Path
-from types import CodeType, FrameType
+from types import FrameType
 from weakref import WeakKeyDictionary, finalize
 
 import numpy as np
@@ -28,7 +27,6 @@ from ..shares import INTERRUPTION
 from ..spans import union
 from ..torch_internals import TorchIterator, TorchLoader
 from .job_lines import JobSamples
-from .loop_sampler import LoopSampler, loop_of
 from .pickled import Pickled
 from .probe import Probe
 from .ranks import RankLoop
@@ -46,10 +44,8 @@ class Doctor:
         self.passes: WeakKeyDictionary[TorchIterator, Pass] = WeakKeyDictionary()
         self.probes: WeakKeyDictionary[TorchIterator, Probe] | None = WeakKeyDictionary() if probe else None
         self.lines = JobSamples() if lines else None
-        self.sampler = LoopSampler(self.lines.main.see if self.lines is not None else None)
         self.home = this_thread()
         self.tokens: dict[Recorder, set[int]] = defaultdict(set)  # of its iterators, in `lines`
-        self.codes: dict[Recorder, tuple[CodeType, int]] = {}
         self.started: WeakKeyDictionary[TorchIterator, tuple[float, Pickled]] = WeakKeyDictionary()  # seconds
 
     @contextmanager
@@ -63,17 +59,12 @@ class Doctor:
         def following(original: Callable[[TorchIterator], Batch]) -> Callable[[TorchIterator], Batch]:
             def timed(iterator: TorchIterator) -> Batch:
                 record = self._pass_of(iterator, sys._getframe(1))
-                self.sampler.at(None)
-                batch = record.fetch(iterator, original)
-                if record.thread == self.home:
-                    self.sampler.at(self.codes.get(record.recorder))
-                return batch
+                return record.fetch(iterator, original)
 
             return timed
 
         with (
             torch_internals.replaced_iterators(dataloader, following, self._beginning, self._restarting),
-            self.sampler.watching(),
             self.lines.watching() if self.lines is not None else nullcontext(),
         ):
             yield
@@ -133,11 +124,9 @@ class Doctor:
         record.start_up += taken
         recorder.pickled.add(pickled)
         self.passes[iterator] = record
-        self.codes[recorder] = loop_of(caller)
         if self.lines is not None and iterator in self.lines.tokens:
             self.tokens[recorder].add(self.lines.tokens[iterator])
-        for end in (record.end, partial(self.sampler.at, None)):  # a loop that is left drops its iterator
-            finalize(iterator, end).atexit = False
+        finalize(iterator, record.end).atexit = False  # a loop that is left drops its iterator
         return record
 
     def _beside(self, recorder: Recorder, iterator: TorchIterator) -> bool:
@@ -172,11 +161,7 @@ class Doctor:
         found = recorder.finding(after if after * len(recorder.numbers) > INTERRUPTION * passed else 0.0)
         own, of_all = _time_in([recorder]), _time_in(self.loops.values())
         found = found.replace(loop_share=own / of_all if of_all else 1.0)
-        released = (
-            found.waits.release.m_as("s") * found.waits.batches if found.waits.release is not None else 0.0
-        )
-        work = self.sampler.work(self.codes[recorder][0], passed, released)
-        return found.replace(loop_work=work, lines=self._lines(recorder))
+        return found.replace(lines=self._lines(recorder))
 
     def _lines(self, recorder: Recorder) -> JobLines | None:
         """Return at which lines the time of a loop goes; None where nobody looked."""

@@ -9,14 +9,14 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from inspect import CO_GENERATOR
 from pathlib import Path
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
-from ..finding.lines import COLLATE, DATASET, LOOP, SAMPLER, START, JobLines, LineShare
-from .loop_sampler import TRAINING_CALLS
-from .places import CodeLine, Stack, code_line_of
-from .stack_samples import MANY, RARELY, WAITS, Sample
+from ..finding.lines import COLLATE, DATASET, GENERATOR, LOOP, SAMPLER, START, JobLines, LineShare
+from .places import CodeLine, Stack, code_line_of, is_own
+from .stack_samples import WAITS, Sample, StackSampler
 from .worker_sampler import FETCH, Pauses, WorkerFolder, WorkerSamples, phase_of
 
 Span: TypeAlias = tuple[float, float]  # moments
@@ -30,8 +30,8 @@ PARTS = tuple(
     f"torch{os.sep}{part}{os.sep}"
     for part in ("nn", "optim", "autograd", "cuda", "distributed", "amp", "_dynamo", "_inductor", "fx")
 )
-TRAINS = re.compile(rf"{TRAINING_CALLS}$")  # a call
-TRAINING_NAME = re.compile(r"forward|backward|loss|optim", re.IGNORECASE)  # of a function
+TRAINS = re.compile(r"\.(backward|item|step|zero_grad|synchronize|cpu|tolist)$")  # a call
+TRAINING_NAME = re.compile(r"forward|backward|loss|optim|(^|_)step$", re.IGNORECASE)  # of a function
 UPDATES = ("backward", "step")  # functions of PyTorch
 RECENT = 100  # samples of a worker that tell where it stays
 
@@ -42,17 +42,12 @@ class MainSamples:
     def __init__(self) -> None:
         self.samples: list[Sample] = []
         self._places: dict[Stack, tuple[str, CodeLine | None]] = {}
-        self._seen = 0
 
     def see(self, moment: float, seconds: float, stack: Stack) -> None:
-        """Note a sample; after many of them, one of ten, which stands for the others."""
-        self._seen += 1
-        if self._seen > MANY and self._seen % RARELY:
-            return
-        times = RARELY if self._seen > MANY else 1
+        """Note a sample."""
         if stack not in self._places:
             self._places[stack] = loop_phase(stack)
-        self.samples.append(Sample(moment, times * seconds, *self._places[stack]))
+        self.samples.append(Sample(moment, seconds, *self._places[stack]))
 
 
 def loop_phase(stack: Stack) -> tuple[str, CodeLine | None]:
@@ -75,7 +70,10 @@ def loop_phase(stack: Stack) -> tuple[str, CodeLine | None]:
         return UPDATE, place
     trains = any(part in name for name in names for part in PARTS)
     trains = trains or any(TRAINING_NAME.search(code.co_name) for code, _ in stack)
-    return (TRAINING if trains or (place and TRAINS.search(place.call)) else LOOP), place
+    if trains or (place and TRAINS.search(place.call)):
+        return TRAINING, place
+    packs = any(code.co_flags & CO_GENERATOR and is_own(code.co_filename) for code, _ in stack)
+    return (GENERATOR if packs else LOOP), place
 
 
 def _below_loader(stack: Stack, names: Sequence[str]) -> Stack:
@@ -106,9 +104,12 @@ class JobSamples:
         # A short update is hardly ever sampled, so PyTorch tells of each.
         handle = register_optimizer_step_post_hook(self._note_update)
         gc.callbacks.append(self.pauses)
+        sampler = StackSampler(self.main.see)
+        sampler.start()
         try:
             yield
         finally:
+            sampler.stop()
             handle.remove()
             gc.callbacks.remove(self.pauses)
             if os.getpid() == self.process:  # a forked process leaves it to the one that began
@@ -138,13 +139,14 @@ class JobSamples:
         recent = [sample for worker in workers for sample in worker.samples[-RECENT:] if not sent]
         return JobLines(
             preparing=shares(preparing, sum(sample.seconds for sample in preparing)),
-            loop=shares([sample for sample in main if sample.phase in (SAMPLER, LOOP)], passed),
+            loop=shares([sample for sample in main if sample.phase in (SAMPLER, GENERATOR, LOOP)], passed),
             first=_of_first(firsts, workers, main),
             working=_working(workers, passed),
             threads=max((worker.threads for worker in workers), default=0),
             pauses=pauses / seconds if seconds else 0.0,
             loop_pauses=self.pauses.within(spans) / passed if passed else 0.0,
             samples=len(preparing),
+            loop_samples=len(main),
             stuck=shares(recent, sum(sample.seconds for sample in recent)),
             reason="none of them wrote a sample" if tokens and not samples else "",
         )
@@ -158,7 +160,7 @@ class JobSamples:
             return ()
         span = moments[0], moments[-1]
         inside = [one for one in self.main.samples if _within(one.moment, [span])]
-        return shares([one for one in inside if one.phase == LOOP], span[1] - span[0])
+        return shares([one for one in inside if one.phase in (LOOP, GENERATOR)], span[1] - span[0])
 
 
 def _within(moment: float, spans: Iterable[Span]) -> bool:
@@ -171,7 +173,7 @@ def shares(samples: Iterable[Sample], whole: float) -> tuple[LineShare, ...]:
     for sample in samples:
         if sample.place is not None:
             place = sample.place
-            phase = sample.phase if sample.phase in (*PREPARING, SAMPLER) else LOOP
+            phase = sample.phase if sample.phase in (*PREPARING, SAMPLER, GENERATOR) else LOOP
             calls[place.file, place.line, phase, place.own][place.call] += sample.seconds
     lines = [
         LineShare(

@@ -1,0 +1,68 @@
+"""The lines of a loop's own thread: which of them train, and which prepare batches."""
+
+import sys
+import time
+
+import pytest
+
+from starvelab_doctor.finding.lines import GENERATOR, LOOP, JobLines, LineShare
+from starvelab_doctor.watching.job_lines import HANDED, TRAINING, MainSamples, loop_phase, shares
+from starvelab_doctor.watching.places import stack_of
+from starvelab_doctor.watching.stack_samples import WAITS, StackSampler
+
+
+def here():
+    return loop_phase(stack_of(sys._getframe()))[0]
+
+
+def training_step():
+    return here()
+
+
+def packed():
+    yield here()
+
+
+def test_a_step_trains_and_a_generator_packs():
+    assert (here(), training_step(), next(packed())) == (LOOP, TRAINING, GENERATOR)
+
+
+@pytest.mark.parametrize(("file", "name", "phase"), [
+    ("torch/nn/modules/linear.py", "call", TRAINING),
+    ("torch/optim/adam.py", "apply", TRAINING),
+    ("job.py", "my_loss", TRAINING),
+    ("job.py", "augment", LOOP),
+    (f"lib{WAITS[0]}", "wait", HANDED),
+])  # fmt: skip
+def test_what_pytorch_trains_is_no_input_work(file, name, phase):
+    code = compile("pass", file, "exec").replace(co_name=name)
+    main = compile("pass", "job.py", "exec")
+    assert loop_phase(((main, 0), (code, 0)))[0] == phase
+
+
+@pytest.mark.parametrize(("call", "kind"), [
+    ("time.sleep", ""), ("logging.Logger.info", ""), ("x.to", "copies"), ("np.memmap", "reads"),
+    ("augment", "prepares"),
+])  # fmt: skip
+def test_what_copies_or_logs_is_not_moved_into_workers(call, kind):
+    line = LineShare("job.py:7", call, LOOP, 0.5)
+    assert line.kind == kind
+    moved = JobLines(loop=(line,), loop_samples=100).loop_work
+    assert moved == ((line,) if kind in ("reads", "prepares") else ())
+    assert JobLines(loop=(line,), loop_samples=9).loop_work == ()
+
+
+def test_the_line_at_which_the_loop_computes_is_named_with_its_share():
+    main = MainSamples()
+    sampler, begun = StackSampler(main.see), time.perf_counter()
+    sampler.start()
+    while time.perf_counter() < begun + 1:
+        end = time.perf_counter() + 0.03
+        while time.perf_counter() < end:
+            pass
+        time.sleep(0.02)
+    sampler.stop()
+    lines = shares(main.samples, time.perf_counter() - begun)
+    sleeps = sum(line.share for line in lines if line.call == "time.sleep")
+    assert sleeps == pytest.approx(0.4, abs=0.25)
+    assert sum(line.share for line in lines) == pytest.approx(1, abs=0.15)
