@@ -112,8 +112,7 @@ several = {count: pipe.replace(workers=Workers(count, kind="processes")).measure
                seconds="1 s", repeat=True)
            for count in sorted({2, limit, 2 * limit} - {1})}
 several[1] = one_worker["processes"]
-columns = ["what runs", "throughput", "95 % interval (img/s)", "of no worker",
-           "disturbed"]
+columns = ["what runs", "throughput", "95 % interval (img/s)", "of no worker"]
 
 
 def show_workers():

@@ -245,7 +245,8 @@ def trained(workers, precision):
 
 
 def show_precision():
-    rows = [[w, name, step.throughput, percent(step.utilization), step.bottleneck]
+    rows = [[w, name, step.throughput, percent(step.utilization),
+             step.labels[step.bottleneck]]
             for w in (8, 16, 38)
             for name, p in (("TF32", "tf32"), ("mixed", "fp16"))
             for step in [trained(w, p)]]

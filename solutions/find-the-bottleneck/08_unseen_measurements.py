@@ -63,7 +63,7 @@ def show_sharing():
         [n, *(x for one in (a100, Hardware.Cloud.H100)
               for s in [kits.solve({"hardware.count": n}, hardware=one)]
               for x in (s.demand_at_ceiling, f"{100 * s.utilization:.0f} %",
-                        s.bottleneck))]
+                        s.labels[s.bottleneck]))]
         for n in range(1, 9)
     ])
 

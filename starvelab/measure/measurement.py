@@ -12,7 +12,7 @@ from ..model.description import Description
 from ..simulate import Trace
 from ..tables import TableRepr, percent
 from ..units import Q_, Quantity, format_quantity
-from .quality import Quality, disturbance
+from .quality import Quality
 from .setup import RunSetup
 
 # Windows of a run: enough for an interval, long enough to hold several batches of each worker.
@@ -137,9 +137,9 @@ def summarize(
 
 
 def comparison_row(name: str, measured: Measurement, base: Measurement) -> list[object]:
-    """One row of a table: the throughput, its interval, how many times that of `base`, what disturbed it."""
+    """One row of a table: the throughput, its interval, and how many times that of `base`."""
     times = f"{(measured.throughput / base.throughput).m_as(''):.2f}x"
-    return [name, measured.throughput, _span(measured), times, disturbance(measured) or "no"]
+    return [name, measured.throughput, _span(measured), times]
 
 
 def _span(measured: Measurement) -> str:
