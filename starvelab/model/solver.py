@@ -75,9 +75,8 @@ def solve(pipeline: Any) -> Step:  # Any: a Description, which stands above what
     stages = {name: _shaped(cost.at(batch), shape) for name, cost in taken.items()}
     resources = by_resource(stages)
     # While it waits for a copy, for the loop or for a launch, the accelerator is taken, but does not work.
-    model = inputs[SingleNodeModel.NAME]
     waits = sum(time for name, time in stages.items() if _STAGES[name].AWAITED)
-    busy = resources[ACCELERATOR.name] - waits - launch_wait(model, batch)
+    busy = resources[ACCELERATOR.name] - waits - launch_wait(inputs[SingleNodeModel.NAME], batch)
     step = BatchTimes.of(resources, numbers).step if numbers["overlap"] else sum(resources.values())
     # Rounding must not turn a tie into a bottleneck: favor earlier resources by a part in 10^12.
     favor = 1 + 1e-12 * np.arange(len(resources), 0, -1)

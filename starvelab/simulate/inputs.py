@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..model.description import Description, check_asked
 from ..model.parts import Workers
 from ..model.resources import ACCELERATOR, CPU, DECODER, LINK, LOOP, STORAGE
+from ..model.solver import BatchTimes
 from ..model.stages import BarrierModel, DeviceInputModel, SerializedCopyModel, SingleNodeModel
 from ..units import Q_, Quantity, positive_int
 from .timeline import LoaderInputs
@@ -42,6 +43,10 @@ def inputs_of(pipeline: Description, epoch_batches: int | None) -> LoaderInputs:
     waited_for = 0.0 if copy else ms.get(SerializedCopyModel.NAME, 0.0)
     barrier = ms.get(BarrierModel.NAME, 0.0)
     accelerator_time = ms[ACCELERATOR.name] - waited_for - barrier
+    times = {name: ms[name] for name in step.resource_times}
+    late = batch * (numbers["slow_share"] or 0.0) * in_ms("slow_time")  # which the mean rates leave out
+    times[CPU.name] += late / side_by_side
+    rule = BatchTimes.of(times, {**numbers, "way": in_ms("way")})
     unchanged = ("prefetch", "in_order", "persistent", "spread", "slow_share", "slow_rank")
     return LoaderInputs(
         batch_size=batch, step_time=accelerator_time,
@@ -55,6 +60,7 @@ def inputs_of(pipeline: Description, epoch_batches: int | None) -> LoaderInputs:
         handover_way=0.0 if pipeline.alone or pipeline.in_turn else in_ms("way"),
         ranks=numbers["hosts"], rank_spread=numbers["rank_spread"] or 0.0,
         rank_devices=numbers["accelerators"], barrier=barrier,
+        mean_period=rule.step if step.overlap else sum(times.values()),
         scattered=sum(ms.get(name, 0.0) for name in (SingleNodeModel.NAME, DeviceInputModel.NAME)),
         **{name: numbers[name] for name in unchanged},
     )  # fmt: skip

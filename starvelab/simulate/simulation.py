@@ -152,10 +152,11 @@ class Simulation(TableRepr):
     @property
     def note(self) -> str:
         """What chance takes of the rate that mean times alone allow; empty without chance."""
-        chance = self.inputs.spread or self.inputs.mean_delay
+        if not self.inputs.mean_period or not (self.inputs.spread or self.inputs.mean_delay):
+            return ""
         allowed = Q_(1000 * self.inputs.ranks * self.inputs.batch_size / self.inputs.mean_period, "img/s")
         lost = 1 - float((self.throughput / allowed).m_as(""))
-        if not chance or lost <= 0:
+        if lost <= 0:
             return ""
         return f"Mean times alone allow {cell(allowed)}: late batches take {percent(lost)} of it."
 

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..model.resources import ACCELERATOR, CPU, LINK, LOOP, STORAGE
-from ..model.solver import BatchTimes
 from ..tables import cell, count_of, percent
 from ..units import Q_, Quantity, positive_int
 
@@ -60,26 +58,12 @@ class LoaderInputs:
     rank_devices: int = 1
     scattered: float = 0.0
     barrier: float = 0.0
+    mean_period: float = 0.0  # from batch to batch, which mean times alone allow in an epoch without end
 
     @property
     def mean_delay(self) -> float:
         """How much longer a batch takes on average because of slow samples."""
         return self.batch_size * self.slow_share * self.slow_time
-
-    @property
-    def mean_period(self) -> float:
-        """The time from batch to batch that mean times alone allow, in an epoch without end."""
-        read, alone = (1 - self.cached_share) * self.read_time, not self.workers
-        ahead = self.read_ahead and not alone
-        work = self.prepare_time + (1 - self.cached_share) * self.read_wait + self.mean_delay
-        work += (0.0 if ahead else read) + (self.handover_way if alone else 0.0)
-        step, copy = self.step_time + self.barrier, self.copy_time
-        times = {ACCELERATOR.name: step, LINK.name: copy, STORAGE.name: read, LOOP.name: self.handover_loop}
-        times[CPU.name] = work / (self.workers or 1)
-        if not self.copy_overlaps:
-            times |= {ACCELERATOR.name: step + copy, LINK.name: 0.0}
-        way = self.handover_way
-        return BatchTimes(times, self.workers, self.prefetch, self.in_flight, way, ahead, alone).step
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -5,16 +5,12 @@ That each order and each wait is right is what test_against_simpy.py and tests/t
 
 from __future__ import annotations
 
-from dataclasses import replace
-from math import inf
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from starvelab import Q_, Jitter, Pipeline, Samples
-from starvelab.simulate.timeline import LoaderInputs
 from tests.simulate.test_against_simpy import followed, loaders, own_times
 
 seeds = st.integers(0, 10_000)
@@ -31,23 +27,6 @@ def test_the_accelerator_is_busy_or_waits_and_a_trace_counts_as_the_simulation_d
     assert found.throughput.m_as("img/s") / inputs.batch_size * inputs.step_time == pytest.approx(
         1000 * found.utilization
     )
-
-
-@pytest.mark.parametrize(("changes", "period"), [
-    ({"workers": 8}, 20),  # the step
-    ({"workers": 8, "copy_time": 5, "copy_overlaps": False}, 25),  # the step and the copy in turn
-    ({}, 25),  # 50 ms over two workers
-    ({"slow_share": 0.01, "slow_time": 100}, 41),  # 32 samples: 32 ms more
-    ({"workers": 8, "read_time": 70, "cached_share": 0.5}, 35),  # what memory does not serve
-    ({"read_time": 30}, 40),  # a worker that reads itself
-    ({"handover_way": 150}, 50),  # the way of a batch, four under way
-    ({"workers": 8, "in_flight": 1, "copy_time": 3, "handover_loop": 2}, 25),  # each step waited for
-    ({"workers": 0, "in_flight": 1}, 70),
-    ({"workers": 0, "in_flight": inf, "prepare_time": 5}, 20),
-])  # fmt: skip
-def test_means_allow_what_the_slowest_part_does(changes, period):
-    slow = LoaderInputs(step_time=20, prepare_time=50)
-    assert replace(slow, **changes).mean_period == pytest.approx(period)
 
 
 @given(loaders, st.integers(1, 5))
