@@ -139,7 +139,8 @@ def stale_notebooks(folder: Path) -> list[str]:
     for script in sorted(folder.glob("[0-9][0-9]_*.py")):
         notebook = script.with_suffix(".ipynb")
         try:
-            derived = derive["instructor_notebook"](script.read_text(encoding="utf-8"), script.name)
+            name = f"{folder.name}/{script.name}"  # the assignment counts: minutes follow from it
+            derived = derive["instructor_notebook"](script.read_text(encoding="utf-8"), name)
         except derive["MarkupError"] as error:
             raise ReleaseError(str(error)) from error
         if not notebook.is_file() or notebook.read_text(encoding="utf-8") != derived:

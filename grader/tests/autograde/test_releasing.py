@@ -19,11 +19,12 @@ from starvelab_grader.autograde.releasing import (
     ReleaseError,
     is_remembered,
     release,
+    stale_notebooks,
     warnings_since_release,
 )
 from starvelab_grader.sandbox import bubblewrap
 from starvelab_grader.submissions.reference import names_in_order, read_reference, released_source
-from tests.assignments import REPOSITORY
+from tests.assignments import ASSIGNMENTS, REPOSITORY
 from tests.rejected import message
 
 pytestmark = pytest.mark.usefixtures("one_sandbox")
@@ -199,7 +200,8 @@ def test_notebooks_that_are_not_nbgraders_are_not_given_out_with_their_answers(c
 
 def test_a_script_that_was_not_built_is_released_by_nobody_and_said_at_grading(course):
     before = given_out(course)
-    shutil.copy(REPOSITORY / "solutions" / "build.py", course.folder / "source")
+    for name in ("build.py", "run_seconds.json"):
+        shutil.copy(REPOSITORY / "solutions" / name, course.folder / "source")
     (course.folder / "source" / TINY / "03_three.py").write_text("# %%\n1 + 1\n", encoding="utf-8")
     assert message(ReleaseError, release, *parts(course)) == (
         "These notebooks are not what their scripts say: 03_three.ipynb. Derive them: make build"
@@ -213,7 +215,7 @@ def test_a_script_that_was_not_built_is_released_by_nobody_and_said_at_grading(c
     (course.folder / "source" / TINY / "03_three.py").write_text("# %% role='none'\n", encoding="utf-8")
     (said,) = warnings_since_release(directory, TINY)
     assert said.startswith(
-        "The scripts of tiny cannot be read, and it is graded as it was released: 03_three"
+        "The scripts of tiny cannot be read, and it is graded as it was released: tiny/03_three"
     )
     (course.folder / "source" / "build.py").write_text("raise SystemExit")
     assert warnings_since_release(directory, TINY) == [], "a build.py of another kind is not run"
@@ -225,6 +227,11 @@ def test_a_script_that_was_not_built_is_released_by_nobody_and_said_at_grading(c
         "The notebooks of tiny have changed since it was released, and it is graded as it was. "
         "To let the change count: starvelab-grader release tiny"
     ]
+
+
+@pytest.mark.parametrize("assignment", ASSIGNMENTS)
+def test_no_assignment_of_the_lab_differs_from_its_scripts_for_who_releases_it(assignment):
+    assert stale_notebooks(REPOSITORY / "solutions" / assignment) == []
 
 
 def test_cells_with_a_tag_that_the_course_leaves_out_are_given_to_no_student_and_grading_misses_nothing(
