@@ -34,15 +34,11 @@ from tests.notebooks.ledger import ledger, path_of
 pytestmark = pytest.mark.long
 
 ALL = [exercise for assignment in ASSIGNMENTS for exercise in exercises(assignment)]
-# They run a script, or look for the best of many settings.
-LONG = {"my-script", "best-lever"}
 
 
 def case(exercise: Exercise, *answer: Answer) -> Any:
     """An exercise, or one of its answers, as a parameter."""
-    name = ": ".join([exercise.name, *(one.what for one in answer)])
-    marks = pytest.mark.long if exercise.answer_id in LONG else ()
-    return pytest.param(exercise, *answer, id=name, marks=marks)
+    return pytest.param(exercise, *answer, id=": ".join([exercise.name, *(one.what for one in answer)]))
 
 
 EACH = [case(one) for one in ALL]

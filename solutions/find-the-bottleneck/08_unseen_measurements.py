@@ -36,8 +36,13 @@ def why_error():
 # ## One drive, several GPUs
 #
 # KiTS19 has medical scans of 146.6 MB on average. An A100 takes 7 of them in a step of 0.636 s, an H100 in
-# 0.323 s (mlcommons/storage), and a worker needs about 184 ms for one (Lotus, Table II). The host has 64
-# workers on 128 cores, one NVMe drive of 7 GB/s.
+# 0.323 s, and a worker needs about 184 ms for one. The host has 64 workers on 128 cores, one NVMe drive of 7 GB/s.
+#
+# <details><summary>Sources</summary>
+#
+# Steps: mlcommons/storage; workers: Lotus, Table II.
+#
+# </details>
 
 # %%
 kits = Pipeline(

@@ -4,8 +4,13 @@
 # Large data sets live in object stores. Each image is an object of its own there, and a request waits a tenth of a second before
 # its first byte comes. **Can that feed a GPU?** In about MINUTES minutes you know.
 #
-# Here a GPU trains on 138 img/s of 115 KB (a ViT on an A10G, tigrisdata.com), from Amazon S3. One worker asks for one image after
-# the other.
+# Here a GPU trains on 138 img/s of 115 KB, from Amazon S3. One worker asks for one image after the other.
+#
+# <details><summary>Source</summary>
+#
+# A ViT on an A10G: tigrisdata.com.
+#
+# </details>
 
 # %% role="setup" id="setup-08"
 from starvelab import PUBLISHED, Datasets, Pipeline, Q_, Samples, Storage, Workers
