@@ -45,7 +45,7 @@ class Recording:
 
 
 if __name__ == "__main__":
-    chained = Chained([Recording(number) for number in range(800)])
+    chained = Chained([Recording(number) for number in range(2400)])
     loader = torch.utils.data.DataLoader(chained, 64, shuffle=True, num_workers=1)
     start = time.perf_counter()
     count = 0

@@ -3,7 +3,7 @@
 Symptom: an npz file is slow although it was opened once.
 Asked: openai/baselines#752, numpy/numpy#26499
 Cause: np.load of an npz file reads nothing: `file["images"]` unpacks the whole array, each time.
-Right: reopen, decompress, read
+Right: unpack
 """
 
 import sys

@@ -3,7 +3,7 @@
 Symptom: the database is small, and each query takes milliseconds.
 Asked: NVIDIA/Megatron-Energon#161, nmichlo/disent#49
 Cause: SQLite goes over all rows for a key that no index holds.
-Right: query, dataset
+Right: query
 """
 
 import sqlite3

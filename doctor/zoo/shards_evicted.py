@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-SHARDS, ITEMS = 16, 100
+SHARDS, ITEMS = 16, 200
 folder = Path(tempfile.mkdtemp())
 
 

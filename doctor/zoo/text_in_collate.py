@@ -14,7 +14,7 @@ import torch
 
 PATTERN = re.compile(r"\w+|[^\w\s]")
 WORDS = "the fastest accelerator starves when its input comes late, and nobody sees why".split()
-TEXTS = [" ".join(WORDS[(i + j) % len(WORDS)] for j in range(120)) for i in range(3000)]
+TEXTS = [" ".join(WORDS[(i + j) % len(WORDS)] for j in range(400)) for i in range(6000)]
 VOCABULARY = {word: number for number, word in enumerate(sorted(set(PATTERN.findall(" ".join(WORDS)))), 1)}
 
 
@@ -26,13 +26,13 @@ def tokens_of(text):
 
 
 def collate(texts):
-    rows = [tokens_of(text)[:100] for text in texts]  # fault
-    return torch.tensor([row + [0] * (100 - len(row)) for row in rows])
+    rows = [tokens_of(text)[:300] for text in texts]  # fault
+    return torch.tensor([row + [0] * (300 - len(row)) for row in rows])
 
 
 if __name__ == "__main__":
     fixed = "--fixed" in sys.argv
-    items = [torch.tensor(tokens_of(text)[:100]) for text in TEXTS] if fixed else TEXTS
+    items = [torch.tensor(tokens_of(text)[:300]) for text in TEXTS] if fixed else TEXTS
     loader = torch.utils.data.DataLoader(
         items, 32, shuffle=True, num_workers=1, collate_fn=torch.stack if fixed else collate
     )

@@ -40,6 +40,16 @@ KNOWN = (
         "open it once in each worker, at the first item, and keep it in the dataset",
     ),
     KnownCall(
+        "unpack", r"NpzFile",
+        "an array of an npz file is unpacked as a whole, each time that it is asked for",
+        "take the arrays out of the file once, in each worker, or store each as an npy file that is mapped",
+    ),
+    KnownCall(
+        "query", r"^(sqlite3|dbapi2|psycopg\w*|sqlalchemy)\.|\.(execute|fetch(one|many|all))$",
+        "a database is asked for each item",
+        "let an index hold the key, ask once for all items of a batch, or read the table into an array",
+    ),
+    KnownCall(
         "list folder", r"^(os|glob|pathlib|posixpath)\b.*(scandir|listdir|walk|glob|iterdir|rglob)|^_?glob",
         "folders are listed again",
         "list them once, and keep the names in the dataset",
@@ -129,7 +139,7 @@ KNOWN = (
     ),
     KnownCall(
         "decompress",
-        r"NpzFile|^(gzip|bz2|lzma|zlib|zipfile|tarfile|_compression|blosc|zstd\w*|lz4)\b(?!\.compress)|decompress",
+        r"^(gzip|bz2|lzma|zlib|zipfile|tarfile|_compression|blosc|zstd\w*|lz4)\b(?!\.compress)|decompress",
         "data is decompressed",
         "store it uncompressed, or by a method that is faster to undo, such as zstd or LZ4",
         waste=False,

@@ -180,10 +180,17 @@ def _type(facts: Facts) -> str:
     return (contents.dtype if contents is not None else None) or "float32"
 
 
+def _rests(facts: Facts) -> bool:
+    """True where workers of small batches are seen to prepare next to nothing, and the loop waits."""
+    return facts.small and 0 < max(facts.lines.working, default=0.0) < PART and not _objects(facts)
+
+
 def _is_for_handover(facts: Facts) -> bool:
     """True where it is the hand-over of small batches that takes long."""
     stages = facts.stages
-    led = stages is not None and stages.certain and stages.largest == HANDOVER
+    if stages is None:
+        return _rests(facts)
+    led = stages.certain and stages.largest == HANDOVER
     return bool(facts.workers) and facts.small and led and not _objects(facts)
 
 
@@ -417,7 +424,9 @@ SETTINGS = (
         lambda *_: (
             "num_workers=0, or larger batches: to hand so small a batch over takes longer than to prepare it."
         ),
-        lambda facts: Effect(facts.gain(lambda costs: replace(costs, workers=0)), 0),
+        lambda facts: Effect(
+            facts.gain(lambda costs: replace(costs, workers=0)) if facts.stages is not None else None, 0
+        ),
     ),
     Row(
         "processes",
@@ -429,7 +438,7 @@ SETTINGS = (
     ),
     Row(
         "workers",
-        lambda facts: not facts.finding.loader.repeats and not _are_threads(facts),
+        lambda facts: not (facts.finding.loader.repeats or _are_threads(facts) or _rests(facts)),
         lambda facts, effect: (
             f"{count_of(effect.value or 0, 'worker')} instead of {facts.workers}.{_room(facts)}"
         ),
