@@ -60,7 +60,6 @@ class Items(NamedTuple):
     together: bool  # `__getitems__` gives all of them at once
     bytes: int  # of one of them
     spread: float  # bytes of what it is a view of, over its own
-    kept: int = 0  # by how much more the dataset's own lists and dictionaries hold since its worker began
 
 
 def contents_of(batch: object) -> BatchContents | None:
@@ -141,14 +140,6 @@ def same_contents(one: Batch, other: Batch) -> bool:
         return all(np.array_equal(np.asarray(a), np.asarray(b)) for a, b in zip(*parts, strict=True))
     except Exception:  # of a batch's own class, or of another device
         return False
-
-
-def held_by(dataset: object) -> int:
-    """Return how much the lists, dictionaries and sets hold that are attributes of a dataset."""
-    own = getattr(dataset, "__dict__", {})
-    # A Subset and the like have theirs by that name.
-    inner = vars(own["dataset"]) if hasattr(own.get("dataset"), "__dict__") else {}
-    return sum(len(part) for part in [*own.values(), *inner.values()] if isinstance(part, list | dict | set))
 
 
 def _viewed(part: Any) -> tuple[int, int | None]:  # Any: an array or a tensor

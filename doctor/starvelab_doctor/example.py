@@ -73,7 +73,7 @@ def recorded_job(workers: int = 0) -> RecordedRun:
     if run["queue_depth"] is not None:
         recorder.asked, recorder.ready = 1, run["queue_depth"]
     # A GPU of the process that reads the record took no part in the run.
-    finding = recorder.finding().replace(asynchronous=False, threads=())
+    finding = recorder.finding().replace(asynchronous=False)
     return RecordedRun(
         workers=workers,
         first_wait=run["first_wait"],

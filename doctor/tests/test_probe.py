@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from doctor.tests.loops import Clock, Slow
-from doctor.tests.test_one_buffer import same
 from starvelab.measure import devices
 from starvelab_doctor import torch_internals, watch
 from starvelab_doctor.watching import probe
@@ -20,6 +19,14 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_in
 pytestmark = pytest.mark.programs
 
 COUNT = 22
+
+
+def same(one, other):
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    return torch.equal(one, other) if isinstance(one, torch.Tensor) else one == other
 
 
 class Numbers(Dataset):
@@ -111,7 +118,7 @@ def test_batches_and_random_numbers_are_the_same(kind):
         found.append(watch(loader, probe=True, progress=False))
         return found[-1]
 
-    same(epochs(loader, iter), epochs(probed, watched))
+    assert same(epochs(loader, iter), epochs(probed, watched))
     assert (probed.worker_init_fn, probed.collate_fn, probed.dataset) == own
     # Each worker's first one of a pass is not timed.
     once = max(probed.num_workers, 1)
@@ -208,9 +215,7 @@ def test_a_pickle_carries_the_times_and_gives_the_batch_alone(monkeypatch):
     assert costs.costs["dataset"].m_as("ms") == 250
     assert costs.costs["collate"].m_as("ms") == 125
     assert 0 <= costs.costs["hand-over"].m_as("s") < 1
-    assert (costs.timed, costs.way) == (1, None)
-    wants.arrive(0.1, 0.1, packing=0.01, packed=wants.asked + 1.0, unpacking=wants.asked + 1.5, taken=0.02)
-    assert wants.costs().way.m_as("s") == pytest.approx(0.5)
+    assert costs.timed == 1
 
 
 def test_the_loop_reads_and_unpacks_a_batch_that_lay_ready_and_goes_on(monkeypatch):

@@ -52,15 +52,8 @@ def test_few_batches_and_none_are_said():
     )
 
 
-def test_the_way_to_the_loop_is_known_where_the_loop_waited():
-    found = samples(items=0.01, collate=0.01)
-    assert found.costs(1).way is None
-    found.add(0.01, 0.01, way=0.002)
-    assert found.costs(1).way.m_as("ms") == pytest.approx(2)
-
-
 def test_old_batches_are_forgotten():
-    assert samples(100_010, items=1.0, collate=1.0, way=1.0).costs(1).timed == 100_000
+    assert samples(100_010, items=1.0, collate=1.0).costs(1).timed == 100_000
 
 
 @pytest.mark.parametrize(("seconds", "cpu", "lever"), [

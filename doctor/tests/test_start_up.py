@@ -5,18 +5,15 @@ from __future__ import annotations
 import multiprocessing
 import sys
 import time
-from dataclasses import replace
 from io import BytesIO
 from multiprocessing import popen_fork, reduction
-from types import SimpleNamespace
 
 import pytest
 
-from doctor.tests.known_jobs import AT_ONCE, KnownStages
+from doctor.tests.known_jobs import KnownStages
 from doctor.tests.loops import Loader, train
 from starvelab.units import Q_
 from starvelab_doctor import watch
-from starvelab_doctor.contents import Items, held_by
 from starvelab_doctor.judging.remedies import remedies_of
 from starvelab_doctor.watching import hooks
 from starvelab_doctor.watching.pickled import Pickled
@@ -89,32 +86,6 @@ def test_what_the_end_of_a_pass_takes_is_part_of_what_new_workers_cost(clock):
     assert watched.result.waits.ending.m_as("s") == pytest.approx(0.3)
     assert first.name == "persistent"
     assert first.text.startswith("To begin and end a later pass takes 0.5 s on average")
-
-
-def test_what_workers_keep_of_their_items_ends_with_them():
-    finding = passes(0.05, 2, wait=0.03, **AT_ONCE)
-    items = Items(8, False, 1024, 1.0, kept=60)
-    finding = finding.replace(persists=False, stages=replace(finding.loader.stages, items=items))
-    one = named(finding)["persistent"]
-    assert one.text.startswith(
-        "Keep the workers with persistent_workers=True in one loader for all passes: each"
-    )
-    # Of 69 ms the step takes 39, and a cache of all items leaves no more than that.
-    assert one.gain.low == 1
-    assert one.gain.likely == pytest.approx(69 / 39, rel=0.1)
-    for other in (
-        finding.replace(persists=True),
-        finding.replace(workers=0),
-        finding.replace(stages=replace(finding.loader.stages, items=items._replace(kept=3))),
-    ):
-        assert "each of them keeps" not in getattr(named(other).get("persistent"), "text", "")
-
-
-def test_what_a_dataset_holds_is_counted_also_of_a_part_of_it():
-    whole = SimpleNamespace(cache={1: 2, 3: 4}, names=["a"], size=7, text="abc")
-    part = SimpleNamespace(dataset=whole, indices=[0, 1])
-    assert (held_by(whole), held_by(part)) == (3, 5)
-    assert (held_by(range(3)), held_by(SimpleNamespace(dataset=range(3)))) == (0, 0)
 
 
 def test_pickling_the_data_for_each_worker_is_named():

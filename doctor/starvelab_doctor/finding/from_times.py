@@ -33,16 +33,12 @@ def finding_of(
     """
     total = float(lengths[ordinary].sum())
     rate = host.counted / total if total else 0.0
-    middle, high, highest = 1e3 * np.percentile(waits, [50, 95, 99]) if len(waits) else (0.0, 0.0, 0.0)
     return JobFinding.of(
         host_wait=host.value,
         interval=host.interval,
         stall=stall.value if stall else None,
         stall_interval=stall.interval if stall else None,
         counted=counts.counted,
-        wait_p50=Q_(float(middle), "ms"),
-        wait_p95=Q_(float(high), "ms"),
-        wait_p99=Q_(float(highest), "ms"),
         batch_rate=Q_(rate, "1/s"),
         step_time=Q_(1e3 * float(np.mean((lengths - waits)[ordinary])), "ms") if host.counted else None,
         throughput=Q_(rate * batch_size, "img/s") if batch_size else None,

@@ -49,8 +49,6 @@ class Waits:
         All that were delivered, and those of which the shares are: neither first ones nor interruptions.
     min_batches : int
         So many have to count for a verdict.
-    wait_p50, wait_p95, wait_p99 : quantity [time]
-        Percentiles of the waits for a batch.
     batch_rate : quantity [1/time]
     throughput : quantity [sample/time] or None
         None where the batch size is not known.
@@ -86,9 +84,6 @@ class Waits:
     interval: tuple[float, float]
     batches: int
     counted: int
-    wait_p50: Quantity
-    wait_p95: Quantity
-    wait_p99: Quantity
     batch_rate: Quantity
     throughput: Quantity | None = None
     step_time: Quantity | None = None
@@ -173,8 +168,6 @@ class MachineUse:
         Share of the usable cores that other programs used, 0 to 1.
     memory : MemoryUse or None
         Memory of the workers and of the training process.
-    threads : tuple of int
-        The system's numbers of the threads that went over the data; empty where it has none.
     """
 
     prepare_cpu: float | None = None
@@ -184,7 +177,6 @@ class MachineUse:
     core_waits: float | None = None
     others_cpu: float | None = None
     memory: MemoryUse | None = None
-    threads: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

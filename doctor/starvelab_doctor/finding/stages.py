@@ -66,9 +66,9 @@ class StageCosts:
         Milliseconds that a worker took for each of the last batches that were timed, in their order.
     items : Items or None
         What the dataset gives; None where that was not looked at.
-    receiving, way : quantity [time] or None
-        What the loop itself spends of the hand-over, the release of the batch before among it, None without
-        workers; and from a worker to the loop, in batches for which it waited, None where none was.
+    receiving : quantity [time] or None
+        What the loop itself spends of the hand-over, the release of the batch before among it; None without
+        workers.
     call : str
         How the loader calls its dataset: `__getitem__` or `__iter__`.
     reason : str
@@ -83,7 +83,6 @@ class StageCosts:
     prepared: tuple[float, ...] = ()
     items: Items | None = None
     receiving: Quantity | None = None
-    way: Quantity | None = None
     call: str = "__getitem__"
     reason: str = ""
 
@@ -151,22 +150,13 @@ class StageSamples:
     def __init__(self) -> None:
         # Of each batch what it takes in the dataset and to collate, to pack and to unpack.
         self.batches = tuple(_times() for _ in range(4))
-        self.ways, self.copies, self.indices = _times(), _times(), _times()
+        self.copies, self.indices = _times(), _times()
         self.items: Items | None = None
 
-    def add(
-        self,
-        items: float,
-        collate: float,
-        packing: float = 0.0,
-        unpacking: float = 0.0,
-        way: float | None = None,
-    ) -> None:
-        """Add a batch; `way` is known only where the loop waited for it."""
+    def add(self, items: float, collate: float, packing: float = 0.0, unpacking: float = 0.0) -> None:
+        """Add a batch."""
         for times, seconds in zip(self.batches, (items, collate, packing, unpacking), strict=True):
             times.append(seconds)
-        if way is not None:
-            self.ways.append(way)
 
     def finish(self, seconds: float) -> None:
         """Add what receiving the last batch took beyond unpacking it."""
@@ -206,7 +196,6 @@ class StageSamples:
             receiving=Q_(1e3 * float(np.mean(unpacking)), "ms") if workers and timed else None,
             prepared=tuple((1e3 * (items + collate + packing))[-MAX_PREPARED:].tolist()),
             items=self.items,
-            way=Q_(1e3 * float(np.median(self.ways)), "ms") if self.ways else None,
             call="__iter__" if stream else "__getitem__",
             reason=reason if not timed else "",
         )

@@ -92,19 +92,12 @@ def _within(facts: Facts, remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:
 # Passes.
 
 
-def _keeps_items(facts: Facts) -> bool:
-    """True where workers that end with the pass have kept something of each item, such as a cache."""
-    items, persists = facts.items, facts.finding.loader.persists
-    kept = items is not None and items.kept >= items.number
-    return kept and bool(facts.workers) and persists is False and facts.passes is not None
-
-
 def _begins_anew(facts: Facts) -> bool:
     return _between_is_long(facts) and bool(facts.workers) and not facts.finding.loader.persists
 
 
 def _between_is_long(facts: Facts) -> bool:
-    return facts.passes is not None and facts.passes.matters and not _keeps_items(facts)
+    return facts.passes is not None and facts.passes.matters
 
 
 def _taken(facts: Facts) -> str:
@@ -337,15 +330,6 @@ DIVIDE = Row("divide", lambda facts: facts.finding.loader.repeats, lambda facts,
 # Of these a job may gain that does not wait for its next batch.
 IN_ANY_CASE = (
     Row("move", lambda facts: facts.loop_line, _move, _moved),
-    Row(
-        "persistent",
-        _keeps_items,
-        lambda *_: (
-            "Keep the workers with persistent_workers=True in one loader for all passes: each of them keeps "
-            "something of its items in the dataset, such as a cache, and loses it with the end of the pass."
-        ),
-        lambda facts: Effect(facts.quicker(0.0)),
-    ),
     Row(
         "persistent",
         _begins_anew,

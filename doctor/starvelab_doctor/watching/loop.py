@@ -166,28 +166,6 @@ class Watch(AroundLoader, Watched, Generic[Batch]):
         return _Batches(self)
 
 
-class LogLines:
-    """A line each minute in place of a bar, with what is needed here of a bar's interface."""
-
-    def __init__(self, total: int | None) -> None:
-        self.of = "" if total is None else f" of {total}"
-        self.n, self.text, self.last = 0, "", time.monotonic()
-
-    def set_postfix_str(self, text: str, **_: bool) -> None:
-        """Set what the next line says."""
-        self.text = text
-
-    def update(self, batches: int) -> None:
-        """Count batches, and write a line if it is time."""
-        self.n += batches
-        if time.monotonic() - self.last >= LINE_INTERVAL:
-            self.last = time.monotonic()
-            print(f"watch: {self.n}{self.of} batches, {self.text}", file=sys.stderr, flush=True)
-
-    def close(self) -> None:
-        """End without a line: what was found follows."""
-
-
 class _Batches(Iterator[Batch]):
     """The batches of one pass over the loader, whose times go to the watch that it belongs to."""
 
@@ -204,8 +182,9 @@ class _Batches(Iterator[Batch]):
         self.record = recorder.begin(since=begun)
         if owner._progress:
             total = length if (length := length_hint(owner.loader, -1)) >= 0 else None
-            seen = sys.stderr.isatty() or shell() is not None  # else it is a log file
-            self.bar = tqdm(total=total, desc="watch", unit="batch") if seen else LogLines(total)
+            # A log file gets a line a minute.
+            often = 0.1 if sys.stderr.isatty() or shell() is not None else LINE_INTERVAL
+            self.bar = tqdm(total=total, desc="watch", unit="batch", mininterval=often)
 
     def __iter__(self) -> Iterator[Batch]:
         return self

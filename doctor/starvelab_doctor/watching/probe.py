@@ -23,7 +23,7 @@ from starvelab.measure.batches import Batch
 from starvelab.measure.devices import wait_for_device
 
 from .. import torch_internals
-from ..contents import Items, held_by, items_of
+from ..contents import Items, items_of
 from ..finding.stages import StageCosts, StageSamples
 from ..torch_internals import Fetcher, TorchIterator, TorchLoader
 
@@ -78,7 +78,6 @@ class TimedFetch:
         self.deliver, self.handover = deliver, handover
         self.items: Items | None = None  # that the dataset gave for the last batch that was timed
         self.first = True  # modules are loaded and files opened for it
-        self.held = held_by(fetcher.dataset)
 
     def __call__(self, index: Index) -> object:
         """Return what the fetcher returns for these indices."""
@@ -90,9 +89,7 @@ class TimedFetch:
 
         def timed(items: object) -> Batch:
             spans[0] = time.perf_counter()
-            dataset = self.fetcher.dataset
-            given = self.items or items_of(items, hasattr(dataset, "__getitems__"))
-            self.items = given and given._replace(kept=held_by(dataset) - self.held)
+            self.items = self.items or items_of(items, hasattr(self.fetcher.dataset, "__getitems__"))
             looked = time.perf_counter()
             batch = collate(items)
             spans[2] = looked - spans[0]
@@ -153,7 +150,7 @@ def _arrive(
     number: int,
     items: float,
     collate: float,
-    given: tuple[int, bool, int, float, int] | None,
+    given: tuple[int, bool, int, float] | None,
 ) -> Batch:
     """Called by the unpickler, in the process of the loop."""
     probe = PROBES.get(number)
@@ -284,7 +281,7 @@ class Probe:
             # Then the loop did nothing else since, and a batch that is no tensor is long to read.
             computed = time.thread_time() - self.computed
             reading = min(max(unpacking - max(self.asked, self.unpacked), 0.0), READS * computed)
-        self.samples.add(items, collate, packing, reading + taken, unpacking - packed if waited else None)
+        self.samples.add(items, collate, packing, reading + taken)
         self.unpacked, self.computed = unpacking + taken, time.thread_time()
 
     def receive(self, batch: Batch) -> None:

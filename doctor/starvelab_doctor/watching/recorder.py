@@ -207,7 +207,6 @@ class Recorder:
             pass_waits=passes,
             left_out=left_out,
             quarter_waits=share_by_pass(quarters, waits, steps) if drifts else (),
-            threads=tuple(sorted(threads)),
             elsewhere=self.home is not None and bool(threads - {self.home}),
             prepare_cpu=use.share,
             prepare_threads=use.threads,
