@@ -89,6 +89,18 @@ def unknown_name(
     return UnknownNameError(f"{said} {hint}")
 
 
+def check_flag(value: object, name: str) -> None:
+    """Reject what is neither True nor False."""
+    if not isinstance(value, bool):
+        raise InputError(f"{name} must be True or False, got {value!r:.80}. Pass one of these.")
+
+
+def check_text(value: object, name: str) -> None:
+    """Reject what is no text."""
+    if not isinstance(value, str):
+        raise InputError(f"{name} must be a text, got {value!r:.80}. Pass one in quotes.")
+
+
 def check_choice(value: object, choices: Collection[str], name: str) -> None:
     """Reject what is none of a few words."""
     if value not in choices:

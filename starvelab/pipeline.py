@@ -70,7 +70,8 @@ class Pipeline(Description):
         ------
         InputError, MissingValueError, UnknownNameError
         """
-        return solve(self.replace(changes, *more, **fields) if changes or more or fields else self)
+        asked = changes is not None or more or fields
+        return solve(self.replace(changes, *more, **fields) if asked else self)
 
     def __setattr__(self, name: str, _: Unchecked) -> Never:
         """Reject a change: a pipeline keeps what it was made of."""

@@ -269,6 +269,13 @@ def _as_float(number: int) -> float:
         return inf if number > 0 else -inf
 
 
+def one_value(number: Number, what: str) -> Number:
+    """Return a number that is no array, and reject one that is."""
+    if np.ndim(number):
+        raise InputError(f"{what} is one value, got an array. Ask for one value at a time.")
+    return number
+
+
 def positive_int(value: Unchecked, what: str) -> Number:
     """A whole number of at least one (an int, or an integer array of the same shape)."""
     if type(value) is int and 0 < value <= _MAX_INT:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from math import inf
 
-from ..errors import InputError, UnknownNameError, own_errors
+from ..errors import InputError, UnknownNameError, check_text, own_errors
 from ..tables import cell
 from ..units import Q_, Number, Quantity, Unchecked
 from .costs import WorkerScaling
@@ -209,6 +209,8 @@ class Assumptions(Sourced):
         facts = {key: Fact.of(value, partial(_read, key)) for key, value in changes.items()}
         values = {key: fact.value for key, fact in facts.items()}
         label = ", ".join(f"{key}={cell(value)}" for key, value in values.items())
+        if name is not None:
+            check_text(name, "name")
         name = name or f"{self.name} but {label}"
         return dataclasses.replace(self, name=name, facts={**self.facts, **facts}, **values)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..errors import InputError, MissingValueError, UnknownNameError, own_errors, unknown_name
+from ..errors import InputError, MissingValueError, UnknownNameError, check_text, own_errors, unknown_name
 from ..units import Number, Quantity, Unchecked, as_quantity, checked_quantity, positive_int
 from .facts import Fact, Sourced, read_data
 
@@ -127,6 +127,8 @@ class Entry(Sourced):
         >>> Hardware.Cloud.T4.replace(storage_bandwidth="2 GB/s").storage_bandwidth.magnitude
         2.0
         """
+        if name is not None:
+            check_text(name, "name")
         new = {key: Fact.of(value, partial(_read, self.kind, key)) for key, value in values.items()}
         # A measured rate belongs to the accelerator and the model as they were measured.
         changed = self.kind == "Models" or any(key.startswith(("peak_", "memory_bandwidth")) for key in new)

@@ -63,6 +63,7 @@ class Description(EqualByFields):
 
     def __init__(
         self,
+        /,
         *values: Never,
         model: Entry | None = None,
         batch_size: Number = 256,
@@ -253,7 +254,7 @@ class Description(EqualByFields):
         InputError, MissingValueError, UnknownNameError
         """
         changed_fields = {name: getattr(self, name) for name in FIELDS}
-        for path, value in {**fields, **by_path(changes or {})}.items():
+        for path, value in {**fields, **by_path(changes)}.items():
             name, _, field = path.partition(".")
             check_fields([path], self.assumptions)
             changed_fields[name] = changed(name, changed_fields[name], field, value)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Self, get_args, get_type_hints
 
 import numpy as np
 
-from ..errors import InputError, check_arguments, check_choice, check_names, own_errors
+from ..errors import InputError, check_arguments, check_choice, check_flag, check_names, own_errors
 from ..tables import cell
 from ..units import (
     Q_,
@@ -80,8 +80,8 @@ class Meaning:
             return value, value if special else positive_int(value, name)
         if self.kind == "number":
             return value, self._in_range(value, name)
-        if self.kind == "switch" and not isinstance(value, bool):
-            raise InputError(f"{name} must be True or False, got {value!r:.80}. Pass one of these.")
+        if self.kind == "switch":
+            check_flag(value, name)
         if self.kind == "choice":
             check_choice(value, self.choices, name)
         return value, value
@@ -154,7 +154,10 @@ def shape_of(value: Unchecked) -> tuple[int, ...]:
     if value is None or type(value) is int or not np.iterable(value):
         return ()
     held: Unchecked = getattr(value, "magnitude", value)
-    return np.shape(held)
+    try:
+        return np.shape(held)
+    except (ValueError, AttributeError):  # rows of unequal length, which no field holds
+        return ()
 
 
 class _SignatureOfInit:

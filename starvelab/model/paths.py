@@ -51,7 +51,9 @@ def field_label(path: str) -> str:
 
 
 def by_path(changes: Unchecked) -> dict[str, Unchecked]:
-    """Values by the paths of what they change."""
+    """Values by the paths of what they change; none where there are no changes."""
+    if changes is None:
+        return {}
     if not isinstance(changes, Mapping) or not all(isinstance(path, str) for path in changes):
         raise InputError(
             f"Changes are values by the paths of fields, got {changes!r:.80}. "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import ceil, isfinite, lcm
 
-from ..errors import InputError, MissingValueError
+from ..errors import InputError, MissingValueError, check_flag
 from ..model.analysis._bill import PASS_SAMPLES, samples_of_epoch
 from ..model.description import Description, check_asked
 from ..model.parts import Workers
@@ -13,7 +13,7 @@ from ..model.resources import ACCELERATOR, STORAGE
 from ..model.stages.data import hit_share
 from ..model.step import Step
 from ..tables import Share, TableRepr, cell, percent
-from ..units import Q_, Quantity, Unchecked, positive, positive_int
+from ..units import Q_, Quantity, Unchecked, one_value, positive, positive_int
 from .inputs import inputs_of
 from .simulation import draw, follow
 
@@ -107,6 +107,7 @@ class Epochs(TableRepr):
 
 def epochs(pipeline: Description, memory: Quantity | str | None, samples: int | None, evicts: bool) -> Epochs:
     """Say what a page cache does, and what is lost between epochs; `Pipeline.epochs` has the parameters."""
+    check_flag(evicts, "evicts")
     replaced = ("storage.cache.share",) if memory is not None else ()
     check_asked(pipeline, "epochs", whatever=replaced, one_host=True)
     if memory is not None and pipeline.storage is None:
@@ -114,7 +115,7 @@ def epochs(pipeline: Description, memory: Quantity | str | None, samples: int | 
             "The page cache serves reads from a drive, got a pipeline without storage. "
             "Pass storage=Storage.NVMe_Gen4, or no memory."
         )
-    samples = samples_of_epoch(pipeline, samples)
+    samples = one_value(samples_of_epoch(pipeline, samples), "samples")
     if samples is None:
         raise MissingValueError(
             "epochs needs the samples of an epoch, and the pipeline names no data set of a known size. "
@@ -128,7 +129,8 @@ def epochs(pipeline: Description, memory: Quantity | str | None, samples: int | 
     if memory is None:
         cached = float(pipeline.numbers["cached_fraction"] or 0.0)
     else:
-        held = min(1.0, positive(memory, "B", "memory") / (samples * pipeline.sizes["stored"]))
+        has = one_value(positive(memory, "B", "memory"), "memory")
+        held = min(1.0, has / (samples * pipeline.sizes["stored"]))
         cached = float(hit_share(held)) if evicts else held
         first, later = (pipeline.replace({"storage.cache.share": share}) for share in (0.0, cached))
     steps = ceil(samples / (pipeline.numbers["batch_size"] * accelerators) - 1e-9)

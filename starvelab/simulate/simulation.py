@@ -13,10 +13,11 @@ import numpy as np
 
 from ..errors import InputError
 from ..tables import TableRepr, cell, count_of, percent
-from ..units import Q_, Quantity, Unchecked, nonnegative, positive_int
+from ..units import Q_, Quantity, Unchecked, nonnegative, one_value, positive_int
 from .rules import follow_events, follow_in_order, follow_out_of_order
 from .timeline import EpochTimes, LoaderInputs, Start, Trace
 
+_MAX_TIMES = 10**8  # which take 800 MB
 # Replicas that are followed together: their rows then fit into a processor's cache.
 _TOGETHER = 1024
 
@@ -187,7 +188,14 @@ def simulate(
     given_times = None if prepare_times is None else _own_times(prepare_times)
     if given_times is not None:
         batches, replicas = given_times.shape
-    times, reads = draw(inputs, positive_int(batches, "batches"), positive_int(replicas, "replicas"), seed)
+    batches = one_value(positive_int(batches, "batches"), "batches")
+    replicas = one_value(positive_int(replicas, "replicas"), "replicas")
+    if batches * replicas * inputs.ranks > _MAX_TIMES:
+        raise InputError(
+            f"A simulation holds at most {_MAX_TIMES:g} batches of all ranks and replicas, got "
+            f"{batches * replicas * inputs.ranks:g}. Follow fewer of them."
+        )
+    times, reads = draw(inputs, batches, replicas, seed)
     times = times if given_times is None else given_times.repeat(inputs.ranks, axis=1)
     steps = draw_steps(inputs, times.shape, seed)
     warm_up = _whole(warm_up, "warm_up", batches - 1, f"Of {batches} batches one must be left.")

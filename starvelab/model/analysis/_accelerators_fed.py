@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from ...errors import InputError
-from ...units import Number, check_magnitude, exact, positive_int
+from ...units import Number, check_magnitude, exact, one_value, positive_int
 from ..description import Description, check_asked
 from ..resources import ACCELERATOR
 from ..solver import BatchTimes, by_resource, costs
@@ -44,7 +44,7 @@ def accelerators_fed(pipeline: Description, utilization: float = 0.9) -> int | N
     3
     """
     check_asked(pipeline, "accelerators_fed", whatever=("hardware.count",), one_host=True, overlapping=True)
-    share = check_magnitude(utilization, "utilization")
+    share = one_value(check_magnitude(utilization, "utilization"), "utilization")
     if share > 1:
         raise InputError(f"utilization must be a share up to 1, got {utilization}. Write 0.9 for 90 %.")
     single = pipeline.replace({"hardware.count": 1})

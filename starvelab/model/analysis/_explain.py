@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...errors import MissingValueError
+from ...errors import MissingValueError, check_flag
 from ...tables import percent
 from ...units import Q_, format_number
 from ..costs import exceeds
@@ -62,6 +62,7 @@ def explain(pipeline: Description, *, advice: bool = True) -> str:
     samples. From batch 23 on the workers would bind.
     """
     check_asked(pipeline, "explain")
+    check_flag(advice, "advice")
     step = pipeline.solve()
     tell, several = _starved, step.accelerators * step.hosts > 1
     if pipeline.alone or not pipeline.overlap:

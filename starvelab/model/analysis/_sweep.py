@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InputError, MissingValueError, check_names
+from ...errors import InputError, MissingValueError, check_flag, check_names
 from ...tables import TableRepr, percent, to_frame
 from ...units import Q_, Number, Quantity, Unchecked, convert
 from ..assumptions import COVERAGE
@@ -111,7 +111,9 @@ def sweep(
     >>> (100 * table["utilization"]).round(1).tolist()
     [73.2, 41.9, 26.2]
     """
-    fields = {**by_path(changes or {}), **fields}
+    fields = {**by_path(changes), **fields}
+    if ranges is not None:
+        check_flag(ranges, "ranges")
     if not fields:
         raise InputError(
             "A sweep needs a field with values, got none. Pass for example batch_size=[32, 64, 128]."

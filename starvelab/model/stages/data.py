@@ -227,7 +227,8 @@ def hit_share(held: Number) -> Number:
     ----------
     Mohan et al., PVLDB 14(5), 2021, for the measurement.
     """
-    held = np.asarray(positive(held, None, "held"), dtype=float)
+    # Beyond these, nothing or everything is held.
+    held = np.clip(np.asarray(positive(held, None, "held"), dtype=float), 1e-12, 2.0)
     # c = (1 - h(s)) / s falls as s grows, from 1 at s = 0: halving finds the s that belongs to c.
     low, high = np.zeros(held.shape), 1 / held
     for _ in range(64):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...errors import own_errors
+from ...errors import check_flag, own_errors
 from ...units import Q_, Number, Quantity, Unchecked, positive, positive_int
 from ..assumptions import Assumptions
 from ..catalogue import Entry, bandwidth_of
@@ -78,6 +78,7 @@ class TransferModel(StageModel[TransferInputs]):
         >>> round(copy.transfer_time.to("ms").magnitude, 3)
         4.817
         """
+        check_flag(pinned, "pinned")
         bandwidth = link_bandwidth(link, pinned=pinned, rate=self.assumptions.link_rate)
         inputs = TransferInputs(
             size=positive(transfer_size, "B", "transfer_size"),
