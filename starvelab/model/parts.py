@@ -102,9 +102,6 @@ class Drive(Part):
             )
 
 
-Drive.__init__ = own_errors(Drive.__init__)  # type: ignore[method-assign]  # it needs a value
-
-
 @dataclass(frozen=True, repr=False)
 class Handover(Part):
     """What it takes to bring a batch from its worker to the training loop.
@@ -205,7 +202,7 @@ class Link(Part):
         return self.pinned and self.overlaps
 
 
-Link.__init__ = own_errors(Link.__init__)  # type: ignore[method-assign]
+Link.__init__ = own_errors(Link.__init__)  # type: ignore[method-assign]  # it needs a value
 
 
 @dataclass(frozen=True, repr=False)

@@ -171,3 +171,36 @@ def test_no_foreign_error_leaves_a_public_constructor_or_method(name, data):
         text = str(error)
         assert text.rstrip().endswith((".", "?")), text  # what to do is a sentence
         assert len(text) < 1200, text[:1500]
+
+
+@pytest.mark.parametrize(
+    ("call", "values", "named", "said"),
+    [
+        (PIPELINE.bill, (), {"prise": "3 USD/h"}, r"bill\(\) has no argument 'prise'. Did you mean price\?"),
+        (PIPELINE.explain, (1,), {}, r"explain\(\) takes advice, but too many positional arguments\."),
+        (PIPELINE.crossover, (), {"workers": 8}, r"crossover\(\) takes no argument, but got an unexpected"),
+        (Link, (), {}, r"Link\(\) takes of, .* but missing a required argument: 'of'"),
+        (Workers, (8,), {"count": 8}, r"Workers.* but multiple values for argument 'count'"),
+        (DataModel, (), {"wrokers": 8}, r"StageModel\(\) has no argument 'wrokers'"),
+        (Pipeline, (), {"self": 8}, "A pipeline has no field 'self'"),
+        (Jitter, (), {"spread": [[1, 2], [3]]}, r"spread must be a number, got \[\[1, 2\], \[3\]\]"),
+        (PIPELINE.explain, (), {"advice": np.array([])}, "advice must be True or False, got array"),
+        (PIPELINE.solve, (np.array([]),), {}, "Changes are values by the paths of fields, got array"),
+        (PIPELINE.solve, ({}, {}), {}, r"replace\(\) takes"),
+        (PIPELINE.accelerators_fed, (), {"utilization": [0.5, 0.9]}, "utilization is one value"),
+        (PIPELINE.epochs, (), {"samples": [10, 20]}, "samples is one value, got an array. Ask for one value"),
+        (PIPELINE.simulate, (), {"batches": 10**12}, r"holds at most 1e\+08 batches .* got 1\.6e\+13\."),
+        (PIPELINE.replace, (), {"batch_size": 2**70}, r"batch_size must be at most 2\^53, got 1\.18.*e\+21"),
+        (PIPELINE.replace, (), {"workers": 10**400}, "must be finite and positive|at most"),
+        (TUTORIAL.replace, (), {"name": True}, "name must be a text, got True. Pass one in quotes"),
+        (Q_, ("5 ms", None, 3), {"unti": "s"}, r"Q_ takes a value and a unit, got \[3, 'unti'\] too"),
+    ],
+)
+def test_what_the_fuzz_found_says_the_rule_what_came_and_what_to_do(call, values, named, said):
+    with pytest.raises(StarvelabError, match=said):
+        call(*values, **named)
+
+
+@pytest.mark.parametrize(("held", "hits"), [(1e-320, 0), (1e300, 1)])
+def test_a_share_beyond_what_a_float_divides_is_nothing_or_everything(held, hits):
+    assert hit_share(held) == pytest.approx(hits, abs=1e-9)
