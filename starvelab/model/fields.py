@@ -80,7 +80,7 @@ class Meaning:
             return value, value if special else positive_int(value, name)
         if self.kind == "number":
             return value, self._in_range(value, name)
-        if self.kind == "switch":
+        if self.kind == "switch" and not isinstance(value, bool):
             check_flag(value, name)
         if self.kind == "choice":
             check_choice(value, self.choices, name)
