@@ -21,7 +21,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -104,16 +104,19 @@ def command(job: str) -> list[object]:
     return [ZOO / f"{name}.py", *arguments]
 
 
-def run(*parts: object, limit: int = LIMIT) -> subprocess.CompletedProcess[str]:
-    """Run a program of Python."""
-    return subprocess.run(
-        [sys.executable, *map(str, parts)], capture_output=True, text=True, timeout=limit, check=False
-    )
+def run(*parts: object, limit: int = LIMIT) -> tuple[str, str]:
+    """Return what a program of Python writes into its output and its errors; or that it took too long."""
+    with suppress(subprocess.TimeoutExpired):
+        done = subprocess.run(
+            [sys.executable, *map(str, parts)], capture_output=True, text=True, timeout=limit, check=False
+        )
+        return done.stdout, done.stderr
+    return "", f"more than {limit} s"
 
 
 def rate(*parts: object) -> float:
     """Return the batches a second that a job reaches; 0 where it ends without."""
-    found = RATE.findall(run(*parts).stderr)
+    found = RATE.findall(run(*parts)[1])
     return float(found[-1]) if found else 0.0
 
 
@@ -123,10 +126,10 @@ def under_doctor(job: str, mode: str = "plain") -> Values:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "doctor.json"
         parts = ("-m", "starvelab_doctor", *how, "--json", file, *command(job))
-        done = run(*parts, limit=LIMIT if mode == "plain" else TRIALS * LIMIT)
+        _, error = run(*parts, limit=LIMIT if mode == "plain" else TRIALS * LIMIT)
         known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"loops": []}
     if not known["loops"]:
-        said = done.stderr.rpartition("starvelab-doctor: ")[2].strip()
+        said = error.rpartition("starvelab-doctor: ")[2].strip()
         return {"first": "own batches" if "reads, copies or prepares" in said else "", "said": said}
     loop = known["loops"][0]
     first = (loop["remedies"] or [{"name": NOTHING, "text": loop["state"]}])[0]
@@ -172,10 +175,8 @@ def measure(job: str, mode: str = "plain", loops: int = 0) -> Values:
 
 def profiled(job: str) -> str:
     """Return what takes most of a job's time, as PyTorch's profiler names it."""
-    try:
-        return run(JOBS / "profiled.py", *command(job)).stdout.strip()
-    except subprocess.TimeoutExpired:
-        return f"more than {LIMIT} s"
+    output, error = run(JOBS / "profiled.py", *command(job))
+    return output.strip() or error
 
 
 def judge(job: str, seen: Values) -> dict[str, bool | None]:
@@ -206,7 +207,8 @@ def row(job: str, turns: Sequence[Values], profiler: str = "") -> list[str]:
     return [
         f"`{job}`", fault.title.partition(" --fixed")[0], cure if "--fixed" in fault.title else "",
         said if seen["first"] != NOTHING else "nothing", f"{right} of {len(turns)}", gain_of(seen),
-        f"{median(measured):.2g}" if measured else "", profiler,
+        f"{median(measured):.2g}" if measured else "",
+        profiler.removeprefix("enumerate(DataLoader)#_").partition(";")[0],
     ]  # fmt: skip
 
 
@@ -234,8 +236,9 @@ def table(results: Values) -> str:
         of = {planted: {job: seen for job, seen in known.items() if bool(jobs()[job].stage) is planted}
               for planted in (False, True)}  # fmt: skip
         every = [turn for turns in known.values() for turn in turns]
-        loads = [turn["load"] for turn in every]
-        when = f"{days(every)}, two cores, load {min(loads):g} to {max(loads):g}"
+        loads = [turn["load"] for turn in every if turn["load"] is not None]
+        load = f", load {min(loads):g} to {max(loads):g}" if loads else ""
+        when = f"{days(every)}, two cores{load}"
         names = {False: "As a user meets them", True: "Planted to the millisecond, with a probe"}
         text = " ".join(summary(of[planted], names[planted]) for planted in of if of[planted])
         rows = (row(job, turns, profiler.get(job, "")) for job, turns in known.items())
