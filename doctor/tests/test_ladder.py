@@ -14,9 +14,9 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, dataloader
 
 from starvelab_doctor import torch_internals
 from starvelab_doctor.trials import runs as trials
-from starvelab_doctor.trials.ladder import Ladder, climb_ladder
+from starvelab_doctor.trials.ladder import RUNGS, Ladder, climb_ladder
 from starvelab_doctor.trials.replay import HOST, KeptBatches, PreparedFetch
-from starvelab_doctor.trials.run import Trial
+from starvelab_doctor.trials.run import Loop, Trial
 from starvelab_doctor.trials.runs import Runs
 
 pytestmark = pytest.mark.programs
@@ -170,6 +170,15 @@ def test_the_ceiling_is_the_most_that_any_turn_showed():
 def test_a_job_that_no_rung_makes_faster_is_fed():
     assert Ladder((10.0,), {"host": (10.3,)}).fed
     assert Ladder((10.0,), {"host": (9.0,)}).ceiling == 1
-    unknown = Ladder((10.0,), {}, {"host": "it fails"})
-    assert (unknown.ceiling, unknown.fed) == (None, False)
-    assert unknown.verdict.startswith("No rung could be measured")
+    # Without the rungs that leave the whole loader out, nothing tells what the input costs at most.
+    for rungs in ({}, {"prepared": (8.0,)}):
+        unknown = Ladder((10.0,), rungs, {rung: "it fails" for rung in RUNGS if rung not in rungs})
+        assert (unknown.ceiling, unknown.fed, unknown.bound) == (None, False, None)
+        assert unknown.lines[-1].startswith("The highest rung could not be measured, so nothing")
+
+
+def test_a_loader_that_asks_for_pinned_memory_without_a_gpu_gets_none():
+    loader = DataLoader(range(8), pin_memory=True)  # as that of minGPT
+    kept = Loop(loader, HOST).kept
+    kept.keep(torch.zeros(4))
+    assert kept.again(0).is_pinned() is torch.cuda.is_available()

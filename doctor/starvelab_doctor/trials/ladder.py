@@ -46,13 +46,13 @@ class Ladder:
 
     @property
     def ceiling(self) -> float | None:
-        """The most that any rung brought in any turn, 1 at least; None where no rung was measured."""
+        """The most that any rung brought in any turn; None where none left out the whole loader."""
         gains = [gain for rung in self.rungs for gain in self._gains(rung)]
-        return max(1.0, *gains) if gains else None
+        return max(1.0, *gains) if self.rungs.keys() & {HOST, DEVICE} else None
 
     @property
     def bound(self) -> Ceiling | None:
-        """What no gain is said above; None where no rung was measured."""
+        """What no gain is said above; None where that was not measured."""
         return Ceiling(self.ceiling, passes=self.whole) if self.ceiling is not None else None
 
     @property
@@ -73,7 +73,10 @@ class Ladder:
     def verdict(self) -> str:
         """Say what the ladder comes to."""
         if self.ceiling is None:
-            return "No rung could be measured, so nothing is known of how much a faster input would bring."
+            return (
+                "The highest rung could not be measured, so nothing is known of how much a faster input "
+                "would bring."
+            )
         if self.fed:
             return (
                 f"Not the data: without its loader the job is at most {self.ceiling:.2f} times as fast. "

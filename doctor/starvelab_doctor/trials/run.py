@@ -79,14 +79,17 @@ class Loop:
 
     def __init__(self, loader: TorchLoader, rung: str = "") -> None:
         self.passes = list[Times]()
-        self.kept = KeptBatches(rung, pinned=loader.pin_memory) if rung not in ("", PREPARED) else None
-        self.state, self.changes = _values(loader.dataset), False
         cuda = getattr(sys.modules.get("torch"), "cuda", None)
+        on_gpu = cuda is not None and cuda.is_available()
+        # Without a GPU a loader pins nothing, whatever it is asked.
+        pins = loader.pin_memory and on_gpu
+        self.kept = KeptBatches(rung, pinned=pins) if rung not in ("", PREPARED) else None
+        self.state, self.changes = _values(loader.dataset), False
         self.setup = Setup(
             workers=loader.num_workers,
             prefetch=loader.prefetch_factor,
             persistent=loader.persistent_workers,
-            pinned=loader.pin_memory or cuda is None or not cuda.is_available(),
+            pinned=loader.pin_memory or not on_gpu,
             in_order=getattr(loader, "in_order", False),
             stream=torch_internals.is_iterable(loader.dataset),
         )
