@@ -61,9 +61,7 @@ def own_errors(call: Callable[_P, _T]) -> Callable[_P, _T]:
     return checked
 
 
-def check_arguments(
-    call: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
-) -> None:
+def check_arguments(call: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]) -> None:
     """Reject arguments that do not fit a call."""
     signature, owner = inspect.signature(call), call.__qualname__.removesuffix(".__init__")
     try:

@@ -59,6 +59,8 @@ class Finding(TableRepr):
         "measured", "simulated" or "manual".
     step_known : bool
         Whether there was a training step; without one a loader was measured alone.
+    disturbed : str
+        What other programs did, where that may turn the verdict; empty otherwise.
     """
 
     bottleneck: str
@@ -74,6 +76,7 @@ class Finding(TableRepr):
     stage: str = ""
     stages: Mapping[str, Mapping[str, Quantity]] = field(default_factory=dict)
     step_known: bool = True
+    disturbed: str = ""
 
     @property
     def headers(self) -> Sequence[str]:
@@ -218,6 +221,7 @@ def _conclude(ladder: Ladder, source: str, setup: RunSetup | None = None) -> Fin
         stall=ladder.stall,
         confident=not reason,
         reason=reason,
+        disturbed=ladder.disturbed if source == "measured" else "",
         levers=_levers(bottleneck),
         source=source,
         costs=_quantities(costs),

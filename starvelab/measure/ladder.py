@@ -127,6 +127,12 @@ class Ladder:
         return bool(self.starved and leads and 1 - step / quickest >= SLIGHT)
 
     @property
+    def disturbed(self) -> str:
+        """What other programs did, where that may turn the verdict; few rounds are no disturbance."""
+        harmless = self.clear and self.outweighs_load
+        return "" if harmless else replace(self.quality, windows=MIN_WINDOWS, variation=0.0).reason
+
+    @property
     def doubt(self) -> str:
         """Why the bottleneck may be another; empty if nothing speaks for that."""
         first, second = self.order[:2]

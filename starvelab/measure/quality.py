@@ -56,7 +56,9 @@ def disturbance(*measured: object) -> str:
 def _reason_of(measured: Any) -> str:  # Any: what has a quality, or a reason
     if isinstance(measured, Description):
         return str(measured.assumptions.name.partition(CALIBRATED_WHILE)[2])
-    return str(getattr(measured, "quality", measured).reason)
+    if (disturbed := getattr(measured, "disturbed", None)) is not None:  # of a finding
+        return str(disturbed)
+    return str(measured.quality.reason)
 
 
 class LoadMeter:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from starvelab import Q_
-from starvelab.measure import PARTS, SimulatedClock, Transform, diagnose, diagnosis
+from starvelab.measure import PARTS, SimulatedClock, Transform, diagnose, diagnosis, disturbance
 from starvelab.measure.devices import VirtualAccelerator, VirtualLink, VirtualStorage
 from starvelab.measure.diagnosis import _conclude, climb_ladder
 from starvelab.measure.ladder import CACHED, Ladder
@@ -135,6 +135,8 @@ def test_each_doubt_is_said_and_no_other(levels, options, reason):
     assert finding.reason == reason
     assert finding.confident == (not reason)
     assert finding.summary.endswith(f" Not certain: {reason}." if reason else ".")
+    # A tie, and few rounds, are no disturbance: the finding stays evidence.
+    assert disturbance(finding) == (reason if "other programs" in reason else "")
 
 
 def test_a_lead_of_many_times_needs_few_rounds():
@@ -185,7 +187,7 @@ def test_a_finding_shows_its_evidence():
     assert [row[-2] for row in finding.rows] == list(CACHED)
     assert "costs" not in finding.headers, "nothing is known of them"
     assert "decode" in repr(finding)
-    assert finding._repr_html_().startswith("<table><caption>The GPU waits 72.0 %")
+    assert "<table><caption>The GPU waits 72.0 %" in finding._repr_html_()
     said = "not input-bound. It computes for 30 ms of each batch, and nothing starves it."
     assert said in found(31, 30, 30, 30, 30, 30).summary
 
