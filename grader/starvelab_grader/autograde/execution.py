@@ -27,7 +27,7 @@ from ..sandbox.process import IMPORTS, Place, Runners
 from ..submissions import SubmissionWarning, reference
 from ..submissions.reading import read_notebook, restore
 from ..submissions.submission import OWN_NUMBER
-from ..text import enumerated, shown
+from ..text import IMPORT, enumerated, shown
 from .definition import in_order, reference_cells
 from .notebook_run import EXTRA_TIMEOUT, NotebookRun, NotebookRunInside
 from .outputs import as_nodes, printed, scored
@@ -139,7 +139,7 @@ class IsolatedExecute(NbGraderPreprocessor):
         submission = (names.get("db_url"), assignment, student)
         # Of what most notebooks import a sandbox gets what a file of the instructor's imports.
         text = b"\n".join(source.values()).decode("utf-8", "replace")
-        used = set(reference.IMPORT.findall(text))
+        used = set(IMPORT.findall(text))
         needed = [one for one in self.imports if one not in IMPORTS or one.split(".")[0] in used]
         more = {"imports": needed, "readable": self.readable}
         self.runners.begin(submission, self.shown_warnings, sandboxed=is_sandboxed, **more)

@@ -8,15 +8,8 @@ from nbgrader.utils import determine_grade
 
 from ..submissions import SubmissionWarning
 from ..submissions.reading import UnreadableNotebookError, as_list, read_json, value_at
-from ..submissions.reference import (
-    IMPORT,
-    ReferenceCell,
-    defined,
-    graded_by,
-    is_check_side,
-    is_test,
-    name_of,
-)
+from ..submissions.reference import ReferenceCell, defined, graded_by, is_check_side, is_test, name_of
+from ..text import IMPORT
 from .execution import RESULT
 from .notebook_run import ENDED, ENDED_PYTHON, UNFINISHED, names_defined
 

@@ -27,8 +27,9 @@ from ..errors import UnavailableError
 from ..files import VERSION, package_fingerprint, scratch_folder
 from ..sandbox import bubblewrap
 from ..sandbox.process import Runners
-from ..submissions.reference import IMPORT, parse_cells
+from ..submissions.reference import parse_cells
 from ..submissions.submission import Submission
+from ..text import IMPORT
 
 # Submissions that wait at a worker besides the one in progress: no worker idles, and memory stays small.
 QUEUE_LENGTH = 2

@@ -28,6 +28,10 @@ from . import COMMANDS
 
 CONFIG = "nbgrader_config.py"
 ONLY = "Students, with commas between them; * and ? stand for characters."
+UNSAFE: dict[str, Any] = {"unsafe": (
+    {"IsolatedExecute": {"unsafe": True}},
+    "Where there is no sandbox, run student code with the rights of the grader: it can do all that you can.",
+)}  # fmt: skip
 DELAY = 1.0  # seconds before there is a bar
 AGAIN_AFTER = 3.0  # seconds after a Ctrl+C that ended nothing
 STILL_AFTER = 5.0  # seconds in which nothing has finished

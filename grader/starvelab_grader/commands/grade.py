@@ -21,7 +21,7 @@ from ..report.findings import load_looked_at, missing_packages, save_looked_at, 
 from ..report.pages import FeedbackPages
 from ..sandbox import bubblewrap
 from ..text import printed, shown
-from .command import ONLY, Command, print_list, progress
+from .command import ONLY, UNSAFE, Command, print_list, progress
 
 OWN_SOLUTION = "grading your own solution"
 
@@ -66,10 +66,7 @@ class GradeApp(Command):
         starvelab-grader grade starving-the-gpu --report           and write the report of the class
         """
     configured = (Autograde, IsolatedExecute, RestoreStructure)
-    flags = {"unsafe": (
-        {"IsolatedExecute": {"unsafe": True}},
-        "Where there is no sandbox, run student code with your own rights: it can do all that you can.",
-    )}  # fmt: skip
+    flags = UNSAFE
     workers = Integer(0, min=0, help="How many submissions to grade at once; 0: one for each core.")
     scheduler = Unicode(help="Address of a Dask scheduler whose workers are to grade.")
     without_tls = Bool(help="Accept a scheduler without TLS: who reaches its port runs code as workers do.")

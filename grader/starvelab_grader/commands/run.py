@@ -23,10 +23,12 @@ from ..sandbox.process import Runners
 from ..submissions.submission import OWN_NUMBER, read_submission
 from ..text import printed
 from .autograder import write_autograder
-from .command import Command
+from .command import UNSAFE, Command
 
 STUDENT = "the submission"
 FEWER_POINTS, NOT_GRADED = 1, 2  # exit statuses
+# Seconds of student code, where the course does not say: Gradescope ends all of it after ten minutes.
+PLATFORM_DEADLINE = 120.0
 FAILED = {"failed": "The submission could not be graded. Ask your instructor.", "exercises": []}
 
 
@@ -48,10 +50,7 @@ class RunApp(Command):
     question = "Which submission? {} ada.zip --assignment=starving-the-gpu --results=results.json"
     configured = (Autograde, IsolatedExecute, RestoreStructure)
     error_status = NOT_GRADED
-    flags = {"unsafe": (
-        {"IsolatedExecute": {"unsafe": True}},
-        "Where there is no sandbox, let student code have all rights of the grader.",
-    )}  # fmt: skip
+    flags = UNSAFE
     assignment = Unicode(help="An assignment of the course in this folder, which has been released.")
     definition = Unicode(help="The file assignment.bin of an autograder, in the place of a course.")
     results = Unicode(help="The file to write as JSON: exercises, points, maxima, messages.")
@@ -140,6 +139,7 @@ class AutograderApp(Command):
     def run(self, assignment: str) -> None:
         """Write the archive, and say what it holds."""
         definition = Definition.of(self.coursedir, self.config, assignment)
+        definition.settings.IsolatedExecute.setdefault("deadline", PLATFORM_DEADLINE)
         options = ["--hidden-messages"] * RunApp(parent=self).hidden_messages
         packages = write_autograder(Path(self.to), definition, options, list(self.requirements))
         print(f"{self.to} grades {assignment} with {', '.join(packages)}. It holds the hidden checks.")

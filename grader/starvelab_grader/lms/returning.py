@@ -155,18 +155,14 @@ def as_notebook(page: bytes) -> bytes:
 
 def deliveries(
     pages: Mapping[str, Path], origins: Mapping[str, Origin], members: Mapping[str, str],
-    before: Mapping[str, Returned], points: Mapping[str, str] | None = None,
+    before: Mapping[str, Returned],
 ) -> Iterator[Delivery]:  # fmt: skip
-    """Yield a page for each of `members`, who say who submitted; `before` is what came last.
-
-    The `points`, by who submitted, are those that are written with the pages.
-    """
+    """Yield a page for each of `members`, who say who submitted; `before` is what came last."""
     for one, student in sorted(members.items()):
         if student in pages:
             content = pages[student].read_bytes()
             digest = fingerprint({"": content.partition(b"<body")[2] or content})
-            written = (points or {}).get(student, "")
-            yield Delivery(one, student, pages[student], origins[student], digest, before.get(one), written)
+            yield Delivery(one, student, pages[student], origins[student], digest, before.get(one))
 
 
 def returned(folder: Path) -> dict[str, Returned]:

@@ -24,8 +24,6 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import find_all_files, is_grade, is_locked, is_solution
 
 SCHEMA = 3  # the version of nbgrader's metadata
-# What a text imports, by the look of it: no compiler reads what a student wrote.
-IMPORT = re.compile(r"\b(?:import|from)[ \t]+(\w+)")
 
 
 def released_source(course: CourseDirectory, assignment: str) -> Path:

@@ -5,6 +5,7 @@ import shutil
 import zipfile
 from pathlib import Path
 
+import cloudpickle
 import pytest
 
 from grader.tests.a_course import TINY, Course
@@ -13,7 +14,7 @@ from grader.tests.shared_runners import RUNNERS
 from starvelab_grader.commands import autograder
 from starvelab_grader.commands import run as run_command
 from starvelab_grader.commands.autograder.gradescope import gradescope
-from starvelab_grader.commands.run import AutograderApp, RunApp
+from starvelab_grader.commands.run import PLATFORM_DEADLINE, AutograderApp, RunApp
 from starvelab_grader.report.results import NO_SANDBOX, PROTECTION
 from starvelab_grader.sandbox import bubblewrap
 
@@ -126,6 +127,19 @@ def test_the_archive_grades_elsewhere_and_calls_nothing_a_sandbox_that_is_none(
     assert read["tests"][2]["output"] == "not marked yet (of 4)"
     assert {test["visibility"] for test in read["tests"]} == {"visible"}
     assert read["score"] == 6.0
+
+
+@pytest.mark.parametrize(
+    ("own", "deadline"), [("", PLATFORM_DEADLINE), ("c.IsolatedExecute.deadline = 7", 7.0)]
+)
+def test_code_without_end_ends_before_the_platform_ends_all(course, monkeypatch, own, deadline):
+    monkeypatch.setattr(autograder, "_build_wheels", lambda names, folder: {})
+    with (course.folder / "nbgrader_config.py").open("a") as file:
+        file.write(own)
+    run_here(course, AutograderApp(), TINY, "--to=autograder.zip")
+    with zipfile.ZipFile(course.folder / "autograder.zip") as archive:
+        definition = cloudpickle.loads(archive.read("assignment.bin"))
+    assert definition.settings.IsolatedExecute.deadline == deadline
 
 
 def test_what_a_person_should_look_at_only_instructors_see():

@@ -1,7 +1,7 @@
 """Submissions with an unusual structure: what is in their folders, made of what was given out.
 
-What the reading and the repairing of one notebook or archive says of it is in grader/tests/submissions. Those
-that deserve nothing hold no right answer; those that are honest hold all of them, and are odd by accident.
+They hold no right answer. What the reading and the repairing of one notebook or archive says of it, also of
+honest ones that are odd by accident, is in grader/tests/submissions and grader/tests/test_honest.py.
 """
 
 import io
@@ -39,10 +39,6 @@ def flags(some: Iterable[Any], **values: Any) -> None:
 def update(some: Iterable[Any], **values: Any) -> None:
     for cell in some:
         cell |= values
-
-
-def every_cell(notebooks: Released) -> list[dict[str, Any]]:
-    return [cell for nb in notebooks.values() for cell in nb["cells"]]
 
 
 def with_a_password(nb: str) -> bytes:
@@ -198,45 +194,3 @@ def write(folder: Path, files: dict[str, str | bytes]) -> None:
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
-
-
-def the_set_up_moved(solved: Released) -> None:
-    cells = solved["one"]["cells"]
-    (set_up,) = named(solved["one"], "set-up")
-    cells.remove(set_up)
-    cells.insert(4, set_up)
-
-
-def in_the_old_format(solved: Released) -> dict[str, str]:
-    files = {f"{name}.ipynb": json.dumps(solved.pop(name)) for name in list(solved)}
-    notebooks = {name: nbformat.reads(content, as_version=4) for name, content in files.items()}
-    return {name: nbformat.writes(nbformat.convert(nb, 3), version=3) for name, nb in notebooks.items()}
-
-
-# The solved notebooks, changed, and what their student is told. A dict that comes back has files; notebooks
-# that are left in what a change is given are written as they are.
-HONEST: dict[str, tuple[str, Callable[[Released], dict[str, Any] | None]]] = {
-    "more-points": ("", lambda solved: flags(
-        [each for each in every_cell(solved) if "points" in each["metadata"].get("nbgrader", {})], points=1000
-    )),
-    "the-set-up-moved-below-an-answer": (
-        "Cells were moved: set-up. Set-ups ran first, and each check after its answer.", the_set_up_moved
-    ),
-    "called-like-nothing": ("The file of this notebook is called `my work.ipynb`.", lambda solved: {
-        name: json.dumps(solved.pop(old)) for name, old in (("my work.ipynb", "one"), ("TWO.IPYNB", "two"))
-    }),
-    "in-the-old-format": ("It was in an old format, and was converted.", in_the_old_format),
-    "ids-that-are-the-same": ("", lambda solved: update(every_cell(solved), id="same")),
-    "written-in-a-cell-of-their-own": (
-        "", lambda solved: update(named(solved["one"], "double"), id="mine", metadata={})
-    ),
-}  # fmt: skip
-
-
-def write_honest(name: str, folder: Path, solved: Released) -> str:
-    """Fill the folder, and return what the student is told."""
-    told, change = HONEST[name]
-    notebooks = {name: as_json(nb) for name, nb in solved.items()}
-    write(folder, change(notebooks) or {})
-    write(folder, {f"{name}.ipynb": json.dumps(nb) for name, nb in notebooks.items()})
-    return told

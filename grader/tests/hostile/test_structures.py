@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from grader.tests.a_course import MOST, earned, points, said
-from grader.tests.hostile.structures import ESCAPED, HONEST, HOSTILE, write_honest, write_hostile
+from grader.tests.hostile.structures import ESCAPED, HOSTILE, write_hostile
 from starvelab import runtime
 from starvelab_grader.sandbox import bubblewrap
 
@@ -65,15 +65,3 @@ def test_loops_in_every_cell_cost_the_deadline_once(course):
     assert time.monotonic() - begun < MAX_SECONDS
     assert "took longer in all than the 2 s that it may" in graded.files["two.ipynb"].decode()
     assert graded.limited, "one notebook took the time of the other"
-
-
-@pytest.mark.parametrize("name", HONEST)
-def test_an_honest_hand_in_that_is_odd_by_accident_gets_all_it_deserves(course, name):
-    told = write_honest(name, course.hand_in("ada", {}), course.solved())
-    graded = course.graded("ada")
-    assert points(graded) == MOST | {"why": 0}, said(graded)
-    assert told in said(graded)
-    if told:
-        assert told.split("`")[0] in graded.files["one.ipynb"].decode(), "the student reads it on the page"
-    else:
-        assert said(graded) == ""

@@ -3,6 +3,7 @@
 import io
 import logging
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -50,10 +51,10 @@ def pages(tmp_path):
 
 def send(server, pages, folder, result=RESULT, **options) -> int:
     """As the command does it: a record in a new folder, written after each student."""
-    origins, points = {one: Origin(CANVAS) for one in pages}, dict.fromkeys(pages, result.points)
-    every = deliveries(pages, origins, {one: one for one in pages}, returned(folder), points)
+    origins = {one: Origin(CANVAS) for one in pages}
+    every = deliveries(pages, origins, {one: one for one in pages}, returned(folder))
     assignment, sent, made = CanvasAssignment(server.page), [], folder / f"{len(list(folder.glob('*'))):03}"
-    for one in every:
+    for one in (replace(each, points=result.points) for each in every):
         assignment.deliver(one, result, **options)
         if one.is_new:
             sent.append(one)
