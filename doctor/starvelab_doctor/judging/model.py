@@ -158,7 +158,8 @@ def model_of(finding: JobFinding, cores: float | None = None) -> JobModel | None
     prepare, prepared = workers * period or waits, () if stages is None else stages.prepared
     if workers and prepared:
         prepare = min(prepare, float(np.mean(prepared)))
-    queued = machine.prepare_queued or 0.0
+    # What waits for a core that other programs have is work all the same: one worker more gets as much of it.
+    queued = 0.0 if finding.busy else machine.prepare_queued or 0.0
     receive, receives = _receiving(finding, waits)
     most = int(cores if cores is not None else usable_cores())
     # Two hardware threads of a core do little more than one, but workers that there are have what they need.
