@@ -16,8 +16,8 @@ repository = Path(__file__).resolve().parent
 course = Path(os.environ.get("STARVELAB_COURSE") or "~/starvelab-course").expanduser().resolve()
 if not os.environ.get("STARVELAB_COURSE"):
     print(
-        f"STARVELAB_COURSE is not set, so the course is {course}. To use another one, set the variable, "
-        "on a JupyterHub in ~/.jupyter/nbgrader_config.py.",
+        f"The course folder is {course}. For another one set the variable STARVELAB_COURSE (on a JupyterHub: "
+        "in ~/.jupyter/nbgrader_config.py).",
         file=sys.stderr,
     )
     os.environ["STARVELAB_COURSE"] = str(course)  # this file is read more than once

@@ -69,8 +69,8 @@ def test_a_terminal_that_names_no_course_is_told_which_it_is_and_that_it_is_new(
     monkeypatch.setenv("PATH", "")
     default = tmp_path / "starvelab-course"
     said = (
-        f"STARVELAB_COURSE is not set, so the course is {default}. To use another one, set the "
-        "variable, on a JupyterHub in ~/.jupyter/nbgrader_config.py.\n"
+        f"The course folder is {default}. For another one set the variable STARVELAB_COURSE (on a "
+        "JupyterHub: in ~/.jupyter/nbgrader_config.py).\n"
     )
     for new in (f"A new course, with nothing in it, is made in {default}.\n", ""):
         monkeypatch.setenv("STARVELAB_COURSE", "")
