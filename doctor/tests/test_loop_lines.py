@@ -5,10 +5,11 @@ import time
 
 import pytest
 
-from starvelab_doctor.finding.lines import GENERATOR, LOOP, JobLines, LineShare
+from starvelab_doctor.finding.lines import DATASET, GENERATOR, LOOP, JobLines, LineShare
 from starvelab_doctor.watching.job_lines import HANDED, TRAINING, MainSamples, loop_phase, shares
 from starvelab_doctor.watching.places import stack_of
 from starvelab_doctor.watching.stack_samples import WAITS, StackSampler
+from starvelab_doctor.watching.worker_sampler import phase_of
 
 
 def here():
@@ -32,12 +33,26 @@ def test_a_step_trains_and_a_generator_packs():
     ("torch/optim/adam.py", "apply", TRAINING),
     ("job.py", "my_loss", TRAINING),
     ("job.py", "augment", LOOP),
+    ("/x/site-packages/lightning/pytorch/loops/fit_loop.py", "advance", TRAINING),  # below trainer.fit()
+    ("/x/site-packages/tqdm/std.py", "update", LOOP),
     (f"lib{WAITS[0]}", "wait", HANDED),
 ])  # fmt: skip
 def test_what_pytorch_trains_is_no_input_work(file, name, phase):
     code = compile("pass", file, "exec").replace(co_name=name)
     main = compile("pass", "job.py", "exec")
     assert loop_phase(((main, 0), (code, 0)))[0] == phase
+
+
+def test_a_subset_is_not_the_line_that_prepares():
+    files = (
+        "torch/utils/data/_utils/fetch.py",
+        "torch/utils/data/dataset.py",
+        "torchvision/datasets/mnist.py",
+    )
+    stack = tuple((compile("pass", file, "exec"), 0) for file in files)
+    phase, below = phase_of(stack)
+    assert (phase, [code.co_filename for code, _ in below]) == (DATASET, ["torchvision/datasets/mnist.py"])
+    assert phase_of(stack[:2])[1] == stack[1:2]
 
 
 @pytest.mark.parametrize(("call", "kind"), [

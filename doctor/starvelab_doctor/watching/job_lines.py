@@ -30,6 +30,8 @@ PARTS = tuple(
     f"torch{os.sep}{part}{os.sep}"
     for part in ("nn", "optim", "autograd", "cuda", "distributed", "amp", "_dynamo", "_inductor", "fx")
 )
+# Packages that go over the batches themselves: what they do at a line of the user is the training.
+FRAMEWORKS = re.compile(r"[\\/](lightning|pytorch_lightning|transformers|keras|ignite|fastai|catalyst)[\\/]")
 TRAINS = re.compile(r"\.(backward|item|step|zero_grad|synchronize|cpu|tolist)$")  # a call
 TRAINING_NAME = re.compile(r"forward|backward|loss|optim|(^|_)step$", re.IGNORECASE)  # of a function
 UPDATES = ("backward", "step")  # functions of PyTorch
@@ -70,6 +72,8 @@ def loop_phase(stack: Stack) -> tuple[str, CodeLine | None]:
         return UPDATE, place
     trains = any(part in name for name in names for part in PARTS)
     trains = trains or any(TRAINING_NAME.search(code.co_name) for code, _ in stack)
+    own = max((number for number, name in enumerate(names) if is_own(name)), default=-1)
+    trains = trains or any(FRAMEWORKS.search(name) for name in names[own + 1 :])
     if trains or (place and TRAINS.search(place.call)):
         return TRAINING, place
     packs = any(code.co_flags & CO_GENERATOR and is_own(code.co_filename) for code, _ in stack)
