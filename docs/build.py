@@ -115,10 +115,11 @@ def how_right_in_short() -> str:
     rows = {kind: dict(zip(KIND_HEADERS[1:], row, strict=True)) for kind, *row in by_kind(_published())}
     every, loaders = rows["all"], rows["loader"]
     return (
-        f"- **How right it is:** by itself, its median error is {every['median error']} over {every['rows']} "
-        f"published measurements, and {loaders['median error']} where only a loader's workers become more. "
-        f"It abstains on {every['abstains']}; with these {every['farther than 25 %']} are off by over 25 %. "
-        "None is its own input, and [the page](docs/how-right.md) says where the model is far off."
+        f"- **How right it is:** over {every['rows']} published measurements its median error is "
+        f"{every['median error']}, and over the loaders among them {loaders['median error']}. It abstains on "
+        f"{every['abstains']}; with these, {every['farther than 25 %']} are off by over 25 %. No measurement "
+        "is an input of its own prediction, and [the page](docs/how-right.md) says where the model is far "
+        "off."
     )
 
 
