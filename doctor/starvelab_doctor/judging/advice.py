@@ -16,10 +16,10 @@ from starvelab.units import Q_, Quantity, format_quantity
 from ..finding.job import JobFinding
 from .model import PREFETCH, Costs, Gain, JobModel, model_of
 
-MAX_WORKERS = 64  # that are looked at; by definition: PyTorch's issues have none with more for one GPU
-ALIKE = 0.99  # of the highest rate: what comes so near is as good, by benchmarks.zoo
-# Batches take different times, so workers that would only just do on average are too few: benchmarks.zoo
-# holds the number that is advised against a sweep.
+MAX_WORKERS = 64  # that are looked at; a choice
+ALIKE = 0.99  # of the highest rate: what comes so near is as good; a choice
+# Batches take different times, so workers that would only just do on average are too few. How much more they
+# should do is a choice; benchmarks.zoo holds what is advised against runs.
 HEADROOM = 1.2
 TRIAL = "A short run decides, or starvelab-doctor --try."
 

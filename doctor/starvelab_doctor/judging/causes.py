@@ -16,7 +16,7 @@ from .facts import PART, Facts
 from .known_calls import KnownCall, known_call
 from .remedy import Effect, Remedy, Row
 
-OVERSUBSCRIBED = 2.0  # threads for each core, all of which compute; two cost a fifth, by benchmarks.zoo
+OVERSUBSCRIBED = 2.0  # threads for each core, all of which compute; a choice
 VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 

@@ -16,8 +16,8 @@ from .advice import WorkerAdvice, advice_of
 from .model import PREFETCH, Change, Gain, JobModel, dataset_share, model_of
 from .passes import Passes, passes_of
 
-# Share of a time from which on one line, stage or pause has a remedy of its own: a cure of less brings less
-# than a quarter, which benchmarks.zoo tells from noise.
+# Share of a time from which on one line, stage or pause has a remedy of its own: a choice. A cure of less
+# brings less than a quarter.
 PART = 0.2
 
 

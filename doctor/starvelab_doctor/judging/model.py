@@ -23,12 +23,11 @@ from starvelab.units import Q_, Quantity
 from ..finding.job import JobFinding
 from ..finding.stages import COLLATE, DATASET, RECEIVE, RECEIVE_RANGE
 
-ERROR = 0.08  # share that a time may be off in the next run of benchmarks.zoo
-# Times its low end that the high end of a gain may be, to be said: of what benchmarks.zoo measured, a
-# range
-# of that width had its upper end no more than a tenth too high.
+ERROR = 0.08  # share that a time may be off in the next run: a choice
+# Times its low end that the high end of a gain may be, to be said: a choice, by which the upper end is some
+# tenth above the middle at most. benchmarks.zoo counts the upper ends that are above what was measured.
 AGREE = 1.25
-# Batches whose times must be known, late ones among them: one of 12 is late in benchmarks.zoo.
+# Batches whose times must be known, late ones among them: a choice; one of 12 is late in benchmarks.zoo.
 MIN_TIMED = 48
 PREFETCH = 2  # batches ahead of each worker, where a loader names no number; by definition of PyTorch
 EITHER = 0.5  # share of preparing that computes, where nobody knows; by definition the middle of 0 and 1

@@ -26,12 +26,11 @@ from .model import AGREE, MIN_TIMED, PREFETCH, Costs, Gain
 from .passes import pickled_share
 from .remedy import UNTOLD, Effect, Remedy, Row
 
-# Items of a batch, and milliseconds for each, that are better fetched together: benchmarks.zoo has 4096
-# of
-# 0.005, where that brings 2.3 times.
+# Items of a batch, and milliseconds for each, that are better fetched together: a choice. Of the 4096 of a
+# planted job that brought 2.3 times.
 MANY_ITEMS, TINY = 64, 0.05
-# Bytes of what an item is a view of, over its own, from which on it is read for nothing: 64 in
-# benchmarks.zoo, where to read it once brings 3 times.
+# Bytes of what an item is a view of, over its own, from which on it is read for nothing: a choice. Of 64 in a
+# planted job, to read it once brought 3 times.
 SPREAD = 4.0
 
 
