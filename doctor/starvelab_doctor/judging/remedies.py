@@ -64,12 +64,15 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
 
 
 def _leave_most(facts: Facts, settings: Iterable[Remedy]) -> bool:
-    """True where no setting brings what the job gains without the line at which most of a batch is made."""
+    """True where no setting brings at best what the job gains without the lines that make most of a batch."""
     line = facts.lines.largest
-    without = facts.gain(lambda costs: costs.preparing(1 - line.share)) if line is not None else None
-    best = [one.gain.likely for one in settings if one.gain is not None]
+    if line is None:
+        return False
+    share = sum(one.share for one in facts.lines.preparing if one.phase == line.phase and one.share >= PART)
+    without = facts.gain(lambda costs: costs.preparing(max(1 - share, 0.0)))
+    best = [one.gain.high for one in settings if one.gain is not None]
     if facts.advice is not None:
-        best.append(facts.advice.best.gain.likely)
+        best.append(facts.advice.best.gain.high)
     return without is not None and without.likely > AGREE * max(best, default=1.0)
 
 
