@@ -72,7 +72,12 @@ def test_a_script_of_a_trial_finds_neither(tmp_path):
     (tmp_path / "work").mkdir()
     text = dedent(SCRIPT).strip().splitlines()[:2]
     (tmp_path / "train.py").write_text("\n".join([*text, "raise SystemExit(1)"]), encoding="utf-8")
-    plan = {"folder": str(tmp_path), "original": str(tmp_path), "module": False}
+    plan = {
+        "folder": str(tmp_path),
+        "work": str(tmp_path / "work"),
+        "original": str(tmp_path),
+        "module": False,
+    }
     (tmp_path / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
     command = [sys.executable, "-m", "starvelab_doctor.trials.start", "plan.json", str(tmp_path / "train.py")]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
