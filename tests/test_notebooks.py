@@ -20,6 +20,7 @@ import pytest
 from nbformat import NotebookNode
 
 from starvelab.lesson.widgets._reveal import LOCK_FIRST, SHOWN_TOO
+from starvelab.model.rates import measured_rates
 from starvelab.prediction_file import read_file
 from tests.assignments import EXPECTED, NOTEBOOKS, REPOSITORY, Notebook, given, notebooks_of, read
 from tests.notebook_runs import Run, run_alone
@@ -189,6 +190,16 @@ def test_the_whole_pipeline_is_seen_before_anything_is_asked():
     first = WALKTHROUGH["01_compute_baseline"]
     ((drawn, _),) = first.calls("play")
     assert drawn < min(position for position, _ in first.questions().values())
+
+
+def test_no_published_forward_pass_is_called_training(run_notebook):
+    (cell,) = run_notebook(WALKTHROUGH["01_compute_baseline"], predictions=True).cells_with("reveal")
+    shown = "".join(output.get("data", {}).get("text/html", "") for output in cell.outputs)
+    rows = re.findall(r"<tr\b.*?</tr>", shown, re.DOTALL)
+    for rate in measured_rates():
+        if (rate.hardware, rate.model, rate.precision) == ("Cloud.A100", "ResNet50", "fp16"):
+            (row,) = [row for row in rows if f"{rate.fact.value.m_as('img/s'):.4g} img/s" in row]
+            assert ("training" if rate.phase == "training" else "a forward pass") in row
 
 
 # --- Run All ---------------------------------------------------------------------------------------

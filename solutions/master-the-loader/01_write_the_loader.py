@@ -281,8 +281,15 @@ def check_one(given, box):
     log_score(given, "CPU")
 
 
-credit.part(3, "probabilities for three boxes",
-            lambda: [check_one(verdicts()[box], box) for box in "ABC"])
+def check_boxes(given):
+    if not isinstance(given, dict) or set(given) != set("ABC"):
+        raise AssertionError('Return a dict with the keys "A", "B" and "C". '
+                             f"Got {given!r:.60}.")
+    for box in "ABC":
+        check_one(given[box], box)
+
+
+credit.part(3, "probabilities for three boxes", lambda: check_boxes(verdicts()))
 ### BEGIN HIDDEN TESTS
 credit.part(1, "what binds in box A", lambda: check(most_likely(verdicts()["A"]), "storage", mistakes={
     "At the start each worker takes longer than the one before: they queue for something that they share.": "CPU",

@@ -115,7 +115,7 @@ credit.part(4, "audio", lambda: check(workers_needed(Q_("3840 /s"), 12.3, Q_("21
 credit.part(3, "samples of 12.5 MB", lambda: check(workers_needed(Q_("4.37e7 /s"),
     16384, Q_("12.5 MB"), Q_("4.3 ms"), drive) is None, True,
     what="whether no number of workers helps with samples of 12.5 MB", mistakes={
-    "Ask the drive first: how many bytes a second are that?": False}))
+    "Ask the drive first, and return None where it cannot deliver.": False}))
 credit.part(2, "video", lambda: check(workers_needed(Q_("4288 /s"), 16, Q_("531 KB"),
     Q_("850 ms"), drive), 228, what="the number of workers for video", mistakes={
     "Some workers and a bit: the GPU waits for the bit.": 227}))
@@ -253,7 +253,7 @@ reveal("packed", then=show_tokens)
 
 # %%
 explore(packed, {"workers.handover.loop": (Q_("0 ms"), Q_("30 ms"))}, after="packed",
-        dataset={"a row for each document": one_each, "packed": several},
+        dataset={"packed": several, "a row for each document": one_each},
         workers=[1, 2, 4])
 
 # %% [markdown]

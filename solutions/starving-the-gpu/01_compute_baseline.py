@@ -23,12 +23,13 @@ measured = measured_rate(hardware=Hardware.Cloud.A100, model=Models.ResNet50,
 
 
 def show_published():
-    """Show the computed rate above published rates of training on one A100."""
+    """Show the computed rate above published rates of one A100."""
     rows = [["round numbers, a forward pass", baseline.throughput, "computed above"]]
     for rate in measured_rates():
         if (rate.hardware, rate.model, rate.precision) == ("Cloud.A100", "ResNet50",
             "fp16"):
-            rows.append([f"training, measured with {rate.framework}", rate.fact.value,
+            what = "a forward pass" if rate.phase == "forward" else rate.phase
+            rows.append([f"{what}, measured with {rate.framework}", rate.fact.value,
                          rate.fact.source.split(",")[0]])
     table(["what", "rate", "source"], rows)
 

@@ -136,6 +136,7 @@ check(training_step(100), Q_("22.8996 ms"), what="training_step(100)", within=2e
       mistakes={
     "That is the forward pass alone.": Q_("7.6432 ms"),
     "The dispatch is paid once.": Q_("22.9296 ms"),
+    "The dispatch of the step is missing.": Q_("22.8846 ms"),
     "The overhead of the layers triples as well.": Q_("12.8996 ms"),
     "The arithmetic triples as well.": Q_("17.6432 ms"),
     "Only half of the peak is reached.": Q_("18.9573 ms"),

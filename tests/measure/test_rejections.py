@@ -158,7 +158,10 @@ REJECTED = [
         "diagnose takes a mapping of rates, got int. A pipeline diagnoses itself: write pipeline.diagnose().",
     ),
     # a training script
-    (lambda: what_it_does({"workers": 4}), "A script is a text, got {'workers': 4}. Pass script_text(...)"),
+    (
+        lambda: what_it_does({"workers": 4}),
+        "A script is the text of its file, got {'workers': 4}. Pass script_text(...)",
+    ),
 ]  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from ...model.parts import Accelerator, Drive, Workers
 from ...model.resources import LABELS
 from ...model.step import Step
 from ...pipeline import Pipeline
+from ...tables import count_of
 from ...units import Q_, Quantity
 from ..checks import WrongAnswer
 from ..show.drawing import frame, tag, text
@@ -245,7 +246,7 @@ class Design:
 
     def __str__(self) -> str:
         """Return the host in words."""
-        return f"{self.gpu} x {self.gpus}, {self.cores} cores, {self.drives} drives"
+        return f"{self.gpu} x {self.gpus}, {count_of(self.cores, 'core')}, {count_of(self.drives, 'drive')}"
 
     @property
     def obstacle(self) -> str:

@@ -225,8 +225,10 @@ def what_it_does(text: str, width: int = 500, height: int = 375) -> dict[str, Un
     The script runs one pipeline, with `photos` and `Pipeline.measure` replaced; while grading, in the
     student's sandbox. Workers, batch size and shape of a sample are told beside `COUNTED`.
     """
-    if not isinstance(text, str):
-        raise InputError(f"A script is a text, got {text!r:.60}. Pass script_text(...), for example.")
+    if not isinstance(text, str) or text.endswith(".txt"):
+        raise InputError(
+            f"A script is the text of its file, got {text!r:.60}. Pass script_text(...), for example."
+        )
     work = _Work(width, height)
     run_apart(FOLLOW, {"script": text, "work": work})
     return work.done()
