@@ -407,13 +407,14 @@ credit.part(3, "bytes on the link", lambda: check(done()["bytes sent"], 3 * 224 
 def twice(mine, width, height):
     return bool(simulated_throughput(mine) >= 2
                 * simulated_throughput(starved_counts(width, height)))
-credit.part(3, "twice the throughput", lambda: (check(changed_training(done()),
-    "nothing"), check(twice(done(), 500, 375), True,
-                      what="whether the throughput is twice what it was", mistakes={
+credit.part(3, "twice the throughput", lambda: (
+    check(changed_training(done()), "nothing", what="what your script changes"),
+    check(twice(done(), 500, 375), True,
+          what="whether the throughput is twice what it was", mistakes={
     "One of the numbers that cost the most is still as it was.": False})))
 ### BEGIN HIDDEN TESTS
 credit.part(3, "twice the throughput with larger images", lambda: (
-    check(changed_training(larger()), "nothing"),
+    check(changed_training(larger()), "nothing", what="what your script changes with larger images"),
     check(larger()["blurred pixels"], 224 * 224, what="the number of blurred pixels of a larger image"),
     check(twice(larger(), 640, 480), True, what="whether the throughput is twice what it was, with larger images")))
 ### END HIDDEN TESTS

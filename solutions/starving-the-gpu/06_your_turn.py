@@ -199,8 +199,9 @@ def crossing(sample_size, cpu_throughput):
     ### END SOLUTION
 
 # %% role="test" id="crossing-test" points=4
-check(crossing(Q_("1 MB"), Q_("2 GB/s")), 35.6521, what="the crossing of 1 MB images",
-      mistakes={
+check(crossing(Q_("1000 KB"), Q_("2 GB/s")), 35.6521,
+      what="the crossing of images of 1000 KB", mistakes={
+    "Convert the workers' time to milliseconds first.": 15.015 / (500 - 41 / 520),
     "Give it unrounded: this one is rounded down.": 35.0,
     "Give it unrounded: this one is rounded up.": 36.0,
     "The GPU's time grows with the batch as well.": 30.03,
@@ -322,6 +323,8 @@ check(which_gpu(dict(offers), 2000, 1000), "A100", what="the GPU behind 2000 img
     "Alone that one trains the most, and here it waits most of the time.": "B200",
     "It is cheap, and it does not train as many images as are needed.": "L4",
 })
+check(which_gpu(dict(offers), 900, 1000), None,
+      what="the GPU behind 900 img/s where 1000 are needed")
 check(which_gpu(dict(offers), 20000, 1000), "B200", what="the GPU behind 20000 img/s",
       among=offers, mistakes={
     "Nothing waits here: compare the images for a dollar, not the price of an hour.":
