@@ -29,6 +29,7 @@ CHANGES: Mapping[str, tuple[str, ...]] = MappingProxyType({
         "crowding", "second_thread", "host_cores", "workers_time", "workers_time_without_cores",
     ),
     "each worker reads one file after the other": ("open_requests",),
+    "lists of arrays are pickled": ("pickling_bandwidth", "unpickling_bandwidth"),
     "the link's measured rate, not its datasheet's": ("link_rate",),
 })  # fmt: skip
 Shown: TypeAlias = Callable[[Assumptions], object]

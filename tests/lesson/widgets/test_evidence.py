@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks import quiet_runs as script
 from starvelab import Q_, Pipeline
 from starvelab.lesson.widgets import _evidence
 from starvelab.lesson.widgets._evidence import QUIET_RUNS, QuietRun, QuietRunBox, QuietTable, quiet_runs
@@ -16,6 +15,9 @@ from starvelab.runtime import GRADING, Runtime, use
 from starvelab.widgets import beside_real, predict, predictions, reveal, show_measured
 from tests.assignments import NOTEBOOKS
 from tests.assignments import given as given_in
+
+pytest.importorskip("jupytext")  # with which the script reads a notebook
+script = pytest.importorskip("benchmarks.quiet_runs")
 
 QUIET = QuietRun(
     value=104.0, unit="%", machine="2 physical cores, x86_64, Linux", date="2026-11-22", notebook="n",

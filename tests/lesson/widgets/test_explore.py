@@ -189,8 +189,8 @@ def test_until_its_prediction_is_locked_an_explorer_is_shut_and_then_opens():
     predict("cpu-wall", question="What **binds**?", choices=["CPU", "GPU"])
     explorer = explore(shows, after="cpu-wall", workers=(1, 64))
     assert explorer.controls["workers"].disabled
-    assert "opens when you have locked your prediction above. It is the one" in explorer.message.value
-    assert "that asks: &quot;What binds?&quot;</p>" in explorer.message.value
+    assert "opens when you have locked your prediction above. The question is" in explorer.message.value
+    assert ": &quot;What binds?&quot;</p>" in explorer.message.value
     assert "cpu-wall" not in explorer.message.value
     assert explorer.figure.value == ""
     predict("cpu-wall", "CPU")
