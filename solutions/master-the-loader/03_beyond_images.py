@@ -346,7 +346,7 @@ ending = 2, "texts", a_text
 
 # %%
 mine = Pipeline(dataset=given_samples("recordings"), batch_size=16, workers=1,
-                hardware="20 ms")
+                hardware="4 ms")
 finding = mine.diagnose(budget="4 s", progress=False)
 show_measured("my-ladder", finding, disturbed=disturbance(finding))
 
@@ -460,7 +460,7 @@ ending = 2, "repairs", a_repair
 # %% [markdown] role="essay" id="explain-the-rest" points=6
 # I took the recordings. The diagnosis said that the part that costs most is the transform, which computes the spectrogram, with
 # unpacking close behind, and that the GPU waits most of the time. A second worker should double the rate of preparing, so I
-# predicted a gain of 100 %, capped by the GPU's own 20 ms. I measured 80 %. NumPy computes Fourier transforms without the lock of
+# predicted a gain of 100 %, which the GPU's own 4 ms allow. I measured 80 %. NumPy computes Fourier transforms without the lock of
 # Python, but slicing windows and joining the batch hold it. In these parts two threads may wait for one another, and then the two
 # workers are not two full ones. The other explanation would be the machine: two workers share the caches and the clock of the
 # processor, and I have two cores only. With `kind="processes"` there is no shared lock. If the gain rises towards 100 %, it was
