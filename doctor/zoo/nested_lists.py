@@ -3,7 +3,7 @@
 Symptom: collating and receiving a batch takes longer than making its items.
 Asked: pytorch/pytorch#50272, #123439, #3281
 Cause: `default_collate` makes a tensor of each place in the lists, and each is handed over on its own.
-Right: packing, collate, small pieces
+Right: packing, collate, joined
 """
 
 import sys

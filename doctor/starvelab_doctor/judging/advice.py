@@ -110,10 +110,9 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
     Notes
     -----
     The lab's model is asked, of a pipeline that takes what was measured. What nobody measured has two ends:
-    what workers wait for may serve them all at once, or one at a time, and the loop receives a batch in 0.3
-    to
-    4 ms where no probe timed it. `low` and `high` are the rates at both ends. The number that is advised has
-    headroom: as many as if batches took 1.2 times as long.
+    what workers wait for may serve them all at once, or one at a time; a busy host may slow its workers down;
+    and the loop receives a batch in 0.3 to 4 ms where no probe timed it. `low` and `high` are the rates at
+    both ends. The number that is advised has headroom: as many as if batches took 1.2 times as long.
     """
     if finding.loader.workers is None:
         raise InputError(

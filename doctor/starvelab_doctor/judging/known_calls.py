@@ -101,9 +101,9 @@ KNOWN = (
         waste=False,
     ),
     KnownCall(
-        "small pieces", r"^collate\.",
-        "each number or small object of an item becomes a tensor of its own",
-        "let an item hold a few arrays or tensors, and no nested lists",
+        "joined", r"^collate\.",
+        "the items of a batch are joined, each number and each array of an item on its own",
+        "let an item hold a few tensors, no nested lists, and no wider numbers than the model needs",
         waste=False,
     ),
     KnownCall(

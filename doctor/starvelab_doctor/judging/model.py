@@ -1,8 +1,8 @@
 """A watched job as a pipeline of the lab: described by what was measured, and asked what a change brings.
 
-What nobody measured has two ends, such as whether storage serves two workers at once. The lab's model is
-asked
-at both of them, and a gain is said only where they agree.
+What nobody measured has two ends, such as whether storage serves two workers at once, or how much the
+workers of this host slow each other down. The lab's model is asked at both of them, and a gain is said only
+where they agree.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from starvelab.host import usable_cores
-from starvelab.model.assumptions import TUTORIAL
+from starvelab.model.assumptions import PUBLISHED, TUTORIAL
 from starvelab.model.parts import Accelerator, Drive, Handover, Requests, Samples, Workers
 from starvelab.pipeline import Pipeline
 from starvelab.units import Q_, Quantity
@@ -47,6 +47,7 @@ class Costs:
     serial: bool = False  # what is waited for serves one batch at a time
     threads: float = 1.0  # cores that a loop without workers computes on
     prefetch: int = PREFETCH
+    crowding: float = 0.0  # how much longer work takes on a host whose cores are all busy
 
     @property
     def pipeline(self) -> Pipeline:
@@ -63,7 +64,7 @@ class Costs:
             storage=drive,
             workers=Workers(self.workers, cores=self.cores, prefetch=self.prefetch, handover=handover),
             hardware=Accelerator(rate=_milliseconds(self.step), in_flight=1),
-            assumptions=TUTORIAL,
+            assumptions=replace(TUTORIAL, crowding=self.crowding) if self.crowding else TUTORIAL,
         )
 
     @cached_property
@@ -178,6 +179,10 @@ def model_of(finding: JobFinding, cores: float | None = None) -> JobModel | None
     slow = costs(share, max(sure - taken, 1), receives[1], 1 + ERROR, machine.prepare_threads)
     # One at a time, at worst: then several workers wait for no more than the time from batch to batch.
     slow = replace(slow, wait=min(slow.wait, period) if workers else slow.wait, serial=True)
+    # A busy host slows workers down, at worst by the most that the lab's sources say; now it does already.
+    crowding, busy = float(PUBLISHED.facts["crowding"].high), min(workers, slow.cores)
+    alone = slow.compute / (1 + crowding * max(busy - 1, 0) / slow.cores)
+    slow = replace(slow, compute=alone, crowding=crowding)
     # Threads that work together wait for each other, and compute meanwhile: at best, one does all there is.
     fast = costs(share, most, receives[0], 1 - ERROR, 1.0)
     return JobModel(likely, slow, fast, period, prepared)

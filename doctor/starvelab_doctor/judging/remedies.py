@@ -64,15 +64,15 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
 
 
 def _leave_most(facts: Facts, settings: Iterable[Remedy]) -> bool:
-    """True where no setting brings at best what the job gains without the lines that make most of a batch."""
+    """True where no setting likely brings as much as to leave out the lines that make most of a batch."""
     line = facts.lines.largest
     if line is None:
         return False
     share = sum(one.share for one in facts.lines.preparing if one.phase == line.phase and one.share >= PART)
     without = facts.gain(lambda costs: costs.preparing(max(1 - share, 0.0)))
-    best = [one.gain.high for one in settings if one.gain is not None]
+    best = [one.gain.likely for one in settings if one.gain is not None]
     if facts.advice is not None:
-        best.append(facts.advice.best.gain.high)
+        best.append(facts.advice.best.gain.likely)
     return without is not None and without.likely > AGREE * max(best, default=1.0)
 
 
@@ -276,10 +276,11 @@ def _workers(facts: Facts) -> Effect | None:
     advice = facts.advice
     if advice is None or advice.gain < SLIGHT:
         return None
-    # Where as many as are advised may bring nothing, twice as many as now decide.
-    twice = 2 * facts.workers or advice.best.workers
-    number = advice.best.workers if advice.best.gain.told else min(advice.best.workers, twice)
-    return Effect(advice.options[number].gain, number)
+    # Where as many as are advised may bring less than twice as many as now, these decide.
+    best = advice.best
+    twice = advice.options[min(2 * facts.workers or best.workers, best.workers)]
+    chosen = best if best.gain.told or best.gain.low > twice.gain.high else twice
+    return Effect(chosen.gain, chosen.workers)
 
 
 def _room(facts: Facts) -> str:
