@@ -3,7 +3,7 @@
 Symptom: batches are eight times as large as the images, and receiving them takes long.
 Asked: facebookresearch/pytorchvideo#45, pytorch/pytorch#22789
 Cause: NumPy computes in float64 unless it is told otherwise, and nothing says so.
-Right: dataset, joined
+Right: dataset, joined, workers
 """
 
 import sys
