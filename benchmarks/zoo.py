@@ -39,7 +39,7 @@ JOBS = Path(__file__).with_name("jobs")
 LIMIT = 90  # seconds that a run of a job may take; a ladder or trials take TRIALS times as many
 TRIALS = 10
 MISSED = 0.10  # what may be missing between a gain that is said and the one that is measured
-SAID = 90  # characters of a remedy in the table
+SAID = 60  # characters of a remedy in the table
 FED, UNTOLD, NOTHING = "not input-bound", "cannot tell", "none"
 SETTINGS = {"workers": "num_workers", "prefetch": "prefetch_factor", "persistent": "persistent_workers"}
 HEADERS = [
@@ -208,7 +208,7 @@ def row(job: str, turns: Sequence[Values], profiler: str = "") -> list[str]:
         f"`{job}`", fault.title.partition(" --fixed")[0], cure if "--fixed" in fault.title else "",
         said if seen["first"] != NOTHING else "nothing", f"{right} of {len(turns)}", gain_of(seen),
         f"{median(measured):.2g}" if measured else "",
-        profiler.removeprefix("enumerate(DataLoader)#_").partition(";")[0],
+        re.sub(r"enumerate\(DataLoader\)\S+ ", "loader ", profiler).partition(";")[0],
     ]  # fmt: skip
 
 
