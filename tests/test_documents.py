@@ -141,6 +141,7 @@ def test_each_notebook_has_a_page_and_a_row_and_the_readme_fits_on_two_screens()
     assert "model-answers" not in INDEX
 
 
+@pytest.mark.needs("starvelab_grader")  # which docs/build.py imports
 def test_an_afternoon_takes_at_most_100_minutes_and_every_door_offers_it():
     _, rows = load("build").course.afternoon()
     *parts, (_, _, whole) = rows
@@ -151,6 +152,7 @@ def test_an_afternoon_takes_at_most_100_minutes_and_every_door_offers_it():
         assert "afternoon" in (REPOSITORY / door).read_text(encoding="utf-8"), door
 
 
+@pytest.mark.needs("starvelab_grader")  # which docs/build.py imports
 def test_the_first_page_is_the_picture_a_question_two_buttons_and_three_rows():
     page = INDEX.partition("```{toctree}")[0]
     question = re.search(r"^\*\*.+\?\*\*$", page, flags=re.MULTILINE)
