@@ -32,7 +32,7 @@ from starvelab.host import usable_cores
 from starvelab.lesson.widgets._loader import LoaderRun
 from starvelab.measure import disturbance, transforms
 from starvelab.measure.quality import Quality
-from starvelab.tables import cell, percent
+from starvelab.tables import cell, count_of, percent
 from starvelab.units import Quantity, unit_name
 
 from .report import options
@@ -164,8 +164,8 @@ class Recorder:
 
 def machine() -> str:
     """Say on which machine this runs."""
-    cores = usable_cores(physical=True)
-    return f"{cores} physical core{'s' if cores > 1 else ''}, {platform.machine()}, {platform.system()}"
+    cores = count_of(usable_cores(physical=True), "physical core")
+    return f"{cores}, {platform.machine()}, {platform.system()}"
 
 
 def record(notebook: str, patience: Patience, *, first: bool = False) -> Recorder:

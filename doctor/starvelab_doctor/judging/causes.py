@@ -29,10 +29,8 @@ def _has_idle_workers(facts: Facts) -> bool:
 def _shards(facts: Facts, _: Effect) -> str:
     return (
         f"{count_of(facts.lines.idle, 'worker')} of {facts.workers} prepared nothing: the dataset divides "
-        f"its "
-        f"files or shards among the workers, and has too few of them. Write at least {facts.workers} shards "
-        f"of "
-        "one size, or divide the items instead."
+        "its files or shards among the workers, and has too few of them. Write at least "
+        f"{facts.workers} shards of one size, or divide the items instead."
     )
 
 
@@ -51,10 +49,8 @@ def _threads(facts: Facts, _: Effect) -> str:
     at = f"{lines.largest.place}, in {lines.largest.call or 'that line'}" if lines.largest else ""
     return (
         f"Each of the {facts.workers} workers has {count_of(lines.threads, 'thread')} of a library beside "
-        f"its "
-        f"own, and all of them share {count_of(cores, 'core')}; they compute at {at}. Let each worker "
-        f"compute "
-        f"with one: set {', '.join(VARIABLES)} to 1 before Python starts{now}, or call "
+        f"its own, and all of them share {count_of(cores, 'core')}; they compute at {at}. Let each worker "
+        f"compute with one: set {', '.join(VARIABLES)} to 1 before Python starts{now}, or call "
         "threadpoolctl.threadpool_limits(1) in worker_init_fn."
     )
 
@@ -96,8 +92,7 @@ STUCK = Row(
     lambda facts, _: (
         f"All workers live and none sends a batch: they are at {facts.lines.stuck[0].summary}. Where that "
         "waits for a lock, another thread held it when they were forked, and nobody releases it in them: "
-        "make "
-        'the lock in worker_init_fn, or start the workers with multiprocessing_context="spawn".'
+        'make the lock in worker_init_fn, or start the workers with multiprocessing_context="spawn".'
     ),
 )
 # The first that applies comes before any other remedy.
@@ -124,8 +119,7 @@ CAUSES = (
         lambda facts: facts.finding.loader.stream and _first_line(facts, DATASET),
         lambda facts, _: (
             f"{_begins(facts, 'the dataset')}, before it gives its first item: let items leave before a "
-            f"buffer "
-            "is full, or list and open files once. Workers that are kept do that for each pass, too."
+            "buffer is full, or list and open files once. Workers that are kept do that for each pass, too."
         ),
         rules_out=frozenset({"persistent", "passes"}),
     ),

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from starvelab.host import usable_cores
-from starvelab.model.assumptions import PUBLISHED, TUTORIAL
+from starvelab.model.assumptions import PUBLISHED, TUTORIAL, Assumptions
 from starvelab.model.parts import Accelerator, Drive, Handover, Requests, Samples, Workers
 from starvelab.pipeline import Pipeline
 from starvelab.units import Q_, Quantity
@@ -33,6 +33,9 @@ PREFETCH = 2  # batches ahead of each worker, where a loader names no number; by
 EITHER = 0.5  # share of preparing that computes, where nobody knows; by definition the middle of 0 and 1
 NOTHING = 1e-6  # milliseconds that stand for no time at all, by definition: a time of a pipeline is positive
 
+# A host that slows its workers down by as much as any source of the lab says.
+CROWDED = replace(TUTORIAL, crowding=PUBLISHED.facts["crowding"].high)
+
 
 @dataclass(frozen=True)
 class Costs:
@@ -47,7 +50,7 @@ class Costs:
     serial: bool = False  # what is waited for serves one batch at a time
     threads: float = 1.0  # cores that a loop without workers computes on
     prefetch: int = PREFETCH
-    crowding: float = 0.0  # how much longer work takes on a host whose cores are all busy
+    host: Assumptions = TUTORIAL  # whose workers slow each other down, or not
 
     @property
     def pipeline(self) -> Pipeline:
@@ -64,7 +67,7 @@ class Costs:
             storage=drive,
             workers=Workers(self.workers, cores=self.cores, prefetch=self.prefetch, handover=handover),
             hardware=Accelerator(rate=_milliseconds(self.step), in_flight=1),
-            assumptions=replace(TUTORIAL, crowding=self.crowding) if self.crowding else TUTORIAL,
+            assumptions=self.host,
         )
 
     @cached_property
@@ -180,9 +183,9 @@ def model_of(finding: JobFinding, cores: float | None = None) -> JobModel | None
     # One at a time, at worst: then several workers wait for no more than the time from batch to batch.
     slow = replace(slow, wait=min(slow.wait, period) if workers else slow.wait, serial=True)
     # A busy host slows workers down, at worst by the most that the lab's sources say; now it does already.
-    crowding, busy = float(PUBLISHED.facts["crowding"].high), min(workers, slow.cores)
-    alone = slow.compute / (1 + crowding * max(busy - 1, 0) / slow.cores)
-    slow = replace(slow, compute=alone, crowding=crowding)
+    busy = max(min(workers, slow.cores), 1)
+    alone = slow.compute * float(CROWDED.scaling.speedup(busy, slow.cores)) / busy
+    slow = replace(slow, compute=alone, host=CROWDED)
     # Threads that work together wait for each other, and compute meanwhile: at best, one does all there is.
     fast = costs(share, most, receives[0], 1 - ERROR, 1.0)
     return JobModel(likely, slow, fast, period, prepared)

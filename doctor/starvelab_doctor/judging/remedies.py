@@ -141,8 +141,7 @@ def _together(facts: Facts, _: Effect) -> str:
     number = facts.items.number if facts.items is not None else 0
     return (
         f"{number} items of {1e3 * _item_time(facts):.0f} microseconds are fetched one by one for each "
-        f"batch: "
-        "give the dataset a method __getitems__, which returns all of them at once."
+        "batch: give the dataset a method __getitems__, which returns all of them at once."
     )
 
 
@@ -257,8 +256,7 @@ def _move(facts: Facts, effect: Effect) -> str:
     unknown = "" if effect.gain else " What that brings, a probe tells."
     return (
         f"The loop's own thread computes at {line.place} in {percent(line.share)} of the time: "
-        f"{if_input}move "
-        f"it into the workers, that is into the dataset or collate_fn{into}.{unknown}"
+        f"{if_input}move it into the workers, that is into the dataset or collate_fn{into}.{unknown}"
     )
 
 
@@ -310,8 +308,7 @@ def _of_stage(facts: Facts, others: set[str]) -> list[Remedy]:
         text = (
             f"A batch is ready when the loop asks, and takes {format_quantity(Q_(taken, 'ms'))} to be "
             "received: send fewer bytes or tensors, and let no other thread of this process compute, since "
-            "it "
-            "holds Python's lock."
+            "it holds Python's lock."
         )
         return [Remedy("receiving", text)] if "prefetch" not in others else []
     if stages.largest == HANDOVER and (contents is None or facts.small or not contents.floats):
@@ -347,8 +344,7 @@ IN_ANY_CASE = (
         lambda facts: _between_is_long(facts) and not _begins_anew(facts),
         lambda facts, _: (
             f"To begin a later pass takes {_taken(facts)}, as where a sampler lists all items: make each "
-            f"pass "
-            "longer."
+            "pass longer."
         ),
     ),
     Row("pickling", lambda facts: pickled_share(facts.finding) >= SLIGHT, _pickling),
@@ -359,8 +355,7 @@ SETTINGS = (
         lambda facts: _spread(facts) >= SPREAD,
         lambda facts, _: (
             f"Each item is a view of {_spread(facts):.0f} times its bytes, which are read or computed for "
-            f"it: "
-            "get what belongs together once for all of its items, or store each item in one piece."
+            "it: get what belongs together once for all of its items, or store each item in one piece."
         ),
         lambda facts: Effect(facts.quicker(1 / _spread(facts))),
     ),
@@ -370,8 +365,7 @@ SETTINGS = (
         _objects,
         lambda facts, _: (
             f"Let collate_fn put the {_objects(facts)} objects of a batch into one tensor: each of them is "
-            f"handed "
-            "over on its own."
+            "handed over on its own."
         ),
         lambda facts: _receiving(facts, 1 / _objects(facts)),
     ),
