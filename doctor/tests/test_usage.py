@@ -163,6 +163,7 @@ class Computes(Sequence):
         return index
 
 
+@pytest.mark.programs  # each takes two seconds
 @pytest.mark.parametrize("rest", ["between passes", "in a long step", "in an evaluation"])
 def test_a_worker_that_rests_while_the_loop_does_something_else_waits_for_no_storage(monkeypatch, rest):
     # Of a training with persistent workers beside an evaluation, 2.5 times as much was said of two cores.

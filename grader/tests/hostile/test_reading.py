@@ -93,6 +93,7 @@ LARGE = {
 }
 
 
+@pytest.mark.programs  # each takes a second
 @pytest.mark.parametrize("outputs", LARGE.values(), ids=LARGE)
 @pytest.mark.parametrize("name", ["one.ipynb", "mine.ipynb"])
 def test_a_large_notebook_is_read_since_its_outputs_are_made_anew(tmp_path, outputs, name):
