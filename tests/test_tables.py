@@ -63,7 +63,6 @@ PIPE = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=
 SHOWN = {
     "step": PIPE.solve,
     "sweep": lambda: PIPE.sweep(workers=[4, 8]),
-    "range": lambda: PIPE.replace(assumptions=PUBLISHED).throughput_range(),
     "bill": lambda: PIPE.bill(price="2 USD/h", samples=1000),
     "epochs": lambda: PIPE.replace(dataset=Datasets.ImageNet, storage="1 GB/s").epochs(memory="64 GB"),
     "simulation": lambda: PIPE.simulate(batches=40),
@@ -94,8 +93,9 @@ def test_a_data_frame_holds_numbers_with_their_unit_in_the_name_of_their_column(
     assert [*frame.columns] == ["resource", "time of a step [ms]", "idle"]
     assert frame["time of a step [ms]"].tolist() == [t.m_as("ms") for t in step.resource_times.values()]
     assert frame["idle"].tolist() == [*step.headroom.values()]
-    bill = PIPE.bill(price="2 USD/h").to_pandas()
-    assert bill["an hour"].tolist()[0] == "2 USD", "money and energy have no unit together"
+    assert PIPE.bill(price="2 USD/h").to_pandas()["money [USD]"].tolist() == [2.0]
+    needed = PIPE.workers_needed().to_pandas()["value"].tolist()
+    assert needed[0] == str(PIPE.workers_needed().workers), "a count and a bandwidth have no unit together"
 
 
 @pytest.mark.needs("pandas")

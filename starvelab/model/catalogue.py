@@ -26,7 +26,6 @@ _BY_UNIT = {
         "GB/s": "memory_bandwidth link_bandwidth_each_way link_bandwidth_pinned_sustained storage_bandwidth",
         "count": "host_cores video_decoders",
         "img/s": "image_decode_rate",
-        "W": "board_power waiting_power",
     },
     "Storage": {
         "GB/s": "bandwidth_sustained",

@@ -20,8 +20,6 @@ class _HardwareEntry(Entry):
     host_cores: int
     video_decoders: int
     image_decode_rate: Quantity
-    board_power: Quantity
-    waiting_power: Quantity
 
 class _HardwareWorkstation(Group):
     RTX4090: _HardwareEntry

@@ -2,11 +2,10 @@
 
 import pytest
 
-from starvelab import PUBLISHED, TUTORIAL, Accelerator, Hardware, Models, Pipeline, Samples, Storage
+from starvelab import PUBLISHED, TUTORIAL, Accelerator, Hardware, Pipeline, Samples, Storage
 from tests.cases import KITS, WALL, golden
 
 HALF = Pipeline(hardware=Accelerator(Hardware.Cloud.H100, rate="1000 img/s"), workers="500 img/s")
-MEASURED = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, assumptions=PUBLISHED)
 # 100 GB of samples; storage binds at 500 a second unless memory serves more than half of the reads.
 COLD = Pipeline(
     hardware="1000 img/s", workers="1000 img/s", dataset=Samples(size="100 KB"), storage="50 MB/s",
@@ -20,7 +19,6 @@ DRIVE = {"workers": 1000, "storage": Storage.NVMe_Gen4}
 REPORTS = {
     "a step": lambda: WALL.solve(),
     "a bill": lambda: HALF.bill(price="2 USD/h", samples=1_800_000),
-    "a range": lambda: MEASURED.throughput_range(),
     "epochs": lambda: COLD.epochs(memory="35 GB", samples=10**6),
     "a simulation": lambda: SLOW.simulate(batches=400, warm_up=200, replicas=1),
     "a crossover to the workers": lambda: WALL.crossover(),
