@@ -89,7 +89,6 @@ class Pipeline(Description):
     workers_needed = own_errors(analysis.workers_needed)
     accelerators_fed = own_errors(analysis.accelerators_fed)
     sweep = own_errors(analysis.sweep)
-    throughput_range = own_errors(analysis.throughput_range)
     bill = own_errors(analysis.bill)
     # What a step asks for when it is shown: these take other solves.
     _range_of = range_of

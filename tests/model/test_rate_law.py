@@ -247,16 +247,17 @@ def test_launching_takes_what_was_measured_of_the_framework_and_the_host(framewo
     forward, training = (one.solve(phase=phase).step_time.m_as("ms") for phase in ("forward", "training"))
     assert forward == pytest.approx(milliseconds)
     assert training == pytest.approx(PUBLISHED.launch_factor * milliseconds)
-    spread = {each.name for each in one.throughput_range().disagreements}
-    assert {"launching a forward pass of ResNet-50", "launch_factor of the assumptions"} <= spread
+    # It lies between what was measured, and so does the number of launches of a training step.
+    low, high = one.solve().ranges.throughput
+    assert high / low > PUBLISHED.facts["launch_factor"].high / PUBLISHED.facts["launch_factor"].low
 
 
 def test_a_launching_time_of_ones_own_is_taken_as_given():
     quick = PUBLISHED.replace(overhead_per_layer="0.1 ms")
-    pipe = BARE.replace(hardware=CLOUD.V100, batch_size=1, assumptions=quick)
+    pipe = BARE.replace({"hardware.rate": "PyTorch"}, hardware=CLOUD.V100, batch_size=1, assumptions=quick)
     assert pipe.solve(phase="forward").step_time.m_as("ms") == pytest.approx(5)
-    names = {one.name for one in pipe.throughput_range().disagreements}
-    assert "launching a forward pass of ResNet-50" not in names
+    low, high = pipe.solve(phase="forward").ranges.throughput
+    assert (high / low).m_as("") == pytest.approx((1 + PUBLISHED.model_error) ** 2)
 
 
 def test_a_compiled_step_launches_once_and_that_of_a_tpu_is_compiled():
@@ -313,8 +314,7 @@ def test_an_accelerator_that_waits_for_launches_is_not_busy(batch):
     assert step.stall == pytest.approx(1 - step.utilization)
     assert step.bottleneck == "accelerator"
     assert (fed.accelerators_fed(0.9) == 0) == (step.utilization < 0.9)
-    said = f"busy {100 * step.utilization:.1f} % of each step: a larger batch, which takes more memory and a"
-    assert (said in fed.explain()) == (work < launch)
+    assert ("for the rest it waits for launches" in fed.explain()) == (work < launch)
 
 
 def test_where_busy_stands_beside_the_accelerators_time_it_says_what_of_it_counts():
@@ -339,6 +339,4 @@ def test_the_walkthroughs_overhead_counts_as_work():
 
 
 def test_a_faster_accelerator_launches_no_faster():
-    assert (
-        "However fast the GPU itself were, the workers would not bind." in FED.replace(batch_size=1).explain()
-    )
+    assert "twice as fast" not in FED.replace(batch_size=1).explain()

@@ -5,15 +5,13 @@ Each answer is exact where a rounded one would be wrong; none of them draws or p
 
 from ..rates import extrapolate_rate
 from ._accelerators_fed import accelerators_fed
-from ._bill import Amounts, Bill, bill
+from ._bill import Bill, bill
 from ._crossover import Crossover, crossover
 from ._explain import explain
-from ._range import Disagreement, ThroughputRange, throughput_range
 from ._sweep import Sweep, sweep
 from ._workers_needed import WorkersNeeded, workers_needed
 
 __all__ = [
-    "Amounts", "Bill", "Crossover", "Disagreement", "Sweep", "ThroughputRange",
-    "WorkersNeeded", "accelerators_fed", "bill", "crossover", "explain",
-    "extrapolate_rate", "sweep", "throughput_range", "workers_needed",
+    "Bill", "Crossover", "Sweep", "WorkersNeeded", "accelerators_fed", "bill", "crossover", "explain",
+    "extrapolate_rate", "sweep", "workers_needed",
 ]  # fmt: skip

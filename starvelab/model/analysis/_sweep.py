@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InputError, MissingValueError, check_flag, check_names
+from ...errors import InputError, MissingValueError, check_names
 from ...tables import TableRepr, percent, to_frame
 from ...units import Q_, Number, Quantity, Unchecked, convert
 from ..assumptions import COVERAGE
@@ -81,16 +81,11 @@ class Sweep(EqualByFields, TableRepr):
         return percent(value) if name == "utilization" else value
 
 
-def sweep(
-    pipeline: Description, changes: Changes = None, /, *, ranges: bool | None = None, **fields: Unchecked
-) -> Sweep:
+def sweep(pipeline: Description, changes: Changes = None, /, **fields: Unchecked) -> Sweep:
     """Solve a pipeline for every combination of the given values.
 
     Parameters
     ----------
-    ranges : bool, optional
-        Whether to add the lowest and the highest throughput that the sources of the values allow; where
-        the assumptions have ranges, unless given.
     **fields : sequence, array or quantity array
         Fields of the pipeline and their values, for example ``batch_size=[32, 64]`` or
         ``storage=Q_([1, 7], "GB/s")``. The last one varies fastest. One of storage, link and
@@ -112,8 +107,6 @@ def sweep(
     [73.2, 41.9, 26.2]
     """
     fields = {**by_path(changes), **fields}
-    if ranges is not None:
-        check_flag(ranges, "ranges")
     if not fields:
         raise InputError(
             "A sweep needs a field with values, got none. Pass for example batch_size=[32, 64, 128]."
@@ -138,9 +131,9 @@ def sweep(
             "own, which belongs to one of them. Leave the rate out."
         )
     if not name:
-        columns, notes = _over_numbers(pipeline, numbers, ranges)
+        columns, notes = _over_numbers(pipeline, numbers)
         return Sweep(columns, " ".join(filter(None, notes)))
-    return _over_entries(pipeline, name, _entries(name, fields[name]), numbers, ranges)
+    return _over_entries(pipeline, name, _entries(name, fields[name]), numbers)
 
 
 def _over_entries(
@@ -148,7 +141,6 @@ def _over_entries(
     name: str,
     entries: Sequence[Entry],
     numbers: Mapping[str, Unchecked],
-    ranges: bool | None,
 ) -> Sweep:
     """Put the tables of the pipeline with each entry below each other."""
     tables: list[dict[str, Number]] = []
@@ -156,7 +148,7 @@ def _over_entries(
     unknown: list[str] = []
     for entry in entries:
         try:
-            columns, notes = _over_numbers(pipeline.replace({name: entry}), numbers, ranges)
+            columns, notes = _over_numbers(pipeline.replace({name: entry}), numbers)
         except MissingValueError:
             unknown.append(entry.path)
             continue
@@ -173,7 +165,7 @@ def _over_entries(
 
 
 def _over_numbers(
-    pipeline: Description, numbers: Mapping[str, Unchecked], ranges: bool | None
+    pipeline: Description, numbers: Mapping[str, Unchecked]
 ) -> tuple[dict[str, Number], tuple[str, ...]]:
     """Solve a pipeline for every combination of the numbers: the columns, and what stands below them."""
     # Without numbers to sweep, a point is a column of length one.
@@ -188,7 +180,7 @@ def _over_numbers(
     if not np.all(step.feasible):
         columns["feasible"] = step.feasible
     columns |= {"step_time": step.step_time, "throughput": step.throughput}
-    if pipeline.assumptions.ranged if ranges is None else ranges:
+    if pipeline.assumptions.ranged:
         columns["lowest_throughput"], columns["highest_throughput"] = step.ranges.throughput
         if pipeline.assumptions.model_error:
             held = percent(COVERAGE, 0)
