@@ -43,7 +43,7 @@ from .model.parts import (
     Samples,
     Workers,
 )
-from .model.stages import DataModel, SingleNodeModel, TransferModel, TransformationModel
+from .model.stages import DataModel, SingleNodeModel, TransformationModel
 from .pipeline import Pipeline
 from .units import Q_
 
@@ -70,7 +70,7 @@ __all__ = [
     "PUBLISHED", "Q_", "TUTORIAL", "Accelerator", "Assumptions", "Cache", "DataModel", "Datasets", "Drive",
     "Framework", "Handover", "Hardware", "Host", "InputError", "Jitter", "Link", "Links", "MissingValueError",
     "Models", "OnDevice", "Pipeline", "Ranks", "Requests", "Samples", "SingleNodeModel",
-    "StarvelabError", "Storage", "TransferModel", "TransformationModel", "UnknownNameError", "Workers",
+    "StarvelabError", "Storage", "TransformationModel", "UnknownNameError", "Workers",
 ]  # fmt: skip
 
 

@@ -14,7 +14,6 @@ from starvelab import (
     Hardware,
     Models,
     SingleNodeModel,
-    TransferModel,
     TransformationModel,
 )
 from starvelab.tables import percent
@@ -70,9 +69,8 @@ def self_check(*, accelerator_ms, cpu_ms):
 
 
 def copy_ms(*, transfer_size):
-    return (
-        TransferModel().solve(batch_size=256, transfer_size=transfer_size, link=A100).transfer_time.m_as("ms")
-    )
+    copied = pipeline().solve({"dataset.transfer": transfer_size, "batch_size": 256}, link=A100)
+    return copied.stage_times["copy"].m_as("ms")
 
 
 def limit(resource):

@@ -38,7 +38,6 @@ from starvelab import (
     SingleNodeModel,
     StarvelabError,
     Storage,
-    TransferModel,
     TransformationModel,
     Workers,
 )
@@ -54,7 +53,7 @@ PARTS = (
     Accelerator, Cache, Drive, Framework, Handover, Host, Jitter, Link, OnDevice, Ranks, Requests, Samples,
     Workers,
 )  # fmt: skip
-MODELS = (DataModel(), SingleNodeModel(), TransferModel(), TransformationModel())
+MODELS = (DataModel(), SingleNodeModel(), TransformationModel())
 # What measures, waits for real time and is no answer of the model.
 REAL = {"measure", "diagnose", "calibrated"}
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...errors import check_flag, own_errors
-from ...units import Q_, Number, Quantity, Unchecked, positive, positive_int
+from ...units import Number, Quantity, Unchecked, positive
 from ..assumptions import Assumptions
 from ..catalogue import Entry, bandwidth_of
 from ..costs import Cost, Inputs, Line
@@ -13,14 +12,6 @@ from ..resources import ACCELERATOR, LINK
 from .stage import StageModel
 
 _REMEDY = 'Pass link=Links.PCIe4_x16 or Q_("32 GB/s").'
-
-
-@dataclass(frozen=True)
-class TransferResult:
-    """The answer of `TransferModel.solve`, with the bandwidth of the link as the assumptions believe it."""
-
-    transfer_time: Quantity
-    bandwidth: Quantity
 
 
 @dataclass(frozen=True)
@@ -34,58 +25,13 @@ class TransferInputs(Inputs):
 class TransferModel(StageModel[TransferInputs]):
     """The host-to-device link, from pinned or pageable memory.
 
-    Parameters
-    ----------
-    assumptions : Assumptions
-        `link_rate` says whether the datasheet's peak or the measured copy rate is believed.
-
-    Notes
-    -----
     A batch of ``b`` takes ``b size / bandwidth``. The bytes are those of the decoded tensor (224 x 224 x 3 is
-    150,528 B as uint8, 602,112 B as float32), not those of the stored file. Stops being true for many small
-    copies, whose launch cost it leaves out.
-
-    References
-    ----------
-    NVIDIA/nvbandwidth@66746a3, README, for measured pinned copies.
+    150,528 B as uint8, 602,112 B as float32), not those of the stored file. The assumptions' `link_rate` says
+    whether the datasheet's peak or the measured copy rate is believed. Stops being true for many small
+    copies, whose launch cost it leaves out. NVIDIA/nvbandwidth@66746a3, README, has measured pinned copies.
     """
 
     NAME, RESOURCE, NEEDS, OVERLAPS = "copy", LINK, ("link",), True
-
-    @own_errors
-    def solve(
-        self, *, batch_size: Number, transfer_size: Quantity, link: Entry | Quantity, pinned: bool = True
-    ) -> TransferResult:
-        """Time to copy one batch.
-
-        Parameters
-        ----------
-        batch_size : int or array
-        transfer_size : quantity [data]
-            Bytes of one sample as they cross the link.
-        link : catalogue entry or quantity [data/time]
-            An entry of Links, an accelerator (its own link), or a bandwidth.
-        pinned : bool
-
-        Raises
-        ------
-        MissingValueError, InputError
-
-        Examples
-        --------
-        >>> from starvelab import Q_
-        >>> copy = TransferModel().solve(batch_size=256, transfer_size=Q_("602112 B"), link=Q_("32 GB/s"))
-        >>> round(copy.transfer_time.to("ms").magnitude, 3)
-        4.817
-        """
-        check_flag(pinned, "pinned")
-        bandwidth = link_bandwidth(link, pinned=pinned, rate=self.assumptions.link_rate)
-        inputs = TransferInputs(
-            size=positive(transfer_size, "B", "transfer_size"),
-            bandwidth=positive(bandwidth, "B/s", "link bandwidth"),
-        )
-        seconds = self.cost(inputs).at(positive_int(batch_size, "batch_size"))
-        return TransferResult(Q_(seconds * 1e3, "ms"), bandwidth)
 
     @classmethod
     def resolve(
@@ -121,4 +67,4 @@ def link_bandwidth(link: Unchecked, *, pinned: bool, rate: str) -> Quantity:
     """The bandwidth [data/time] of a link, of an accelerator's own link, or as it was given."""
     field = "bandwidth_" + (rate if pinned else "pageable_sustained")
     fields = {"Links": field, "Hardware": f"link_{field}"}
-    return bandwidth_of(link, "link", fields, "TransferModel needs {}", _REMEDY)
+    return bandwidth_of(link, "link", fields, "A copy needs {}", _REMEDY)

@@ -1,4 +1,4 @@
-"""What the four stage models have in common."""
+"""What the three stage models that solve by themselves have in common."""
 
 import dataclasses
 import inspect
@@ -14,7 +14,6 @@ from starvelab import (
     Models,
     SingleNodeModel,
     Storage,
-    TransferModel,
     TransformationModel,
 )
 from tests.rejected import (
@@ -25,7 +24,6 @@ from tests.rejected import (
     no_rate,
     none_of,
     not_positive,
-    not_whole,
     other_dimension,
 )
 
@@ -33,7 +31,6 @@ from tests.rejected import (
 SOLVED = {
     DataModel: {"workload_data_rate": "1 GB/s", "storage": "7 GB/s"},
     TransformationModel: {"batch_size": 64, "accelerator_step_time": "10 ms", "cpu_throughput": "9 img/s"},
-    TransferModel: {"batch_size": 256, "transfer_size": "602112 B", "link": "32 GB/s"},
     SingleNodeModel: {"batch_size": 256, "model": Models.ResNet50, "hardware": Hardware.Cloud.A100},
 }
 each_model = pytest.mark.parametrize("model", SOLVED)
@@ -63,7 +60,6 @@ def test_solve_and_the_class_are_documented_with_their_errors_and_limits(model):
 
 
 DRIVE = 'Pass storage=Storage.NVMe_Gen4 or bandwidth=Q_("7 GB/s").'
-LINK = 'Pass link=Links.PCIe4_x16 or Q_("32 GB/s").'
 
 
 @pytest.mark.parametrize(("model", "arguments", "expected"), [
@@ -76,14 +72,6 @@ LINK = 'Pass link=Links.PCIe4_x16 or Q_("32 GB/s").'
     (DataModel, *bare("GB/s", workload_data_rate=10.9)),
     (DataModel, *negative(workload_data_rate="-1 GB/s")),
     (DataModel, *other_dimension("GB/s", workload_data_rate="100 img/s")),
-    (TransferModel, {"link": 32},
-     f"link must be an entry of Links or Hardware or a bandwidth, got 32. {LINK}"),
-    (TransferModel, {"link": "32 GB"},
-     "link bandwidth must be convertible to GB/s, got 32 GB. Check what it counts."),
-    (TransferModel, {"link": "-32 GB/s"},
-     "link bandwidth must be finite and positive, got -32 GB/s. Check the value and its sign."),
-    (TransferModel, *not_positive(transfer_size="0 B")),
-    (TransferModel, *not_whole(batch_size=2.5)),
     (TransformationModel, {"cpu_throughput": "2 GB/s"},
      "A cpu_throughput in bytes needs the size of a sample, got none. Pass it, or a rate in img/s."),
     (TransformationModel, *no_rate(cpu_throughput=2)),
