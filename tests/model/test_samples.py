@@ -160,7 +160,7 @@ def test_whatever_is_asked_of_a_pipeline_says_so_too():
     table = pipe.sweep(workers=[1, 2])
     assert f"{EXTRAPOLATED}</p>" in pipe.solve()._repr_html_()
     assert f"{EXTRAPOLATED}</p>" in table._repr_html_()
-    tables = (pipe.bill(price="1 USD/h"), pipe.epochs(samples=1000), pipe.throughput_range(), table)
+    tables = (pipe.bill(price="1 USD/h"), pipe.epochs(samples=1000), table)
     for shown in (pipe.workers_needed(), *tables):
         assert EXTRAPOLATED in str(shown)
 

@@ -37,7 +37,17 @@ class Crossover(TableRepr):
     @property
     def summary(self) -> str:
         """Where it begins, in sentences."""
-        return str(self)
+        binds = self.labels.does(ACCELERATOR.name, "bind")
+        if self.starves_from is None:
+            return f"{capitalized(binds)} at every batch size."
+        if self.batch is None:
+            return f"{capitalized(self.labels.does(self.resource, 'bind'))} at every batch size."
+        beyond = f" Batch {self.starves_from} is not feasible. {self.infeasible_reason}"
+        return (
+            f"Up to batch {self.last_fed} {binds}, from {self.starves_from} on "
+            f"{self.labels.the(self.resource)}: they cross at {format_number(float(self.batch), 6)}."
+            f"{beyond if self.infeasible_reason else ''}"
+        )
 
     @property
     def rows(self) -> list[list[Unchecked]]:
@@ -51,19 +61,6 @@ class Crossover(TableRepr):
             "then binds": binds,
         }
         return [[name, value] for name, value in named.items() if value is not None]
-
-    def __str__(self) -> str:
-        binds = self.labels.does(ACCELERATOR.name, "bind")
-        if self.starves_from is None:
-            return f"{capitalized(binds)} at every batch size."
-        if self.batch is None:
-            return f"{capitalized(self.labels.does(self.resource, 'bind'))} at every batch size."
-        beyond = f" Batch {self.starves_from} is not feasible. {self.infeasible_reason}"
-        return (
-            f"Up to batch {self.last_fed} {binds}, from {self.starves_from} on "
-            f"{self.labels.the(self.resource)}: they cross at {format_number(float(self.batch), 6)}."
-            f"{beyond if self.infeasible_reason else ''}"
-        )
 
 
 def crossover(pipeline: Description) -> Crossover:

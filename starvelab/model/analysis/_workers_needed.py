@@ -113,8 +113,6 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
     pipeline = pipeline.replace(workers=1)
     whatever = ("batch_size",) if any_batch else ()
     check_asked(pipeline, "workers_needed", whatever=whatever, overlapping=True)
-    if any_batch:
-        check_asked(pipeline, 'workers_needed(batch_size="any")', whatever=whatever)
     stages = pipeline.costs(exact=True)
     supplies = by_resource(stages)
     accelerator = supplies[ACCELERATOR.name]
@@ -144,11 +142,11 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
     ratio = one_worker / seconds(accelerator)
     rate = float((batch or 1) / seconds(accelerator))
     demand = Q_(pipeline.hardware.count * rate * pipeline.size.m_as("GB"), "GB/s")
-    obstacles = [_too_few_cores(pipeline, one_worker / seconds(cpu_cost(pipeline, MAX_WORKERS)), ratio)]
-    if workers is not None:
-        obstacles = _missing_cores(pipeline, workers)
+    most = one_worker / seconds(cpu_cost(pipeline, MAX_WORKERS))
+    of_cores = _missing_cores(pipeline, workers) if workers else _too_few_cores(pipeline, most, ratio)
     narrow = _narrow_bandwidths(pipeline, rate)
-    obstacles += [*narrow.values(), *_slower(supplies, accelerator, batch, pipeline.labels, but=narrow)]
+    slower = _slower(supplies, accelerator, batch, pipeline.labels, but=narrow)
+    obstacles = [*filter(None, (of_cores, *narrow.values(), *slower))]
     if batch is None:
         trips = BatchTimes.of(supplies, pipeline.numbers).round_trips()
         waiting = [starves_from(trip, accelerator) for name, trip in trips if name != CPU.name]
@@ -189,39 +187,27 @@ def min_workers(enough: Callable[[int], bool]) -> int | None:
 
 
 def _too_few_cores(pipeline: Description, most: Fraction, wanted: Fraction) -> str:
-    """Why no number of workers is enough: `most` is how many times one's rate they reach together."""
-    cores, hardware = TransformationModel.among(pipeline.inputs).cores, pipeline.hardware.of
-    unlimited = pipeline.replace({"workers.cores": MAX_WORKERS})
-    alone, many = (Fraction(cpu_cost(unlimited, count).limit) for count in (1, MAX_WORKERS))
-    who, more = "Workers get in each other's way: together they", ""
-    if cores is not None and alone / many < wanted:  # as threads of one process, which share a lock
-        most, who = alone / many, "Workers get in each other's way: on any number of cores they"
-        if pipeline.numbers["loader"] == "threads":
-            who = (
-                "Carried on from one and two threads on two cores, under a Python with its global lock, "
-                "threads would"
-            )
-            more = " A free-threaded build of Python has no such lock, and was not measured."
-    elif cores is not None and pipeline.numbers["cores"] is not None:
-        who = f"However many workers share the {cores} cores, together they"
-    elif cores is not None and hardware is not None:
-        cores_each = hardware.number("host_cores")
-        who = f"A typical host has {cores_each} cores for each {hardware.name}: together its workers"
+    """Say why no number of workers is enough: `most` is how many times one's rate they reach together."""
+    cores, who = TransformationModel.among(pipeline.inputs).cores, "Workers get in each other's way:"
+    if pipeline.numbers["loader"] == "threads":
+        who = "By what one and two threads of a Python with a global lock were measured to do,"
+    elif cores is not None:
+        who = f"However many workers share the {cores} cores,"
     return (
-        f"{who} reach at most {format_number(most, 3)} times what one does, and it would take "
-        f"{format_number(wanted, 3)} times.{more}"
+        f"{who} together they reach at most {format_number(most, 3)} times what one does, and it would take "
+        f"{format_number(wanted, 3)} times."
     )
 
 
-def _missing_cores(pipeline: Description, workers: int) -> list[str]:
-    """Return that a typical host has too few cores, where the law of scaling has not counted them."""
-    hardware, count = pipeline.hardware.of, pipeline.hardware.count
-    if hardware is None or pipeline.numbers["cores"] is not None or pipeline.assumptions.host_cores:
-        return []
+def _missing_cores(pipeline: Description, workers: int) -> str:
+    """Say that a typical host has too few cores, where the law of scaling does not count them."""
+    hardware = pipeline.hardware.of
+    if hardware is None or TransformationModel.among(pipeline.inputs).cores is not None:
+        return ""
     cores = hardware.number("host_cores")
-    if cores is None or workers <= count * cores:
-        return []
-    return [f"A typical host has {cores} physical cores for each {hardware.name}."]
+    if cores is None or workers <= pipeline.hardware.count * cores:
+        return ""
+    return f"A typical host has {cores} physical cores for each {hardware.name}."
 
 
 def _narrow_bandwidths(pipeline: Description, rate: float) -> dict[str, str]:
@@ -242,9 +228,9 @@ def _narrow_bandwidths(pipeline: Description, rate: float) -> dict[str, str]:
             continue
         taken = costs({stage.NAME: inputs}, count)[stage.NAME].limit
         if exceeds(taken * rate, 1):
-            wanted, supply = spoken_bandwidths(
-                *(Q_(float(x) / 1e9, "GB/s") for x in (size * rate, size / taken))
-            )
+            wanted, supply = (Q_(float(x) / 1e9, "GB/s") for x in (size * rate, size / taken))
+            unit = "GB/s" if supply.m_as("GB/s") >= 0.1 else "MB/s"
+            wanted, supply = (format_quantity(bandwidth.to(unit)) for bandwidth in (wanted, supply))
             narrow[stage.RESOURCE.name] = f"{doing} would take {wanted}, and {giver} {supply}."
     return narrow
 
@@ -268,9 +254,3 @@ def _slower(
         elif cost.at(batch) > accelerator.at(batch):
             taken, needed = (format_quantity(Q_(float(c.at(batch)) * 1e3, "ms")) for c in (cost, accelerator))
             yield f"{takes} {taken} for a batch, and {chip} {needed}."
-
-
-def spoken_bandwidths(*bandwidths: Quantity) -> list[str]:
-    """Bandwidths that are compared, in one unit: GB/s, or MB/s where one of them is small."""
-    unit = "GB/s" if min(bandwidth.m_as("GB/s") for bandwidth in bandwidths) >= 0.1 else "MB/s"
-    return [format_quantity(bandwidth.to(unit)) for bandwidth in bandwidths]

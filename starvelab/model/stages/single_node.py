@@ -336,13 +336,13 @@ def parts(inputs: SingleNodeInputs, batch: Number) -> dict[str, Number] | None:
 
 def launching(inputs: SingleNodeInputs, batch: Number) -> Number:
     """How long an accelerator computes nothing in a step because the host is still launching [s]."""
-    if inputs.step is None or inputs.basis == GIVEN:
+    made_of = parts(inputs, batch) if inputs.launches else None
+    if made_of is None or inputs.step is None:
         return 0.0
-    compute, memory, overhead = (line.at(batch) for line in inputs.step.lines)
-    if not inputs.step.hidden:
-        return overhead
-    work = compute + memory if inputs.step.in_turn else np.maximum(compute, memory)
-    return np.maximum(overhead - work, 0.0)[()]
+    if inputs.step.in_turn or not inputs.step.hidden:
+        return made_of["overhead"]
+    work = np.maximum(made_of["compute"], made_of["memory"])
+    return np.maximum(made_of["overhead"] - work, 0.0)[()]
 
 
 def launch_wait(inputs: SingleNodeInputs, batch: Number) -> Number:

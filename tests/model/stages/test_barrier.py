@@ -94,24 +94,15 @@ def test_without_jitter_ranks_are_solved_as_they_are_simulated(
 
 
 def test_who_waits_and_what_it_costs_is_said():
-    said = SLOW.explain()
-    assert said.endswith(
-        "That is one of 4 hosts, which prepares 12 times as slowly: its queue is empty, those of the others "
-        "are full, and all wait for it. At the pace of the others a step would take 40 ms."
-    )
-    assert SCATTERED.explain().endswith(
-        "Each step waits 21.57 ms on average for the slowest of 4 ranks; with half the spread it would take "
-        "50.76 ms."
-    )
+    assert "bring the slowest host to the pace of the others (1.2 times)" in SLOW.explain()
+    assert "halve the spread of the ranks' steps (1.21 times)" in SCATTERED.explain()
     # Behind slower workers nobody waits longer for a barrier, and half of it would help nobody.
     behind = SCATTERED.replace(dataset=Samples(cpu_time="1 s"))
     assert behind.solve().step_time == behind.solve({"hardware.ranks.spread": 0}).step_time
     assert "ranks" not in behind.explain()
     bill = SLOW.bill(price="2 USD/h", samples=10**6)
-    assert bill.hour.money.m_as("USD") == pytest.approx(8)
-    assert bill.hour_waiting.money.m_as("USD") == pytest.approx(8 / 6)
-    assert "16.7 % of it pays for waiting for the slowest of its ranks." in bill.note
-    assert "ranks" not in JOB.bill(price="2 USD/h", samples=10**6).note
+    assert bill.hour.m_as("USD") == pytest.approx(8)
+    assert bill.hour_waiting.m_as("USD") == pytest.approx(8 / 6)
 
 
 def test_what_looks_at_one_host_says_so():
