@@ -62,8 +62,8 @@ class Bill(EqualByFields, TableRepr):
     @property
     def rows(self) -> list[list[Unchecked]]:
         """An hour, and an epoch where its samples are known."""
-        rows = [["an hour", self.hour, self.hour_waiting], ["an epoch", self.epoch, self.epoch_waiting]]
-        return rows if self.epoch is not None else rows[:1]
+        hour = ["an hour", self.hour, self.hour_waiting]
+        return [hour, *([["an epoch", self.epoch, self.epoch_waiting]] if self.epoch is not None else [])]
 
     @property
     def summary(self) -> str:

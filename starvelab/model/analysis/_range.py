@@ -96,7 +96,7 @@ def _facts(pipeline: Description) -> Iterator[tuple[str, tuple[_Change, _Change]
 
 def _changed(pipeline: Description, *, field: str, name: str, value: Unchecked) -> Description:
     part = getattr(pipeline, field)
-    owner = pipeline.samples if field == "dataset" else getattr(part, "of", part)
+    owner: Unchecked = pipeline.samples if field == "dataset" else getattr(part, "of", part)
     return pipeline.replace(**{field: owner.replace(**{name: value})})
 
 

@@ -228,9 +228,9 @@ def _narrow_bandwidths(pipeline: Description, rate: float) -> dict[str, str]:
             continue
         taken = costs({stage.NAME: inputs}, count)[stage.NAME].limit
         if exceeds(taken * rate, 1):
-            wanted, supply = (Q_(float(x) / 1e9, "GB/s") for x in (size * rate, size / taken))
-            unit = "GB/s" if supply.m_as("GB/s") >= 0.1 else "MB/s"
-            wanted, supply = (format_quantity(bandwidth.to(unit)) for bandwidth in (wanted, supply))
+            bandwidths = [Q_(float(x) / 1e9, "GB/s") for x in (size * rate, size / taken)]
+            unit = "GB/s" if bandwidths[1].m_as("GB/s") >= 0.1 else "MB/s"
+            wanted, supply = (format_quantity(bandwidth.to(unit)) for bandwidth in bandwidths)
             narrow[stage.RESOURCE.name] = f"{doing} would take {wanted}, and {giver} {supply}."
     return narrow
 
