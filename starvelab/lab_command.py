@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
@@ -32,18 +31,8 @@ def copy_notebooks(target: Path, source: Path, of: str) -> list[str]:
     """Copy a folder of assignments, never over work; return in sentences what a learner should know."""
     target.mkdir(parents=True, exist_ok=True)
     copied, said = _read_record(target), []
-    work = _work_in_checkout(source)
     for assignment in sorted(filter(Path.is_dir, source.iterdir())):
-        name, begun = assignment.name, work.get(assignment.name, {})
-        released = {file: begun.get(file, digest) for file, digest in _digests(assignment).items()}
-        new = {file: digest for file, digest in released.items() if digest}
-        if name in work and not (target / name).exists():
-            shutil.copytree(assignment, target / name, ignore=shutil.ignore_patterns(".*", "__pycache__"))
-            copied[name] = new
-            said.append(
-                f"Your work in {source.name}/{name} was copied to {target.name}/{name}. So that git pull "
-                f"can update the checkout, put {source.name} back: git checkout {source.name}"
-            )
+        name, new = assignment.name, _digests(assignment)
         for place in _places(target / name, of):
             there, before = _digests(place), copied.get(place.name)
             if there and there == before != new:
@@ -65,28 +54,6 @@ def copy_notebooks(target: Path, source: Path, of: str) -> list[str]:
                     shutil.copyfile(assignment / file, place / file)
             break
     return said
-
-
-def _work_in_checkout(source: Path) -> dict[str, dict[str, str]]:
-    """Return, by assignment, the files in which somebody has worked: an earlier `make lab` opened them.
-
-    Each has the digest with which it was committed, and an empty text if it was not.
-    """
-
-    def git(*arguments: str) -> bytes:
-        return subprocess.run(["git", *arguments], cwd=source, capture_output=True, check=True).stdout
-
-    work: dict[str, dict[str, str]] = {}
-    try:
-        status = git("status", "--porcelain", "--ignored", "--untracked-files=all", "-z", "--", ".").decode()
-        for state, path in ((line[:2], Path(line[3:])) for line in status.split("\0") if line):
-            if len(path.parts) == 3 and not path.name.startswith("."):
-                is_new = state in ("??", "!!")
-                committed = "" if is_new else sha256(git("show", f"HEAD:{path.as_posix()}")).hexdigest()
-                work.setdefault(path.parts[1], {})[path.name] = committed
-    except (OSError, subprocess.CalledProcessError):  # no git, or no checkout
-        return {}
-    return work
 
 
 def _places(folder: Path, of: str) -> Iterator[Path]:

@@ -2,11 +2,10 @@
 
 from ..host import usable_cores
 from .batches import PARTS
-from .devices import StepDevice
 from .diagnosis import Finding, diagnose
 from .measurement import Measurement, comparison_row
 from .quality import disturbance
-from .samples import StoredSource, folder, photos
+from .samples import StoredSource, photos
 from .simulated import SimulatedClock
 from .transforms import Transform, photo_transforms
 
@@ -15,13 +14,11 @@ __all__ = [
     "Finding",
     "Measurement",
     "SimulatedClock",
-    "StepDevice",
     "StoredSource",
     "Transform",
     "comparison_row",
     "diagnose",
     "disturbance",
-    "folder",
     "photo_transforms",
     "photos",
     "usable_cores",

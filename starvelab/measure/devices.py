@@ -14,15 +14,12 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from math import inf
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..errors import InputError
-from ..model.fields import Meaning
 from .batches import Batch, memory_size
 
-_IN_FLIGHT = Meaning("count", maximum=inf)
 WARM_UP = 2  # steps
 # Of the numbers that workers share, those of the connections to a storage.
 CONNECTIONS, MAX_CONNECTIONS = 2, 1024
@@ -62,6 +59,10 @@ class Passage(NamedTuple):
     step_end: float
 
 
+# What trains on a batch as the DataLoader gives it; what it returns is not looked at.
+Step: TypeAlias = Callable[[Batch], object]
+
+
 class DeviceRun(ABC):
     """A device that trains on the batches of one run."""
 
@@ -84,20 +85,6 @@ class DeviceRun(ABC):
     def finish(self) -> Sequence[Passage]:
         """Wait for the last step; the times of every batch."""
 
-    def close(self) -> None:  # noqa: B027  # most hold nothing
-        """Give the memory back."""
-
-
-class Device(Protocol):
-    """Something that trains on batches, of which each run opens its own."""
-
-    @property
-    def in_flight(self) -> float:
-        """Steps that may be under way when the loop asks for the next batch."""
-
-    def open(self, *, link: VirtualLink | None, batch_size: int, pinned: bool) -> DeviceRun:
-        """The device at work, behind that link."""
-
 
 @dataclass(frozen=True)
 class VirtualAccelerator:
@@ -105,13 +92,6 @@ class VirtualAccelerator:
 
     step_time: float  # s
     in_flight: float = 2
-
-    def __post_init__(self) -> None:
-        _IN_FLIGHT.read(self.in_flight, "in_flight")
-
-    def open(self, *, link: VirtualLink | None, batch_size: int, pinned: bool) -> VirtualRun:  # noqa: ARG002
-        """The device at work."""
-        return VirtualRun(self, link)
 
 
 class VirtualRun(DeviceRun):
@@ -207,33 +187,6 @@ def cuda_in_use() -> Cuda | None:
     return cuda if cuda is not None and cuda.is_initialized() else None
 
 
-@dataclass(frozen=True)
-class StepDevice:
-    """A function that trains on one batch, in place of a simulated accelerator: it is called, and trains.
-
-    Parameters
-    ----------
-    step : callable
-        Takes a batch as the DataLoader gives it. What it returns is not looked at.
-    """
-
-    step: Callable[[Batch], object]
-
-    # The loop does not go on before a step is done: with a GPU each one is waited for.
-    in_flight = 1
-
-    def __post_init__(self) -> None:
-        if not callable(self.step):
-            raise InputError(
-                f"step must be a function that trains on one batch, got {type(self.step).__name__}. "
-                "Pass for example device=train_step."
-            )
-
-    def open(self, *, link: VirtualLink | None, batch_size: int, pinned: bool) -> StepRun:  # noqa: ARG002
-        """The step at work."""
-        return StepRun(self.step)
-
-
 def wait_for_device() -> None:
     """Wait until a GPU that this program works with has done all that was ordered."""
     cuda = cuda_in_use()
@@ -242,9 +195,9 @@ def wait_for_device() -> None:
 
 
 class StepRun(DeviceRun):
-    """Runs the step for each batch, and keeps its times."""
+    """Runs a step of the user's own for each batch, and keeps its times; with a GPU, each is waited for."""
 
-    def __init__(self, step: Callable[[Batch], object]) -> None:
+    def __init__(self, step: Step) -> None:
         self.step = step
         self.passages: list[Passage] = []
 

@@ -155,20 +155,13 @@ class Ladder:
         return "; ".join(reasons)
 
 
-def profile(
-    setup: RunSetup,
-    *,
-    seconds: float,
-    progress: bool,
-    longest: float = 0.0,
-    rungs: tuple[int, ...] = (),
-) -> Ladder:
+def profile(setup: RunSetup, *, seconds: float, progress: bool, longest: float = 0.0) -> Ladder:
     """Measure a live pipeline on all rungs in turn, in random order, until the time with its start is over.
 
     Where that brings few rounds it goes on, until a part leads clearly or `longest` is over. One loader
     serves all rungs, so that other programs disturb them all alike.
     """
-    order, rungs = random.Random(0), rungs or tuple(range(len(PARTS)))
+    order, rungs = random.Random(0), tuple(range(len(PARTS)))
     periods: dict[int, list[float]] = {rung: [] for rung in rungs}
     start = time.monotonic()
     with Session(setup) as session, time_bar(seconds, shown=progress) as bar:

@@ -7,20 +7,14 @@ from __future__ import annotations
 
 import concurrent.futures as futures
 import multiprocessing
-import os
 import pickle
-import shutil
 import signal
-import tempfile
-import threading
-import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Self, cast
+from multiprocessing.sharedctypes import RawArray
+from typing import Any
 
 import cloudpickle
 import numpy as np
@@ -28,14 +22,12 @@ import numpy as np
 from ..errors import InputError, WorkerError
 from .batches import DeliveredBatch
 from .devices import CONNECTIONS, MAX_CONNECTIONS, StorageClock
-from .setup import RunSetup
+from .setup import Layout, RunSetup
 
 # The slowest batch that is waited for. A worker that takes longer has died without a message, or hangs.
 BATCH_TIMEOUT = 120.0  # seconds
 # What a worker may take to end the batch that is under way once nobody wants it.
 LAST_BATCH_TIMEOUT = 10.0  # seconds
-# What a worker process may take to end by itself before it is killed.
-END_TIMEOUT = 2.0  # seconds
 # What a loop and its workers share: when the storage and its connections are free (see `StorageClock`), and
 # the rung.
 CONTROL = CONNECTIONS + MAX_CONNECTIONS
@@ -184,39 +176,6 @@ class ThreadLoader(PoolLoader):
         return self.executors[worker].submit(lambda: self.preparers[worker].batch(number, self.rung))
 
 
-@dataclass(frozen=True)
-class SharedMemory:
-    """Arrays in files in memory: a dying worker takes blocks of `multiprocessing.shared_memory` along."""
-
-    folder: Path
-
-    @classmethod
-    def reserve(cls, **sizes: int) -> Self:
-        """Make files of these names and sizes [B], and numbers for control."""
-        memory = cls(Path(tempfile.mkdtemp(prefix="starvelab-", dir=_in_memory(sum(sizes.values())))))
-        try:
-            for name, size in (*sizes.items(), ("control", 8 * CONTROL)):
-                _reserve(memory.folder / name, size)
-        except WorkerError:
-            memory.close()
-            raise
-        return memory
-
-    def control(self) -> np.ndarray:
-        """The numbers that a loader and its workers share."""
-        return np.memmap(self.folder / "control", np.float64, "r+", shape=(CONTROL,))
-
-    def ring(self, setup: RunSetup) -> np.ndarray:
-        """As many slots as were reserved, each with room for one batch of that pipeline."""
-        file = self.folder / "ring"
-        slots = file.stat().st_size // setup.layout.size
-        return np.memmap(file, setup.layout.dtype, "r+", shape=(slots, *setup.layout.shape))
-
-    def close(self) -> None:
-        """Give the memory back."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-
 def by_value(content: object) -> bytes:
     """Serialize for another process, which may never have seen the notebook that a function is defined in."""
     try:
@@ -228,30 +187,6 @@ def by_value(content: object) -> bytes:
         ) from error
 
 
-def _in_memory(size: int) -> str | None:
-    """A folder in memory with room for that many bytes; None for the usual place of temporary files."""
-    home = "/dev/shm"
-    if os.path.isdir(home) and os.access(home, os.W_OK) and shutil.disk_usage(home).free > 1.1 * size:
-        return home
-    return None
-
-
-def _reserve(path: Path, size: int) -> None:
-    """Make a file with room for `size` bytes: a full disk shows here, and not as a crash in the middle."""
-    with path.open("wb") as file:
-        try:
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(file.fileno(), 0, size)
-            else:
-                file.truncate(size)
-        except OSError as error:
-            raise WorkerError(
-                f"Worker processes need {size / 1e6:.0f} MB of shared memory for their batches, and "
-                f"{path.parent} has no room: {error.strerror}. Send uint8, take smaller batches, or pass "
-                "kind='threads'."
-            ) from error
-
-
 class ProcessLoader(PoolLoader):
     """A process for each worker, which writes its batches into a ring of slots in shared memory."""
 
@@ -260,13 +195,13 @@ class ProcessLoader(PoolLoader):
         slots = setup.workers * setup.prefetch + 1
         self.free = deque(range(slots))
         self.held: int | None = None
-        self.shared = SharedMemory.reserve(ring=slots * setup.layout.size)
+        self.shared = RawArray("d", CONTROL), RawArray("b", slots * setup.layout.size)
+        self.control, self.ring = _control_and_ring(self.shared, setup.layout)
         super().__init__(setup)
 
     def _start(self, setup: RunSetup) -> Sequence[futures.Executor]:
-        self.control, self.ring = self.shared.control(), self.shared.ring(setup)
         context = multiprocessing.get_context("spawn")
-        start = (by_value((setup, self.shared)), context.Lock())
+        start = (by_value(setup), self.shared, context.Lock())
         return [
             futures.ProcessPoolExecutor(1, context, initializer=_begin, initargs=start)
             for _ in range(self.workers)
@@ -282,31 +217,20 @@ class ProcessLoader(PoolLoader):
         return delivery._replace(array=self.ring[self.held])
 
     def close(self) -> None:
-        """Stop the workers, also those that hang or are only starting, and give the shared memory back."""
-        pools = [one for one in self.executors if isinstance(one, futures.ProcessPoolExecutor)]
-        # Before the executors forget them; from Python 3.14 on `kill_workers` does it.
-        workers = [worker for pool in pools for worker in (pool._processes or {}).values()]
-        # typeshed takes this thread for a `_ThreadWakeup`.
-        managers = [cast("threading.Thread | None", pool._executor_manager_thread) for pool in pools]
-        for pool in pools:
-            pool.shutdown(wait=False, cancel_futures=True)
-        # Only an executor's own thread waits for its worker: of two that wait, one never learns of the end.
-        _join(managers)
-        for worker in workers:
+        """Kill the workers, also those that hang or are only starting: they hold nothing to save."""
+        pools = [pool for pool in self.executors if isinstance(pool, futures.ProcessPoolExecutor)]
+        # From Python 3.14 on an executor has `kill_workers`.
+        for worker in [worker for pool in pools for worker in (pool._processes or {}).values()]:
             worker.kill()
-        _join(managers)
-        super().close()
-        for name in ("ring", "control"):  # a file that is mapped cannot be removed on every system
-            vars(self).pop(name, None)
-        self.shared.close()
+        for pool in pools:
+            pool.shutdown(cancel_futures=True)
 
 
-def _join(threads: Iterable[threading.Thread | None]) -> None:
-    """Wait for threads, for all of them together no longer than a worker may take to end."""
-    deadline = time.monotonic() + END_TIMEOUT
-    for thread in threads:
-        if thread is not None:
-            thread.join(max(0.0, deadline - time.monotonic()))
+# Any: the arrays of ctypes that a loader and its worker processes share.
+def _control_and_ring(shared: tuple[Any, Any], layout: Layout) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers for control, and as many slots as there is room for, each for one batch."""
+    numbers, batches = shared
+    return np.frombuffer(numbers), np.frombuffer(batches, layout.dtype).reshape(-1, *layout.shape)
 
 
 # Set once when a worker process starts, since an executor offers no other place for it: prepares a batch in
@@ -314,16 +238,16 @@ def _join(threads: Iterable[threading.Thread | None]) -> None:
 _prepared: Callable[[int, int], DeliveredBatch]
 
 
-def _begin(blob: bytes, lock: AbstractContextManager[object]) -> None:
+def _begin(blob: bytes, shared: tuple[Any, Any], lock: AbstractContextManager[object]) -> None:
     global _prepared
     # An interrupt reaches the whole group of processes; only the training loop shall answer it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    setup, shared = cloudpickle.loads(blob)
-    control, ring = shared.control(), shared.ring(setup)
+    setup: RunSetup = cloudpickle.loads(blob)
+    control, ring = _control_and_ring(shared, setup.layout)
     preparer = setup.preparer(StorageClock(setup.storage, control, lock))
 
     def prepared(number: int, slot: int) -> DeliveredBatch:
-        delivery: DeliveredBatch = preparer.batch(number, int(control[RUNG]), ring[slot])
+        delivery = preparer.batch(number, int(control[RUNG]), ring[slot])
         return delivery._replace(array=slot)
 
     _prepared = prepared

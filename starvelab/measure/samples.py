@@ -1,18 +1,11 @@
-"""Stored samples to prepare: photo-like images, a folder of your own, or three small given datasets."""
+"""Stored samples to prepare: photo-like images, or three small given datasets."""
 
 from __future__ import annotations
 
-import atexit
 import io
-import os
-import shutil
-import tempfile
-import time
 import zlib
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,8 +16,7 @@ from ..errors import InputError, UnknownNameError, install_hint, requiring
 from ..host import cache_folder, has_processes, whole_file
 from ..model.parts import Samples
 from ..units import Q_, Quantity, positive_int
-from .batches import PARTS, Preparer, Sample, cached
-from .transforms import Transform
+from .transforms import Transform, as_jpeg
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -32,7 +24,6 @@ if TYPE_CHECKING:
 if not has_processes():
     tqdm.monitor_interval = 0  # a thread would watch over the bars, and cannot be started
 
-SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
 COUNT = 8  # different items of each
 
 
@@ -88,77 +79,6 @@ class StoredSource:
         return Q_(float(np.mean(sizes)), "B")
 
 
-class SamplePreparer(Preparer):
-    """Reads samples and transforms them; each transform is timed."""
-
-    def __init__(
-        self,
-        samples: StoredSource,
-        transforms: Sequence[Transform],
-        batch_size: int,
-        storage: Callable[[int], None],
-        requests: int = 1,
-    ) -> None:
-        super().__init__(("read", *(transform.name for transform in transforms), "collate"), batch_size)
-        self.samples, self.transforms, self.storage = samples, transforms, storage
-        self.requests = requests  # open at a time
-        self.fetched: dict[int, bytes] = {}  # by index, until they are asked for
-        self.kept: dict[int, list[Sample]] = {}  # by rung
-
-    def sample(self, index: int, rung: int, seconds: dict[str, float]) -> Sample:
-        """One sample; the first `rung` parts (read, decode, transform) come from the cache."""
-        if rung:
-            if rung not in self.kept:
-                self.kept[rung] = cached(lambda each: self._made(each, rung), len(self.samples))
-            value = self.kept[rung][index % len(self.kept[rung])]
-        else:
-            before = time.perf_counter()
-            value = self._fetch(index)
-            seconds["read"] += time.perf_counter() - before
-        for transform in self.transforms:
-            if PARTS.index(transform.part) >= rung:
-                before = time.perf_counter()
-                value = self._apply(transform, value, index)
-                seconds[transform.name] += time.perf_counter() - before
-        return value
-
-    def _read(self, index: int) -> bytes:
-        value = self.samples.read(index)
-        self.storage(len(value))
-        return value
-
-    def _fetch(self, index: int) -> bytes:
-        """Read a sample, and beside it as many of its batch's next as requests are open."""
-        if self.requests == 1:
-            return self._read(index)
-        if index not in self.fetched:
-            end = index - index % self.batch_size + self.batch_size
-            group = range(index, min(index + self.requests, end))
-            with ThreadPoolExecutor(len(group)) as threads:
-                self.fetched = dict(zip(group, threads.map(self._read, group), strict=True))
-        return self.fetched.pop(index)
-
-    def _made(self, index: int, rung: int) -> Sample:
-        """Return what is cached of a sample on a rung."""
-        value = self.samples.read(index)
-        for transform in self.transforms:
-            if PARTS.index(transform.part) < rung:
-                value = self._apply(transform, value, index)
-        return value
-
-    def _apply(self, transform: Transform, value: Sample, index: int) -> Sample:
-        try:
-            return transform.function(value)
-        except Exception as error:
-            contents = getattr(self.samples, "contents", None) or [index]
-            content = contents[index % len(contents)]
-            where = content if isinstance(content, Path) else f"sample {index}"
-            raise InputError(
-                f"Transform {transform.name!r} failed on {where}: {type(error).__name__}: {error}. "
-                "Try the function on that sample by itself."
-            ) from error
-
-
 def photos(size: str = "100 KB", *, count: int | None = None) -> StoredSource:
     """Photo-like JPEGs of about that size, made on first use and kept.
 
@@ -175,57 +95,27 @@ def photos(size: str = "100 KB", *, count: int | None = None) -> StoredSource:
     """
     kind = KINDS.get(size)
     if kind is None:
-        raise InputError(
-            f"photos makes images of {', '.join(KINDS)}, got {size!r:.80}. "
-            "Pass one of these, or use folder(...) for images of your own."
-        )
+        raise InputError(f"photos makes images of {', '.join(KINDS)}, got {size!r:.80}. Pass one of these.")
     wanted = kind.count if count is None else int(positive_int(count, "count"))
-    name, files = f"photos-{size.replace(' ', '')}-v1", [f"{number:03d}.jpg" for number in range(wanted)]
-    home = cache_folder() / name
-    if not (all((home / file).exists() for file in files) or _can_be_written(home)):
-        home = _temporary_folder() / name
-        home.mkdir(exist_ok=True)
-    paths = tuple(home / file for file in files)
+    home = cache_folder() / f"photos-{size.replace(' ', '')}-v1"
+    paths = [home / f"{number:03d}.jpg" for number in range(wanted)]
+    contents: list[Path | bytes] = [*paths]
     missing = [number for number, path in enumerate(paths) if not path.exists()]
     for number in tqdm(missing, desc=f"Making images of {size}", unit="image", disable=not missing):
-        with whole_file(paths[number]) as part:  # two kernels may make the same image at once
-            _photo(kind, seed=number).save(part, format="JPEG", quality=kind.quality)
-    return StoredSource(f"about {size}", paths)
+        photo = as_jpeg(_photo(kind, seed=number), kind.quality)
+        contents[number] = _saved(photo, paths[number])
+    return StoredSource(f"about {size}", tuple(contents))
 
 
-def folder(path: str | os.PathLike[str]) -> StoredSource:
-    """Images of your own: every image file in that folder and those below.
-
-    Raises
-    ------
-    InputError
-        If there is no such folder, or no image in it.
-    """
-    home = Path(path).expanduser()
-    if not home.is_dir():
-        raise InputError(f"folder needs a folder of images, and {home} is none. Pass the path of one.")
-    paths = tuple(sorted(p for p in home.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file()))
-    if not paths:
-        raise InputError(
-            f"folder needs at least one image, and {home} has none. It looks for {', '.join(SUFFIXES)}."
-        )
-    return StoredSource(str(home), paths)
-
-
-def _can_be_written(home: Path) -> bool:
+def _saved(photo: bytes, path: Path) -> Path | bytes:
+    """Write a photograph into the cache; where that cannot be done, it stays in memory."""
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as part:  # two kernels may make the same image at once
+            part.write_bytes(photo)
     except OSError:
-        return False
-    return os.access(home, os.W_OK)
-
-
-@cache
-def _temporary_folder() -> Path:
-    """Where images go if the cache cannot be written; it ends with this process."""
-    home = Path(tempfile.mkdtemp(prefix="starvelab-images-"))
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
-    return home
+        return photo
+    return path
 
 
 def _photo(kind: Kind, *, seed: int) -> Image:

@@ -15,7 +15,7 @@ from ..model.description import Description
 from ..simulate import Trace
 from ..units import Q_, Quantity, as_quantity, format_quantity, positive
 from .batches import PARTS, Batch, DeliveredBatch
-from .devices import Passage
+from .devices import Passage, StepRun, VirtualAccelerator, VirtualRun
 from .loaders import InlineLoader, Loader, ProcessLoader, ThreadLoader
 from .measurement import Measurement, summarize
 from .quality import CALIBRATED_WHILE, LoadMeter, disturbance
@@ -57,20 +57,13 @@ class Session:
         self.kept: Batch = None
 
     def __enter__(self) -> Self:
-        setup = self.setup
-        self.device = setup.device.open(link=setup.link, batch_size=setup.batch_size, pinned=setup.pinned)
-        try:
-            self.loader = open_loader(setup)
-        except BaseException:
-            self.device.close()
-            raise
+        device, link = self.setup.device, self.setup.link
+        self.device = VirtualRun(device, link) if isinstance(device, VirtualAccelerator) else StepRun(device)
+        self.loader = open_loader(self.setup)
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        try:
-            self.loader.close()
-        finally:
-            self.device.close()
+        self.loader.close()
         if (lost := self.loader.lost_worker(error)) is not None:
             raise lost from error
 

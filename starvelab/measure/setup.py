@@ -17,14 +17,14 @@ import numpy as np
 
 from ..errors import InputError
 from ..model.description import Description
-from ..model.fields import Part
 from ..model.parts import Framework, Ranks, Samples, Workers
 from ..model.stages.transfer import link_bandwidth
 from ..tables import count_of
 from ..units import Quantity, Unchecked, format_quantity
-from .batches import PARTS, Preparer, memory_size
-from .devices import Device, StepDevice, StorageClock, VirtualAccelerator, VirtualLink, VirtualStorage
-from .samples import SamplePreparer, StoredSource
+from .batches import PARTS
+from .devices import Step, StorageClock, VirtualAccelerator, VirtualLink, VirtualStorage
+from .preparation import Preparer
+from .samples import StoredSource
 from .transforms import Transform, photo_transforms
 
 MAX_OPEN = 64  # requests of a worker
@@ -56,7 +56,7 @@ class RunSetup:
     loop_time: float = 0.0  # seconds that the training loop spends on a batch before it is copied
     storage: VirtualStorage | None = None
     link: VirtualLink | None = None
-    device: Device = NO_STEP
+    device: VirtualAccelerator | Step = NO_STEP
 
     def replace(self, **changes: Unchecked) -> RunSetup:
         """A copy with some fields changed."""
@@ -79,7 +79,7 @@ class RunSetup:
     def preparer(self, storage: StorageClock) -> Preparer:
         """The part of it that works in one worker."""
         requests = 1 if self.storage is None else self.storage.open
-        return SamplePreparer(self.samples, self.transforms, self.batch_size, storage, requests)
+        return Preparer(self.samples, self.transforms, self.batch_size, storage, requests)
 
     @cached_property
     def layout(self) -> Layout:
@@ -91,8 +91,7 @@ class RunSetup:
                 f"The last transform must return a NumPy array, got {type(value).__name__} from "
                 f"{self.transforms[-1].name!r}. Add a transform that converts, such as numpy.asarray."
             )
-        shape, dtype = getattr(value, "shape", ()), getattr(value, "dtype", np.dtype(object))
-        return Layout((self.batch_size, *shape), dtype, self.batch_size * memory_size(value))
+        return Layout((self.batch_size, *value.shape), value.dtype, self.batch_size * value.nbytes)
 
     def __str__(self) -> str:
         label = getattr(self.samples, "label", f"{self.samples.name} items")
@@ -139,7 +138,7 @@ def _samples(part: Samples, *, needs: bool) -> tuple[StoredSource, tuple[Transfo
     if hasattr(source, "read") and hasattr(source, "name"):
         return source, _check_transforms(photo_transforms() if transforms is None else transforms)
     raise InputError(
-        "A source of samples comes from photos or folder, or has a name and a method read(index), got "
+        "A source of samples comes from photos, or has a name and a method read(index), got "
         f'{source!r:.80}. Write for example Samples(source=photos("100 KB")). A job with a DataLoader of '
         "PyTorch is measured as it is: starvelab-doctor --ladder train.py."
     )
@@ -192,26 +191,25 @@ def _link(pipeline: Description) -> VirtualLink | None:
     return VirtualLink(float(bandwidth.m_as("B/s")), link.runs_beside)
 
 
-def _device(pipeline: Description) -> Device:
+def _device(pipeline: Description) -> VirtualAccelerator | Step:
     part = pipeline.hardware
-    _reject(part, count=1, ranks=Ranks())
+    for name, value in (("count", 1), ("ranks", Ranks())):
+        if getattr(part, name) != value:
+            raise InputError(
+                f"A run cannot have Accelerator({name}={getattr(part, name)!r:.60}): solve or simulate it. "
+                f"Leave {name} out of the Accelerator."
+            )
     if part.device is not None:
-        return cast(Device, part.device) if hasattr(part.device, "open") else StepDevice(part.device)
+        if not callable(part.device):
+            raise InputError(
+                f"device must be a function that trains on one batch, got {part.device!r:.80}. "
+                "Pass for example device=train_step."
+            )
+        return cast(Step, part.device)
     if part.of is None and (part.rate is None or isinstance(part.rate, Framework)):
         return NO_STEP
     cost = pipeline.replace(storage=None, link=None, workers=1).resource_costs()["accelerator"]
     return VirtualAccelerator(float(cast(float, cost.at(pipeline.batch_size))), part.in_flight)
-
-
-def _reject(part: Part, **possible: Unchecked) -> None:
-    """Reject fields of a part that no run can have otherwise."""
-    for name, value in possible.items():
-        if getattr(part, name) != value:
-            kind = type(part).__name__
-            raise InputError(
-                f"A run cannot have {kind}({name}={getattr(part, name)!r:.60}): solve or simulate it. Leave "
-                f"{name} out of the {kind}."
-            )
 
 
 def _check_transforms(given: object) -> tuple[Transform, ...]:

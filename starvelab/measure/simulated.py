@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Self
 
 import numpy as np
@@ -14,15 +13,13 @@ from .. import runtime
 from ..errors import InputError, UnknownNameError
 from ..host import has_processes, usable_cores
 from ..model.assumptions import TUTORIAL
-from ..model.catalogue import Entry
-from ..model.facts import Fact
-from ..model.parts import Accelerator, Cache, Drive, Handover, Jitter, Link, Requests, Samples, Workers
+from ..model.parts import Accelerator, Handover, Jitter, Link, Samples, Workers
 from ..simulate.inputs import inputs_of
 from ..simulate.simulation import follow, simulate
 from ..simulate.timeline import LoaderInputs
 from ..units import Q_, Quantity, as_quantity, check_magnitude, nonnegative, positive
 from .batches import PARTS
-from .devices import StorageClock, VirtualAccelerator, VirtualStorage
+from .devices import StorageClock, VirtualAccelerator
 from .measurement import Measurement, summarize
 from .setup import RunSetup
 
@@ -123,12 +120,14 @@ class SimulatedClock:
                 f"A simulated clock needs the time of a step, got {device!r:.80}. Measure it, and pass "
                 "hardware=Accelerator(rate=...)."
             )
-        storage = setup.storage if rung == 0 else None
+        described = setup.description
+        drive = described.storage if rung == 0 else None
         link = setup.link if rung < PARTS.index("compute") else None
         work = sum(Q_(self.costs[part]).m_as("ms") for part in PREPARED[rung:] if part in self.costs)
         # Joining and handing over keeps the worker from its next batch.
         handover = self.handover if rung < len(PREPARED) else NO_TIME
-        pipeline = setup.description.replace(
+        pipeline = described.replace(
+            {"storage": None} if drive is None else {"storage.read_ahead": False},  # workers read themselves
             model=None,
             batch_size=batch,
             dataset=Samples(
@@ -137,7 +136,6 @@ class SimulatedClock:
                 transfer=self.transfer_size,
                 jitter=Jitter(self.jitter),
             ),
-            storage=None if storage is None else _drive(storage),
             workers=Workers(
                 setup.workers,
                 cores=self.cores,
@@ -148,7 +146,8 @@ class SimulatedClock:
             link=None if link is None else Link(Q_(link.bandwidth, "B/s"), overlaps=link.overlapped),
             hardware=Accelerator(rate=Q_(device.step_time, "s"), in_flight=device.in_flight),
             overlap=True,
-            assumptions=TUTORIAL,
+            # What the parts take is known, so nothing is assumed of how workers crowd each other.
+            assumptions=TUTORIAL.replace(open_requests=described.assumptions.open_requests),
         )
         return inputs_of(pipeline, None)
 
@@ -171,25 +170,6 @@ class SimulatedClock:
         skipped = whole_rounds(WARM_UP, inputs)
         batches = skipped + whole_rounds(MEASURED, inputs)
         return simulate(inputs, batches=batches, replicas=8, seed=self.seed, warm_up=skipped).periods
-
-
-def _drive(storage: VirtualStorage) -> Drive:
-    """The storage of a run as a part of a pipeline, whose workers read themselves."""
-    values: dict[str, tuple[float, str]] = {
-        "bandwidth_sustained": (storage.bandwidth, "B/s"),
-        "request_bandwidth": (storage.request_bandwidth, "B/s"),
-        "request_latency": (storage.latency, "s"),
-        "request_rate": (storage.read_rate, "Hz"),
-        "parallel_requests": (storage.connections, ""),
-    }
-    facts = {
-        name: Fact(Q_(value, unit) if unit else value, "assumption", note="of the run")
-        for name, (value, unit) in values.items()
-        if isfinite(value)
-    }
-    entry = Entry("Storage", "run", "drive of the run", facts)
-    cache = Cache(storage.cached_fraction)
-    return Drive(entry, requests=Requests(open=storage.open), cache=cache, read_ahead=False)
 
 
 def whole_rounds(batches: int, inputs: LoaderInputs) -> int:

@@ -10,15 +10,17 @@ import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from functools import cached_property
+from multiprocessing.sharedctypes import RawArray
+from typing import Any
 
 import cloudpickle
 import numpy as np
 
 from ..errors import InputError, WorkerError, install_hint
-from ..host import free_shared_memory
-from .batches import Batch, DeliveredBatch, Preparer, Sample
+from .batches import Batch, DeliveredBatch, Sample
 from .devices import StorageClock
-from .loaders import BATCH_TIMEOUT, RUNG, Loader, SharedMemory, by_value
+from .loaders import BATCH_TIMEOUT, CONTROL, RUNG, Loader, by_value
+from .preparation import Preparer
 from .setup import RunSetup
 
 try:
@@ -36,17 +38,9 @@ class TorchLoader(Loader):
 
     def __init__(self, setup: RunSetup) -> None:
         self.workers, self.ahead = setup.workers, setup.workers * setup.prefetch
-        _check_room((self.ahead + self.workers) * setup.layout.size)
-        self.shared = SharedMemory.reserve()
-        try:
-            self.control = self.shared.control()
-            self.iterator = self._start(setup)
-        except BaseException:
-            self.shared.close()
-            raise
-
-    def _start(self, setup: RunSetup) -> Iterator[DeliveredBatch]:
-        dataset = _Dataset(by_value(setup), self.shared, multiprocessing.get_context().Lock())
+        numbers = RawArray("d", CONTROL)
+        self.control = np.frombuffer(numbers)
+        dataset = _Dataset(by_value(setup), numbers, multiprocessing.get_context().Lock())
         batches = itertools.count(step=setup.batch_size)
         with warnings.catch_warnings():
             # More workers than cores is what some experiments are about.
@@ -63,7 +57,7 @@ class TorchLoader(Loader):
                 timeout=BATCH_TIMEOUT if self.workers else 0,
                 in_order=setup.in_order or not self.workers,
             )
-        return iter(loader)
+        self.iterator: Iterator[DeliveredBatch] = iter(loader)
 
     def next(self) -> DeliveredBatch:
         """The next batch, as a tensor."""
@@ -83,8 +77,7 @@ class TorchLoader(Loader):
             if explain_lost_worker(error) is None:  # a lost worker need not be stopped any more
                 raise
         finally:
-            del self.iterator, self.control
-            self.shared.close()
+            del self.iterator
 
 
 def explain_lost_worker(error: BaseException | None) -> WorkerError | None:
@@ -103,8 +96,9 @@ def explain_lost_worker(error: BaseException | None) -> WorkerError | None:
 class _Dataset(Dataset[Sample]):
     """The samples of a pipeline, fetched a batch at a time."""
 
-    def __init__(self, blob: bytes, shared: SharedMemory, lock: AbstractContextManager[object]) -> None:
-        self.blob, self.shared, self.lock = blob, shared, lock
+    # Any: an array of ctypes.
+    def __init__(self, blob: bytes, numbers: Any, lock: AbstractContextManager[object]) -> None:
+        self.blob, self.numbers, self.lock = blob, numbers, lock
 
     # These are made in the worker. By value, so that functions of a notebook reach a spawned one, too.
 
@@ -115,7 +109,7 @@ class _Dataset(Dataset[Sample]):
 
     @cached_property
     def control(self) -> np.ndarray:
-        return self.shared.control()
+        return np.frombuffer(self.numbers)
 
     @cached_property
     def preparer(self) -> Preparer:
@@ -154,13 +148,3 @@ def _joined(samples: list[Sample]) -> Batch:
 def _ignore_interrupts(worker: int) -> None:  # noqa: ARG001
     # An interrupt reaches the whole group of processes; only the training loop shall answer it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _check_room(needed: int) -> None:
-    """Reject batches that do not fit: torch would be killed in the middle by a bus error."""
-    if (free := free_shared_memory()) is not None and needed > free:
-        raise WorkerError(
-            f"The DataLoader's batches need {needed / 1e6:.0f} MB in /dev/shm, and {free / 1e6:.0f} MB are "
-            "free (containers often grant 64 MB). Send uint8, take smaller batches, kind='threads', or "
-            "start the container with more (--shm-size)."
-        )

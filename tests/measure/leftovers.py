@@ -9,8 +9,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from starvelab.measure import loaders
-
 
 def _workers() -> list[psutil.Process]:
     """Processes below this one, but for Python's own that tracks shared locks until the end."""
@@ -32,12 +30,11 @@ def _threads() -> list[str]:
 
 @pytest.fixture
 def nothing_stays(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder for shared memory; afterwards neither a file in it nor a worker of any kind is left."""
+    """A folder for temporary files; afterwards neither a file of ours nor a worker of any kind is left."""
     home = tmp_path_factory.mktemp("shared")
     before = set(_workers())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", str(home))
-        patch.setattr(loaders, "_in_memory", lambda size: str(home))
         yield home
     _, alive = psutil.wait_procs(set(_workers()) - before, timeout=10)
     deadline = time.monotonic() + 10

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from starvelab import Pipeline
 from starvelab.measure import StoredSource, Transform
@@ -24,14 +23,6 @@ def tiny_samples(home: Path, count: int = 8) -> StoredSource:
     for path in paths:
         path.write_bytes(bytes(STORED))
     return StoredSource("tiny", paths)
-
-
-def images(home: Path, *sides: int) -> Path:
-    """A folder of gray squares."""
-    home.mkdir(exist_ok=True)
-    for number, side in enumerate(sides):
-        Image.new("RGB", (side, side), "gray").save(home / f"{number}.png")
-    return home
 
 
 def zeros() -> Transform:

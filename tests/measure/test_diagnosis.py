@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab import Q_
+from starvelab import Q_, Pipeline
 from starvelab.measure import PARTS, SimulatedClock, Transform, diagnose, diagnosis, disturbance
 from starvelab.measure.devices import VirtualAccelerator, VirtualLink, VirtualStorage
 from starvelab.measure.diagnosis import _conclude, climb_ladder
 from starvelab.measure.ladder import CACHED, Ladder
 from starvelab.measure.quality import Quality
+from starvelab.measure.setup import setup_of
 
 from .patience import patiently
 from .scenes import described, pipeline
@@ -226,8 +227,11 @@ def test_a_part_that_is_repaired_alone_saves_what_it_costs_until_the_accelerator
         assert (finding.periods["nothing"] - faster).m_as("ms") == pytest.approx(time.m_as("ms"))
 
 
+BEHIND_A_DRIVE = Pipeline(hardware="30 ms", batch_size=32, workers=2, storage="10 MB/s")
+
+
 def test_where_a_shared_drive_binds_no_repair_of_the_workers_is_promised():
-    pipe = described(batch_size=32, workers=2, storage=VirtualStorage(1e07))
+    pipe = setup_of(BEHIND_A_DRIVE, needs_samples=False)
     finding = climb_ladder(pipe, clock=SimulatedClock({"decode": "4 ms"}, sample_size="100 KB"))
     assert (finding.repaired_alone, finding.bottleneck) == ({}, "read")
 
@@ -251,7 +255,7 @@ def test_a_part_that_adds_far_more_than_it_costs_is_called_contention():
 
 
 def test_a_simulated_storage_is_no_cost_of_the_clock():
-    pipe = described(storage=VirtualStorage(1e07))
+    pipe = setup_of(BEHIND_A_DRIVE, needs_samples=False)
     clock = SimulatedClock({"read": "1 ms", "decode": "4 ms"}, sample_size="100 KB")
     assert list(climb_ladder(pipe, clock=clock).costs) == ["decode"]
 

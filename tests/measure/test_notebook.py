@@ -5,8 +5,6 @@ import pytest
 from jupyter_client import AsyncKernelManager
 from nbclient import NotebookClient
 
-from .scenes import images
-
 pytestmark = pytest.mark.programs
 
 CELLS = [
@@ -16,7 +14,7 @@ def scaled(array):
     return array / factor
 factor = 255
 samples = Samples(
-    source=folder("own"),
+    source=StoredSource("own", (bytes(60), bytes(60))),
     transforms=[
         Transform("as array", lambda raw: np.frombuffer(raw[:60], np.uint8)), Transform("scaled", scaled)
     ],
@@ -32,7 +30,6 @@ print(sorted(record.stage_times))
 
 @pytest.mark.filterwarnings("default")  # the kernel's own
 def test_functions_of_a_cell_run_in_workers(tmp_path):
-    images(tmp_path / "own", 8, 8)
     notebook = nbformat.v4.new_notebook()
     notebook.cells = [nbformat.v4.new_code_cell(source) for source in (*CELLS, RUN)]
     # Without ports: while two programs look for free ones, both may find the same.

@@ -8,7 +8,7 @@ import pytest
 import starvelab
 from starvelab import Drive, InputError, Pipeline, Requests, Samples, Storage
 from starvelab.measure import SimulatedClock, Transform, session
-from starvelab.measure.devices import VirtualAccelerator, VirtualLink, VirtualRun, VirtualStorage
+from starvelab.measure.devices import VirtualAccelerator, VirtualLink, VirtualStorage
 from starvelab.measure.measurement import summarize
 from starvelab.measure.quality import Quality
 from starvelab.measure.session import Session, run, time_bar
@@ -170,57 +170,6 @@ def test_a_bar_shows_seconds_and_goes_away(capfd):
         bar.update(1.2)
         bar.refresh()
     assert "1 of 3 s" in capfd.readouterr().err
-
-
-class Watched(VirtualRun):
-    closed = 0
-
-    def close(self):
-        self.closed += 1
-
-
-class Accelerator:
-    """Remembers the device that it opened."""
-
-    def open(self, *, link, **rest):
-        self.device = Watched(VirtualAccelerator(0.001), link)
-        return self.device
-
-
-def test_the_device_is_closed_when_the_loader_cannot_open(tmp_path):
-    accelerator = Accelerator()
-    with (
-        pytest.raises(InputError, match="must return a NumPy array"),
-        Session(pipeline(tmp_path, transforms=[Transform("none", lambda raw: None)], device=accelerator)),
-    ):
-        pass
-    assert accelerator.device.closed == 1
-
-
-def test_the_device_is_closed_when_the_loop_fails(tmp_path, nothing_stays):
-    accelerator = Accelerator()
-
-    def loop():
-        with Session(pipeline(tmp_path, device=accelerator)) as session:
-            session.warm_up()
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        loop()
-    assert accelerator.device.closed == 1
-
-
-def test_the_device_is_closed_when_the_loader_cannot_close(tmp_path):
-    def failing():
-        raise OSError("no way")
-
-    accelerator = Accelerator()
-    with (
-        pytest.raises(OSError, match="no way"),
-        Session(pipeline(tmp_path, workers=0, device=accelerator)) as session,
-    ):
-        session.loader.close = failing
-    assert accelerator.device.closed == 1
 
 
 @pytest.mark.parametrize(("workers", "dropped"), [(0, 1), (1, 3), (2, 6)])

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab import InputError
+from starvelab import Drive, InputError, Pipeline, Requests
 from starvelab.measure import PARTS, SimulatedClock, Transform, session, simulated
-from starvelab.measure.devices import VirtualAccelerator, VirtualLink, VirtualStorage
+from starvelab.measure.devices import VirtualAccelerator, VirtualLink
 from starvelab.measure.diagnosis import climb_ladder
 from starvelab.measure.session import run
 from starvelab.runtime import GRADING, Runtime, use
@@ -41,6 +41,11 @@ def test_any_number_of_workers_divides_the_time_exactly():
         assert found.periods["decoded sample"].m_as("ms") == pytest.approx(96 / workers)
 
 
+def behind(requests):
+    """A pipeline that waits for each of its requests, whose bytes take next to nothing."""
+    return Pipeline(hardware="64 ms", storage=Drive("100 TB/s", requests=requests))
+
+
 COPY = 32 * 602112 / 0.2e6
 EIGHT = PIPE.replace(workers=8)
 ALONE = PIPE.replace(workers=0, device=VirtualAccelerator(0.064, in_flight=1))
@@ -55,9 +60,9 @@ ALONE = PIPE.replace(workers=0, device=VirtualAccelerator(0.064, in_flight=1))
     # A loop that waits for each step.
     (ALONE, WORK, (320, 0.2, 0.8)),
     # A latency keeps a worker and no core, 32 x (8 + 2) / 2; the bytes take next to nothing.
-    (PIPE.replace(storage=VirtualStorage(1e14, latency=0.002)), WORK, (160,)),
+    (PIPE.replace(description=behind(Requests("2 ms"))), WORK, (160,)),
     # Four requests at a time wait side by side: 32 x (8 + 2 / 4) / 2.
-    (PIPE.replace(storage=VirtualStorage(1e14, latency=0.002, open=4)), WORK, (136,)),
+    (PIPE.replace(description=behind(Requests("2 ms", open=4))), WORK, (136,)),
     # A copy beside the step, 32 x 602,112 bytes over 0.2 GB/s, counts if it is the longer one.
     (EIGHT.replace(link=VirtualLink(2e08)), SimulatedClock(), (COPY, 64 / COPY, 0)),
     # Handing over takes the worker; two workers on one core are one.

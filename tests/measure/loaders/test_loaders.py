@@ -1,15 +1,12 @@
 """Every loader delivers each batch once, in the order it was asked for, and leaves nothing behind."""
 
-import errno
 import multiprocessing
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections import namedtuple
 
 import numpy as np
 import psutil
@@ -18,9 +15,9 @@ import pytest
 from starvelab import InputError
 from starvelab.errors import WorkerError
 from starvelab.measure import Transform, loaders
-from starvelab.measure.devices import VirtualAccelerator, VirtualRun
+from starvelab.measure.devices import VirtualAccelerator
 from starvelab.measure.diagnosis import climb_ladder
-from starvelab.measure.loaders import CONTROL, ProcessLoader, SharedMemory
+from starvelab.measure.loaders import ProcessLoader
 from starvelab.measure.session import open_loader, run
 
 from ..scenes import after, kind, pipeline
@@ -37,7 +34,6 @@ DIED = {
 }
 torch_loader = pytest.importorskip("starvelab.measure.torch_loader", exc_type=InputError)
 pytestmark = [pytest.mark.long, pytest.mark.programs, pytest.mark.usefixtures("nothing_stays")]
-in_memory = loaders._in_memory  # which that fixture replaces
 
 
 def numbered(home):
@@ -139,7 +135,6 @@ def test_a_worker_that_hangs_is_given_up(tmp_path, loader, monkeypatch):
     monkeypatch.setattr(loaders, "BATCH_TIMEOUT", 3.0 if loader == "processes" else 0.5)
     monkeypatch.setattr(torch_loader, "BATCH_TIMEOUT", 1.0)
     monkeypatch.setattr(loaders, "LAST_BATCH_TIMEOUT", 0.2)
-    monkeypatch.setattr(loaders, "END_TIMEOUT", 0.2)
     monkeypatch.setattr(pytest.importorskip("torch.utils.data._utils"), "MP_STATUS_CHECK_INTERVAL", 0.2)
     wake = threading.Event()  # a thread cannot be ended, so the test wakes it
     transform = after(22, wake.wait if loader == "threads" else lambda: time.sleep(60))
@@ -155,9 +150,7 @@ def test_a_worker_that_hangs_is_given_up(tmp_path, loader, monkeypatch):
         assert "so worker 0 hangs. Try its transforms with workers=0 to see where." in str(caught.value)
 
 
-def test_a_worker_that_is_only_starting_is_ended_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(loaders, "END_TIMEOUT", 0.2)
-
+def test_a_worker_that_is_only_starting_is_ended_too(tmp_path):
     class SlowToArrive:
         def __call__(self, raw):
             return np.zeros((3, 4, 4), np.uint8)
@@ -177,18 +170,14 @@ def test_a_worker_that_is_only_starting_is_ended_too(tmp_path, monkeypatch):
     ("loader", "drive"), [("threads", climb_ladder), ("processes", run), ("torch", climb_ladder)]
 )
 def test_an_interrupt_leaves_nothing_behind(tmp_path, loader, drive):
-    class Interrupted(VirtualRun):
-        def take(self, batch, *, resident=False):
-            super().take(batch, resident=resident)
-            if len(self.passages) == 5:
-                raise KeyboardInterrupt
+    steps = iter(range(5))
 
-    class Accelerator:
-        def open(self, **rest):
-            return Interrupted(VirtualAccelerator(0.002), None)
+    def step(batch):
+        if next(steps, None) is None:
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        drive(pipeline(tmp_path, kind=loader, workers=1, device=Accelerator()), progress=False)
+        drive(pipeline(tmp_path, kind=loader, workers=1, device=step), progress=False)
 
 
 @pytest.mark.parametrize("loader", APART)
@@ -207,15 +196,14 @@ import os, sys
 from pathlib import Path
 import numpy as np
 from starvelab import Pipeline, Samples, Workers
-from starvelab.measure import Transform, folder
-from starvelab.measure import loaders
-loaders._in_memory = lambda size: sys.argv[1]
+from starvelab.measure import StoredSource, Transform
 
 if __name__ == "__main__":
     def blank(raw):
         Path(sys.argv[1], f"runs-{os.getpid()}").touch()
         return np.zeros(3)
-    samples = Samples(source=folder(sys.argv[2]), transforms=[Transform("blank", blank)])
+    own = StoredSource("own", tuple(Path(sys.argv[2]).glob("*.jpg")))
+    samples = Samples(source=own, transforms=[Transform("blank", blank)])
     pipe = Pipeline(dataset=samples, batch_size=2, workers=Workers(2, kind=sys.argv[3]))
     pipe.measure(seconds="60 s", progress=False)
 """
@@ -257,36 +245,3 @@ def test_what_cannot_be_sent_to_a_worker_is_said(tmp_path, loader):
         "Transforms must be such that they can be sent to another process, and cannot pickle "
         "'_thread.lock' object. Take locks, open files and generators out of them, or pass kind='threads'."
     )
-
-
-def test_a_full_shared_memory_shows_before_anything_runs(tmp_path, monkeypatch):
-    def full(file, start, size):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(WorkerError) as caught:
-        open_loader(pipeline(tmp_path, kind="processes"))
-    said = str(caught.value)
-    assert said.startswith("Worker processes need 0 MB of shared memory for their batches, and ")
-    assert said.endswith(
-        "has no room: No space left on device. Send uint8, take smaller batches, or pass kind='threads'."
-    )
-
-
-def test_without_room_in_memory_batches_go_through_files(tmp_path, monkeypatch):
-    usage = namedtuple("usage", "free")
-    monkeypatch.setattr(os, "access", lambda path, mode: True)
-    monkeypatch.setattr(os.path, "isdir", lambda path: True)
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10_000))
-    assert in_memory(1_000) == "/dev/shm"
-    assert in_memory(9_500) is None
-    monkeypatch.setattr(os.path, "isdir", lambda path: False)
-    assert in_memory(1_000) is None
-
-
-def test_shared_memory_is_reserved_where_a_system_cannot_promise_it(monkeypatch):
-    monkeypatch.delattr(os, "posix_fallocate")
-    shared = SharedMemory.reserve(ring=5000)
-    assert (shared.folder / "ring").stat().st_size == 5000
-    assert len(shared.control()) == CONTROL
-    shared.close()
