@@ -49,7 +49,7 @@ def preload() -> None:
     for entry in (Models.ResNet50, Hardware.Cloud.A100):
         entry_at(entry.kind, entry.path)
     measured_rates()
-    launch_time("PyTorch", Hardware.Cloud.A100.path)
+    launch_time("PyTorch", Hardware.Cloud.A100.path, "fp16")
     pipeline = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8)
     repr(pipeline.solve())  # with the library of tables
 

@@ -95,19 +95,22 @@ def launches_in_turn(framework: str) -> bool:
 
 
 @cache
-def launch_time(framework: str, hardware: str) -> Fact:
-    """How long a forward pass of ResNet-50 takes to launch, on the host of an accelerator.
+def launch_time(framework: str, hardware: str, precision: str) -> Fact:
+    """How long a forward pass of ResNet-50 takes to launch at a precision, on the host of an accelerator.
 
-    A host on which nobody measured the framework takes what its default row says, and lies between the
-    lowest and the highest of all its rows; so does a framework that nobody measured, with those of PyTorch.
+    Where nobody measured the precision, another one of the same host counts. A host on which nobody measured
+    the framework takes what its default row says, and lies between the lowest and the highest of all its
+    rows; so does a framework that nobody measured, with those of PyTorch.
     """
-    rows = _launches(framework)
-    facts: dict[str, Fact] = {row["hardware"]: row["fact"] for row in rows}
-    if hardware in facts:
-        return facts[hardware]
-    default = facts[next(row["hardware"] for row in rows if row.get("default"))]
-    low, high = min(fact.low for fact in facts.values()), max(fact.high for fact in facts.values())
-    return replace(default, low=low, high=high)
+    rows, precision = _launches(framework), "fp16" if precision == "bf16" else precision
+    default = next(row["hardware"] for row in rows if row.get("default"))
+    here = [row for row in rows if row["hardware"] == hardware]
+    there = here or [row for row in rows if row["hardware"] == default]
+    fact: Fact = next((row for row in there if row["precision"] == precision), there[0])["fact"]
+    if here:
+        return fact
+    facts: list[Fact] = [row["fact"] for row in rows]
+    return replace(fact, low=min(each.low for each in facts), high=max(each.high for each in facts))
 
 
 @dataclass(frozen=True, repr=False)

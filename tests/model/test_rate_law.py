@@ -232,18 +232,25 @@ def test_naming_the_framework_makes_full_precision_no_worse(hardware, published)
     assert abs(named / published - 1) <= abs(fast / published - 1) + 0.01
 
 
-@pytest.mark.parametrize(("framework", "hardware", "milliseconds"), [
-    ("PyTorch", CLOUD.V100, 12.78),
-    ("PyTorch", CLOUD.T4, 12.96),
-    ("PyTorch", CLOUD.A100, 8.33),
-    ("MXNet", CLOUD.A100, 0.70),
-    ("MXNet (20.12)", CLOUD.A100, 2.15),
-    ("MXNet (20.12)", CLOUD.V100, 3.48),
-    ("TensorFlow", CLOUD.A100_40GB, 5.26),
-    (None, CLOUD.H100, 8.33),  # a host on which nobody measured
+@pytest.mark.parametrize(("framework", "hardware", "precision", "milliseconds"), [
+    ("PyTorch", CLOUD.V100, "fp16", 12.78),
+    ("PyTorch", CLOUD.V100, "fp32", 10.37),
+    ("PyTorch", CLOUD.T4, "fp16", 12.96),
+    ("PyTorch", CLOUD.T4, "fp32", 10.7),
+    ("PyTorch", CLOUD.A100, "tf32", 8.33),  # a precision that nobody measured on this host
+    ("MXNet", CLOUD.A100, "fp16", 0.70),
+    ("MXNet (20.12)", CLOUD.A100, "bf16", 2.15),
+    ("MXNet (20.12)", CLOUD.V100, "fp16", 3.48),
+    ("TensorFlow", CLOUD.A100_40GB, "tf32", 5.26),
+    ("TensorFlow", CLOUD.A100_40GB, "bf16", 4.51),
+    ("TensorFlow", CLOUD.V100, "fp32", 5.79),
+    (None, CLOUD.H100, "fp16", 8.33),  # a host on which nobody measured
 ])  # fmt: skip
-def test_launching_takes_what_was_measured_of_the_framework_and_the_host(framework, hardware, milliseconds):
-    one = FED.replace({"hardware.rate": Framework(framework)}, hardware=hardware, batch_size=1)
+def test_launching_takes_what_was_measured_of_the_framework_the_host_and_the_precision(
+    framework, hardware, precision, milliseconds
+):
+    software = {"hardware.rate": Framework(framework), "hardware.precision": precision}
+    one = FED.replace(software, hardware=hardware, batch_size=1)
     forward, training = (one.solve(phase=phase).step_time.m_as("ms") for phase in ("forward", "training"))
     assert forward == pytest.approx(milliseconds)
     assert training == pytest.approx(PUBLISHED.launch_factor * milliseconds)

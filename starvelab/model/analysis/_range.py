@@ -129,7 +129,7 @@ def _launches(pipeline: Description) -> tuple[_Change, _Change] | None:
     time, fact = _time(pipeline, pipeline.hardware.framework.name), assumed.facts.get("overhead_per_layer")
     if time is None or hardware is None or not assumed.overhead_overlaps or fact is None or fact.given:
         return None
-    measured = launch_time(time.framework, hardware.path)
+    measured = launch_time(time.framework, hardware.path, pipeline.hardware.precision)
     ratio = assumed.overhead_per_layer / measured.value
     change = partial(_changed, field="assumptions", name="overhead_per_layer")
     low, high = (partial(change, value=(end * ratio).to("ms")) for end in (measured.low, measured.high))

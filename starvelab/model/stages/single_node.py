@@ -28,8 +28,8 @@ from .stage import StageModel
 
 # XLA compiles whatever a TPU runs; on a GPU it is asked for.
 COMPILED_FAMILY = "TPU"
-# Of which framework and host `overhead_per_layer` is; others take longer or shorter in proportion.
-LAUNCHES_OF = ("PyTorch", "Cloud.V100")
+# Of which framework, host and precision `overhead_per_layer` is; others take longer or shorter in proportion.
+LAUNCHES_OF = ("PyTorch", "Cloud.V100", "fp16")
 # Of which family of models the published share of a peak is.
 EFFICIENCY_OF = "convolutional"
 # The basis of a step whose rate the caller gave.
@@ -250,7 +250,7 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         else:
             basis, rate = time.basis, time.rate
             of_host, assumed = (
-                launch_time(*of).number for of in ((time.framework, hardware.path), LAUNCHES_OF)
+                launch_time(*of).number for of in ((time.framework, hardware.path, precision), LAUNCHES_OF)
             )
             per_launch = a["overhead_per_layer"] * of_host / assumed
             launch = launches * per_launch + a["overhead_per_step"] if a["overhead_overlaps"] else 0.0
