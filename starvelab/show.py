@@ -1,17 +1,16 @@
 """What a notebook shows: tables and sentences, figures with their tables, and SVG for explorers."""
 
-from .lesson.notices import fold, info, say, table
+from .lesson.notices import fold, say, table
 from .lesson.show import svg
 from .lesson.show.comparison import side_by_side
-from .lesson.show.plots import labeled_bars, over_batch, over_workers, stage_bars
+from .lesson.show.curves import over_workers
+from .lesson.show.plots import labeled_bars, stage_bars
 from .lesson.show.timelines import loader_timeline, trace_timeline
 
 __all__ = [
     "fold",
-    "info",
     "labeled_bars",
     "loader_timeline",
-    "over_batch",
     "over_workers",
     "say",
     "side_by_side",

@@ -14,7 +14,6 @@ from nbformat.v4 import new_code_cell, new_notebook
 from grader.tests.hostile.tiny import cell, execute, points
 from grader.tests.shared_runners import RUNNERS
 from starvelab.lesson.course.training_script import starved_script
-from starvelab_grader.autograde.execution import RESULT
 from starvelab_grader.sandbox.process import IMPORTS
 from tests.assignments import NOTEBOOKS, Notebook
 from tests.notebooks.exercises import exercises
@@ -55,11 +54,6 @@ def _the_sandbox_of_all_ends() -> Iterator[None]:
 def test_each_answer_earns_in_the_sandbox_what_it_should(notebook, tmp_path):
     nb, earned = filled_in(notebook)
     assert points(execute(nb, tmp_path, **ALL_TOGETHER)) == earned
-    notes = nb.metadata[RESULT]["notes"].values()
-    designs = [design for each in notes for design in each.get("design", ())]
-    assert bool(designs) == any(one.startswith("my-design-test") for one in earned)
-    # The last is a right answer, which is busy enough.
-    assert all(busy >= 0.9 for _, busy in designs[-1:])
 
 
 SCRIPT = next(one for one in exercises("master-the-loader") if one.answer_id == "my-script")

@@ -14,13 +14,13 @@ from starvelab import Accelerator, Pipeline, Q_, Ranks, Samples
 from starvelab.checks import Credit, check
 from starvelab.lesson.course.decisions import CORE_PRICE, DRIVE_PRICE
 from starvelab.lesson.course.decisions import GPU_PRICES, Design
-from starvelab.lesson.course.decisions import bill_curve, judge
+from starvelab.lesson.course.decisions import bill_curve
 from starvelab.measure.samples import given_samples
 from starvelab.lesson.course.training_script import changed_training, script_text
 from starvelab.lesson.course.training_script import simulated_throughput, starved_counts
 from starvelab.lesson.course.training_script import what_it_does
 from starvelab.lesson.course.practice import clinic
-from starvelab.show import info, loader_timeline, table
+from starvelab.show import loader_timeline, table
 from starvelab.tables import cell, percent
 from starvelab.widgets import Drawing, beside_real, explore, finish, load_loader
 from starvelab.widgets import predict, progress, reveal, save_loader
@@ -90,8 +90,9 @@ small = Design("A100", gpus=1, cores=8, drives=1)
 
 
 def show_small():
-    info("One A100 with eight cores", busy=percent(small.busy),
-         training_takes=small.hours, training_costs=f"{small.dollars:.0f} USD")
+    table(["One A100 with eight cores", "value"], [
+        ["busy", percent(small.busy)], ["training takes", small.hours],
+        ["training costs", f"{small.dollars:.0f} USD"]])
 
 # %%
 reveal("eight-cores", Q_(100 * small.busy, "%"), then=show_small, why=why_small)
@@ -140,21 +141,21 @@ def my_design():
 
 # %% role="test" id="my-design-test" points=15
 credit = Credit(15)
-credit.part(2, "a host that can be bought", lambda: judge(my_design()))
+credit.part(2, "a host that can be bought", lambda: Design.of(my_design()))
 credit.part(6, "90 % busy within twelve hours",
-            lambda: check(judge(my_design()).obstacle, "none",
+            lambda: check(Design.of(my_design()).obstacle, "none",
                           what="what stands against this host", mistakes={
     "The workers cannot feed the GPUs: more cores, or fewer or slower GPUs.": "CPU",
     "The drives cannot feed the GPUs: more drives, or fewer or slower GPUs.": "storage",
     "The GPUs are busy, and too slow to finish in twelve hours.": "time"}))
 ### BEGIN HIDDEN TESTS
-credit.part(2, "nothing idle", lambda: (check(judge(my_design()).obstacle, "none"), check(judge(my_design()).idle, "none", what="what is idle in this host", mistakes={
+credit.part(2, "nothing idle", lambda: (check(Design.of(my_design()).obstacle, "none"), check(Design.of(my_design()).idle, "none", what="what is idle in this host", mistakes={
     "A quarter of the cores could go, and the GPUs would be as busy.": "cores",
     "One drive could go, and the GPUs would be as busy.": "drives"})))
 
 
 def economy():
-    host = judge(my_design())
+    host = Design.of(my_design())
     check(host.obstacle, "none", what="what stands against this host")
     return (2 - host.dollars / 35.45) / 0.95
 
@@ -168,13 +169,13 @@ credit.total("So it trains in time, and its GPUs wait a tenth of the time at mos
 finish("my-design", my_design, final=False)
 ### BEGIN ENDING
 def beside_the_cheapest(credit, answer, draw):
-    from starvelab.lesson.course.decisions import judge
+    from starvelab.lesson.course.decisions import Design
 
     cheapest = 35.45
 
     def judged():
-        check(judge(answer()).obstacle, "none", what="what stands against this host")
-        return judge(answer())
+        check(Design.of(answer()).obstacle, "none", what="what stands against this host")
+        return Design.of(answer())
 
     credit.part(2, "nothing idle", lambda: check(judged().idle, "none", what="what is idle in this host"))
     credit.share(5, "the price beside the cheapest host", lambda: (2 - judged().dollars / cheapest) / 0.95)
@@ -332,7 +333,8 @@ ending = 2, "jobs", some_hosts
 # %%
 before = what_it_does(script_text("train.txt"))
 table(["what the script does to one image", "number"], list(before.items()))
-info("On the machine with 4 cores", throughput=simulated_throughput(before))
+table(["On the machine with 4 cores", "value"],
+      [["throughput", simulated_throughput(before)]])
 
 # %% [markdown]
 # ## Exercise 2.3: repair a script (20 points, in parts)

@@ -12,7 +12,7 @@ from math import ceil, floor  # noqa: F401 (for your answers)
 
 from starvelab import TUTORIAL, Hardware, Models, Pipeline, Q_
 from starvelab.checks import check
-from starvelab.show import over_batch, svg, table
+from starvelab.show import svg, table
 from starvelab.widgets import Drawing, beside_lab, explore, finish, predict, progress
 from starvelab.widgets import reveal
 
@@ -25,10 +25,6 @@ def draw_lines(workers=8, batch_size=64, assumptions=TUTORIAL):
     crossing = here.crossover()
     at = "✓ The GPU waits from here on. " if batch_size == crossing.starves_from else ""
     return Drawing(svg.lines_over_batch(here), f"{at}{crossing}")
-
-
-def show_crossing():
-    return over_batch(pipe)
 
 
 def show_sweeps():
@@ -71,8 +67,7 @@ predict("crossover", between=(1, None), whole=True,
 # </details>
 
 # %%
-reveal("crossover", pipe.crossover().starves_from, then=show_crossing,
-       why=why_crossover)
+reveal("crossover", pipe.crossover().starves_from, why=why_crossover)
 
 # %% [markdown]
 # Both times grow with every image in the batch. That of the GPU starts from a fixed cost, so the two lines cross. Left of the

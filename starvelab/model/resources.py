@@ -20,18 +20,18 @@ class Resource:
     color: str  # in pictures; passes a contrast of 3:1 on white and on dark
     ink: str  # the color of text on `color`
     hatch: str  # how its bars differ from others without color, and `dash` its lines
-    dash: str | tuple[int, tuple[int, ...]]
+    dash: str  # of SVG
     shared: bool = False  # by all accelerators of a host
 
 
-STORAGE = Resource("storage", "drive", "reading", "read", "#D55E00", "black", "..", "-.", shared=True)
-CPU = Resource("CPU", "workers", "preparing", "prepared", "#0072B2", "white", "//", "--", shared=True)
+STORAGE = Resource("storage", "drive", "reading", "read", "#D55E00", "black", "..", "10 4 2 4", shared=True)
+CPU = Resource("CPU", "workers", "preparing", "prepared", "#0072B2", "white", "//", "8 4", shared=True)
 # One thread, which receives each batch and works on it before the accelerator gets it.
-LOOP = Resource("loop", "training loop", "handling", "handled", "#9467BD", "black", "--", (0, (3, 1, 1, 1)))
-LINK = Resource("link", "link", "copying", "copied", "#CC79A7", "black", "xx", ":")
+LOOP = Resource("loop", "training loop", "handling", "handled", "#9467BD", "black", "--", "3 1 1 1")
+LINK = Resource("link", "link", "copying", "copied", "#CC79A7", "black", "xx", "2 4")
 # The accelerator's own hardware for JPEGs or video, which works beside its kernels.
-DECODER = Resource("decoder", "decoder", "decoding", "decoded", "#808080", "black", "\\\\", (0, (5, 1)))
-ACCELERATOR = Resource("accelerator", "GPU", "computing on", "computed on", "#009E73", "black", "", "-")
+DECODER = Resource("decoder", "decoder", "decoding", "decoded", "#808080", "black", "\\\\", "5 1")
+ACCELERATOR = Resource("accelerator", "GPU", "computing on", "computed on", "#009E73", "black", "", "none")
 
 # In the order in which a sample meets them, which is the order that people expect in a table or a picture.
 RESOURCES: Mapping[str, Resource] = MappingProxyType(

@@ -276,20 +276,22 @@ def test_widgets_can_be_read_in_both_themes_and_narrow_windows_and_each_control_
         page.set_viewport_size(usual)
 
 
-def test_a_figure_is_dark_in_the_dark_and_an_explorer_is_read_on_a_phone(opened):
+def test_a_figure_takes_the_color_of_the_theme_and_an_explorer_is_read_on_a_phone(opened):
     notebook = opened(
         "from starvelab import Pipeline, Samples, Hardware, Models\n"
-        "from starvelab.show import over_batch\nfrom starvelab.widgets import explore\n"
+        "from starvelab.show import loader_timeline\nfrom starvelab.widgets import explore\n"
         "pipe = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=256, workers=8)\n"
-        "over_batch(pipe)",
+        "loader_timeline(pipe.simulate(replicas=1))",
         "explore(pipe, {'workers.count': (1, 64)})",
     )
     page = notebook.page
     notebook.run_all()
-    plot = page.locator("img.sl-plot")
-    for theme, turned in (("light", False), ("dark", True)):
+    plot = page.locator("figure svg[role=img]")
+    inks = []
+    for theme in ("light", "dark"):
         notebook.set_theme(theme)
-        assert ("invert" in plot.evaluate("one => getComputedStyle(one).filter")) == turned
+        inks.append(plot.evaluate("one => getComputedStyle(one).color.match(/\\d+/g).map(Number)"))
+    assert max(inks[0][:3]) < 100 < 180 < min(inks[1][:3])
     notebook.set_theme("light")
     size = page.viewport_size
     page.set_viewport_size({"width": 390, "height": 844})

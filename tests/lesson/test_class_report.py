@@ -1,24 +1,11 @@
 """What the report of a class shows of the lab's own, worked out by hand."""
 
-from types import SimpleNamespace
-
 import pytest
 
 from starvelab.lesson.calibration import by_confidence, draw_calibration
-from starvelab.lesson.class_report import MAX_QUESTIONS, by_question, designs, frontier_chart, sections
+from starvelab.lesson.class_report import MAX_QUESTIONS, by_question
 from starvelab.lesson.outcomes import Outcomes
 from starvelab.prediction_file import Prediction
-
-
-def test_on_the_frontier_is_whose_design_nobody_beats_in_both():
-    made = [("ada", 40.0, 0.95), ("bob", 36.0, 0.91), ("cem", 50.0, 0.93), ("dee", 36.0, 0.9)]
-    made.append(("eve", 60.0, 1.0))
-    assert [(one.student, one.on_frontier) for one in designs(made)] == [
-        ("bob", True), ("dee", False), ("ada", True), ("cem", False), ("eve", True),
-    ]  # fmt: skip
-    assert designs([]) == []
-    figure = frontier_chart(designs(made))
-    assert "3 of 5 designs are on the frontier: 36 USD at 91 %, 40 USD at 95 %" in figure._repr_html_()
 
 
 def predicted(key: str, confidence: float | None, hit: bool | None) -> Prediction:
@@ -49,10 +36,3 @@ def test_no_number_in_a_file_stops_the_report_and_no_keys_fill_it():
     made_up = [predicted(f"k{at:04d}", 0.5, True) for at in range(1000)]
     questions = by_question([*made_up, *[predicted("wall" * 1000, 0.5, True)] * 2])
     assert (len(questions), questions[-1].what) == (MAX_QUESTIONS, "wall" * 20)
-
-
-def test_designs_are_what_the_checks_noted_last(tmp_path):
-    notes = {"two": {"my-design-test": {"design": [[50.0, 0.5], [36.0, 0.95]]}, "x-test": {"mistake": ["x"]}}}
-    *_, section = sections([SimpleNamespace(name="Ada L", folder=tmp_path, notes=notes)])
-    assert (section["name"], section["rows"]) == ("designs", [["Ada L", 36.0, 0.95, "yes"]])
-    assert "1 of 1 designs are on the frontier" in section["figure"]

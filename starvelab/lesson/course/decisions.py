@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from ...grading import note
 from ...model.assumptions import PUBLISHED
 from ...model.groups import Datasets, Hardware, Models
 from ...model.parts import Accelerator, Drive, Workers
-from ...model.resources import LABELS
+from ...model.resources import CPU, LABELS, STORAGE
 from ...model.step import Step
 from ...pipeline import Pipeline
 from ...tables import count_of
 from ...units import Q_, Quantity
 from ..checks import WrongAnswer
+from ..show.curves import Plane, stroke
 from ..show.drawing import frame, tag, text
 
 __all__ = [
@@ -32,7 +32,6 @@ __all__ = [
     "GPU_PRICES",
     "Design",
     "bill_curve",
-    "judge",
     "log_score",
     "most_likely",
     "record",
@@ -266,24 +265,6 @@ class Design:
         return "none"
 
 
-def judge(given: object) -> Design:
-    """Read a design, and let a report of the class know of it.
-
-    Parameters
-    ----------
-    given : mapping
-        With "gpu", "gpus", "cores" and "drives".
-
-    Raises
-    ------
-    WrongAnswer
-        If it cannot be bought.
-    """
-    design = Design.of(given)
-    note("design", [design.dollars, design.busy])
-    return design
-
-
 def bill_curve(host: Design) -> str:
     """Draw what the training costs on hosts like one over their cores, and where the bill stops falling.
 
@@ -302,21 +283,17 @@ def bill_curve(host: Design) -> str:
     best, here = int(dollars.argmin()), min(host.cores, MAX_CORES) - 1
     # One core costs many times what the best number does: the axis ends where the curve can still be read.
     top = 20 * ceil(min(dollars.max(), max(3 * dollars[best], dollars[here])) / 20)
-    places = [(60 + 8.5 * n, 200 - 180 * each / top) for n, each in zip(cores, dollars, strict=True)]
-    curve = " ".join(f"{x:.1f},{y:.1f}" for x, y in places if y >= 20)
-    body = tag("polyline", points=curve, fill="none", stroke="#0072B2", stroke_width=2.5)
+    plane = Plane(MAX_CORES, top, " USD")
+    curve = tag("polyline", points=plane.points(cores, dollars), fill="none", **stroke(CPU.color))
     # The ring stands around the disc where both are one.
-    for place, r, fill in ((best, 10, "none"), (here, 6, "#D55E00")):
-        x, y = places[place]
-        body += tag("circle", cx=x, cy=y, r=r, fill=fill, stroke="#D55E00", stroke_width=2)
-    for dollar in (0, top // 2, top):
-        body += text(52, 204 - 180 * dollar / top, f"{dollar} USD", size=11, text_anchor="end")
-    for n in range(8, MAX_CORES + 1, 8):
-        body += text(60 + 8.5 * n, 218, str(n), size=11, text_anchor="middle")
+    for place, r, fill in ((best, 10, "none"), (here, 6, STORAGE.color)):
+        curve += plane.dot(place + 1, dollars[place], r=r, fill=fill, stroke=STORAGE.color, stroke_width=2)
     lowest = f"{dollars[best]:.0f} USD with {best + 1} cores"
+    drawn, y = plane.drawn(curve, {}, columns=1)
+    said = f"Cores of the host. Disc: this one. Ring: the lowest bill, {lowest}."
     return frame(
-        body + text(60, 238, f"Cores of the host. Disc: this one. Ring: the lowest bill, {lowest}.", size=12),
-        height=246,
+        drawn + text(60, y, said, size=12),
+        height=y + 8,
         title="What the training costs, over the cores of the host",
         description=f"The bill falls to {lowest}, and rises behind it. Here it is {host.dollars:.0f} USD.",
     )

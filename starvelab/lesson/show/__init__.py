@@ -1,1 +1,1 @@
-"""What a notebook shows. `starvelab.show` names it; matplotlib is loaded when a figure is drawn."""
+"""What a notebook shows, as SVG. `starvelab.show` names it."""

@@ -11,7 +11,8 @@ from ...model.step import Step, one_step
 from ...pipeline import Pipeline
 from ...tables import Share, cell, paragraph, percent
 from ...units import Unchecked, format_number
-from .figure import StaticFigure, caveat, render_figure
+from .drawing import caveat
+from .figure import StaticFigure, render_figure
 from .svg import step_bars
 
 _NAMES = ("the first", "the second")

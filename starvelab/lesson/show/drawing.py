@@ -5,12 +5,16 @@ They take the page's color, so that they fit every theme, and are cheap enough t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-# Pixels: the whole, where bars begin, how long the longest is, and from one bar to the next.
-WIDTH, LEFT, BAR, ROW, TOP = 640, 110, 330, 40, 8
+from ...units import format_number
+
+# Pixels: the whole, where bars and axes begin, how long the longest bar and an axis are, and from one bar to
+# the next.
+WIDTH, LEFT, BAR, LENGTH, ROW, TOP = 640, 110, 330, 500, 40, 8
 _STYLE = (
     # On a phone it scrolls instead of shrinking until nobody can read it.
     "max-width:max(100%,38em);height:auto;color:var(--jp-content-font-color1,currentColor);"
@@ -98,3 +102,44 @@ def hatching(name: str = "hatched") -> str:
     stripe = tag("path", d="M0 6L6 0", stroke="currentColor", stroke_opacity="0.45")
     pattern = tag("pattern", stripe, id=name, width=6, height=6, patternUnits="userSpaceOnUse")
     return tag("defs", pattern)
+
+
+def ticks(end: float, y: float, unit: str = "") -> str:
+    """Five numbers below a horizontal axis, from 0 to its end."""
+    numbers = [format_number(end * i / 4) for i in range(5)]
+    return "".join(
+        text(LEFT + LENGTH * i // 4, y, number + unit * (i == 4), size=11, text_anchor="middle")
+        for i, number in enumerate(numbers)
+    )
+
+
+def legend(swatches: Mapping[str, str], y: int, *, columns: int = 2) -> tuple[str, int]:
+    """Names in columns, each behind a swatch of 30 by 12 pixels, and the y below the last of them."""
+    drawn = ""
+    for place, (name, swatch) in enumerate(swatches.items()):
+        x, top = 8 + (WIDTH - 8) // columns * (place % columns), y + 18 * (place // columns)
+        drawn += tag("g", swatch, transform=f"translate({x} {top})") + text(x + 36, top + 10, name, size=12)
+    return drawn, y + 18 * -(-len(swatches) // columns)
+
+
+def of_one_step(
+    drawn: str, y: int, below: Sequence[str], spoken: Sequence[str], *, feasible: bool, title: str, about: str
+) -> str:
+    """A figure of one step: what is drawn, sentences below it, and those that are heard as well."""
+    lines = "".join(text(LEFT, y + 18 * i, sentence, size=12) for i, sentence in enumerate(below))
+    return frame(
+        drawn + lines,
+        height=y - 10 + 18 * len(below),
+        title=title if feasible else f"Not feasible. {title}",
+        description=" ".join((about, *spoken)),
+    )
+
+
+def reasons(drawn: str, reason: str) -> list[str]:
+    """Say below a figure of a step that cannot run, a sentence on each line."""
+    return re.findall(r"\S.*?\.(?= |$)", caveat(drawn, reason))
+
+
+def caveat(drawn: str, reason: str) -> str:
+    """Say in a caption that steps cannot run; empty where all can."""
+    return f"What is drawn {drawn} is not feasible. {reason}" if reason else ""

@@ -19,16 +19,16 @@ import traitlets
 from ...errors import InputError
 from ...model.costs import Line
 from ...model.parts import Workers
-from ...model.resources import ACCELERATOR, CPU, LINK, RESOURCES, STORAGE, Labels
+from ...model.resources import ACCELERATOR, CPU, RESOURCES, STORAGE
 from ...model.solver import BatchTimes, by_resource, costs
 from ...model.stages import STAGES, SingleNodeModel, TransformationModel
 from ...model.step import Step
 from ...pipeline import Pipeline
 from ...simulate import Trace
-from ...tables import count_of, percent
+from ...tables import percent
 from ...units import Unchecked
 from .. import notices
-from ..show.drawing import WIDTH, frame, hatching, rect, text
+from ..show.lanes import loader_lanes
 from .keyboard import Box, spoken
 from .store import PredictionStore
 
@@ -178,55 +178,12 @@ class Moving(Box):
     def _still(self, pipeline: Pipeline) -> str:
         step, (trace, *_, shown) = pipeline.solve(), run_of(pipeline, self._times)
         waits = percent(trace.first(shown).stall)
-        picture = _still_picture(trace, float(trace.step_end[shown - 1]), step.labels)
+        picture = loader_lanes(trace.first(shown), chip=step.labels[ACCELERATOR.name])
         ranks = pipeline.hardware.ranks
         whose = f" This is the slowest of {ranks.hosts} hosts." if ranks.hosts > 1 and ranks.slow > 1 else ""
         waiting = f"{step.labels.does(ACCELERATOR.name, 'wait')} {waits} of the time"
         said = f"{step.summary}. Simulated: {waiting}.{whose}"
         return f"{notices.paragraphs(said)}{picture}{notices.widget_table(step.headers, step.rows)}"
-
-
-def _still_picture(trace: Trace, end: float, labels: Labels) -> str:
-    """One moment of a run, in which the accelerator waits if it mostly does: where each batch is."""
-    steps = trace.first(max(1, int((trace.step_end <= end + 1e-6).sum())))
-    spans = {
-        labels[STORAGE.name]: (trace.read_start, trace.read_done, STORAGE.color),
-        f"workers: {len(set(trace.worker))}": (trace.prepare_start, trace.prepared, CPU.color),
-        "queue": (trace.prepared, trace.received, CPU.color),
-        labels[LINK.name]: (trace.copy_start, trace.copied, LINK.color),
-        labels[ACCELERATOR.name]: (trace.step_start, trace.step_end, ACCELERATOR.color),
-    }
-    some = len(steps) // 2
-    moment = float(steps.step_start[some] + steps.step_end[some]) / 2
-    if steps.stall > 0.5:
-        free = np.concatenate(([0.0], steps.step_end[:-1]))
-        longest = int(np.argmax(steps.step_start - free))
-        moment = float(free[longest] + steps.step_start[longest]) / 2
-    seen = {
-        name: (start, done, color)
-        for name, (start, done, color) in spans.items()
-        if start is not None and done is not None and (name == "queue" or (done > start).any())
-    }
-    drawn, said, wide = hatching("waits"), [], WIDTH // len(seen)
-    for place, (name, (start, done, color)) in enumerate(seen.items()):
-        here, x = int(((start <= moment) & (moment < done)).sum()), wide * place + 6
-        waits = name == labels[ACCELERATOR.name] and not here
-        note = "waits" if waits else count_of(here, "batch")
-        drawn += rect(x, 28, wide - 12, 116, stroke="currentColor", fill="url(#waits)" if waits else "none")
-        drawn += "".join(
-            rect(x + 8 + 18 * (one // 6), 122 - 18 * (one % 6), 14, 14, fill=color)
-            for one in range(min(here, 6 * ((wide - 28) // 18)))
-        )
-        for y, label in ((18, name), (162, note)):
-            drawn += text(x + wide / 2 - 6, y, label, text_anchor="middle")
-        said.append(f"{name}: {note}")
-    waiting = percent(steps.stall)
-    return frame(
-        drawn,
-        height=172,
-        title=f"A moment of the run; {labels.does(ACCELERATOR.name, 'wait')} {waiting} of the time",
-        description=f"From left to right: {'; '.join(said)}.",
-    )
 
 
 def data_of(pipeline: Pipeline, prepare_times: Unchecked = None) -> Data:

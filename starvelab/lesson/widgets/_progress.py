@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import log
 
 from ... import runtime, tables
 from ...prediction_file import Prediction
@@ -12,7 +11,7 @@ from ...tables import count_of
 from ..exercises import FINAL, Exercise, read_exercises, read_questions
 from ..notices import Sentences
 from ..outcomes import HEADERS, Outcomes
-from ..show.drawing import frame, line, tag, text
+from ..show.factors import CROSS, DISC, draw_factors
 from ..wording import title
 from .cells import LOG
 from .question import known_questions
@@ -23,18 +22,6 @@ NO_NOTEBOOK = (
     "Save this notebook, run its first cell, and then this one."
 )
 GRADED = "Progress is for whoever works on the notebook. It is being graded."
-
-_LEFT, _LENGTH, _ROW = 40, 560, 22  # of the picture of numbers, in pixels
-# A number that is further off than this factor is drawn at the edge.
-_MAX_FACTOR = 4.0
-_TICKS = (
-    (0.25, "a quarter or less", "start"),
-    (0.5, "half", "middle"),
-    (1, "the answer", "middle"),
-    (2, "twice", "middle"),
-    (4, "four times or more", "end"),
-)
-_HIT, _MISS = "#009E73", "#D55E00"
 
 
 @dataclass(frozen=True, repr=False)
@@ -201,42 +188,18 @@ def scorecard() -> ScoreCard:
     return ScoreCard(tuple(predictions), contents.problem)
 
 
-# --- pictures, as SVG in the page, with words for a screen reader -----------------------------------------
-
-
 def draw_numbers(predictions: Sequence[Prediction]) -> str:
     """Draw each predicted number as a factor of its truth, by its row in the table; empty for none."""
-    factors = [
-        (number, one, float(one.answer) / float(one.truth))
+    rows = [
+        (number, {"hit" if one.hit else "miss": float(one.answer) / float(one.truth)})
         for number, one in enumerate(predictions, start=1)
         if isinstance(one.answer, int | float) and isinstance(one.truth, int | float) and one.truth
     ]
-    if not factors:
-        return ""
-    body, words = "", []
-    for factor, name, anchor in _TICKS:
-        x, faint = _place(factor), 0.9 if factor == 1 else 0.25
-        body += text(round(x), 14, name, size=11, text_anchor=anchor)
-        body += line(x, 20, x, 22 + _ROW * len(factors), stroke_opacity=str(faint))
-    for row, (number, one, factor) in enumerate(factors):
-        x, y = _place(factor), 34 + _ROW * row
-        words.append(f"prediction {number}: {factor:.2g} times the answer, a {'hit' if one.hit else 'miss'}")
-        body += line(_LEFT, y, _LEFT + _LENGTH, y, stroke_opacity="0.2")
-        if one.hit:
-            body += tag("circle", cx=x, cy=y, r=6, fill=_HIT)
-        else:
-            cross = f"M{x - 5:.1f} {y - 5}l10 10m0 -10l-10 10"
-            body += tag("path", d=cross, fill="none", stroke=_MISS, stroke_width=3)
-        body += text(_LEFT - 8, y + 4, str(number), size=11, text_anchor="end")
-    return frame(
-        body,
-        height=30 + _ROW * len(factors),
-        title="Predicted numbers beside the answers",
-        description=f"{'; '.join(words)}. A disc is a hit, a cross a miss.",
+    words = "; ".join(
+        f"prediction {number}: {factor:.2g} times the answer, a {kind}"
+        for number, factors in rows
+        for kind, factor in factors.items()
     )
-
-
-def _place(factor: float) -> float:
-    """Return the x of a factor, on a logarithmic scale."""
-    bounded = min(max(factor, 1 / _MAX_FACTOR), _MAX_FACTOR)
-    return _LEFT + _LENGTH * (0.5 + log(bounded) / (2 * log(_MAX_FACTOR)))
+    title = "Predicted numbers beside the answers"
+    marks = {"hit": DISC, "miss": CROSS}
+    return draw_factors(rows, marks, truth="the answer", title=title, description=f"{words}.") if rows else ""

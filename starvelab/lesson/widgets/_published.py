@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from math import isfinite, log
+from math import isfinite
 from pathlib import Path
 from statistics import median
 
@@ -15,7 +15,7 @@ from ...tables import count_of
 from ...units import Q_
 from .. import notices
 from ..my_model import MyModel, my_model
-from ..show.drawing import frame, line, rect, tag, text
+from ..show.factors import DOT, SQUARE, TRIANGLE, draw_factors
 from ..wording import grouped
 
 # Written by docs/build.py from tests/golden/published.csv.
@@ -23,15 +23,7 @@ ROWS = Path(__file__).parents[1] / "published_loaders.json"
 # Of the training loop, which takes these batches as they come.
 STEP = Q_("1 us")
 _SIZE = Q_("1 KB")  # of a sample: a worker's rate in bytes is that in samples
-_LEFT, _LENGTH, _ROW = 44, 560, 15  # of the picture, in pixels
-_FACTOR = 4.0  # at its edge
-_TICKS = (
-    (0.5, "half", "middle"),
-    (1, "as measured", "middle"),
-    (2, "twice", "middle"),
-    (4, "four times or more", "end"),
-)
-_YOURS, _LAB, _TOLD = "#D55E00", "#0072B2", "#009E73"
+_MARKS = {"yours": SQUARE, "the lab's": DOT, "the lab's, told more": TRIANGLE}
 
 
 @dataclass(frozen=True)
@@ -81,7 +73,7 @@ class BesidePublished(notices.Sentences):
     yours: tuple[float | None, ...]
     model: MyModel
 
-    HEADERS = ("loader", "workers", "measured", "yours", "the lab's", "the lab's, told more")
+    HEADERS = ("loader", "workers", "measured", *_MARKS)
 
     @property
     def errors(self) -> list[tuple[float | None, float, float]]:
@@ -125,39 +117,16 @@ class BesidePublished(notices.Sentences):
 
     def _draw(self) -> str:
         """Draw each prediction as a factor of what was measured, a row for each loader."""
-        body, bottom = "", 44 + _ROW * len(self.loaders)
-        for factor, name, anchor in _TICKS:
-            x = _place(factor)
-            body += text(round(x), 14, name, size=11, text_anchor=anchor)
-            body += line(x, 20, x, bottom, stroke_opacity="0.9" if factor == 1 else "0.25")
-        for row, factors in enumerate(self.errors):
-            y = 34 + _ROW * row
-            body += text(_LEFT - 8, y + 4, str(row + 1), size=11, text_anchor="end")
-            body += line(_LEFT, y, _LEFT + _LENGTH, y, stroke_opacity="0.15")
-            own, lab, told = factors
-            body += tag("circle", cx=_place(lab), cy=y, r=5, fill=_LAB)
-            x = _place(told)
-            body += tag("path", d=f"M{x:.1f} {y - 5}l5 9h-10z", fill=_TOLD)
-            if own is not None:
-                body += rect(_place(own) - 4, y - 4, 8, 8, fill="none", stroke=_YOURS, stroke_width="2", rx=0)
-        body += rect(_LEFT, bottom + 10, 8, 8, fill="none", stroke=_YOURS, stroke_width="2", rx=0)
-        body += text(_LEFT + 16, bottom + 18, "yours", size=12)
-        body += tag("circle", cx=_LEFT + 84, cy=bottom + 14, r=5, fill=_LAB)
-        body += text(_LEFT + 96, bottom + 18, "the lab's", size=12)
-        body += tag("path", d=f"M{_LEFT + 184} {bottom + 9}l5 9h-10z", fill=_TOLD)
-        body += text(_LEFT + 196, bottom + 18, "the lab's, told more", size=12)
-        return frame(
-            body,
-            height=bottom + 28,
+        return draw_factors(
+            [
+                (row, {name: factor for name, factor in zip(_MARKS, factors, strict=True) if factor})
+                for row, factors in enumerate(self.errors, start=1)
+            ],
+            _MARKS,
+            truth="as measured",
             title="Predicted rates of twenty published loaders, as a factor of what was measured",
             description=self.sentences()[0],
         )
-
-
-def _place(factor: float) -> float:
-    """Return the x of a factor, on a logarithmic scale from half of the edge's inverse to the edge."""
-    low, high = log(0.4), log(_FACTOR)
-    return _LEFT + _LENGTH * (min(max(log(factor), low), high) - low) / (high - low)
 
 
 def beside_published() -> BesidePublished:

@@ -1,7 +1,6 @@
 """A host under a budget: what it costs, what stands against it, and that none is cheaper than is said."""
 
 import re
-import sys
 
 import numpy as np
 import pytest
@@ -17,7 +16,6 @@ from starvelab.lesson.course.decisions import (
     MAX_HOURS,
     Design,
     bill_curve,
-    judge,
 )
 from tests.assignments import REPOSITORY
 
@@ -71,14 +69,7 @@ def test_no_host_is_cheaper_than_the_one_that_the_check_compares_with():
 ])  # fmt: skip
 def test_what_cannot_be_bought_is_told_so(given, said):
     with pytest.raises(WrongAnswer, match=said):
-        judge(given)
-
-
-def test_a_report_may_listen_to_designs(monkeypatch):
-    heard = []
-    monkeypatch.setattr(sys, "audit", lambda *event: heard.append(event))
-    host = judge(GOOD)
-    assert ("starvelab_grader.note", "design", [host.dollars, host.busy]) in heard
+        Design.of(given)
 
 
 def test_the_bill_over_cores_falls_to_the_cheapest_host_of_its_kind():
@@ -92,6 +83,6 @@ def test_the_bill_over_cores_falls_to_the_cheapest_host_of_its_kind():
     assert re.findall(r'<circle[^>]* r="(\d+)"', curve) == ["10", "6"]  # a ring, and the disc within
     # All of the curve that is drawn lies on the picture, and where it rises again can be seen.
     near = bill_curve(Design("V100", 2, cores, 1))
-    heights = [float(y) for y in re.findall(r"[\d.]+,([\d.]+)", re.findall(r'points="(.*?)"', near)[0])]
-    assert min(heights) >= 20
+    heights = [float(y) for y in re.findall(r"[\d.]+,([-\d.]+)", re.findall(r'points="(.*?)"', near)[0])]
+    assert min(heights) == heights[0] < 0, "what is cut off at the top is the first of them"
     assert heights[-1] < max(heights) - 10

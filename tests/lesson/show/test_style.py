@@ -1,18 +1,19 @@
 """Colors: read on white and on a dark page, and never the only difference."""
 
 import pytest
-from matplotlib.colors import to_rgb
 
 from starvelab.lesson.show import figure as style
 from starvelab.model.resources import RESOURCES
 
 PAGES = {"white": "#ffffff", "dark": "#111111"}
-DRAWN = {*style.COLORS.values(), *style.PART_COLORS.values(), *(color for color, _, _ in style.SERIES)}
+DRAWN = {*style.COLORS.values(), *style.PART_COLORS.values(), *(color for color, _ in style.SERIES)}
 
 
 def luminance(color: str) -> float:
     """Relative luminance, WCAG 2.2."""
-    channels = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(color)]
+    color = {"white": "#ffffff", "black": "#000000"}.get(color, color)
+    shares = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    channels = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in shares]
     return sum(share * c for share, c in zip((0.2126, 0.7152, 0.0722), channels, strict=True))
 
 
@@ -25,10 +26,6 @@ def contrast(one: str, other: str) -> float:
 @pytest.mark.parametrize("page", PAGES)
 def test_each_color_passes_three_to_one_on_white_and_on_dark(color, page):
     assert contrast(color, PAGES[page]) >= 3
-
-
-def test_grey_lines_pass_on_white_where_alone_they_stand():
-    assert contrast(style.GRAY, "white") >= 4.5
 
 
 @pytest.mark.parametrize("resource", RESOURCES)

@@ -2,14 +2,17 @@
 
 import re
 from itertools import pairwise
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from starvelab import Q_, Drive, InputError, Link, Pipeline, Samples
-from starvelab.lesson.show import timelines
+from starvelab.lesson.show import lanes
+from starvelab.model.resources import ACCELERATOR, CPU, LINK, STORAGE
 from starvelab.show import loader_timeline
 from starvelab.simulate import Trace
+from tests.lesson.show.drawn import boxes, numbers, words
 
 SLOW = Pipeline(
     dataset=Samples(cpu_time="50 ms", size="30 MB", transfer="5 MB"),
@@ -35,59 +38,32 @@ RUNS = {
     "never waits": run(SLOW.replace(workers=4), warm_up=20),
     "one batch": run(SLOW, batches=1),
 }
-
-
-# --- of a loader ------------------------------------------------------------------------------------
-
-
-def names(axes):
-    return [text.get_text() for text in axes.get_yticklabels()]
-
-
-def bars(axes, color):
-    """Start and end of each bar of a color."""
-    wanted = timelines.RESOURCES[color].color.lower()
-    return [
-        (bar.get_x(), bar.get_x() + bar.get_width())
-        for bar in axes.patches
-        if "#{:02x}{:02x}{:02x}".format(*(round(255 * c) for c in bar.get_facecolor()[:3])) == wanted
-    ]
-
-
-def hatched(axes):
-    return [bar for bar in axes.patches if bar.get_hatch() == "////"]
+WAITS = lanes.HATCHED["fill"]
 
 
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
-def test_each_has_alt_text_a_caption_its_data_and_a_title_that_tells_the_share_that_is_hatched(run, drawn):
+def test_each_has_alt_text_a_caption_its_data_and_a_title_that_tells_the_share_that_is_hatched(run):
     picture = loader_timeline(run)
     for text in (picture.caption, picture.alt):
         assert text.endswith(".")
         assert all(sentence[0].isupper() for sentence in re.split(r"(?<=\.) ", text))
     assert len(picture.rows) == min(24, run.batches - run.warm_up)
     assert {len(row) for row in picture.rows} == {len(picture.headers)}
-    title = drawn[0].get_suptitle()
-    accelerator = drawn[0].axes[-1]
-    end = accelerator.get_xlim()[1]
-    waits = sum(bar.get_width() for bar in hatched(accelerator))
-    assert title == f"The GPU waits {100 * waits / end:.1f} % of the time"
+    title = ElementTree.fromstring(picture.svg)[0].text
+    waits = sum(end - start for start, end in boxes(picture.svg, WAITS, "currentColor"))
+    said = re.fullmatch(r"The GPU waits ([\d.]+) % of the time", title)[1]
+    assert 100 * waits == pytest.approx(float(said), abs=0.3)
 
 
-def test_it_is_a_picture(painted):
-    assert loader_timeline(HELD).png.startswith(b"\x89PNG")
-
-
-def test_lanes_and_axes_say_what_they_are(drawn):
-    for kind in ("slow workers", "shared storage", "never waits"):
-        loader_timeline(RUNS[kind])
-    loader_timeline(RUNS["slow workers"].trace().after(5))
-    (workers, queue, accelerator), shared, busy, later = (figure.axes for figure in drawn)
-    assert (names(workers), names(accelerator)) == (["worker 1", "worker 2"], ["GPU"])
-    assert queue.get_ylabel() == "batches\nin queue"
-    assert accelerator.get_xlabel() == "time since the start (ms), simulated"
-    assert (len(names(shared[0])), names(shared[-1])) == (12, ["copy", "GPU"])
-    assert not hatched(busy[-1])
-    assert later[-1].get_xlabel() == "time since the start of this stretch (ms), simulated"
+def test_lanes_say_what_they_are():
+    slow, shared, busy = (
+        loader_timeline(RUNS[kind]) for kind in ("slow workers", "shared storage", "never waits")
+    )
+    assert slow.alt.startswith("Timeline with a lane for each of worker 1, worker 2, queue, up to 0, GPU.")
+    assert words(slow.svg)[:4] == ["worker 1", "worker 2", "queue, up to 0", "GPU"]
+    assert {f"worker {number}" for number in range(1, 13)} | {"copy"} <= {*words(shared.svg)}
+    assert not boxes(busy.svg, WAITS, "currentColor")
+    assert "waiting" not in words(busy.svg)
 
 
 def test_what_is_drawn_of_a_run_is_said():
@@ -101,11 +77,9 @@ def test_what_is_drawn_of_a_run_is_said():
     assert "read (ms)" not in loader_timeline(slow).headers
 
 
-def test_batches_are_numbered_from_1_in_every_lane_and_the_table_tells_each_from_beginning_to_end(drawn):
+def test_batches_are_numbered_from_1_in_every_lane_and_the_table_tells_each_from_beginning_to_end():
     picture = loader_timeline(RUNS["slow workers"], batches=4)
-    workers, _, accelerator = drawn[0].axes
-    assert [text.get_text() for text in accelerator.texts] == ["1", "2", "3", "4"]
-    assert [text.get_text() for text in workers.texts] == ["1", "2", "3", "4", "5", "6"]
+    assert numbers(picture.svg) == ["1", "3", "5", "2", "4", "6", "1", "2", "3", "4"]
     assert picture.headers == [
         "batch", "prepared by", "from (ms)", "to (ms)", "received (ms)", "step (ms)", "waited (ms)",
     ]  # fmt: skip
@@ -115,51 +89,36 @@ def test_batches_are_numbered_from_1_in_every_lane_and_the_table_tells_each_from
     ]
     # A loop that prepares itself has a lane, and no queue.
     inline = loader_timeline(RUNS["inline, copies in turn"])
-    assert [names(axes) for axes in drawn[1].axes] == [["training loop"], ["copy", "GPU"]]
-    assert "queue" not in inline.alt
+    assert inline.alt.startswith("Timeline with a lane for each of training loop, copy, GPU.")
     assert inline.rows[0][1] == "training loop"
 
 
-def test_bars_stand_where_the_trace_says_and_nothing_is_held_back_if_batches_are_taken_as_they_come(drawn):
+def test_boxes_stand_where_the_trace_says_and_nothing_is_held_back_if_batches_are_taken_as_they_come():
     run = RUNS["as it comes"]
-    assert "held back" not in loader_timeline(run, batches=10).caption
-    assert not any(area.get_hatch() for area in drawn[0].axes[1].collections)
-    assert legend(drawn[0]) == ["preparing a batch", "ready for the loop", "computing", "waiting"]
-    trace, (workers, _, accelerator) = run.trace(), drawn[0].axes
-    steps = list(zip(trace.step_start[:10], trace.step_end[:10], strict=True))
-    assert np.allclose(bars(accelerator, "accelerator"), steps)
+    picture, trace = loader_timeline(run, batches=10), run.trace()
+    assert "held back" not in picture.caption + picture.svg
     end = trace.step_end[9]
+    steps = np.column_stack((trace.step_start[:10], trace.step_end[:10])) / end
+    assert np.allclose(boxes(picture.svg, ACCELERATOR.color), steps, atol=4e-3)
     begun = trace.prepare_start < end
-    assert np.allclose(
-        sorted(bars(workers, "CPU")),
-        sorted(zip(trace.prepare_start[begun], trace.prepared[begun], strict=True)),
-    )
-    assert accelerator.get_xlim() == (0, end)
+    prepared = np.column_stack((trace.prepare_start[begun], np.minimum(trace.prepared[begun], end))) / end
+    assert np.allclose(sorted(boxes(picture.svg, CPU.color)), sorted(prepared.tolist()), atol=4e-3)
 
 
-def test_the_queue_is_as_deep_as_the_trace_says(drawn):
-    loader_timeline(HELD)
-    [line] = drawn[0].axes[1].lines
-    times, depths = HELD.trace().queue_depth()
-    shown = line.get_xdata() < drawn[0].axes[1].get_xlim()[1]
-    at = np.searchsorted(times, line.get_xdata()[shown], side="right")
-    assert line.get_ydata()[shown].tolist() == np.concatenate(([0], depths))[at].tolist()
-
-
-def test_finished_batches_behind_a_missing_one_are_told_apart_and_counted(drawn):
+def test_the_queue_is_as_deep_as_the_trace_says_and_what_is_held_back_is_told_apart_and_counted():
     picture = loader_timeline(HELD)
+    times, depths = HELD.trace().queue_depth()
+    assert f"queue, up to {depths[times <= HELD.trace().step_end[23]].max()}" in words(picture.svg)
     # Worker 2 has its two batches done at 20 ms, and gets no other before batch 1 is back at 400.
     assert picture.caption.startswith(
         "Simulated run, 24 batches. The GPU is busy 54.5 % and waits 45.5 % of the time, once; "
         "longest for batch 1: 400 ms. Up to 2 finished batches were held back by an earlier one."
     )
-    assert any(area.get_hatch() == "xx" for area in drawn[0].axes[1].collections)
-    assert "ready, held back by an earlier batch" in legend(drawn[0])
-
-
-def legend(figure):
-    [found] = figure.legends
-    return [text.get_text() for text in found.get_texts()]
+    end = HELD.trace().step_end[23]
+    (first, *_), *_ = held = boxes(picture.svg, "url(#hatched)", stroke=None)
+    assert first * end == pytest.approx(10, abs=1)
+    assert sum(until - start for start, until in held) * end > 388
+    assert "ready, held back by an earlier batch" in words(picture.svg)
 
 
 def test_anything_else_is_refused():
@@ -173,15 +132,16 @@ def test_anything_else_is_refused():
         loader_timeline(HELD, batches=0)
 
 
-def test_reads_are_drawn_apart_from_the_transforms_and_one_after_the_other(drawn):
+def test_reads_are_drawn_apart_from_the_transforms_and_one_after_the_other():
     pipeline = SLOW.replace({"dataset.size": "40 MB", "dataset.cpu_time": "100 ms"}, workers=4, storage=DRIVE)
-    picture = loader_timeline(run(pipeline, warm_up=20), batches=10)
-    (figure,) = drawn
-    reads = sorted(bars(figure.axes[0], "storage"))
-    assert len(reads) > 10
-    for (_, end), (start, _) in pairwise(reads):
-        assert start >= end - 1e-6, "the storage serves one worker after the other"
-    assert {round(end - start) for start, end in reads} == {40}
-    assert {round(end - start) for start, end in bars(figure.axes[0], "CPU")} == {100}
+    simulated = run(pipeline, warm_up=20)
+    picture = loader_timeline(simulated, batches=10)
+    end = simulated.trace().after(20).step_end[9]
+    reads = sorted(boxes(picture.svg, STORAGE.color))
+    assert len(reads) > 8
+    for (_, before), (start, _) in pairwise(reads):
+        assert start >= before - 1e-3, "the storage serves one worker after the other"
+    assert {round((stop - start) * end / 10) for start, stop in reads[1:-1]} == {4}
+    assert LINK.color not in picture.svg
     assert picture.headers[3] == "read (ms)"
-    assert "reading a batch" in legend(figure)
+    assert "reading a batch" in words(picture.svg)
