@@ -111,7 +111,7 @@ class Recorder:
     def names(self) -> dict[str, Any]:
         """What takes the place of the notebook's own names."""
         skipped = dict.fromkeys(SKIPPED, lambda *_, **__: None)
-        own = ("reveal", "show_measured", "beside_real", "table", "info")
+        own = ("reveal", "show_measured", "beside_real", "table")
         return skipped | {name: getattr(self, name) for name in own}
 
     def reveal(
@@ -146,10 +146,6 @@ class Recorder:
         """Keep a table as texts."""
         texts = [[cell(value) for value in row] for row in rows]
         self._tables.append({"caption": caption, "headers": [*headers], "rows": texts})
-
-    def info(self, title: str, **fields: object) -> None:
-        """Keep a list of values."""
-        self.table([title, "value"], [[name.replace("_", " "), value] for name, value in fields.items()])
 
     def _keep(self, key: str, disturbed: str, **shown: Any) -> None:
         self.disturbed += [f"{key}: {disturbed}"] if disturbed else []

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from starvelab.show import info, table
+from starvelab.show import table
 from tests.browser.lab_in_browser import (
     OpenNotebook,
     chromium,
@@ -118,12 +118,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
             times = repaint_times(notebook, asked.moves)
             lag, pictures = lag_after_a_drag(notebook, asked.drag_moves)
             engine = browser.browser.version
-    info(
-        "Slider to repaint",
-        machine=f"{os.cpu_count()} cores, {platform.machine()}, load {os.getloadavg()[0]:.1f}",
-        software=f"Python {platform.python_version()}, JupyterLab {version('jupyterlab')}, "
-        f"ipywidgets {version('ipywidgets')}, Chromium {engine}",
+    machine = f"{os.cpu_count()} cores, {platform.machine()}, load {os.getloadavg()[0]:.1f}"
+    software = (
+        f"Python {platform.python_version()}, JupyterLab {version('jupyterlab')}, "
+        f"ipywidgets {version('ipywidgets')}, Chromium {engine}"
     )
+    table(["Slider to repaint", "value"], [["machine", machine], ["software", software]])
     table(
         ["what", "p50 (ms)", "p95 (ms)", "longest (ms)"],
         [[f"{asked.moves} single moves", *(round(float(np.quantile(times, q))) for q in (0.5, 0.95, 1.0))]],

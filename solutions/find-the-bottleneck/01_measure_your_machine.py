@@ -17,7 +17,7 @@ from starvelab.checks import check
 from starvelab.measure import Transform, photos, usable_cores
 from starvelab.measure import comparison_row, disturbance
 from starvelab.measure.transforms import as_jpeg, decode_times, jpeg_size
-from starvelab.show import info, loader_timeline, svg, table
+from starvelab.show import loader_timeline, svg, table
 from starvelab.widgets import Drawing, explore, finish, predict, progress, reveal
 
 
@@ -94,7 +94,8 @@ reveal("decode-bytes", (times["full, fine"] / times["full, coarse"]).m_as(""),
 pipe = Pipeline(dataset=Samples(source=photos("100 KB")), batch_size=8, workers=2,
                 hardware="1 ms")
 cores = usable_cores(physical=True)
-info("Cores", usable_here=usable_cores(), usable_and_physical=cores)
+table(["Cores", "value"], [["usable here", usable_cores()],
+                           ["usable and physical", cores]])
 
 # %%
 predict("past-cores", unit="%", between=(0, None), unchanged=100,

@@ -10,7 +10,7 @@ import numpy as np  # noqa: F401 (for your answers)
 from starvelab import Accelerator, Pipeline, Q_, Samples, Workers
 from starvelab.checks import Credit, check
 from starvelab.measure import disturbance, photos, usable_cores
-from starvelab.show import info, labeled_bars, loader_timeline, svg, table
+from starvelab.show import labeled_bars, loader_timeline, svg, table
 from starvelab.tables import cell, percent
 from starvelab.widgets import Drawing, explore, finish, predict, progress, reveal
 from starvelab.widgets import save_measurement, show_measured
@@ -188,9 +188,10 @@ for step in ("1 ms", "15 ms"):
 
 
 def show_model():
-    info("The workers of your machine", cpu_time_of_an_image=known.dataset.cpu_time,
-         handing_over_a_batch=known.workers.handover.worker, cores=known.workers.cores,
-         contention=known.assumptions.contention)
+    table(["The workers of your machine", "value"], [
+        ["cpu time of an image", known.dataset.cpu_time],
+        ["handing over a batch", known.workers.handover.worker],
+        ["cores", known.workers.cores], ["contention", known.assumptions.contention]])
     table(["pipeline", "measured", "model", "off by"], rows)
     for row in rows:
         save_measurement(*row[:3])

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from decimal import Decimal
+from io import StringIO
 from math import isfinite
 from numbers import Integral, Real
 from traceback import walk_tb
@@ -21,7 +23,6 @@ from ..errors import InputError
 from ..grading import note
 from ..units import Quantity, format_number, format_quantity, unit_name
 from . import notices
-from .notices import Captured
 
 # Any: whatever a learner's code returned; the checks find out what it is.
 Answer: TypeAlias = Any
@@ -313,7 +314,7 @@ class Credit:
         self.tried += points
         earned, why = 0.0, ""
         try:
-            with Captured():  # the part says itself what is right
+            with redirect_stdout(StringIO()):  # the part says itself what is right
                 earned = round(points * min(max(found(), 0.0), 1.0), 2)
         except NotImplementedError:
             why = _OPEN

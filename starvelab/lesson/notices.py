@@ -1,20 +1,14 @@
-"""What a notebook says: notices, paragraphs, tables and sentences; and what its code prints."""
+"""What a notebook says: notices, paragraphs, tables and sentences."""
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Sequence
 from html import escape as escape_html
-from io import StringIO
 from textwrap import fill
-from threading import Lock, get_ident
-from typing import Any, Self
 
 from .. import runtime, tables
 from ..errors import InputError
-
-_TURN = Lock()
 
 _PARAGRAPH = "margin: 0 0 0.4em 0; line-height: 1.45; max-width: 52em"
 _NOTICE = (
@@ -93,21 +87,6 @@ class Sentences:
 # --- shown at once, each as HTML in a notebook and as plain text elsewhere; none returns anything ---------
 
 
-def info(title: str, **fields: object) -> None:
-    """Show a titled two-column list; underscores in a field's name become spaces.
-
-    Examples
-    --------
-    >>> from starvelab import Q_
-    >>> info("Baseline", step_time=Q_("11.743 ms"), binds="Compute")
-    Baseline    value
-    ----------  --------
-    step time   11.74 ms
-    binds       Compute
-    """
-    table([title, "value"], [[name.replace("_", " "), value] for name, value in fields.items()])
-
-
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Show a table; quantities to four significant digits with short units.
 
@@ -168,39 +147,3 @@ def _show(text: str, html: str) -> None:
         print(text)
     else:
         shell.display_pub.publish({"text/plain": text, "text/html": html})
-
-
-# --- what is printed --------------------------------------------------------------------------------------
-
-
-class Captured(StringIO):
-    """Collects what its thread prints: JupyterLab calls widgets in another thread than that of the cells."""
-
-    def __enter__(self) -> Self:
-        with _TURN:
-            self._thread, self._before, sys.stdout = get_ident(), sys.stdout, self
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with _TURN:
-            if sys.stdout is self:
-                sys.stdout = self._before
-                return
-            # Another thread began later and goes on: what it passes on takes the place of this one.
-            after = sys.stdout
-            while isinstance(after, Captured):
-                if after._before is self:
-                    after._before = self._before
-                after = after._before
-
-    # Any: a kernel tells its output, for example, which cell runs.
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__.get("_before"), name)
-
-    def write(self, text: str) -> int:
-        """Collect a text of this thread, and pass on that of another."""
-        return super().write(text) if get_ident() == self._thread else self._before.write(text)
-
-    def flush(self) -> None:
-        """Flush what was passed on."""
-        self._before.flush()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import fmean
 
 import numpy as np
 
@@ -17,10 +16,6 @@ HEADERS = ["prediction", "yours", "how sure", "the answer", "result"]
 CALIBRATED_WITHIN = 0.10
 # What comes of chance less often than this is not put down to it.
 CHANCE = 0.05
-BRIER = (
-    "Your Brier score is {:.2f}: the mean squared distance between how sure you were and what came true. "
-    "Lower is better: 0 is perfect, and always saying 50 % gives 0.25."
-)
 # With fewer predictions nothing is said of calibration.
 MIN_PREDICTIONS = 5
 
@@ -47,11 +42,6 @@ class Outcomes:
         return RatedAnswers.of("all", self.rated) if self.rated else None
 
     @property
-    def brier(self) -> float:
-        """Brier score of these: mean of (confidence - outcome)^2, with outcome 1 for a hit, 0 for a miss."""
-        return fmean((confidence - hit) ** 2 for confidence, hit in self.rated)
-
-    @property
     def rated(self) -> list[tuple[float, bool]]:
         """Confidence and hit of each revealed prediction that has a confidence."""
         return [pair for prediction in self.predictions if (pair := rated(prediction))]
@@ -70,7 +60,7 @@ class Outcomes:
         if len(self.revealed) < MIN_PREDICTIONS:
             return sentences
         if self.group and self.group.number >= MIN_PREDICTIONS:
-            sentences += [self._calibration(self.group), BRIER.format(self.brier)]
+            sentences.append(self._calibration(self.group))
         unrated = len(self.revealed) - len(self.rated)
         if unrated:
             sentences.append(

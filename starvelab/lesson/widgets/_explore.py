@@ -20,7 +20,6 @@ from ...model.paths import field_label
 from ...pipeline import Pipeline
 from ...units import Quantity, format_number, format_quantity, unit_name
 from .. import notices
-from ..notices import Captured
 from ._measured import MEASURED, ROUND, MeasuredSwitch
 from .keyboard import LISTED_CLASS, Box, spoken
 from .store import PredictionStore
@@ -272,18 +271,15 @@ class Explorer(Box):
         if values == self._drawn:
             return
         self._drawn = values
-        # Nothing raised or printed in a callback reaches the page, so it is shown here. After an error the
-        # old figure would contradict the controls, so it goes.
-        printed, drawing, message = Captured(), Drawing(""), ""
+        # Nothing raised in a callback reaches the page, so it is shown here. After an error the old figure
+        # would contradict the controls, so it goes.
+        drawing, message = Drawing(""), ""
         try:
-            with printed:
-                drawing = Drawing.of(self._draw(**values))
+            drawing = Drawing.of(self._draw(**values))
         except StarvelabError as error:
             message = notices.notice(error, "Problem")
         except Exception as error:
             message = notices.notice(f"{type(error).__name__}: {error}", "Problem")
-        if printed.getvalue():
-            message += f"<pre>{notices.escape(printed.getvalue())}</pre>"
         self.message.value, self.figure.value = message, drawing.svg
         self.sentence.value, self.table.value = notices.paragraphs(drawing.sentence), drawing.table()
 

@@ -70,7 +70,7 @@ def predict(
         Where the number says what a change brings, the value that says "nothing": 1 for "how many times as
         fast". A hit is then near in what is gained or lost.
     confidence : float, optional
-        How sure, 0 to 1; in a widget where its slider starts.
+        How sure, 0 to 1, of an answer that is given.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def predict(
     confidence = asked.check_confidence(confidence)
     if answer is None:
         store.memory.asked[key] = asked
-        return PredictionBox(asked, store, confidence=confidence)
+        return PredictionBox(asked, store)
     result, mine = _lock(store, asked, answer, confidence)
     locked = result.prediction
     shown = ", ".join(filter(None, [value(locked.answer, locked.unit), how_sure(locked)]))
@@ -212,9 +212,7 @@ def _only_once(result: StoreResult, mine: Prediction) -> str:
 class PredictionBox(Box):
     """The widget of one prediction: `answer`, `confidence`, the `button` that locks, and a `message`."""
 
-    def __init__(
-        self, question: Question, store: PredictionStore, *, confidence: float | None = None
-    ) -> None:
+    def __init__(self, question: Question, store: PredictionStore) -> None:
         self._question, self._store = question, store
         text = question.text or question.key
         if question.choices:
@@ -232,8 +230,7 @@ class PredictionBox(Box):
         steps = [low, *(step / 20 for step in range(21) if step / 20 > low + 0.01)]
         self.confidence = ipywidgets.SelectionSlider(
             options=[("not said yet", NOT_STATED), *((percent(step), step) for step in steps)],
-            value=NOT_STATED if confidence is None else min(steps, key=lambda step: abs(step - confidence)),
-            description=about, style=_WIDE, layout={"width": width, "max_width": "100%"},
+            value=NOT_STATED, description=about, style=_WIDE, layout={"width": width, "max_width": "100%"},
         )  # fmt: skip
         self.confidence.add_class(LISTED_CLASS)
         self.button = ipywidgets.Button(description="Lock my prediction", layout={"width": "max-content"})

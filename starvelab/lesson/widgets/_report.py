@@ -134,9 +134,7 @@ class LabReport(notices.Sentences):
             named, lesson = f"{number}. {one_line(miss.question or miss.key)}", self.learned.get(miss.key)
             (said if lesson else left).append(f'{named} You learned: "{lesson}"' if lesson else named)
         if left:
-            box = "Write it in the box below the answer, or say" if runtime.current().has_widgets else "Say"
-            call = f'report(learned={{{left[0].split(".")[0]}: "I had forgotten that ..."}})'
-            said += ["What did you learn from these misses?", *left, f"{box} it by number: {call}."]
+            said += ["What did you learn from these misses?", *left, "Write it in the box below the answer."]
         return said
 
     def _repr_html_(self) -> str:
@@ -230,14 +228,11 @@ def read_measurements() -> tuple[OwnMeasurement, ...]:
         return ()
 
 
-def report(learned: Mapping[int, str] | None = None, *, name: str = "") -> LabReport:
+def report(*, name: str = "") -> LabReport:
     """Write the lab report of a folder: one HTML file, ``report.html``, that needs nothing else.
 
     Parameters
     ----------
-    learned : mapping of int to str, optional
-        What you learned from a miss, by its number in the list that this function shows. What an earlier
-        report of this folder says of other misses is kept.
     name : str
         Whose report it is; what an earlier report of this folder says unless given.
 
@@ -245,26 +240,10 @@ def report(learned: Mapping[int, str] | None = None, *, name: str = "") -> LabRe
     -------
     LabReport
         Shows itself when it ends a cell.
-
-    Raises
-    ------
-    InputError
-        If there is no miss with such a number.
     """
     if runtime.current().is_grading:
         return LabReport(assignment=Path.cwd().name)
     made = _contents(name)
-    misses, lessons = made.misses, dict(made.learned)
-    for number, lesson in (learned or {}).items():
-        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(misses):
-            raise InputError(
-                f"A miss is named by its number, 1 to {len(misses)}, got {number!r:.80}. "
-                "Run report() without it to see which there are."
-            )
-        if not isinstance(lesson, str) or not lesson.strip():
-            raise InputError(f"What you learned is a text, got {lesson!r:.80} for miss {number}. Write one.")
-        lessons[misses[number - 1].key] = one_line(lesson)
-    made = replace(made, learned=lessons)
     _write(made)
     return made
 

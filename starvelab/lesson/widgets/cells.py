@@ -1,7 +1,6 @@
 """A log of a learner's kernel: which cells ran, what each earned, and errors in one line.
 
-It is not installed where a notebook is graded or validated: nbgrader has to see the errors. A constant or an
-unused argument is a sign of an answer that passes a check without computing anything, and its cell says so.
+It is not installed where a notebook is graded or validated: nbgrader has to see the errors.
 """
 
 from __future__ import annotations
@@ -11,15 +10,13 @@ import contextlib
 import inspect
 import linecache
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import filterfalse
 from math import inf
 from numbers import Real
 from pathlib import Path
 from traceback import walk_tb
 from types import FunctionType, TracebackType
-from typing import TypeGuard
 
 import pint
 from IPython import get_ipython
@@ -33,7 +30,6 @@ from .. import notices
 from ..checks import OTHER_VALUES, NotAnsweredError, Points, WrongAnswer
 from ..exercises import NOT_ANSWERED, OPEN_WORD, Exercise, find_notebook, read_exercises
 from ..my_model import FILE, PARTS, save_part, stand_in_for_the_file
-from .endings import model_answers
 
 # The most characters of an error's own message that are shown.
 MAX_MESSAGE = 400
@@ -52,10 +48,6 @@ _HOW = (
     "Replace the two lines in the cell of your answer, run that cell until it ends without an error, and "
     "then this one."
 )
-# What a formula may hold for its own sake, whatever figures the check has.
-_COMMON = {0, 1, 2, 10, 100, 1000}
-# What a check says, and not what it asks.
-_WORDS = {"means", "mistakes", "what", "within"}
 
 
 @dataclass
@@ -102,7 +94,7 @@ class CellLog:
             self.failed.add(source)
 
     def say_what_is_left(self, shell: InteractiveShell, result: ExecutionResult | None) -> None:
-        """Say of a check that has passed that others follow, and which constants may be wrong in them."""
+        """Say of a check that has passed that others follow, and keep a part of the learner's model."""
         if result is None or result.info is None or not result.success:
             return
         source = result.info.raw_cell
@@ -126,8 +118,6 @@ class CellLog:
             if save_part(name, text_of(shell.user_ns[name], answers[name])):
                 kept = f"{name} is kept in {FILE}: it is a part of your model."
                 shell.display_pub.publish(notices.formats(kept, "Done"))
-        for sentence in constants_in_question(source, answers):
-            shell.display_pub.publish(notices.formats(sentence, "Please note"))
 
     def show_error(
         self,
@@ -227,45 +217,6 @@ def _where(shell: InteractiveShell, trace: TracebackType | None, in_check: bool)
     return f" It happened in line {line}{within}: {code}"
 
 
-def constants_in_question(check: str, answers: Mapping[str, str]) -> list[str]:
-    """Say what functions, given by name and source, have of a check, or leave out of their arguments."""
-    asked = ast.parse(check)
-    figures = {_key(value) for value in _constants(asked)}
-    found = []
-    for name, source in answers.items():
-        answer = ast.parse(source).body[0]
-        if not isinstance(answer, ast.FunctionDef):
-            continue
-        arguments, unused = _arguments(answer)
-        if unused == arguments != []:
-            found.append(f"{name} uses none of its arguments: with other values it would be wrong.")
-        elif unused := unused and [*filterfalse(_needless(name).__contains__, unused)]:
-            left_out = " and ".join(unused)
-            found.append(f"{name} does not use {left_out}: with other values it may be wrong.")
-        own = dict.fromkeys(value for statement in answer.body for value in _constants(statement))
-        found += [
-            f"{value} stands in {name} and in this check: with other values {name} may be wrong."
-            for value in own
-            if _key(value) in figures
-        ]
-    return found
-
-
-def _arguments(function: ast.FunctionDef) -> tuple[list[str], list[str]]:
-    """Return the arguments of a function, and those that it does not use."""
-    used = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
-    given = function.args
-    arguments = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
-    return arguments, [one for one in arguments if one not in used]
-
-
-def _needless(name: str) -> set[str]:
-    """Return the arguments that the model answer leaves out, too."""
-    right = (ast.parse(source).body for source in model_answers(name))
-    every = (one for body in right for one in body if isinstance(one, ast.FunctionDef) and one.name == name)
-    return {argument for one in every for argument in _arguments(one)[1]}
-
-
 def answers_of(check: str, names: Mapping[str, object]) -> dict[str, str]:
     """Return the source of each function that a check calls, of the `names` that other cells have defined."""
     asked = list(ast.walk(ast.parse(check)))
@@ -293,30 +244,3 @@ def text_of(answer: FunctionType, source: str) -> str:
         if isinstance(statement, ast.Expr):
             del lines[statement.lineno - 1 : statement.end_lineno]
     return "\n".join(lines)
-
-
-def _constants(node: ast.AST) -> Iterator[float | str]:
-    """Numbers, and quantities in quotation marks, that count as figures of the case."""
-    if isinstance(node, ast.Constant):
-        if _is_figure(node.value):
-            yield node.value
-        return
-    if isinstance(node, ast.keyword) and node.arg in _WORDS:
-        return
-    parts = list(ast.iter_child_nodes(node))
-    if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Credit", "credit.part"):
-        # Points and titles.
-        parts = [part for part in parts if not isinstance(part, ast.Constant)]
-    for part in parts:
-        yield from _constants(part)
-
-
-def _is_figure(value: object) -> TypeGuard[float | str]:
-    if isinstance(value, str):
-        number = re.match(r"\d+(\.\d+)?", value)
-        return number is not None and float(number[0]) not in _COMMON
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) not in _COMMON
-
-
-def _key(value: float | str) -> float | str:
-    return value.replace(" ", "") if isinstance(value, str) else float(value)

@@ -59,11 +59,6 @@ def endings() -> dict[str, dict[str, str]]:
     return found
 
 
-def model_answers(function: str) -> list[str]:
-    """Return the model answers of the exercises that a function answers, each with what is drawn for it."""
-    return [b64decode(one[function]).decode() for one in endings().values() if function in one]
-
-
 def ending_of(key: str, answer: Callable[..., Answer]) -> Ending:
     """Return the ending of an exercise."""
     check_names([key], endings(), "finish", kind="exercise")

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from starvelab import Q_, InputError
-from starvelab.show import info, say, table
+from starvelab.show import say, table
 from starvelab.tables import to_text
 
 
@@ -17,14 +17,6 @@ def shown_in_a_notebook(monkeypatch):
     shell = SimpleNamespace(display_pub=SimpleNamespace(publish=published.append))
     monkeypatch.setattr("IPython.get_ipython", lambda: shell)
     return published
-
-
-def test_a_list_has_a_title_and_spaces_for_underscores(capsys):
-    assert info("Nothing") is None
-    assert capsys.readouterr().out.splitlines()[0].split() == ["Nothing", "value"]
-    info("Baseline", step_time=Q_("11.743205 ms"), binds="Compute")
-    rows = [["step time", "11.74 ms"], ["binds", "Compute"]]
-    assert capsys.readouterr().out == to_text(["Baseline", "value"], rows) + "\n"
 
 
 def test_a_table_is_printed_as_text_and_its_rows_may_come_from_a_generator(capsys):
@@ -54,15 +46,11 @@ def test_a_paragraph_is_broken_between_words(capsys):
 
 def test_in_a_notebook_they_are_html_and_plain_text_for_whoever_sees_none(shown_in_a_notebook):
     table(["batch", "a < b"], [[32, "<i>"]])
-    info("It & that", a_part=Q_("5 ms"))
     say("The drive binds & waits.")
-    tabled, listed, said = shown_in_a_notebook
+    tabled, said = shown_in_a_notebook
     assert '<th scope="col">batch</th>' in tabled["text/html"]
     assert ">a &lt; b</th>" in tabled["text/html"]
     assert ">&lt;i&gt;</td>" in tabled["text/html"]
     assert "-----" in tabled["text/plain"]
-    assert re.search(r"<th[^>]*>It &amp; that</th><th[^>]*>value</th>", listed["text/html"])
-    assert re.search(r"<td[^>]*>a part</td><td[^>]*>5 ms</td>", listed["text/html"])
-    assert listed["text/plain"] == to_text(["It & that", "value"], [["a part", "5 ms"]])
     assert re.search(r"^<div .*>The drive binds &amp; waits\.</div>$", said["text/html"])
     assert said["text/plain"] == "The drive binds & waits."

@@ -209,14 +209,9 @@ def test_nbgrader_sees_the_error_of_an_open_answer(shell, log, graded):
 RIGHT_HERE = ["Done. 2 of 2 points. Other values are checked when it is graded."]
 
 
-def test_a_check_that_has_passed_says_that_others_follow_and_what_may_be_wrong_in_them(shell, log):
+def test_a_check_that_has_passed_says_that_others_follow(shell, log):
     shell.run("def double(x):\n    return 2 * x")
     assert shown(shell, CHECK)[0] == RIGHT_HERE
-    shell.run("def double(x):\n    return 2")
-    assert shown(shell, CHECK)[0] == [
-        *RIGHT_HERE,
-        "Please note. double uses none of its arguments: with other values it would be wrong.",
-    ]
     assert shown(shell, "print('Right')")[0] == ["Right\n"], "a cell that is no check"
     shell.run("def double(x):\n    print(x)\n    return 2 * x")
     kept = ["1\nRight: the answer.\n"]

@@ -164,7 +164,8 @@ def test_what_a_notebook_shows_of_a_measurement_is_kept_as_texts_that_can_be_rea
         "a", Q_("98.8234 percent"), then=lambda: recorder.table(["x"], [[Q_("5 ms")]]), disturbed=""
     )
     recorder.names["reveal"]("told by no measurement", 3)
-    recorder.names["show_measured"]("b", lambda: recorder.info("One", a_part=2), disturbed=LOAD)
+    show = recorder.names["show_measured"]
+    show("b", lambda: recorder.table(["One", "value"], [["a part", 2]]), disturbed=LOAD)
     recorder.names["reveal"]("my-repair", 3.0, then=lambda: None, disturbed="")
     assert recorder.disturbed == [f"b: {LOAD}"]
     record = tmp_path / "runs.json"

@@ -1,14 +1,11 @@
 """Explorers: the picture follows the controls, and what goes wrong is shown where it went wrong."""
 
-import sys
-import threading
 from itertools import combinations
 
 import ipywidgets
 import pytest
 
 from starvelab import PUBLISHED, Q_, TUTORIAL, Cache, Drive, Hardware, InputError, Models, Pipeline, Storage
-from starvelab.checks import Credit
 from starvelab.lesson.widgets._measured import CHANGES, mixed
 from starvelab.runtime import GRADING, Runtime, use
 from starvelab.widgets import Drawing, explore, predict
@@ -132,48 +129,15 @@ def test_an_explorer_without_controls_or_a_drawing_is_refused():
 
 
 def test_an_error_while_drawing_is_shown_and_goes_away_with_it():
-    explorer = explore(lambda x: print("<looking>") or svg(1 / (x - 1)), x=(1, 3))
+    explorer = explore(lambda x: svg(1 / (x - 1)), x=(1, 3))
     assert "Problem." in explorer.message.value
     assert "ZeroDivisionError: division by zero" in explorer.message.value
     assert explorer.figure.value == ""
     explorer.controls["x"].value = 2
-    # What is printed while drawing is shown.
-    assert explorer.message.value.endswith("<pre>&lt;looking&gt;\n</pre>")
+    assert explorer.message.value == ""
     assert explorer.figure.value == svg(1.0)
     explorer = explore(lambda batch: svg(PIPE.solve(batch_size=batch - 1)), batch=(1, 3))
     assert "Problem.</strong> batch_size must be finite and positive, got 0." in explorer.message.value
-
-
-def test_what_a_cell_prints_is_not_lost_while_an_explorer_draws_in_the_thread_of_its_page(capsys):
-    started, ended = threading.Event(), threading.Event()
-
-    def draw(x):
-        if x > 1:
-            print("of the explorer")
-            started.set()
-            assert ended.wait(30)
-        return svg()
-
-    explorer = explore(draw, x=(1, 3))
-    thread = threading.Thread(target=setattr, args=(explorer.controls["x"], "value", 2))
-    thread.start()
-    assert started.wait(30)
-    print("of the cell", flush=True)
-
-    def answer():
-        ended.set()
-        thread.join()
-        return 1.0
-
-    usual = sys.stdout._before
-    credit = Credit(2)
-    credit.share(1, "a part", answer)
-    credit.share(1, "another", lambda: 0.5)
-    credit.total()
-    assert sys.stdout is usual, "a kernel tells it which cell runs"
-    print("after the drawing", flush=True)
-    assert capsys.readouterr().out == "of the cell\n1 of 1: a part\n0.5 of 1: another\nafter the drawing\n"
-    assert "<pre>of the explorer\n</pre>" in explorer.message.value
 
 
 @pytest.mark.parametrize(("drawn", "said"), [

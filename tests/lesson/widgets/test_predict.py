@@ -156,9 +156,9 @@ def test_confidence_runs_from_guessing_or_none_to_certain():
         labels = [label for label, _ in slider.options]
         assert (labels[1], labels[-1]) == (lowest, "100 %")
         assert slider.description == "How sure are you?"
-    slider = a_number(confidence=0.8).confidence
+    slider = a_number().confidence
     labels = [label for label, _ in slider.options]
-    assert (labels[1], labels[-1], slider.value) == ("0 %", "100 %", 0.8)
+    assert (labels[1], labels[-1], slider.value) == ("0 %", "100 %", -1)
     assert slider.description == "How sure are you to be within a quarter of the answer?"
 
 

@@ -370,7 +370,7 @@ def test_a_hit_asks_nothing_and_nor_does_a_grader_or_a_page_without_widgets(boxe
         reveal("drive", 18.3)
     with use(Runtime(has_widgets=False)):
         reveal("drive", 18.3)
-        assert "1. drive\nSay it by number" in repr(report())
+        assert "1. drive\nWrite it in the box below the answer." in repr(report())
     assert boxes == []
 
 
