@@ -69,7 +69,9 @@ class Plane:
         """Draw curves with axes, and above them the name of each line; also the y below it."""
         swatches = {name: tag("path", d="M0 6h30", **look) for name, look in lines.items()}
         names, top = legend(swatches, 4, columns=columns)
-        clip = tag("clipPath", tag("rect", x=0, y=-6, width=LENGTH + 6, height=_HEIGHT + 6), id="plane")
+        # A disc at the edge is seen whole.
+        edge = f"M0 -6H{LENGTH + 6}V{_HEIGHT}H0z"
+        clip = tag("clipPath", tag("path", d=edge), id="plane")
         curves += line(0, _HEIGHT, LENGTH, _HEIGHT)
         plane = tag("g", curves, transform=f"translate({LEFT} {top + 8})", clip_path="url(#plane)")
         heights = "".join(
