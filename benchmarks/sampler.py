@@ -6,15 +6,15 @@ programs do not count. Five lines, three of which keep Python's lock, take a kno
 
 from __future__ import annotations
 
+import pickle
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from doctor.tests.planted_lines import python, sampled
-from starvelab_doctor.watching.places import code_line_of
-from starvelab_doctor.watching.stack_samples import SampleFile, StackSampler
+from starvelab_doctor.watching.places import Stack, code_line_of
+from starvelab_doctor.watching.stack_samples import Sample, StackSampler
 from starvelab_doctor.watching.worker_sampler import phase_of
 
 from .report import machine, options, spread
@@ -33,17 +33,21 @@ def work() -> float:
 
 def costs_of(turns: int) -> list[float]:
     """Return the CPU time of the work with the sampler, over that without it, less one, by turns."""
-    found, usual = [], sys.getswitchinterval()
-    with tempfile.TemporaryDirectory() as folder:
-        file = SampleFile(Path(folder) / "0-0-0.samples")
+    found, usual, samples = [], sys.getswitchinterval(), list[Sample]()
 
-        def see(moment: float, passed: float, stack: tuple) -> None:
-            phase, below = phase_of(stack)
-            file.add(moment, passed, phase, code_line_of(below) if below else None)
+    def see(moment: float, passed: float, stack: Stack) -> None:
+        phase, below = phase_of(stack)
+        samples.append(Sample(moment, passed, phase, code_line_of(below)))
+
+    with tempfile.TemporaryFile() as file:
+
+        def write() -> None:
+            file.write(pickle.dumps(samples))
+            samples.clear()
 
         for _ in range(turns):
             before = work()
-            sampler = StackSampler(see, file.flush, quick=True)
+            sampler = StackSampler(see, write, quick=True)
             sampler.start()
             beside = work()
             sampler.stop()

@@ -38,7 +38,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="store_true",
         help="measure how much faster the job is without its loader, dataset or copies: no cure brings more",
     )
-    parser.add_argument("--allow-order", action="store_true", help="let --try change the order of batches")
     parser.add_argument("script", help="the training script")
     rest = parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
     rest.required = False  # argparse names it as missing beside the script
@@ -53,8 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from .trials.command import main as run_trials
 
         return run_trials(asked)
-    late = LateDoctor(probe=asked.probe, lines=asked.lines)
-    with late.watching(), terminable():
+    late = LateDoctor()
+    with late.watching(probe=asked.probe, lines=asked.lines), terminable():
         status = run_script(asked.script, asked.arguments, module=asked.module)
     return _report(asked, late, status)
 

@@ -5,19 +5,14 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from starvelab.host import has_processes, usable_cores
 
-# Where Linux says in which groups a process is, such as those of a container or of a scheduler's job; and by
-# the name of each version's controller the folder of all groups, what one may use, and what it uses.
+# Where Linux says in which groups a process is, such as those of a container or of a scheduler's job, and the
+# folder of all groups.
 OWN_GROUPS, GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
-MEMORY_FILES = {
-    "": ("", "memory.max", "memory.current"),
-    "memory": ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
-}
 
 
 def busy_cores() -> float | None:
@@ -42,19 +37,6 @@ def _read_line(path: str) -> bytes:
         os.close(file)
 
 
-def core_times(*tasks: object) -> tuple[float, float] | None:
-    """Seconds that tasks ran, and those in which they waited for a core; None where the system does not tell.
-
-    A task is named as Linux does below /proc: by a process number, or as "thread-self".
-    """
-    try:
-        texts = [_read_line(f"/proc/{task}/schedstat").split() for task in tasks]
-        ran, waited = (sum(int(text[column]) for text in texts) / 1e9 for column in (0, 1))
-    except (OSError, IndexError, ValueError):
-        return None
-    return ran, waited
-
-
 def this_thread() -> int | None:
     """Return the system's number of this thread; None in a browser's Python, which has no threads."""
     number: int | None = getattr(threading, "get_native_id", lambda: None)()
@@ -62,9 +44,16 @@ def this_thread() -> int | None:
 
 
 def queued_seconds(*tasks: object) -> float | None:
-    """Return the seconds in which this thread, or those tasks, had work and no core; None if unknown."""
-    times = core_times(*tasks or ("thread-self",))
-    return None if times is None else times[1]
+    """Return the seconds in which this thread, or those tasks, had work and no core; None if unknown.
+
+    A task is named as Linux does below /proc: by a process number, or as "thread-self".
+    """
+    try:
+        return sum(
+            int(_read_line(f"/proc/{task}/schedstat").split()[1]) / 1e9 for task in tasks or ("thread-self",)
+        )
+    except (OSError, IndexError, ValueError):
+        return None
 
 
 def children_seconds() -> float:
@@ -72,18 +61,31 @@ def children_seconds() -> float:
     return sum(os.times()[2:4])
 
 
+def processes_seconds(*numbers: int) -> float | None:
+    """Return the seconds of the CPU of processes, and of those that they had started and that have ended."""
+    import psutil
+
+    try:
+        return float(sum(sum(psutil.Process(number).cpu_times()[:4]) for number in numbers))
+    except psutil.Error:  # they end
+        return None
+
+
 def tree_seconds() -> float:
     """Return the seconds of the CPU of this process and all that it started, those that ended among them."""
-    import psutil  # loaded here: it needs processes, which a browser's Python lacks
+    import psutil
 
     family, seconds = [psutil.Process()], 0.0
-    if not Path(f"/proc/self/task/{os.getpid()}/children").exists():
-        family += family[0].children(recursive=True)  # it goes through all processes that there are
+    listed = Path(f"/proc/self/task/{os.getpid()}/children").exists()
     for process in family:  # which grows meanwhile
-        with suppress(psutil.Error, OSError):  # it ends, or the system has no such list
+        with suppress(psutil.Error, OSError):  # it ends
             seconds += sum(process.cpu_times()[:4])
-            for task in Path(f"/proc/{process.pid}/task").iterdir():
-                family += [psutil.Process(int(child)) for child in (task / "children").read_text().split()]
+            if listed:
+                for task in Path(f"/proc/{process.pid}/task").iterdir():
+                    children = (task / "children").read_text(encoding="ascii").split()
+                    family += [psutil.Process(int(child)) for child in children]
+            elif len(family) == 1:  # it goes through all processes that there are
+                family += process.children(recursive=True)
     return seconds
 
 
@@ -116,29 +118,19 @@ def free_memory() -> int | None:
     import psutil
 
     free = int(psutil.virtual_memory().available)
-    for group, names in _memory_groups():
+    try:
+        own = OWN_GROUPS.read_text(encoding="utf-8").partition("0::/")[2].partition("\n")[0]
+    except OSError:
+        return free
+    for group in (GROUPS / own, *(GROUPS / own).parents):
         try:
-            limit, used = (int((group / name).read_text(encoding="ascii")) for name in names)
+            limit, used = (
+                int((group / name).read_text(encoding="ascii")) for name in ("memory.max", "memory.current")
+            )
             stat = (group / "memory.stat").read_text(encoding="ascii")
         except (OSError, ValueError):  # there is none, or it has no limit
             continue
-        # Files that nobody uses make room; of version 1, the total is that of the groups within as well.
-        files = [int(size) for size in re.findall(r"^(?:total_)?inactive_file (\d+)", stat, re.MULTILINE)]
-        free = min(free, limit - used + max(files, default=0))
+        # Files that nobody uses make room.
+        files = re.search(r"^inactive_file (\d+)", stat, re.MULTILINE)
+        free = min(free, limit - used + (int(files[1]) if files else 0))
     return max(free, 0)
-
-
-def _memory_groups() -> Iterator[tuple[Path, tuple[str, ...]]]:
-    """Give the group of this process and each around it, with the names of its limit and its use."""
-    try:
-        lines = OWN_GROUPS.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return
-    for line in lines:
-        _, controller, path = line.split(":", 2)
-        if controller in MEMORY_FILES:
-            base, *names = MEMORY_FILES[controller]
-            group = GROUPS / base / path.lstrip("/")
-            yield from (
-                (each, tuple(names)) for each in (group, *group.parents) if each.is_relative_to(GROUPS)
-            )

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from operator import length_hint
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -21,31 +22,31 @@ TorchIterator: TypeAlias = Any
 Fetcher: TypeAlias = Any
 
 
-def is_loader(loader: object) -> bool:
-    """True for a DataLoader of PyTorch; nothing is imported for the answer."""
-    data = sys.modules.get("torch.utils.data")
-    return data is not None and isinstance(loader, data.DataLoader)
+@dataclass(frozen=True)
+class WorkerStart:
+    """A `worker_init_fn` that begins something in a worker, and then calls the user's own one."""
+
+    begin: Callable[[Any], object]  # Any: what PyTorch says of the worker
+    own: Callable[[int], object] | None
+
+    def __call__(self, worker: int) -> None:
+        """Called in the worker before it makes its fetcher."""
+        from torch.utils.data import get_worker_info
+
+        self.begin(get_worker_info())
+        if self.own is not None:
+            self.own(worker)
 
 
 @contextmanager
-def workers_begin_with(
-    loader: TorchLoader, start: Callable[[Callable[[int], object] | None], Callable[[int], object]]
-) -> Iterator[None]:
-    """Let workers that a loader starts meanwhile begin with what `start` makes of its `worker_init_fn`."""
+def workers_begin_with(loader: TorchLoader, begin: Callable[[Any], object]) -> Iterator[None]:
+    """Let workers that a loader starts meanwhile call `begin` first."""
     own = loader.worker_init_fn
-    loader.worker_init_fn = start(own)
+    loader.worker_init_fn = WorkerStart(begin, own)
     try:
         yield
     finally:
         loader.worker_init_fn = own
-
-
-def unprepared_processes(loader: TorchLoader) -> int:
-    """Return how many processes go over all of a loader that accelerate should have prepared; else 0."""
-    state = getattr(sys.modules.get("accelerate.state"), "PartialState", None)
-    count = getattr(state, "_shared_state", {}).get("num_processes", 1)
-    prepared = type(loader).__module__.startswith("accelerate.")
-    return count if count > 1 and is_loader(loader) and not prepared else 0
 
 
 def is_iterator(source: object) -> bool:
@@ -62,19 +63,9 @@ def loader_length(loader: TorchLoader) -> int | None:
         return None
 
 
-def persistent_iterator(loader: TorchLoader) -> TorchIterator | None:
-    """Return the iterator that a loader uses again in each pass; None before the first."""
-    return getattr(loader, "_iterator", None)
-
-
 def is_at_start(iterator: TorchIterator) -> bool:
     """True until the iterator gave its first batch, also where it is used again."""
     return bool(iterator._num_yielded == 0)
-
-
-def dataset_of(iterator: TorchIterator) -> object:
-    """Return what an iterator goes over."""
-    return iterator._dataset
 
 
 def description_of(iterator: TorchIterator) -> tuple[str, int, int | None, int]:
@@ -149,11 +140,6 @@ def ready_batches(source: object) -> int | None:
         return None
     # Of a batch that arrived before its turn the iterator keeps the worker and the data, else the worker.
     return waiting + sum(len(task) > 1 for task in getattr(source, "_task_info", {}).values())
-
-
-def has_fetchers() -> bool:
-    """True if this PyTorch fetches by an object that can be timed."""
-    return hasattr(getattr(sys.modules.get("torch.utils.data"), "_DatasetKind", None), "create_fetcher")
 
 
 def fetcher_of(iterator: TorchIterator) -> Fetcher:

@@ -18,15 +18,14 @@ TABLE = tomllib.loads(Path(__file__).with_name("cases.toml").read_text(encoding=
 class KnownStages:
     """A probe that found these times [s]."""
 
-    def __init__(self, workers, *, copy=None, sampler=0.0, **seconds):
+    def __init__(self, workers, *, sampler=0.0, **seconds):
         self.workers, self.samples = workers, StageSamples()
         for _ in range(40):
             self.samples.add(**seconds)
             self.samples.draw(sampler)
-        self.samples.copies.extend([copy] if copy else [])
 
-    def costs(self, release=0.0):
-        return self.samples.costs(self.workers, release=release)
+    def costs(self):
+        return self.samples.costs(self.workers)
 
 
 def found(*, workers, wait, step, cpu=None, batches=40, batch_size=None, ready=None, first=(), **stages):
@@ -47,7 +46,7 @@ def found(*, workers, wait, step, cpu=None, batches=40, batch_size=None, ready=N
 AT_ONCE = {"items": 0.1, "collate": 0.0, "unpacking": 0.0}
 # One worker, and a step of 10 ms of the 100 from batch to batch.
 ONE = {"workers": 1, "wait": 0.09, "step": 0.01}
-TIMES = {"wait", "step", "items", "collate", "packing", "unpacking", "sampler", "copy"}
+TIMES = {"wait", "step", "items", "collate", "packing", "unpacking", "sampler"}
 
 
 def job_of(case):

@@ -6,7 +6,7 @@ import pytest
 
 from starvelab_doctor.trials.ascent import MAX_TRIALS, MOST, Ascent, Setup, Turns
 
-SETUP = Setup(workers=1, prefetch=2, persistent=False, pinned=True, in_order=True, stream=False)
+SETUP = Setup(workers=1, prefetch=2, persistent=False, pinned=True, stream=False)
 
 
 def job(
@@ -29,7 +29,7 @@ def job(
     return pace
 
 
-def climb(pace, advised, setup=SETUP, *, allow_order=False, limit=32, room=None, failing=()):
+def climb(pace, advised, setup=SETUP, *, limit=32, room=None, failing=()):
     def compare(old, new):
         if any(item in failing for item in new.items()):
             return Turns(failed="out of memory")
@@ -38,7 +38,7 @@ def climb(pace, advised, setup=SETUP, *, allow_order=False, limit=32, room=None,
 
     ascent = Ascent(setup, compare, room or (lambda _: limit))
     advised = [*advised.items()] if isinstance(advised, dict) else advised
-    ascent.climb(advised, cores=2, allow_order=allow_order)
+    ascent.climb(advised, cores=2)
     assert len(ascent.trials) <= MAX_TRIALS
     return ascent
 
@@ -85,9 +85,6 @@ def test_a_loop_that_waits_no_more_is_left_alone():
 def test_what_could_change_the_training_is_not_tried():
     stream = climb(job(wait=60, step=4, late=1.3), {"workers": 8}, of(2, stream=True))
     assert [one.settings for one in stream.trials] == [{"prefetch_factor": 4}]
-    for allowed in (False, True):
-        found = climb(job(wait=60, step=4), {}, of(2), allow_order=allowed)
-        assert any("in_order" in one.settings for one in found.trials) == allowed
 
 
 def test_what_fails_or_needs_more_memory_is_not_kept():

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import tempfile
+from collections import defaultdict
 from pathlib import Path
 from textwrap import dedent
 
@@ -16,6 +17,7 @@ from starvelab.errors import InputError
 from starvelab.units import Q_
 from starvelab_doctor import BatchContents, doctor
 from starvelab_doctor.finding.memory import MemoryUse
+from starvelab_doctor.judging.remedy import Remedy
 from starvelab_doctor.script import Terminated
 from starvelab_doctor.trials import command
 from starvelab_doctor.trials import runs as command_runs
@@ -122,14 +124,14 @@ def run_doctor(arguments):
     return doctor.main(arguments)
 
 
-def planted(monkeypatch, *, rates, changes=False, shared=None, ceiling=4.0, **setup):
+def planted(monkeypatch, *, rates, short=False, shared=None, ceiling=4.0, **setup):
     """Let runs find these batches a second by the number of workers, and persistent ones as given.
 
     On the rungs of the ladder they find `ceiling` times those of the job as it is.
     """
-    setup = {"workers": 0, "prefetch": None, "persistent": False, "pinned": True, "in_order": True} | setup
-    finding = found(workers=0, wait=0.03, step=0.01, cpu=0.0)
-    memory = MemoryUse(0, *[Q_("0 B")] * 3, shared_free=shared)
+    setup = {"workers": 0, "prefetch": None, "persistent": False, "pinned": True} | setup
+    finding = found(workers=setup["workers"], wait=0.03, step=0.01, cpu=0.0)
+    memory = MemoryUse(setup["workers"], *[Q_("0 B")] * 3, shared_free=shared)
     finding = finding.replace(memory=memory, contents=BatchContents(1, Q_("50 MB"), "uint8", 1))
 
     def run(self, settings, rung=""):
@@ -139,8 +141,7 @@ def planted(monkeypatch, *, rates, changes=False, shared=None, ceiling=4.0, **se
             "setup": {"stream": False} | setup,
             "pace": {"rate": rates[workers] * (ceiling if rung else 1), "waits": 0.5, "seconds": 3.0},
             "on_gpu": False,
-            "changes": changes,
-            "whole": changes,
+            "whole": short,
             "batches": 90,
             "results": [("Photos at train.py:2", finding)],
         }
@@ -158,7 +159,7 @@ def test_the_lines_to_change_and_what_was_measured(monkeypatch, tmp_path, capsys
     assert "\n  num_workers=6: 1.02 times the batches a second, not kept.\n" in told
     assert f'Change {__file__}, line 1: """`starvelab-doctor --try` and' in told
     assert "\n  Give that call num_workers=3.\n  Measured in 6 turns: 3.00 times the batches a second" in told
-    assert "in_order=False, which --allow-order allows." in told
+    assert "Not tried: the batch size and the order of batches, since they change what is trained." in told
     known = json.loads((tmp_path / "found.json").read_text())
     assert known["try"]["settings"] == {"num_workers": 3}
     assert known["try"]["gain"] == [3.0, 3.0, 3.0]
@@ -166,15 +167,23 @@ def test_the_lines_to_change_and_what_was_measured(monkeypatch, tmp_path, capsys
     assert known["loops"][0]["verdict"] == "highly input-bound"
 
 
-def told_of(settings):
-    return {
-        "place": f"{__file__}:1", "trials": [], "gain": (6.0, 6.5, 7.0), "settings": settings, "untried": [],
-    }  # fmt: skip
+@pytest.mark.parametrize(("rates", "setup", "said"), [
+    ({0: 60.0, 2: 20.0}, {"workers": 2}, "Leave out what needs workers, such as prefetch_factor and persist"),
+    ({}, {"workers": 2, "short": True}, "Workers that persist do not see what the script changes"),
+])  # fmt: skip
+def test_what_a_setting_needs_is_said(monkeypatch, capsys, script, rates, setup, said):
+    planted(monkeypatch, rates=defaultdict(lambda: 20.0, rates), **setup)
+    usual = Runs.run
 
+    def run(self, settings, rung=""):
+        found = usual(self, settings, rung)
+        found["pace"]["rate"] *= 2.0 if settings.get("persistent_workers") else 1.0
+        return found
 
-def test_without_workers_other_arguments_of_the_call_go():
-    said = command.text_of(told_of({"num_workers": 0}))
-    assert "call num_workers=0.\n  Leave out what needs workers, such as prefetch_factor and persist" in said
+    monkeypatch.setattr(Runs, "run", run)
+    monkeypatch.setattr(command, "remedies_of", lambda _: [Remedy("workers", "", value=0)])
+    assert run_doctor(["--try", "train.py"]) == 0
+    assert said in capsys.readouterr().err
 
 
 def test_where_nothing_helps_the_settings_stay(monkeypatch, capsys, script):
@@ -194,16 +203,6 @@ def test_a_gain_that_not_all_of_six_turns_show_is_not_certain(monkeypatch, capsy
     assert "num_workers=3 brought 3.00 times the batches a second, but 0.75 to 3.10 in 6 turns" in told
     assert "That is not certain: try again while the machine does less." in told
     assert "Change" not in told
-
-
-def test_persistent_workers_would_not_see_what_a_script_changes(monkeypatch, capsys, script):
-    planted(monkeypatch, rates=dict.fromkeys(range(40), 20.0), changes=True, workers=2)
-    assert run_doctor(["--try", "train.py"]) == 0
-    told = capsys.readouterr().err
-    assert (
-        "persistent_workers=True: the script changes its dataset between passes, which these would not"
-        in told
-    )
 
 
 @pytest.mark.parametrize(("ended", "status"), [(KeyboardInterrupt, 130), (Terminated, 143)])

@@ -139,23 +139,20 @@ def test_an_evaluation_in_a_step_is_no_part_of_the_step(clock, left_early):
 
 def test_a_loop_has_its_share_of_the_time_in_all_loops(clock):
     # Of a script that trains, and then evaluates, the gain of the evaluation was said: 3.6, where 1.7 came.
-    sizes = ((0.01, 40), (0.02, 60), (0.02, 80), (0.03, 80))
-    first, second, *both = (torch.utils.data.DataLoader(Slow(clock, *each), 2) for each in sizes)
+    sizes = ((0.01, 40), (0.02, 60))
+    first, second = (torch.utils.data.DataLoader(Slow(clock, *each), 2) for each in sizes)
     watched = hooks.Doctor()
     with watched.watching():
         for _ in range(3):
             clock.sleep(5)  # what is in no loop
             train(clock, first, 0.04)
             train(clock, second, 0.01)
-        for _ in zip(*both, strict=True):
-            clock.sleep(0.1)
-    times = 3 * 20 * 0.06, 3 * 30 * 0.05, 40 * 0.2
+    times = 3 * 20 * 0.06, 3 * 30 * 0.05
     shares = [one.waits.loop_share for _, one in watched.results()]
-    assert sorted(shares) == pytest.approx([each / sum(times) for each in (*times, times[-1])], rel=0.03)
+    assert sorted(shares) == pytest.approx([each / sum(times) for each in times], rel=0.03)
     # Training and evaluation go through one function, and each has a name.
     names = [name for name, _ in watched.results()]
-    assert len(set(names)) == 4
-    assert [name.endswith((", 40 items", ", 60 items")) for name in names].count(True) == 2
+    assert sorted(name.rpartition(", ")[2] for name in names) == ["40 items", "60 items"]
 
 
 def test_batches_that_itertools_cycle_keeps_are_left_out(clock):
@@ -194,20 +191,6 @@ def test_a_loop_that_is_left_early_and_begun_again(clock):
     assert not others
     assert found.waits.host_wait == pytest.approx(0.25)
     assert found.waits.batches == 33
-
-
-def test_loaders_that_one_line_goes_over_by_turns_are_told_apart(clock):
-    watched = hooks.Doctor()
-    with watched.watching():
-        for _ in range(2):
-            loaders = [torch.utils.data.DataLoader(Slow(clock, seconds), 1) for seconds in (0.03, 0.0)]
-            for _ in zip(*loaders, strict=True):
-                clock.sleep(0.01)
-    found = dict(watched.results())
-    (first, second), (slow, fast) = found, found.values()
-    assert second == f"{first}, loader 2"
-    assert (slow.waits.host_wait, fast.waits.host_wait) == (pytest.approx(0.75), 0)
-    assert (slow.waits.batches, fast.waits.batches) == (80, 80)
 
 
 BETWEEN = """
@@ -294,22 +277,10 @@ def test_doctor_alone_names_only_what_is_missing(capsys):
     assert capsys.readouterr().err.endswith("error: the following arguments are required: script\n")
 
 
-@pytest.mark.parametrize("has_torch", [True, False])
-def test_without_pytorch_the_python_to_install_into_is_named(tmp_path, monkeypatch, has_torch):
-    python = tmp_path / "python"
-    python.write_text(f"#!/bin/sh\nexit {0 if has_torch else 1}\n")
-    python.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    said = str(hooks.without_torch())
-    assert f"It is installed into {sys.executable}, which has none" in said
-    assert said.endswith(f"{python} -m pip install starvelab-doctor") == has_torch
-    assert ("pip install .starvelab[torch]" in said.replace("'", ".")) == (not has_torch)
-
-
 def test_without_pytorch(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.data", None)
     with (
-        pytest.raises(InputError, match="has to be installed into the Python that runs your training"),
+        pytest.raises(InputError, match=f"into {sys.executable}, which has none. Run that other Python"),
         hooks.Doctor().watching(),
     ):
         pass
@@ -396,7 +367,7 @@ def test_a_loop_that_draws_its_batches_itself_is_told_its_lines(tmp_path, capsys
         "import numpy as np, torch\n"
         "data = np.zeros(1_000_000, np.uint16)\n"
         "def get_batch():\n"
-        "    return torch.stack([torch.from_numpy(data[i:i + 4000].astype(np.int64)) for i in range(2000)])\n"
+        "    return torch.stack([torch.from_numpy(data[i:i + 4000].astype(np.int64)) for i in range(500)])\n"
         "model = torch.nn.Linear(4, 4)\n"
         "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
         "for _ in range(40):\n"

@@ -4,9 +4,6 @@ import queue
 import sys
 import threading
 import time
-import warnings
-from collections.abc import Iterator
-from types import SimpleNamespace
 
 import pytest
 
@@ -53,24 +50,6 @@ def test_the_start_and_the_first_batch_of_each_pass_stand_apart(clock):
         "",
         57,
     )
-
-
-@pytest.mark.parametrize(("first", "later", "said"), [
-    (0.09, 0.01, "90.0 % of the first quarter of its batches and 50.0 % of the last, as where a cache fills"),
-    (0.01, 0.03, "50.0 % of the first quarter of its batches and 75.0 % of the last"),
-    (0.01, 0.011, ""),
-])  # fmt: skip
-def test_waits_that_change_within_a_pass_are_said(clock, first, later, said):
-    class Cached(Loader):
-        def batches(self):
-            for number in range(81):
-                self.clock.sleep(first if number < 21 else later)
-                yield number
-
-    watched = watch(Cached(clock, 0.0), progress=False)
-    train(clock, watched, 0.01)
-    said = said and f"The waits change: the loop waited {said}. What is said is about all of them."
-    assert watched.result.changed == said
 
 
 def test_the_result_can_be_asked_while_the_loop_runs(clock):
@@ -289,7 +268,6 @@ def test_a_generator_needs_no_length_and_real_time_is_measured(capsys):
     ({"loader": [], "batch_size": 0}, "batch_size must be a whole number from 1 on, got 0. Pass one"),
     ({"loader": [], "workers": -1}, "workers must be a whole number from 0 on, got -1. Pass one"),
     ({"loader": [], "batch_size": True}, "batch_size must be a whole number from 1 on, got True"),
-    ({"loader": [], "device": "cuda"}, r"got 'cuda' without a probe\. Pass probe=True as well"),
 ])  # fmt: skip
 def test_what_cannot_be_watched(arguments, message):
     with pytest.raises(InputError, match=message):
@@ -308,24 +286,6 @@ def test_a_dataloader_is_asked_for_its_batch_size_and_workers():
     watched = watch(data.DataLoader(list(range(64)), batch_sampler=sampler), progress=False)
     assert len(list(watched)) == 8
     assert watched._recorder.batch_size == 8
-
-
-@pytest.mark.programs
-def test_a_loader_that_accelerate_did_not_prepare_is_said_where_there_are_several(monkeypatch):
-    data = pytest.importorskip("torch.utils.data")
-    state = SimpleNamespace(_shared_state={"num_processes": 2})
-    monkeypatch.setitem(sys.modules, "accelerate.state", SimpleNamespace(PartialState=state))
-    shard = type("DataLoaderShard", (data.DataLoader,), {"__module__": "accelerate.data_loader"})
-    watched = watch(data.DataLoader(range(8), 2), progress=False)
-    with pytest.warns(UserWarning, match=r"each of the 2 processes goes over all of them\. Write watch\(acc"):
-        assert len(list(watched)) == 4
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        watched = watch(shard(range(8), batch_size=2), progress=False)
-        assert isinstance(iter(watched), Iterator)
-        assert len(list(watch(range(4), progress=False))) == 4
-        state._shared_state["num_processes"] = 1
-        assert len(list(watch(data.DataLoader(range(8), 2), progress=False))) == 4
 
 
 def test_passes_that_end_with_their_first_batch_are_judged_by_it(clock):

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from starvelab_doctor.finding.lines import DATASET, GENERATOR, LOOP, JobLines, LineShare
-from starvelab_doctor.watching.job_lines import HANDED, TRAINING, MainSamples, loop_phase, shares
+from starvelab_doctor.watching.job_lines import HANDED, TRAINING, JobSamples, loop_phase, shares
 from starvelab_doctor.watching.places import stack_of
 from starvelab_doctor.watching.stack_samples import WAITS, StackSampler
 from starvelab_doctor.watching.worker_sampler import phase_of
@@ -68,8 +68,8 @@ def test_what_copies_or_logs_is_not_moved_into_workers(call, kind):
 
 
 def test_the_line_at_which_the_loop_computes_is_named_with_its_share():
-    main = MainSamples()
-    sampler, begun = StackSampler(main.see), time.perf_counter()
+    job = JobSamples()
+    sampler, begun = StackSampler(job.see), time.perf_counter()
     sampler.start()
     while time.perf_counter() < begun + 1:
         end = time.perf_counter() + 0.03
@@ -77,7 +77,8 @@ def test_the_line_at_which_the_loop_computes_is_named_with_its_share():
             pass
         time.sleep(0.02)
     sampler.stop()
-    lines = shares(main.samples, time.perf_counter() - begun)
+    job.folder.close()
+    lines = shares(job.main, time.perf_counter() - begun)
     sleeps = sum(line.share for line in lines if line.call == "time.sleep")
     assert sleeps == pytest.approx(0.4, abs=0.25)
     assert sum(line.share for line in lines) == pytest.approx(1, abs=0.15)

@@ -151,7 +151,8 @@ def test_the_first_batches_of_a_worker_may_leave_as_much_as_they_are(batches, si
     meter.workers, meter.longest = Looks((1, 2)), Looks(())
     meter.workers.rows = [(batch / 10, batch, 0, 100_000 * batch) for batch in range(0, batches, 10)]
     meter.loop.rows = [(0.0, 0, 0, 0)]
-    assert (meter.use(8, size).growth is not None) == found
+    contents = BatchContents(1, Q_(size, "B"), "uint8", 1)
+    assert (meter.use(8, contents).growth is not None) == found
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/smaps_rollup"), reason="only Linux tells")

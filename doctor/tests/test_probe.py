@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from doctor.tests.loops import Clock, Slow
-from starvelab.measure import devices
-from starvelab_doctor import torch_internals, watch
+from starvelab_doctor import torch_internals
 from starvelab_doctor.watching import probe
-from starvelab_doctor.watching.probe import Budget, Probe, TimedBatch, TimingStart
+from starvelab_doctor.watching.hooks import Doctor
+from starvelab_doctor.watching.probe import Budget, Probe, TimedBatch
 
 torch = pytest.importorskip("torch")
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info  # noqa: E402
@@ -88,11 +88,11 @@ LOADERS = {
 }
 
 
-def epochs(loader, watched):
+def epochs(loader):
     random.seed(5)
     np.random.seed(5)  # noqa: NPY002
     torch.manual_seed(5)
-    batches = [batch for _ in range(2) for batch in watched(loader)]
+    batches = [batch for _ in range(2) for batch in loader]
     return (
         batches,
         torch.rand(1).item(),
@@ -107,50 +107,38 @@ def each_batch(monkeypatch):
     monkeypatch.setattr(probe, "SHARE", 1e9)
 
 
+def probed(go):
+    """What `go` gives, and the costs of the stages of the loader that it goes over."""
+    doctor = Doctor(probe=True, lines=False)
+    with doctor.watching():
+        given = go()
+    ((_, finding),) = doctor.results()
+    return given, finding.loader.stages
+
+
 @pytest.mark.parametrize("kind", LOADERS)
 @pytest.mark.usefixtures("each_batch")
 def test_batches_and_random_numbers_are_the_same(kind):
-    loader, probed = LOADERS[kind](), LOADERS[kind]()
-    own = probed.worker_init_fn, probed.collate_fn, probed.dataset
-    found = []
-
-    def watched(loader):
-        found.append(watch(loader, probe=True, progress=False))
-        return found[-1]
-
-    assert same(epochs(loader, iter), epochs(probed, watched))
-    assert (probed.worker_init_fn, probed.collate_fn, probed.dataset) == own
+    alone, loader = LOADERS[kind](), LOADERS[kind]()
+    before = loader.worker_init_fn, loader.collate_fn, loader.dataset
+    given, costs = probed(lambda: epochs(loader))
+    assert same(epochs(alone), given)
+    assert (loader.worker_init_fn, loader.collate_fn, loader.dataset) == before
     # Each worker's first one of a pass is not timed.
-    once = max(probed.num_workers, 1)
-    for one in found:
-        costs = one.result.loader.stages
-        assert costs.timed == one.result.waits.batches - once
-        assert ("hand-over" in costs.shares) == bool(probed.num_workers)
-        assert costs.call == ("__iter__" if isinstance(probed.dataset, IterableDataset) else "__getitem__")
+    assert costs.timed == len(given[0]) - 2 * max(loader.num_workers, 1)
+    assert ("hand-over" in costs.shares) == bool(loader.num_workers)
+    assert costs.call == ("__iter__" if isinstance(loader.dataset, IterableDataset) else "__getitem__")
 
 
 @pytest.mark.usefixtures("each_batch")
-def test_the_dataset_and_the_collate_function_are_told_apart(monkeypatch):
+def test_sampler_dataset_and_collate_function_are_told_apart(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(probe, "time", clock)
+    for module in (probe, torch_internals):
+        monkeypatch.setattr(module, "time", clock)
 
     def collate(items):
         clock.sleep(0.01)
         return items
-
-    watched = watch(DataLoader(Slow(clock, 0.03, 24), 2, collate_fn=collate), probe=True, progress=False)
-    assert list(watched)[1] == [2, 3]
-    costs = watched.result.loader.stages
-    assert costs.costs["dataset"].m_as("ms") == pytest.approx(60)
-    assert costs.costs["collate"].m_as("ms") == pytest.approx(10)
-    assert costs.certain
-
-
-@pytest.mark.usefixtures("each_batch")
-def test_the_sampler_is_a_stage_of_its_own(monkeypatch):
-    clock = Clock()
-    for module in (probe, torch_internals):
-        monkeypatch.setattr(module, "time", clock)
 
     def indices():
         clock.sleep(5.0)  # to shuffle them all, which is the beginning of a pass
@@ -162,20 +150,20 @@ def test_the_sampler_is_a_stage_of_its_own(monkeypatch):
         def __iter__(self):
             return indices()
 
-    watched = watch(DataLoader(Slow(clock, 0.03, 24), batch_sampler=Drawn()), probe=True, progress=False)
-    for _ in range(2):
-        assert len(list(watched)) == 12
-    costs = watched.result.loader.stages
+    loader = DataLoader(Slow(clock, 0.03, 24), batch_sampler=Drawn(), collate_fn=collate)
+    given, costs = probed(lambda: [batch for _ in range(2) for batch in loader])
+    assert given[1] == [2, 3]
+    assert costs.costs["dataset"].m_as("ms") == pytest.approx(60)
+    assert costs.costs["collate"].m_as("ms") == pytest.approx(10)
     assert costs.costs["sampler"].m_as("ms") == pytest.approx(20)
-    assert costs.shares["sampler"] == pytest.approx(0.25)
-    assert "next comes the sampler, in the training loop with 25.0 %" in costs.summary
+    assert costs.certain
+    assert "next comes the sampler, in the training loop with 22.2 %" in costs.summary
 
 
 def test_the_budget_decides_which_batches_are_timed(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(probe, "time", clock)
     fetcher = torch.utils.data._DatasetKind.create_fetcher(0, Slow(clock, 0.03, 24), True, list, False)
-    budget = Budget(0.05, 0.009, clock.perf_counter)
     timed = []
 
     def deliver(batch, *times):
@@ -183,7 +171,7 @@ def test_the_budget_decides_which_batches_are_timed(monkeypatch):
         timed.append(clock.now)
         return batch
 
-    fetch = probe.TimedFetch(fetcher, budget, deliver)
+    fetch = probe.TimedFetch(fetcher, 0.05, deliver)
     begun = clock.now
     for _ in range(100):
         assert fetch([0, 1]) == [0, 1]
@@ -199,10 +187,15 @@ def test_an_error_of_the_dataset_leaves_the_collate_function(each_batch):
             return index
 
     loader = DataLoader(Broken(), 2)
-    iterator = iter(watch(loader, probe=True, progress=False))
-    with pytest.raises(ValueError, match="a broken file"):
-        list(iterator)
-    assert iterator.source._dataset_fetcher.collate_fn is loader.collate_fn
+    iterators = []
+
+    def go():
+        iterators.append(iter(loader))
+        with pytest.raises(ValueError, match="a broken file"):
+            list(iterators[0])
+
+    probed(go)
+    assert iterators[0]._dataset_fetcher.collate_fn is loader.collate_fn
 
 
 def test_a_pickle_carries_the_times_and_gives_the_batch_alone(monkeypatch):
@@ -231,7 +224,7 @@ def test_the_loop_reads_and_unpacks_a_batch_that_lay_ready_and_goes_on(monkeypat
     clock.computed = 0.2
     wants.arrive(0.0, 0.0, packing=0.0, packed=before, unpacking=asked + 0.5, taken=0.125)
     clock.sleep(0.875)
-    wants.receive(None)
+    wants.receive()
     assert list(wants.samples.batches[3]) == pytest.approx([0.25 + 0.125, 0.125 + 0.125 + 0.25])
     # Who computes nothing meanwhile reads nothing: the worker's thread waits for Python's lock.
     wants.ask()
@@ -249,93 +242,23 @@ def test_a_probe_that_nobody_holds_is_forgotten():
     assert pickle.loads(pickle.dumps(TimedBatch([1], number, 0.1, 0.1))) == [1]
 
 
-class Sent:
-    def __init__(self):
-        self.places = []
+def test_workers_share_the_time_of_a_probe():
+    worker, fetchers = types.SimpleNamespace(dataset=[], num_workers=4), []
 
-    def to(self, device):
-        self.places.append(device)
+    def change(dataset, make):
+        fetchers.append(types.SimpleNamespace(fetch=None, collate_fn=list, dataset=dataset))
+        make(fetchers[0])
 
-
-@pytest.mark.usefixtures("each_batch")
-def test_a_copy_is_timed_where_a_device_is_given():
-    batches = [{"x": [Sent(), 5]} for _ in range(4)]
-    loader = DataLoader(batches, batch_size=None, collate_fn=lambda batch: batch)
-    watched = watch(loader, probe=True, device="somewhere", progress=False)
-    assert list(watched) == batches
-    assert [batch["x"][0].places for batch in batches] == [["somewhere"]] * 4
-    assert "copy" in watched.result.loader.stages.shares
-    assert "was not timed" not in watched.result.loader.stages.summary
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch_internals, "change_fetchers", change)
+        probe.time_worker(worker, 1, 0.02)
+    assert fetchers[0].fetch.budget.share == 0.005
 
 
-def test_what_cannot_be_copied_is_not_timed():
-    watched = watch(DataLoader(["a", "b"] * 5, 1), probe=True, device="somewhere", progress=False)
-    assert len(list(watched)) == 10
-    assert "copy" not in watched.result.loader.stages.shares
-
-
-def test_copying_waits_for_the_device_before_and_after(monkeypatch):
-    order = []
-    cuda = type("Cuda", (), {"synchronize": lambda self: order.append("wait")})()
-    monkeypatch.setattr(devices, "cuda_in_use", lambda: cuda)
-    monkeypatch.setattr(Sent, "to", lambda self, device: order.append(device))
-    wants = Probe("a GPU")
-    wants.ask()
-    wants.receive((Sent(),))
-    assert order == ["wait", "a GPU", "wait"]
-
-
-@pytest.mark.parametrize(("loader", "reason"), [
-    ([1, 2, 3], "a probe needs a PyTorch DataLoader, and this is a list"),
-    (type("Own", (DataLoader,), {"__iter__": lambda self: (one for one in [1, 2, 3])})([1, 2, 3]),
-     "its iterator is a generator and not PyTorch's own"),
-])  # fmt: skip
-def test_what_cannot_be_probed_is_watched_all_the_same(loader, reason):
-    watched = watch(loader, probe=True, progress=False)
-    assert list(watched) == [1, 2, 3]
-    assert f"Which stage costs most was not timed: {reason}." in watched.result.summary
-
-
-def test_workers_that_started_before_cannot_be_probed():
-    loader = DataLoader(Numbers(), 8, num_workers=1, persistent_workers=True)
-    list(loader)
-    watched = watch(loader, probe=True, progress=False)
-    assert len(list(watched)) == 3
-    assert watched.result.loader.stages.reason == "its persistent workers had started before"
-
-
-def test_a_torch_without_fetchers_is_said(monkeypatch):
-    monkeypatch.delattr(torch.utils.data._DatasetKind, "create_fetcher")
-    assert "no fetcher that could be timed" in probe._reason(DataLoader([1]))
-
-
-@pytest.mark.parametrize(("device", "share"), [(None, 0.025), ("a GPU", 0.0125)])
-def test_all_that_is_timed_may_take_half_of_what_a_probe_may(device, share):
-    assert Probe(device).share == Probe(device).copies.share == share
-    loader = DataLoader([1, 2], num_workers=1)
-    wants = Probe(device)
-    with wants.starting(loader):
-        start = TimingStart(None, wants.number, share)
-        assert pickle.loads(pickle.dumps(loader.worker_init_fn)) == start  # it is sent to the workers
-    assert loader.worker_init_fn is None
-
-
-def test_workers_share_the_time_of_a_probe(monkeypatch):
-    shares, started = [], []
-    monkeypatch.setattr(probe, "Budget", lambda share, cost: shares.append((share, cost)))
-    information = types.SimpleNamespace(dataset=[], num_workers=4)
-    monkeypatch.setattr(torch.utils.data, "get_worker_info", lambda: information)
-    monkeypatch.setattr(torch.utils.data._DatasetKind, "create_fetcher", None)
-    TimingStart(started.append, 1, 0.02)(3)
-    assert started == [3]
-    ((share, cost),) = shares
-    assert share == 0.005
-    assert 0 < cost < 1
-
-
-def test_one_that_took_longer_than_expected_is_paid_for_before_the_next():
+def test_one_that_took_longer_than_expected_is_paid_for_before_the_next(monkeypatch):
     clock = Clock()
-    budget = Budget(0.05, clock=clock.perf_counter)
+    monkeypatch.setattr(probe, "time", clock)
+    budget = Budget(0.05)
     assert budget.allows()  # nothing is known of its cost
     clock.sleep(1.0)
     budget.spend(1.0)

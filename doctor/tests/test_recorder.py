@@ -12,7 +12,7 @@ import pytest
 from doctor.tests.loops import Loader, train
 from starvelab.units import Q_
 from starvelab_doctor import watch
-from starvelab_doctor.contents import MAX_OBJECTS, BatchContents, contents_of, same_contents
+from starvelab_doctor.contents import MAX_OBJECTS, contents_of, same_contents
 from starvelab_doctor.judging.remedies import remedies_of
 from starvelab_doctor.watching import recorder
 from starvelab_doctor.watching.recorder import Recorder
@@ -110,38 +110,6 @@ def test_the_rank_of_a_distributed_training(clock, monkeypatch, variable, distri
     assert watched.result.ranks.rank is None  # no batch yet
     train(clock, watched, 0.01)
     assert watched.result.ranks.rank == rank
-
-
-def test_the_release_of_the_last_batch_is_no_training_step(clock):
-    class Batch:
-        nbytes, dtype = 60_000_000, "float32"
-
-        def __del__(self):
-            clock.sleep(0.03)
-
-    class Batches(Loader):
-        def batches(self):
-            for _ in super().batches():
-                yield Batch()
-
-    watched = watch(Batches(clock, 0.01), workers=2, progress=False)
-    batch = None
-    for batch in watched:  # noqa: B007  # the loop has each until the next one is there
-        clock.sleep(0.01)
-    result = watched.result
-    assert result.waits.release.m_as("s") == pytest.approx(0.03)
-    assert result.waits.host_wait == pytest.approx(4 / 5, abs=0.05)
-    del batch
-
-
-def test_what_needs_no_look_is_not_held(clock):
-    times = Recorder(workers=2)
-    times.contents = BatchContents(1, Q_("10 KB"), "float32")
-    assert not times.holds(object())
-    times.contents = BatchContents(1, Q_("60 MB"), "float32")
-    assert not times.holds(None)
-    times.contents = BatchContents(1, Q_("1e9 GB"), "float32")  # finds no room
-    assert not times.holds(object())
 
 
 def test_old_batches_are_forgotten_and_still_counted(monkeypatch):

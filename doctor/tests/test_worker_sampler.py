@@ -1,6 +1,7 @@
 """The sampler in the workers: however they start, and whatever they go over."""
 
 import gc
+import pickle
 import time
 from multiprocessing import forkserver
 
@@ -8,7 +9,16 @@ import pytest
 import torch.utils.data
 
 from starvelab_doctor.watching.job_lines import JobSamples
-from starvelab_doctor.watching.worker_sampler import COLLATE, DATASET, IDLE, WorkerFolder
+from starvelab_doctor.watching.places import CodeLine
+from starvelab_doctor.watching.stack_samples import Sample
+from starvelab_doctor.watching.worker_sampler import (
+    COLLATE,
+    DATASET,
+    IDLE,
+    WorkerFolder,
+    WorkerSamples,
+    read_samples,
+)
 
 pytestmark = pytest.mark.programs  # each starts workers
 
@@ -98,13 +108,13 @@ def test_lines_and_shares_of_a_whole_job():
     samples, loader = JobSamples(), torch.utils.data.DataLoader(Stream(), 8, num_workers=2)
     with samples.watching():
         begun = time.perf_counter()
-        with samples.starting(token := Iterator(), loader):
+        with samples.folder.starting(loader) as token:
             source = iter(loader)
         for _ in source:
             pass
         span = (begun, time.perf_counter())
         del source
-    found = samples.of({samples.tokens[token]}, [span], [], sent=True)
+    found = samples.of({token}, [span], [], sent=True)
     assert found.preparing[0].place == f"test_worker_sampler.py:{line_of('streamed')}"
     assert found.preparing[0].share > 0.5
     assert (found.idle, found.reason) == (1, "")
@@ -112,5 +122,11 @@ def test_lines_and_shares_of_a_whole_job():
     assert samples.of({99}, [span], [], sent=True).reason == "none of them wrote a sample"
 
 
-class Iterator:
-    """Stands for one of PyTorch."""
+def test_what_is_being_written_is_left_out(tmp_path):
+    path, first = tmp_path / "0-1-2.samples", Sample(1.0, 0.02, "dataset", None)
+    second = Sample(2.0, 0.03, "collate", CodeLine("train.py", 3))
+    with path.open("wb") as file:
+        for written in (([first], 0.25, 3), ([second], 0.5, 4)):
+            file.write(pickle.dumps(written))
+        file.write(pickle.dumps(([first], 0.75, 5))[:-9])
+    assert read_samples(path) == WorkerSamples(1, [first, second], 0.5, 4)

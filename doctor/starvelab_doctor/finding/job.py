@@ -147,14 +147,7 @@ class JobFinding:
 
     @property
     def changed(self) -> str:
-        """Say that the first passes or batches differ from the later ones; empty if they do not."""
-        if not self.waits.left_out and self.waits.quarter_waits:
-            first, *_, last = self.waits.quarter_waits
-            why = ", as where a cache fills" if first > last else ""
-            return (
-                f"The waits change: the loop waited {percent(first)} of the first quarter of its batches and "
-                f"{percent(last)} of the last{why}. What is said is about all of them."
-            )
+        """Say that the first passes differ from the later ones; empty if they do not."""
         if not self.waits.left_out:
             return ""
         one = self.waits.left_out == 1

@@ -56,14 +56,12 @@ class Waits:
         From batch to batch without the wait.
     first_waits : tuple of quantity [time]
         For the first batch of each pass over the data, with the start of the workers.
-    release, ending : quantity [time] or None
-        What it takes the loop to release a large batch, which counts as a wait, and to end a pass, with its
-        workers; None where that was not timed.
+    ending : quantity [time] or None
+        What it takes the loop to end a pass, with its workers; None where that was not timed.
     blocks : tuple of float
         Seconds that a batch took in each of at most 50 blocks of equally many neighbors, in their order.
-    pass_waits, quarter_waits : tuple of float
-        Share of the loop's time that it waits, in each pass over the data of which a batch counts; and in
-        each quarter of the batches that count, where the first differs from the others, else empty.
+    pass_waits : tuple of float
+        Share of the loop's time that it waits, in each pass over the data of which a batch counts.
     left_out : int
         Passes at the beginning that differ from the later ones, as while a cache fills: only `pass_waits`
         holds them.
@@ -89,11 +87,9 @@ class Waits:
     step_time: Quantity | None = None
     min_batches: int = MIN_BATCHES
     first_waits: tuple[Quantity, ...] = ()
-    release: Quantity | None = None
     ending: Quantity | None = None
     blocks: tuple[float, ...] = ()
     pass_waits: tuple[float, ...] = ()
-    quarter_waits: tuple[float, ...] = ()
     left_out: int = 0
     interruptions: int = 0
     interrupted: Quantity | None = None

@@ -23,12 +23,11 @@ from ..shares import CONFIDENCE, MIN_BATCHES, blocks_of, shares_of
 # Milliseconds in which the loop receives a batch from a worker, where that was not timed, and its range: on a
 # machine of two cores PyTorch took 1.5 to 2 ms for a batch of one tensor. The worker packs for half of that.
 RECEIVE, RECEIVE_RANGE, PACK = 2.0, (0.3, 4.0), 0.5
-SAMPLER, DATASET, COLLATE, HANDOVER, COPY = "sampler", "dataset", "collate", "hand-over", "copy"
+SAMPLER, DATASET, COLLATE, HANDOVER = "sampler", "dataset", "collate", "hand-over"
 NAMES = {
     SAMPLER: "the sampler, in the training loop",
     COLLATE: "collating (collate_fn)",
     HANDOVER: "the hand-over to the loop",
-    COPY: "the copy to the device",
 }
 _times = partial(deque[float], maxlen=100_000)  # seconds of batches that were timed; older ones are forgotten
 MAX_PREPARED = 600  # batches whose times are kept one by one
@@ -40,7 +39,6 @@ LEVER_OF = {
     DATASET: "prepare offline",
     COLLATE: "compiled or vectorized stages",
     HANDOVER: "uint8 instead of float32",
-    COPY: "pinned memory and copies beside the computation",
 }
 WAITING = "more requests at once"
 DRAW = "draw the indices of a pass at once, or before it."  # no worker takes that over
@@ -55,7 +53,7 @@ class StageCosts:
     costs : mapping of str to quantity [time]
         For each stage that was timed what it keeps the workers, for one batch and shared by all of them, and
         what it keeps the loop itself: sampler (where it takes 5 % of the others or more), dataset
-        (`__getitem__` of all samples), collate, hand-over, copy.
+        (`__getitem__` of all samples), collate, hand-over.
     shares, intervals : mapping of str to float, to pair of float
         Of all costs, 0 to 1, and the 95 % confidence intervals of that.
     certain : bool
@@ -67,12 +65,9 @@ class StageCosts:
     items : Items or None
         What the dataset gives; None where that was not looked at.
     receiving : quantity [time] or None
-        What the loop itself spends of the hand-over, the release of the batch before among it; None without
-        workers.
+        What the loop itself spends of the hand-over; None without workers.
     call : str
         How the loader calls its dataset: `__getitem__` or `__iter__`.
-    reason : str
-        Why nothing was timed; empty if something was.
     """
 
     costs: Mapping[str, Quantity]
@@ -84,7 +79,6 @@ class StageCosts:
     items: Items | None = None
     receiving: Quantity | None = None
     call: str = "__getitem__"
-    reason: str = ""
 
     @property
     def largest(self) -> str:
@@ -121,8 +115,6 @@ class StageCosts:
     @property
     def summary(self) -> str:
         """Say which stage is the largest, in one or two sentences."""
-        if self.reason:
-            return f"Which stage costs most was not timed: {self.reason}."
         if self.timed < MIN_BATCHES:
             return (
                 f"Which stage costs most cannot be told: only {self.timed} batches were timed, and it takes "
@@ -137,8 +129,7 @@ class StageCosts:
         if self.runner_up:
             first += f"; next comes {self._named(self.runner_up)} with {percent(self.shares[self.runner_up])}"
         doubt = "" if self.certain else " Which of these two is larger is not certain."
-        missing = "" if COPY in self.shares else " The copy to a GPU was not timed."
-        return f"{first}.{doubt}{missing}"
+        return f"{first}.{doubt}"
 
     def _named(self, stage: str) -> str:
         return f"the dataset ({self.call})" if stage == DATASET else NAMES[stage]
@@ -150,7 +141,7 @@ class StageSamples:
     def __init__(self) -> None:
         # Of each batch what it takes in the dataset and to collate, to pack and to unpack.
         self.batches = tuple(_times() for _ in range(4))
-        self.copies, self.indices = _times(), _times()
+        self.indices = _times()
         self.items: Items | None = None
 
     def add(self, items: float, collate: float, packing: float = 0.0, unpacking: float = 0.0) -> None:
@@ -166,20 +157,15 @@ class StageSamples:
         """Add what the sampler took for a batch."""
         self.indices.append(seconds)
 
-    def costs(
-        self, workers: int, *, stream: bool = False, reason: str = "", release: float = 0.0
-    ) -> StageCosts:
+    def costs(self, workers: int, *, stream: bool = False) -> StageCosts:
         """Return what was found so far, of a loader with so many workers."""
         # Copies first: a thread may add a batch meanwhile.
         timed = min(map(len, self.batches))
         items, collate, packing, unpacking = (np.array(times)[:timed] for times in self.batches)
-        unpacking = unpacking + release
         each = max(workers, 1)
         blocks = {DATASET: blocks_of(items / each), COLLATE: blocks_of(collate / each)}
         if workers:
             blocks[HANDOVER] = blocks_of(packing / each + unpacking)
-        if timed and self.copies:
-            blocks[COPY] = blocks_of(np.array(self.copies))
         if timed and self.indices:
             indices = blocks_of(np.array(self.indices))
             if np.mean(indices) >= SLIGHT * sum(np.mean(block) for block in blocks.values()):
@@ -197,5 +183,4 @@ class StageSamples:
             prepared=tuple((1e3 * (items + collate + packing))[-MAX_PREPARED:].tolist()),
             items=self.items,
             call="__iter__" if stream else "__getitem__",
-            reason=reason if not timed else "",
         )

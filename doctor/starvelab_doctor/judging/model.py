@@ -199,8 +199,7 @@ def _receiving(finding: JobFinding, waits: float) -> tuple[float, tuple[float, f
     elif workers and finding.ready:
         likely = waits  # batches are ready, so the loop waits for nothing else
     else:
-        release = finding.waits.release.m_as("ms") if finding.waits.release is not None else 0.0
-        likely, low, high = (time + release for time in (RECEIVE, *RECEIVE_RANGE))
+        likely, (low, high) = RECEIVE, RECEIVE_RANGE
         if workers:
             likely, low, high = (min(time, waits) for time in (likely, low, high))
         return likely, (low, high)

@@ -18,7 +18,7 @@ from starvelab.units import Q_, format_quantity
 
 from ..finding.job import RESTART, JobFinding
 from ..finding.lines import GENERATOR
-from ..finding.stages import COLLATE, COPY, DATASET, DRAW, HANDOVER, MANY_OBJECTS, SAMPLER
+from ..finding.stages import COLLATE, DATASET, DRAW, HANDOVER, MANY_OBJECTS, SAMPLER
 from ..shares import MIN_BATCHES
 from .causes import CAUSES, COLLECTOR, STUCK, line_remedies
 from .facts import PART, Facts
@@ -313,7 +313,7 @@ def _of_stage(facts: Facts, others: set[str]) -> list[Remedy]:
         return [Remedy("receiving", text)] if "prefetch" not in others else []
     if stages.largest == HANDOVER and (contents is None or facts.small or not contents.floats):
         return []
-    name = {DATASET: "dataset", COLLATE: "collate", HANDOVER: "bytes", COPY: "copy"}[stages.largest]
+    name = {DATASET: "dataset", COLLATE: "collate", HANDOVER: "bytes"}[stages.largest]
     text = stages.remedy(finding.machine.prepare_cpu, contents)
     return [Remedy(name, f"{text[0].upper()}{text[1:]}")]
 

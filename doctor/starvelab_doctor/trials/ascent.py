@@ -41,7 +41,6 @@ class Setup:
     prefetch: int | None
     persistent: bool
     pinned: bool  # or there is no GPU to copy to
-    in_order: bool
     stream: bool  # its workers share the items as its dataset says, and no number of them gives the same
     waits: float = 1.0
     short: bool = False  # its passes are short, so that the start of workers counts
@@ -68,7 +67,7 @@ class Turns:
 
 
 @dataclass(frozen=True)
-class Tried:
+class Trial:
     """One trial: its settings, and how they did beside the best ones before them."""
 
     settings: Settings
@@ -84,7 +83,7 @@ class Ascent:
     room: Callable[[int], float]  # for workers, with so many batches ahead of each
     say: Callable[[str], object] = print  # told of each trial when it ended
     best: Settings = field(default_factory=dict)
-    trials: list[Tried] = field(default_factory=list)
+    trials: list[Trial] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.waits, self.crowded = self.setup.waits, False  # whether more workers would find no room
@@ -109,81 +108,62 @@ class Ascent:
         self.crowded = self.crowded or workers > self.limit < MOST
         return min(workers, self.limit)
 
-    @property
-    def left(self) -> int:
-        """Trials that may follow."""
-        return MAX_TRIALS - len(self.trials)
-
-    def climb(self, advised: Sequence[Advised], *, cores: int, allow_order: bool) -> None:
+    def climb(self, advised: Sequence[Advised], *, cores: int) -> None:
         """Try what doctor advises, the first one first, and then what else settings can change."""
         steps: dict[str, Callable[[int | None], object]] = {
             "workers": lambda number: self._workers(number, cores),
-            "packing": lambda _: (
-                self._workers(0, cores) if self.workers and "packing" in dict(advised) else None
-            ),
-            "pinned": lambda _: not self.setup.pinned and self._try(pin_memory=True),
-            "prefetch": lambda ahead: self._ahead(ahead or AHEAD),
+            "packing": lambda _: self._workers(0, cores),
+            "pinned": lambda _: self.setup.pinned or self._try(self.best | {"pin_memory": True}),
+            "prefetch": self._ahead,
             "persistent": lambda _: self._persistent(),
-            "order": lambda _: allow_order and self.workers > 1 and self._try(in_order=False),
         }
         settings = [(name, value) for name, value in advised if name in steps]
-        others = [(name, None) for name in steps if name not in dict(settings)]
+        names = {"packing", *dict(settings)}  # to do without workers is tried where it is advised
+        others = [(name, None) for name in steps if name not in names]
         for name, value in dict.fromkeys([*settings, *others]):
             steps[name](value)
 
-    def _try(self, **change: int | bool) -> bool:
-        """Try a change of the best settings, and keep it if it helps; not where nothing is left to gain."""
-        return self._try_all(self.best | change)
-
-    def _try_all(self, settings: Settings) -> bool:
-        """Try these settings in place of the best ones, in the same way."""
-        if not self.left or any(settings == one.settings for one in self.trials):
+    def _try(self, settings: Settings) -> bool:
+        """Try settings in place of the best ones, and keep them if they help."""
+        if len(self.trials) == MAX_TRIALS or any(settings == trial.settings for trial in self.trials):
             return False
         turns = self.compare(self.best, settings)
-        self.trials.append(Tried(settings, turns))
-        self.say(f"  {trial_line(settings, turns.gain, turns.failed, kept=turns.kept)}")
+        self.trials.append(Trial(settings, turns))
+        brought = f"{turns.gain[1]:.2f} times the batches a second" if turns.gain else turns.failed
+        self.say(f"  {listed(settings)}: {brought}, {'kept' if turns.kept else 'not kept'}.")
         if turns.kept:
             self.best, self.waits = settings, turns.waits
         return turns.kept
 
     def _workers(self, number: int | None, cores: int) -> None:
+        before = self.setup.workers
         if self.setup.stream or self.waits < SLIGHT:
             return
         if number == 0:  # what they hand over takes longer than to prepare it
-            self._try_all({"num_workers": 0})
+            if self.workers:
+                self._try({"num_workers": 0})
             return
-        before = self.setup.workers
         # New workers for each short pass would cost more than they bring.
         beside: Settings = {"persistent_workers": True} if self.setup.short and not before else {}
-        usual = 2 * before if 0 < before <= 2 * cores else cores
-        number = self._fit(number or usual)
-        kept = number != before and self._try(num_workers=number, **beside)
+        number = self._fit(number or (2 * before if 0 < before <= 2 * cores else cores))
+        kept = number != before and self._try(self.best | {"num_workers": number} | beside)
         if not kept and (half := (before + number) // 2) > before:
-            self._try(num_workers=half, **beside)
+            self._try(self.best | {"num_workers": half} | beside)
         # Two trials are left for what else there is.
-        while kept and before < number and self.waits >= SLIGHT and self.left > 2:
-            if (more := self._fit(min(2 * number, MOST))) == number:
-                break
-            number = more
-            kept = self._try(num_workers=number)
+        while kept and before < number and self.waits >= SLIGHT and len(self.trials) < MAX_TRIALS - 2:
+            number = self._fit(min(2 * number, MOST))
+            kept = number > self.workers and self._try(self.best | {"num_workers": number})
 
-    def _ahead(self, batches: int) -> None:
+    def _ahead(self, batches: int | None) -> None:
+        batches = batches or AHEAD
         worthwhile = self.waits >= SLIGHT and batches > (self.setup.prefetch or PREFETCH)
         if self.workers and worthwhile and self.room(batches) >= self.workers:
-            self._try(prefetch_factor=batches)
+            self._try(self.best | {"prefetch_factor": batches})
 
     def _persistent(self) -> None:
         persists = self.best.get("persistent_workers", self.setup.persistent)
         if self.workers and self.setup.short and not persists:
-            self._try(persistent_workers=True)
-
-
-def trial_line(
-    settings: Settings, gain: tuple[float, float, float] | None, failed: str, *, kept: bool
-) -> str:
-    """Return a trial in one line."""
-    brought = f"{gain[1]:.2f} times the batches a second" if gain else failed
-    return f"{listed(settings)}: {brought}, {'kept' if kept else 'not kept'}."
+            self._try(self.best | {"persistent_workers": True})
 
 
 def listed(settings: Settings) -> str:

@@ -14,13 +14,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from starvelab.errors import InputError
 from starvelab.host import usable_cores
 
-from ..finding.job import JobFinding
 from ..finding.memory import Room, duration
 from ..judging.remedies import remedies_of
 from ..judging.report import Results, json_report, text_report
@@ -60,82 +60,62 @@ def runs_of(script: str, arguments: Sequence[str], *, module: bool) -> Iterator[
         yield Runs(path, arguments, Path(base).resolve(), module=module)
 
 
-def try_settings(
-    script: str,
-    arguments: Sequence[str],
-    *,
-    module: bool = False,
-    allow_order: bool = False,
-    ladder_only: bool = False,
-    say: Callable[[str], object] = print,
-) -> tuple[Results, Ladder, dict[str, Any]]:  # Any: for a JSON file
-    """Run a script again and again: its ladder, and then other settings where the input is what it lacks.
+@dataclass(frozen=True)
+class Tried:
+    """What trials of a script found: the first run, the ladder, the settings, and the last turns of them."""
 
-    Returns
-    -------
-    results : sequence
-        What doctor found in the first run.
-    ladder : Ladder
-    outcome : dict
-        What the trials found.
-    """
-    with runs_of(script, arguments, module=module) as runs:
-        first = runs.first()
-        count = LADDER_TURNS * (1 + len(rungs_of(on_gpu=first["on_gpu"])))
-        say(f"The ladder takes {count} runs, {duration(count * runs.each)}.")
-        ladder = climb_ladder(runs, on_gpu=first["on_gpu"], say=say)
-        setup = Setup(**first["setup"] | {"waits": first["pace"]["waits"], "short": first["whole"]})
-        results = [
-            (name, one.replace(ceiling=ladder.bound) if one.loader.workers == setup.workers else one)
-            for name, one in first["results"]
-        ]
-        finding = next((one for _, one in results if one.loader.workers == setup.workers), None)
-        ascent = Ascent(
-            setup, runs.compare, (finding.room if finding else Room(setup.workers)).workers_for, say
-        )
-        last = Turns(failed="nothing was kept")
-        if not ladder_only and not ladder.fed:
-            most = 2 * (TURNS * MAX_TRIALS + LAST_TURNS)
-            say(f"Other settings take at most {most} runs, {duration(most * runs.each)}.")
-            remedies = remedies_of(finding) if finding is not None else ()
-            ascent.climb(
-                [(one.name, one.value) for one in remedies], cores=usable_cores(), allow_order=allow_order
-            )
-            last = runs.compare({}, ascent.best, LAST_TURNS) if ascent.best else last
-    outcome = _outcome(first["loop"].split(" ")[0], ascent, last)
-    outcome["untried"] = _untried(ascent, finding, allow_order=allow_order)
-    return results, ladder, outcome
+    place: str  # file and line of the loader
+    results: Results
+    ladder: Ladder
+    ascent: Ascent
+    last: Turns
+    untried: Sequence[str]
+
+    @property
+    def outcome(self) -> dict[str, Any]:  # Any: for a JSON file
+        """What the trials come to."""
+        return {
+            "place": self.place,
+            "settings": self.ascent.best if self.last.kept else {},
+            "gain": self.last.gain,
+            "rates": self.last.rates,
+            "trials": [
+                {"settings": trial.settings, "gain": trial.turns.gain, "kept": trial.turns.kept}
+                | {"failed": trial.turns.failed}
+                for trial in self.ascent.trials
+            ],
+            "untried": self.untried,
+        }
 
 
-def _outcome(place: str, ascent: Ascent, last: Turns) -> dict[str, Any]:
-    """Return what the trials come to, for a JSON file."""
-    return {
-        "place": place,
-        "settings": ascent.best if last.kept else {},
-        "uncertain": {} if last.kept else ascent.best,
-        "gain": last.gain,
-        "rates": last.rates,
-        "trials": [
-            {"settings": one.settings, "gain": one.turns.gain, "kept": one.turns.kept}
-            | {"failed": one.turns.failed}
-            for one in ascent.trials
-        ],
-    }
-
-
-def _untried(ascent: Ascent, finding: JobFinding | None, *, allow_order: bool) -> list[str]:
-    """Return what is not tried, and why."""
-    untried = ["the batch size and a random order, since they change what is trained"]
-    if ascent.setup.stream:
+def try_settings(runs: Runs, say: Callable[[str], object], *, ladder_only: bool = False) -> Tried:
+    """Run a script again and again: its ladder, and then other settings where the input is what it lacks."""
+    first = runs.first()
+    count = LADDER_TURNS * (1 + len(rungs_of(on_gpu=first["on_gpu"])))
+    say(f"The ladder takes {count} runs, {duration(count * runs.each)}.")
+    ladder = climb_ladder(runs, on_gpu=first["on_gpu"], say=say)
+    setup = Setup(**first["setup"] | {"waits": first["pace"]["waits"], "short": first["whole"]})
+    results = [
+        (name, loop.replace(ceiling=ladder.bound) if loop.loader.workers == setup.workers else loop)
+        for name, loop in first["results"]
+    ]
+    finding = next((loop for _, loop in results if loop.loader.workers == setup.workers), None)
+    remedies = remedies_of(finding) if finding is not None else ()
+    room = finding.room if finding is not None else Room(setup.workers)
+    ascent, last = Ascent(setup, runs.compare, room.workers_for, say), Turns(failed="nothing was kept")
+    if not ladder_only and not ladder.fed:
+        most = 2 * (TURNS * MAX_TRIALS + LAST_TURNS)
+        say(f"Other settings take at most {most} runs, {duration(most * runs.each)}.")
+        ascent.climb([(remedy.name, remedy.value) for remedy in remedies], cores=usable_cores())
+        last = runs.compare({}, ascent.best, LAST_TURNS) if ascent.best else last
+    untried = ["the batch size and the order of batches, since they change what is trained"]
+    if setup.stream:
         untried.append("num_workers, since the code of an IterableDataset deals the items out to its workers")
-    if not allow_order and ascent.workers > 1 and ascent.setup.in_order:
-        untried.append("in_order=False, which --allow-order allows")
-    first = next(iter(remedies_of(finding)), None) if finding is not None else None
-    if first is not None and first.name not in SETTINGS:
+    if remedies and remedies[0].name not in SETTINGS:
         untried.append("what doctor says first, since that changes the code of the script")
-    if ascent.crowded and finding is not None:
-        untried.append(f"more workers than {ascent.limit}: {finding.room.reason(ascent.ahead)}")
-    return untried
+    if ascent.crowded:
+        untried.append(f"more workers than {ascent.limit}: {room.reason(ascent.ahead)}")
+    return Tried(first["loop"].split(" ")[0], results, ladder, ascent, last, untried)
 
 
 def announcement(script: str) -> str:
@@ -150,38 +130,38 @@ def announcement(script: str) -> str:
     )
 
 
-def ladder_text(place: str, ladder: Ladder) -> str:
-    """Return the ladder as text."""
-    file, _, number = place.rpartition(":")
-    heading = f"starvelab-doctor --ladder: DataLoader at {Path(file).name}:{number}"
-    return "\n  ".join([heading, *ladder.lines])
-
-
-def text_of(outcome: dict[str, Any]) -> str:
-    """Return the trials as text, with the line to change."""
-    file, _, number = outcome["place"].rpartition(":")
-    lines = [f"starvelab-doctor --try: DataLoader at {Path(file).name}:{number}"]
-    low, likely, high = outcome["gain"] or (1.0, 1.0, 1.0)
-    if outcome["settings"]:
+def text_of(tried: Tried, *, ladder_only: bool = False) -> str:
+    """Return all of it as text, with the line to change."""
+    file, _, number = tried.place.rpartition(":")
+    loader = f"DataLoader at {Path(file).name}:{number}"
+    lines = [f"starvelab-doctor --ladder: {loader}", *tried.ladder.lines]
+    said = f"{text_report(tried.results)}\n" + "\n  ".join(lines)
+    if ladder_only or tried.ladder.fed:
+        return said
+    best, (low, likely, high) = tried.ascent.best, tried.last.gain or (1.0, 1.0, 1.0)
+    lines = [f"starvelab-doctor --try: {loader}"]
+    if tried.last.kept:
         lines.append(f"Change {file}, line {number}: {linecache.getline(file, int(number)).strip()}")
-        lines.append(f"Give that call {listed(outcome['settings'])}.")
-        if outcome["settings"].get("num_workers") == 0:
+        lines.append(f"Give that call {listed(best)}.")
+        if best.get("num_workers") == 0:
             lines.append("Leave out what needs workers, such as prefetch_factor and persistent_workers.")
         lines.append(
             f"Measured in {LAST_TURNS} turns: {likely:.2f} times the batches a second, {low:.2f} to "
             f"{high:.2f}."
         )
-        if "num_workers" in outcome["settings"]:
+        if "num_workers" in best:
             lines.append("Random numbers that are drawn for an item are others with other workers.")
-    elif outcome["uncertain"]:
+        if best.get("persistent_workers"):
+            lines.append("Workers that persist do not see what the script changes of its dataset later.")
+    elif best:
         lines.append(
-            f"{listed(outcome['uncertain'])} brought {likely:.2f} times the batches a second, but {low:.2f} "
+            f"{listed(best)} brought {likely:.2f} times the batches a second, but {low:.2f} "
             f"to {high:.2f} in {LAST_TURNS} turns. That is not certain: try again while the machine does "
             "less."
         )
     else:
         lines.append("Nothing of that is worth a change: leave these settings as they are.")
-    return "\n  ".join([*lines, f"Not tried: {'; '.join(outcome['untried'])}."])
+    return f"{said}\n" + "\n  ".join([*lines, f"Not tried: {'; '.join(tried.untried)}."])
 
 
 def main(asked: argparse.Namespace) -> int:
@@ -192,22 +172,17 @@ def main(asked: argparse.Namespace) -> int:
 
     say(announcement(asked.script))
     try:
-        with terminable():
-            results, ladder, outcome = try_settings(
-                asked.script, asked.arguments, module=asked.module, allow_order=asked.allow_order,
-                ladder_only=not asked.tries, say=say,
-            )  # fmt: skip
+        with terminable(), runs_of(asked.script, asked.arguments, module=asked.module) as runs:
+            tried = try_settings(runs, say, ladder_only=not asked.tries)
     except InputError as error:
         say(f"starvelab-doctor: error: {error}")
         return 2
     except (KeyboardInterrupt, Terminated) as ended:
         say("Ended, with all that ran for it.")
         return INTERRUPTED if isinstance(ended, KeyboardInterrupt) else TERMINATED
-    say(f"{text_report(results)}\n{ladder_text(outcome['place'], ladder)}")
-    if asked.tries and not ladder.fed:
-        say(text_of(outcome))
+    say(text_of(tried, ladder_only=not asked.tries))
     if asked.json is not None:
-        known = json.loads(json_report(results)) | {"ladder": ladder.to_json()}
-        known |= {"try": outcome} if asked.tries else {}
-        asked.json.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+        found = json.loads(json_report(tried.results)) | {"ladder": tried.ladder.to_json()}
+        found |= {"try": tried.outcome} if asked.tries else {}
+        asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     return 0

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -20,7 +18,7 @@ from starvelab.measure.devices import cuda_in_use
 from .. import torch_internals
 from ..contents import contents_of
 from ..host import free_memory
-from ..torch_internals import Fetcher, TorchLoader
+from ..torch_internals import Fetcher
 
 PREPARED, HOST, DEVICE = "prepared", "host", "device"
 KEEPING = 1.0  # seconds in which batches are kept
@@ -60,31 +58,14 @@ class PreparedFetch:
         return [_fresh(self.items[number % len(self.items)]) for number in range(len(index))]
 
 
-@dataclass(frozen=True)
-class PreparedStart:
-    """A `worker_init_fn` that lets a worker ask its dataset for one batch, after the user's own one."""
-
-    own: Callable[[int], object] | None
-
-    def __call__(self, worker: int) -> None:
-        """Called in the worker before it makes its fetcher."""
-        if self.own is not None:
-            self.own(worker)
-        from torch.utils.data import get_worker_info
-
-        information = get_worker_info()
-        assert information is not None  # this is a worker
-        torch_internals.change_fetchers(information.dataset, prepare)
-
-
 def prepare(fetcher: Fetcher) -> None:
     """Let a fetcher ask its dataset for one batch."""
     fetcher.fetch = PreparedFetch(fetcher)
 
 
-def workers_prepared(loader: TorchLoader) -> AbstractContextManager[None]:
-    """Let workers that this loader starts meanwhile ask the dataset for one batch each."""
-    return torch_internals.workers_begin_with(loader, PreparedStart)
+def prepare_worker(worker: Any) -> None:  # Any: what PyTorch says of it
+    """Let a worker ask its dataset for one batch."""
+    torch_internals.change_fetchers(worker.dataset, prepare)
 
 
 class KeptBatches:
@@ -101,31 +82,30 @@ class KeptBatches:
         """Keep a copy of a batch, until there are enough."""
         now = time.perf_counter()
         self.until = self.until or now + KEEPING
-        own = copy.deepcopy(batch)  # a batch of a worker lies in shared memory, where a file is open for it
+        kept = copy.deepcopy(batch)  # a batch of a worker lies in shared memory, where a file is open for it
         if self.on_device and (cuda := cuda_in_use()) is not None:
-            own = change_parts(own, partial(_moved, device=f"cuda:{cuda.current_device()}"))
+            kept = change_parts(kept, partial(_moved, device=f"cuda:{cuda.current_device()}"))
         elif self.pinned:
-            own = torch_internals.pinned(own)
-        self.batches.append(own)
+            kept = torch_internals.pinned(kept)
+        self.batches.append(kept)
         contents = contents_of(batch)
         self.room -= contents.size.m_as("B") if contents is not None and contents.size is not None else 0.0
         self.full = now >= self.until or len(self.batches) >= MAX_KEPT or self.room <= 0
 
-    def end_pass(self) -> None:
-        """Note that a pass ended before enough batches were kept: those of later passes are as many."""
-        self.length, self.full = len(self.batches), bool(self.batches)
-
-    def again(self, number: int) -> Batch:
-        """Return the batch of that number."""
-        return _fresh(self.batches[number % len(self.batches)])
-
 
 class ReplayedPass:
-    """A pass over batches that were kept."""
+    """A pass over the batches of a `source` until enough of them are kept, and then over those."""
 
-    def __init__(self, kept: KeptBatches, times: Times, length: int | None, note: Callable[[], None]) -> None:
-        self.kept, self.times, self.note, self.number = kept, times, note, 0
-        self.length = length
+    def __init__(
+        self,
+        kept: KeptBatches,
+        source: Iterator[Batch],
+        length: int | None,
+        times: Times,
+        note: Callable[[], None],
+    ) -> None:
+        self.kept, self.source, self.length, self.times, self.note = kept, source, length, times, note
+        self.number = 0
 
     def __iter__(self) -> ReplayedPass:
         return self
@@ -136,10 +116,20 @@ class ReplayedPass:
         return self.length
 
     def __next__(self) -> Batch:
-        if self.length is not None and self.number >= self.length:
+        kept = self.kept
+        if not kept.full:
+            try:
+                batch = next(self.source)
+            except StopIteration:  # before enough were kept: later passes are as long
+                kept.length, kept.full = self.number, self.number > 0
+                raise
+            kept.keep(batch)
+            self.number += 1
+            return batch
+        if self.number == (self.length or kept.length):
             raise StopIteration
         asked = time.perf_counter()
-        batch = self.kept.again(self.number)
+        batch = _fresh(kept.batches[self.number % len(kept.batches)])
         self.number += 1
         self.times.append((asked, time.perf_counter()))
         self.note()

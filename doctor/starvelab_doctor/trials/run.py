@@ -33,7 +33,7 @@ from ..torch_internals import TorchIterator, TorchLoader
 from ..watching.hooks import Doctor
 from ..watching.ranks import write
 from .ascent import Pace, Setup
-from .replay import PREPARED, KeptBatches, ReplayedPass, Times, prepare, workers_prepared
+from .replay import PREPARED, KeptBatches, ReplayedPass, Times, prepare, prepare_worker
 from .scratch import announced
 
 MIN_PASSES = 4  # that are counted whole: the first may fill a cache, and the last is under way
@@ -84,30 +84,18 @@ class Loop:
         # Without a GPU a loader pins nothing, whatever it is asked.
         pins = loader.pin_memory and on_gpu
         self.kept = KeptBatches(rung, pinned=pins) if rung not in ("", PREPARED) else None
-        self.state, self.changes = _values(loader.dataset), False
         self.setup = Setup(
             workers=loader.num_workers,
             prefetch=loader.prefetch_factor,
             persistent=loader.persistent_workers,
             pinned=loader.pin_memory or not on_gpu,
-            in_order=getattr(loader, "in_order", False),
             stream=torch_internals.is_iterable(loader.dataset),
         )
-
-    def begin(self, dataset: object) -> None:
-        """Begin a pass; note whether the script itself changed the dataset since the one before."""
-        self.passes.append([])
-        self.changes = self.changes or (self.setup.workers > 0 and _values(dataset) != self.state)
 
     def pace(self, *, whole: bool) -> Pace | None:
         """Return its pace so far; nobody prepares the batches that are kept."""
         workers = self.setup.workers if self.kept is None else 0
         return pace_of(self.passes, workers, workers * (self.setup.prefetch or 0), whole=whole)
-
-
-def _values(dataset: object) -> dict[str, object]:
-    known = getattr(dataset, "__dict__", {}).items()
-    return {name: value for name, value in known if isinstance(value, int | float | str)}
 
 
 class Trial:
@@ -116,8 +104,7 @@ class Trial:
     def __init__(self, plan: dict[str, Any], doctor: Doctor | None) -> None:  # Any: values of a JSON file
         self.plan, self.doctor, self.process, self.next_look = plan, doctor, os.getpid(), 0.0
         self.places: WeakKeyDictionary[TorchLoader, str] = WeakKeyDictionary()
-        self.iterators: WeakKeyDictionary[TorchIterator, tuple[str, Loop, object]] = WeakKeyDictionary()
-        self.replays: WeakKeyDictionary[TorchIterator, ReplayedPass] = WeakKeyDictionary()
+        self.names: WeakKeyDictionary[TorchIterator, str] = WeakKeyDictionary()
         self.loops: dict[str, Loop] = {}
 
     def making(self, original: Callable[..., None]) -> Callable[..., None]:
@@ -149,63 +136,47 @@ class Trial:
         def begin(iterator: TorchIterator, loader: TorchLoader) -> None:
             name = self.name_of(loader)
             rung = self.plan["rung"] if name == self.plan["loop"] else ""
-            with workers_prepared(loader) if rung == PREPARED and loader.num_workers else nullcontext():
+            prepared = torch_internals.workers_begin_with(loader, prepare_worker)
+            with prepared if rung == PREPARED else nullcontext():
                 original(iterator, loader)
             if rung == PREPARED and not loader.num_workers:
                 prepare(torch_internals.fetcher_of(iterator))
             if name not in self.loops:
                 self.loops[name] = Loop(loader, rung)
-            self.iterators[iterator] = name, self.loops[name], loader.dataset
+            self.names[iterator] = name
 
         return begin
 
-    def iterating(self, original: Callable[[TorchLoader], object]) -> Callable[[TorchLoader], object]:
+    def iterating(self, original: Callable[[TorchLoader], Any]) -> Callable[[TorchLoader], object]:
         """Return what begins a pass, of the batches that are kept once there are enough."""
 
         def iterate(loader: TorchLoader) -> object:
             name = self.name_of(loader)
             loop = self.loops.get(name)
-            if loop is None or loop.kept is None or not loop.kept.full or os.getpid() != self.process:
-                return original(loader)
-            length = torch_internals.loader_length(loader)
-            return self.replayed(name, loop, loop.kept, length if length is not None else loop.kept.length)
+            full = loop is not None and loop.kept is not None and loop.kept.full
+            source = iter(()) if full else original(loader)
+            loop = self.loops.get(name)  # the first pass has brought it
+            if loop is None or loop.kept is None or os.getpid() != self.process:
+                return source
+            loop.passes.append([])
+            length, look = torch_internals.loader_length(loader), partial(self.look, name, loop)
+            return ReplayedPass(loop.kept, source, length, loop.passes[-1], look)
 
         return iterate
-
-    def replayed(self, name: str, loop: Loop, kept: KeptBatches, length: int | None) -> ReplayedPass:
-        """Begin a pass of a loop over batches that are kept."""
-        loop.passes.append([])
-        return ReplayedPass(kept, loop.passes[-1], length, partial(self.look, name, loop))
 
     def following(self, original: Callable[[TorchIterator], Batch]) -> Callable[[TorchIterator], Batch]:
         """Return what fetches a batch, notes when, and ends this process after enough of them."""
 
         def noted(iterator: TorchIterator) -> Batch:
-            name, loop, dataset = self.iterators.get(iterator, ("", None, None))
-            if loop is None or os.getpid() != self.process:
+            loop = self.loops.get(self.names.get(iterator, ""))
+            if loop is None or loop.kept is not None or os.getpid() != self.process:
                 return original(iterator)
-            if iterator in self.replays:
-                return next(self.replays[iterator])
             if torch_internals.is_at_start(iterator):
-                loop.begin(dataset)
+                loop.passes.append([])
             asked = time.perf_counter()
-            try:
-                batch = original(iterator)
-            except StopIteration:
-                if loop.kept is not None:
-                    loop.kept.end_pass()
-                    loop.passes.clear()
-                raise
+            batch = original(iterator)
             loop.passes[-1].append((asked, time.perf_counter()))
-            if loop.kept is None:
-                self.look(name, loop)
-                return batch
-            loop.kept.keep(batch)
-            if loop.kept.full:
-                length = torch_internals.length_of(iterator)
-                left = None if length is None else length - len(loop.passes[-1])
-                loop.passes.clear()
-                self.replays[iterator] = self.replayed(name, loop, loop.kept, left)
+            self.look(self.names[iterator], loop)
             return batch
 
         return noted
@@ -233,7 +204,7 @@ class Trial:
         result: dict[str, object] = {"loop": name}
         if loop is not None:
             pace = loop.pace(whole=self.whole(loop))
-            result |= {"setup": asdict(loop.setup), "pace": pace and asdict(pace), "changes": loop.changes}
+            result |= {"setup": asdict(loop.setup), "pace": pace and asdict(pace)}
             result |= {"whole": self.whole(loop), "batches": sum(map(len, loop.passes))}
             result |= {"on_gpu": cuda_in_use() is not None}
         folder = Path(self.plan["folder"])

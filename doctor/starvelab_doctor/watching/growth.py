@@ -6,9 +6,7 @@ What goes on growing by as much for each batch is a leak, or a cache or buffer t
 
 from __future__ import annotations
 
-import sys
 import time
-from contextlib import suppress
 
 import numpy as np
 
@@ -24,7 +22,7 @@ STEADY = 2 / 3  # of the growth at first, that what does not end has at last
 
 
 class Process:
-    """A process whose memory is looked at."""
+    """A process whose memory is looked at, where Linux tells."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -33,27 +31,19 @@ class Process:
 
     def look(self) -> None:
         """Look at what it alone has, which takes a millisecond for each 50 MB."""
-        if sys.platform != "linux":
-            import psutil  # loaded here: a browser's Python lacks it
-
-            with suppress(psutil.Error):  # it ended
-                self.own = int(psutil.Process(self.number).memory_full_info().uss)
-            return
-        known = memory_lines(self.number, "smaps_rollup")
+        sizes = memory_lines(self.number, "smaps_rollup")
         seen = memory_lines(self.number, "status").get("RssShmem", 0)
-        if "Pss_Shmem" in known:
-            self.own = known["Private_Dirty"] + known["Swap"]
+        if "Pss_Shmem" in sizes:
+            self.own = sizes["Private_Dirty"] + sizes["Swap"]
             # What is shared with one other process counts half there, and what nobody shares as a whole.
-            self.part = max(0.0, 2 * known["Pss_Shmem"] / seen - 1) if seen else 0.0
+            self.part = max(0.0, 2 * sizes["Pss_Shmem"] / seen - 1) if seen else 0.0
 
     def filled(self) -> int | None:
-        """Return the bytes that it filled, also before it was forked; None where the system does not tell."""
-        if sys.platform != "linux":  # nothing is forked there
-            return self.own
-        known = memory_lines(self.number, "status")
-        if "RssAnon" not in known or self.own is None:
+        """Return the bytes that it filled, also before it was forked; None where nobody tells."""
+        sizes = memory_lines(self.number, "status")
+        if "RssAnon" not in sizes or self.own is None:
             return None
-        return known["RssAnon"] + known["VmSwap"] + round(self.part * known["RssShmem"])
+        return sizes["RssAnon"] + sizes["VmSwap"] + round(self.part * sizes["RssShmem"])
 
 
 class Looks:

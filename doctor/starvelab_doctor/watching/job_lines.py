@@ -9,10 +9,10 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from inspect import CO_GENERATOR
 from pathlib import Path
-from typing import Any, TypeAlias
-from weakref import WeakKeyDictionary
+from typing import TypeAlias
 
 from ..finding.lines import COLLATE, DATASET, GENERATOR, LOOP, SAMPLER, START, JobLines, LineShare
 from .places import CodeLine, Stack, code_line_of, is_own
@@ -38,33 +38,20 @@ UPDATES = ("backward", "step")  # functions of PyTorch
 RECENT = 100  # samples of a worker that tell where it stays
 
 
-class MainSamples:
-    """What the loop's own thread was seen to do, in this process."""
-
-    def __init__(self) -> None:
-        self.samples: list[Sample] = []
-        self._places: dict[Stack, tuple[str, CodeLine | None]] = {}
-
-    def see(self, moment: float, seconds: float, stack: Stack) -> None:
-        """Note a sample."""
-        if stack not in self._places:
-            self._places[stack] = loop_phase(stack)
-        self.samples.append(Sample(moment, seconds, *self._places[stack]))
-
-
+@lru_cache(maxsize=4096)
 def loop_phase(stack: Stack) -> tuple[str, CodeLine | None]:
     """Return what the loop's thread does, and at which line."""
     names = [code.co_filename for code, _ in stack]
     if any(name.endswith(FETCH) for name in names):
         phase, below = phase_of(stack)
         return phase, code_line_of(below)
-    loader = next((number for number, name in enumerate(names) if name.endswith(LOADER)), None)
-    if loader is not None:
-        calls = {code.co_name for code, _ in stack[loader:]}
-        if calls & {"_next_index", "_reset"} and (below := _below_loader(stack, names)):
+    if loaders := [number for number, name in enumerate(names) if name.endswith(LOADER)]:
+        calls = {code.co_name for code, _ in stack[loaders[0] :]}
+        below, starts = stack[loaders[-1] + 1 :], any(STARTS in name for name in names[loaders[0] :])
+        waits = starts or any(name.endswith(WAITS) for name in names[loaders[-1] + 1 :])
+        if calls & {"_next_index", "_reset"} and below and not waits:
             return SAMPLER, code_line_of(below)
-        starts = any(STARTS in name for name in names[loader:]) and "get" not in calls
-        return (STARTING if starts else WAITING), code_line_of(stack)
+        return (STARTING if starts and "get" not in calls else WAITING), code_line_of(stack)
     if names and names[-1].endswith(WAITS):
         return HANDED, code_line_of(stack)
     place = code_line_of(stack)
@@ -80,22 +67,17 @@ def loop_phase(stack: Stack) -> tuple[str, CodeLine | None]:
     return (GENERATOR if packs else LOOP), place
 
 
-def _below_loader(stack: Stack, names: Sequence[str]) -> Stack:
-    """Return what a sampler does below the loader's code."""
-    last = max(number for number, name in enumerate(names) if name.endswith(LOADER))
-    below = stack[last + 1 :]
-    waits = any(name.endswith(WAITS) or STARTS in name for name in names[last + 1 :])
-    return () if waits else below
-
-
 class JobSamples:
     """Samples of all workers that a program starts, and of its loop's thread."""
 
     def __init__(self) -> None:
-        self.folder, self.main, self.pauses = WorkerFolder(), MainSamples(), Pauses()
-        self.tokens: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # Any: iterators of PyTorch
+        self.folder, self.main, self.pauses = WorkerFolder(), list[Sample](), Pauses()
         self.process = os.getpid()
         self.updates: list[float] = []  # moments of the first and the last step of an optimizer
+
+    def see(self, moment: float, seconds: float, stack: Stack) -> None:
+        """Note a sample of the loop's thread."""
+        self.main.append(Sample(moment, seconds, *loop_phase(stack)))
 
     def _note_update(self, *_: object) -> None:
         self.updates[1:] = [time.perf_counter()]
@@ -108,7 +90,7 @@ class JobSamples:
         # A short update is hardly ever sampled, so PyTorch tells of each.
         handle = register_optimizer_step_post_hook(self._note_update)
         gc.callbacks.append(self.pauses)
-        sampler = StackSampler(self.main.see)
+        sampler = StackSampler(self.see)
         sampler.start()
         try:
             yield
@@ -119,22 +101,13 @@ class JobSamples:
             if os.getpid() == self.process:  # a forked process leaves it to the one that began
                 self.folder.close()
 
-    @contextmanager
-    def starting(self, iterator: Any, loader: Any) -> Iterator[None]:  # Any: of whatever PyTorch
-        """Let workers that an iterator of a loader starts meanwhile be sampled."""
-        if not loader.num_workers:
-            yield
-            return
-        with self.folder.starting(loader) as self.tokens[iterator]:
-            yield
-
     def of(self, tokens: set[int], spans: Sequence[Span], firsts: Sequence[Span], *, sent: bool) -> JobLines:
         """Return the lines of a loop: of its iterators, its passes, and its waits for first batches.
 
         `sent` says whether it ever got a batch.
         """
         workers = self.folder.of(tokens)
-        main = [sample for sample in self.main.samples if _within(sample.moment, spans)]
+        main = [sample for sample in self.main if _within(sample.moment, spans)]
         samples = [sample for worker in workers for sample in worker.samples] if tokens else main
         preparing = [sample for sample in samples if sample.phase in PREPARING]
         passed = sum(end - begin for begin, end in spans)
@@ -159,11 +132,11 @@ class JobSamples:
         """Return what the loop's thread does beside training, between the first and the last update."""
         moments = self.updates
         if len(moments) < 2:  # weights that no optimizer of PyTorch changes are known by samples alone
-            moments = [sample.moment for sample in self.main.samples if sample.phase == UPDATE]
+            moments = [sample.moment for sample in self.main if sample.phase == UPDATE]
         if len(moments) < 2:
             return ()
         span = moments[0], moments[-1]
-        inside = [one for one in self.main.samples if _within(one.moment, [span])]
+        inside = [one for one in self.main if _within(one.moment, [span])]
         return shares([one for one in inside if one.phase in (LOOP, GENERATOR)], span[1] - span[0])
 
 

@@ -1,6 +1,6 @@
 """`watch`: one line around a loader, that says while the job trains how long it waits for data.
 
-The loop is measured from outside; `diagnose` says which stage of the loader is slow. A framework that has the
+The loop is measured from outside. A framework that has the
 loop to itself is watched by its hooks: `LoopCallback` is what the callbacks for all of them share.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 import time
-import warnings
 from collections.abc import Iterable, Iterator
 from operator import length_hint
 from typing import Any, Generic, TypeVar
@@ -17,13 +16,11 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from starvelab.errors import InputError
-from starvelab.measure.devices import Cuda
 from starvelab.runtime import shell
 
 from ..finding.job import JobFinding
 from ..host import this_thread
-from ..torch_internals import ready_batches, unprepared_processes
-from .probe import Probe
+from ..torch_internals import ready_batches
 from .recorder import Pass, Recorder
 
 Batch = TypeVar("Batch")
@@ -38,9 +35,6 @@ def watch(
     batch_size: int | None = None,
     workers: int | None = None,
     progress: bool = True,
-    probe: bool = False,
-    device: str | None = None,
-    cuda: Cuda | None = None,
 ) -> Watch[Batch]:
     """Watch how long a training loop waits for its batches.
 
@@ -55,14 +49,6 @@ def watch(
     progress : bool
         Show a line while it runs, or write one each minute into a log file, and what was found at the end of
         each pass.
-    probe : bool
-        Time what the stages of a PyTorch DataLoader take, in its workers and in a sample of its batches; it
-        spends at most 5 % of the time on it, and changes no batch. `result.stages` says which is the largest.
-    device : str, optional
-        Where the loop copies its batches, such as "cuda". A probe copies a sample of them there once more and
-        times that.
-    cuda : optional
-        In place of `torch.cuda`, which is used as soon as the program works with a GPU.
 
     Returns
     -------
@@ -95,31 +81,9 @@ def watch(
     for name, value, least in (("batch_size", batch_size, 1), ("workers", workers, 0)):
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
             raise InputError(f"{name} must be a whole number from {least} on, got {value!r:.80}. Pass one.")
-    if device is not None and not probe:
-        raise InputError(
-            f"device is where a probe copies a sample of the batches, got {device!r:.80} without a probe. "
-            "Pass probe=True as well."
-        )
-    asked = Probe(device) if probe else None
-    home = this_thread()
-    recorder = Recorder(batch_size=batch_size, workers=workers, cuda=cuda, probe=asked, home=home)
+    recorder = Recorder(batch_size=batch_size, workers=workers, home=this_thread())
     recorder.describe(loader)
     return Watch(loader, recorder, progress=progress)
-
-
-class AroundLoader:
-    """Stands in the place of a loader, with its length and its attributes."""
-
-    def __init__(self, loader: Any) -> None:  # Any: whatever a loop goes over
-        self.loader = loader
-
-    def __len__(self) -> int:
-        return len(self.loader)
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "loader":  # not set yet, as in a copy that is being made
-            raise AttributeError(name)
-        return getattr(self.loader, name)
 
 
 def line_of(recorder: Recorder, source: object) -> str:
@@ -148,22 +112,23 @@ class Watched:
         return self._recorder.finding()
 
 
-class Watch(AroundLoader, Watched, Generic[Batch]):
+class Watch(Watched, Generic[Batch]):
     """A loader that is watched; it has the length and the attributes of its loader."""
 
     def __init__(self, loader: Iterable[Batch], recorder: Recorder, *, progress: bool) -> None:
-        super().__init__(loader)
+        self.loader: Any = loader  # Any: whatever a loop goes over
         self._recorder, self._progress = recorder, progress
 
     def __iter__(self) -> Iterator[Batch]:
-        if count := unprepared_processes(self.loader):
-            warnings.warn(
-                "accelerate splits the batches of a DataLoader that it prepares, got one that it did not, so "
-                f"each of the {count} processes goes over all of them. Write "
-                "watch(accelerator.prepare(loader)): prepare(watch(loader)) returns what it gets.",
-                stacklevel=2,
-            )
         return _Batches(self)
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def __getattr__(self, name: str) -> Any:  # Any: as above
+        if name == "loader":  # not set yet, as in a copy that is being made
+            raise AttributeError(name)
+        return getattr(self.loader, name)
 
 
 class _Batches(Iterator[Batch]):
@@ -174,11 +139,9 @@ class _Batches(Iterator[Batch]):
     def __init__(self, owner: Watch[Batch]) -> None:
         self.owner, recorder, begun = owner, owner._recorder, time.perf_counter()
         self.bar: Any = None  # Any: tqdm brings no types
-        probe = recorder.probe
+        self.drawn = begun
         with recorder.pickled.counting():
-            self.source: Iterator[Batch] = (
-                iter(owner.loader) if probe is None else probe.source_of(owner.loader)
-            )
+            self.source: Iterator[Batch] = iter(owner.loader)
         self.record = recorder.begin(since=begun)
         if owner._progress:
             total = length if (length := length_hint(owner.loader, -1)) >= 0 else None
@@ -197,7 +160,8 @@ class _Batches(Iterator[Batch]):
         except StopIteration:
             self.close()
             raise
-        if record.stale and self.bar is not None and record.batches > 1:  # it was polled just now
+        if self.bar is not None and record.polled > self.drawn and record.batches > 1:
+            self.drawn = record.polled
             self.bar.set_postfix_str(line_of(record.recorder, self.source), refresh=False)
             self.bar.update(record.batches - self.bar.n)
             record.received = time.perf_counter()

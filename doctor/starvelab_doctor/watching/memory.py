@@ -11,6 +11,7 @@ import numpy as np
 from starvelab.host import free_shared_memory, has_processes
 from starvelab.units import data_size
 
+from ..contents import BatchContents
 from ..finding.memory import MemoryUse
 from ..host import free_memory
 from ..torch_internals import is_collated, length_of, persists, prefetch_of, worker_numbers
@@ -58,10 +59,11 @@ class MemoryMeter:
     def _longest(self) -> Looks:
         return max(self.longest, self.workers, key=lambda looks: looks.length)
 
-    def use(self, batch_size: int | None, size: float = 0.0) -> MemoryUse | None:
-        """Return what was found, of batches of so many bytes; None where the system tells nothing."""
+    def use(self, batch_size: int | None, contents: BatchContents | None = None) -> MemoryUse | None:
+        """Return what was found, of batches that hold so much; None where the system tells nothing."""
         if not self.loop.rows:
             return None
+        size = contents.size.m_as("B") if contents is not None and contents.size is not None else 0.0
         looks = self._longest
         rows = np.array([row[1:] for row in looks.rows] or [(0, 0, 0)], dtype=float)
         count = max(len(looks.processes), 1)

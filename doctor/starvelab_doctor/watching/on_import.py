@@ -14,7 +14,6 @@ from functools import partial
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -68,28 +67,22 @@ def on_import(begin: Callable[[], object], name: str = TORCH) -> Iterator[None]:
 class LateDoctor:
     """A doctor for a program that has not imported PyTorch yet; `doctor` is None until it has."""
 
-    def __init__(self, *, probe: bool, lines: bool = True) -> None:
-        self.options = {"probe": probe, "lines": lines}
+    def __init__(self) -> None:
         self.doctor: Doctor | None = None
         self.ranks: Mapping[int, Sequence[RankLoop]] = {}  # that the program spawned
 
     @contextmanager
-    def watching(self) -> Iterator[None]:
+    def watching(self, *, probe: bool, lines: bool) -> Iterator[None]:
         """Watch from the import of PyTorch until this ends."""
-        folder: Path | None = None
         with ExitStack() as stack:
 
             def begin() -> None:
-                nonlocal folder
                 from .hooks import watched_by_doctor  # loaded here: these load NumPy
-                from .ranks import spawned
+                from .ranks import read, spawned
 
-                watch = partial(watched_by_doctor, **self.options)
+                watch = partial(watched_by_doctor, probe=probe, lines=lines)
                 self.doctor, folder = stack.enter_context(watch()), stack.enter_context(spawned(watch))
+                stack.callback(lambda: setattr(self, "ranks", read(folder)))
 
             with on_import(begin):
                 yield
-            if folder is not None:
-                from .ranks import read
-
-                self.ranks = read(folder)

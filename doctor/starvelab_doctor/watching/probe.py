@@ -10,17 +10,15 @@ alone.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeAlias
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakValueDictionary
 
 from starvelab.measure.batches import Batch
-from starvelab.measure.devices import wait_for_device
 
 from .. import torch_internals
 from ..contents import Items, items_of
@@ -29,30 +27,30 @@ from ..torch_internals import Fetcher, TorchIterator, TorchLoader
 
 # Any: indices of whatever kind a sampler gives.
 Index: TypeAlias = Any
-SHARE = 0.05  # of the time, at most, for all that a probe does
-PRELOADS = 5  # pickles that say what the clocks beside a batch cost
+# Of the time, at most, for batches that are timed. As much is left for what the others cost, and for what a
+# clock does not see: a probe takes 5 %.
+SHARE = 0.025
+CARRYING = 1e-4  # seconds that the clocks beside a batch cost, on both sides together
 READS = 4  # times what it computes meanwhile, that the loop reads: the rest waits for a worker's thread
 # Who wants the times of a batch, by the number that travels with it: a pickle can carry no object of this
 # process. A probe that nobody holds any more is forgotten.
 PROBES: WeakValueDictionary[int, Probe] = WeakValueDictionary()
 _free_numbers = count(1)
-# Workers that persist report to the number that they were started with, whoever goes over the loader.
-_numbers: WeakKeyDictionary[TorchIterator, int] = WeakKeyDictionary()
 
 
 class Budget:
     """Says when the next measurement may be made, so that all of them stay below a share of the time.
 
-    The first one is expected to take `cost` seconds, and each later one what the one before took.
+    Each is expected to take what the one before took.
     """
 
-    def __init__(self, share: float, cost: float = 0.0, clock: Callable[[], float] = time.monotonic) -> None:
-        self.share, self.expected, self.clock = share, cost, clock
-        self.begun, self.spent = clock(), 0.0
+    def __init__(self, share: float) -> None:
+        self.share, self.expected = share, 0.0
+        self.begun, self.spent = time.monotonic(), 0.0
 
     def allows(self) -> bool:
         """True if the time that passed pays for one more measurement."""
-        return self.spent + self.expected <= self.share * (self.clock() - self.begun)
+        return self.spent + self.expected <= self.share * (time.monotonic() - self.begun)
 
     def spend(self, cost: float) -> None:
         """Count the seconds that a measurement took."""
@@ -64,19 +62,15 @@ class TimedFetch:
     """A fetcher's `fetch` that times a sample of its batches.
 
     `deliver` takes a batch and what the dataset and the collate function took for it [s], and returns what is
-    given in place of the batch. The clocks beside it cost `handover` seconds.
+    given in place of the batch.
     """
 
     def __init__(
-        self,
-        fetcher: Fetcher,
-        budget: Budget,
-        deliver: Callable[[Batch, float, float], object],
-        handover: float = 0.0,
+        self, fetcher: Fetcher, share: float, deliver: Callable[[Batch, float, float], object]
     ) -> None:
-        self.fetcher, self.original, self.budget = fetcher, fetcher.fetch, budget
-        self.deliver, self.handover = deliver, handover
-        self.items: Items | None = None  # that the dataset gave for the last batch that was timed
+        self.fetcher, self.original, self.deliver = fetcher, fetcher.fetch, deliver
+        self.budget = Budget(share)
+        self.items: Items | None = None  # that the dataset gave for the first batch that was timed
         self.first = True  # modules are loaded and files opened for it
 
     def __call__(self, index: Index) -> object:
@@ -84,27 +78,24 @@ class TimedFetch:
         if self.first or not self.budget.allows():
             self.first = False
             return self.original(index)
-        begun = time.perf_counter()
-        collate, spans = self.fetcher.collate_fn, [0.0, 0.0, 0.0]
+        collate, moments = self.fetcher.collate_fn, [time.perf_counter()]
 
         def timed(items: object) -> Batch:
-            spans[0] = time.perf_counter()
+            moments.append(time.perf_counter())
             self.items = self.items or items_of(items, hasattr(self.fetcher.dataset, "__getitems__"))
-            looked = time.perf_counter()
+            moments.append(time.perf_counter())
             batch = collate(items)
-            spans[2] = looked - spans[0]
-            spans[1] = time.perf_counter()
+            moments.append(time.perf_counter())
             return batch
 
         self.fetcher.collate_fn = timed
-        asked = time.perf_counter()
         try:
             batch = self.original(index)
         finally:
             self.fetcher.collate_fn = collate
-        items, collating = spans[0] - asked, spans[1] - spans[0] - spans[2]
-        delivered = self.deliver(batch, items, collating)
-        self.budget.spend(time.perf_counter() - begun - items - collating + self.handover)
+        asked, given, collates, collated = moments
+        delivered = self.deliver(batch, given - asked, collated - collates)
+        self.budget.spend(time.perf_counter() - collated + collates - given + CARRYING)
         return delivered
 
 
@@ -160,104 +151,43 @@ def _arrive(
     return batch
 
 
-def _handover_cost() -> float:
-    """Return the seconds that the clocks beside a batch cost, on both sides together."""
-    costs = []
-    for _ in range(PRELOADS):
-        begun = time.perf_counter()
-        ForkingPickler.loads(ForkingPickler.dumps(TimedBatch(None, 0, 0.0, 0.0)))
-        costs.append(time.perf_counter() - begun)
-    return max(costs[1:])
+def time_worker(worker: Any, number: int, share: float) -> None:  # Any: what PyTorch says of it
+    """Let a worker time batches for a probe, in its part of the share of the time that all may take."""
 
+    def change(fetcher: Fetcher) -> None:
+        def deliver(batch: Batch, items: float, collate: float) -> TimedBatch:
+            given = fetch.items and tuple(fetch.items)  # the class need not travel with each batch
+            return TimedBatch(batch, number, items, collate, given)
 
-@dataclass(frozen=True)
-class TimingStart:
-    """A `worker_init_fn` that makes a worker time its batches, after the user's own one."""
+        fetch = fetcher.fetch = TimedFetch(fetcher, share / worker.num_workers, deliver)
 
-    own: Callable[[int], object] | None
-    number: int  # of the probe that wants to know
-    share: float  # of the time of all workers together, which timing may take
-
-    def __call__(self, worker: int) -> None:
-        """Called in the worker before it makes its fetcher."""
-        if self.own is not None:
-            self.own(worker)
-        from torch.utils.data import get_worker_info
-
-        information = get_worker_info()
-        assert information is not None  # this is a worker
-        handover = _handover_cost()
-        budget = Budget(self.share / information.num_workers, handover)
-
-        def change(fetcher: Fetcher) -> None:
-            def deliver(batch: Batch, items: float, collate: float) -> TimedBatch:
-                given = fetch.items and tuple(fetch.items)  # the class need not travel with each batch
-                return TimedBatch(batch, self.number, items, collate, given)
-
-            fetch = fetcher.fetch = TimedFetch(fetcher, budget, deliver, handover)
-
-        torch_internals.change_fetchers(information.dataset, change)
+    torch_internals.change_fetchers(worker.dataset, change)
 
 
 class Probe:
-    """Times a sample of the batches of one training loop.
+    """Times a sample of the batches of one training loop."""
 
-    A sample of them is copied once more to `device`, where the loop copies its batches.
-    """
-
-    def __init__(self, device: object = None) -> None:
-        self.device, self.samples, self.reason = device, StageSamples(), ""
-        self.number = next(_free_numbers)
+    def __init__(self) -> None:
+        self.samples, self.number = StageSamples(), next(_free_numbers)
         PROBES[self.number] = self
-        # Half of it is left for what batches cost that are not timed, and for what a clock does not see. The
-        # other half is for what workers do, and for copies where there are any.
-        self.share = SHARE / 2 if device is None else SHARE / 4
-        self.copies = Budget(self.share)
         self.workers, self.stream, self.pinned = 0, False, False
         self.fetch: TimedFetch | None = None  # of a loader without workers
         self.asked = self.unpacked = self.computed = 0.0
         self.sampling: float | None = None  # seconds of the sampler since then; None for a first batch
 
-    def source_of(self, loader: TorchLoader) -> TorchIterator:
-        """Return the iterator of a loader, whose batches are timed where that is possible."""
-        older = torch_internals.persistent_iterator(loader)
-        with self.starting(loader):
-            source = iter(loader)
-        self.attach(source, loader.dataset if not self.reason else None, older=older)
-        return source
-
     @contextmanager
-    def starting(self, loader: TorchLoader) -> Iterator[None]:
-        """Let workers that this loader starts meanwhile time their batches."""
-        self.reason = _reason(loader)
-        if self.reason:
-            yield
-            return
-        start = partial(TimingStart, number=self.number, share=self.share)
+    def starting(self, iterator: TorchIterator, loader: TorchLoader) -> Iterator[None]:
+        """Time the batches of an iterator that a loader makes meanwhile, in the workers that it starts."""
+        start = partial(time_worker, number=self.number, share=SHARE)
         with torch_internals.workers_begin_with(loader, start):
             yield
-
-    def attach(self, source: TorchIterator, dataset: object, *, older: TorchIterator | None = None) -> None:
-        """Time an iterator that a loader made; `older` is the one that it had before, with its workers."""
-        if self.reason:
-            return
-        if not torch_internals.is_iterator(source):
-            self.reason = f"its iterator is a {type(source).__name__} and not PyTorch's own"
-            return
-        if source is older and source not in _numbers:
-            self.reason = "its persistent workers had started before"
-            return
-        *_, self.workers = torch_internals.description_of(source)
-        self.stream = torch_internals.is_iterable(dataset)
-        self.pinned = torch_internals.is_pinned(source)  # then a thread unpacks
-        torch_internals.time_indices(source, self._sampled)
-        if source is older:
-            PROBES[_numbers[source]] = self
-        elif self.workers:
-            _numbers[source] = self.number
-        else:
-            fetcher = torch_internals.fetcher_of(source)
-            self.fetch = fetcher.fetch = TimedFetch(fetcher, Budget(self.share), self._prepared)
+        *_, self.workers = torch_internals.description_of(iterator)
+        self.stream = torch_internals.is_iterable(loader.dataset)
+        self.pinned = torch_internals.is_pinned(iterator)  # then a thread unpacks
+        torch_internals.time_indices(iterator, self._sampled)
+        if not self.workers:
+            fetcher = torch_internals.fetcher_of(iterator)
+            self.fetch = fetcher.fetch = TimedFetch(fetcher, SHARE, self._prepared)
 
     def ask(self) -> None:
         """Note that the loop asks for a batch."""
@@ -284,47 +214,14 @@ class Probe:
         self.samples.add(items, collate, packing, reading + taken)
         self.unpacked, self.computed = unpacking + taken, time.thread_time()
 
-    def receive(self, batch: Batch) -> None:
+    def receive(self) -> None:
         """Note that the loop has its batch."""
         if self.unpacked >= self.asked and not self.pinned:
             # What the loop does after unpacking, such as asking a worker for another batch.
             self.samples.finish(max(time.monotonic() - self.unpacked - (self.sampling or 0.0), 0.0))
         if self.sampling is not None:
             self.samples.draw(self.sampling)
-        if self.device is not None and self.copies.allows():
-            self._copy(batch)
 
-    def _copy(self, batch: Batch) -> None:
-        """Copy a batch to the device once more."""
-        wait_for_device()  # what the loop ordered before is no part of the copy
-        begun = time.perf_counter()
-        if not _copied(batch, self.device):
-            self.device = None
-            return
-        wait_for_device()
-        taken = time.perf_counter() - begun
-        self.samples.copies.append(taken)
-        self.copies.spend(taken)
-
-    def costs(self, release: float = 0.0) -> StageCosts:
-        """Return what was found so far; the release of a batch takes the loop so many seconds."""
-        return self.samples.costs(self.workers, stream=self.stream, reason=self.reason, release=release)
-
-
-def _reason(loader: TorchLoader) -> str:
-    """Return why a loader cannot be probed; empty if it can."""
-    if not torch_internals.is_loader(loader):
-        return f"a probe needs a PyTorch DataLoader, and this is a {type(loader).__name__}"
-    return (
-        "" if torch_internals.has_fetchers() else "this version of PyTorch has no fetcher that could be timed"
-    )
-
-
-def _copied(batch: Batch, device: object) -> bool:
-    """Copy all that can be copied; return whether there was anything."""
-    if hasattr(batch, "to"):
-        batch.to(device)
-        return True
-    if isinstance(batch, Mapping):
-        batch = list(batch.values())
-    return isinstance(batch, list | tuple) and sum(_copied(part, device) for part in batch) > 0
+    def costs(self) -> StageCosts:
+        """Return what was found so far."""
+        return self.samples.costs(self.workers, stream=self.stream)

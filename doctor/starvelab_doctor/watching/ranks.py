@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -84,13 +85,11 @@ def local_ranks() -> tuple[Path, int, int, int] | None:
 
 def merge(ranks: Mapping[int, Sequence[RankLoop]]) -> list[tuple[str, JobFinding]]:
     """Return what was found of each loop of the job, by all its ranks."""
-    names = dict.fromkeys(loop.name for loops in ranks.values() for loop in loops)
-    # Of several loops of one name in a rank it is the first one.
-    those = {
-        name: {rank: one for rank, loops in ranks.items() for one in reversed(loops) if one.name == name}
-        for name in names
-    }
-    return [(name, _of_all(loops)) for name, loops in those.items()]
+    names: dict[str, dict[int, RankLoop]] = {}
+    for rank, loops in ranks.items():
+        for loop in loops:  # of several loops of one name in a rank it is the first one
+            names.setdefault(loop.name, {}).setdefault(rank, loop)
+    return [(name, _of_all(loops)) for name, loops in names.items()]
 
 
 def _of_all(loops: Mapping[int, RankLoop]) -> JobFinding:
@@ -143,39 +142,34 @@ def held_up(
 
     The waits are `hidden` behind the step of another rank, or it is `certain` that they are not.
     """
-    found = {rank: loop.finding for rank, loop in sorted(loops.items())}
-    each = "; ".join(f"rank {rank} waits {percent(one.waits.host_wait)}" for rank, one in found.items())
-    if not _one_pace(found):
+    waits = {rank: loop.finding.waits.host_wait for rank, loop in sorted(loops.items())}
+    each = "; ".join(f"rank {rank} waits {percent(wait)}" for rank, wait in waits.items())
+    if not _one_pace({rank: loop.finding for rank, loop in loops.items()}):
         return f"The ranks go at different rates, so they do not wait for each other: {each}."
-    waits = {rank: one.waits.host_wait for rank, one in found.items()}
-    most = max(waits, key=waits.__getitem__)
-    others = max(wait for rank, wait in waits.items() if rank != most)
-    if waits[most] < SLIGHT and job < SLIGHT:
+    *_, second, longest = sorted(waits.values())
+    if longest < SLIGHT and job < SLIGHT:
         return f"No rank waits for data: {each}. Which of them computes longest, their waits do not tell."
     if hidden:
         return (
             "What the ranks wait for data hides behind another rank's step, or what they exchange: steps "
             f"with longer waits take no longer. {each[0].upper()}{each[1:]}."
         )
-    if waits[most] - others >= APART:
+    if longest - second >= APART:
+        last = max(waits, key=waits.__getitem__)
         unless = "" if certain else ", unless another step takes as long, which the times do not tell"
-        return f"Rank {most} holds up the others, which wait for it in their step{unless}: {each}."
+        return f"Rank {last} holds up the others, which wait for it in their step{unless}: {each}."
     return f"No single rank holds up the others: {each}."
 
 
-class WatchedRank:
-    """What `torch.multiprocessing` runs in the process of a rank, under a doctor of its own."""
-
-    def __init__(self, function: Callable[..., object], folder: Path, watch: Callable[..., Any]) -> None:
-        self.function, self.folder, self.watch = function, folder, watch
-
-    def __call__(self, rank: int, *arguments: object) -> object:
-        """Run the function of a rank."""
-        with self.watch() as doctor:
-            try:
-                return self.function(rank, *arguments)
-            finally:
-                write(self.folder, rank, doctor.rank_loops())
+def watched_rank(
+    function: Callable[..., object], folder: Path, watch: Callable[..., Any], rank: int, *arguments: object
+) -> object:
+    """Run the function of a rank that `torch.multiprocessing` started, under a doctor of its own."""
+    with watch() as doctor:
+        try:
+            return function(rank, *arguments)
+        finally:
+            write(folder, rank, doctor.rank_loops())
 
 
 @contextmanager
@@ -190,7 +184,7 @@ def spawned(watch: Callable[..., Any]) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="starvelab-ranks-") as folder:
 
         def start(function: Callable[..., object], *how: Any, **more: Any) -> object:
-            return original(WatchedRank(function, Path(folder), watch), *how, **more)
+            return original(partial(watched_rank, function, Path(folder), watch), *how, **more)
 
         name = original.__name__
         with patch.object(module, name, start), patch.object(processes, name, start):

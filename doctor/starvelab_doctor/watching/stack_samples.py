@@ -7,15 +7,13 @@ else whatever waits is seen more often than it is there, and whatever keeps the 
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import astuple, dataclass
-from pathlib import Path
+from collections.abc import Callable
 from types import FrameType
+from typing import NamedTuple
 
 from .places import CodeLine, Stack, moved_to_search, stack_of
 
@@ -28,60 +26,13 @@ FEW_THREADS = 4  # of Python in a process, for which that costs nothing: the wor
 FLUSH = 1.0  # seconds between two writes
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(NamedTuple):
     """What a thread did at a moment [s, of the clock that all processes share], and for how long."""
 
     moment: float
     seconds: float
     phase: str
     place: CodeLine | None
-
-
-class SampleFile:
-    """A file to which one process appends its samples, and which another one reads meanwhile."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.numbers: dict[tuple[str, CodeLine | None], int] = {}
-        self.keys: list[object] = []  # that are new since the last write
-        self.samples: list[tuple[float, float, int]] = []
-        self.written = time.perf_counter()
-
-    def add(self, moment: float, seconds: float, phase: str, place: CodeLine | None) -> None:
-        """Note a sample."""
-        key = phase, place
-        if (number := self.numbers.get(key)) is None:
-            number = self.numbers[key] = len(self.numbers)
-            self.keys.append([phase, astuple(place) if place is not None else None])
-        self.samples.append((round(moment, 4), round(seconds, 5), number))
-
-    def flush(self, **more: object) -> None:
-        """Append what was noted since the last time."""
-        line = json.dumps({"keys": self.keys, "samples": self.samples, **more}) + "\n"
-        self.keys, self.samples, self.written = [], [], time.perf_counter()
-        try:
-            with open(self.path, "ab", buffering=0) as file:
-                file.write(line.encode())
-        except OSError:  # the doctor has ended, and its folder with it
-            self.samples = []
-
-
-def read_samples(path: Path) -> tuple[list[Sample], dict[str, object]]:
-    """Return the samples of a file, and what else was written with the last of them."""
-    keys: list[tuple[str, CodeLine | None]] = []
-    samples, more = list[Sample](), dict[str, object]()
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            content = json.loads(line)
-        except ValueError:  # it is being written
-            break
-        keys += [(phase, CodeLine(*place) if place else None) for phase, place in content.pop("keys")]
-        samples += [
-            Sample(moment, seconds, *keys[number]) for moment, seconds, number in content.pop("samples")
-        ]
-        more.update(content)
-    return samples, more
 
 
 class StackSampler:
@@ -112,8 +63,11 @@ class StackSampler:
             self.looker.join()
 
     def _look(self) -> None:
-        usual, looked, idled = sys.getswitchinterval(), time.perf_counter(), time.perf_counter()
-        for pause in _pauses():
+        usual, looked, idled, number = sys.getswitchinterval(), time.perf_counter(), time.perf_counter(), 0
+        while True:
+            number += 1
+            # No multiple of what anything else takes.
+            pause = INTERVAL * (0.5 + number * GOLDEN % 1) * (RARELY if number > MANY else 1)
             if self.quick:  # the user's own threads keep the interval that they know
                 sys.setswitchinterval(SWITCH if threading.active_count() <= FEW_THREADS else usual)
             due = time.perf_counter() + pause
@@ -135,17 +89,10 @@ def stack_at(thread: int, late: float = 0.0) -> Stack:
         return ()
     stack = stack_of(frame)
     if _waits(frame) and (other := _worker_thread(thread)) is not None:
-        return (*_below_waits(stack), *stack_of(other))
+        while stack and stack[-1][0].co_filename.endswith(WAITS):
+            stack = stack[:-1]
+        return (*stack, *stack_of(other))
     return moved_to_search(frame, stack) if late > LATE else stack
-
-
-def _pauses() -> Iterator[float]:
-    """Give the seconds until each next sample: no multiple of what anything else takes."""
-    number = 0
-    while True:
-        number += 1
-        spread = 0.5 + number * GOLDEN % 1
-        yield INTERVAL * spread * (RARELY if number > MANY else 1)
 
 
 WAITS = tuple(f"{os.sep}{name}.py" for name in ("threading", "queue", f"futures{os.sep}_base"))
@@ -154,13 +101,6 @@ WAITS = tuple(f"{os.sep}{name}.py" for name in ("threading", "queue", f"futures{
 def _waits(frame: FrameType) -> bool:
     """True if a thread waits for another one of this process."""
     return frame.f_code.co_filename.endswith(WAITS)
-
-
-def _below_waits(stack: Stack) -> Stack:
-    """Return a stack without what waits at its end."""
-    while stack and stack[-1][0].co_filename.endswith(WAITS):
-        stack = stack[:-1]
-    return stack
 
 
 def _worker_thread(waiting: int) -> FrameType | None:

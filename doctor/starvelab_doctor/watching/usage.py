@@ -7,10 +7,11 @@ of the preparing is no work of the CPU is waiting, mostly to read.
 from __future__ import annotations
 
 import time
+from copy import copy
 
 from starvelab.host import usable_cores
 
-from ..host import busy_cores, own_threads, queued_seconds, tree_seconds
+from ..host import busy_cores, own_threads, processes_seconds, queued_seconds, tree_seconds
 from ..torch_internals import is_iterator, worker_numbers
 
 SEVERAL = 1.1  # cores that a process uses on average, from which on several of its threads count
@@ -24,8 +25,8 @@ class ProcessUse:
         self.busy = self.of_children = self.passed = 0.0
         self.queued: float | None = None  # seconds in which they had work and no core; None: nobody tells
         self.processes: bool | None = None  # whether workers are processes; None: there is no iterator to ask
+        self.loop_passed = self.loop_busy = self.loop_queued = 0.0  # of the loop's process
         self.others = self.offered = 0.0  # core seconds that others used, of those that there are
-        self._loop_busy = self._loop_passed = self._loop_queued = 0.0
         self._looks: dict[str, tuple[object, tuple[float, ...]]] = {}  # the last ones, and what each was of
 
     def add(self, busy: float, passed: float, queued: float | None = None, of_children: float = 0.0) -> None:
@@ -37,10 +38,9 @@ class ProcessUse:
 
     def since(self, earlier: ProcessUse) -> ProcessUse:
         """Return what was used since then, of those who prepare."""
-        later = ProcessUse()
-        queued = None if self.queued is None else self.queued - (earlier.queued or 0.0)
-        busy, passed = self.busy - earlier.busy, self.passed - earlier.passed
-        later.add(busy, passed, queued, self.of_children - earlier.of_children)
+        later = copy(self)
+        later.busy, later.passed = self.busy - earlier.busy, self.passed - earlier.passed
+        later.queued = None if self.queued is None else self.queued - (earlier.queued or 0.0)
         return later
 
     def rest(self) -> None:
@@ -48,21 +48,25 @@ class ProcessUse:
         self._looks.clear()
 
     def poll(self, source: object) -> None:
-        """Ask the system for the loop's process and the workers of PyTorch's iterator."""
+        """Ask the system for the loop's process, the workers of PyTorch's iterator, and everybody else."""
         now, busy, queued = time.perf_counter(), time.process_time(), queued_seconds(*own_threads())
         if source is not None:
             self.processes = is_iterator(source)
-        if passed := self._since("loop", id(source), busy, now, queued or 0.0):
-            self._loop_busy += passed[0]
-            self._loop_passed += passed[1]
-            self._loop_queued += passed[2]
-        if numbers := worker_numbers(source):
-            self._poll_workers(numbers, now)
+        if grown := self._since("loop", id(source), now, busy, queued or 0.0):
+            self.loop_passed += grown[0]
+            self.loop_busy += grown[1]
+            self.loop_queued += grown[2]
+        numbers = worker_numbers(source)
+        if numbers and (spent := processes_seconds(*numbers)) is not None:
+            waited = queued_seconds(*numbers)
+            known = () if waited is None else (waited,)
+            if grown := self._since("workers", (numbers, len(known)), now, spent, *known):
+                self.add(grown[1], grown[0] * len(numbers), *grown[2:])
         if (used := busy_cores()) is not None and (
-            passed := self._since("cores", True, now, used, tree_seconds())
+            grown := self._since("cores", True, now, used, tree_seconds())
         ):
-            offered = usable_cores() * passed[0]
-            self.others += min(max(passed[1] - passed[2], 0.0), offered)
+            offered = usable_cores() * grown[0]
+            self.others += min(max(grown[1] - grown[2], 0.0), offered)
             self.offered += offered
 
     def _since(self, what: str, of: object, *looked: float) -> tuple[float, ...]:
@@ -71,26 +75,11 @@ class ProcessUse:
         self._looks[what] = of, looked
         return tuple(now - then for now, then in zip(looked, before, strict=True)) if last == of else ()
 
-    def _poll_workers(self, numbers: tuple[int, ...], now: float) -> None:
-        """Ask for the workers."""
-        import psutil  # loaded here: it needs processes, which a browser's Python lacks
-
-        try:
-            processes = [psutil.Process(number) for number in numbers]
-            spent = [process.cpu_times() for process in processes]
-        except psutil.Error:  # they end
-            return
-        busy = float(sum(sum(times[:4]) for times in spent))  # with processes of theirs that have ended
-        queued = queued_seconds(*numbers)
-        known = () if queued is None else (queued,)
-        if passed := self._since("workers", (numbers, len(known)), now, busy, *known):
-            self.add(passed[1], passed[0] * len(numbers), *passed[2:])
-
     @property
     def share(self) -> float | None:
         """Share of the time in which they have work for a core, 0 to 1; None where it is not known."""
         # One that waits for a core has work for it.
-        return min((self.busy + (self.queued or 0.0)) / self.passed, 1.0) if self.passed else None
+        return _share(self.busy + (self.queued or 0.0), self.passed)
 
     @property
     def threads(self) -> float:
@@ -101,22 +90,26 @@ class ProcessUse:
     @property
     def queued_share(self) -> float | None:
         """Share of the time in which they have work and no core, 0 to 1; None where it is not known."""
-        return min(self.queued / self.passed, 1.0) if self.queued is not None and self.passed else None
+        return _share(self.queued, self.passed)
 
     @property
     def core_waits(self) -> float | None:
         """Share of the time in which the loop's threads, or who prepares, have no core; None if unknown."""
-        loop = min(self._loop_queued / self._loop_passed, 1.0) if self._loop_passed else 0.0
+        loop = _share(self.loop_queued, self.loop_passed) or 0.0
         return max(loop, self.queued_share) if self.queued_share is not None else loop or None
 
     @property
     def others_share(self) -> float | None:
         """Share of the cores that other programs used, 0 to 1; None where it is not known."""
-        return self.others / self.offered if self.offered else None
+        return _share(self.others, self.offered)
 
     def loop_cores(self, waits: float) -> float | None:
         """Return the cores that the loop's own work uses, if it prepares in that share of the time."""
-        if not self._loop_passed:
+        if not self.loop_passed:
             return None
         prepared = waits * (self.busy - self.of_children) / self.passed if self.passed else 0.0
-        return max(self._loop_busy / self._loop_passed - prepared, 0.0)
+        return max(self.loop_busy / self.loop_passed - prepared, 0.0)
+
+
+def _share(part: float | None, whole: float) -> float | None:
+    return min(part / whole, 1.0) if part is not None and whole else None

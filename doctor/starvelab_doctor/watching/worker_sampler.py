@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import gc
 import os
+import pickle
 import shutil
 import tempfile
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -25,7 +25,7 @@ from typing import Any
 
 from ..torch_internals import workers_begin_with
 from .places import Stack, code_line_of, line_of
-from .stack_samples import FLUSH, Sample, SampleFile, StackSampler, read_samples
+from .stack_samples import FLUSH, Sample, StackSampler
 
 # As `finding.lines` names them, which a worker does not load, and what else a worker does.
 DATASET, COLLATE, START, IDLE, SEND = "dataset", "collate", "start", "idle", "send"
@@ -84,44 +84,33 @@ class Pauses:
         return sum(pause for begun, pause in self.long if any(low <= begun <= high for low, high in spans))
 
 
-@dataclass(frozen=True)
-class SamplingStart:
-    """A `worker_init_fn` that begins to look at its worker, after the user's own one."""
-
-    own: Callable[[int], object] | None
-    folder: str
-    token: int  # of the iterator whose workers these are
-
-    def __call__(self, worker: int) -> None:
-        """Called in the worker before it makes its fetcher."""
-        sample_worker(Path(self.folder) / f"{self.token}-{worker}-{os.getpid()}.samples")
-        if self.own is not None:
-            self.own(worker)
-
-
-def sample_worker(path: Path) -> None:
-    """Sample this thread from now on, until its process ends."""
-    file, pauses, begun = SampleFile(path), Pauses(), time.perf_counter()
-    threads = 0
+def sample_worker(worker: Any, folder: Path, token: int) -> None:  # Any: what PyTorch says of it
+    """Sample this thread of a worker from now on, until its process ends."""
+    path = folder / f"{token}-{worker.id}-{os.getpid()}.samples"
+    samples, pauses, begun, threads = list[Sample](), Pauses(), time.perf_counter(), 0
     gc.callbacks.append(pauses)
 
     def see(moment: float, seconds: float, stack: Stack) -> None:
         phase, below = phase_of(stack)
-        file.add(moment, seconds, phase, code_line_of(below) if below else None)
+        samples.append(Sample(moment, seconds, phase, code_line_of(below)))
         if moment - begun < FLUSH:  # a worker may live for less than a second
             write()
 
-    def write(*, ending: bool = False) -> None:
+    def write() -> None:
         nonlocal threads
-        if not ending:  # the system still lists a thread that has just ended
-            threads = max(threads, library_threads())  # they may come and go
-        file.flush(pauses=pauses.seconds, threads=threads, begun=begun)
+        threads = max(threads, library_threads())  # they may come and go
+        append()
+
+    def append() -> None:
+        with suppress(OSError), path.open("ab", buffering=0) as file:  # the doctor may have ended
+            file.write(pickle.dumps((samples, pauses.seconds, threads)))
+        samples.clear()
 
     sampler = StackSampler(see, write, quick=True)
 
-    def end() -> None:
+    def end() -> None:  # the system still lists threads that have just ended
         sampler.stop()
-        write(ending=True)
+        append()
 
     sampler.start()
     Finalize(None, end, exitpriority=0)
@@ -143,15 +132,25 @@ class WorkerSamples:
     """What one worker was seen to do."""
 
     worker: int
-    samples: tuple[Sample, ...]
-    pauses: float  # of the garbage collector [s]
-    threads: int  # of libraries that compute beside its own
-    begun: float  # moment
+    samples: list[Sample]
+    pauses: float = 0.0  # of the garbage collector [s]
+    threads: int = 0  # of libraries that compute beside its own
 
     @property
     def seconds(self) -> float:
         """Seconds that the samples stand for."""
         return sum(sample.seconds for sample in self.samples)
+
+
+def read_samples(path: Path) -> WorkerSamples:
+    """Return what a worker wrote, without what it is writing."""
+    worker, samples = int(path.stem.split("-")[1]), list[Sample]()
+    pauses, threads = 0.0, 0
+    with path.open("rb") as file, suppress(EOFError, pickle.UnpicklingError):
+        while True:
+            more, pauses, threads = pickle.load(file)
+            samples += more
+    return WorkerSamples(worker, samples, pauses, threads)
 
 
 class WorkerFolder:
@@ -160,31 +159,22 @@ class WorkerFolder:
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="starvelab-"))
         self._tokens = count()
-        self._kept: dict[int, list[WorkerSamples]] | None = None  # of each token, when the folder is gone
+        self._kept: dict[Path, WorkerSamples] | None = None  # when the folder is gone
 
     @contextmanager
     def starting(self, loader: Any) -> Iterator[int]:  # Any: a DataLoader, of whatever PyTorch
         """Let workers that this loader starts meanwhile be sampled; give the token of their samples."""
         token = next(self._tokens)
-        start = partial(SamplingStart, folder=str(self.path), token=token)
-        with workers_begin_with(loader, start):
+        with workers_begin_with(loader, partial(sample_worker, folder=self.path, token=token)):
             yield token
 
     def of(self, tokens: set[int]) -> list[WorkerSamples]:
         """Return what the workers of some iterators did so far."""
         kept = self._kept if self._kept is not None else self._read()
-        return [worker for token in sorted(tokens) for worker in kept.get(token, [])]
+        return [worker for path, worker in kept.items() if int(path.stem.split("-")[0]) in tokens]
 
-    def _read(self) -> dict[int, list[WorkerSamples]]:
-        kept: dict[int, list[WorkerSamples]] = defaultdict(list)
-        for path in sorted(self.path.glob("*.samples")):
-            token, worker, _ = map(int, path.stem.split("-"))
-            samples, more = read_samples(path)
-            pauses, threads, begun = (
-                float(str(more.get(name, 0))) for name in ("pauses", "threads", "begun")
-            )
-            kept[token].append(WorkerSamples(worker, tuple(samples), pauses, int(threads), begun))
-        return kept
+    def _read(self) -> dict[Path, WorkerSamples]:
+        return {path: read_samples(path) for path in sorted(self.path.glob("*.samples"))}
 
     def close(self) -> None:
         """Read all of it, and remove the folder."""
