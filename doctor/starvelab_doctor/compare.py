@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, hypot, sqrt
 from pathlib import Path
@@ -110,14 +110,10 @@ def _seconds(run: Loop, *, passes: bool) -> float:
 
 
 def _uncertainty(*runs: Loop) -> float:
-    """Return what the ratio of two means may be off within the runs, as its logarithm."""
-    found = []
-    for known in (_by_parts, _by_neighbors):
-        errors, freedoms = zip(*(known(run) for run in runs), strict=True)
-        total = sum(errors)
-        rest = sum(error**2 / freedom for error, freedom in zip(errors, freedoms, strict=True))
-        found.append(_student(total**2 / max(rest, 1e-30)) * sqrt(total))  # Welch's test
-    return max(found)
+    """Return what the ratio of two means may be off within the runs, as its logarithm: Welch's test."""
+    errors, freedoms = zip(*map(_of_mean, runs), strict=True)
+    rest = sum(error**2 / freedom for error, freedom in zip(errors, freedoms, strict=True))
+    return _student(sum(errors) ** 2 / max(rest, 1e-30)) * sqrt(sum(errors))
 
 
 def _means(run: Loop, count: int) -> np.ndarray:
@@ -127,13 +123,8 @@ def _means(run: Loop, count: int) -> np.ndarray:
     return means
 
 
-def _by_parts(run: Loop) -> tuple[float, float]:
-    """Return the variance of the mean by that of long parts, and its degrees of freedom."""
-    return float(np.var(_means(run, PARTS), ddof=1)) / PARTS, PARTS - 1
-
-
-def _by_neighbors(run: Loop) -> tuple[float, float]:
-    """Return the same from how much neighbors are alike: so many times fewer of them tell something."""
+def _of_mean(run: Loop) -> tuple[float, float]:
+    """Return the variance of the mean and its degrees of freedom, by how much neighbors are alike."""
     rest = (parts := _means(run, MIN_BLOCKS)) - parts.mean()
     count, variance = len(parts), max(float(np.mean(rest**2)), 1e-30)
     alike = float(np.sum(rest[1:] * rest[:-1])) / count / variance
@@ -166,40 +157,27 @@ def _student(freedom: float) -> float:
     return z + (z**3 + z) / 4 / n + second / n**2 + third / n**3
 
 
-def pairs(before: Sequence[Loop], after: Sequence[Loop]) -> list[tuple[Loop, Loop]]:
-    """Return the loops of two runs that belong together: by their place, by their file, or in their order."""
-    keys: tuple[Callable[[Loop], str], ...] = (
-        lambda one: str(one["loop"]),
-        lambda one: str(one["loop"]).rpartition(":")[0],
-        lambda _: "",
-    )
-    first, second, found = list(before), list(after), list[tuple[Loop, Loop]]()
-    for key in keys:
-        for one in list(first):
-            other = next((each for each in second if key(each) == key(one)), None)
-            if other is not None:
-                found.append((one, other))
-                first.remove(one)
-                second.remove(other)
-    return found
+def _place(run: Loop) -> tuple[str, int]:
+    """Return the file and the line of a loop: a change moves lines, and leaves their order."""
+    file, _, line = str(run["loop"]).rpartition(":")
+    return file, int(line) if line.isdigit() else 0
 
 
 def read(file: Path) -> list[Loop]:
     """Return the loops that doctor wrote into a file."""
     try:
-        loops = json.loads(file.read_text(encoding="utf-8"))["loops"]
-        why = "" if loops else "it holds no loop"
-        why = why if all("block_seconds" in one for one in loops) else "it has no times by block"
-    except OSError as error:
+        loops: list[Loop] = json.loads(file.read_text(encoding="utf-8"))["loops"]
+        why = "" if loops and all("block_seconds" in loop for loop in loops) else "it has no times by block"
+    except (OSError, ValueError) as error:
         why = str(error)
-    except (ValueError, LookupError, TypeError):
+    except (LookupError, TypeError):
         why = "it holds no loops of doctor"
     if why:
         raise InputError(
             f"compare reads what doctor wrote, got {file}: {why}. Write it: starvelab-doctor --json {file} "
             "train.py"
         )
-    return list(loops)
+    return loops
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -213,7 +191,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("after", type=Path, help="what doctor wrote after it")
     asked = parser.parse_args(arguments)
     try:
-        found = [compare(*each) for each in pairs(read(asked.before), read(asked.after))]
+        files = (sorted(read(file), key=_place) for file in (asked.before, asked.after))
+        found = [compare(*runs) for runs in zip(*files, strict=False)]
     except InputError as error:
         parser.error(str(error))
     for one in found:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import UserDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -11,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from starvelab.measure.batches import Batch
-from starvelab.tables import count_of
-from starvelab.units import Quantity, data_size, format_quantity
+from starvelab.units import Quantity, data_size
 
 MAX_OBJECTS = 10_000  # of a batch; one that holds more is not looked through
 
@@ -48,17 +46,12 @@ class BatchContents:
         """True where most of it are floating-point numbers, which could be fewer bytes."""
         return (self.dtype or "").startswith("float")
 
-    def __str__(self) -> str:
-        count = count_of(self.objects, "object")
-        return count if self.size is None else f"{count}, {format_quantity(self.size)}, {self.dtype}"
-
 
 class Items(NamedTuple):
     """The items of a batch, as the dataset gives them: how many, how, and of what they are views."""
 
     number: int
     together: bool  # `__getitems__` gives all of them at once
-    bytes: int  # of one of them
     spread: float  # bytes of what it is a view of, over its own
 
 
@@ -81,8 +74,8 @@ def contents_of(batch: object) -> BatchContents | None:
 
 
 def _parts_of(batch: object) -> Iterator[object]:
-    """Return what is in lists, tuples and dictionaries, and theirs."""
-    if isinstance(batch, dict | UserDict):
+    """Return what is in lists, tuples and mappings, and theirs."""
+    if isinstance(batch, Mapping):
         batch = tuple(batch.values())
     if not isinstance(batch, list | tuple):
         yield batch
@@ -98,21 +91,26 @@ def items_of(items: object, together: bool) -> Items | None:
     (size, whole, owner), (_, _, last) = map(_largest_of, (items[0], items[-1]))
     # What all of them are views of lies in memory: nothing is read for each.
     held = len(items) > 1 and owner is not None and owner == last
-    return Items(len(items), together, size, whole / size if size and not held else 1.0)
+    return Items(len(items), together, whole / size if size and not held else 1.0)
 
 
 def _largest_of(item: Any) -> tuple[int, int, int | None]:  # Any: whatever a dataset gives
     """Return the bytes of an item's largest part, those of what it is a view of, and where that lies."""
-    if isinstance(item, Mapping):
-        item = list(item.values())
-    parts = item if isinstance(item, list | tuple) else [item]
-    sizes = [
-        (part.nbytes, n) for n, part in enumerate(parts) if isinstance(getattr(part, "nbytes", None), int)
-    ]
-    if not sizes:
+    arrays: list[Any] = [part for part in _parts_of(item) if isinstance(getattr(part, "nbytes", None), int)]
+    if not arrays:
         return 0, 0, None
-    size, number = max(sizes)
-    return size, *_viewed(parts[number])
+    part = max(arrays, key=lambda array: array.nbytes)
+    if hasattr(part, "untyped_storage"):
+        storage = part.untyped_storage()
+        return part.nbytes, int(storage.nbytes()), int(storage.data_ptr())
+    whole = part
+    while isinstance(getattr(whole, "base", None), np.ndarray):
+        whole = whole.base
+    if not isinstance(whole, np.memmap):
+        return part.nbytes, int(whole.nbytes), id(whole)
+    # Of a file what lies from its first element to its last is read.
+    reach = sum((n - 1) * abs(step) for n, step in zip(part.shape, part.strides, strict=True))
+    return part.nbytes, int(reach + part.itemsize), None
 
 
 class Repeats:
@@ -125,7 +123,7 @@ class Repeats:
     def see(self, number: int, batch: Batch, workers: int) -> None:
         """Look at the batch of that number, from 1 on: at first each comes from another worker."""
         if number == 1:
-            self.first, self.alike = batch, False
+            self.first = batch
         elif number == 2:
             self.alike = same_contents(self.first, batch)
         if number == workers + 1:  # of the first worker again: data that never changes is no repetition
@@ -140,17 +138,3 @@ def same_contents(one: Batch, other: Batch) -> bool:
         return all(np.array_equal(np.asarray(a), np.asarray(b)) for a, b in zip(*parts, strict=True))
     except Exception:  # of a batch's own class, or of another device
         return False
-
-
-def _viewed(part: Any) -> tuple[int, int | None]:  # Any: an array or a tensor
-    """Return the bytes of what an array is a view of, and where it lies; of a file, from first to last."""
-    if hasattr(part, "untyped_storage"):
-        storage = part.untyped_storage()
-        return int(storage.nbytes()), int(storage.data_ptr())
-    whole = part
-    while isinstance(getattr(whole, "base", None), np.ndarray):
-        whole = whole.base
-    if not isinstance(whole, np.memmap):
-        return int(whole.nbytes), id(whole)
-    reach = sum((n - 1) * abs(step) for n, step in zip(part.shape, part.strides, strict=True))
-    return int(reach + part.itemsize), None

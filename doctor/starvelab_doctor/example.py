@@ -14,7 +14,7 @@ from starvelab.errors import InputError
 from starvelab.units import Unchecked, nonnegative
 
 from .finding.job import JobFinding
-from .traces.kineto import WAIT, Event
+from .traces.timeline import WAIT, Event
 from .watching.recorder import Recorder
 
 SCRIPT = Path(__file__).with_name("example_job.txt")

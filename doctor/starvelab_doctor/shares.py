@@ -110,22 +110,15 @@ def blocks_of(seconds: np.ndarray) -> np.ndarray:
     return means
 
 
-def shares_of(
-    blocks: Mapping[str, np.ndarray],
-) -> tuple[dict[str, float], dict[str, tuple[float, float]], float]:
-    """Return the share of each stage, its interval, and how often the largest is the largest of a draw."""
+def shares_of(blocks: Mapping[str, np.ndarray]) -> tuple[dict[str, float], float]:
+    """Return the share of each stage, and how often the largest is the largest of a draw."""
     if not blocks:
-        return {}, {}, 0.0
+        return {}, 0.0
     rng, sizes = np.random.default_rng(0), dict.fromkeys(map(len, blocks.values()))
     # Stages of the same batches are drawn together: one batch may be larger than another in all of them.
     draws = {count: rng.integers(count, size=(RESAMPLES, count)) for count in sizes}
     samples = np.array([each[draws[len(each)]].mean(axis=1) for each in blocks.values()])
-    samples = samples / np.maximum(samples.sum(axis=0), 1e-12)
     means = np.array([each.mean() for each in blocks.values()])
     shares = means / max(float(means.sum()), 1e-12)
-    ends = np.quantile(samples, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], axis=1)
-    return (
-        dict(zip(blocks, shares.tolist(), strict=True)),
-        dict(zip(blocks, map(tuple, ends.T.tolist()), strict=True)),
-        float(np.mean(samples.argmax(axis=0) == shares.argmax())),
-    )
+    lead = float(np.mean(samples.argmax(axis=0) == shares.argmax()))
+    return dict(zip(blocks, shares.tolist(), strict=True)), lead

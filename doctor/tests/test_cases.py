@@ -12,8 +12,8 @@ from starvelab_doctor import advise
 from starvelab_doctor.finding.lines import DATASET, LOOP, JobLines, LineShare
 from starvelab_doctor.judging import causes, model
 from starvelab_doctor.judging.known_calls import known_call
-from starvelab_doctor.judging.own_batches import own_batches
 from starvelab_doctor.judging.remedies import remedies_of
+from starvelab_doctor.judging.report import own_batches
 from starvelab_doctor.watching.recorder import Recorder
 
 CASES = {case["name"]: case for case in TABLE["case"]}
@@ -86,8 +86,7 @@ def test_advice_is_bounded_by_the_resources_behind_it(workers):
 
 
 @pytest.mark.parametrize(("cores", "summary"), [
-    (64, "6 workers instead of 2: 1600 img/s (1600 img/s to 1600 img/s) instead of 640 img/s, then the "
-     "training step binds."),
+    (64, "6 workers instead of 2: 1600 img/s (1600 img/s to 1600 img/s) instead of 640 img/s."),
     (2, "Keep the 2 workers: more would bring less than 5 %."),
 ])  # fmt: skip
 def test_the_advice_says_how_many_workers_and_what_they_bring(cores, summary):
@@ -123,7 +122,7 @@ def test_threads_of_libraries_that_share_the_cores_name_the_variables(monkeypatc
     job = found(workers=4, wait=0.04, step=0.01, cpu=1.0).replace(lines=lines, prepare_queued=0.5)
     first, *_ = remedies_of(job, cores=8)
     assert first.name == "threads"
-    assert "compute at job.py:9, in image @ weights. Let each worker" in first.text
+    assert "compute at job.py:9, 90 %, in image @ weights. Let each worker" in first.text
     assert "(now OMP_NUM_THREADS=16)" in first.text
     monkeypatch.setattr(causes, "usable_cores", lambda: 64)
     assert remedies_of(job, cores=8)[0].name != "threads"
@@ -148,7 +147,8 @@ def test_the_gain_is_that_of_the_whole_job_with_its_long_steps():
 @pytest.mark.parametrize(
     ("call", "name"),
     [
-        ("gzip.GzipFile.seek", "seek"), ("zipfile.ZipFile.__init__", "reopen"),
+        ("gzip.GzipFile.seek", "seek"), ("torch.stack", "collate"), ("match.group", "tokenize"),
+        ("zipfile.ZipFile.__init__", "reopen"),
         ("tarfile.TarFile.open", "reopen"),
         ("copy.deepcopy", "deep copy"), ("logging.Logger.info", "log"), ("subprocess.run", "process"),
         ("index in self.chosen", "search"), ("self.names.index", "search"), ("json.loads", "parse"),
@@ -184,12 +184,11 @@ class TestLines:
     def test_they_are_said_only_where_enough_was_seen(self):
         line = LineShare("train.py:14", "gzip.GzipFile.read", DATASET, 0.71)
         seen = JobLines(preparing=(line,), samples=100, loop=(replace(self.copies, call=""),))
-        assert seen.summary == (
-            "Of the time in which batches are prepared, most goes to train.py:14, 71 %, in "
-            "gzip.GzipFile.read (the dataset). Beside waiting, the loop's own thread is mostly at "
-            "train.py:12, 30 % (the loop)."
+        assert seen.statements == (
+            "Lines that prepare: train.py:14, 71 %, in gzip.GzipFile.read (the dataset).",
+            "Lines of the loop: train.py:12, 30 % (the loop).",
         )
-        assert JobLines(preparing=(line,), samples=9).summary == ""
-        assert JobLines(reason="none of them wrote a sample").summary == (
-            "The lines of the workers are not known: none of them wrote a sample."
+        assert JobLines(preparing=(line,), samples=9).statements == ()
+        assert JobLines(reason="none of them wrote a sample").statements == (
+            "The lines of the workers are not known: none of them wrote a sample.",
         )

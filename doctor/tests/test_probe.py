@@ -157,7 +157,7 @@ def test_sampler_dataset_and_collate_function_are_told_apart(monkeypatch):
     assert costs.costs["collate"].m_as("ms") == pytest.approx(10)
     assert costs.costs["sampler"].m_as("ms") == pytest.approx(20)
     assert costs.certain
-    assert "next comes the sampler, in the training loop with 22.2 %" in costs.summary
+    assert "the sampler, in the training loop 22.2 %" in costs.summary
 
 
 def test_the_budget_decides_which_batches_are_timed(monkeypatch):

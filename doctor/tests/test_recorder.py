@@ -45,24 +45,23 @@ IMAGES, LABELS = np.zeros((4, 25), np.float32), np.zeros(4, np.int64)
 
 
 @pytest.mark.parametrize(("batch", "found"), [
-    ((IMAGES, LABELS), (2, 432e-6, "float32", "2 objects, 432 B, float32")),
-    ({"x": [IMAGES], "y": UserDict(z=(LABELS, "a name"))}, (3, 432e-6, "float32", None)),
-    (LABELS, (1, 32e-6, "int64", "1 object, 32 B, int64")),
-    (["a", "b"], (2, None, None, "2 objects")),
+    ((IMAGES, LABELS), (2, 432e-6, "float32")),
+    ({"x": [IMAGES], "y": UserDict(z=(LABELS, "a name"))}, (3, 432e-6, "float32")),
+    (LABELS, (1, 32e-6, "int64")),
+    (["a", "b"], (2, None, None)),
     (None, None),
     (Broken(), None),
     ([0] * (MAX_OBJECTS + 1), None),
-    (np.zeros(500_000, np.float32), (1, 2.0, "float32", "1 object, 2 MB, float32")),
+    (np.zeros(500_000, np.float32), (1, 2.0, "float32")),
 ])  # fmt: skip
 def test_what_a_batch_holds(batch, found):
     held = contents_of(batch)
     if found is None:
         assert held is None
         return
-    objects, size, dtype, text = found
+    objects, size, dtype = found
     assert (held.objects, held.dtype) == (objects, dtype)
     assert held.size is None if size is None else held.size.m_as("MB") == pytest.approx(size)
-    assert text in (None, str(held))
 
 
 @pytest.mark.programs
@@ -187,7 +186,7 @@ def test_workers_that_repeat_each_other_are_seen_by_their_first_batches(clock, b
     assert finding.loader.repeats is repeats
     assert ("so they repeat each other. Divide its items among them by" in finding.state) is repeats
     names = [one.name for one in remedies_of(finding, cores=4)]
-    assert (names[0] == "divide" and "workers" not in names) is repeats
+    assert (names[:1] == ["divide"] and "workers" not in names) is repeats
 
 
 def test_batches_that_cannot_be_compared_are_no_repetition():

@@ -20,9 +20,13 @@ GOLDEN = Path(__file__).with_name("reports.txt")
 
 
 def test_the_reports_of_all_cases_are_those_that_were_read(monkeypatch):
-    monkeypatch.setattr("starvelab_doctor.judging.model.usable_cores", lambda **_: 8)
-    monkeypatch.setattr("starvelab_doctor.judging.causes.usable_cores", lambda **_: 8)
-    reports = "\n\n".join(text_report([(case["name"], job_of(case))]) for case in TABLE["case"])
+    reports = []
+    for case in TABLE["case"]:
+        for module in ("model", "causes"):
+            cores = case.get("cores", 8)
+            monkeypatch.setattr(f"starvelab_doctor.judging.{module}.usable_cores", lambda n=cores, **_: n)
+        reports.append(text_report([(case["name"], job_of(case))]))
+    reports = "\n\n".join(reports)
     if os.environ.get("REWRITE"):
         GOLDEN.write_text(f"{reports}\n", encoding="utf-8")
     assert f"{reports}\n" == GOLDEN.read_text(encoding="utf-8")
@@ -49,15 +53,15 @@ def test_texts_travel_together():
 def test_items_are_looked_at_for_what_they_are_views_of(tmp_path):
     torch = pytest.importorskip("torch")
     groups = [torch.ones(64, 256) for _ in range(8)]
-    assert items_of([group[3] for group in groups], False) == Items(8, False, 1024, 64.0)
+    assert items_of([group[3] for group in groups], False) == Items(8, False, 64.0)
     # Items of one array lie in memory, whatever else they wait for.
-    assert items_of(list(groups[0][:8]), False) == Items(8, False, 1024, 1.0)
+    assert items_of(list(groups[0][:8]), False) == Items(8, False, 1.0)
     assert items_of([(row, 1) for row in np.ones((64, 256))], False).spread == 1.0
-    assert items_of([{"x": groups[0][3].clone(), "y": 1}], True) == Items(1, True, 1024, 1.0)
+    assert items_of([{"x": groups[0][3].clone(), "y": 1}], True) == Items(1, True, 1.0)
     np.save(tmp_path / "file.npy", np.ones((64, 100), np.float32))
     mapped = np.load(tmp_path / "file.npy", mmap_mode="r")
     assert items_of([(mapped[:, 3], 0)], False).spread == pytest.approx(99, rel=0.01)  # one column
     assert items_of([mapped[3]], False).spread == 1.0  # one row
     assert items_of([np.ones((8, 4))[2]], False).spread == 8.0
-    assert items_of([7, 8], False) == Items(2, False, 0, 1.0)
+    assert items_of([7, 8], False) == Items(2, False, 1.0)
     assert items_of("no list", False) is None

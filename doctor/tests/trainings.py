@@ -5,20 +5,17 @@ import json
 from pathlib import Path
 
 MULTI, SINGLE = "_MultiProcessingDataLoaderIter", "_SingleProcessDataLoaderIter"
-# Of the spellings of categories: that of today, and that of PyTorch 1.8.
-MARK = "user_annotation"
-NEW = {
-    "wait": MARK, "step": MARK, "operation": "cpu_op",
+CATEGORIES = {
+    "wait": "user_annotation", "step": "user_annotation", "operation": "cpu_op",
     "launch": "cuda_runtime", "kernel": "kernel", "copy": "gpu_memcpy",
 }  # fmt: skip
-OLD = dict.fromkeys(NEW, "Operator") | {"launch": "Runtime", "kernel": "Kernel", "copy": "Memcpy"}
 
 
 class Training:
     """A training loop that is written down as it goes: milliseconds here, microseconds in the trace."""
 
-    def __init__(self, spelling=NEW, *, pid=4242, rank=None, workers=2, device=0, origin=1_712_195_495_502.0):
-        self.spelling, self.pid, self.rank, self.device = spelling, pid, rank, device
+    def __init__(self, *, pid=4242, workers=2, device=0, origin=1_712_195_495_502.0):
+        self.pid, self.device = pid, device
         self.loader = MULTI if workers else SINGLE
         self.now = self.gpu_free = origin
         self.correlation = 0
@@ -29,7 +26,7 @@ class Training:
 
     def _add(self, kind, name, start, length, *, on_gpu=False, **arguments):
         place = {"pid": self.device, "tid": 7} if on_gpu else {"pid": self.pid, "tid": self.pid}
-        event = {"ph": "X", "cat": self.spelling[kind], "name": name, **place}
+        event = {"ph": "X", "cat": CATEGORIES[kind], "name": name, **place}
         self.events.append(event | {"ts": 1e3 * start, "dur": 1e3 * length, "args": arguments})
 
     def wait(self, length, *, mirrored=False):
@@ -71,8 +68,6 @@ class Training:
     def write(self, path: Path) -> Path:
         """The file; compressed if its name says so."""
         beside = {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA A100"}]}
-        if self.rank is not None:
-            beside["distributedInfo"] = {"backend": "nccl", "rank": self.rank, "world_size": 8}
         return write(path, {**beside, "traceEvents": self.events, "traceName": "C:\\trace.json"})
 
 

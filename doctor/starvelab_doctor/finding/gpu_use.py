@@ -20,22 +20,19 @@ class GpuUse:
     ----------
     busy, idle : float
         A kernel or a copy ran, or neither.
-    idle_in_waits, idle_before_launch, idle_otherwise : float
+    idle_in_waits, idle_before_launch : float
         Idle while the training loop waited for data: the stall. Outside the waits, where the CPU had not
         launched the next work yet: launch gaps. For another reason, or one that the trace does not tell.
     copying, copying_pageable : float
         A copy ran and no kernel beside it; of these, copies from or to memory that is not pinned.
-    pageable_copies : int
     """
 
     busy: float
     idle: float
     idle_in_waits: float
     idle_before_launch: float
-    idle_otherwise: float
     copying: float
     copying_pageable: float
-    pageable_copies: int
 
     @property
     def cause(self) -> str:
@@ -58,24 +55,16 @@ class GpuUse:
     @property
     def next_step(self) -> str:
         """Say what to do about what costs most, in one sentence; empty where a trace says no more."""
-        if self.cause == "pageable copies":
-            return (
-                f"Copies from or to pageable memory ({self.pageable_copies}) take "
-                f"{percent(self.copying_pageable)} of the time: pin the batches with pin_memory=True, and "
-                "copy them with non_blocking=True."
-            )
-        if self.cause == "copies":
-            return (
-                f"Copies take {percent(self.copying)} of the time with no kernel beside them: send fewer "
-                "bytes, such as uint8, or copy on a stream of their own."
-            )
-        if self.cause == "launch gaps":
-            return (
-                f"For {percent(self.idle_before_launch)} of the time the CPU has not launched the next work: "
-                "use torch.compile or larger batches (more memory, a higher learning rate), and read nothing "
-                "like loss.item() in each step."
-            )
-        return ""
+        pinned, copies, late = map(percent, (self.copying_pageable, self.copying, self.idle_before_launch))
+        return {
+            "pageable copies": f"Copies from or to pageable memory take {pinned} of the time: pin the "
+            "batches with pin_memory=True, and copy them with non_blocking=True.",
+            "copies": f"Copies take {copies} of the time with no kernel beside them: send fewer bytes, such "
+            "as uint8, or copy on a stream of their own.",
+            "launch gaps": f"For {late} of the time the CPU has not launched the next work: use "
+            "torch.compile or larger batches (more memory, a higher learning rate), and read nothing like "
+            "loss.item() in each step.",
+        }.get(self.cause, "")
 
 
 @dataclass(frozen=True, eq=False)

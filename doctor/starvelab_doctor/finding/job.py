@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import numpy as np
+
 from starvelab.measure.verdict import NOT_BOUND, SLIGHT, UNKNOWN, verdict_of
 from starvelab.tables import count_of, percent
+from starvelab.units import Q_
 
-from ..shares import is_certain
-from ..torch_internals import SINGLE
+from ..shares import Share, is_certain
 from .gpu_use import TraceSteps
 from .lines import GENERATOR, LineShare
 from .memory import Room
@@ -32,15 +34,14 @@ RECORDS: Mapping[str, type[Any]] = {
     "gpu": GpuWaits,
     "ranks": RankFindings,
 }
-RECORD_OF = {field.name: record for record, kind in RECORDS.items() for field in fields(kind)}
 
 
 def _by_record(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return values by the record that has a field of that name."""
-    parts: dict[str, dict[str, Any]] = {}
-    for name, value in values.items():
-        parts.setdefault(RECORD_OF[name], {})[name] = value
-    return parts
+    return {
+        record: {field.name: values[field.name] for field in fields(kind) if field.name in values}
+        for record, kind in RECORDS.items()
+    }
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -66,10 +67,43 @@ class JobFinding:
     source: str = "watched"
 
     @classmethod
-    def of(cls, *, source: str = "watched", **values: Any) -> JobFinding:  # Any: each field has its own type
-        """Return a finding with the fields of its records."""
-        parts = _by_record(values)
-        return cls(source=source, **{name: kind(**parts.get(name, {})) for name, kind in RECORDS.items()})
+    def of_times(
+        cls,
+        waits: np.ndarray,
+        lengths: np.ndarray,
+        ordinary: np.ndarray,
+        host: Share,
+        *,
+        stall: Share | None,
+        first_waits: Sequence[float],
+        aside: Sequence[float] = (),
+        batch_size: int | None = None,
+        source: str = "watched",
+        **known: Any,  # Any: the other fields of the records
+    ) -> JobFinding:
+        """Return what the waits and the times from batch to batch come to [s].
+
+        `host` is the share that the loop waits, and `stall` that of the GPU. What was no part of a step was
+        `aside`.
+        """
+        total, counts = float(lengths[ordinary].sum()), stall or host
+        rate = host.counted / total if total else 0.0
+        known |= {
+            "host_wait": host.value,
+            "interval": host.interval,
+            "stall": stall and stall.value,
+            "stall_interval": stall and stall.interval,
+            "counted": counts.counted,
+            "batch_rate": Q_(rate, "1/s"),
+            "step_time": Q_(1e3 * float(np.mean((lengths - waits)[ordinary])), "ms") if total else None,
+            "throughput": Q_(rate * batch_size, "img/s") if batch_size else None,
+            "batch_size": batch_size,
+            "first_waits": tuple(Q_(1e3 * wait, "ms") for wait in first_waits),
+            "interruptions": counts.interruptions + len(aside),
+            "interrupted": Q_(counts.interrupted + sum(aside), "s"),
+        }
+        records = {name: RECORDS[name](**values) for name, values in _by_record(known).items()}
+        return cls(source=source, **records)
 
     def replace(self, **values: Any) -> JobFinding:  # Any: as above
         """Return the same with other values of some fields of its records."""
@@ -122,17 +156,18 @@ class JobFinding:
     @property
     def state(self) -> str:
         """Say all of that but what to do."""
-        more = [one.summary for one in (self.loader.stages, self.loader.lines, self.machine.memory) if one]
-        said = (
-            self._share,
-            self._judged,
-            self.ranks.together,
-            self.changed,
-            self.long_steps,
-            self.busy,
-            self.limit,
-        )
-        return " ".join(filter(None, (*said, *more, self.divided)))
+        return " ".join(self.statements)
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """The same, one matter each."""
+        loader, memory = self.loader, self.machine.memory
+        return tuple(filter(None, (
+            " ".join(filter(None, (self._share, self._judged))), self.ranks.together, self._changed,
+            self._long_steps, self._others, self._limit, loader.stages.summary if loader.stages else "",
+            *(loader.lines.statements if loader.lines else ()), memory.summary if memory else "",
+            self.divided,
+        )))  # fmt: skip
 
     @property
     def room(self) -> Room:
@@ -146,16 +181,14 @@ class JobFinding:
         return memory.room(size.m_as("B") if size is not None else 0.0, self.loader.queue_depth or 0.0)
 
     @property
-    def changed(self) -> str:
-        """Say that the first passes differ from the later ones; empty if they do not."""
-        if not self.waits.left_out:
+    def _changed(self) -> str:
+        """Say that the first passes or batches differ from the later ones; empty if they do not."""
+        if not (count := self.waits.left_out):
             return ""
-        one = self.waits.left_out == 1
-        passes = "first pass differs" if one else f"first {self.waits.left_out} passes differ"
+        passes = "first pass differs" if count == 1 else f"first {count} passes differ"
         return (
-            f"The {passes} from the later ones and {'is' if one else 'are'} left out: the loop waited "
-            f"{percent(self.waits.pass_waits[0])} of it, as where a cache fills or files are read a first "
-            "time."
+            f"The {passes} from the later ones, as where a cache fills, and does not count: the loop waited "
+            f"{percent(self.waits.pass_waits[0])} of it."
         )
 
     @property
@@ -167,14 +200,13 @@ class JobFinding:
         )
 
     @property
-    def long_steps(self) -> str:
+    def _long_steps(self) -> str:
         """Say what those took; empty if that is little."""
         if (share := self.interrupted_share) < SLIGHT:
             return ""
         return (
-            f"Left out: {count_of(self.waits.interruptions, 'long step')}, such as an evaluation, a "
-            f"checkpoint, or batches that itertools.cycle keeps, took {percent(share)} of the time, whatever "
-            "the input."
+            f"Left out: {count_of(self.waits.interruptions, 'long step')}, such as an evaluation or a "
+            f"checkpoint, took {percent(share)} of the time, whatever the input."
         )
 
     @property
@@ -188,19 +220,16 @@ class JobFinding:
         return f"{whole} more workers repeat its items unless it divides them by get_worker_info()."
 
     @property
-    def lacks_core(self) -> bool:
-        """True if a thread of the loop's process has work and no core, more than those who prepare."""
-        return (self.machine.core_waits or 0.0) > max(self.machine.prepare_queued or 0.0, QUEUED)
+    def busy(self) -> bool:
+        """True if other programs took cores from the job."""
+        queues = self.machine.prepare_queued is None or self.machine.prepare_queued >= QUEUED
+        return self.machine.others_cpu is not None and self.machine.others_cpu >= BUSY and queues
 
     @property
-    def busy(self) -> str:
-        """Say that other programs took cores from the job; empty where they did not, or nobody knows."""
-        queues = self.machine.prepare_queued is None or self.machine.prepare_queued >= QUEUED
-        if self.machine.others_cpu is None or self.machine.others_cpu < BUSY or not queues:
-            return ""
+    def _others(self) -> str:
+        used = percent(self.machine.others_cpu, 0) if self.machine.others_cpu is not None else ""
         return (
-            f"Other programs used {percent(self.machine.others_cpu, 0)} of the cores meanwhile: all of this "
-            "holds while they do."
+            f"Other programs used {used} of the cores: all of this holds while they do." if self.busy else ""
         )
 
     @property
@@ -210,19 +239,16 @@ class JobFinding:
         if self.waits.elsewhere:
             waits = percent(self.waits.host_wait)
             return f"A thread beside the training loop waits {waits} of its time for data."
-        who = ""
-        if self.ranks.found and not self.ranks.together:
-            who = f"Rank {self.ranks.rank} of {len(self.ranks.found)} waits most. "
         low, high = self.gpu.stall_interval or self.waits.interval
         waits, many = percent(self.waits.host_wait), self.waits.counted >= self.waits.min_batches
         spread = f" (95 % interval {percent(low)} to {percent(high)})" if many else ""
         if self.gpu.stall is not None:
             gpu = f"The GPU waits {percent(self.gpu.stall)} of the time for data"
-            return f"{who}{gpu}{spread}, and the training loop {waits}."
+            return f"{gpu}{spread}, and the training loop {waits}."
         packed = ""
         if work := next((line for line in self._packers if line.share >= SLIGHT), None):
             packed = f", and prepares batches itself in {percent(self.packing)}, mostly at {work.place}"
-        return f"{who}The training loop waits {waits} of its time for data{spread}{packed}."
+        return f"The training loop waits {waits} of its time for data{spread}{packed}."
 
     @property
     def _judged(self) -> str:
@@ -252,11 +278,7 @@ class JobFinding:
         larger = self.gpu.use.next_step if self.gpu.use is not None else ""
         if not larger or (self.verdict == UNKNOWN and self.waits.batches):
             return self._of_input
-        if self.verdict == NOT_BOUND:
-            return larger
-        cause = self.gpu.use.cause.capitalize() if self.gpu.use is not None and self.waits.batches else ""
-        beside = f"{cause} cost the GPU more than waiting for data does. " if cause else ""
-        return f"{beside}{larger} {self._of_input}"
+        return larger if self.verdict == NOT_BOUND else f"{larger} {self._of_input}"
 
     @property
     def fed(self) -> bool:
@@ -264,7 +286,7 @@ class JobFinding:
         return self.waits.ceiling is not None and self.waits.ceiling.times < 1 + SLIGHT
 
     @property
-    def limit(self) -> str:
+    def _limit(self) -> str:
         """Say what a ladder measured; empty where there was none."""
         if self.waits.ceiling is None:
             return ""
@@ -286,18 +308,10 @@ class JobFinding:
         if self.waits.restarts:
             return RESTART
         if self.verdict == UNKNOWN:
-            more = "Record more steps" if self.source == "trace" else "Watch more batches"
-            return f"{more} of a longer run."
-        if self.loader.workers == 0 and self.source == "trace":
-            return f"The iterator is a {SINGLE}, which has no workers: give the DataLoader num_workers."
+            return "Watch more batches of a longer run."
         if self.loader.workers == 0:
             return "Without workers the loop prepares each batch itself: advise says what num_workers brings."
-        if self.loader.stages is None or not self.loader.stages.certain:
-            return (
-                "Find the stage that is slow by a probe, and measure what it costs at most: starvelab-doctor "
-                "--ladder train.py."
-            )
-        return f"For that stage, {self.loader.stages.remedy(self.machine.prepare_cpu, self.loader.contents)}"
+        return "starvelab-doctor --ladder train.py measures what a faster input brings at most."
 
     def __str__(self) -> str:
         return self.summary

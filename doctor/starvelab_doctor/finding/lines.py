@@ -108,21 +108,17 @@ class JobLines:
         return self.preparing[0] if self.preparing and self.samples >= MIN_SAMPLES else None
 
     @property
-    def summary(self) -> str:
-        """Name the lines at which most of the time goes; empty where too little was seen."""
+    def statements(self) -> tuple[str, ...]:
+        """Say at which lines most of the time goes; empty where too little was seen."""
         if self.stuck:
-            return f"No worker sent a batch: they are at {_listed(self.stuck)}."
+            return (f"No worker sent a batch: they are at {_listed(self.stuck)}.",)
         if self.reason:
-            return f"The lines of the workers are not known: {self.reason}."
-        said = []
-        if self.samples >= MIN_SAMPLES and (shown := _listed(self.preparing)):
-            said.append(f"Of the time in which batches are prepared, most goes to {shown}.")
-        if shown := _listed(self.loop):
-            said.append(f"Beside waiting, the loop's own thread is mostly at {shown}.")
-        return " ".join(said)
+            return (f"The lines of the workers are not known: {self.reason}.",)
+        seen = self.preparing if self.samples >= MIN_SAMPLES else ()
+        of = {"Lines that prepare": seen, "Lines of the loop": self.loop}
+        return tuple(f"{name}: {shown}." for name, lines in of.items() if (shown := _listed(lines)))
 
 
 def _listed(lines: tuple[LineShare, ...]) -> str:
     """Name the largest of some lines, and where they are; empty where none is large."""
-    parts = [f"{line.summary} ({WHERE[line.phase]})" for line in lines[:3] if line.share >= SHOWN]
-    return f"{'; '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)
+    return "; ".join(f"{line.summary} ({WHERE[line.phase]})" for line in lines[:3] if line.share >= SHOWN)

@@ -24,7 +24,6 @@ class MemoryUse:
     growth: Growth | None = None  # of all workers; None where there is none, or too few looks tell
     loop_growth: Growth | None = None  # of the training process
     batch_size: int | None = None
-    large: bool = False  # the workers have much of the memory that is free
     free: int | None = None  # bytes beside them; None where nobody tells
     shared_free: int | None = None
 
@@ -35,27 +34,16 @@ class MemoryUse:
         own = self.each + (self.shared if self.copied.m_as("B") >= LARGE_COPY else data_size(0))
         return Room(self.workers, own.m_as("B") if self.workers else batch, batch, ready, free, shared)
 
-    def __str__(self) -> str:
-        return f"{self._each}, {count_of(self.workers, 'worker')}"
-
-    @property
-    def _each(self) -> str:
-        return _short(self.each) if self.workers == 1 else f"{_short(self.each)} each"
-
     @property
     def summary(self) -> str:
         """Say what is worth a line; empty if nothing is."""
         parts = []
-        who, has, one = f"The {self.workers} workers", "have", "Each worker"
-        if self.workers == 1:
-            who, has, one = "The only worker", "has", "The only worker"
         if self.growth is not None:
-            parts.append(self._says(self.growth, f"{who}, with {self._each},"))
-        elif self.large:
-            parts.append(f"{who} {has} {self._each}.")
+            who = f"{count_of(self.workers, 'worker')} ({_short(self.each)} per worker)"
+            parts.append(self._says(self.growth, who))
         if self.copied.m_as("B") >= LARGE_COPY:
             parts.append(
-                f"{one} copied {_short(self.copied)} of the objects of the training process, and may "
+                f"Each worker copied {_short(self.copied)} of the objects of the training process, and may "
                 f"copy {_short(self.shared)} more: one array is not copied, a list of many objects is."
             )
         if self.loop_growth is not None:
@@ -136,17 +124,10 @@ class Room:
     def reason(self, ahead: int) -> str:
         """Say why no more workers find room."""
         by_memory, by_shared = self._most(ahead)
-        each, batch, free = (
-            format_quantity(data_size(size), 2)
-            for size in (self.each, self.batch, min(self.free, self.shared))
-        )
-        queue = f"{count_of(ahead, 'batch')} of {batch} ahead"
-        if by_shared <= by_memory:
-            return (
-                f"more find no room, since each needs {queue} in /dev/shm, of which {free} are free: a "
-                "container gets more by --shm-size."
-            )
-        least = "" if self.workers else "at least "
+        sizes = self.each, self.batch, min(self.free, self.shared)
+        each, batch, free = (format_quantity(data_size(size), 2) for size in sizes)
+        of = "/dev/shm (docker run --shm-size)" if by_shared <= by_memory else "memory"
         return (
-            f"more find no room, since each takes {least}{each} and {queue}, and {free} of memory are free."
+            f"more find no room: each takes {each}, and {count_of(ahead, 'batch')} of {batch} ahead in "
+            f"shared memory, and {free} of {of} are free."
         )

@@ -13,11 +13,10 @@ from functools import partial
 import numpy as np
 
 from starvelab.measure.verdict import SLIGHT
-from starvelab.model.resources import LEVERS
 from starvelab.tables import percent
 from starvelab.units import Q_, Quantity, format_quantity
 
-from ..contents import BatchContents, Items
+from ..contents import Items
 from ..shares import CONFIDENCE, MIN_BATCHES, blocks_of, shares_of
 
 # Milliseconds in which the loop receives a batch from a worker, where that was not timed, and its range: on a
@@ -33,15 +32,6 @@ _times = partial(deque[float], maxlen=100_000)  # seconds of batches that were t
 MAX_PREPARED = 600  # batches whose times are kept one by one
 MANY_OBJECTS = 16  # of a batch: each of them is handed over on its own
 LARGE = 1e6  # bytes of a batch from which on their number matters
-MOSTLY = 0.5  # share of the CPU from which on workers compute rather than wait
-# By stage the lever to try first, and the one where workers wait rather than compute.
-LEVER_OF = {
-    DATASET: "prepare offline",
-    COLLATE: "compiled or vectorized stages",
-    HANDOVER: "uint8 instead of float32",
-}
-WAITING = "more requests at once"
-DRAW = "draw the indices of a pass at once, or before it."  # no worker takes that over
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +44,8 @@ class StageCosts:
         For each stage that was timed what it keeps the workers, for one batch and shared by all of them, and
         what it keeps the loop itself: sampler (where it takes 5 % of the others or more), dataset
         (`__getitem__` of all samples), collate, hand-over.
-    shares, intervals : mapping of str to float, to pair of float
-        Of all costs, 0 to 1, and the 95 % confidence intervals of that.
+    shares : mapping of str to float
+        Of all costs, 0 to 1.
     certain : bool
         Whether enough batches were timed, and the largest stage is the largest with 95 % confidence.
     timed : int
@@ -72,7 +62,6 @@ class StageCosts:
 
     costs: Mapping[str, Quantity]
     shares: Mapping[str, float]
-    intervals: Mapping[str, tuple[float, float]]
     certain: bool
     timed: int
     prepared: tuple[float, ...] = ()
@@ -96,40 +85,19 @@ class StageCosts:
         """Milliseconds in which the loop waits for the sampler, for each batch."""
         return float(self.costs[SAMPLER].m_as("ms")) if SAMPLER in self.costs else 0.0
 
-    def remedy(self, prepare_cpu: float | None, contents: BatchContents | None = None) -> str:
-        """Say what to do about the largest stage, where workers use the CPU for a share of their time."""
-        if self.largest == SAMPLER:
-            return DRAW
-        if self.largest == HANDOVER and contents is not None and contents.one_by_one >= MANY_OBJECTS:
-            return f"pack the {contents.one_by_one} objects of a batch: each is handed over on its own."
-        size = contents.size.m_as("B") if contents is not None and contents.size is not None else LARGE
-        if self.largest == HANDOVER and size < LARGE:
-            return "hand over less often, in larger batches, or nothing at all: without workers."
-        if self.largest == HANDOVER and contents is not None and not contents.floats:
-            return f"send only what the step uses: the batches are {contents.dtype} already."
-        waits = self.largest == DATASET and prepare_cpu is not None and prepare_cpu < MOSTLY
-        name = WAITING if waits else LEVER_OF[self.largest]
-        change = next(lever.change for lever in LEVERS if lever.name == name)
-        return f"try {name}: {change[0].lower()}{change[1:]}"
-
     @property
     def summary(self) -> str:
-        """Say which stage is the largest, in one or two sentences."""
+        """Say what the stages take, the largest first."""
         if self.timed < MIN_BATCHES:
             return (
                 f"Which stage costs most cannot be told: only {self.timed} batches were timed, and it takes "
                 f"{MIN_BATCHES}."
             )
-        low, high = self.intervals[self.largest]
-        first = (
-            f"The largest stage is {self._named(self.largest)}: {percent(self.shares[self.largest])} of what "
-            f"a batch costs (95 % interval {percent(low)} to {percent(high)}), or "
-            f"{format_quantity(self.costs[self.largest])}"
-        )
-        if self.runner_up:
-            first += f"; next comes {self._named(self.runner_up)} with {percent(self.shares[self.runner_up])}"
-        doubt = "" if self.certain else " Which of these two is larger is not certain."
-        return f"{first}.{doubt}"
+        shares = sorted(self.shares.items(), key=lambda item: -item[1])
+        parts = [f"{self._named(stage)} {percent(share)}" for stage, share in shares if share >= SLIGHT]
+        parts[0] += f" ({format_quantity(self.costs[self.largest])})"
+        doubt = "" if self.certain else " Which of the first two is larger is not certain."
+        return f"Stages of a batch: {', '.join(parts)}.{doubt}"
 
     def _named(self, stage: str) -> str:
         return f"the dataset ({self.call})" if stage == DATASET else NAMES[stage]
@@ -172,11 +140,10 @@ class StageSamples:
                 blocks[SAMPLER] = indices
         if not timed:
             blocks = {}
-        shares, intervals, lead = shares_of(blocks)
+        shares, lead = shares_of(blocks)
         return StageCosts(
             costs={stage: Q_(1e3 * float(np.mean(each)), "ms") for stage, each in blocks.items()},
             shares=shares,
-            intervals=intervals,
             certain=timed >= MIN_BATCHES and lead >= CONFIDENCE,
             timed=timed,
             receiving=Q_(1e3 * float(np.mean(unpacking)), "ms") if workers and timed else None,

@@ -1,15 +1,12 @@
-"""Advice for a job that was watched: what other numbers of workers would bring to it.
-
-The lab's model says that of the pipeline that the job is: see `model`.
-"""
+"""Advice for a job that was watched: what other numbers of workers would bring to it, by the lab's model."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from starvelab.errors import InputError
 from starvelab.measure.verdict import SLIGHT
-from starvelab.model.resources import ACCELERATOR, CPU, LOOP
 from starvelab.tables import count_of
 from starvelab.units import Q_, Quantity, format_quantity
 
@@ -17,11 +14,9 @@ from ..finding.job import JobFinding
 from .model import PREFETCH, Costs, Gain, JobModel, model_of
 
 MAX_WORKERS = 64  # that are looked at; a choice
-ALIKE = 0.99  # of the highest rate: what comes so near is as good; a choice
 # Batches take different times, so workers that would only just do on average are too few. How much more they
 # should do is a choice; benchmarks.zoo holds what is advised against runs.
 HEADROOM = 1.2
-TRIAL = "A short run decides, or starvelab-doctor --try."
 
 
 @dataclass(frozen=True)
@@ -30,9 +25,6 @@ class Option:
 
     workers: int
     throughput: Quantity  # of the training loop; batches a second where the batch size is not known
-    low: Quantity  # the range that it lies in
-    high: Quantity
-    bottleneck: str  # what binds then: the workers or the training step
     gain: Gain  # over now
 
 
@@ -67,29 +59,19 @@ class WorkerAdvice:
         if self.gain < SLIGHT:
             why = self.room or "more would bring less than 5 %."
             return f"Keep the {count_of(self.now.workers, 'worker')}: {why}"
-        best = self.best
-        likely, low, high, now = map(
-            format_quantity, (best.throughput, best.low, best.high, self.now.throughput)
-        )
-        decides = " ".join(["", *([] if best.gain.told else [TRIAL]), *filter(None, [_sentence(self.room)])])
+        now, gain = self.now.throughput, self.best.gain
+        low, likely, high = (format_quantity(now * times) for times in (gain.low, gain.likely, gain.high))
+        decides = "" if gain.told else " A short run decides, or starvelab-doctor --try."
+        room = f"; {self.room}" if self.room else "."
         return (
-            f"{self.change.rstrip('.')}: {likely} ({low} to {high}) instead of {now}, then "
-            f"{best.bottleneck} {'bind' if best.bottleneck.endswith('s') else 'binds'}.{decides}"
+            f"{count_of(self.best.workers, 'worker')} instead of {self.now.workers}: {likely} ({low} to "
+            f"{high}) instead of {format_quantity(now)}{room}{decides}"
         )
-
-    @property
-    def change(self) -> str:
-        """Say what to change, without what it brings."""
-        return f"{count_of(self.best.workers, 'worker')} instead of {self.now.workers}."
 
     def __str__(self) -> str:
         return self.summary
 
     __repr__ = __str__
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
 
 
 def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
@@ -111,8 +93,8 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
     -----
     The lab's model is asked, of a pipeline that takes what was measured. What nobody measured has two ends:
     what workers wait for may serve them all at once, or one at a time; a busy host may slow its workers down;
-    and the loop receives a batch in 0.3 to 4 ms where no probe timed it. `low` and `high` are the rates at
-    both ends. The number that is advised has headroom: as many as if batches took 1.2 times as long.
+    and the loop receives a batch in 0.3 to 4 ms where no probe timed it. A gain is said from one end to the
+    other. The number that is advised has headroom: as many as if batches took 1.2 times as long.
     """
     if finding.loader.workers is None:
         raise InputError(
@@ -136,11 +118,15 @@ def advice_of(finding: JobFinding, model: JobModel) -> WorkerAdvice:
     # Beside other programs what computes looks as if it waited, and needs a core all the same.
     if finding.busy and model.likely.compute >= model.likely.wait:
         wanted = min(wanted, max(model.likely.cores, workers))
-    options = tuple(
-        _option(finding, model, number)
+    size, unit = (finding.loader.batch_size, "img/s") if finding.loader.batch_size else (1, "1/s")
+    rate = Q_(1e3 * size / finding.waits.period, unit)
+    gains = [
+        model.gain(partial(replace, workers=number))
         for number in range(max(wanted, workers, min(2 * model.likely.cores, MAX_WORKERS)) + 1)
         if number <= limit
-    )
+    ]
+    gains[workers] = Gain(1.0, 1.0, 1.0)
+    options = tuple(Option(number, rate * gain.likely, gain) for number, gain in enumerate(gains))
     now, best = options[workers], options[min(wanted, len(options) - 1)]
     waits = finding.gpu.stall if finding.gpu.stall is not None else finding.waits.host_wait
     # Where a batch is ready, the wait is for its way to the loop, not for workers, unless the next is late.
@@ -153,20 +139,7 @@ def advice_of(finding: JobFinding, model: JobModel) -> WorkerAdvice:
 
 
 def _fewest(likely: Costs) -> int:
-    """Return the fewest workers that bring the most, with headroom."""
-    costs = replace(likely.preparing(HEADROOM))
+    """Return the fewest workers that bring all but a slight part of the most, with headroom."""
+    costs = likely.preparing(HEADROOM)
     periods = [replace(costs, workers=workers).period for workers in range(MAX_WORKERS + 1)]
-    return next(number for number, period in enumerate(periods) if ALIKE * period <= min(periods))
-
-
-def _option(finding: JobFinding, model: JobModel, workers: int) -> Option:
-    """Return what a number of workers would bring."""
-    gain = model.gain(lambda costs: replace(costs, workers=workers))
-    if workers == model.likely.workers:
-        gain = Gain(1.0, 1.0, 1.0)
-    size, unit = (finding.loader.batch_size, "img/s") if finding.loader.batch_size else (1, "1/s")
-    now = 1e3 * size / finding.waits.period
-    step = replace(model.likely, workers=workers).pipeline.solve()
-    names = {ACCELERATOR.name: "the training step", LOOP.name: "the training step", CPU.name: "the workers"}
-    likely, low, high = (Q_(now * times, unit) for times in (gain.likely, gain.low, gain.high))
-    return Option(workers, likely, low, high, names.get(step.bottleneck, "the workers"), gain)
+    return next(number for number, period in enumerate(periods) if period <= (1 + SLIGHT) * min(periods))

@@ -2,23 +2,65 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
-from starvelab.measure.verdict import SLIGHT
+from starvelab.measure.verdict import SEVERE, SLIGHT
+from starvelab.tables import percent
+from starvelab.units import Q_, format_quantity
 
 from ..contents import Items
 from ..finding.job import QUEUED, JobFinding
 from ..finding.lines import GENERATOR, JobLines, LineShare
-from ..finding.stages import DATASET, LARGE, StageCosts
+from ..finding.stages import COLLATE, DATASET, LARGE, MANY_OBJECTS, StageCosts
 from ..shares import MIN_BATCHES
 from .advice import WorkerAdvice, advice_of
-from .model import PREFETCH, Change, Gain, JobModel, dataset_share, model_of
-from .passes import Passes, passes_of
+from .model import PREFETCH, Change, Gain, JobModel, model_of
 
-# Share of a time from which on one line, stage or pause has a remedy of its own: a choice. A cure of less
-# brings less than a quarter.
-PART = 0.2
+
+@dataclass(frozen=True)
+class Passes:
+    """What a later pass takes [ms]."""
+
+    between: float  # from its last batch until it ends, and until its first batch comes
+    ready: float  # of that, what a batch takes in any case
+    others: float  # what its other batches take
+
+    @property
+    def matters(self) -> bool:
+        """Whether what can be saved is worth a line."""
+        return self.between - self.ready >= SLIGHT * (self.between + self.others)
+
+    @property
+    def gain(self) -> Gain:
+        """What it brings at most that workers run already and the data is known."""
+        now = self.between + self.others
+        return Gain(1.0, now / (self.ready + self.others), now / self.others)
+
+    def __str__(self) -> str:
+        share = percent(self.between / (self.between + self.others))
+        return f"{format_quantity(Q_(self.between / 1e3, 's'))} on average, {share} of its time"
+
+
+def passes_of(finding: JobFinding, model: JobModel) -> Passes | None:
+    """Return what later passes take to begin and to end; None where there was none."""
+    if not (later := [wait.m_as("ms") for wait in finding.waits.first_waits[1:]]):
+        return None
+    costs, batches = model.likely, finding.waits.batches / len(finding.waits.first_waits)
+    first = float(sum(later) / len(later))
+    # The first batch of a pass is prepared while the loop waits, also by workers that run already.
+    ready = min(first, costs.wait + costs.compute + (costs.receive if costs.workers else 0.0))
+    ending = finding.waits.ending.m_as("ms") if finding.waits.ending is not None else 0.0
+    return Passes(first + ending, ready, max(finding.waits.period * (batches - 1), 1e-3))
+
+
+def pickled_share(finding: JobFinding) -> float:
+    """Return the share of the job in which its data was pickled for workers that started, 0 to 1."""
+    rate = float(finding.waits.batch_rate.m_as("1/s"))
+    if finding.loader.pickled is None or not rate:
+        return 0.0
+    whole = sum(wait.m_as("s") for wait in finding.waits.first_waits) + finding.waits.counted / rate
+    return float(finding.loader.pickled[0].m_as("s") / max(whole, 1e-9))
 
 
 @dataclass(frozen=True)
@@ -61,35 +103,48 @@ class Facts:
 
     @property
     def items(self) -> Items | None:
-        """What the dataset gives; None where that was not looked at."""
-        return self.stages.items if self.stages is not None else None
-
-    @property
-    def dataset_is_large(self) -> bool:
-        """True where the dataset takes much of what a batch costs."""
-        return self.stages is not None and self.stages.shares.get(DATASET, 0.0) >= PART
-
-    @property
-    def size(self) -> float | None:
-        """Bytes of a batch; None where that is not known."""
-        contents = self.finding.loader.contents
-        return float(contents.size.m_as("B")) if contents is not None and contents.size is not None else None
+        """What the dataset gives, where it takes much of what a batch costs and that was looked at."""
+        large = self.stages is not None and self.stages.shares.get(DATASET, 0.0) >= SEVERE
+        return self.stages.items if self.stages is not None and large else None
 
     @property
     def small(self) -> bool:
         """True if batches are known to have few bytes."""
-        return self.size is not None and self.size < LARGE
+        contents = self.finding.loader.contents
+        return contents is not None and contents.size is not None and contents.size.m_as("B") < LARGE
+
+    @property
+    def objects(self) -> int:
+        """The objects that are handed over one by one; 0 where they are few."""
+        contents = self.finding.loader.contents
+        return contents.one_by_one if contents is not None and contents.one_by_one >= MANY_OBJECTS else 0
+
+    @property
+    def dtype(self) -> str:
+        """The type of floating-point numbers of which most of a large batch are; else empty."""
+        contents = self.finding.loader.contents
+        return contents.dtype or "" if contents is not None and contents.floats and not self.small else ""
+
+    @property
+    def receives(self) -> bool:
+        """True where a batch is ready when the loop asks, and its way to the loop is most of the wait."""
+        stages, waits = self.stages, self.finding.waits
+        if stages is None or stages.receiving is None or not (self.finding.ready and stages.certain):
+            return False
+        prepares = stages.largest in (DATASET, COLLATE)
+        return prepares and 2 * stages.receiving.m_as("ms") >= waits.host_wait * waits.period
 
     @cached_property
     def passes(self) -> Passes | None:
-        """What later passes take to begin and to end; None where there was none."""
-        return passes_of(self.finding, self.model) if self.model is not None else None
+        """What later passes take to begin and to end, where that is worth a line."""
+        passes = passes_of(self.finding, self.model) if self.model is not None else None
+        return passes if passes is not None and passes.matters else None
 
     @property
     def loop_line(self) -> LineShare | None:
         """The line at which the loop's own thread prepares most, or may; None where that is little."""
         # Where little else is left of a step, the line is what trains.
-        rest = 1 - self.finding.waits.host_wait - PART
+        rest = 1 - self.finding.waits.host_wait - SEVERE
         lines = (line for line in self.lines.loop_work if line.phase == GENERATOR or line.share <= rest)
         return next((line for line in lines if line.share >= SLIGHT), None)
 
@@ -103,20 +158,10 @@ class Facts:
         """Return what a change brings, by the model of the job; None without one."""
         return None if self.model is None else self.model.gain(change, sure=sure)
 
-    def quicker(self, rest: float) -> Gain | None:
-        """Return what it brings at most that the dataset takes this share of its time."""
-        share = 1 - dataset_share(self.finding) * (1 - rest)
-        return self.gain(lambda costs: costs.preparing(share), sure=False)
-
-    def is_little(self, share: float) -> bool:
-        """True if the job gains less than 5 % where preparing lacks this share of its time."""
-        gain = self.gain(lambda costs: costs.preparing(1 - share), sure=False)
-        return gain is not None and gain.high < 1 + SLIGHT
-
-    def shorter(self, saved: float) -> Gain | None:
-        """Return what it brings at most that the loop's own thread saves so many milliseconds of a batch."""
-        gain = self.gain(lambda costs: replace(costs, step=costs.step - saved), sure=False)
-        return self.at_most(gain, saved)
+    def without(self, share: float) -> Gain:
+        """Return what it brings at most that preparing lacks this share of its time."""
+        gain = self.gain(lambda costs: costs.preparing(max(1 - share, 0.0)), sure=False)
+        return gain or Gain(1.0, 1.0, 1.0)
 
     def at_most(self, gain: Gain | None, saved: float) -> Gain | None:
         """Return a gain that is no more than what saves so many milliseconds of a batch can bring."""

@@ -1,7 +1,7 @@
 """Calls below a line that are known to starve a training, and what to do instead.
 
-A row is a pattern of the call's name as the sampler gives it, what the line does there, and the cure. The
-first row that fits counts. A call is waste where the work need not be done again for each item.
+A row has a name, a pattern of the call's name as the sampler gives it, and what the line does there, with the
+cure. The first row that fits counts.
 """
 
 from __future__ import annotations
@@ -16,143 +16,120 @@ class KnownCall:
 
     name: str
     pattern: str
-    does: str
-    cure: str
-    waste: bool = True  # or work that has to be done, but may be done elsewhere
-
-    def fits(self, call: str) -> bool:
-        """True if the call is one of these."""
-        return re.search(self.pattern, call) is not None
+    text: str
+    removable: bool = True  # the cure leaves the work out of each epoch, and does not only make it faster
 
 
 KNOWN = (
     KnownCall(
         "seek", r"^(gzip|bz2|lzma|_compression)\..*(seek|rewind)",
-        "a compressed file is read from its beginning for each place that is sought",
-        "read it in its order, or store the items uncompressed, or each of them compressed on its own",
+        "a compressed file is read from its beginning for each place that is sought. Read it in its order, "
+        "or store the items uncompressed, or each of them compressed on its own.",
     ),
     KnownCall(
         "reopen",
         r"^(zipfile|tarfile)\..*(__init__|open|_RealGetContents|next|getmember)|ZipFile$|tarfile\.open"
         r"|^files\.File\.__init__|h5py\.File|lmdb\.open|(sqlite3|dbapi2)\.connect|memmap|ParquetFile|_npyio.*load"
         r"|^np\.load|^gzip\.open|^serialization\.load|torch\.load",
-        "a file is opened and its index read for each item",
-        "open it once in each worker, at the first item, and keep it in the dataset",
+        "a file is opened and its index read for each item. Open it once in each worker, at the first item, "
+        "and keep it in the dataset.",
     ),
     KnownCall(
         "unpack", r"NpzFile",
-        "an array of an npz file is unpacked as a whole, each time that it is asked for",
-        "take the arrays out of the file once, in each worker, or store each as an npy file that is mapped",
+        "an array of an npz file is unpacked as a whole, each time that it is asked for. Take the arrays out "
+        "of the file once, in each worker, or store each as an npy file that is mapped.",
     ),
     KnownCall(
         "query", r"^(sqlite3|dbapi2|psycopg\w*|sqlalchemy)\.|\.(execute|fetch(one|many|all))$",
-        "a database is asked for each item",
-        "let an index hold the key, ask once for all items of a batch, or read the table into an array",
-    ),
-    KnownCall(
-        "list folder", r"^(os|glob|pathlib|posixpath)\b.*(scandir|listdir|walk|glob|iterdir|rglob)|^_?glob",
-        "folders are listed again",
-        "list them once, and keep the names in the dataset",
+        "a database is asked for each item. Let an index hold the key, ask once for all items of a batch, or "
+        "read the table into an array.",
     ),
     KnownCall(
         "search", r"\bnot in\b|\bin\b|\.(index|count)$",
-        "a list is searched from its beginning",
-        "look it up in a set or a dict that is made once",
+        "a list is searched from its beginning. Look it up in a set or a dict that is made once.",
     ),
     KnownCall(
         "deep copy", r"^copy\.",
-        "objects are copied with all that they hold",
-        "copy only what the item changes, or hold the items in arrays",
+        "objects are copied with all that they hold. Copy only what the item changes, or hold the items in "
+        "arrays.",
     ),
     KnownCall(
         "log", r"^(logging|loguru|tqdm|warnings)\b|\bprint$|\.(flush|fsync)$|^csv\.",
-        "a line is written for each item",
-        "write one line for many items, or none in the workers",
+        "a line is written for each item. Write one line for many items, or none in the workers.",
     ),
     KnownCall(
         "process", r"^subprocess\b|\bPopen\b|os\.(system|popen|fork|spawn)|^popen_\w+\.|^process\.",
-        "a process is started for each item",
-        "use a library in the worker's own process, or prepare the items with it before the training",
-    ),
-    KnownCall(
-        "other process", r"^managers\.|^synchronize\.|BaseProxy",
-        "another process is asked for each item",
-        "give each worker its own copy, or share it as an array",
+        "a process is started for each item. Use a library in the worker's own process, or prepare the items "
+        "with it before the training.",
     ),
     KnownCall(
         "collect", r"^gc\.collect|empty_cache",
-        "all objects are gone over for memory to be freed",
-        "leave that to Python",
+        "all objects are gone over for memory to be freed. Leave that to Python.",
     ),
     KnownCall(
         "data frame", r"^(frame|series|indexing|generic|indexers)\.|\.(iloc|loc|iat|at)\b|pandas|polars",
-        "a data frame is asked for one row at a time",
-        "turn its columns into arrays once, and index these",
+        "a data frame is asked for one row at a time. Turn its columns into arrays once, and index these.",
     ),
     KnownCall(
-        "sort", r"\b(sorted|argsort|sort|shuffle|randperm|permutation|choices?)$",
-        "many items are sorted or drawn again",
-        "sort or draw them once for each pass",
+        "collate", r"^torch\.stack$",
+        "the items of a batch are copied into new memory. Let PyTorch's own default_collate stack them, "
+        "which fills memory that the loop shares, or let each worker fill a batch that it keeps.",
+        removable=False,
     ),
     KnownCall(
-        "numbers", r"^(torch|np|numpy)\.(tensor|as_tensor|array|asarray|\w*Tensor|stack)$|\.(append|extend)$",
-        "tensors are made of Python's numbers or of many small pieces, one after the other",
-        "keep the items as arrays, and fill one array for all items of a batch",
-        waste=False,
+        "numbers", r"^(torch|np|numpy)\.(tensor|as_tensor|array|asarray|\w*Tensor)$|\.(append|extend)$",
+        "tensors or lists are made of Python's numbers, one after the other. Keep the items as arrays, and "
+        "fill one array for all items of a batch.",
     ),
     KnownCall(
         "joined", r"^collate\.",
-        "the items of a batch are joined, each number and each array of an item on its own",
-        "let an item hold a few tensors, no nested lists, and no wider numbers than the model needs",
-        waste=False,
+        "the items of a batch are joined, each number and each array of an item on its own. Let an item "
+        "hold a few tensors, no nested lists, and no wider numbers than the model needs.",
+        removable=False,
     ),
     KnownCall(
         "parse", r"^(json|decoder|yaml|csv|pickle|xml|ElementTree|ast|msgpack|orjson)\b|literal_eval",
-        "text is parsed for each item",
-        "parse it once, before the training, and store arrays",
-        waste=False,
+        "text or objects are parsed for each item. Parse them once, before the training, and store arrays.",
     ),
     KnownCall(
-        "tokenize", r"(?i)token|^re\.|\.(sub|split|findall|encode)$",
-        "text is split into tokens for each item",
-        "tokenize once, before the training, or all items of a batch in one call",
-        waste=False,
+        "tokenize", r"(?i)token|^re\.|\.(sub|split|findall|finditer|group|encode)$",
+        "text is split into tokens for each item. Tokenize once, before the training, or all items of a "
+        "batch in one call.",
     ),
     KnownCall(
         "network", r"^(socket|ssl|urllib3?|client|http|requests|adapters|botocore|s3fs|fsspec|aiohttp)\b",
-        "an answer from the network is waited for",
-        "let more requests be under way at once, by more workers or threads, or read ahead into a cache",
-        waste=False,
+        "an answer from the network is waited for. Let more requests be under way at once, by more workers "
+        "or threads, or read ahead into a cache.",
+        removable=False,
     ),
     KnownCall(
         "resize",
         r"^(Image\.Image|ImageOps|cv2)\.(resize|thumbnail|reduce|fit|contain|pad|rotate|transform|warp\w*)$",
-        "the item is resized or transformed",
-        "store it near the size that the training needs, or transform whole batches at once, also on a GPU",
-        waste=False,
+        "the item is resized or transformed. Store it near the size that the training needs, or transform "
+        "whole batches at once, also on a GPU.",
+        removable=False,
     ),
     KnownCall(
         "decode", r"^(Image\w*|\w+ImagePlugin|cv2|av|decord|soundfile|librosa|torchaudio|imageio)\.|decode",
-        "the item is decoded",
-        "store it at the size that the training needs, or let a faster decoder do it",
-        waste=False,
+        "the item is decoded. Store it at the size that the training needs, or let a faster decoder do it.",
+        removable=False,
     ),
     KnownCall(
         "decompress",
         r"^(gzip|bz2|lzma|zlib|zipfile|tarfile|_compression|blosc|zstd\w*|lz4)\b(?!\.compress)|decompress",
-        "data is decompressed",
-        "store it uncompressed, or by a method that is faster to undo, such as zstd or LZ4",
-        waste=False,
+        "data is decompressed. Store it uncompressed, or by a method that is faster to undo, such as zstd or "
+        "LZ4.",
+        removable=False,
     ),
     KnownCall(
         "read", r"\b(open|read|readline|readinto|seek|pread|fromfile|load)$",
-        "small pieces are read one at a time",
-        "read what belongs together at once, or let more workers read side by side",
-        waste=False,
+        "small pieces are read one at a time. Read what belongs together at once, or let more workers read "
+        "side by side.",
+        removable=False,
     ),
 )  # fmt: skip
 
 
 def known_call(call: str) -> KnownCall | None:
     """Return what is known of a call; None where nothing is."""
-    return next((row for row in KNOWN if row.fits(call)), None) if call else None
+    return next((row for row in KNOWN if re.search(row.pattern, call)), None) if call else None

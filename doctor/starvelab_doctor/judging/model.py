@@ -21,7 +21,7 @@ from starvelab.pipeline import Pipeline
 from starvelab.units import Q_, Quantity
 
 from ..finding.job import JobFinding
-from ..finding.stages import COLLATE, DATASET, RECEIVE, RECEIVE_RANGE
+from ..finding.stages import RECEIVE, RECEIVE_RANGE
 
 ERROR = 0.08  # share that a time may be off in the next run: a choice
 # Times its low end that the high end of a gain may be, to be said: a choice, by which the upper end is some
@@ -199,15 +199,7 @@ def _receiving(finding: JobFinding, waits: float) -> tuple[float, tuple[float, f
     elif workers and finding.ready:
         likely = waits  # batches are ready, so the loop waits for nothing else
     else:
-        likely, (low, high) = RECEIVE, RECEIVE_RANGE
-        if workers:
-            likely, low, high = (min(time, waits) for time in (likely, low, high))
+        most = waits if workers else np.inf
+        likely, low, high = (min(time, most) for time in (RECEIVE, *RECEIVE_RANGE))
         return likely, (low, high)
     return likely, (likely * (1 - ERROR), likely * (1 + ERROR))
-
-
-def dataset_share(finding: JobFinding) -> float:
-    """Return the share of the dataset in what a worker takes for a batch; 0 where there was no probe."""
-    costs = finding.loader.stages.costs if finding.loader.stages is not None else {}
-    dataset, collate = (costs[name].m_as("ms") if name in costs else 0.0 for name in (DATASET, COLLATE))
-    return float(dataset / (dataset + collate)) if dataset else 0.0

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from starvelab.measure.verdict import SLIGHT
 
 from ..finding.job import JobFinding
-from ..finding.records import Ceiling
 from .facts import Facts
 from .model import Gain
 
@@ -27,12 +26,18 @@ class Remedy:
     change: str  # what to change, in one or two sentences
     gain: Gain | None = None  # None where nothing says what it brings
     value: int | None = None  # of the setting, where it has one
+    order: float = 1.0  # throughput that it likely brings, by which it is ordered where no gain is known
     whole: bool = False  # the gain is that of the whole job, of which this loop is a part
 
     @property
     def told(self) -> Gain | None:
         """The gain where it is said."""
         return self.gain if self.gain is not None and self.gain.told else None
+
+    @property
+    def likely(self) -> float:
+        """The throughput that it likely brings."""
+        return self.gain.likely if self.gain is not None else self.order
 
     @property
     def text(self) -> str:
@@ -50,21 +55,19 @@ class Remedy:
         """True where the job may be slower with it."""
         return self.gain is not None and self.gain.low < 1
 
-    def below(self, ceiling: Ceiling | None) -> Remedy | None:
-        """Return it with no gain above what the ladder measured; None where that leaves nothing."""
-        if ceiling is None or self.name in IN_LOOP | (set() if ceiling.passes else BETWEEN_PASSES):
-            return self
-        if ceiling.times < 1 + SLIGHT:
-            return None
-        gain = self.gain and self.gain.each(lambda times: min(times, ceiling.times))
-        return replace(self, gain=gain)
-
-    def of_whole(self, finding: JobFinding) -> Remedy:
-        """Return it with the gain of the whole job, of which long steps and other loops are a part."""
+    def within(self, finding: JobFinding, *, certain: bool) -> Remedy | None:
+        """Return it with the gain of the whole job, no more than a ladder measured; None without any."""
+        ceiling, gain = finding.waits.ceiling, self.gain
+        if ceiling is not None and self.name not in IN_LOOP | (set() if ceiling.passes else BETWEEN_PASSES):
+            if ceiling.times < 1 + SLIGHT:
+                return None
+            gain = gain and gain.each(lambda times: min(times, ceiling.times))
+        # Long steps and other loops are a part of the job, too.
         rest = 1 - finding.waits.loop_share * (1 - finding.interrupted_share)
-        if self.gain is None or rest < SLIGHT:
-            return self
-        return replace(self, gain=self.gain.each(lambda times: 1 / ((1 - rest) / times + rest)), whole=True)
+        whole = gain is not None and rest >= SLIGHT
+        if gain is not None and whole:
+            gain = gain.each(lambda times: 1 / ((1 - rest) / times + rest))
+        return replace(self, gain=gain and replace(gain, certain=gain.certain and certain), whole=whole)
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ class Effect:
 
     gain: Gain | None = None
     value: int | None = None
+    order: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -90,4 +94,4 @@ class Row:
         effect = self.changes(facts) if self.applies(facts) else None
         if effect is None or (effect.gain is not None and effect.gain.high < 1 + SLIGHT):
             return None
-        return Remedy(self.name, self.says(facts, effect), effect.gain, effect.value)
+        return Remedy(self.name, self.says(facts, effect), effect.gain, effect.value, effect.order)

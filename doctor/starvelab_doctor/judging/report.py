@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from operator import attrgetter
 
-from starvelab.tables import count_of
+from starvelab.measure.verdict import SLIGHT
+from starvelab.tables import count_of, percent
 
 from ..finding.job import JobFinding
 from ..finding.lines import LineShare
 from ..finding.memory import MemoryUse
-from .own_batches import own_batches
 from .remedies import remedies_of
 from .remedy import Remedy
 
@@ -38,6 +38,9 @@ FIELDS = {
 Results = Sequence[tuple[str, JobFinding]]
 
 
+NO_LOOP = "starvelab-doctor: no loop got a batch from a DataLoader of PyTorch."
+
+
 def _remedy_lines(finding: JobFinding) -> list[str]:
     remedies = remedies_of(finding)
     # What may make the job slower is not to be done first, but to be tried.
@@ -52,7 +55,7 @@ def text_report(results: Results, own: Sequence[LineShare] = ()) -> str:
     lines = []
     for name, finding in results:
         lines.append(f"starvelab-doctor: {name}, {count_of(finding.waits.batches, 'batch')}")
-        lines += [f"  {line}" for line in (finding.state, *_remedy_lines(finding))]
+        lines += [f"  {line}" for line in (*finding.statements, *_remedy_lines(finding))]
     return "\n".join(lines)
 
 
@@ -92,3 +95,32 @@ def _memory(memory: MemoryUse) -> dict[str, object]:
         **{name: one.batch if one is not None else None for name, one in growths.items()},
         "full": memory.growth.full if memory.growth is not None else None,
     }
+
+
+def own_batches(lines: Sequence[LineShare]) -> str:
+    """Return what the lines of a loop without a DataLoader say, as text.
+
+    Nothing tells where such a loop waits. So the samples of its thread, from the first to the last change of
+    the weights, are divided: what trains, and what reads, copies or prepares before it can train.
+    """
+    of_input = [line for line in lines if line.kind]
+    share = percent(sum(line.share for line in of_input), 0)
+    if sum(line.share for line in of_input) < SLIGHT:
+        why = "nothing was seen to change weights twice: let it run longer"
+        if lines:
+            why = (
+                f"it reads, copies or prepares in {share} of the time between the changes of the weights, so "
+                "it is not the data: look at the training step"
+            )
+        return (
+            f"{NO_LOOP} Where the loop draws its batches itself, {why}. If it has a loader of another kind, "
+            "put watch(loader) around that."
+        )
+    named = [line for line in of_input if line.share >= SLIGHT] or of_input[:1]
+    shown = "; ".join(f"{line.summary} ({line.kind})" for line in named)
+    return (
+        f"{NO_LOOP} From the first to the last change of the weights, the loop's own thread reads, copies or "
+        f"prepares in {share} of the time: {shown}. Nothing trains meanwhile, unless a GPU still has work.\n"
+        "  First: let a DataLoader with workers, or a thread, draw the next batch while the step runs. If "
+        "the batch is cut from one array, draw all of its rows in one call."
+    )

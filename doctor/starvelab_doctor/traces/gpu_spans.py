@@ -1,7 +1,4 @@
-"""The GPUs of a trace while the loop went from batch to batch.
-
-A trace is brought to a timeline before, and which stretches of time count is decided in `reading`.
-"""
+"""The GPU of a trace while the loop went from batch to batch."""
 
 from __future__ import annotations
 
@@ -9,11 +6,11 @@ import numpy as np
 
 from ..finding.gpu_use import GpuUse, TraceSteps
 from ..spans import covered
-from .timeline import COPY, KERNEL, GpuWork, Timeline
+from .timeline import COPY, KERNEL, PAGEABLE, Timeline
 
 # Between two kernels that were both launched in time a GPU still pauses for some microseconds.
 SHORT = 10.0  # microseconds
-MAX_STEPS = 100  # more than a picture can hold; a trace may have thousands
+MAX_STEPS = 100  # more than a picture can hold
 
 
 def steps_of(timeline: Timeline, waits: np.ndarray, stretches: np.ndarray) -> TraceSteps | None:
@@ -23,83 +20,39 @@ def steps_of(timeline: Timeline, waits: np.ndarray, stretches: np.ndarray) -> Tr
     waits, stretches = waits[:MAX_STEPS], stretches[:MAX_STEPS]
     origin, end = stretches[0, 0], stretches[-1, 1]
 
-    def in_ms(times: np.ndarray) -> np.ndarray:
-        return np.asarray((times - origin) / 1e3)
+    def seen(*kinds: int) -> np.ndarray:
+        spans = timeline.spans(*kinds)
+        inside: np.ndarray = (spans[(spans[:, 1] > origin) & (spans[:, 0] < end)] - origin) / 1e3
+        return inside
 
-    def seen(spans: np.ndarray) -> np.ndarray:
-        return in_ms(spans[(spans[:, 1] > origin) & (spans[:, 0] < end)])
-
-    gpus = [timeline.gpus[key] for key in sorted(timeline.gpus, key=str) if len(timeline.gpus[key].starts)]
-    work = (seen(gpus[0].spans()), seen(gpus[0].spans([KERNEL]))) if gpus else ()
-    return TraceSteps(in_ms(waits[:, 0]), in_ms(waits[:, 1]), in_ms(stretches[:, 1]), *work)
+    asked, received, ends = ((times - origin) / 1e3 for times in (waits[:, 0], waits[:, 1], stretches[:, 1]))
+    work = (seen(KERNEL, COPY, PAGEABLE), seen(KERNEL)) if len(timeline.work) else ()
+    return TraceSteps(asked, received, ends, *work)
 
 
-def use_of(timeline: Timeline, waits: np.ndarray, stretches: np.ndarray) -> tuple[GpuUse, np.ndarray] | None:
-    """Return what the GPUs did in the stretches that count, and their idle time in each wait; else None."""
-    gpus = [_Gpu(work, timeline.launches) for work in timeline.gpus.values() if len(work.starts)]
-    total = float(np.sum(stretches[:, 1] - stretches[:, 0])) if len(stretches) else 0.0
-    if not gpus or not total:
-        return None
-    idle_in_waits = np.mean([gpu.idle_in(waits) for gpu in gpus], axis=0)
-    stall = float(idle_in_waits.sum()) / total
+def use_of(timeline: Timeline, waits: np.ndarray, stretches: np.ndarray) -> tuple[GpuUse | None, np.ndarray]:
+    """Return what the GPU did in the stretches that count, if anything, and its idle time in each wait."""
+    total, work = float(np.sum(stretches[:, 1] - stretches[:, 0])), timeline.spans(KERNEL, COPY, PAGEABLE)
+    idle_in_waits = waits[:, 1] - waits[:, 0] - covered(work, waits[:, 0], waits[:, 1])
+    if not len(work) or not total:
+        return None, idle_in_waits
 
-    def share(of: str) -> float:
-        parts = [covered(getattr(gpu, of), stretches[:, 0], stretches[:, 1]).sum() for gpu in gpus]
-        return float(np.mean(parts)) / total
+    def share(spans: np.ndarray, of: np.ndarray = stretches) -> float:
+        return float(covered(spans, of[:, 0], of[:, 1]).sum()) / total
 
-    busy = share("busy")
-    late = float(np.mean([gpu.late(waits, stretches) for gpu in gpus])) / total
-    copying = busy - share("computing")
+    gaps = np.column_stack([work[:-1, 1], work[1:, 0]])
+    # A gap ends where a piece of work begins: it is late if that was launched after the gap began.
+    launched = timeline.launched[np.searchsorted(timeline.work[:, 0], gaps[:, 1])]
+    late = gaps[(launched > gaps[:, 0]) & (gaps[:, 1] - gaps[:, 0] > SHORT)]
+    busy, stall = share(work), float(idle_in_waits.sum()) / total
+    before_launch = share(late) - share(late, waits)
+    copying = busy - share(timeline.spans(KERNEL))
     use = GpuUse(
         busy=busy,
         idle=1 - busy,
         idle_in_waits=stall,
-        idle_before_launch=late,
-        idle_otherwise=max(0.0, 1 - busy - stall - late),
+        idle_before_launch=before_launch,
         copying=copying,
-        copying_pageable=min(copying, busy - share("all_but_pageable")),
-        pageable_copies=sum(gpu.pageable_copies for gpu in gpus),
+        copying_pageable=min(copying, busy - share(timeline.spans(KERNEL, COPY))),
     )
     return use, idle_in_waits
-
-
-class _Gpu:
-    """The work of one GPU as spans."""
-
-    def __init__(self, work: GpuWork, launches: tuple[object, object]) -> None:
-        self.busy, self.computing = work.spans(), work.spans([KERNEL])
-        self.all_but_pageable = work.spans([KERNEL, COPY])
-        self.pageable_copies = sum(kind not in (KERNEL, COPY) for kind in work.kinds)
-        self.gaps = np.column_stack([self.busy[:-1, 1], self.busy[1:, 0]])
-        # When the work after each gap was launched; a gap ends where a span of the union begins.
-        starts = np.array(work.starts)
-        order = np.argsort(starts, kind="stable")
-        first = order[np.searchsorted(starts[order], self.gaps[:, 1])]
-        self.launched = _launch_times(np.array(work.correlations)[first], launches)
-
-    def idle_in(self, spans: np.ndarray) -> np.ndarray:
-        """Return how long it was idle in each span."""
-        return np.asarray((spans[:, 1] - spans[:, 0]) - covered(self.busy, spans[:, 0], spans[:, 1]))
-
-    def late(self, waits: np.ndarray, stretches: np.ndarray) -> float:
-        """Return how long it was idle, outside the waits, with nothing launched."""
-        lengths = self.gaps[:, 1] - self.gaps[:, 0]
-        late = self.gaps[(self.launched > self.gaps[:, 0]) & (lengths > SHORT)]
-        # Up to the launch, and the little that a launch takes to arrive.
-        return float(
-            covered(late, stretches[:, 0], stretches[:, 1]).sum()
-            - covered(late, waits[:, 0], waits[:, 1]).sum()
-        )
-
-
-def _launch_times(correlations: np.ndarray, launches: tuple[object, object]) -> np.ndarray:
-    """Return when the work of these numbers was launched; minus infinity where the trace does not tell."""
-    numbers, starts = np.array(launches[0], dtype=np.int64), np.array(launches[1], dtype=float)
-    if not len(numbers):
-        return np.full(len(correlations), -np.inf)
-    order = np.argsort(numbers, kind="stable")
-    numbers, starts = numbers[order], starts[order]
-    places = np.minimum(np.searchsorted(numbers, correlations), len(numbers) - 1)
-    found = (numbers[places] == correlations) & (correlations >= 0)
-    times: np.ndarray = np.where(found, starts[places], -np.inf)
-    return times

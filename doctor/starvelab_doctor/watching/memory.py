@@ -22,7 +22,6 @@ PAUSE, GLANCE = 100, 0.1
 # Batches of each worker after whose hand-over PyTorch tidies up: until then one that was not made in shared
 # memory may leave as much as it is in its own. Of twice as many, half are without that.
 UNTIDY = 2 * 128
-LARGE_PART = 0.25  # of the memory that is free, that all workers have
 
 
 class MemoryMeter:
@@ -77,6 +76,5 @@ class MemoryMeter:
             looks.growth(int(rows[0, 0]) + self.ahead, self.free[0], explained=size * untidy),
             self.loop.growth(0, self.free[0]),
             batch_size,
-            self.free[0] is not None and own.max() * count > LARGE_PART * self.free[0],
             *self.free,
         )

@@ -141,7 +141,7 @@ def _arrive(
     number: int,
     items: float,
     collate: float,
-    given: tuple[int, bool, int, float] | None,
+    given: tuple[int, bool, float] | None,
 ) -> Batch:
     """Called by the unpickler, in the process of the loop."""
     probe = PROBES.get(number)

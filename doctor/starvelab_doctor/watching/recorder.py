@@ -20,7 +20,6 @@ from starvelab.measure.devices import cuda_in_use
 from starvelab.units import Q_
 
 from ..contents import BatchContents, Repeats, contents_of
-from ..finding.from_times import finding_of
 from ..finding.job import BUSY, JobFinding
 from ..finding.stages import RECEIVE_RANGE
 from ..host import children_seconds, queued_seconds, this_thread
@@ -168,13 +167,12 @@ class Recorder:
                 ordinary = np.ones(len(steps), dtype=bool)
         host = share_of(waits, waits + steps, ordinary, burst)
         threads = {each.thread for each in self.passes if each.batches and each.thread is not None}
-        return finding_of(
+        return JobFinding.of_times(
             waits,
             waits + steps,
             ordinary,
             host,
             stall=gpu,
-            counts=gpu or host,
             aside=[*self.inner, *([after] if after else [])],
             first_waits=[each.first_wait for each in self.passes if each.first_wait is not None],
             batch_size=self.batch_size,
