@@ -94,7 +94,8 @@ def test_what_a_notebook_has_done_to_its_python_costs_its_script_nothing(tmp_pat
 
 
 IDEAL = """{"workers": 4, "batch size": 32, "shape": [3, 224, 224], "bytes sent": 150528,
-    "decoded pixels": 187500, "blurred pixels": 50176, "label reads": 0, "images sent": 1}"""
+    "decoded pixels": 187500, "blurred pixels": 50176, "label reads": 0, "labels used": 1,
+    "images sent": 1}"""
 # Each stands before the starved script, which by itself earns nothing.
 PATCHES = {
     "the object that counts": f"""

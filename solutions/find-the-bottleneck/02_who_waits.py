@@ -200,8 +200,14 @@ def show_model():
 show_measured("calibrated", show_model, disturbed=disturbance(known, *runs))
 
 # %% [markdown]
-# About 5 % typically, one in ten beyond 16 %; where other programs run, 30 % and more (74 runs of this package's
-# prototype). What would four workers do on eight cores?
+# The model is typically 5 % off, and in one of ten runs more than 16 %. Where other programs run, it is 30 % and more. What would
+# four workers do on eight cores?
+#
+# <details><summary>Source</summary>
+#
+# 74 runs of this package's prototype.
+#
+# </details>
 
 # %%
 explore(stepping, {"workers.cores": [1, 2, 4, 8, 16]}, after="next-wait", advice=False,
@@ -253,10 +259,11 @@ credit.part(1, "workers that hold each other up", lambda: check(
     "The contention is missing.": Q_("400 img/s"),
     "A worker does not hold itself up: count the others.": Q_("200 img/s")},
     what="The rate at a contention of 0.25"))
-slow = costs | {"step_time": Q_("40 ms")}
+slow = costs | {"step_time": Q_("50 ms")}
 credit.part(1, "a slow GPU", lambda: check(
-    predicted_rate(10, 4, 8, 0, **slow), Q_("250 img/s"), mistakes={
-    "Here the GPU is the slower one, and it sets the pace.": Q_("400 img/s")},
+    predicted_rate(10, 4, 8, 0.25, **slow), Q_("200 img/s"), mistakes={
+    "Here the GPU is the slower one, and it sets the pace.": Q_(1600 / 7, "img/s"),
+    "Workers hold each other up, and not the GPU.": Q_(10 / 0.0875, "img/s")},
     what="The rate of a slow GPU"))
 ### BEGIN HIDDEN TESTS
 other = {"cpu_time": Q_("2.5 ms"), "handover_time": Q_("0.004 s"), "step_time": Q_("1 ms")}
@@ -277,9 +284,14 @@ ending = 1, "loaders", lambda draw: (
 # %% [markdown]
 # ## Curves that flatten and fall
 #
-# Somebody decoded ImageNet by PyTorch's `DataLoader` on a processor with 16 hardware threads. [The
-# table](https://github.com/ternaus/imread_benchmark) has the images a second with 2, 4 and 8 workers. With OpenCV
-# and four workers it was 1,457.
+# Somebody decoded ImageNet by PyTorch's `DataLoader` on a processor with 16 hardware threads, with 2, 4 and 8 workers.
+# With OpenCV and four of them it was 1,457 images a second.
+#
+# <details><summary>Source</summary>
+#
+# [ternaus/imread_benchmark](https://github.com/ternaus/imread_benchmark)
+#
+# </details>
 
 # %%
 predict("eight-workers", unit="%", between=(-100, None), unchanged=0,
@@ -349,6 +361,7 @@ credit.part(2, "a flat top", lambda: (
 credit.part(1, "other curves", lambda: (
     check(fewest_workers(curve_of(n1=100, n2=180, n3=200, n4=170)), 3, what="the number on a curve that falls far"),
     check(fewest_workers(curve_of(n1=100, n2=100.5, n4=150, n8=151)), 4, what="the number behind a step"),
+    check(fewest_workers(curve_of(n1=500, n2=990.05, n4=1000)), 2, what="the number where two bring 0.995 % less"),
     check(fewest_workers(curve_of(n6=300)), 6, what="the number on a curve of one point")))
 ### END HIDDEN TESTS
 credit.total("So the last worker that helps is found by measuring.")
@@ -358,6 +371,8 @@ finish("fewest-workers", fewest_workers, final=False)
 ### BEGIN ENDING
 def a_curve(draw):
     enough, most = draw.randint(1, 25), draw.randint(2, 30)
+    if draw.random() < 0.2:
+        return {1: Q_("500 img/s"), 2: Q_("990.05 img/s"), 4: Q_("1000 img/s")}
     return {n: Q_(min(1, n / enough) * draw.randint(975, 1000), "img/s") for n in range(1, most)}
 
 

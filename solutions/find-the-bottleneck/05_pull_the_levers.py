@@ -10,7 +10,7 @@ from IPython.display import HTML
 
 from starvelab import PUBLISHED, Accelerator, Drive, Handover, Hardware, Jitter, Link
 from starvelab import Models, Pipeline, Q_, Requests, Samples, Workers
-from starvelab.checks import Credit, check
+from starvelab.checks import Credit, check, one_of
 from starvelab.measure import PARTS
 from starvelab.model.resources import levers_for
 from starvelab.show import loader_timeline, svg, table
@@ -86,7 +86,7 @@ reveal("slow-samples", Q_(100 * busy, "%"), why=why_slow,
        then=show_late)
 
 # %% [markdown]
-# Cross-hatched are batches that are *finished*, and held back, because an earlier one is missing. Two levers
+# The cross-hatched batches are *finished*, and held back because an earlier one is missing. Two levers
 # help, and neither makes anything faster: a **deeper queue** (`prefetch_factor`), and **no fixed order**
 # (`in_order=False`), which lets the other worker's batches pass.
 
@@ -254,7 +254,7 @@ HTML("".join(map(levers_of, PARTS)))
 starved = Pipeline(dataset=Samples(cpu_time="2.5 ms"), batch_size=32, workers=2,
                    hardware="20 ms")
 to_try = {"one worker": {"workers": 1}, "full precision": {"hardware": "70 ms"},
-          "twice the workers": {"workers": 4},
+          "a third worker": {"workers": 3}, "twice the workers": {"workers": 4},
           "a faster GPU": {"hardware": "5 ms"}}
 late = starved.replace(batch_size=8, dataset=Samples(
     cpu_time="5.5 ms", jitter=Jitter(slow_share=0.01, slow_time="400 ms")))
@@ -281,6 +281,7 @@ check(best_lever(starved, to_try), "twice the workers",
     "That one is the worst: is the comparison the right way round?": "one worker",
     "The GPU waits already; making it faster gains nothing.":
         "a faster GPU",
+    "That one gains, and another one gains more.": "a third worker",
 })
 check(best_lever(late, against_late), "no fixed order, deep queue",
       what="the best lever against slow samples", mistakes={
@@ -315,7 +316,7 @@ def some_levers(draw):
         levers = {"faster decoding": {"dataset.cpu_time": ms(5)},
                   "no fixed order, deep queue": {"workers.in_order": False, "workers.prefetch": 16}}
     elif kind != "nothing":
-        levers["twice the workers"] = {"workers": 4}
+        levers |= {"a third worker": {"workers": 3}, "twice the workers": {"workers": 4}}
     names = draw.sample([*levers], len(levers))
     return (Pipeline(dataset=samples, batch_size=8, workers=2, hardware=ms(20)),
             {name: levers[name] for name in names})
@@ -376,9 +377,8 @@ here = Pipeline(model=Models.ResNet50, hardware=Hardware.Cloud.A100, workers=8,
 here.bill(price="2 USD/h", samples=1_281_167)
 
 # %% [markdown]
-# Which part of the `price` of an hour is burned by waiting? With some change the machine would train at
-# `better_rate`: how much may that add to the price, so that the same training costs no more than before? Return
-# both, first what is burned.
+# Which part of an hour's `price` is burned by waiting? A change raises the rate to `better_rate`. How much may it add
+# to the price before the same training costs more than now? Return both, the burned part first.
 #
 # <details><summary>Hint</summary>
 #
@@ -390,12 +390,7 @@ here.bill(price="2 USD/h", samples=1_281_167)
 # %% role="setup" id="setup-levers-dollars"
 night = Q_("4 USD/h"), 0.25, Q_("1000 img/s"), Q_("1500 img/s")
 
-
-def one_of_two(answer, which):
-    if not (isinstance(answer, tuple | list) and len(answer) == 2):
-        raise AssertionError(f"Return two values, first what is burned: return burned, "
-                             f"added. Got {answer!r:.60}.")
-    return answer[which]
+two = "burned, added"
 
 # %% role="answer" id="dollars-an-hour"
 def dollars(price, busy, rate, better_rate):
@@ -410,11 +405,11 @@ def dollars(price, busy, rate, better_rate):
 
 # %% role="test" id="dollars-an-hour-test" points=5
 credit = Credit(5)
-credit.part(1, "what waiting burns", lambda: check(one_of_two(dollars(*night), 0),
+credit.part(1, "what waiting burns", lambda: check(one_of(dollars(*night), 0, two),
     Q_("3 USD/h"), what="What is burned", mistakes={
     "That is what the busy time costs.": Q_("1 USD/h"),
     "That is the whole price: some of the time it works.": Q_("4 USD/h")}))
-credit.part(2, "what may be added", lambda: check(one_of_two(dollars(*night), 1),
+credit.part(2, "what may be added", lambda: check(one_of(dollars(*night), 1, two),
     Q_("2 USD/h"), what="What may be added", mistakes={
     "That is the price of the hour with the change: what is added to the old one?":
         Q_("6 USD/h"),
@@ -425,12 +420,12 @@ credit.part(2, "what may be added", lambda: check(one_of_two(dollars(*night), 1)
         Q_("3 USD/h")}))
 ### BEGIN HIDDEN TESTS
 credit.part(1, "other numbers", lambda: (
-    check(one_of_two(dollars(Q_("2.05 USD/h"), 0.441, Q_("1090 img/s"), Q_("65400 img/min")), 0), Q_(1.14595, "USD/h"),
+    check(one_of(dollars(Q_("2.05 USD/h"), 0.441, Q_("1090 img/s"), Q_("65400 img/min")), 0, two), Q_(1.14595, "USD/h"),
           what="What is burned on an A100"),
-    check(one_of_two(dollars(Q_("2.05 USD/h"), 0.441, Q_("1090 img/s"), Q_("121862 img/min")), 1), Q_(1.76984, "USD/h"),
+    check(one_of(dollars(Q_("2.05 USD/h"), 0.441, Q_("1090 img/s"), Q_("121862 img/min")), 1, two), Q_(1.76984, "USD/h"),
           what="What may be added on an A100")))
 credit.part(1, "a GPU that never waits", lambda: check(
-    one_of_two(dollars(Q_("4 USD/h"), 1.0, Q_("1000 img/s"), Q_("3000 img/s")), 1), Q_("8 USD/h"), what="What three times the rate may add"))
+    one_of(dollars(Q_("4 USD/h"), 1.0, Q_("1000 img/s"), Q_("3000 img/s")), 1, two), Q_("8 USD/h"), what="What three times the rate may add"))
 ### END HIDDEN TESTS
 credit.total("So what a change may cost depends on the rate it brings, not on what "
              "waiting burns.")

@@ -121,8 +121,8 @@ ending = 3, "orders", lambda draw: (
 # %% [markdown]
 # ## The first epoch, and each later one
 #
-# A host reads ImageNet from a drive of 100 MB/s, and half of it fits into memory. The first epoch finds
-# nothing there.
+# A host reads ImageNet from a drive of 100 MB/s, and half of the data fits into memory. The first epoch
+# finds nothing there.
 
 # %%
 predict("warm-epochs", unit="%", question="Which share of its reads does a later epoch "

@@ -3,8 +3,8 @@
 #
 # [The
 # walkthrough](https://github.com/harvard-edge/cs249r_book/blob/ea6dae3053823dfeee97d93d0f370501b514e001/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
-# that this lab grew from says that an A100 takes 21,800 images a second. **Which of its round numbers carries
-# how much of the gap to the world, and do its conclusions survive?** In about MINUTES minutes you take a
+# that this lab grew from says that an A100 takes 21,800 images a second. **How much of the gap to measurements does each of
+# its round numbers explain, and do its conclusions survive?** In about MINUTES minutes you take a
 # factor of nearly nine apart.
 
 # %% role="setup" id="setup-reality"
@@ -268,9 +268,8 @@ reveal("verdict-that-falls", next(one for one in believed
        why=why_verdict)
 
 # %% [markdown]
-# The ceiling was too high by nearly nine times and the workers by less than four: the *ratio* survived better
-# than either, and the busy share only goes from 18.3 to 44.1 %. Beside the drive two errors pull in the
-# *same* direction.
+# The ceiling was nearly nine times too high, the workers less than four times. Their *ratio* survived better: the busy
+# share only goes from 18.3 to 44.1 %. Beside the drive two errors pull in the *same* direction.
 #
 # ## Why others got 71 workers, or 37
 #
@@ -296,7 +295,13 @@ show.table(["story", "GPU step", "workers at 256", "workers at 32"], [
 # %% [markdown]
 # Two stories give 71 workers. Only one of them gives 7.24 ms as well. For 13.97 ms and 37, two stories
 # remain, and **no** figure of this table tells them apart. The code does: version 0.1.1 of mlsysim, the walkthrough's package, has 0.01
-# ms for a layer (core/defaults.py), and version 0.3.0 counts 8.2 GFLOP for ResNet-50 where 0.1.1 has 4.1.
+# ms for a layer, and version 0.3.0 counts 8.2 GFLOP for ResNet-50 where 0.1.1 has 4.1.
+#
+# <details><summary>Source</summary>
+#
+# core/defaults.py
+#
+# </details>
 #
 # ## Exercise 7.2: which story? (5 points)
 #
@@ -327,6 +332,7 @@ credit = Credit(5)
 tales = {"slower drive": {"step": 50.0, "workers": 20},
          "larger images": {"step": 80.2, "workers": 20},
          "fewer cores": {"step": 80.0, "workers": 35},
+         "slower decoding": {"step": 80.45, "workers": 20},
          "a faster GPU": {"step": 30.0, "workers": 50}}
 credit.part(2, "two figures", lambda: check(
     which_story(dict(tales), {"step": 80, "workers": 20}), "larger images", mistakes={

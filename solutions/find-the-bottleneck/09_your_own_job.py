@@ -8,7 +8,7 @@
 import time
 
 from starvelab import Pipeline, Q_, Samples, Workers
-from starvelab.checks import Credit, check
+from starvelab.checks import Credit, check, one_of
 from starvelab.errors import install_hint, requiring
 from starvelab.measure import photo_transforms, photos
 from starvelab.show import say, svg, table, trace_timeline
@@ -111,8 +111,8 @@ def verdict(waits, steps):
 
 # %% role="test" id="own-verdict-test" points=4
 credit = Credit(4)
-one_pass = [900, 10, 5, 25, 20], [100, 40, 45, 175, 80]
-credit.part(2, "the share", lambda: check(verdict(*one_pass)[0], 0.15,
+two, one_pass = "share, verdict", ([900, 10, 5, 25, 20], [100, 40, 45, 175, 80])
+credit.part(2, "the share", lambda: check(one_of(verdict(*one_pass), 0, two), 0.15,
                                           what="the share that is waited", mistakes={
     "The first batch of a pass does not count: workers start then.": 960 / 1400,
     "You compared the waits with the steps; compare them with all of the time.":
@@ -122,7 +122,7 @@ credit.part(2, "the share", lambda: check(verdict(*one_pass)[0], 0.15,
     "That is a percentage; return a share from 0 to 1.": 15.0,
     "That is the share in which the loop trains.": 0.85,
 }))
-credit.part(1, "the verdict", lambda: check(verdict(*one_pass)[1],
+credit.part(1, "the verdict", lambda: check(one_of(verdict(*one_pass), 1, two),
                                             "moderately input-bound",
                                             what="the verdict", mistakes={
     "It begins where a fifth of the time is waited.": "highly input-bound",
@@ -150,8 +150,8 @@ ending = 1, "jobs", a_job
 # %% [markdown]
 # ## What will workers bring?
 #
-# Where the loop waits, its workers are busy all the time. So a batch takes one of them the number of workers
-# times the time between two batches; without workers the loop prepares each batch while it waits.
+# Where the loop waits, its workers are busy all the time: with three of them on three cores, each takes three times the time between two
+# batches. Without workers the loop prepares each batch while it waits.
 
 # %%
 predict("two-workers", unchanged=1,
@@ -204,8 +204,8 @@ explore(draw, after="two-workers", workers=(0, 8), prepare_ms=[25, 50, 100, 200]
 #
 # <details><summary>Hint</summary>
 #
-# How long does one worker take for a batch: `now * (wait + step)`, or `wait` without workers? No more than `cores`
-# get on at a time. Without workers preparing and training add up; with workers the longer one counts.
+# How long does a core work on a batch: `min(now, cores) * (wait + step)`, or `wait` without workers? No more than `cores`
+# workers get on at a time. Without workers preparing and training add up; with workers the longer one counts.
 #
 # </details>
 
@@ -214,7 +214,7 @@ def workers_bring(wait, step, now, then, cores):
     """How many times as many batches a second [a plain number]; `wait` and `step` are
     milliseconds."""
     ### BEGIN SOLUTION
-    prepare = now * (wait + step) if now else wait
+    prepare = min(now, cores) * (wait + step) if now else wait
     later = max(step, prepare / min(then, cores)) if then else prepare + step
     return (wait + step) / later
     ### END SOLUTION
@@ -237,6 +237,10 @@ credit.part(0.5, "more workers than cores", lambda: check(
     workers_bring(80, 30, 0, 8, 2), 2.75,
     what="the gain from none to eight workers on two cores", mistakes={
     "Workers past the cores bring nothing.": 110 / 30}))
+credit.part(0.5, "fewer workers than before", lambda: check(
+    workers_bring(70, 30, 4, 1, 3), 1 / 3, what="the gain from four workers to one",
+    mistakes={
+    "On three cores three of the four workers got on at a time before, too.": 0.25}))
 credit.part(0.5, "from two to three", lambda: check(
     workers_bring(70, 30, 2, 3, 8), 1.5, what="the gain from two to three workers",
     mistakes={
@@ -245,7 +249,7 @@ credit.part(0.5, "from two to three", lambda: check(
     "A worker is busy also while the loop trains, and not only while it waits.":
         100 / (140 / 3)}))
 ### BEGIN HIDDEN TESTS
-credit.part(1, "other jobs, and no worker", lambda: (
+credit.part(0.5, "other jobs, and no worker", lambda: (
     check(workers_bring(20, 30, 1, 0, 4), 50 / 80, what="the gain of a job that gives up its only worker"),
     check(workers_bring(60, 20, 0, 2, 8), 8 / 3, what="the gain where a step takes 20 ms")))
 ### END HIDDEN TESTS
@@ -254,7 +258,7 @@ credit.total("So workers can shorten the wait, and never the step.")
 # %% tags=["learning-alone"]
 finish("workers-bring", workers_bring, final=False)
 ### BEGIN ENDING
-ending = 1, "jobs", lambda draw: (
+ending = 0.5, "jobs", lambda draw: (
     draw.randint(5, 90), draw.randint(5, 90), draw.randint(0, 3), draw.randint(0, 9), draw.randint(1, 8))
 ### END ENDING
 
@@ -335,22 +339,26 @@ def idle_shares(work, waits, end):
 
 # %% role="test" id="idle-in-waits-test" points=4
 credit = Credit(4)
-recording = [(10, 30), (25, 50), (60, 80), (85, 93)], [(0, 10), (50, 65)], 100
-credit.part(1, "the idle share", lambda: check(idle_shares(*recording)[0], 0.32,
-                                               what="the idle share", mistakes={
+two = "idle, idle_in_waits"
+recording = ([(10, 50), (25, 30), (60, 80), (85, 93)], [(0, 10), (20, 24), (50, 65)],
+             100)
+credit.part(1, "the idle share", lambda: check(
+    one_of(idle_shares(*recording), 0, two), 0.32, what="the idle share", mistakes={
     "A copy beside a kernel is not counted twice: the GPU is busy once.": 0.27,
     "That is the busy share.": 0.68,
     "That is a percentage; return a share from 0 to 1.": 32.0,
     "At the end it is idle as well.": 0.25,
     "Before its first piece of work it is idle as well.": 0.22,
+    "A piece of work may end while one that began before it still runs.": 0.52,
 }))
 credit.part(2, "idle while the loop waits", lambda: check(
-    idle_shares(*recording)[1], 0.2,
+    one_of(idle_shares(*recording), 1, two), 0.2,
     what="the share that is idle while the loop waits", mistakes={
-    "That is how long the loop waits; the GPU may be busy meanwhile.": 0.25,
+    "That is how long the loop waits; the GPU may be busy meanwhile.": 0.29,
     "That is all of its idle time, also where the loop does not wait.": 0.32,
     "Both are shares of the whole time, not of the idle time.": 0.625,
-    "That is the part of the waits in which the GPU is busy.": 0.05,
+    "That is the part of the waits in which the GPU is busy.": 0.09,
+    "Each idle time may meet any of the waits: go through all pairs.": 0.1,
 }))
 ### BEGIN HIDDEN TESTS
 credit.part(1, "a busy GPU, and work in no order", lambda: (

@@ -54,7 +54,7 @@ reveal("bursts", Q_(100 * found.stall, "%"), why=why_bursts,
        then=show_bursts)
 
 # %% [markdown]
-# By the mean the GPU binds, and yet it waits: what the workers gain on the easy batches has nowhere to wait. A longer queue holds it.
+# By the mean the GPU binds, and yet it waits: the queue has no room for all that the workers finish ahead. A longer queue has.
 #
 # Now the unlucky worker. PyTorch gives batch j to worker j mod W. Make every *tenth* batch huge: what is a longer queue worth then?
 
@@ -135,8 +135,8 @@ credit.part(3, "one worker", lambda: check(ends_of([30] * 6, 10, 1, 2, 0)[-1],
                                            190, what="the end of the last step",
                                            mistakes={
     "While the GPU computes, the worker prepares the next batch: the two do "
-    "not add.": 240, "That is the mean rate. The first step has to wait until its "
-                     "batch is prepared.": 180}))
+    "not add.": 240, "That is when the last batch is ready: its step comes after that.":
+        180}))
 credit.part(3, "start-up", lambda: check(ends_of([30] * 6, 10, 1, 2, 100)[-1],
                                          290, what="the end with a start-up", mistakes={
     "Before its first batch, each worker needs its start-up.": 190,
@@ -240,7 +240,7 @@ for box in "ABC":
 # ## Exercise 1.2: three black boxes (15 points, in parts)
 #
 # What binds? Give each of `"storage"`, `"CPU"`, `"link"` and `"accelerator"` a probability. The points follow the
-# **log score**: one in four for what is true earns nothing, 0.9 earns all, and in between it pays to say what you believe.
+# **log score**: 0.25 for what is true earns nothing, and 0.9 earns all. In between it pays to say what you believe.
 # `record("A")` has all 40 batches of box A as a dict of lists.
 #
 # <details><summary>Hint 1</summary>

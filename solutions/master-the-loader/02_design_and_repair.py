@@ -11,7 +11,7 @@ import numpy as np
 from IPython.display import display
 
 from starvelab import Accelerator, Pipeline, Q_, Ranks, Samples
-from starvelab.checks import Credit, check
+from starvelab.checks import Credit, check, one_of
 from starvelab.lesson.course.decisions import CORE_PRICE, DRIVE_PRICE
 from starvelab.lesson.course.decisions import GPU_PRICES, Design
 from starvelab.lesson.course.decisions import bill_curve
@@ -243,9 +243,9 @@ explore(job, {"hardware.ranks.hosts": [1, 2, 4, 16, 64],
 # %% [markdown]
 # ## Exercise 2.2: the slowest of N (10 points, in parts)
 #
-# `arrives` says for each host when it came to the barrier of each step, in ms since the step before. Which host arrives last on the
-# whole? And how many dollars of an hour would be saved for the same training if the others waited only for each other? Return
-# both, first the host.
+# `arrives` has, for each host, the time at which it came to the barrier of each step, in ms since the step before. Which host is last
+# on the whole? Without it the others would wait only for each other: how many dollars of an hour does it cost? Return both, the host
+# first.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -272,11 +272,7 @@ def slowest(arrives, price):
 
 # %% role="test" id="slowest-test" points=10
 def one_of_two(which, *given):
-    answer = slowest(*given)
-    if not (isinstance(answer, tuple | list) and len(answer) == 2):
-        raise AssertionError(f"Return two values, first the host: return host, cost. "
-                             f"Got {answer!r:.60}.")
-    return answer[which]
+    return one_of(slowest(*given), which, "host, cost")
 
 
 credit, three = Credit(10), ({"left": [40, 60, 50], "right": [70, 66, 74],
@@ -340,8 +336,8 @@ table(["On the machine with 4 cores", "value"],
 # ## Exercise 2.3: repair a script (20 points, in parts)
 #
 # Edit `train.txt`, save it, and run the cell above again, until the throughput is at least **twice** what it was. What the model
-# learns must stay the same: as many images in a batch, of 224 x 224 pixels, decoded and blurred, with the functions that the script
-# imports: these are counted. Then return the text of your file, `script_text("train.txt")`, and submit `train.txt`, too.
+# learns must stay the same: as many images in a batch, of 224 x 224 pixels, decoded, blurred and labeled, with the functions that the
+# script imports: these are counted. Then return the text of your file, `script_text("train.txt")`, and submit `train.txt`, too.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -384,7 +380,9 @@ credit.part(2, "the same training", lambda: check(changed_training(done()), "not
     what="what your script changes of the training", mistakes={
     "How many images a step sees is part of the training.": "batch size",
     "The model is trained on 3 x 224 x 224 values.": "pixels",
-    "The model is trained on images that are blurred.": "blur"}))
+    "The model is trained on images that are blurred.": "blur",
+    "The model is trained with a label for each image: read them once, and go on "
+    "looking each of them up.": "labels"}))
 credit.part(3, "workers", lambda: check(done()["workers"], 4,
                                         what="the number of workers", mistakes={
     "That is as it was, and a core is idle.": 3,

@@ -76,7 +76,7 @@ play(Pipeline(hardware="20 ms", dataset=Samples(cpu_time="6.25 ms", size="300 KB
 # behind this lab: a forward pass at half of the peak, and cheap decoding.
 #
 # The peak of an A100 is 312 TFLOP/s in half precision. ResNet-50 takes 4.1 G operations an image. In every step the kernels of
-# 50 layers are launched, which costs 0.1 ms each.
+# 50 layers are launched: 0.1 ms a layer.
 
 # %%
 predict("baseline", unit="img/s",
@@ -122,7 +122,7 @@ explore(draw_step, after="baseline", batch_size=[1, 2, 4, 8, 16, 32, 64, 128, 19
     512, 1024])
 
 # %% [markdown]
-# Below a batch of 191 more than half of the step is overhead. There a GPU with more arithmetic helps little.
+# Below a batch of 191 more than half of the step is overhead. There a GPU that computes faster helps little.
 #
 # ## Exercise 1.1: the step time (4 points)
 #

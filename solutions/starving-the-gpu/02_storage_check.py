@@ -157,6 +157,11 @@ check(drives_needed(Q_("6 GB/s"), Q_("2 GB/s")), 3,
 check(drives_needed(Q_("1 GB/s"), Q_("500 MB/s")), 2,
       what="the number of drives of 500 MB/s for 1 GB/s", mistakes={
     "Convert both numbers to the same unit first.": 1,
+})
+check(drives_needed(Q_("2.1 GB/s"), Q_("0.7 GB/s")), 3,
+      what="the number of drives of 0.7 GB/s for 2.1 GB/s", mistakes={
+    "One fewer is exactly enough: decimal fractions are a little off in a computer, as "
+    "hint 2 says.": 4,
 }, means="So these drives can usually read more than is asked.")
 ### BEGIN HIDDEN TESTS
 check(drives_needed(Q_("10.9 GB/s"), Q_("7 GB/s")), 2, what="the number of drives of 7 GB/s for 10.9 GB/s")
@@ -170,7 +175,8 @@ finish("drives-needed", drives_needed, final=False)
 ### BEGIN ENDING
 def a_demand(draw):
     each = draw.choice((180, 530, 2000, 7000))
-    return Q_((draw.randint(1, 60) - draw.choice((0, 0.7))) * each, "MB/s"), Q_(each, "MB/s")
+    one = Q_((draw.randint(1, 60) - draw.choice((0, 0.7))) * each, "MB/s"), Q_(each, "MB/s")
+    return draw.choice((one, (Q_("2.1 GB/s"), Q_("0.7 GB/s"))))
 
 
 ending = 2, "demands", a_demand

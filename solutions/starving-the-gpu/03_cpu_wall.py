@@ -96,12 +96,14 @@ def cpu_time(batch_size, sample_size, workers, worker_rate):
     ### END SOLUTION
 
 # %% role="test" id="cpu-time-test" points=2
-check(cpu_time(100, Q_("400 KB"), 4, Q_("100 MB/s")), Q_("100 ms"),
-      what="cpu_time of 100 images", mistakes={
-    "That is one worker alone: the others prepare batches meanwhile.": Q_("400 ms"),
-    "More workers make it shorter, not longer.": Q_("1600 ms"),
-    "That is one image: a batch has 100.": Q_("1 ms"),
-    "Bits and bytes are mixed up: a byte has eight bits.": Q_("800 ms"),
+check(cpu_time(90, Q_("400 KB"), 4, Q_("100 MB/s")), Q_("90 ms"),
+      what="cpu_time of 90 images", mistakes={
+    "That is one worker alone: the others prepare batches meanwhile.": Q_("360 ms"),
+    "More workers make it shorter, not longer.": Q_("1440 ms"),
+    "That is one image: a batch has 90.": Q_("1 ms"),
+    "Bits and bytes are mixed up: a byte has eight bits.": Q_("720 ms"),
+    "On average a worker has 22.5 of these images, and `//` makes 22 of that.":
+        Q_("88 ms"),
 }, means="So twice the workers halve this time at best.")
 ### BEGIN HIDDEN TESTS
 check(cpu_time(256, Q_("500 KB"), 8, Q_("250 MB/s")), Q_("64 ms"), what="cpu_time of 256 images of 500 KB")

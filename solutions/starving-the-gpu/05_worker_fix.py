@@ -158,9 +158,9 @@ beside_lab(batch_size=512, workers=32, storage=Storage.NVMe_Gen4, after="worker-
 # %% [markdown]
 # ## Workers do not scale in a straight line
 #
-# The third wall is the host: a DGX A100 has 128 cores for eight GPUs, so 16 for each. So the cores can bind: in the round numbers
-# 32 workers on 16 of them bring 8,000 img/s, 64 bring no more, and the same batch every time 21,800. That was *something else* in
-# notebook 3.
+# The third wall is the host: a DGX A100 has 128 cores for eight GPUs, so 16 for each. By the round numbers 32 workers on 16 cores
+# bring 8,000 img/s, and 64 workers bring no more. The same batch every time brings 21,800: here the cores bind. In notebook 3 that
+# was *something else*.
 #
 # <details><summary>The source of the law</summary>
 #

@@ -11,7 +11,7 @@ from math import ceil, floor
 
 from starvelab import PUBLISHED, Datasets, Hardware, Models, Pipeline, Q_, Samples
 from starvelab import Workers
-from starvelab.checks import Credit, check
+from starvelab.checks import Credit, check, one_of
 from starvelab.show import say, table
 from starvelab.tables import cell
 from starvelab.widgets import explore, finish, my_model, play, predict, progress
@@ -193,6 +193,7 @@ explore(medical, after="medical", advice=False,
 def crossing(sample_size, cpu_throughput):
     """Batch size [a plain number] at which both take equally long; arguments are [data]
     and [data/time]."""
+    # Your model has the time of an image: my.cpu_time(1, sample_size, 1, cpu_throughput)
     ### BEGIN SOLUTION
     cpu_per_image = (sample_size / cpu_throughput).to("ms").magnitude
     return 15.015 / (cpu_per_image - 41 / 520)
@@ -253,6 +254,10 @@ check(medical_workers(270, Q_("4 MB")), 119,
     "The GPU's step grows with the batch: that one is for 256 images.": 123,
     "That is an eighth: 250 MB/s are one worker's, and 2 GB/s are those of eight.": 15,
     "That is for the forward pass: this pipeline trains.": 357,
+})
+check(medical_workers(64, Q_("3 MB")), 39,
+      what="the number of workers for 64 images of 3 MB", mistakes={
+    "With that many the GPU still waits a little: `round` may round down.": 38,
 }, means="So the number of workers grows with the bytes of an image.")
 ### BEGIN HIDDEN TESTS
 check(medical_workers(256, Q_("5 MB")), 146, what="the number of workers for 256 images of 5 MB")
@@ -309,6 +314,8 @@ play(gpus, workers=range(1, 65), find="workers", after="in-training")
 # %% role="answer" id="which-gpu"
 def which_gpu(offers, supply, needed):
     """Name of the GPU to rent [str], or None; rates are plain numbers of img/s."""
+    # Your model has a GPU's busy share, exact but for rounding:
+    # my.utilization(Q_(1 / supply, "s"), Q_(1 / rate, "s"))
     ### BEGIN SOLUTION
     images = {name: min(rate, supply) / price for name, (rate, price) in offers.items()
               if min(rate, supply) >= needed}
@@ -316,11 +323,13 @@ def which_gpu(offers, supply, needed):
     ### END SOLUTION
 
 # %% role="test" id="which-gpu-test" points=5
-offers = {"L4": (400, 0.35), "A100": (2400, 2.0), "H100": (4500, 3.9),
+offers = {"L4": (400, 0.3), "A100": (2400, 2.0), "H100": (4500, 3.9),
           "B200": (10000, 5.5)}
-check(which_gpu(dict(offers), 2000, 1000), "A100", what="the GPU behind 2000 img/s",
+check(which_gpu(dict(offers), 2600, 1000), "A100", what="the GPU behind 2600 img/s",
       among=offers, mistakes={
     "Alone that one trains the most, and here it waits most of the time.": "B200",
+    "It trains a few images more, and costs far more: count the images for a dollar.":
+        "H100",
     "It is cheap, and it does not train as many images as are needed.": "L4",
 })
 check(which_gpu(dict(offers), 900, 1000), None,
@@ -368,12 +377,7 @@ ending = 5, "offers", some_offers
 # %% role="setup" id="setup-06-host"
 rates = Q_("120 img/s"), Q_("5600 img/s"), Q_("1000 img/s")
 
-
-def one_of_two(answer, which):
-    if not (isinstance(answer, tuple | list) and len(answer) == 2):
-        raise AssertionError(f'Return two values, the number first: return 3, "cores". '
-                             f'Got {cell(answer):.60}.')
-    return answer[which]
+two = 'number, "cores"'
 
 # %% role="answer" id="gpus-per-host"
 def gpus_per_host(cores, core_rate, drive_rate, gpu_rate):
@@ -383,6 +387,8 @@ def gpus_per_host(cores, core_rate, drive_rate, gpu_rate):
     The rates are [sample/time]: what one core prepares while all are busy, what the
     drive reads, what one GPU takes.
     """
+    # Your model has the busy share of n GPUs behind a supply [sample/time]:
+    # my.utilization(Q_("1 img") / supply, Q_("1 img") / (n * gpu_rate))
     ### BEGIN SOLUTION
     prepared = cores * core_rate
     fed = floor(round((min(prepared, drive_rate) / gpu_rate).to("").magnitude, 9))
@@ -391,7 +397,7 @@ def gpus_per_host(cores, core_rate, drive_rate, gpu_rate):
 
 # %% role="test" id="gpus-per-host-test" points=5
 credit = Credit(5)
-credit.part(2, "32 cores", lambda: check(one_of_two(gpus_per_host(32, *rates), 0), 3,
+credit.part(2, "32 cores", lambda: check(one_of(gpus_per_host(32, *rates), 0, two), 3,
                                          what="The number of GPUs", mistakes={
     "The last of these would have to wait: round down.": 4,
     "That is what the drive alone would feed: each sample also passes a core.": 5,
@@ -400,21 +406,22 @@ credit.part(2, "32 cores", lambda: check(one_of_two(gpus_per_host(32, *rates), 0
     "These are samples a second: how many of them does one GPU take?": 3840,
 }))
 credit.part(1, "what binds at 32 cores", lambda: check(
-    one_of_two(gpus_per_host(32, *rates), 1), "cores", what="What binds",
+    one_of(gpus_per_host(32, *rates), 1, two), "cores", what="What binds",
     among=("cores", "drive"), mistakes={
         "The drive would feed more GPUs than these cores: which of the two is slower?":
             "drive"}))
 credit.part(1, "64 cores", lambda: (
-    check(one_of_two(gpus_per_host(64, *rates), 0), 5,
+    check(one_of(gpus_per_host(64, *rates), 0, two), 5,
           what="The number of GPUs behind 64 cores", mistakes={
         "The drive reads for all GPUs, too, and it is slower here.": 7}),
-    check(one_of_two(gpus_per_host(64, *rates), 1), "drive",
+    check(one_of(gpus_per_host(64, *rates), 1, two), "drive",
           what="What binds behind 64 cores")))
 ### BEGIN HIDDEN TESTS
 credit.part(1, "other units", lambda: (
-    check(one_of_two(gpus_per_host(16, Q_("9000 img/min"), Q_("9e6 img/h"), Q_("0.5 img/ms")), 0), 4,
+    check(one_of(gpus_per_host(16, Q_("9000 img/min"), Q_("9e6 img/h"), Q_("0.5 img/ms")), 0, two), 4,
           what="The number of GPUs in other units"),
-    check(one_of_two(gpus_per_host(16, Q_("9000 img/min"), Q_("2e6 img/h"), Q_("0.5 img/ms")), 1), "drive", what="What binds in other units")))
+    check(one_of(gpus_per_host(8, *rates), 0, two), 0, what="The number of GPUs behind too few cores"),
+    check(one_of(gpus_per_host(16, Q_("9000 img/min"), Q_("2e6 img/h"), Q_("0.5 img/ms")), 1, two), "drive", what="What binds in other units")))
 ### END HIDDEN TESTS
 credit.total("So while the cores bind, a faster drive feeds no more GPUs.")
 
@@ -423,7 +430,7 @@ finish("gpus-per-host", gpus_per_host, final=False)
 ### BEGIN ENDING
 def a_host(draw):
     cores, gpu = draw.randint(1, 128), draw.randint(50, 3000)
-    enough = (draw.randint(0, 12) + 0.4) * gpu
+    enough = (draw.choice((0, draw.randint(1, 12))) + 0.4) * gpu
     prepared, read = draw.choice(((enough, 1.7 * enough), (1.7 * enough, enough)))
     return cores, Q_(prepared / cores, "img/s"), Q_(read, "img/s"), Q_(gpu, "img/s")
 

@@ -4,7 +4,7 @@
 # **What does it cost to move work to where it seems to be free?** In about MINUTES minutes you know, and you question a claim. The
 # GPU trains.
 #
-# NVIDIA's DALI moves decoding to the GPU. In the round numbers it is cheap decoding: a CPU that prepares 50 GB/s.
+# NVIDIA's DALI moves decoding to the GPU. The round numbers take it for a CPU that prepares 50 GB/s.
 
 # %% role="setup" id="setup-07"
 from contextlib import suppress
@@ -67,7 +67,7 @@ cases |= {f"{name}, measured": case.replace(assumptions=PUBLISHED)
 reveal("dali", CALLED[dali.solve().bottleneck], then=show_cases, why=why_dali)
 
 # %% [markdown]
-# This DALI costs the GPU nothing. A real one does:
+# This DALI costs the GPU nothing. Real decoding costs it time:
 #
 # - Some GPUs, such as A100 and H100, have a **decoder** of their own for baseline JPEGs. It works while the kernels
 #   train, so it is one more resource, and its time **overlaps**.
@@ -204,7 +204,7 @@ credit.total()
 stage_bars(pipe.replace(batch_size=256, assumptions=PUBLISHED).solve())
 
 # %% [markdown]
-# It is busy about as much as in the story, though nothing is broken: it waits for more than half of each step. That does not prove
+# The GPU is busy about as much as in the story, though nothing is broken: it waits for more than half of each step. That does not prove
 # the story: published rates of workers and GPUs allow anything from 22 to 98 %.
 
 # %%

@@ -109,7 +109,7 @@ reveal("s3-eight", Q_(100 * s3.solve(workers=8).utilization, "%"), then=show_wor
 # The workers bind, and mostly they wait, each for its own request (hatched above): so twice the workers bring twice the images
 # until the GPU or the cores bind. A worker that waits leaves its core idle.
 #
-# The model does not use that measurement. Its latency is the shortest that Amazon names.
+# The model does not use that measurement. It takes the shortest latency that Amazon names.
 
 # %%
 remedied = {name: s3.solve(change, workers=4) for name, change in REMEDIES.items()}

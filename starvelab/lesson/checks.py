@@ -22,7 +22,7 @@ from .. import runtime, tables
 from ..errors import InputError
 from ..grading import note
 from ..units import Quantity, format_number, format_quantity, unit_name
-from . import notices
+from . import notices, wording
 
 # Any: whatever a learner's code returned; the checks find out what it is.
 Answer: TypeAlias = Any
@@ -118,6 +118,33 @@ def check(
             f"{what} is {_format(answer, 8)}: close, but not right. Was something rounded on the way?"
         )
     raise WrongAnswer(f"{what} is {_format(answer)}, and that is not right{_direction(answer, expected)}.")
+
+
+def one_of(answer: Answer, position: int, returned: str) -> Answer:
+    """Return one of several values that an answer returned, or raise an error that says what to return.
+
+    Parameters
+    ----------
+    answer : object
+        What the learner's code returned.
+    position : int
+        Which of its values is wanted, from 0.
+    returned : str
+        What stands behind `return`, such as ``"burned, added"``.
+
+    Raises
+    ------
+    WrongAnswer
+
+    Examples
+    --------
+    >>> one_of((3, "cores"), 1, 'gpus, "cores"')
+    'cores'
+    """
+    count = returned.count(",") + 1
+    if not isinstance(answer, tuple | list | np.ndarray) or len(answer) != count:
+        raise WrongAnswer(f"Return {count} values: `return {returned}`. Got {answer!r:.60}.")
+    return answer[position]
 
 
 def _name_mistake(answer: Answer, mistakes: Mapping[str, Expected], what: str, within: float) -> None:
@@ -325,8 +352,8 @@ class Credit:
                     f"The name {error.name} is not defined here: a cell above has not run. "
                     "Choose Run > Run All Above Selected Cell, then run this cell again."
                 ) from error
-            name = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
-            why = tables.as_sentence(f"{name}{error}")
+            said = str(error) if isinstance(error, AssertionError) else wording.error_text(error)
+            why = tables.as_sentence(said)
         self.earned += earned
         note("part", (earned, points))
         # What is said of another part, but for its name and for the value that came.
@@ -367,7 +394,7 @@ def _show_parts(parts: Sequence[tuple[str, str, str]]) -> None:
     reasons = [why for *_, why in parts if why]
     if len(parts) < 2:
         for why in reasons:
-            notices.say(why)
+            notices.say(why, "Not yet")
     elif runtime.shell() is None:
         print(*(_line(*part) for part in parts), sep="\n")
     else:

@@ -114,8 +114,8 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     _show(tables.to_text(headers, rows), tables.to_html(headers, rows))
 
 
-def say(text: object) -> None:
-    """Show a paragraph as a notice; as plain text it is broken between words.
+def say(text: object, word: str = "") -> None:
+    """Show a paragraph as a notice, opened by a `word`; as plain text it is broken between words.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def say(text: object) -> None:
     word word word word word word word word word word word word word word word word word word word word
     word word word word word word word word word word
     """
-    _show(fill(str(text), width=100), notice(text))
+    _show(fill(f"{word}. {text}" if word else str(text), width=100), notice(text, word))
 
 
 def fold(title: str, shown: object) -> None:

@@ -1,16 +1,20 @@
-"""Questions, answers and shares in words, as tables, notices and reports say them."""
+"""Questions, answers, shares and errors in words, as tables, notices and reports say them."""
 
 from __future__ import annotations
 
 import re
 from textwrap import shorten
 
+import pint
+
 from .. import tables
 from ..prediction_file import Prediction
-from ..units import format_number
+from ..units import Quantity, format_number, unit_name
 
 # No question of the lab is as long: a file can hold anything.
 MAX_QUESTION_LENGTH = 400
+# The most characters of an error's own message that are shown.
+MAX_MESSAGE = 400
 
 
 def one_line(text: str) -> str:
@@ -57,3 +61,24 @@ def number(value: float, unit: str | None) -> str:
 def percent(share: float) -> str:
     """A share as a whole percentage: ``70 %``."""
     return tables.percent(share, 0)
+
+
+def error_text(error: BaseException) -> str:
+    """An error in one sentence or two; units that do not fit are said in the lab's own words."""
+    if isinstance(error, pint.DimensionalityError):
+        each = (Quantity(1, str(unit)) for unit in (error.units1, error.units2))
+        units = [f"{one.to_reduced_units().units:D}" for one in each]
+        bare = ""
+        if "dimensionless" in units:
+            # A number needs a unit of the kind that it meets.
+            met = Quantity(1, next((unit for unit in units if unit != "dimensionless"), ""))
+            unit = "ms" if met.is_compatible_with("s") else unit_name(met.to_reduced_units().units)
+            bare = f'A bare number needs a unit, such as Q_(15, "{unit}"). '
+        return (
+            "Values that are added, subtracted, compared or converted need units of one kind, "
+            f"got {' and '.join(units)}. {bare}Follow the units through your formula."
+        )
+    message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if len(message) > MAX_MESSAGE:
+        return f"{message[:MAX_MESSAGE]}..."
+    return message if message.endswith((".", "?", "!")) else f"{message}."

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from starvelab import Q_, InputError
-from starvelab.lesson.checks import WrongAnswer, check
+from starvelab.lesson.checks import WrongAnswer, check, one_of
 from starvelab.units import format_number
 from tests.rejected import message
 
@@ -210,6 +210,13 @@ def test_no_message_about_a_wrong_value_contains_the_right_one(answer, expected,
     if unit is not None:
         answer, expected = Q_(answer, unit), Q_(expected, unit)
     assert right not in re.findall(r"-?\d[\d.]*\d|-?\d", refusal(answer, expected))
+
+
+@pytest.mark.parametrize("answer", [None, 0.5, "ab", {0: 1, 1: 2}, [1], (1, 2, 3)])
+def test_who_returns_other_than_the_values_that_are_asked_for_is_told_what_to_return(answer):
+    with pytest.raises(WrongAnswer, match=re.escape("Return 2 values: `return share, verdict`. Got ")):
+        one_of(answer, 0, "share, verdict")
+    assert one_of([0.5, "high"], 1, "share, verdict") == "high"
 
 
 def test_what_a_check_cannot_compare_is_the_authors_mistake():

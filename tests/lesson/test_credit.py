@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab import runtime
+from starvelab import Q_, runtime
 from starvelab.checks import Credit, NotAnsweredError, WrongAnswer, check
 
 
@@ -29,7 +29,7 @@ def test_each_part_earns_its_points_or_says_why_not_and_the_next_goes_on(capsys)
     assert credit.total() == 3.5
     assert capsys.readouterr().out == (
         "1.5 of 1.5: doubling\n0 of 0.5: halving. n is 3, and that is not right.\n"
-        "0 of 1: dividing. ZeroDivisionError: division by zero\n0 of 1.5: adding. Not written yet.\n"
+        "0 of 1: dividing. ZeroDivisionError: division by zero.\n0 of 1.5: adding. Not written yet.\n"
         "2 of 2: squaring\n"
     )
 
@@ -48,7 +48,8 @@ def test_points_of_a_single_part_are_said_once_to_a_learner_and_a_grader_reads_i
             credit.share(3, "predictions", earn)
             total = credit.total()
         said = capsys.readouterr().out
-        assert said == (f"{earned} of 3: predictions{'. ' + why if why else chr(10)}" if graded else why)
+        line = f"{earned} of 3: predictions{'. ' + why if why else chr(10)}"
+        assert said == (line if graded else why and f"Not yet. {why}")
     assert total._repr_html_() == f"<p>{earned} of 3 points.</p>"
 
 
@@ -65,9 +66,18 @@ def test_what_is_wrong_with_each_part_is_said_once(capsys):
     why, same = "n is 3, and that is not right.", "The reason is the same."
     credit.total()
     assert [line.partition(". ")[2] for line in capsys.readouterr().out.splitlines()] == [
-        why, same, "Not written yet.", "Not written yet.", why, "ZeroDivisionError: division by zero", why,
+        why, same, "Not written yet.", "Not written yet.", why, "ZeroDivisionError: division by zero.", why,
         "The rate of two must be a number, got 'fast' (str).", same
     ]  # fmt: skip
+
+
+def test_units_that_do_not_fit_are_said_in_the_labs_words_and_not_in_those_of_pint(capsys):
+    credit = Credit(1)
+    credit.part(1, "adding", lambda: Q_("5 ms") + 1)
+    credit.total()
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.startswith("Not yet. Values that are added, subtracted, compared or converted need units of")
+    assert 'A bare number needs a unit, such as Q_(15, "ms").' in said
 
 
 def test_in_a_notebook_the_parts_are_one_table_with_reasons_where_there_are_some(monkeypatch):

@@ -35,7 +35,7 @@ PHOTOS = 3  # that a script is given
 MAX_SETTING = 10_000
 BLUR_RADIUS = 2  # pixels
 LABELS = json.dumps({f"{number:05}.jpg": number % 1000 for number in range(20_000)})
-COUNTED = ("bytes sent", "decoded pixels", "blurred pixels", "label reads", "images sent")
+COUNTED = ("bytes sent", "decoded pixels", "blurred pixels", "label reads", "labels used", "images sent")
 FOLLOW = f"from {__name__} import follow\nfollow(script, work)"
 Pixels: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.uint8]]"
 STARVED = Path(__file__).with_name("starved_script.txt")
@@ -54,11 +54,19 @@ _work: ContextVar[Work | None] = ContextVar("starvelab_parts", default=None)
 crop, to_array, normalize = transforms.RandomResizedCrop(224), transforms.to_array, transforms.normalize
 
 
+class _Labels(dict[str, int]):
+    """Labels by the name of an image, which count when one is used."""
+
+    def __getitem__(self, name: str) -> int:
+        if (work := _work.get()) is not None:
+            work("label")
+        return super().__getitem__(name)
+
+
 def read_labels() -> dict[str, int]:
     """The label of each image, from a file of twenty thousand lines: some milliseconds each time."""
     work = _work.get()
-    labels: dict[str, int] = json.loads(LABELS if work is None else work("labels"))
-    return labels
+    return _Labels(json.loads(LABELS if work is None else work("labels")))
 
 
 def decode(raw: bytes) -> Image:
@@ -106,7 +114,7 @@ class _Work:
 
     def __call__(self, part: str, *values: Unchecked) -> object:
         """Do what a part does."""
-        parts = (self.settle, self.photo, self.labels, self.decode, self.blur, self.send)
+        parts = (self.settle, self.photo, self.labels, self.label, self.decode, self.blur, self.send)
         return {one.__name__: one for one in parts}[part](*values)
 
     def settle(self, workers: Unchecked, batch_size: Unchecked) -> None:
@@ -131,6 +139,10 @@ class _Work:
         """All labels, as they are stored."""
         self._count("label reads", 1)
         return LABELS
+
+    def label(self) -> None:
+        """Note that an image got its label."""
+        self._count("labels used", 1)
 
     def decode(self, raw: Unchecked) -> Pixels:
         """The pixels of the photograph that was read last."""
@@ -271,7 +283,7 @@ class _Photos:
 def starved_counts(width: int = 500, height: int = 375) -> dict[str, Unchecked]:
     """Return what the script that learners are given does to one image, as `what_it_does` counts it."""
     pixels, sent = width * height, [3, 224, 224]
-    counts = dict(zip(COUNTED, (4 * prod(sent), pixels, pixels, 1, 1), strict=True))
+    counts = dict(zip(COUNTED, (4 * prod(sent), pixels, pixels, 1, 1, 1), strict=True))
     return {"workers": 3, "batch size": 32, "shape": sent, **counts}
 
 
@@ -296,4 +308,6 @@ def changed_training(done: Mapping[str, Unchecked]) -> str:
         return "batch size"
     if list(done["shape"]) != [3, 224, 224]:
         return "pixels"
-    return "nothing" if done["blurred pixels"] else "blur"
+    if not done["blurred pixels"]:
+        return "blur"
+    return "nothing" if done["labels used"] else "labels"

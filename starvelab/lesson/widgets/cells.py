@@ -25,14 +25,11 @@ from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from ... import runtime
 from ...errors import StarvelabError
 from ...tables import as_sentence
-from ...units import Quantity, unit_name
-from .. import notices
+from .. import notices, wording
 from ..checks import OTHER_VALUES, NotAnsweredError, Points, WrongAnswer
 from ..exercises import NOT_ANSWERED, OPEN_WORD, Exercise, find_notebook, read_exercises
 from ..my_model import FILE, PARTS, save_part, stand_in_for_the_file
 
-# The most characters of an error's own message that are shown.
-MAX_MESSAGE = 400
 # A check's own errors come of an answer that is not there, or that takes or returns something else.
 _RUN_THE_ANSWER = (
     "It happened when the check called your answer, or used what that returned. Run the cell of your answer, "
@@ -151,7 +148,7 @@ class CellLog:
         if (explained or in_check) and not hasattr(error, "_render_traceback_"):
             # IPython draws no traceback of an error that renders itself. That of a check would show what the
             # check expects.
-            line = f"{_in_words(error)}{_where(shell, trace, in_check)}"
+            line = f"{wording.error_text(error)}{_where(shell, trace, in_check)}"
             error._render_traceback_ = lambda: [line]  # type: ignore[attr-defined]
         shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
 
@@ -178,26 +175,6 @@ def _is_open(error: BaseException | None) -> bool:
     if isinstance(error, NotImplementedError):
         return str(error) == NOT_ANSWERED
     return isinstance(error, NotAnsweredError)
-
-
-def _in_words(error: BaseException) -> str:
-    if isinstance(error, pint.DimensionalityError):
-        each = (Quantity(1, str(unit)) for unit in (error.units1, error.units2))
-        units = [f"{one.to_reduced_units().units:D}" for one in each]
-        bare = ""
-        if "dimensionless" in units:
-            # A number needs a unit of the kind that it meets.
-            met = Quantity(1, next((unit for unit in units if unit != "dimensionless"), ""))
-            unit = "ms" if met.is_compatible_with("s") else unit_name(met.to_reduced_units().units)
-            bare = f'A bare number needs a unit, such as Q_(15, "{unit}"). '
-        return (
-            "Values that are added, subtracted, compared or converted need units of one kind, "
-            f"got {' and '.join(units)}. {bare}Follow the units through your formula."
-        )
-    message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    if len(message) > MAX_MESSAGE:
-        return f"{message[:MAX_MESSAGE]}..."
-    return message if message.endswith((".", "?", "!")) else f"{message}."
 
 
 def _where(shell: InteractiveShell, trace: TracebackType | None, in_check: bool) -> str:

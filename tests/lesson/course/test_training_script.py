@@ -59,6 +59,7 @@ def test_the_starved_script_is_counted(starved):
             "decoded pixels": 500 * 375,
             "blurred pixels": 500 * 375,
             "label reads": 1,
+            "labels used": 1,
             "images sent": 1,
         }
     )
@@ -80,6 +81,7 @@ def test_what_belongs_to_the_training_is_told_from_its_speed(starved):
     assert changed_training(starved | {"batch size": 16}) == "batch size"
     assert changed_training(starved | {"shape": [3, 112, 112]}) == "pixels"
     assert changed_training(starved | {"blurred pixels": 0}) == "blur"
+    assert changed_training(starved | {"labels used": 0}) == "labels"
 
 
 def test_a_script_that_runs_nothing_or_twice_is_rejected():
@@ -103,7 +105,8 @@ FAR = "def far(image): return image.filter(__import__('PIL.ImageFilter').ImageFi
     ([("import blur, crop, decode", "import blur, crop"), ("decode, part", "transforms.decode, part")],
      {"decoded pixels": 0}),
     ([("labels = read_labels()", "labels = {'00000.jpg': 0}"), ('"blur", blur', '"blur", far')],
-     {"blurred pixels": 0, "label reads": 0}),
+     {"blurred pixels": 0, "label reads": 0, "labels used": 0}),
+    ([('Transform("label", look_up),', "")], {"label reads": 0, "labels used": 0}),
     ([('"to array", to_array', '"none", lambda image: 0 * to_array(image)')], {"images sent": 0}),
     ([('"blur", blur', '"blur", lambda image: (blur(Image.new("RGB", (224, 224))), image)[1]')],
      {"blurred pixels": 0}),
