@@ -39,14 +39,15 @@ JOBS = Path(__file__).with_name("jobs")
 LIMIT = 90  # seconds that a run of a job may take; a ladder or trials take TRIALS times as many
 TRIALS = 10
 MISSED = 0.10  # what may be missing between a gain that is said and the one that is measured
-SAID = 60  # characters of a remedy in the table
+SAID = 45  # characters of a remedy in the table
 FED, UNTOLD, NOTHING = "not input-bound", "cannot tell", "none"
 SETTINGS = {"workers": "num_workers", "prefetch": "prefetch_factor", "persistent": "persistent_workers"}
 HEADERS = [
     "job", "fault", "the cure brings", "the doctor says first", "right", "gain said", "measured",
-    "PyTorch's profiler",
+    "in the loader, by PyTorch's profiler",
 ]  # fmt: skip
 RATE = re.compile(r"([\d.]+) batches/s")
+WAITED = re.compile(r"enumerate\(DataLoader\)\S+ (\d+ ?%)")
 FIELD = re.compile(r"^(Symptom|Asked|Cause|Right|Stage|Also): (.+?)(?=\n[A-Z]\w+: |\Z)", re.M | re.S)
 Values = dict[str, Any]  # of a JSON file
 
@@ -174,9 +175,8 @@ def measure(job: str, mode: str = "plain", loops: int = 0) -> Values:
 
 
 def profiled(job: str) -> str:
-    """Return what takes most of a job's time, as PyTorch's profiler names it."""
-    output, error = run(JOBS / "profiled.py", *command(job))
-    return output.strip() or error
+    """Return what takes most of a job's time, as PyTorch's profiler names it; nothing of a job that hangs."""
+    return run(JOBS / "profiled.py", *command(job))[0].strip()
 
 
 def judge(job: str, seen: Values) -> dict[str, bool | None]:
@@ -208,7 +208,7 @@ def row(job: str, turns: Sequence[Values], profiler: str = "") -> list[str]:
         f"`{job}`", fault.title.partition(" --fixed")[0], cure if "--fixed" in fault.title else "",
         said if seen["first"] != NOTHING else "nothing", f"{right} of {len(turns)}", gain_of(seen),
         f"{median(measured):.2g}" if measured else "",
-        re.sub(r"enumerate\(DataLoader\)\S+ ", "loader ", profiler).partition(";")[0],
+        in_loader[1] if (in_loader := WAITED.search(profiler)) else "",
     ]  # fmt: skip
 
 
