@@ -163,8 +163,6 @@ def test_the_first_page_is_the_picture_a_question_two_buttons_and_three_rows():
     assert lab.startswith(f"{load('addresses').IN_A_TAB}{next(iter(EXPECTED))}/01_")
     assert len(re.findall(r"^\| ", page, flags=re.MULTILINE)) == 1 + 3
     assert "(afternoon.md)" in page
-    # The path of forty minutes.
-    assert sum(map(int, re.findall(r"\((\d+)\)", page))) == 40
     # Picture, example, first notebook and the text tell the same story.
     build = load("build")
     assert percent(build.WALL.solve().utilization, 0) == "40 %"
