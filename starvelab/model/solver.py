@@ -82,8 +82,7 @@ def solve(pipeline: Any) -> Step:  # Any: a Description, which stands above what
     favor = 1 + 1e-12 * np.arange(len(resources), 0, -1)
     ranked = [time * factor for time, factor in zip(resources.values(), favor, strict=True)]
     first = argmax(ranked)
-    second = argmax([np.where(first == i, -np.inf, time) for i, time in enumerate(ranked)])
-    names = np.array([*resources, ""])
+    names = np.array([*resources])
     return Step(
         pipeline=pipeline,
         stage_times={name: _quantity(time * 1e3, "ms") for name, time in stages.items()},
@@ -92,7 +91,6 @@ def solve(pipeline: Any) -> Step:  # Any: a Description, which stands above what
         throughput=_quantity(numbers["hosts"] * batch * accelerators / step, "img/s"),
         utilization=as_float(busy / step),
         bottleneck=names[first] if shape else str(names[first]),
-        next_bottleneck=names[second] if shape else str(names[second]),
     )
 
 

@@ -15,7 +15,7 @@ from ..units import Q_, Number, Quantity, Unchecked, format_number
 from .assumptions import COVERAGE
 from .costs import as_float, name_of_largest
 from .equality import EqualByFields
-from .resources import ACCELERATOR, CPU, Labels, capitalized
+from .resources import ACCELERATOR, CPU, TIE_ORDER, Labels, capitalized
 from .stages import STAGES, DeviceInputModel, SingleNodeModel, StepOverheadModel, TransformationModel
 from .stages.single_node import fits, launching, parts
 
@@ -60,8 +60,8 @@ class Step(EqualByFields, TableRepr):
         Busy share of the accelerator in a step, 0 to 1. `nvidia-smi` shows something else: the share of time
         in which any kernel ran. A copy, a loop or a launch that the accelerator waits for is not counted as
         busy, but for the launches of the walkthrough.
-    bottleneck, next_bottleneck : str
-        The slowest resource, and the slowest of the others ("" if there is no other).
+    bottleneck : str
+        The slowest resource.
     """
 
     pipeline: Any = field(compare=False)  # Any: a Description, which stands above what it is solved by
@@ -72,7 +72,6 @@ class Step(EqualByFields, TableRepr):
     # Any: one value, or an array where the pipeline is swept, and no checker knows which.
     utilization: Any
     bottleneck: Any
-    next_bottleneck: Any
 
     headers = ("resource", "time of a step", "idle")
 
@@ -105,6 +104,13 @@ class Step(EqualByFields, TableRepr):
     def slowdown(self) -> Any:
         """Step time over the accelerator's own."""
         return 1 / self.utilization
+
+    @property
+    def next_bottleneck(self) -> Any:
+        """The slowest of the other resources."""
+        of, taken = self.bottleneck, self.resource_times
+        others = {n: np.where(of == n, -np.inf, taken[n].m_as("ms")) for n in TIE_ORDER if n in taken}
+        return name_of_largest(others)
 
     @property
     def headroom(self) -> Mapping[str, Any]:

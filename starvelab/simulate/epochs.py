@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import ceil, isfinite, lcm
+from math import ceil, isclose, isfinite, lcm
 
 from ..errors import InputError, MissingValueError, check_flag
 from ..model.analysis._bill import PASS_SAMPLES, samples_of_epoch
@@ -86,9 +86,6 @@ class Epochs(TableRepr):
         """What fits into memory, and what it is worth, in one line."""
         if self.held is None:
             return f"Between two epochs {cell(self.boundary)} are lost, as nothing is prepared then"
-        if self.held >= 1:
-            store = self.later.labels.the(STORAGE.name)
-            return f"All data fits into memory, and only the first epoch reads it from {store}"
         return (
             f"{percent(self.held)} of the data fits into memory, which serves "
             f"{percent(self.cached_fraction)} of the reads from the second epoch on"
@@ -96,13 +93,8 @@ class Epochs(TableRepr):
 
     @property
     def note(self) -> str:
-        """Below the table: what eviction takes, and why the step cannot run, if it cannot."""
-        evicted = (
-            "The page cache evicts samples before they are read again. One that keeps what it has would "
-            f"serve {percent(self.held or 0)}: pass evicts=False."
-        )
-        kept = self.held is None or self.cached_fraction >= self.held
-        return " ".join(filter(None, ("" if kept else evicted, self.later.note)))
+        """Below the table: why the step cannot run, if it cannot."""
+        return self.later.note
 
 
 def epochs(pipeline: Description, memory: Quantity | str | None, samples: int | None, evicts: bool) -> Epochs:
@@ -135,10 +127,13 @@ def epochs(pipeline: Description, memory: Quantity | str | None, samples: int | 
         first, later = (pipeline.replace({"storage.cache.share": share}) for share in (0.0, cached))
     steps = ceil(samples / (pipeline.numbers["batch_size"] * accelerators) - 1e-9)
     cold, warm = first.solve(), later.solve()
+    again = 0.0 if pipeline.numbers["persistent"] else begin
+    boundary = _boundary(later, warm, steps, again)
+    same = memory is None and again == begin
     return Epochs(
         samples=samples, held=held, cached_fraction=cached, first=cold, later=warm,
-        first_boundary=Q_(_boundary(first, cold, steps, begin), "s"),
-        boundary=Q_(_boundary(later, warm, steps, 0.0 if pipeline.numbers["persistent"] else begin), "s"),
+        first_boundary=Q_(boundary if same else _boundary(first, cold, steps, begin), "s"),
+        boundary=Q_(boundary, "s"),
     )  # fmt: skip
 
 
@@ -146,7 +141,7 @@ def _boundary(pipeline: Description, step: Step, steps: int, start_up: float) ->
     """How much longer an epoch of so many steps takes than these, whose workers need `start_up` [s].
 
     Followed batch by batch, with mean times, in epochs that may be shorter: they end in the same place of a
-    round of all workers, and of the steps in flight, and what lies before repeats.
+    round of all workers, and of the steps in flight, once what lies before repeats.
     """
     if pipeline.alone:
         return 0.0
@@ -167,10 +162,20 @@ def _boundary(pipeline: Description, step: Step, steps: int, start_up: float) ->
         start_up=1e3 * start_up, persistent=False,
     )  # fmt: skip
     depth = int(inputs.in_flight) if isfinite(inputs.in_flight) else 1
-    round_of_all = lcm(workers, depth)
-    enough = 2 * (workers * inputs.prefetch + round_of_all) if isfinite(inputs.in_flight) else _MAX_BATCHES
-    batches = steps if steps < enough + round_of_all else enough + (steps - enough) % round_of_all
-    inputs = replace(inputs, epoch_batches=batches)
-    ends = follow(inputs, *draw(inputs, 4 * batches, 1, 0)).step_end[:, 0]
-    epoch = float(ends[-1] - ends[2 * batches - 1]) / 2
-    return max(0.0, epoch - batches * float(step.step_time.m_as("ms"))) / 1e3
+    round_of_all, period = lcm(workers, depth), float(step.step_time.m_as("ms"))
+    most = 2 * (workers * inputs.prefetch + round_of_all) if isfinite(inputs.in_flight) else _MAX_BATCHES
+    rounds = 1 + ceil(workers * inputs.prefetch / round_of_all)
+    while True:
+        batches = min(steps, steps % round_of_all + rounds * round_of_all)
+        capped = batches >= min(steps, most)
+        timed = 2 if capped else 1  # which are timed, behind as many
+        inputs = replace(inputs, epoch_batches=batches)
+        run = follow(inputs, *draw(inputs, 2 * timed * batches, 1, 0))
+        ends, ahead, before = run.step_end[:, 0], (run.step_end - run.host_free)[:, 0], -1 - round_of_all
+        lost = float(ends[-1] - ends[timed * batches - 1]) / timed - batches * period
+        if capped or lost <= 0:
+            return max(0.0, lost) / 1e3
+        # Once a round is as long as the mean rates say, and the loop as far ahead as before, so it stays.
+        if isclose(ends[-1] - ends[before], round_of_all * period) and isclose(ahead[-1], ahead[before]):
+            return lost / 1e3
+        rounds *= 2
