@@ -119,7 +119,7 @@ def lines_over_batch(pipeline: Pipeline, *, batches: int = 160) -> str:
     ]
     listed = ", ".join(here.labels[name] for name in times)
     about = f"Time for a batch of each of {listed}, up to batch {batches}. Marked: {where}"
-    return of_one_step(drawn, y, below, below[2:], feasible=True, title=str(crossover), about=about)
+    return of_one_step(drawn, y, below, below[2:], feasible=True, title=crossover.summary, about=about)
 
 
 def over_workers(pipelines: Mapping[str, Pipeline], *, workers: Sequence[int]) -> StaticFigure:
