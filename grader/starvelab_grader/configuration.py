@@ -5,14 +5,18 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
-from nbconvert.preprocessors import ClearMetadataPreprocessor, TagRemovePreprocessor
+from nbconvert.preprocessors import (
+    ClearMetadataPreprocessor,
+    CSSHTMLHeaderPreprocessor,
+    TagRemovePreprocessor,
+)
 from nbgrader import preprocessors as steps
 from nbgrader.converters import GenerateAssignment
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
 from .autograde.execution import IsolatedExecute, RestoreStructure
-from .autograde.feedback import ClearHiddenTracebacks, HarmlessHTML, ReadableHeader, harmless_html
+from .autograde.feedback import ClearHiddenTracebacks, HarmlessHTML, harmless_html
 from .autograde.nbgrader_private import escape_names_in_formgrader, path_with_alembic
 from .files import write_whole
 from .sandbox.process import Runners
@@ -66,7 +70,7 @@ def configure(c: Config, *, leave_out: Collection[str] = ()) -> None:
     # The default pages show the hidden checks, in the cell and in tracebacks, and run scripts that a student
     # wrote into a markdown cell.
     c.GenerateFeedback.preprocessors = [
-        steps.GetGrades, ClearHiddenTracebacks, steps.ClearHiddenTests, ReadableHeader,
+        steps.GetGrades, ClearHiddenTracebacks, steps.ClearHiddenTests, CSSHTMLHeaderPreprocessor,
     ]  # fmt: skip
     # These are used for formgrader's pages too.
     c.HTMLExporter.preprocessors = [HarmlessHTML]

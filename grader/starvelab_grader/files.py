@@ -126,8 +126,6 @@ def changed(before: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[s
     >>> changed({"one": {"submission": "a"}, "two": {"submission": "b"}}, {"one": {"submission": "c"}})
     {'one': 'submission'}
     """
-    if not before:  # a record that does not say what its grades depend on
-        return dict.fromkeys(now, "packages")
     reasons = {}
     for notebook, parts in now.items():
         if notebook not in before:

@@ -5,7 +5,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
 from itertools import dropwhile, takewhile
@@ -23,7 +22,6 @@ from .batch.one_student import reason
 from .errors import GraderError, InputError, NotFoundError
 from .files import fingerprint
 from .report.rendering import cells_as_html
-from .report.same_texts import PUBLISHED, same_texts
 from .submissions.reference import HEADING, ModelAnswer, graded_by, name_of, parse_cells, titles_of
 
 SAVE_TIMEOUT = 5.0  # seconds that the gradebook may be locked before the page shows an error
@@ -43,7 +41,6 @@ class Essay:
     question: str
     scheme: str  # of marking
     solution: str  # the instructor's own answer
-    published: str  # the same as a text
     in_code: bool
     rubric: Sequence[str]  # lines of the scheme, each with its points
 
@@ -64,7 +61,6 @@ def essays_of(definition: Definition) -> Iterator[Essay]:
                 notebook=notebook, cell=cell.name, title=titles[cell.name], points=cell.points,
                 question=_html(f"{question}\n\n{model.text}" if cell.task else question),
                 scheme=_html(model.scheme), solution="" if cell.task else _html(model.text, cell.cell_type),
-                published=model.text if cell.grade and cell.solution else "",
                 in_code=cell.cell_type == "code",
                 rubric=[" ".join(item[0].split()) for item in RUBRIC.finditer(model.scheme)],
             )  # fmt: skip
@@ -204,39 +200,6 @@ class Marking:
 
         return retry(write, SAVE_TIMEOUT)
 
-    def change_rubric(self, essay: Essay, old: str, new: str) -> int:
-        """Put a line of a rubric in the place of another one for all who have it, and return how many have.
-
-        Points follow by the difference, within those that the essay gives. Raises as `save` does.
-        """
-        if not RUBRIC.fullmatch(new.strip()) or "\n" in new.strip():
-            raise InputError(f"A line of a rubric is such as '- 2 points: names the cause', and not {new!r}.")
-        having = [one for one in self.all_answers(essay) if old in one.comment.splitlines()]
-        for one in having:
-            lines = [new.strip() if line == old else line for line in one.comment.splitlines()]
-            comment, points = "\n".join(lines), None
-            if one.points is not None and not one.waits:  # or a person is to read it first
-                before, after = (_rubric_points(each, essay.points) for each in (one.comment, comment))
-                points = f"{min(max(one.points + after - before, 0.0), essay.points):g}"
-            _, version = self.read(essay, one.student)
-            self.save(essay, one.student, version, points=points, comment=comment)
-        return len(having)
-
-    def same_answers(self, essay: Essay) -> dict[str, list[str]]:
-        """Return for each student those who wrote the same but for spaces, case and punctuation.
-
-        `PUBLISHED` is among them for an answer that is the instructor's own.
-        """
-        students = (answer.student for answer in self.all_answers(essay) if not answer.is_blank)
-        texts = {student: {essay.title: self._text(essay, student)} for student in students}
-        if essay.published:
-            texts[PUBLISHED] = {essay.title: essay.published}
-        groups = (group.students for group in same_texts(texts, least=1))
-        return {
-            student: [other for other in group if other != student]
-            for group in groups for student in group if student != PUBLISHED
-        }  # fmt: skip
-
     def _entry(self, book: Gradebook, essay: Essay, student: str) -> tuple[Grade, Comment]:
         """Return the points of an answer, and the comment on it. Raises NotFoundError."""
         place = (essay.notebook, self.assignment, student)
@@ -245,11 +208,6 @@ class Marking:
         except MissingEntry:
             problem = f"The gradebook has no answer of {student} to {essay.title} any more."
             raise NotFoundError(f"{problem} Load this page again.") from None
-
-    def _text(self, essay: Essay, student: str) -> str:
-        with suppress(OSError, ValueError):  # `read` says so where it is shown
-            return "\n".join(cell.source for cell in self._written(essay, student))
-        return ""
 
     def _answer_cells(self, essay: Essay, student: str) -> list[NotebookNode]:
         """Read an answer; where it cannot be shown, a cell says why."""
@@ -280,13 +238,6 @@ def _version_of(cells: Sequence[NotebookNode], grade: Grade, comment: Comment) -
     """Return another text whenever the answer, its mark or its comment is different."""
     answer = json.dumps([[cell.source, cell.get("outputs", [])] for cell in cells]).encode()
     return fingerprint({"": answer}, grade.manual_score, grade.needs_manual_grade, comment.manual_comment)
-
-
-def _rubric_points(comment: str, possible: float) -> float:
-    """Return what the lines of a rubric come to; where they only take points off, they begin with all."""
-    lines = [float(line[1]) for line in RUBRIC.finditer(comment)]
-    begin = possible if lines and max(lines) < 0 else 0.0
-    return min(max(begin + sum(lines), 0.0), possible)
 
 
 def points_from(text: str, possible: float) -> float | None:

@@ -118,7 +118,7 @@ def test_a_class_is_marked_by_keyboard_alone(browser, tmp_path, monkeypatch):
 
         assert page.title() == "Marking lab", "no script of a student has run"
         assert serious(page) == []
-        # The same answer stands beside; names come on demand; what was typed is saved when the page goes.
+        # Names come on demand; what was typed is saved when the page goes.
         page.keyboard.press("n")
         expect(page.locator("#all")).to_contain_text("Ada Smith (ada)")
 
@@ -129,8 +129,6 @@ def test_a_class_is_marked_by_keyboard_alone(browser, tmp_path, monkeypatch):
                 page.keyboard.press("ArrowRight" if is_after else "ArrowLeft")
                 expect(title).not_to_have_text(shown)
 
-        walk_to("ada")
-        expect(page.locator("#answers article h3")).to_contain_text("The same: Answer")
         waits = next(one for one in order if ANSWERS[one] != GIVEN_OUT and essays.grade(one)[1] is None)
         walk_to(waits)
         page.keyboard.type("3")
@@ -144,7 +142,7 @@ def test_a_class_is_marked_by_keyboard_alone(browser, tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
-def test_a_rubric_is_clicked_and_changed_and_answers_that_are_alike_get_one_mark(browser, tmp_path):
+def test_lines_of_a_rubric_are_clicked(browser, tmp_path):
     essays = EssayClass(tmp_path, ANSWERS)
     marking = essays.marking()
     with served(marking) as address:
@@ -171,25 +169,6 @@ def test_a_rubric_is_clicked_and_changed_and_answers_that_are_alike_get_one_mark
             expect(page.locator("#points")).to_have_value(points)
         page.keyboard.press("Enter")
         expect(status).to_contain_text("saved. Answer")
-
-        # The two that are the same stand together, and get one mark.
-        open_answer("ada")
-        expect(page.locator("#answers article h3")).to_contain_text("The same: Answer")
-        page.locator("#answers article h3").filter(has_text="(dan)").wait_for()
-        same = page.get_by_role("button", name="Give the same mark to all that stand here: 2 answers")
-        same.click()
-        expect(status).to_have_text("Type the points first: without any, the others would lose theirs.")
-        rubric.first.locator("button").first.click()
-        same.click()
-        expect(status).to_have_text("The same mark: 2 answers.")
-        line = "- 2 points: names the *CPU*."
-        assert [essays.grade(one)[1:] for one in ("ada", "dan")] == [(2, False, line)] * 2
-
-        # The line changes for all three who have it.
-        page.once("dialog", lambda dialog: dialog.accept("- 1.5 points: names the workers."))
-        rubric.first.get_by_role("button", name="Change for all").click()
-        expect(status).to_contain_text("Changed for 3.")
-        assert [essays.grade(one)[1] for one in ("ada", "dan", "eve")] == [1.5, 1.5, 2.5]
 
         # Points of lines add up as decimals.
         page.locator("#comment").fill("- 0.1 points: is legible.\n- 0.2 points: is short.\n- 1 point: is so.")

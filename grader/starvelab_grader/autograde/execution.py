@@ -38,7 +38,7 @@ MODES = ["not run", "sandboxed", "sandboxed, checks inside", "unsafe", "unsafe, 
 RESULT, WARNINGS, REJECTED = "starvelab_graded", "starvelab_warnings", "starvelab_rejected"
 NOTE_ID = "about-your-submission"
 # What a notebook says of its run.
-SAID = ("notes", "said", "unreadable", "is_out_of_time", "is_starved", "is_limited", "hide_prints")
+SAID = ("notes", "said", "unreadable", "is_out_of_time", "is_limited", "hide_prints")
 SETTINGS = ("timeout", "deadline", "max_output", "max_output_in_all", "hide_prints")
 
 

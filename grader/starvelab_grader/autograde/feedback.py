@@ -3,12 +3,11 @@
 import re
 from collections.abc import Callable
 from html import escape
-from pathlib import Path
 from typing import TypeAlias
 
 from nbconvert.exporters.exporter import ResourcesDict
 from nbconvert.filters import markdown2html, strip_ansi
-from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor, Preprocessor
+from nbconvert.preprocessors import Preprocessor
 from nbconvert.preprocessors.sanitize import SanitizeHTML
 from nbformat import NotebookNode
 from nbgrader.preprocessors import NbGraderPreprocessor
@@ -21,7 +20,6 @@ from .execution import RESULT
 from .notebook_run import ENDED_EARLY, ENDED_PYTHON
 from .outputs import as_nodes, printed
 
-STYLE = (Path(__file__).parent / "feedback.css").read_text(encoding="utf-8")
 Changed: TypeAlias = tuple[NotebookNode, ResourcesDict]
 MAX_OUTPUTS = 100  # of a cell
 # From the root, or from the home folder; not what is a part of a word, an address or a fraction.
@@ -29,7 +27,6 @@ PATH = re.compile(r"(?<![\w/:.~-])~?/(?:[\w.+@-]+/)+([\w.+@-]+)")
 COLOR = re.compile(r"(\x1b\[[\d;]*m)")
 # A picture, and the text right after it, such as its caption: the tags of figures are left out.
 FIGURE = re.compile(r'<img(?: alt="([^"]*)")?\s*/?>([^<]*)')
-VIEWPORT = '<meta name="viewport" content="width=device-width, initial-scale=1">'
 # What formgrader tells its page of a student.
 NAMES = ("student", "first_name", "last_name", "notebook_path")
 AFTER_HIDDEN = "What this cell put out is not shown: it ran after hidden checks."
@@ -138,19 +135,6 @@ def _in_words(figure: re.Match[str]) -> str:
     text, following = figure[1] or "", figure[2]
     said = following.strip() in text
     return f'<span class="figure">Figure: {text}</span>{"" if said else following}'
-
-
-class ReadableHeader(CSSHTMLHeaderPreprocessor):
-    """Adds styles with which wide tables and long messages fit."""
-
-    enabled = Bool(True, help="Whether to use it.").tag(config=True)
-
-    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> Changed:
-        """Add them to the page's styles."""
-        nb, resources = super().preprocess(nb, resources)
-        # nbgrader's template has no other place in the head of the page.
-        resources["inlining"]["css"].append(f"{STYLE}</style>{VIEWPORT}<style>")
-        return nb, resources
 
 
 def harmless_html(config: Config, render: Callable[[str], str] = markdown2html) -> Callable[[str], str]:

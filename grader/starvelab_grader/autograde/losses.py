@@ -7,7 +7,6 @@ from nbformat import NotebookNode
 from nbgrader.utils import determine_grade
 
 from ..submissions import SubmissionWarning
-from ..submissions.reading import UnreadableNotebookError, as_list, read_json, value_at
 from ..submissions.reference import ReferenceCell, defined, graded_by, is_check_side, is_test, name_of
 from ..text import IMPORT
 from .execution import RESULT
@@ -19,31 +18,8 @@ COSTS = {
     "SystemExit": "Cells ended Python",
     UNFINISHED: "Checks did not end with these answers",
 }
-CLOCKS = re.compile(r"\b(?:perf_counter|monotonic|process_time|timeit|time\.time)")
 NO_MODULE = re.compile(r"No module named '(\w{1,50})")
 NOT_INSTALLED = "The grader has no package `{}`, which your cells import."
-
-
-def outputs_only(content: bytes, cells: Iterable[ReferenceCell]) -> list[SubmissionWarning]:
-    """Warn where answers are empty, or as they were given out, and have outputs all the same."""
-    code = [cell for cell in cells if cell.answered and cell.cell_type == "code"]
-    answers = {cell.name: cell.released.strip() for cell in code}
-    try:
-        notebook = read_json(content)
-    except UnreadableNotebookError:
-        return []
-    open_cells = []
-    for cell in as_list(value_at(notebook, "cells")):
-        name, source = value_at(cell, "metadata", "nbgrader", "grade_id"), value_at(cell, "source")
-        if value_at(cell, "cell_type") != "code" or not isinstance(name, str) or name not in answers:
-            continue
-        text = "".join(line for line in as_list(source) or [source] if isinstance(line, str))
-        if text.strip() not in ("", answers[name]):
-            return []
-        if any(value_at(one, "output_type") != "error" for one in as_list(value_at(cell, "outputs"))):
-            open_cells.append(name)
-    text = f"The answers are empty and have outputs, below {', '.join(open_cells)}: were they lost?"
-    return [SubmissionWarning(text, person=True)] if open_cells else []
 
 
 def cost_of_running(nb: NotebookNode) -> list[SubmissionWarning]:
@@ -64,9 +40,6 @@ def cost_of_running(nb: NotebookNode) -> list[SubmissionWarning]:
     run = nb.metadata.get(RESULT, {})
     scores = [(cell, *determine_grade(cell)) for cell in filter(is_test, nb.cells)]
     lost = [cell for cell, earned, most in scores if earned is not None and earned < most]
-    timed = [str(name_of(cell)) for cell in lost if CLOCKS.search(cell.source)]
-    if timed and run.get("is_starved"):
-        warnings.append(f"Checks measured time while the machine was busy, and failed: {', '.join(timed)}.")
     warnings += [NOT_INSTALLED.format(name) for name in _missing_packages(nb)] if lost else []
     for name, why in run.get("unreadable", {}).items():
         if any(re.search(rf"\b{re.escape(name)}\b", cell.source) for cell in lost):

@@ -69,7 +69,6 @@ class NotebookRun:
     # By name, why a value of the student could not be sent to the checks.
     unreadable: dict[str, str] = field(default_factory=dict)
     is_out_of_time: bool = False  # whether on an idle machine it might have got further
-    is_starved: bool = False  # whether it had to wait for a core
     is_limited: bool = False  # whether the notebooks of the submission reached a limit together
     cut: str = ""  # what is said where outputs were left out
 
@@ -376,7 +375,6 @@ class NotebookRun:
             except ChannelError as error:
                 raise _EndedError(f"had to be ended: {WHY_ENDED.get(str(error), error)}") from error
             finally:
-                self.is_starved |= clock.starved
                 # Who has worked for as long as there was would not get further on an idle machine.
                 has_worked = clock.work - worked >= (1 - STARVED) * seconds
                 self.is_out_of_time |= clock() - start >= seconds and clock.starved and not has_worked

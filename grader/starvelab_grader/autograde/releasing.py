@@ -5,7 +5,6 @@ The reference solution is graded like any submission: what it does not earn, no 
 
 import io
 import re
-import runpy
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -45,7 +44,6 @@ BESIDE = (
     "c.IsolatedExecute.readable."
 )
 MAX_REASON = 300  # characters
-OTHER_GRADERS = re.compile(r"\b(?:import otter|client\.api\.notebook|grader\.check\(|ASSIGNMENT CONFIG)")
 
 
 class ReleaseError(GraderError, ValueError):
@@ -55,8 +53,6 @@ class ReleaseError(GraderError, ValueError):
 def release(course: CourseDirectory, config: Config, assignment: str) -> Replaced:
     """Make the students' notebooks and the gradebook's assignment; after an error nothing has changed."""
     folder = Path(course.format_path(course.source_directory, ".", assignment))
-    if old := ", ".join(stale_notebooks(folder)):
-        raise ReleaseError(f"These notebooks are not what their scripts say: {old}. Derive them: make build")
     _require_gradable(folder)
     target = Path(course.format_path(course.release_directory, ".", assignment))
     snapshot = released_source(course, assignment)
@@ -100,12 +96,10 @@ def _require_gradable(folder: Path) -> None:
             )
         cells += nb.cells
     if cells and not any(map(name_of, cells)):
-        others = OTHER_GRADERS.search("\n".join(cell.source for cell in cells))
         raise ReleaseError(
             f"No cell of {folder.name} is marked for nbgrader: nothing would be graded, and answers would be "
             "given out. Nothing was released. "
-            + ("Its tests are those of Otter or OK. Write them into test cells: m" if others else "M")
-            + "ark answers and tests with nbgrader's Create Assignment in JupyterLab."
+            "Mark answers and tests with nbgrader's Create Assignment in JupyterLab."
         )
 
 
@@ -130,43 +124,16 @@ def _generate(folder: Path, config: Config, assignment: str) -> CourseDirectory:
     return course
 
 
-def stale_notebooks(folder: Path) -> list[str]:
-    """Return notebooks that differ from the scripts they are derived from, where there is a build.py."""
-    build = folder.parent / "build.py"
-    if not build.is_file() or "def instructor_notebook(" not in build.read_text(encoding="utf-8"):
-        return []
-    derive, stale = runpy.run_path(str(build), run_name="starvelab_build"), []
-    for script in sorted(folder.glob("[0-9][0-9]_*.py")):
-        notebook = script.with_suffix(".ipynb")
-        try:
-            name = f"{folder.name}/{script.name}"  # the assignment counts: minutes follow from it
-            derived = derive["instructor_notebook"](script.read_text(encoding="utf-8"), name)
-        except derive["MarkupError"] as error:
-            raise ReleaseError(str(error)) from error
-        if not notebook.is_file() or notebook.read_text(encoding="utf-8") != derived:
-            stale.append(notebook.name)
-    return stale
-
-
-def warnings_since_release(course: CourseDirectory, assignment: str) -> list[str]:
-    """Say in sentences what the instructor has changed since the release: the grading does not use it."""
+def warning_since_release(course: CourseDirectory, assignment: str) -> str:
+    """Return a warning where the notebooks have changed since the release: the grading does not use that."""
     folder = Path(course.format_path(course.source_directory, ".", assignment))
-    remedy = f"starvelab-grader release {assignment}"
-    try:
-        stale = stale_notebooks(folder)
-    # Unfinished work on the next year's assignment must not stop the grading of this year's class.
-    except Exception as error:
-        return [f"The scripts of {assignment} cannot be read, and it is graded as it was released: {error}"]
-    if stale:
-        return [
-            f"These notebooks of {assignment} are not what their scripts say: {', '.join(stale)}. "
-            f"It is graded as it was released. To let the scripts count: make build, and then {remedy}"
-        ]
     now, then = (read_files(each, "*.ipynb") for each in (folder, released_source(course, assignment)))
     if not now or not then or now == then:
-        return []
-    text = f"The notebooks of {assignment} have changed since it was released, and it is graded as it was. "
-    return [f"{text}To let the change count: {remedy}"]
+        return ""
+    return (
+        f"The notebooks of {assignment} have changed since it was released, and it is graded as it was. "
+        f"To let the change count: starvelab-grader release {assignment}"
+    )
 
 
 def as_submission(definition: Definition) -> Submission:

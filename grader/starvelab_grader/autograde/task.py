@@ -26,7 +26,7 @@ from ..text import enumerated
 from .definition import Definition
 from .execution import MODES, REJECTED, RESULT, WARNINGS, IsolatedExecute
 from .exercises import Exercise, exercises_of
-from .losses import answered_elsewhere, cost_of_running, outputs_only
+from .losses import answered_elsewhere, cost_of_running
 from .nbgrader_private import NO_RESPONSE, environment_with, steps_of
 
 # In its own course every student has the same name: no character of it can mislead a path.
@@ -106,8 +106,10 @@ def _graded(
             with runners.reading():
                 nb, names = _read(notebook, submission, definition)
             if lost and notebook == to_grade[0]:
-                text = "Of a file and a folder with one name the file that came first counts, without"
-                names["warnings"].append(SubmissionWarning(f"{text} {enumerated(lost)}.", person=True))
+                text = (
+                    f"Files were left out, whose names are too long or those of folders: {enumerated(lost)}."
+                )
+                names["warnings"].append(SubmissionWarning(text, person=True))
             # There is no gradebook: this tells submissions from each other.
             resources = {"metadata": {"path": str(folder)}, "nbgrader": names | {"db_url": str(root)}}
             for step in steps:
@@ -127,7 +129,7 @@ def _read(name: str, submission: Submission, definition: Definition) -> tuple[No
     if (content := submission.notebooks.get(name)) is not None:
         try:
             nb, more = read_notebook(content)
-            warnings += [*more, *outputs_only(content, cells)]
+            warnings += more
         except UnreadableNotebookError as error:
             text = f"`{name}.ipynb` {error} Its exercises earn no points."
             reason = SubmissionWarning(text, person=True)

@@ -1,12 +1,10 @@
 """A class: who has submitted, what has to be graded, and where the grades go."""
 
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -16,10 +14,9 @@ from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
 from ..autograde.definition import Definition
-from ..autograde.nbgrader_private import apply_late_penalty, one_transaction
 from ..autograde.task import GradingResult
 from ..errors import InputError, NotFoundError, UnavailableError
-from ..files import changed, write_whole
+from ..files import changed
 from ..submissions.submission import OWN_NUMBER, Submission, read_submission
 from ..text import listed, storable
 from .gradebook import entries_of, is_in_book, merge, retry
@@ -28,7 +25,6 @@ from .records import GradedSubmission, GradedSubmissions
 
 MAX_NAME = 128  # characters, in nbgrader's gradebook
 MAX_NAME_BYTES = 200  # a file is called like the student, with an ending; file systems take 255
-EXTENSIONS = "extensions"  # the file beside the records: days after the due date, by student
 ENDLESS = re.compile(rb"\bwhile[ (]+(?:True|1)\b")
 MAX_LOOKED_AT, MAX_READ = 30, 1_000_000  # notebooks of a student; bytes of each
 UNREADABLE = "The submission could not be read"
@@ -211,48 +207,10 @@ class Classroom:
         """Open the instructor's gradebook; whoever opens it closes it."""
         return Gradebook(self.course.db_url, self.course.course_id)
 
-    def _extensions(self) -> dict[str, float]:
-        path = self.records.folder / EXTENSIONS
-        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
-
-    def extend(self, only: str, days: float) -> dict[str, datetime]:
-        """Let students submit so many days after the due date, and return until when; 0 takes it back.
-
-        They need not have submitted: what comes later is graded by it. Of what is graded points for lateness
-        follow.
-        """
-
-        def write() -> dict[str, datetime]:
-            with self.gradebook() as book, one_transaction(book):
-                due = book.find_assignment(self.assignment).duedate
-                if due is None:
-                    raise InputError(
-                        f"An extension needs a due date, and {self.assignment} has none in the gradebook. "
-                        f"Set it: nbgrader db assignment add {self.assignment} --duedate='2026-11-30 23:59'"
-                    )
-                known = sorted({*(str(one.id) for one in book.students), *self._submitters()})
-                for name in filter(None, map(str.strip, only.split(","))):
-                    if not chosen(known, name):
-                        raise InputError(
-                            f"Nobody in the gradebook, and nobody who has submitted, is called {name!r}. Add "
-                            f"who is to submit later: nbgrader db student add {name}"
-                        )
-                students = chosen(known, only)
-                for submission in book.assignment_submissions(self.assignment):
-                    if submission.student_id in students:
-                        book.grant_extension(self.assignment, submission.student_id, days=days)
-                        apply_late_penalty(book, submission, self.config)
-                extensions = json.dumps(self._extensions() | dict.fromkeys(students, days), indent=1)
-                write_whole(self.records.folder / EXTENSIONS, extensions)
-                return dict.fromkeys(students, due + timedelta(days=days))
-
-        return retry(write)
-
     def _merged(self, book: Gradebook, record: GradedSubmission, outcome: Outcome) -> bool:
         """Return True if a record went into the gradebook; if not, those of other students still can."""
         with one_student(record.student, outcome.failed, "The gradebook does not take it"):
-            days = self._extensions().get(record.student)
-            retry(lambda: merge(book, record, self.config, days))
+            retry(lambda: merge(book, record, self.config))
         return record.student not in outcome.failed
 
 

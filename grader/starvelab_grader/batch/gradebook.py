@@ -23,17 +23,12 @@ WRITE_TIMEOUT = 60.0  # seconds
 RETRY_INTERVAL = 0.2  # seconds
 
 
-def merge(book: Gradebook, record: GradedSubmission, config: Config, extension: float | None = None) -> None:
-    """Write the points and comments of a submission, as nbgrader's own autograder does; marks stay.
-
-    An `extension`, in days, replaces the one that the gradebook holds.
-    """
+def merge(book: Gradebook, record: GradedSubmission, config: Config) -> None:
+    """Write the points and comments of a submission, as nbgrader's own autograder does; marks stay."""
     timestamp = {"timestamp": record.timestamp} if record.timestamp else {}
     with one_transaction(book):
         book.update_or_create_student(record.student)
         submission = book.update_or_create_submission(record.assignment, record.student, **timestamp)
-        if extension is not None:
-            book.grant_extension(record.assignment, record.student, days=extension)
         for notebook in submission.notebooks:
             grades = record.grades.get(notebook.name, {})
             for grade in notebook.grades:

@@ -42,14 +42,13 @@ class GradedSubmission(Graded):
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read a record; other versions may have written more or fewer fields."""
+        """Read a record; that of another version, with other fields, raises a TypeError."""
         data = json.loads(text)
         for name, warnings in data["warnings"].items():
             data["warnings"][name] = [SubmissionWarning(**each) for each in warnings]
         for name, exercises in data["exercises"].items():
             data["exercises"][name] = {cell: Exercise(**each) for cell, each in exercises.items()}
-        known = {each.name for each in fields(cls)}
-        return cls(**{name: value for name, value in data.items() if name in known})
+        return cls(**data)
 
 
 class GradedSubmissions:

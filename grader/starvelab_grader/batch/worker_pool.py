@@ -1,15 +1,11 @@
 """The worker pool that grades: workers of Dask, on this machine or wherever a scheduler has some."""
 
 import logging
-import os
 import signal
-import subprocess
-import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
-from importlib.util import find_spec
 from itertools import islice
 
 import cloudpickle
@@ -20,16 +16,12 @@ from distributed import Client, Future, KilledWorker, LocalCluster, Security, as
 from sqlalchemy.exc import SAWarning
 
 from ..autograde.definition import Definition
-from ..autograde.execution import IsolatedExecute
-from ..autograde.releasing import as_submission, lost_points
 from ..autograde.task import GradingResult, grade
 from ..errors import UnavailableError
 from ..files import VERSION, package_fingerprint, scratch_folder
 from ..sandbox import bubblewrap
 from ..sandbox.process import Runners
-from ..submissions.reference import parse_cells
 from ..submissions.submission import Submission
-from ..text import IMPORT
 
 # Submissions that wait at a worker besides the one in progress: no worker idles, and memory stays small.
 QUEUE_LENGTH = 2
@@ -44,18 +36,16 @@ NO_PAGES: dict[str, list[str]] = {f"distributed.{one}.http.routes": [] for one i
 ENCRYPTED = ("tls://", "wss://")
 RUNNERS = "starvelab_runners"  # the attribute of a worker
 WORKER_MEMORY = 600_000_000  # bytes of a worker, with the two runners that it starts
-CHECK_TIMEOUT = 120.0  # seconds that a solution may wait for a worker, beside what grading it may take
-NOT_FOUND = "import importlib.util as u, sys; print(*(one for one in sys.argv[1:] if not u.find_spec(one)))"
 _unpacked = lru_cache(maxsize=1)(cloudpickle.loads)  # once for all submissions that follow each other
 
 
 @contextmanager
 def open_pool(
-    workers: int = 0, scheduler: str = "", without_tls: bool = False, unsafe: bool = False, ready: bool = True
+    workers: int = 0, scheduler: str = "", without_tls: bool = False, unsafe: bool = False
 ) -> Iterator[Client]:
     """Open a pool of workers: those of a running scheduler, or some that are started here and ended again.
 
-    They are `ready`, or an UnavailableError says what one of them lacks.
+    An UnavailableError says what one of them lacks.
     """
     with ExitStack() as stack:
         stack.enter_context(dask.config.set(QUIET | NO_PAGES))
@@ -88,8 +78,7 @@ def open_pool(
                     silence_logs=logging.CRITICAL,
                 )
             client = stack.enter_context(Client(stack.enter_context(cluster), set_as_default=False))
-        if ready:
-            _require_ready(client, unsafe)
+        _require_ready(client, unsafe)
         yield client
 
 
@@ -133,65 +122,26 @@ def code() -> str:
 
 def _require_ready(client: Client, unsafe: bool) -> None:
     try:
-        answers: dict[str, list[str]] = client.run(_missing, [], [], unsafe)
+        answers: dict[str, tuple[str, str]] = client.run(_state)
     # A worker without starvelab cannot even read the question.
     except Exception as error:
-        raise UnavailableError(_cannot_run(error)) from error
-    if reasons := {why for worker, answer in answers.items() for why in _lacks(worker, answer)}:
+        raise UnavailableError(
+            f"A worker cannot run starvelab: {type(error).__name__}: {error}. "
+            "It needs the same version there: python -m pip install starvelab-grader"
+        ) from error
+    reasons = {why_not for _, why_not in answers.values() if why_not and not unsafe}
+    reasons |= {
+        f"Workers need the starvelab that is installed here, {code()}, and {worker} has {version}. "
+        "Install the same there, and start it again."
+        for worker, (version, _) in answers.items() if version != code()
+    }  # fmt: skip
+    if reasons:
         raise UnavailableError("\n".join(sorted(reasons)))
 
 
-def _cannot_run(error: BaseException) -> str:
-    return (
-        f"A worker cannot run starvelab: {type(error).__name__}: {error}. "
-        "It needs the same version there: python -m pip install starvelab-grader"
-    )
-
-
-def _lacks(worker: str, answer: list[str]) -> list[str]:
-    """Return in sentences what a worker lacks, by its answer to `_missing`."""
-    version, *lacks = answer
-    other = (
-        f"Workers need the starvelab that is installed here, {code()}, and {worker} has {version}. "
-        "Install the same there, and start it again."
-    )
-    return lacks if version == code() else [other, *lacks]
-
-
-def missing_on(client: Client, definition: Definition, unsafe: bool) -> Iterator[tuple[str, str]]:
-    """Yield each worker and what it lacks for an assignment; nothing where its solution earns all points."""
-    sources = (parse_cells(content) for path, content in definition.source.items() if path.endswith("ipynb"))
-    text = "\n".join(cell.source for cells in sources for cell in cells if cell.cell_type == "code")
-    # What this machine lacks too is tried by the notebook, or stands beside it and is sent with it.
-    modules = sorted(name for name in set(IMPORT.findall(text)) if find_spec(name))
-    settings = IsolatedExecute(config=definition.settings)
-    answers = client.run(_missing, modules, list(settings.readable), unsafe, on_error="return")
-    solution, packed = as_submission(definition), cloudpickle.dumps(definition)
-    able = [worker for worker, answer in answers.items() if answer == [code()]]
-    graded = {one: client.submit(_grade, solution, packed, pure=False, workers=[one]) for one in able}
-    for worker, answer in sorted(answers.items()):
-        if worker in graded:
-            result = _result(graded[worker], solution.student, settings.deadline + CHECK_TIMEOUT)
-            yield worker, lost_points(definition, result)
-        elif isinstance(answer, BaseException):
-            yield worker, _cannot_run(answer)
-        else:
-            yield worker, " ".join(_lacks(worker, answer))
-
-
-def _missing(modules: list[str], folders: list[str], unsafe: bool) -> list[str]:
-    """Return the starvelab that a worker has, and in sentences what it lacks."""
-    why_not = bubblewrap.why_not()
-    lacks = [why_not] if why_not and not unsafe else []
-    python = ["-c", NOT_FOUND, *modules]
-    with bubblewrap.command(python, user=os.getuid() or 65_000) as (argv, inherited):
-        argv = [sys.executable, *python] if why_not else argv
-        found = subprocess.check_output(argv, pass_fds=inherited, text=True) if modules else ""
-    if names := found.split():
-        lacks.append(f"The sandbox has no {', '.join(names)}. {bubblewrap.PACKAGES_MISSING}")
-    if absent := [folder for folder in folders if not os.path.isdir(folder)]:
-        lacks.append(f"There is no {', '.join(absent)}, which IsolatedExecute.readable names. Copy it there.")
-    return [code(), *lacks]
+def _state() -> tuple[str, str]:
+    """Return the starvelab that a worker has, and why it has no sandbox."""
+    return code(), bubblewrap.why_not()
 
 
 def graded_by(client: Client, definition: Definition, work: Iterable[Submission]) -> Iterator[GradingResult]:
@@ -223,9 +173,9 @@ def graded_by(client: Client, definition: Definition, work: Iterable[Submission]
         yield _result(send(submission), submission.student)
 
 
-def _result(future: Future[GradingResult], student: str, timeout: float | None = None) -> GradingResult:
+def _result(future: Future[GradingResult], student: str) -> GradingResult:
     try:
-        return future.result(timeout)
+        return future.result()
     except KilledWorker as error:
         reason = f"The worker that graded it ended, each time that it was tried: {error}"
     # The others can still be graded.

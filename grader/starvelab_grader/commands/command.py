@@ -1,17 +1,14 @@
 """What the commands have in common: nbgrader's configuration, options, errors as one paragraph, a bar."""
 
 import logging
-import signal
 import sys
-import time
 import traceback
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from textwrap import dedent
-from threading import Event, Thread, main_thread
 from typing import Any, NoReturn
 
 from nbgrader.apps.baseapp import NbGrader
@@ -23,7 +20,7 @@ from traitlets.config.loader import KVArgParseConfigLoader
 from ..configuration import restrict_new_files, warning_if_open
 from ..errors import GraderError, NotFoundError
 from ..files import VERSION
-from ..text import listed, printed, shown
+from ..text import listed, printed
 from . import COMMANDS
 
 CONFIG = "nbgrader_config.py"
@@ -33,8 +30,6 @@ UNSAFE: dict[str, Any] = {"unsafe": (
     "Where there is no sandbox, run student code with the rights of the grader: it can do all that you can.",
 )}  # fmt: skip
 DELAY = 1.0  # seconds before there is a bar
-AGAIN_AFTER = 3.0  # seconds after a Ctrl+C that ended nothing
-STILL_AFTER = 5.0  # seconds in which nothing has finished
 
 
 class _Loader(KVArgParseConfigLoader):
@@ -179,42 +174,9 @@ def print_list(title: str, lines: Iterable[str]) -> None:
 
 
 @contextmanager
-def progress(what: str, total: int, unit: str, busy: Collection[str] = ()) -> Iterator[Callable[[], None]]:
-    """Show a bar, and give what counts one as done; `busy` holds who is worked on, in their order."""
-    last, ended, stops = time.monotonic(), Event(), list[float]()
-
-    def stop(*how: Any) -> None:  # Any: as Python calls it
-        stops.append(time.monotonic())
-        signal.default_int_handler(*how)
-
-    def tick() -> None:
-        while not ended.wait(1):
-            # Python ignores what is raised while it removes an object, and that may be a Ctrl+C.
-            if stops and time.monotonic() - stops[-1] > AGAIN_AFTER:
-                signal.pthread_kill(main_thread().ident or 0, signal.SIGINT)
-            seconds = time.monotonic() - last
-            if seconds >= STILL_AFTER:
-                names = list(busy)
-                more = f" and {len(names) - 1} more" if names[1:] else ""
-                who = f" {shown(names[0])[:20]}{more}" if names else ""
-                bar.set_postfix_str(f"still {what}{who}, {seconds:.0f} s")
-                bar.last_print_t = time.time()  # or tqdm leaves the line as if it had shown none
-
-    def count() -> None:
-        nonlocal last
-        last = time.monotonic()
-        bar.set_postfix_str("", refresh=False)
-        bar.update()
-
+def progress(what: str, total: int, unit: str) -> Iterator[Callable[[], object]]:
+    """Show a bar, and give what counts one as done."""
     # What fails at once is said alone, where it is all there is to do.
     delay = DELAY if total == 1 else 0.0
     with tqdm(total=total, desc=what, unit=unit, smoothing=0.05, disable=not total, delay=delay) as bar:
-        ticking = Thread(target=tick, daemon=True)
-        ticking.start()
-        before = signal.signal(signal.SIGINT, stop)
-        try:
-            yield count
-        finally:
-            signal.signal(signal.SIGINT, before)
-            ended.set()
-            ticking.join()
+        yield bar.update

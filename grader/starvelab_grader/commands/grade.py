@@ -6,18 +6,15 @@ from pathlib import Path
 from dask.system import CPU_COUNT
 from nbgrader.converters import Autograde
 from tqdm import tqdm
-from traitlets import Bool, Dict, Float, Integer, Unicode
+from traitlets import Bool, Dict, Integer, Unicode
 
 from ..autograde import releasing
-from ..autograde.definition import Definition
 from ..autograde.execution import IsolatedExecute, RestoreStructure
-from ..batch.classroom import Classroom, Outcome, chosen
+from ..batch.classroom import Classroom, Outcome
 from ..batch.gradebook import names_of
-from ..errors import InputError
 from ..files import REASONS
-from ..lms.rosters import read_sections
 from ..report import class_report
-from ..report.findings import load_looked_at, missing_packages, save_looked_at, to_look_at
+from ..report.findings import missing_packages, to_look_at
 from ..report.pages import FeedbackPages
 from ..sandbox import bubblewrap
 from ..text import printed, shown
@@ -62,7 +59,6 @@ class GradeApp(Command):
         starvelab-grader grade starving-the-gpu                    all that is new, on all cores
         starvelab-grader grade starving-the-gpu --only=ada,'b*'    some students
         starvelab-grader grade starving-the-gpu --scheduler=tls://10.0.0.5:8786
-        starvelab-grader grade starving-the-gpu --only=ada --extend=2      who may be two days late
         starvelab-grader grade starving-the-gpu --report           and write the report of the class
         """
     configured = (Autograde, IsolatedExecute, RestoreStructure)
@@ -70,42 +66,22 @@ class GradeApp(Command):
     workers = Integer(0, min=0, help="How many submissions to grade at once; 0: one for each core.")
     scheduler = Unicode(help="Address of a Dask scheduler whose workers are to grade.")
     without_tls = Bool(help="Accept a scheduler without TLS: who reaches its port runs code as workers do.")
-    check_workers = Bool(help="Say what each worker lacks, and grade nothing.")
     only = Unicode(help=ONLY)
     report = Bool(help="Write the report of the class.")
     names = Bool(help="Call students in the report by the names that the gradebook has for them.")
-    extend = Float(
-        None,
-        allow_none=True,
-        help="Days after the due date that those in --only have; 0 takes them back. "
-        "They need not have submitted, and nothing is graded.",
-    )
     again = Bool(help="Grade also what has not changed.")
-    looked_at = Unicode(help="Students, with commas, whom you have looked at: listed again if they change.")
-    roster = Unicode(help="The platform's table of the class, with sections for the report.")
-    last_year = Unicode(help="The course folder of last year, whose mistakes the report names beside.")
     own_numbers = Dict(Integer(min=0), key_trait=Unicode(), help="Each student's number, for own_number.txt.")
 
     def run(self, assignment: str) -> None:
         """Grade an assignment, and print what came of it."""
         classroom = Classroom(self.coursedir, self.config, assignment, self.own_numbers)
-        if self.extend is not None:
-            if not self.only:
-                raise InputError("An extension is for some students: name them with --only.")
-            with classroom.exclusive_lock():
-                for student, until in classroom.extend(self.only, self.extend).items():
-                    print(f"{shown(student)} may submit {assignment} until {until:%Y-%m-%d %H:%M} UTC.")
-            return
         unsafe = IsolatedExecute(parent=self).unsafe
         if unsafe:
             self.log.warning("UNSAFE: where there is no sandbox, student code runs with all your rights.")
         elif weakness := bubblewrap.weakness():
             self.log.warning(weakness)
-        for warning in releasing.warnings_since_release(self.coursedir, assignment):
+        if warning := releasing.warning_since_release(self.coursedir, assignment):
             self.log.warning(warning)
-        if self.check_workers:
-            self._check_workers(classroom.definition, unsafe)
-            return
         outcome = Outcome()
         with classroom.exclusive_lock():
             students = tqdm(classroom.students(self.only), "reading", unit="submission", leave=False)
@@ -117,18 +93,8 @@ class GradeApp(Command):
         if outcome.failed:
             raise SystemExit(1)
 
-    def _check_workers(self, definition: Definition, unsafe: bool) -> None:
-        # Loaded here: nothing else needs Dask's workers.
-        from ..batch.worker_pool import missing_on, open_pool
-
-        with open_pool(self.workers, self.scheduler, self.without_tls, unsafe, ready=False) as client:
-            missing = dict(missing_on(client, definition, unsafe))
-        for worker, why in missing.items():
-            print(f"{worker} {'cannot' if why else 'can'} grade {definition.assignment}. {why}".strip())
-        if any(missing.values()):
-            raise SystemExit(1)
-
     def _grade(self, classroom: Classroom, pending: list[str], outcome: Outcome, unsafe: bool) -> None:
+        # Loaded here: nothing else needs Dask's workers.
         from ..batch.worker_pool import graded_by, open_pool
 
         with open_pool(self.workers, self.scheduler, self.without_tls, unsafe) as client:
@@ -140,7 +106,7 @@ class GradeApp(Command):
                     count()
                 releasing.remember_solution(self.coursedir, definition)
             results = graded_by(client, definition, classroom.submissions(pending, outcome, self.again))
-            with progress("grading", len(pending), "submission", outcome.in_progress) as count:
+            with progress("grading", len(pending), "submission") as count:
                 for _ in classroom.save(results, outcome):
                     count()
 
@@ -164,20 +130,13 @@ class GradeApp(Command):
         )
         title = "Students import packages that the grader lacks. Install them here, or say which ones count:"
         print_list(title, lacking)
-        found = to_look_at(records, load_looked_at(classroom.records))
-        done = chosen((one.student for one in found), self.looked_at) if self.looked_at else []
-        if done:
-            save_looked_at(classroom.records, (one for one in found if one.student in done))
-        to_check = (str(one) for one in found if one.student not in done)
-        print_list("A person should look at these, the worst first:", to_check)
+        print_list("A person should look at these, the worst first:", map(str, to_look_at(records)))
 
     def _write_report(self, classroom: Classroom, outcome: Outcome) -> None:
         with classroom.gradebook() as book:
             names = {one: f"{name} ({one})" for one, name in names_of(book).items() if self.names}
         name = classroom.assignment
-        last_year = class_report.read_mistakes(self.last_year, name) if self.last_year else None
-        section_of = read_sections(self.roster, classroom.records.students) if self.roster else {}
-        sections = class_report.sections(classroom, names, outcome.failed, section_of, last_year)
+        sections = class_report.sections(classroom, names, outcome.failed)
         folder = classroom.records.folder.parent.parent / "report" / name
         page = class_report.write(folder, f"{name}: the report of the class", sections)
         print(f"The report: {page}, and its tables as CSV beside it.")
@@ -203,10 +162,8 @@ class FeedbackApp(Command):
                 print(old)
             pages = FeedbackPages(classroom)
             jobs = pages.out_of_date(self.only, self.again)
-            busy = dict.fromkeys(job.student for job in jobs)
-            with progress("feedback", len(jobs), "page", busy) as count:
-                for student in pages.write(jobs, self.workers or CPU_COUNT):
-                    del busy[student]
+            with progress("feedback", len(jobs), "page") as count:
+                for _ in pages.write(jobs, self.workers or CPU_COUNT):
                     count()
         counts = f"{len(pages.written)} pages written, {len(pages.unchanged)} up to date before"
         print(

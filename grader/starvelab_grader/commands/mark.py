@@ -30,7 +30,6 @@ from ..batch.classroom import Classroom, chosen
 from ..batch.one_student import CannotWriteError
 from ..errors import InputError, NotFoundError
 from ..files import scratch_folder
-from ..lms.rosters import read_sections, sections_in
 from ..marking import Answer, ChangedError, Essay, Marking
 from ..report.rendering import page_style
 from .command import ONLY, Command
@@ -62,15 +61,12 @@ class MarkApp(Command):
     examples = """
         starvelab-grader mark starving-the-gpu                        opens the page; Ctrl+C ends it
         starvelab-grader mark starving-the-gpu --share=1/3             the first of three who mark
-        starvelab-grader mark starving-the-gpu --section=B --roster=canvas.csv
         starvelab-grader mark starving-the-gpu --port=8765 --no-browser
             the same on a server, which you reach by: ssh -L 8765:127.0.0.1:8765 SERVER
         """
     port = Integer(0, min=0, max=65535, help="The port of the page on this machine; 0: one that is free.")
     only = Unicode(help=ONLY)
     share = Unicode("1/1", help="The share of the class that you mark, such as 2/3: nobody is in two.")
-    section = Unicode(help="The section of the class that you mark, as the roster calls it.")
-    roster = Unicode(help="The platform's table of the class, which names sections.")
     names = Bool(help="Begin with the names of the students.")
     browser = Bool(True, help="Open the page in a browser; without, its address is printed.")
     kept = "Your marks are in the gradebook."
@@ -78,7 +74,7 @@ class MarkApp(Command):
     def run(self, assignment: str) -> None:
         """Serve the page until somebody ends it, and print what is still to be marked."""
         classroom = Classroom(self.coursedir, self.config, assignment)
-        marking = Marking(classroom, self._share_of(classroom.records.students))
+        marking = Marking(classroom, self._share_of_the_class())
         try:
             asyncio.run(self._serve(marking))
         except KeyboardInterrupt:  # which is how it ends
@@ -88,23 +84,15 @@ class MarkApp(Command):
         print("\n".join(lines) or f"All essays of {assignment} are marked.")
         print(f"Marks are in the gradebook. Students read them after: starvelab-grader feedback {assignment}")
 
-    def _share_of(self, students: list[str]) -> Callable[[str], bool]:
+    def _share_of_the_class(self) -> Callable[[str], bool]:
         """Return which students this person marks. The share of a student never changes: none is in two."""
         number = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", self.share)
         if number is None or int(number[1]) > int(number[2]):
             raise InputError(f"A share is such as 1/3, the first of three; {self.share!r} is none.")
-        if self.section and not self.roster:
-            raise InputError("A section needs the table of the class that names it: --roster=canvas.csv")
-        sections = read_sections(self.roster, students) if self.section else {}
-        section_of = {student: sections_in(each) for student, each in sections.items()}
-        if self.section and not any(self.section in each for each in section_of.values()):
-            known = ", ".join(sorted(set().union(*section_of.values())))
-            raise InputError(f"The roster has no section {self.section!r}; it has: {known}.")
 
         def is_mine(student: str) -> bool:
             share = int(hashlib.sha256(student.encode()).hexdigest(), 16) % int(number[2])
-            in_section = not self.section or self.section in section_of.get(student, ())
-            return bool(in_section and share == int(number[1]) - 1 and chosen([student], self.only))
+            return share == int(number[1]) - 1 and bool(chosen([student], self.only))
 
         return is_mine
 
@@ -140,7 +128,7 @@ class MarkingServer:
                 "Choose another one, or leave --port out."
             ) from error
         listener.setblocking(False)
-        private = (r"/api/(essays|answers|answer|same|mark|rubric)", _Private, settings)
+        private = (r"/api/(essays|answers|answer|mark)", _Private, settings)
         application = Application([private, (r".*", _Part)], log_function=lambda _: None)
         self._server = HTTPServer(application, max_body_size=MAX_BODY, max_buffer_size=MAX_BODY)
         self._server.add_socket(listener)
@@ -193,11 +181,8 @@ class _Part(_Handler):
 class _Private(_Handler):
     """What only those see and change who have the token."""
 
-    # What can be sent: the fields of each, and whether they are needed.
-    FIELDS: ClassVar[dict[str, dict[str, bool]]] = {
-        "mark": {"student": True, "version": True, "points": False, "comment": False},
-        "rubric": {"old": True, "new": True},
-    }
+    # What can be sent of a mark, and whether it is needed.
+    FIELDS: ClassVar[dict[str, bool]] = {"student": True, "version": True, "points": False, "comment": False}
 
     def initialize(self, marking: Marking, token: str, show_names: bool) -> None:
         self.marking, self._token, self.show_names = marking, token, show_names
@@ -208,7 +193,7 @@ class _Private(_Handler):
             self.set_status(HTTPStatus.FORBIDDEN)
             message = "This page needs the address that `starvelab-grader mark` printed last. Open that."
             self.finish({"message": message})
-        elif (self.request.method == "PUT") != (self.request.path.rpartition("/")[2] in self.FIELDS):
+        elif (self.request.method == "PUT") != self.request.path.endswith("/mark"):
             raise HTTPError(HTTPStatus.METHOD_NOT_ALLOWED)
 
     def _essay(self, number: object) -> Essay:
@@ -218,8 +203,8 @@ class _Private(_Handler):
             raise NotFoundError(f"There are {len(essays)} essays, counted from 0, and no {number!r}.")
         return essays[int(str(number))]
 
-    async def get(self, what: str) -> None:
-        """Send the essays, the answers to one of them, what one answer says, or who wrote the same."""
+    def get(self, what: str) -> None:
+        """Send the essays, the answers to one of them, or what one answer says."""
         if what == "essays":
             about = {"assignment": self.marking.assignment, "show_names": self.show_names}
             self.finish(about | {"essays": list(map(self._about, self.marking.essays))})
@@ -227,32 +212,27 @@ class _Private(_Handler):
         essay = self._essay(self.get_query_argument("essay"))
         if what == "answers":
             self.finish({"answers": list(map(_as_json, self.marking.answers(essay)))})
-        elif what == "answer":
+        else:
             html, version = self.marking.read(essay, self.get_query_argument("student"))
             self.finish({"html": html, "version": version})
-        else:  # in a large class this takes seconds, in which the page goes on
-            self.finish({"same": await asyncio.to_thread(self.marking.same_answers, essay)})
 
     def _about(self, essay: Essay) -> dict[str, object]:
         waits = [one.waits for one in self.marking.answers(essay) if not one.is_blank]
         return asdict(essay) | {"marked": waits.count(False), "answers": len(waits)}
 
-    def put(self, what: str) -> None:
-        """Write a mark, or change a line of a rubric."""
+    def put(self, _: str) -> None:
+        """Write a mark."""
         try:
             body = json.loads(self.request.body)
         except ValueError:
             body = None
         if not isinstance(body, dict):
             raise InputError("A mark is sent as a JSON object.")
-        for name, needed in self.FIELDS[what].items():
+        for name, needed in self.FIELDS.items():
             value = body.get(name)
             if not isinstance(value, str) and (needed or value is not None):
                 raise InputError(f"The field {name!r} of a mark is a text, and {value!r:.50} is none.")
         essay = self._essay(body.pop("essay", None))
-        if what == "rubric":
-            self.finish({"changed": self.marking.change_rubric(essay, body["old"], body["new"])})
-            return
         mark = {name: body.get(name) for name in ("points", "comment")}
         version = self.marking.save(essay, body["student"], body["version"], **mark)
         answer = next(one for one in self.marking.answers(essay) if one.student == body["student"])

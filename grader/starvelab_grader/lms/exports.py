@@ -9,18 +9,11 @@ from itertools import chain
 from typing import ClassVar
 
 from nbgrader.api import Gradebook, Student
-from traitlets import Unicode
 
 from ..errors import InputError
 from ..text import slug
-from .platform_table import PlatformTable, Table, canvas_name, require_one
+from .platform_table import PlatformTable, Table
 from .rosters import WORDS, Sheet, number_in
-
-# Columns of Canvas that say who a student is, or that it computes itself.
-OF_CANVAS = re.compile(
-    r"Student|(SIS \w+ |Integration )?ID|Root Account|Section|"
-    r".*(Current|Final|Override) (Score|Points|Grade).*"
-)
 
 
 class Grades(Table):
@@ -67,7 +60,7 @@ class Canvas(PlatformTable):
 
     def place(self, gradebook: Gradebook, sheet: Sheet, assignment: str) -> int:
         """Return the column whose title Canvas has put its own number behind: `Starving the GPU (4711)`."""
-        titles = {at: canvas_name(header)[0] for at, header in enumerate(sheet.headers)}
+        titles = {at: re.sub(r"\s*\(\d+\)$", "", header) for at, header in enumerate(sheet.headers)}
         matches = [at for at, title in titles.items() if slug(title) == slug(assignment)]
         if len(matches) > 1:
             columns = [repr(sheet.headers[at]) for at in matches]
@@ -96,16 +89,10 @@ class Canvas(PlatformTable):
         number = _points_row(sheet)
         return None if number is None else number_in(sheet.rows[number][place])
 
-    def writable(self, sheet: Sheet, identity: int) -> list[int]:  # noqa: ARG002
-        """Return those of assignments: Canvas computes others itself, and says that they are read only."""
-        others = (at for at, header in enumerate(sheet.headers) if not OF_CANVAS.fullmatch(header))
-        return [at for at in others if not any("(read only)" in row[at] for row in sheet.rows[:2])]
-
 
 class Moodle(PlatformTable):
     """A grading worksheet or a table of grades that Moodle imports."""
 
-    comments = Unicode(help="The column for the comments, if its name does not tell.").tag(config=True)
     what_is_needed = (
         "It needs a column with the names of the folders in submitted/: for a download of Moodle the grading "
         "worksheet of the same assignment, with its identifiers (Participant 123)."
@@ -122,26 +109,10 @@ class Moodle(PlatformTable):
         worksheet = None if by_name else _grade_column(sheet)
         return super().place(gradebook, sheet, assignment) if worksheet is None else worksheet
 
-    def writable(self, sheet: Sheet, identity: int) -> list[int]:
-        """Return the one column for the grade, of a worksheet that calls it so."""
-        grade = [at for at, header in enumerate(sheet.headers) if header.casefold() in WORDS["grades"]]
-        return grade or super().writable(sheet, identity)
-
     def possible(self, sheet: Sheet, place: int) -> float | None:
         """In a worksheet the most that can be earned stands behind the grade."""
         in_worksheet = place == _grade_column(sheet) and place + 1 < len(sheet.headers)
         return _same_number(sheet, place + 1) if in_worksheet else None
-
-    def comments_column(self, sheet: Sheet, results: Mapping[str, object]) -> int | None:
-        """Return the column of a worksheet that says what the points are for."""
-        if _grade_column(sheet) is None and not self.comments:
-            return None
-        require_one(results, "A grading worksheet belongs to one assignment")
-        if self.comments and self.comments not in sheet.headers:
-            raise InputError(f"The worksheet has no column {self.comments!r}. It has: {sheet.columns}.")
-        usual = re.compile("|".join(WORDS["comments"]), re.IGNORECASE)
-        is_it = self.comments.__eq__ if self.comments else usual.search
-        return next((at for at, header in enumerate(sheet.headers) if is_it(header)), None)
 
 
 def _points_row(sheet: Sheet) -> int | None:

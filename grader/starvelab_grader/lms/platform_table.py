@@ -4,9 +4,8 @@ Every other cell of it keeps its characters.
 """
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
-from html import escape
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,8 +21,6 @@ from .rosters import DECIMAL_COMMA, Sheet, identity_column, open_sheet
 
 # What a spreadsheet of another language makes of points: 7.5 becomes `7. May` or `07.05.2026`.
 DATE = re.compile(r"\d+[./-] ?\d+[./-] ?\d+|\d+[.-] ?[^\W\d_]{3,}\.?|[^\W\d_]{3,}\.?[ -]\d+")
-# A cell of a column for points: nothing, a number, or what stands for one.
-POINTS = re.compile(r"\s*(?:-|\d[\d\s]*(?:[.,]\d+)?\s*%?)?\s*")
 EXCUSED = "EX"  # in the place of points, as a platform writes it
 
 
@@ -85,15 +82,6 @@ class PlatformTable(Table):
         """Return the points possible that the table has for a column; None where it does not say."""
         return None
 
-    def writable(self, sheet: Sheet, identity: int) -> list[int]:
-        """Return the columns that can hold points: those in which no student has anything else."""
-        every = (at for at in range(len(sheet.headers)) if at != identity)
-        return [at for at in every if all(POINTS.fullmatch(row[at]) for row in sheet.rows)]
-
-    def comments_column(self, sheet: Sheet, results: Mapping[str, object]) -> int | None:  # noqa: ARG002
-        """Return the column for comments; None where there is none."""
-        return None
-
     def table(self, gradebook: Gradebook) -> Sheet:
         """Return the roster with the points in it, or a new table; an InputError says what is wrong."""
         students = sorted(gradebook.students, key=lambda student: str(student.id))
@@ -103,16 +91,18 @@ class PlatformTable(Table):
         names = Names.of_members(self.members) if self.members else Names.of(students)
         identity = self._identity_column(sheet, names)
         columns = {name: self._points_column(gradebook, sheet, identity, name) for name in results}
+        if len(columns) > len(set(columns.values())):
+            raise InputError(
+                f"A column holds the points of one assignment, and there are grades of {len(columns)}: "
+                f"{', '.join(columns)}. Name one of them: --assignment={next(iter(columns))}"
+            )
         for name, column in columns.items():
             possible = self._scaled_to(sheet, column, name, gradebook.find_assignment(name).max_score)
             results[name] = {who: replace(result, possible=possible) for who, result in results[name].items()}
         # A column that was added may have brought a line for its points: students are found after that.
         rows = {row: who for row, who in names.by_row(sheet, identity).items() if who in selected}
-        comments = self.comments_column(sheet, results)
         for name, column in columns.items():
             self._write_points(sheet, rows, column, results[name])
-            if comments is not None:
-                _write_comments(sheet, rows, comments, column, results[name])
         self._warn(results, set(rows.values()))
         return sheet
 
@@ -127,8 +117,6 @@ class PlatformTable(Table):
         if not self.assignment:
             # What was released and not yet submitted needs no column.
             results = {name: by_student for name, by_student in results.items() if by_student} or results
-        if self.column:
-            require_one(results, "`column` names one column")
         return results
 
     def _sheet(self, students: Iterable[Student]) -> Sheet:
@@ -165,10 +153,12 @@ class PlatformTable(Table):
         """Write the points of those who are not excused, with the decimal mark of the table."""
         nearby = (cell for row in sheet.rows for cell in row[column : column + 2])
         comma = any(map(DECIMAL_COMMA.fullmatch, nearby)) or (self.reads_both and sheet.delimiter == ";")
-        for row, student in _rows_to_write(sheet, student_in, column, results):
-            points = results[student].points
-            sheet.put(row, column, points.replace(".", ",") if comma else points)
-            self.written[student] = points
+        rows = sheet.rows
+        for row, student in student_in.items():
+            if student in results and rows[row][column].strip().upper() != EXCUSED:
+                points = results[student].points
+                sheet.put(row, column, points.replace(".", ",") if comma else points)
+                self.written[student] = points
 
     def _warn(self, results: Mapping[str, Mapping[str, Result]], in_roster: Set[str]) -> None:
         """Warn of results that found no row, and of marks that are still to be given."""
@@ -198,51 +188,10 @@ class PlatformTable(Table):
         return possible if self.scale else None
 
     def _named_column(self, sheet: Sheet, identity: int) -> int:
-        """Return the column of a name, of Canvas's number for it, or of a beginning that no other has."""
-        columns = {at: sheet.headers[at] for at in self.writable(sheet, identity)}
-        named = [at for at, header in columns.items() if self.column in (header, *canvas_name(header))]
-        begun = [at for at, header in columns.items() if header.casefold().startswith(self.column.casefold())]
-        if len(matches := named[:1] or begun) == 1:
-            return matches[0]
-        problem = f"{len(matches)} begin with {self.column!r}" if matches else f"{self.column!r} is none"
+        """Return the column that the option names."""
+        if self.column in sheet.headers and (column := sheet.headers.index(self.column)) != identity:
+            return column
         raise InputError(
-            f"`column` names a column of the roster for points, and {problem}. These can be written: "
-            f"{printed(', '.join(columns[at] for at in matches or columns)) or 'none'}."
+            f"`column` names the column of the roster for points, and {self.column!r} is none. "
+            f"It has: {sheet.columns}."
         )
-
-
-def _rows_to_write(
-    sheet: Sheet, student_in: Mapping[int, str], column: int, results: Container[str]
-) -> Iterator[tuple[int, str]]:
-    """Yield each row with a result, and its student; not of whom the platform has excused."""
-    rows = sheet.rows
-    for row, student in student_in.items():
-        if student in results and rows[row][column].strip().upper() != EXCUSED:
-            yield row, student
-
-
-def _write_comments(
-    sheet: Sheet, student_in: Mapping[int, str], comments: int, column: int, results: Mapping[str, Result]
-) -> None:
-    """Write what the points are for. What a person wrote there stays."""
-    rows = sheet.rows
-    for row, student in _rows_to_write(sheet, student_in, column, results):
-        before = rows[row][comments].strip()
-        if not before or " points" in before.partition(";")[0]:
-            sheet.put(row, comments, escape(results[student].summary))
-
-
-def require_one(results: Mapping[str, object], rule: str) -> None:
-    """Raise InputError where there are grades of several assignments."""
-    if len(results) > 1:
-        raise InputError(
-            f"{rule}, and there are grades of {len(results)} assignments: {', '.join(results)}. "
-            f"Name one of them: --assignment={next(iter(results))}"
-        )
-
-
-def canvas_name(header: str) -> tuple[str, str]:
-    """Return the title of a column of Canvas, and the number behind it."""
-    match = re.fullmatch(r"(.*?)\s*(?:\((\d+)\))?\s*", header.strip(), re.DOTALL)
-    assert match is not None  # the pattern matches every text
-    return match[1], match[2] or header

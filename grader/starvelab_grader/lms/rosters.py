@@ -4,6 +4,8 @@ Cells are filled in, the rest is unchanged, and no text becomes a formula.
 """
 
 import codecs
+import csv
+import io
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,22 +26,15 @@ MAX_COLUMNS = 1000  # characters of their names in a message
 
 
 class Sheet:
-    """A table with a line of headers, as CSV. Other cells keep their characters and quotes."""
+    """A table with a line of headers, as CSV. Other cells keep their values."""
 
     def __init__(self, text: str, encoding: str = "utf-8") -> None:
         self.encoding = encoding
         # The delimiter stands between the headers, outside of quotes.
         first = re.sub(r'"[^"]*"', "", text.lstrip("\r\n")).splitlines()[:1]
         self.delimiter = max(",;\t", key="".join(first).count)
-        self._lines: list[list[str]] = [[]]  # cells as they are written, and how the line ends
-        cell = rf'((?:"(?:[^"]|"")*+(?:"|\Z))?+[^{self.delimiter}\r\n]*)({self.delimiter}|\r\n|\r|\n|\Z)'
-        for raw, end in re.findall(cell, text):
-            self._lines[-1].append(raw)
-            if end != self.delimiter:
-                self._lines[-1].append(end)
-                self._lines.append([])
-        del self._lines[-1]
-        self._full = [line for line in self._lines if line[:-1] != [""]]
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=self.delimiter)
+        self._lines = [line for line in reader if line]
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -54,14 +49,15 @@ class Sheet:
     @classmethod
     def new(cls, headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Self:
         """Make a table that no program gave out. None is an empty cell."""
+        sheet = cls("")
         cells = ([str(escape_csv_formulas("" if one is None else one)) for one in row] for row in rows)
-        lines = (",".join(_quoted(text, ",") for text in row) for row in (headers, *cells))
-        return cls("".join(f"{line}\r\n" for line in lines))
+        sheet._lines = [list(headers), *cells]
+        return sheet
 
     @property
     def headers(self) -> list[str]:
         """The first line; empty if there is nothing."""
-        return [_value(raw).strip() for raw in self._full[0][:-1]] if self._full else []
+        return [header.strip() for header in self._lines[0]] if self._lines else []
 
     @property
     def columns(self) -> str:
@@ -71,36 +67,30 @@ class Sheet:
     @property
     def rows(self) -> list[list[str]]:
         """The values of all other lines, each as long as the headers."""
-        wide = len(self.headers)
-        return [[*map(_value, line[:-1]), *[""] * (wide + 1 - len(line))] for line in self._full[1:]]
+        return [[*line, *[""] * (len(self._lines[0]) - len(line))] for line in self._lines[1:]]
 
     def put(self, row: int, column: int, value: str) -> None:
         """Write a cell."""
-        line = self._full[1 + row]
-        _lengthen(line, column)
-        line[column] = _quoted(escape_csv_formulas(value), self.delimiter)
+        line = self._lines[1 + row]
+        line += [""] * (column + 1 - len(line))
+        line[column] = escape_csv_formulas(value)
 
     def add_column(self, header: str) -> int:
         """Add an empty column behind the others, and return its number."""
-        column = len(self.headers)
-        for line in self._full:
-            _lengthen(line, column)
-        self._full[0][column] = _quoted(header, self.delimiter)
-        return column
+        self._lines[0].append(header)
+        return len(self._lines[0]) - 1
 
     def insert_row(self, values: Sequence[str]) -> None:
         """Insert a line behind the headers."""
-        headers = self._full[0]
-        headers[-1] = headers[-1] or "\r\n"
-        line = [*(_quoted(value, self.delimiter) for value in values), headers[-1]]
-        self._lines.insert(1 + next(at for at, each in enumerate(self._lines) if each is headers), line)
-        self._full.insert(1, line)
+        self._lines.insert(1, list(values))
 
     @property
     def content(self) -> bytes:
         """The table as a file holds it."""
-        text = "".join(self.delimiter.join(cells) + end for *cells, end in self._lines)
-        return text.encode(self.encoding, "replace")
+        text, width = io.StringIO(newline=""), len(self.headers)
+        lines = ([*line, *[""] * (width - len(line))] for line in self._lines)
+        csv.writer(text, delimiter=self.delimiter).writerows(lines)
+        return text.getvalue().encode(self.encoding, "replace")
 
 
 def number_in(text: str) -> float | None:
@@ -108,25 +98,15 @@ def number_in(text: str) -> float | None:
     return float(text.replace(",", ".")) if re.fullmatch(r"\s*\d+([.,]\d+)?\s*", text) else None
 
 
-def _lengthen(line: list[str], column: int) -> None:
-    """Add empty cells before the end of a line, so that it has this column."""
-    line[-1:-1] = [""] * (column + 2 - len(line))
-
-
-def _value(raw: str) -> str:
-    quoted = re.fullmatch(r'"((?:[^"]|"")*)(?:"|\Z)(.*)', raw, re.DOTALL)
-    return quoted[1].replace('""', '"') + quoted[2] if quoted else raw
-
-
-def _quoted(value: str, delimiter: str) -> str:
-    special = re.search(rf'[{delimiter}"\r\n]', value)
-    return '"' + value.replace('"', '""') + '"' if special else value
-
-
 def open_sheet(roster: str | Path) -> Sheet:
     """Read the table that a platform exported. Raises InputError where there is none."""
     path = Path(roster).expanduser()
-    sheet = Sheet.read(path) if path.is_file() else None
+    try:
+        sheet = Sheet.read(path) if path.is_file() else None
+    except csv.Error as error:
+        raise InputError(
+            f"The roster '{roster}' is no table: {error}. Pass what the platform exported."
+        ) from None
     if sheet is None or not sheet.headers:
         problem = "not there" if sheet is None else "empty"
         raise InputError(f"The roster '{roster}' is {problem}. Pass the table that the platform exported.")
@@ -199,23 +179,6 @@ def read_roster(roster: str | Path, submitted: Iterable[str]) -> dict[str, Perso
     as_written = not submitted.isdisjoint(row[column].strip() for row in rows)
     named = str.strip if as_written else key
     return {named(row[column]): _person(sheet, row, column) for row in rows}
-
-
-def read_sections(roster: str | Path, students: Iterable[str]) -> dict[str, str]:
-    """Return the section of each of these students, by a platform's table; or InputError."""
-    sheet, known = open_sheet(roster), {name: name for name in students}
-    identity = identity_column(sheet, known)
-    at = next((at for at, header in enumerate(sheet.headers) if header.casefold() in WORDS["sections"]), None)
-    if identity is None or at is None:
-        lacks = "column of sections or groups" if at is None else "column that names a student who submitted"
-        raise InputError(f"The roster '{roster}' has no {lacks}. It has: {sheet.columns}.")
-    rows = ((student_in(row[identity], known), row[at].strip()) for row in sheet.rows)
-    return {student: section for student, section in rows if student and section}
-
-
-def sections_in(text: str) -> set[str]:
-    """Return the sections that a cell names: Canvas writes "Lab 1 and Lab 2" for who is in both."""
-    return {text, *re.split(rf",? (?:{'|'.join(WORDS['and'])}) |, ", text)}
 
 
 def _person(sheet: Sheet, row: Sequence[str], identity: int) -> Person:

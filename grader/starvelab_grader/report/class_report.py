@@ -2,27 +2,24 @@
 
 import csv
 import tomllib
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from itertools import count
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import nbformat
 
 from ..batch.classroom import Classroom
 from ..batch.one_student import READ_TIMEOUT, one_student
 from ..batch.records import GradedSubmission
-from ..errors import InputError
 from ..plugins import functions
 from ..text import escape_csv_formulas
 from . import findings
 from .rendering import TEMPLATES, templates
 from .same_texts import MIN_FILE_WORDS, PUBLISHED, same_texts
 
-LastYear: TypeAlias = Mapping[tuple[str, ...], str]  # shares, by notebook, exercise and mistake
 MAX_EXCERPT = 120  # characters
 LOST = (
     "This report leaves the submission out: the graded notebooks are not those of its record. Grade it again."
@@ -58,14 +55,8 @@ class Member:
     notes: Mapping[str, Mapping[str, Mapping[str, Sequence[object]]]]  # of checks, by notebook and test cell
 
 
-def sections(
-    classroom: Classroom, names: Mapping[str, str], not_graded: Mapping[str, str],
-    section_of: Mapping[str, str], last_year: LastYear | None = None,
-) -> list[Section]:  # fmt: skip
-    """Return the sections of the report of a class; `not_graded` says why, and `names` call students.
-
-    `last_year` has which share of another class made which mistake.
-    """
+def sections(classroom: Classroom, names: Mapping[str, str], not_graded: Mapping[str, str]) -> list[Section]:
+    """Return the sections of the report of a class; `not_graded` says why, and `names` call students."""
     records, definition = classroom.records, classroom.definition
     loaded = {student: records.load(student) for student in records.students}
     submissions, cells = list(filter(None, loaded.values())), definition.cells
@@ -95,7 +86,7 @@ def sections(
     left_out |= not_graded
     to_check = [
         *((one.student, one.to_do, " ".join(one.remarks))
-          for one in findings.to_look_at(submissions, findings.load_looked_at(records))),
+          for one in findings.to_look_at(submissions)),
         *((student, "grade it again", why) for student, why in left_out.items()),
     ]  # fmt: skip
     answers = {title_of_cell.get(cell, cell): text for cell, text in published.items() if text}
@@ -103,12 +94,16 @@ def sections(
     items = findings.items(submissions, cells)
     exercises = [replace(one, cell=titles[one.notebook, one.cell]) for one in items]
     return [
-        Section.of("look_at", [[called[one], *more] for one, *more in to_check], "", definition.assignment),
+        Section.of("look_at", [[called[one], *more] for one, *more in to_check]),
         _points(findings.distribution(submissions, cells)),
         _exercises(exercises, len(submissions)),
-        _mistakes(submissions, titles, section_of, last_year),
+        Section.of("mistakes", [
+            [len(students), f"{100 * len(students) / len(submissions):.0f} %", notebook,
+             titles.get((notebook, cell), cell), message]
+            for notebook, cell, message, students in findings.mistakes(submissions)
+        ]),
         Section.of("should_come", [
-            [called[student], section_of.get(student, ""), points,
+            [called[student], points,
              "; ".join(" ".join([titles[notebook, cell], *(f"({each})" for each in made)])
                        for notebook, cell, made in nothing)]
             for student, points, nothing in findings.should_come(submissions, cells)
@@ -121,44 +116,6 @@ def sections(
         ]),
         Section.of("graded", [[called[one.student], *_graded(one)] for one in submissions]),
     ]  # fmt: skip
-
-
-def _mistakes(
-    submissions: Sequence[GradedSubmission], titles: Mapping[tuple[str, str], str],
-    section_of: Mapping[str, str], last_year: LastYear | None,
-) -> Section:  # fmt: skip
-    rows, before = list[Sequence[object]](), dict(last_year or {})
-    for notebook, cell, message, students in findings.mistakes(submissions):
-        what = (notebook, titles.get((notebook, cell), cell), message)
-        then = before.pop(tuple(str(escape_csv_formulas(each)) for each in what), _share(0, 1))
-        share = _share(len(students), len(submissions))
-        counted = Counter(section_of.get(student, "none") for student in students)
-        by_section = ", ".join(f"{name}: {number}" for name, number in sorted(counted.items()))
-        row = [len(students), share, "" if last_year is None else then, *what]
-        rows.append([*row, by_section if section_of else ""])
-    rows += [[0, _share(0, 1), then, *what, ""] for what, then in before.items()]
-    return Section.of("mistakes", rows)
-
-
-def _share(number: int, of: int) -> str:
-    return f"{100 * number / of:.0f} %"
-
-
-def read_mistakes(course: str, assignment: str) -> LastYear:
-    """Return which share of a class made each mistake, by the report in a course folder; or InputError."""
-    folder, tables = Path(course).expanduser() / "report" / assignment, list[list[dict[str, str]]]()
-    try:
-        for name in ("mistakes", "graded"):
-            with (folder / f"{name}.csv").open(encoding="utf-8", newline="") as file:
-                tables.append(list(csv.DictReader(file)))
-    except OSError:
-        raise InputError(
-            f"There is no report of {assignment} to compare with: {folder} lacks mistakes.csv or graded.csv. "
-            "Pass the course folder of last year, in which a report was written."
-        ) from None
-    made, graded = tables
-    shares = ((row, _share(int(row["students"]), len(graded))) for row in made if row["students"] != "0")
-    return {(row["notebook"], row["exercise"], row["mistake"]): share for row, share in shares}
 
 
 def write(folder: Path, title: str, parts: Sequence[Section]) -> Path:

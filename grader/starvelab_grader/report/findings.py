@@ -1,9 +1,8 @@
 """Findings in a class: statistics, and whom a person should look at."""
 
-import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import StatisticsError, correlation, fmean, median
 from typing import TypeAlias
@@ -14,12 +13,10 @@ from ..autograde.definition import Cells
 from ..autograde.execution import NOTE_ID
 from ..autograde.losses import NOT_INSTALLED
 from ..autograde.nbgrader_private import NO_RESPONSE
-from ..batch.records import GradedSubmission, GradedSubmissions
-from ..files import fingerprint, write_whole
+from ..batch.records import GradedSubmission
 from ..submissions.reference import ReferenceCell, graded_by, name_of
 
 Records: TypeAlias = Iterable[GradedSubmission]
-Texts: TypeAlias = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -129,7 +126,6 @@ def should_come(records: Records, cells: Cells) -> list[tuple[str, float, list[t
 # --- whom a person should look at -------------------------------------------------------------------------
 MAX_NAMED = 3  # notebooks in a line about one student
 MISSING_PACKAGE = re.compile(re.escape(NOT_INSTALLED).replace(re.escape("{}"), r"(\w+)"))
-LOOKED_AT = "looked-at"  # the file beside the records: of each student the remarks that a person has read
 
 
 @dataclass(frozen=True)
@@ -140,18 +136,13 @@ class ToLookAt:
     to_do: str
     remarks: tuple[str, ...]
 
-    @property
-    def fingerprint(self) -> str:
-        """Another one where the remarks are others."""
-        return fingerprint({}, self.remarks)
-
     def __str__(self) -> str:
         first, more = self.remarks[0], len(self.remarks) - 1
         return f"{self.student}: {self.to_do}. {first}{f' And {more} more.' if more else ''}"
 
 
-def to_look_at(records: Records, looked_at: Texts | None = None) -> list[ToLookAt]:
-    """Return whom a person should look at, the worst first; not those who were `looked_at` as they are."""
+def to_look_at(records: Records) -> list[ToLookAt]:
+    """Return whom a person should look at, the worst first."""
     found = []
     for one in records:
         said = ((notebook, each) for notebook, warnings in one.warnings.items() for each in warnings)
@@ -166,9 +157,10 @@ def to_look_at(records: Records, looked_at: Texts | None = None) -> list[ToLookA
             f"{_several([notebook for notebook, _ in same])}: {common if same[1:] else same[0][1]}"
             for common, same in said_of.items()
         )
-        made = ToLookAt(one.student, " and ".join(to_do), lines)
-        if remarks and (looked_at or {}).get(one.student) != made.fingerprint:
-            found.append((-len(one.rejected), -len(remarks), made))
+        if remarks:
+            found.append(
+                (-len(one.rejected), -len(remarks), ToLookAt(one.student, " and ".join(to_do), lines))
+            )
     return [one for *_, one in sorted(found, key=lambda each: (*each[:2], each[2].student))]
 
 
@@ -187,21 +179,6 @@ def missing_packages(records: Records) -> dict[str, list[str]]:
         for match in filter(None, map(MISSING_PACKAGE.fullmatch, texts)):
             students.setdefault(match[1], []).append(one.student)
     return dict(sorted(students.items(), key=lambda pair: (-len(pair[1]), pair[0])))
-
-
-def load_looked_at(records: GradedSubmissions) -> dict[str, str]:
-    """Return the fingerprints of the remarks that a person has looked at, by student."""
-    try:
-        text = (records.folder / LOOKED_AT).read_text(encoding="utf-8")
-        return {str(student): str(value) for student, value in json.loads(text).items()}
-    except (OSError, ValueError, AttributeError):  # then everybody is listed once more
-        return {}
-
-
-def save_looked_at(records: GradedSubmissions, found: Iterable[ToLookAt]) -> None:
-    """Remember that a person has looked at these."""
-    looked_at = load_looked_at(records) | {one.student: one.fingerprint for one in found}
-    write_whole(records.folder / LOOKED_AT, json.dumps(looked_at, indent=1))
 
 
 # --- what a student wrote ---------------------------------------------------------------------------------

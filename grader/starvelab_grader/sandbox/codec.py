@@ -8,8 +8,9 @@ A value arrives as it was sent, with the same type, or an error says why it cann
 - Arrays and NumPy's scalars keep each bit: every width of integer, -0.0, the payload of a NaN, the order of
   bytes, text, dates. Not sent are longdouble, whose bits differ between machines, objects and records.
 - Python's floats keep each bit, but for NaN: there is one NaN, without sign or payload.
-- A subclass arrives as its base type: an IntEnum as int, a numpy.matrix as array, a text of NumPy as str, a
-  path as one that opens no file. A named tuple and a dataclass arrive as one of their names.
+- A subclass arrives as its base type: an IntEnum as int, a Counter as dict, a numpy.matrix as array, a text
+  of NumPy as str, a path as one that opens no file. A named tuple and a dataclass arrive as one of their
+  names.
 - An iterator arrives as a list.
 """
 
@@ -17,8 +18,7 @@ import base64
 import dataclasses
 import math
 import re
-from array import array
-from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
+from collections import namedtuple
 from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -26,7 +26,6 @@ from fractions import Fraction
 from importlib import import_module
 from itertools import chain
 from pathlib import PurePath, PurePosixPath
-from types import EllipsisType, SimpleNamespace
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -59,7 +58,6 @@ CAN_CROSS = (
     "ranges, dates and times, paths, NumPy arrays of numbers, text or dates, data frames, quantities, "
     "functions of those"
 )
-FACTORIES = {kind.__name__: kind for kind in (bool, dict, float, int, list, set, str)}  # of a defaultdict
 TOO_MANY = "it is nested too deeply or holds too many values"
 
 
@@ -112,13 +110,6 @@ def _dict(*parts: object) -> dict[Any, Any]:
     return cast(dict[Any, Any], _unique(dict, zip(parts[::2], parts[1::2], strict=True), parts[::2]))
 
 
-def _public(fields: dict[str, Any]) -> dict[str, Any]:
-    # NumPy reads the memory that an attribute `__array_interface__` names.
-    is_special = any(str(name).startswith("__") for name in fields)
-    _require(not is_special, "an attribute of it begins with two underscores")
-    return fields
-
-
 def _flat(mapping: Mapping[Any, object]) -> Iterable[object]:
     return chain.from_iterable(mapping.items())
 
@@ -126,7 +117,6 @@ def _flat(mapping: Mapping[Any, object]) -> Iterable[object]:
 # By their tags: types, the parts that are sent of a value, and how it is made of them again. The first type
 # that fits counts. Parts are values themselves; those of a forged message may be any.
 KINDS: dict[str, tuple[type, Callable[[Any], Iterable[object]], Callable[..., object]]] = {
-    "ellipsis": (EllipsisType, lambda _: (), lambda: ...),
     **plugins.declared("values"),
     "complex": (complex, lambda v: (v.real, v.imag), complex),
     "decimal": (Decimal, lambda v: [_checked_decimal(Decimal.__str__(v))],
@@ -140,18 +130,10 @@ KINDS: dict[str, tuple[type, Callable[[Any], Iterable[object]], Callable[..., ob
     "path": (PurePath, lambda v: [PurePath.__str__(v)], PurePosixPath),
     "range": (range, lambda v: (_short(v).start, v.stop, v.step),
               lambda *parts: _short(range(*map(_checked_int, parts)))),
-    "deque": (deque, lambda v: (list(v), v.maxlen), deque),
-    "array.array": (array, lambda v: (v.typecode, *v), lambda code, *values: array(code, values)),
-    "counter": (Counter, _flat, lambda *parts: Counter(_dict(*parts))),
-    "ordered": (OrderedDict, _flat, lambda *parts: OrderedDict(_dict(*parts))),
-    "default": (defaultdict, lambda v: (getattr(v.default_factory, "__name__", ""), *_flat(v)),
-                lambda name, *parts: defaultdict(FACTORIES.get(name), _dict(*parts))),
     "dict": (Mapping, _flat, _dict),
     "keys": (KeysView, iter, lambda *keys: _unique(dict.fromkeys, keys, keys).keys()),
     "items": (ItemsView, chain.from_iterable, lambda *parts: _dict(*parts).items()),
     "values": (ValuesView, iter, lambda *values: dict(enumerate(values)).values()),
-    "namespace": (SimpleNamespace, lambda v: _flat(_public(vars(v))),
-                  lambda *parts: SimpleNamespace(**_public(_dict(*parts)))),
     "tuple": (tuple, iter, lambda *members: members),
     "set": (set, iter, lambda *members: _unique(set, members, members)),
     "frozenset": (frozenset, iter, lambda *members: _unique(frozenset, members, members)),

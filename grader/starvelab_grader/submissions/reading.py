@@ -9,9 +9,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-import nbformat
 from nbformat import NotebookNode, from_dict
 from nbformat.v4 import new_notebook
 
@@ -25,7 +24,6 @@ MAX_NOTEBOOK = 20_000_000  # bytes
 MAX_CELLS = 2000
 MAX_TEXT = 5_000_000  # characters of all cells, which may hold a picture
 MAX_VALUES = 3_000_000  # of JSON, which takes a hundred bytes of memory for each
-MAX_OLD_VALUES = 50_000  # of a notebook in an old format, beside its outputs: nbformat converts it slowly
 # One that does not end is matched as well: else it would be searched from each of its quotation marks on.
 _TEXT = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
 JSON_TEXT = re.compile(_TEXT, re.DOTALL)
@@ -53,23 +51,11 @@ def read_notebook(content: bytes) -> tuple[NotebookNode, list[SubmissionWarning]
     text = text_of(content, warnings)
     data = _json(text)
     major = data.get("nbformat", 4) if isinstance(data, dict) else 4
-    if not isinstance(major, int) or major > 4:
+    if major != 4:
         raise UnreadableNotebookError(
-            f"is in format {shown(str(major))[:20]}, which is newer than this grader can read. "
+            f"is in format {shown(str(major))[:20]}, and this grader reads format 4. "
             "Save it with JupyterLab and submit it again."
         )
-    if major < 4:
-        try:
-            data = nbformat.reads(_with_few_values(without_outputs(text), MAX_OLD_VALUES), as_version=4)
-        except UnreadableNotebookError:
-            raise
-        # A damaged old notebook can fail anywhere in the conversion.
-        except Exception as error:
-            raise UnreadableNotebookError(
-                f"is in the old format {major} and could not be converted. "
-                "Open and save it in JupyterLab, and submit it again."
-            ) from error
-        warnings.add("It was in an old format, and was converted.")
     cells = data.get("cells") if isinstance(data, dict) else None
     if not isinstance(cells, list):
         raise UnreadableNotebookError("is no notebook: it holds no cells.")
@@ -88,11 +74,6 @@ def read_notebook(content: bytes) -> tuple[NotebookNode, list[SubmissionWarning]
     return new_notebook(cells=with_ids(clean)), warnings
 
 
-def read_json(content: bytes) -> object:
-    """Return what a file of JSON holds, without outputs where they are many; or UnreadableNotebookError."""
-    return _json(text_of(content, Warnings()))
-
-
 def text_of(content: bytes, warnings: Warnings) -> str:
     """Return the text of a file, and warn where its encoding is not known; or UnreadableNotebookError."""
     if not content.strip(b" \t\r\n\0"):
@@ -106,7 +87,9 @@ def text_of(content: bytes, warnings: Warnings) -> str:
 
 
 def _json(text: str) -> object:
-    text = _with_few_values(text, MAX_VALUES)
+    if _values_in(text) > MAX_VALUES and _values_in(text := without_outputs(text)) > MAX_VALUES:
+        remedy = "Clear its outputs, save it and submit it again."
+        raise UnreadableNotebookError(f"holds more than {MAX_VALUES} values. {remedy}")
     try:
         return json.loads(text)
     except RecursionError as error:
@@ -126,15 +109,6 @@ def _json(text: str) -> object:
             problem = f"is damaged{where}: perhaps a part of it is missing."
             remedy = "Open it in JupyterLab, and submit it again."
         raise UnreadableNotebookError(f"{problem} {remedy}") from error
-
-
-def _with_few_values(text: str, most: int) -> str:
-    """Return JSON without its outputs if it has too many values with them; or UnreadableNotebookError."""
-    if _values_in(text) > most and _values_in(text := without_outputs(text)) > most:
-        raise UnreadableNotebookError(
-            f"holds more than {most} values. Clear its outputs, save it and submit it again."
-        )
-    return text
 
 
 def _values_in(text: str) -> int:
@@ -160,18 +134,6 @@ def without_outputs(text: str) -> str:
             at, depth = bracket.end(), depth + (1 if bracket[1] in "[{" else -1)
         at -= 1  # the last one stays
     return "".join([*kept, text[at:]])
-
-
-def as_list(value: object) -> list[Any]:
-    """Return a list, and an empty one in the place of anything else."""
-    return value if isinstance(value, list) else []
-
-
-def value_at(value: object, *names: str) -> object:
-    """A value of a dict within dicts; None where one of them is no dict."""
-    for name in names:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
 
 
 def _clean(cell: object, left_out: list[str]) -> NotebookNode | None:
@@ -240,8 +202,8 @@ def restore(
     _recognize(nb.cells, reference)
     warnings = _find_essays(nb, by_name, outline or [cell.name for cell in reference])
     warnings += _keep_one_of_each(nb, by_name)
-    warnings += _take_apart(nb, by_name)
     changed, cells, unanswered = [], list[NotebookNode](), _unanswered(nb, reference)
+    lost = {cell.name for cell in reference if cell.answered}.difference(map(name_of, nb.cells))
     for cell in nb.cells:
         original = by_name.get(name_of(cell))
         if original is None:
@@ -254,14 +216,13 @@ def restore(
             source = original.released  # which nbgrader tells by every character from an answer
         if not original.answered and words not in (_words(original.source), released):
             changed.append(original.name)
-            if original.name in unanswered and cell.cell_type == "code":
-                cells.append(_new_cell("code", cell.source))  # which may be the answer
+            if (lost or original.name in unanswered) and cell.cell_type == original.cell_type:
+                cells.append(_new_cell(cell.cell_type, cell.source))  # which may be, or hold, the answer
         cells.append(_restored_cell(original, source, cell))
     nb.cells = cells
     text = "Cells hold a merge conflict that was not resolved: {}. Keep one side, and delete the marks."
     conflicts = [name_of(cell) or cell.id for cell in nb.cells if CONFLICT.search(cell.source)]
     warnings += _about(conflicts, text, person=True)
-    lost = {cell.name for cell in reference if cell.answered}.difference(map(name_of, nb.cells))
     text = "Cells that students must not change were changed, and have been restored: {}."
     warnings += _about(changed, text, person=bool(lost) or not unanswered.isdisjoint(changed))
     warnings += _changed_order(nb, reference)
@@ -370,27 +331,6 @@ def _keep_one_of_each(nb: NotebookNode, by_name: ByName) -> list[SubmissionWarni
         warnings.add(f"Cell {name} was in the notebook {len(copies)} times{which}.", person=differ)
     nb.cells = [cell for cell in nb.cells if id(cell) not in dropped]
     return warnings
-
-
-def _take_apart(nb: NotebookNode, by_name: ByName) -> list[SubmissionWarning]:
-    """Keep what stands before or behind a locked cell's own text: somebody has merged it with an answer."""
-    cells, merged = [], []
-    for cell in nb.cells:
-        cells.append(cell)
-        original = by_name.get(name_of(cell))
-        if original is None or original.answered or cell.cell_type != original.cell_type:
-            continue
-        if not original.released.strip() or _words(cell.source) == _words(original.source):
-            continue  # an instructor's own cell, with its hidden tests
-        own, whole = f"\n{original.released.strip()}\n", f"\n{cell.source.strip()}\n"
-        parts = [part.strip("\n") for part in whole.split(own, 1)] if own in whole else []
-        if any(parts):
-            merged.append(original.name)
-            cell.source = original.released
-            before, behind = ([_new_cell(cell.cell_type, part)] if part else [] for part in parts)
-            cells[-1:] = [*before, cell, *behind]
-    nb.cells = cells
-    return _about(merged, "Cells were merged into locked ones, and have been taken apart: {}.")
 
 
 def _changed_order(nb: NotebookNode, reference: Sequence[ReferenceCell]) -> list[SubmissionWarning]:

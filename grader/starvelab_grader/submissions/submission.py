@@ -20,8 +20,6 @@ from .archives import FoundFile, SubmissionReader
 from .reading import MAX_CELLS, MAX_NOTEBOOK, UnreadableNotebookError, text_of, without_outputs
 
 Expected: TypeAlias = Mapping[str, set[str]]  # by notebook, the names of its cells
-MAX_NAME = 200  # bytes of one part of a path; file systems take 255
-MAX_PATH = 1000  # bytes of a path in the folder of a submission
 MIN_SHARE = 0.5  # of its cells, that a file must name to be a notebook by its content
 MAX_LISTED = 10  # warnings about several files in one place
 TIMESTAMP = "timestamp.txt"
@@ -194,7 +192,7 @@ def files_beside(
         elif file.path.name in (TIMESTAMP, SECRET) and (file.depth or len(file.path.parts) > 1):
             stamps.append(str(file.path))
         else:
-            places.setdefault(_storable_path(path), []).append(file)
+            places.setdefault(printable(str(path)).replace("?", "_"), []).append(file)
     beside, several = dict[str, bytes](), list[SubmissionWarning]()
     for name, (first, *others) in places.items():
         beside[name] = first.content
@@ -233,21 +231,3 @@ def _several_files(what: str, chosen: FoundFile, others: Sequence[FoundFile]) ->
     counts = f"`{shown(str(chosen.path))}` counts, and {left_out} does not"
     text = f"There are several files of {what}: {counts}."
     return [SubmissionWarning(text, person=True)] if left_out else []
-
-
-def _storable_path(path: PurePosixPath) -> str:
-    """A path that can be written on any file system, in UTF-8."""
-    parts = [_shortened(printable(part).replace("?", "_")) for part in path.parts]
-    parts = [part for part in parts if part not in ("..", "/")]
-    while len(parts) > 1 and len("/".join(parts).encode()) > MAX_PATH:
-        del parts[-2]  # the name of the file stays
-    return str(PurePosixPath(*parts))
-
-
-def _shortened(name: str) -> str:
-    """A name of at most `MAX_NAME` bytes, with the same ending."""
-    if len(name.encode()) <= MAX_NAME:
-        return name
-    stem, dot, ending = name.rpartition(".")
-    tail = (dot + ending).encode()[:20] if stem else b""
-    return name.encode()[: MAX_NAME - len(tail)].decode("utf-8", "ignore") + tail.decode("utf-8", "ignore")

@@ -11,11 +11,8 @@ from nbgrader.server_extensions.formgrader.formgrader import FormgradeExtension
 from traitlets.config import PyFileConfigLoader
 
 from starvelab_grader.autograde.feedback import (
-    STYLE,
-    VIEWPORT,
     ClearHiddenTracebacks,
     HarmlessHTML,
-    ReadableHeader,
 )
 
 SOURCE = "check(double(2), 4)\n### BEGIN HIDDEN TESTS\ncheck(double(7), 14)\n### END HIDDEN TESTS"
@@ -106,8 +103,3 @@ def test_a_name_is_no_markup_where_a_person_marks_in_formgrader(formgrader):
         page, _ = formgrader["nbgrader_exporter"].from_notebook_node(nb, resources=resources)
         assert "<img" not in page
         assert "&gt;&lt;img" in page
-
-
-def test_the_page_gets_its_styles(tmp_path):
-    _, resources = ReadableHeader().preprocess(nbformat.v4.new_notebook(), {"config_dir": str(tmp_path)})
-    assert resources["inlining"]["css"][-1] == f"{STYLE}</style>{VIEWPORT}<style>"

@@ -36,7 +36,7 @@ class Cluster:
     def submit(self, function, submission, packed, *, pure):
         assert (function, pure) == (worker_pool._grade, False), "it is no look at the first time"
         task = SimpleNamespace(key=f"task-{len(self.sent)}", student=submission.student)
-        task.result = lambda timeout=None: self.result(task)
+        task.result = lambda: self.result(task)
         self.sent.append((submission.student, len(self.waiting)))
         self.waiting.append(task)
         return task
@@ -113,7 +113,7 @@ def listening() -> set[int]:
 @pytest.mark.long
 def test_the_local_pool_serves_no_web_page():
     others = listening()  # such as the server of a browser's tests
-    with patch.dict(os.environ), worker_pool.open_pool(1, ready=False) as client:
+    with patch.dict(os.environ), worker_pool.open_pool(1, unsafe=True) as client:
         client.wait_for_workers(1)
         ports = listening() - others
         answers = {page(port, path) for port in ports for path in PAGES}

@@ -34,7 +34,6 @@ from starvelab_grader.submissions.archives import MAX_ENTRIES, MAX_HEADERS
 from starvelab_grader.submissions.reading import (
     MAX_CELLS,
     MAX_NOTEBOOK,
-    MAX_OLD_VALUES,
     MAX_TEXT,
     MAX_VALUES,
     UnreadableNotebookError,
@@ -47,7 +46,7 @@ PACKAGE = Path(starvelab_grader.__file__).parent
 CALLS = {
     "loads", "reads", "validate", "from_dict", "literal_eval", "symtable", "transform_cell",
     "compile", "eval", "exec", "ZipFile", "reader", "DictReader", "restore", "from_notebook_node",
-    "safe_load", "BeautifulSoup", "read_notebook", "read_json",
+    "safe_load", "BeautifulSoup", "read_notebook",
 }  # fmt: skip
 CALLS_OF_MODULES = {"nbformat.read", "ast.parse", "_TarArchive.open", "tarfile.open"}
 OURS = "the instructor's, the platform's, or the grader's own"
@@ -68,20 +67,19 @@ READERS = {
     "sandbox/channel.py:receive": 100 * MAX_MESSAGE,
     "submissions/archives.py:_zip": VALUE_SIZE * MAX_ENTRIES,
     "submissions/archives.py:_tar": 2 * MAX_HEADERS,
-    "submissions/reading.py:read_notebook": MAX_NOTEBOOK + VALUE_SIZE * MAX_OLD_VALUES,
     "submissions/reading.py:_json": 2 * (MAX_NOTEBOOK + VALUE_SIZE * MAX_VALUES),
     "submissions/reading.py:_new_cell": 2 * (MAX_NOTEBOOK + 20 * VALUE_SIZE * MAX_CELLS),
 } | dict.fromkeys((
-    "autograde/execution.py:preprocess", "autograde/losses.py:outputs_only", "autograde/task.py:_read",
+    "autograde/execution.py:preprocess", "autograde/task.py:_read",
 ), HANDS_ON) | dict.fromkeys((
     "autograde/releasing.py:_losses", "autograde/releasing.py:_require_gradable",
-    "batch/classroom.py:_extensions", "batch/records.py:from_json", "commands/mark.py:put",
+    "batch/records.py:from_json", "commands/mark.py:put",
     "commands/autograder/__init__.py:_build_wheels", "commands/autograder/__init__.py:write_autograder",
     "commands/platforms.py:_write", "commands/run.py:_read_definition",
     "lms/collecting.py:_opened", "lms/collecting.py:load_origins",
-    "lms/returning.py:packed", "lms/returning.py:returned", "report/class_report.py:read_mistakes",
-    "report/findings.py:load_looked_at", "submissions/reference.py:_scopes",
-    "submissions/reference.py:_tree", "submissions/reference.py:parse_cells",
+    "lms/returning.py:packed", "lms/returning.py:returned", "lms/rosters.py:__init__",
+    "submissions/reference.py:_scopes", "submissions/reference.py:_tree",
+    "submissions/reference.py:parse_cells",
 ), OURS) | dict.fromkeys((
     "sandbox/bubblewrap.py:program", "sandbox/runner.py:_bound_value", "sandbox/runner.py:_run_text",
 ), SANDBOX)  # fmt: skip
@@ -172,8 +170,6 @@ def hostile() -> Iterator[tuple[str, str | bytes, str]]:
     many_values = "holds more than 3000000 values. Clear its outputs"
     yield "one.ipynb", '{"cells": [' + "[]," * 5_000_000 + "0]}", many_values
     yield "one.ipynb", "{" + '"":0,' * 3_500_000 + '"cells":[]}', many_values
-    old = {"nbformat": 3, "worksheets": [{"cells": [{}] * 900_000}]}
-    yield "one.ipynb", json.dumps(old), "holds more than 50000 values"
     cells = [CODE] * 200_000
     yield "one.ipynb", json.dumps({"cells": cells}), "has 200000 cells, and 2000 are allowed"
     cells = [CODE | {"source": "a" * 2_000_000}] * 9
@@ -200,7 +196,7 @@ def whole_way(course: Course, student: str) -> str:
     classroom.records.save(graded, submission, classroom._inputs(submission))
     folder = classroom.records.notebooks(student)
     make_pages(PageJob(student, student, TINY, folder, definition.notebooks, Marks(), "0"))
-    class_report.sections(classroom, {}, {}, {})
+    class_report.sections(classroom, {}, {})
     essays = SimpleNamespace(classroom=classroom, _cells={"one": {"why": definition.cells["one"][-1]}})
     Marking._written(essays, next(essays_of(definition)), student)
     return said(graded)

@@ -6,7 +6,6 @@ import re
 import sqlite3
 from contextlib import closing
 from copy import copy
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,7 +26,6 @@ from starvelab_grader.commands import mark as mark_command
 from starvelab_grader.commands.mark import TOKEN_HEADER, MarkApp, MarkingServer
 from starvelab_grader.errors import InputError, NotFoundError
 from starvelab_grader.marking import MAX_COMMENT, ChangedError, Marking, points_from
-from starvelab_grader.report.same_texts import PUBLISHED
 
 LONG = "The workers need 64 ms for a batch, and the accelerator needs 11.74 ms. They overlap, so that the "
 LONG += "slower one of the two sets the time of a step, so a faster accelerator would only wait longer."
@@ -127,15 +125,6 @@ def test_an_answer_that_cannot_be_read_says_so_and_the_others_go_on(essays, mark
     why.save(points="0")
     nbformat.write(nbformat.v4.new_notebook(), essays.notebooks("dan") / "one.ipynb")
     assert "There is no answer." in marking.read(why.essay, "dan")[0]
-    assert marking.same_answers(why.essay) == {}
-
-
-def test_those_who_wrote_the_same_are_found(essays, marking, why):
-    essays.write("ada", "Since.\n")
-    assert marking.same_answers(why.essay) == {"ada": ["eve"], "bob": ["dan"], "dan": ["bob"], "eve": ["ada"]}
-    essays.write("ada", f"{LONG}!")
-    same = marking.same_answers(replace(why.essay, published=LONG))
-    assert same["ada"] == ["bob", "dan", PUBLISHED]
 
 
 def test_there_must_be_something_to_mark(essays):
@@ -264,7 +253,7 @@ def exchange(marking, *requests, token=None, **options):
     return in_a_thread(responses())
 
 
-READS = ("api/essays", "api/answers?essay=0", "api/answer?essay=0&student=bob", "api/same?essay=0")
+READS = ("api/essays", "api/answers?essay=0", "api/answer?essay=0&student=bob")
 
 
 def test_the_page_itself_tells_nothing_of_the_course(marking):
@@ -279,20 +268,19 @@ def test_nobody_reads_or_marks_without_the_token(essays, marking, why, token):
     rejected = {
         "message": "This page needs the address that `starvelab-grader mark` printed last. Open that."
     }
-    assert exchange(marking, *READS, (mark,), token=token) == [(403, rejected)] * 5
+    assert exchange(marking, *READS, (mark,), token=token) == [(403, rejected)] * 4
     assert essays.grade("bob")[1] is None
 
 
 def test_a_person_marks(essays, marking, why):
     body = {"essay": 0, "student": "bob", "version": why.version(), "points": "3", "comment": "Yes."}
     found = exchange(marking, *READS, (body,), (body,), show_names=True)
-    assert [status for status, _ in found] == [200, 200, 200, 200, 200, 409]
-    about, answers, answer, same, mark, again = (content for _, content in found)
+    assert [status for status, _ in found] == [200, 200, 200, 200, 409]
+    about, answers, answer, mark, again = (content for _, content in found)
     assert (about["assignment"], about["show_names"]) == (LAB, True)
     assert [(one["marked"], one["answers"]) for one in about["essays"]] == [(0, 4), (0, 5), (0, 5)]
     assert len(answers["answers"]) == 5
     assert LONG.split(",")[0] in answer["html"]
-    assert same == {"same": {"bob": ["dan"], "dan": ["bob"]}}
     expected = {"student": "bob", "points": 3.0, "waits": False, "comment": "Yes."}
     assert mark["answer"].items() >= expected.items()
     assert mark["version"] == why.version()
@@ -382,60 +370,21 @@ def test_where_there_is_no_screen_no_browser_is_opened(essays, monkeypatch, show
     assert host.has_display() == browser.called == shown
 
 
-CPU, SLOW = "- 2 points: names the *CPU*.", "- 1 point: says which one is slower."
+def test_lines_of_the_scheme_are_a_rubric(marking):
+    assert [one.rubric for one in marking.essays] == [["- 2 points: names the *CPU*."], [], []]
 
 
-def test_lines_of_the_scheme_are_a_rubric_and_change_later_for_all_who_have_them(essays, marking, why):
-    assert [one.rubric for one in marking.essays] == [[CPU], [], []]
-    why.save("bob", points="3", comment=f"{CPU}\nWell said.\n{SLOW}")
-    why.save("dan", points="2.5", comment=CPU)
-    why.save("eve", points="1", comment=SLOW)
-    assert marking.change_rubric(why.essay, CPU, "- 1.5 points: names the workers.") == 2
-    assert essays.grade("bob")[1:] == (2.5, False, f"- 1.5 points: names the workers.\nWell said.\n{SLOW}")
-    assert essays.grade("dan")[1] == 2, "what a person gave beside the rubric stays"
-    assert essays.grade("eve")[1] == 1
-    assert marking.change_rubric(why.essay, CPU, SLOW) == 0, "nobody has it any more"
-    essays.wait("eve")
-    assert marking.change_rubric(why.essay, SLOW, "- 3 points: says it.") == 2
-    assert essays.grade("eve")[1:] == (1, True, "- 3 points: says it."), "a person is to read it first"
-    with pytest.raises(InputError, match=r"such as '- 2 points: names the cause', and not 'two points'"):
-        marking.change_rubric(why.essay, SLOW, "two points")
-
-
-def test_a_rubric_that_only_takes_points_off_begins_with_all_of_them(essays, marking, why):
-    why.save(points="3", comment="- -1 points: no reason.")
-    marking.change_rubric(why.essay, "- -1 points: no reason.", "- -2 points: no reason.")
-    assert essays.grade("bob")[1] == 2
-    marking.change_rubric(why.essay, "- -2 points: no reason.", "- 9 points: no reason.")
-    assert essays.grade("bob")[1] == 4
-
-
-def test_every_answer_is_in_one_share_and_likeness_is_seen_across_shares(essays, monkeypatch):
+def test_every_answer_is_in_one_share(essays):
     def names(**options):
         app = MarkApp(**options)
-        marking = essays.marking(app._share_of(list(ANSWERS)))
+        marking = essays.marking(app._share_of_the_class())
         return {one.student for one in marking.answers(marking.essays[0])}
 
     shares = [names(share=f"{part}/2") for part in (1, 2)]
     assert shares[0] | shares[1] == set(ANSWERS)
     assert not shares[0] & shares[1]
     assert names(only="a*,bob") == {"ada", "bob"}
-    sections = {"ada": "A, C, and D", "bob": "A und B", "cem": "B"}
-    monkeypatch.setattr(mark_command, "read_sections", lambda roster, students: sections)
-    assert names(section="B", roster="r.csv") == {"bob", "cem"}
-    assert names(section="A und B", roster="r.csv") == {"bob"}
-    assert names(section="D", roster="r.csv") == {"ada"}
-    for options, said in (
-        ({"share": "3/2"}, r"A share is such as 1/3, the first of three; '3/2' is none\."),
-        (
-            {"section": "E", "roster": "r.csv"},
-            r"The roster has no section 'E'; it has: A, A und B, A, C, and D, B, C, D\.",
-        ),
-        ({"section": "A"}, r"needs the table of the class that names it: --roster=canvas\.csv"),
-    ):
-        with pytest.raises(InputError, match=said):
-            names(**options)
+    with pytest.raises(InputError, match=r"A share is such as 1/3, the first of three; '3/2' is none\."):
+        names(share="3/2")
     with pytest.raises(NotFoundError, match="Nobody who is graded is in this share of the class"):
         names(only="nobody")
-    marking = essays.marking(lambda student: student == "bob")
-    assert marking.same_answers(marking.essays[0]) == {"bob": ["dan"], "dan": ["bob"]}

@@ -6,15 +6,12 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 from starvelab_grader.autograde.losses import NOT_INSTALLED
-from starvelab_grader.batch.records import GradedSubmission, GradedSubmissions
+from starvelab_grader.batch.records import GradedSubmission
 from starvelab_grader.report.findings import (
-    LOOKED_AT,
     distribution,
     items,
-    load_looked_at,
     missing_packages,
     mistakes,
-    save_looked_at,
     should_come,
     texts_by_exercise,
     to_look_at,
@@ -156,17 +153,3 @@ def test_what_the_grader_lacks_is_counted_the_commonest_first():
     assert list(missing_packages(students).items()) == [
         ("pandas", ["ada", "bob", "cem"]), ("numba", ["ada"]), ("scipy", ["bob"]),
     ]  # fmt: skip
-
-
-def test_who_was_looked_at_is_listed_again_once_a_remark_is_new(tmp_path):
-    records = GradedSubmissions(tmp_path, tmp_path, "lab")
-    assert load_looked_at(records) == {}
-    save_looked_at(records, to_look_at(REMARKED[1:3]))
-    save_looked_at(records, to_look_at(REMARKED[3:]))
-    assert records.students == []
-    looked_at = load_looked_at(records)
-    assert to_look_at(REMARKED, looked_at) == []
-    changed = remarked("bob", "Its text was not in UTF-8.", "It took long.")
-    assert [one.student for one in to_look_at([changed, *REMARKED[2:]], looked_at)] == ["bob"]
-    (records.folder / LOOKED_AT).write_text("[")
-    assert load_looked_at(records) == {}

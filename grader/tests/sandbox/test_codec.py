@@ -4,8 +4,7 @@ import base64
 import enum
 import json
 import sys
-from array import array
-from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
+from collections import Counter, OrderedDict, defaultdict, namedtuple
 from dataclasses import asdict, dataclass  # noqa: F401 (of what checks ask)
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
@@ -100,7 +99,7 @@ KEYS = st.recursive(
     max_leaves=3,
 )
 VALUES = st.recursive(
-    KEYS | ARRAYS | QUANTITIES | st.just(...),
+    KEYS | ARRAYS | QUANTITIES,
     lambda inner: (
         st.lists(inner, max_size=4)
         | st.tuples(inner, inner)
@@ -182,7 +181,8 @@ Point = namedtuple("Point", "x y")
     (Culprit.CPU, "the CPU"),
     ({Rung.SECOND: Part.READ}, {2: "read"}),
     (Lie(3), 3.0),
-    (defaultdict(lambda: 0, a=1), defaultdict(None, a=1)),
+    (defaultdict(lambda: 0, a=1), {"a": 1}),
+    (OrderedDict(b=1, a=2), {"b": 1, "a": 2}),
     (Path("a/b"), PurePosixPath("a/b")),
     (bytearray(b"x"), b"x"),
     (memoryview(b"x"), b"x"),
@@ -223,15 +223,10 @@ AS_AT_HOME = [
     (time(9, 30, 0, 5), "value.microsecond == 5"),
     (timedelta(days=-1, microseconds=3), "value.days == -1"),
     (Path("a") / "b.txt", "value == PurePosixPath('a/b.txt') and value.suffix == '.txt'"),
-    (deque([1, 2], 3), "value == deque([1, 2]) and value.maxlen == 3"),
-    (array("d", [1.5, -0.0]), "value.tolist() == [1.5, 0] and value.typecode == 'd'"),
-    (Counter("aab"), "value['z'] == 0 and value.most_common(1) == [('a', 2)]"),
-    (OrderedDict(b=1, a=2), "value == OrderedDict(b=1, a=2) != OrderedDict(a=2, b=1)"),
-    (defaultdict(list, a=[1]), "value['a'] == [1] and value['z'] == []"),
+    (Counter("aab"), "value == {'a': 2, 'b': 1}"),
     ({"a": 1}.keys(), "value == {'a'} and value & {'a', 'b'} == {'a'}"),
     ({"a": 1}.items(), "value == {('a', 1)}"),
     ({"a": 1, "b": 1}.values(), "list(value) == [1, 1]"),
-    (SimpleNamespace(a=1), "value == SimpleNamespace(a=1)"),
     (Point(1, -0.0), "value == (1, 0) and value.x == 1 and value._asdict() == {'x': 1, 'y': 0}"),
     (Host("a"), "value.cores == 4 and asdict(value) == {'name': 'a', 'cores': 4}"),
     (np.array([["CPU", "GPU"]]), "value.tolist() == [['CPU', 'GPU']] and (value == 'CPU').sum() == 1"),
@@ -269,7 +264,7 @@ NUMBERS_ONLY = "bools, integers, text, dates, floats and complex numbers up to d
     (Decimal("0." + MAX_DIGITS * "1"), "it is a decimal of too many digits"),
     (Decimal("1e999999999"), "it is a decimal of too many digits"),
     (Decimal("1e-999999999"), "it is a decimal of too many digits"),
-    (SimpleNamespace(__array_interface__={}), "an attribute of it begins with two underscores"),
+    (SimpleNamespace(a=1), "it is of the type SimpleNamespace"),
     ("x" * 1_000_001, "the text is too long"),
     (np.str_("x" * 1_000_001), "the text is too long"),
     ("half \ud83d", "the text holds half a character (a surrogate), which no file can hold"),
@@ -312,7 +307,7 @@ MANY_UNITS = dict.fromkeys((f"{prefix}{unit}" for prefix in PREFIXES for unit in
 def test_what_the_forgeries_start_from_is_read():
     assert spelled(Decoder().decode(forged_array())) == spelled(np.zeros(2))
     right = {"fraction": [1, 3], "decimal": ["1"], "complex": [1, 2], "range": [0, 5, 1], "path": ["a"]}
-    right |= {"array.array": ["d", 1], "timedelta": [1, 0, 0], "counter": [1, 2]}
+    right |= {"timedelta": [1, 0, 0], "dict": [1, 2]}
     right |= {"namedtuple": ["A", "a", 1], "dataclass": ["A", "a", 1]}
     for kind, parts in [*right.items(), *(("quantity", [1, name, 1]) for name in MANY_UNITS)]:
         Decoder().decode({"!": kind, "parts": parts})
@@ -332,15 +327,10 @@ FORGED = {
     "frozenset": [SAME_HASH],
     "fraction": [(1, 0), ("1e999999999",), ("1e999999999", 1), (10**MAX_DIGITS, 1)],
     "decimal": [("x",), ("1" * (MAX_DIGITS + 1),), ("1e999999999",), ("-1e-999999999",)],
-    "namespace": [("__array_interface__", 1)],
     "complex": [("x", 1)],
     "range": [(0, 10**12, 1)],
-    "counter": [SAME_PAIRS],
-    "ordered": [SAME_PAIRS],
-    "default": [("list", *SAME_PAIRS)],
     "keys": [SAME_HASH],
     "items": [SAME_PAIRS],
-    "array.array": [("", 1), ("dd", 1)],
     "path": [(1,)],
     "timedelta": [(10**20, 0, 0)],
     "namedtuple": [("A", "a", 1, "b"), ("A(print())", "a", 1)],

@@ -82,7 +82,6 @@ def cells_of(*pairs: tuple[str, str]):
 SET_UP, F, TEST, WHY = ((one.name, one.released) for one in REFERENCE)
 OWN = ("f", "def f(): return 1")
 CHANGED = "Cells that students must not change were changed, and have been restored: {}."
-MERGED = "Cells were merged into locked ones, and have been taken apart: {}."
 MISSING = "Cells were missing, and have been put back: {}."
 MOVED = "Cells were moved: {}. Set-ups ran first, and each check after its answer."
 FOUND = "Cells had lost their names, and were found by their places: {}."
@@ -108,8 +107,8 @@ FOUND = "Cells had lost their names, and were found by their places: {}."
     # An essay that was split is read whole.
     ([SET_UP, F, TEST, ("why", "First."), ("why", "Second.")],
      "Cell why was in the notebook 2 times: what you wrote in them stands together.", True, NAMES),
-    ([("set-up", f"import math\n\n{OWN[1]}"), TEST, WHY], MERGED.format("set-up"), False,
-     ["set-up", OWN[1], "f-test", "why"]),
+    ([("set-up", f"import math\n\n{OWN[1]}"), TEST, WHY], CHANGED.format("set-up"), True,
+     [f"import math\n\n{OWN[1]}", "set-up", "f-test", "why"]),
     ([SET_UP, ("f", f"{OWN[1]}\nassert f() == 1"), WHY], MISSING.format("f-test"), False, NAMES),
     ([SET_UP, ("f", "<<<<<<< HEAD\nf = 1\n=======\nf = 2\n>>>>>>> other"), TEST, WHY],
      "Cells hold a merge conflict that was not resolved: f. Keep one side, and delete the marks.",
@@ -275,7 +274,7 @@ def test_every_minor_version_in_every_encoding_is_read(minor, encoding):
     assert cells_named_in(encoded) == set(NAMES)
 
 
-NEWER = "which is newer than this grader can read. Save it with JupyterLab and submit it again."
+OTHER = "and this grader reads format 4. Save it with JupyterLab and submit it again."
 
 
 @pytest.mark.parametrize(("content", "reason"), [
@@ -291,10 +290,9 @@ NEWER = "which is newer than this grader can read. Save it with JupyterLab and s
     (b"<<<<<<< HEAD\n{}", "holds a merge conflict that was not resolved (lines that begin with <<<<<<<). "
      "Resolve it, and submit the notebook again."),
     (b"[" * 100_000, "is nested more deeply than any notebook is."),
-    (file([], nbformat=5), f"is in format 5, {NEWER}"),
-    (file([], nbformat="\ud800"), f"is in format ?, {NEWER}"),
-    (b'{"nbformat": 3, "worksheets": 5}', "is in the old format 3 and could not be converted. "
-     "Open and save it in JupyterLab, and submit it again."),
+    (file([], nbformat=5), f"is in format 5, {OTHER}"),
+    (file([], nbformat="\ud800"), f"is in format ?, {OTHER}"),
+    (b'{"nbformat": 3, "worksheets": 5}', f"is in format 3, {OTHER}"),
     (file([{}] * 2001), "has 2001 cells, and 2000 are allowed. Delete cells, and submit it again."),
 ])  # fmt: skip
 def test_what_is_no_notebook_is_rejected_with_what_to_do(content, reason):
@@ -326,15 +324,11 @@ def test_pictures_pasted_into_a_text_stay_and_nothing_else_that_is_attached():
 
 
 def test_what_a_notebook_lost_on_its_way_is_said():
-    code = {"cell_type": "code", "input": "ä = 1", "outputs": [], "language": "python", "metadata": {}}
-    worksheets = [{"cells": [code], "metadata": {}}]
-    old = {"nbformat": 3, "nbformat_minor": 0, "metadata": {"name": ""}, "worksheets": worksheets}
-    nb, warnings = read_notebook(json.dumps(old, ensure_ascii=False).encode("cp1252"))
+    content = json.dumps({"cells": [5, {"cell_type": "raw", "source": "ä = 1"}]}, ensure_ascii=False)
+    nb, warnings = read_notebook(content.encode("cp1252"))
     assert [one.source for one in nb.cells] == ["ä = 1"]
-    nb, more = read_notebook(file([5, {"cell_type": "raw", "source": "x"}]))
-    assert [(one.text, one.person) for one in warnings + more] == [
+    assert [(one.text, one.person) for one in warnings] == [
         ("Its text was not in UTF-8: some characters may be wrong.", True),
-        ("It was in an old format, and was converted.", False),
         ("1 of its cells were damaged and could not be read.", True),
     ]
 

@@ -182,18 +182,6 @@ def test_of_many_copies_ten_are_named(read):
     assert of_thirty.endswith(", `a/a.csv` and 19 more does not.")
 
 
-def test_names_that_no_file_system_takes_are_cut(read, tmp_path):
-    deep, wide = "/".join(["d" * 90] * 60), "\N{PILE OF POO}" * 250
-    packed = zipped({f"{deep}/deep.csv": "1", f"{wide}/wide.csv": "2", "w" * 300 + ".csv": "3"})
-    result = read(ONE | {"a.zip": packed})
-    assert sorted(result.files.values()) == [b"1", b"2", b"3"]
-    for at, (name, content) in enumerate(result.files.items()):
-        path = tmp_path / f"written-{at}" / name
-        path.parent.mkdir(parents=True)
-        path.write_bytes(content)
-        assert path.suffix == ".csv"
-
-
 def test_the_time_is_that_of_whoever_collected_and_not_one_that_a_student_packed(read):
     for stamp, when in (("2026-11-21T12:00:00+01:00", "2026-11-21T11:00:00"), ("", None)):
         result = read(ONE | {"timestamp.txt": stamp})

@@ -16,21 +16,18 @@ const token = sessionStorage.getItem("token") || "";
 
 let essays = [], essay = 0; // all, and the place of the one that is shown
 let answers = [], at = 0; // all to that essay, and the place of the one that is shown
-let same = {}; // by student, those who wrote the same
-let html = "", version = ""; // of the answer that is shown
+let version = ""; // of the answer that is shown
 let saved = { points: "", comment: "" }; // what the gradebook holds of it
 let failed = false, saving = Promise.resolve(true), retry = 0, pause = 0, shown = 0;
 
 const asked = (path, more) => fetch(path, { ...more, headers: { "X-Starvelab-Token": token } });
 
-async function get(path, more) {
-  const response = await asked(path, more);
+async function get(path) {
+  const response = await asked(path);
   const body = await response.json();
   if (!response.ok) throw new Error(body.message);
   return body;
 }
-
-const put = (path, body) => get(path, { method: "PUT", body: JSON.stringify(body) });
 
 function say(text, kind = "") {
   part("status").textContent = text;
@@ -84,10 +81,6 @@ function showTitle() {
   const one = answers[at];
   part("answer-title").textContent = called(one);
   part("answer-state").textContent = `${at + 1} of ${answers.length} · ${state(one)}`;
-  for (const title of document.querySelectorAll("#answers article h3")) {
-    const other = answers.find((each) => each.student === title.dataset.student);
-    if (other) title.textContent = `${title.dataset.how}: ${called(other)}, ${state(other)}`;
-  }
 }
 
 async function openEssay(number) {
@@ -101,14 +94,6 @@ async function openEssay(number) {
   }
   part("most").textContent = `of ${one.points}`;
   showEssays();
-  same = {};
-  const opened = essay;
-  get(`api/same?essay=${essay}`).then((reply) => {
-    if (opened === essay) {
-      same = reply.same;
-      return showSame();
-    }
-  }).catch(() => {}); // those who wrote the same are a help, and no condition
   if (answers.length) await openAnswer(0);
   else {
     part("answer-title").textContent = "Nobody has an answer to this essay";
@@ -124,17 +109,15 @@ async function openAnswer(number, message = "") {
   at = number; // not before: what is typed meanwhile belongs to the answer that is still shown
   part("mark").hidden = false;
   version = reply.version;
-  part("answer").innerHTML = html = reply.html;
+  part("answer").innerHTML = reply.html;
   saved = { points: text(one.points), comment: one.comment };
   points.value = saved.points;
   comment.value = saved.comment;
   points.setAttribute("aria-invalid", "false");
   say(message && `${message} ${called(one)} is shown.`, "good");
-  showOthers([]);
   showTitle();
   showList();
   showRubric();
-  showSame().catch(() => {});
   window.scrollTo(0, 0);
   points.focus();
   points.select();
@@ -150,18 +133,12 @@ function showRubric() {
   const lines = new Set([...essays[essay].rubric, ...answers.flatMap((one) => itemsIn(one.comment)), ...has]);
   part("rubric").replaceChildren(
     ...[...lines].map((line) => {
-      const item = document.createElement("li");
-      const [click, change] = [line.slice(2), "Change"].map((text) => {
-        const button = document.createElement("button");
-        button.type = "button";
-        button.textContent = text;
-        return button;
-      });
+      const item = document.createElement("li"), click = document.createElement("button");
+      click.type = "button";
+      click.textContent = line.slice(2);
       click.setAttribute("aria-pressed", String(has.includes(line)));
       click.addEventListener("click", () => toggle(line));
-      change.setAttribute("aria-label", `Change for all: ${line.slice(2)}`);
-      change.addEventListener("click", () => attempt(() => changeForAll(line)));
-      item.append(click, change);
+      item.append(click);
       return item;
     }),
   );
@@ -180,89 +157,6 @@ function toggle(line) {
   points.value = String(Math.min(Math.max(sum, 0), most));
   showRubric();
   points.focus();
-}
-
-async function changeForAll(line) {
-  const changed = prompt("This line, for all who have it:", line);
-  if (!changed || changed === line || !(await save())) return;
-  const reply = await put("api/rubric", { essay, old: line, new: changed });
-  const student = answers[at].student, known = essays[essay].rubric;
-  essays[essay].rubric = known.map((one) => (one === line ? changed.trim() : one));
-  answers = (await get(`api/answers?essay=${essay}`)).answers;
-  await openAnswer(answers.findIndex((one) => one.student === student), `Changed for ${reply.changed}.`);
-}
-
-// --- those who wrote the same -------------------------------------------------------------------------------
-
-const PUBLISHED = "the published answer";
-
-function solutionArticle() {
-  const article = document.createElement("article"), title = document.createElement("h3");
-  const body = document.createElement("div");
-  title.textContent = "The same as your own answer, which is published";
-  body.className = "text";
-  body.innerHTML = essays[essay].solution;
-  article.append(title, body);
-  return article;
-}
-
-// Each gets the mark in the version in which it was shown here: what has changed since is not overwritten.
-async function giveTheSame(others) {
-  if (!points.value.trim()) {
-    say("Type the points first: without any, the others would lose theirs.", "bad");
-    points.focus();
-    return;
-  }
-  if (!(await save({ confirmed: true }))) return;
-  for (const title of others) {
-    const { student, version } = title.dataset;
-    const mark = { essay, student, version, points: points.value, comment: comment.value };
-    const reply = await put("api/mark", mark);
-    title.dataset.version = reply.version;
-    Object.assign(answers.find((one) => one.student === student), reply.answer);
-  }
-  essays[essay].marked = answers.filter((one) => !one.waits && !one.blank).length;
-  showEssays();
-  showTitle();
-  showList();
-  say(`The same mark: ${others.length + 1} answers.`, "good");
-}
-
-const showOthers = (articles) => part("answers").replaceChildren(part("answer"), ...articles);
-
-// They stand beside, so that they get the same points.
-async function showSame() {
-  // Somebody may have been graded since the list was read.
-  const authors = same[answers[at]?.student] || [], isMine = (each) => answers.some((one) => one.student === each);
-  const others = authors.filter((each) => each !== PUBLISHED);
-  const mine = shown;
-  const articles = await Promise.all(
-    others.map(async (student) => {
-      const reply = await get(`api/answer?essay=${essay}&student=${encodeURIComponent(student)}`);
-      const article = document.createElement("article"), title = document.createElement("h3");
-      const body = document.createElement("div");
-      title.dataset.student = student;
-      title.dataset.version = reply.version;
-      title.dataset.how = reply.html === html ? "The same" : "The same words";
-      title.textContent = `${title.dataset.how}, in another share of the class`;
-      body.className = "text";
-      body.innerHTML = reply.html;
-      article.append(title, body);
-      return article;
-    }),
-  );
-  if (mine !== shown) return;
-  const titles = articles.map((article) => article.querySelector("h3")).filter((title) => isMine(title.dataset.student));
-  if (titles.length) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = `Give the same mark to all that stand here: ${titles.length + 1} answers`;
-    button.addEventListener("click", () => attempt(() => giveTheSame(titles)));
-    articles.push(button);
-  }
-  if (authors.includes(PUBLISHED)) articles.unshift(solutionArticle());
-  showOthers(articles);
-  showTitle();
 }
 
 // --- saving -----------------------------------------------------------------------------------------------
@@ -340,7 +234,7 @@ async function showChanged(one) {
   const path = `api/answer?essay=${essay}&student=${encodeURIComponent(one.student)}`;
   const [reply, all] = await Promise.all([get(path), get(`api/answers?essay=${essay}`)]);
   version = reply.version;
-  part("answer").innerHTML = html = reply.html;
+  part("answer").innerHTML = reply.html;
   Object.assign(one, all.answers.find((other) => other.student === one.student));
   saved = { points: text(one.points), comment: one.comment };
   showTitle();
