@@ -456,8 +456,8 @@ def test_a_scheduler_that_cannot_be_used_is_refused_with_what_to_do(
         pass
 
 
-MINE = {"tcp://1": [worker_pool.code()], "tcp://2": [worker_pool.code(), "bubblewrap is missing"]}
-OTHER = {"tcp://1": [f"{version('starvelab')} (another fact)"]}
+MINE = {"tcp://1": (worker_pool.code(), ""), "tcp://2": (worker_pool.code(), "bubblewrap is missing")}
+OTHER = {"tcp://1": (f"{version('starvelab')} (another fact)", "")}
 MISSING = ModuleNotFoundError("No module named 'starvelab'")
 
 
@@ -474,8 +474,7 @@ def test_workers_that_cannot_grade_are_refused(answers, unsafe, message):
 
 def test_a_worker_without_a_sandbox_is_ready_where_none_is_wanted(monkeypatch):
     monkeypatch.setattr(worker_pool.bubblewrap, "why_not", lambda: "bubblewrap is missing")
-    assert worker_pool._missing([], [], unsafe=False) == MINE["tcp://2"]
-    workers = mock.Mock(**{"run.side_effect": lambda ask, *about, **_: {"tcp://2": ask(*about)}})
+    workers = mock.Mock(**{"run.side_effect": lambda ask: {"tcp://2": ask()}})
     worker_pool._require_ready(workers, unsafe=True)
 
 

@@ -197,6 +197,22 @@ def test_a_cell_is_not_interrupted_for_time_that_others_had(monkeypatch):
     assert alarms == [0.05, pytest.approx(0.04), pytest.approx(0.03), 0]
 
 
+def test_a_cell_is_interrupted_before_its_process_is_ended_however_busy_the_machine_is(monkeypatch):
+    """Others have all the cores: outside a tenth of the time counts, and so it does inside."""
+    monkeypatch.setattr(clock, "waited", time.monotonic)
+    with pytest.raises(CellTimeoutError, match=r"This took longer than 0\.05 s\."), time_limit(0.05):
+        threading.Event().wait(10)
+
+
+def test_a_look_that_comes_late_ends_nobody(kernel):
+    watch = SandboxClock(lambda: kernel["now"])
+    kernel["now"] = 20.0
+    assert watch() == 4.0
+    kernel[7] = (0.5, 19.5)
+    watch.look([7])
+    assert watch() == 2.0
+
+
 @pytest.mark.parametrize(("blocks", "used"), [
     ([(0.0, 1.5), (2.0, 2.5)], 2.0),
     # At the second block's end the clock has found that others had the cores for some of the first.
