@@ -17,6 +17,7 @@ from starvelab_grader.commands.autograder.gradescope import gradescope
 from starvelab_grader.commands.run import PLATFORM_DEADLINE, AutograderApp, RunApp
 from starvelab_grader.report.results import NO_SANDBOX, PROTECTION
 from starvelab_grader.sandbox import bubblewrap
+from starvelab_grader.sandbox.process import Runners
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.usefixtures("one_sandbox")]
 HIDDEN_ONLY = {"double": "def double(x):\n    return 6 if x == 3 else 0"}
@@ -117,9 +118,12 @@ def test_the_archive_grades_elsewhere_and_calls_nothing_a_sandbox_that_is_none(
     assert "starvelab-grader\n" in (elsewhere.folder / "requirements.txt").read_text()
     assert "nbgrader==" in (elsewhere.folder / "constraints.txt").read_text()
     archive_file = shutil.make_archive(str(tmp_path / "ada"), "zip", submitted(course, why="The step."))
+    own = Runners()  # the student's of the other tests is in a sandbox
     if unsafe:
+        monkeypatch.setattr(run_command, "Runners", lambda: own)
         monkeypatch.setattr(bubblewrap, "why_not", lambda: "There is no sandbox here.")
     done, results = run(elsewhere, Path(archive_file), "--definition=assignment.bin", "--unsafe")
+    own._finalizer()
     assert done.returncode == 0, done.stderr
     assert results["protection"] == (NO_SANDBOX if unsafe else PROTECTION["sandboxed"])
     read = gradescope(results)
