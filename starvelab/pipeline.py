@@ -87,7 +87,6 @@ class Pipeline(Description):
     explain = own_errors(analysis.explain)
     crossover = own_errors(analysis.crossover)
     workers_needed = own_errors(analysis.workers_needed)
-    accelerators_fed = own_errors(analysis.accelerators_fed)
     sweep = own_errors(analysis.sweep)
     bill = own_errors(analysis.bill)
     # What a step asks for when it is shown: these take other solves.

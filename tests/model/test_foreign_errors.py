@@ -186,7 +186,6 @@ def test_no_foreign_error_leaves_a_public_constructor_or_method(name, data):
         (PIPELINE.explain, (), {"advice": np.array([])}, "advice must be True or False, got array"),
         (PIPELINE.solve, (np.array([]),), {}, "Changes are values by the paths of fields, got array"),
         (PIPELINE.solve, ({}, {}), {}, r"replace\(\) takes"),
-        (PIPELINE.accelerators_fed, (), {"utilization": [0.5, 0.9]}, "utilization is one value"),
         (PIPELINE.epochs, (), {"samples": [10, 20]}, "samples is one value, got an array. Ask for one value"),
         (PIPELINE.simulate, (), {"batches": 10**12}, r"holds at most 1e\+08 batches .* got 1\.6e\+13\."),
         (PIPELINE.replace, (), {"batch_size": 2**70}, r"batch_size must be at most 2\^53, got 1\.18.*e\+21"),

@@ -4,7 +4,6 @@ Each answer is exact where a rounded one would be wrong; none of them draws or p
 """
 
 from ..rates import extrapolate_rate
-from ._accelerators_fed import accelerators_fed
 from ._bill import Bill, bill
 from ._crossover import Crossover, crossover
 from ._explain import explain
@@ -12,6 +11,6 @@ from ._sweep import Sweep, sweep
 from ._workers_needed import WorkersNeeded, workers_needed
 
 __all__ = [
-    "Bill", "Crossover", "Sweep", "WorkersNeeded", "accelerators_fed", "bill", "crossover", "explain",
+    "Bill", "Crossover", "Sweep", "WorkersNeeded", "bill", "crossover", "explain",
     "extrapolate_rate", "sweep", "workers_needed",
 ]  # fmt: skip

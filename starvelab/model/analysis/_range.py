@@ -12,10 +12,13 @@ import numpy as np
 from ...units import Q_, Unchecked
 from ..description import Description
 from ..rates import SampleTime, frameworks_of, launch_time
-from ..stages.single_node import assumed_time
+from ..resources import ACCELERATOR
+from ..stages import STAGES, SingleNodeModel
+from ..stages.single_node import assumed_time, launch_wait
 from ..step import Step
-from ._accelerators_fed import WORKS, launching
 
+# True of the stages in which the accelerator works.
+_WORKS = {stage.NAME: stage.RESOURCE is ACCELERATOR and not stage.AWAITED for stage in STAGES}
 # How a pipeline becomes one with what a source says.
 _Change: TypeAlias = Callable[[Description], Description]
 
@@ -71,10 +74,11 @@ def _speed(pipeline: Description) -> tuple[float, ...]:
 
 def _business(pipeline: Description) -> tuple[float, ...]:
     """Rank values for the utilization: a slower accelerator is busier, a slower supply leaves it idle."""
-    batch, waited = pipeline.numbers["batch_size"], float(np.sum(launching(pipeline)))
+    batch = pipeline.numbers["batch_size"]
+    waited = float(np.sum(launch_wait(SingleNodeModel.among(pipeline.inputs), batch)))
     times = {name: float(np.sum(cost.at(batch))) for name, cost in pipeline.costs().items()}
-    works = sum(time for name, time in times.items() if WORKS[name])
-    return works - waited, -sum(time for name, time in times.items() if not WORKS[name]) - waited
+    works = sum(time for name, time in times.items() if _WORKS[name])
+    return works - waited, -sum(time for name, time in times.items() if not _WORKS[name]) - waited
 
 
 def _facts(pipeline: Description) -> Iterator[tuple[str, tuple[_Change, _Change]]]:

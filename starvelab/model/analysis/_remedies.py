@@ -14,8 +14,8 @@ from ..description import Description
 from ..parts import Workers
 from ..resources import ACCELERATOR, CPU, STORAGE
 from ..stages import SingleNodeModel
+from ..stages.single_node import launch_wait
 from ..step import Step
-from ._accelerators_fed import launching
 from ._workers_needed import MAX_WORKERS, WorkersNeeded
 
 # What is said of a change, and the fields that it changes.
@@ -134,7 +134,9 @@ def _of_accelerator(pipeline: Description, step: Step) -> _Changes:
         yield "use half precision", {"hardware.precision": "fp16"}
     if hardware.ranks.spread:
         yield "halve the spread of the ranks' steps", {"hardware.ranks.spread": hardware.ranks.spread / 2}
-    if launching(pipeline) > 0:  # a faster accelerator launches no faster
+    if (
+        launch_wait(SingleNodeModel.among(pipeline.inputs), step.batch_size) > 0
+    ):  # a faster accelerator launches no faster
         compiled = {"hardware.rate": hardware.framework.replace(compiled=True)}
         yield "compile the step, which is then launched once", compiled
     elif step.cause != "overhead":

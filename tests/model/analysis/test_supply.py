@@ -271,49 +271,6 @@ def test_waits_and_fixed_costs_count(fields, batch, workers):
     assert LOADER.replace(**fields).workers_needed(batch_size=batch).workers == workers
 
 
-# ---- The accelerators --------------------------------------------------------------------------------------
-
-# 100 ms a batch of 100; the host prepares 4,000 samples a second.
-HOST = Pipeline(hardware="1000 img/s", batch_size=100, workers="4000 img/s")
-ONE_AT_A_TIME = HOST.replace(
-    {"hardware.in_flight": 1}, workers=Workers(8, rate="500 img/s", handover=Handover(loop="60 ms"))
-)
-
-
-@pytest.mark.parametrize(("pipe", "share", "fed"), [
-    (HOST, 1, 4),
-    (HOST.replace({"storage.cache.share": 1.0}, storage="1 MB/s"), 1, 4),
-    (HOST, 0.9, 4),  # each of them takes a tenth less
-    (HOST, 0.8, 5),
-    (HOST.replace({"dataset.size": "50 KB"}, storage="100 MB/s"), 1, 2),
-    (HOST.replace({"hardware.host.time": "20 ms"}), 0.9, 0),  # a loop that idles more than is asked for
-    (HOST.replace({"hardware.host.time": "20 ms"}), 0.8, 5),
-    (WALL, 0.9, 0),
-    # A loop that waits for each step leaves the accelerator 100 ms of 160, however many there are.
-    (ONE_AT_A_TIME, 0.7, 0),
-    (ONE_AT_A_TIME, 0.6, 6),
-])  # fmt: skip
-def test_a_host_that_prepares_four_times_as_much_feeds_four(pipe, share, fed):
-    assert pipe.accelerators_fed(share) == fed
-
-
-loops = st.builds(Accelerator, accelerators, in_flight=st.sampled_from([1, 2, 3, inf]))
-
-
-@given(pipelines(overlap=st.just(True), hardware=loops), st.sampled_from([0.5, 0.9, 1.0]))
-def test_that_many_accelerators_are_busy_enough_and_one_more_are_not(pipe, share):
-    cores = pipe.inputs["transform"].cores
-    if pipe.numbers["cpu_throughput"] is None and cores is not None:
-        pipe = pipe.replace({"workers.cores": cores})
-    fed = pipe.accelerators_fed(share)
-    if not pipe.solve().feasible:
-        assert fed == pipe.accelerators_fed() == 0
-        return
-    if fed:
-        assert pipe.solve({"hardware.count": fed}).utilization >= share * (1 - 1e-9)
-    assert pipe.solve({"hardware.count": fed + 1}).utilization < share * (1 + 1e-9)
-
-
 # ---- A step that does not fit into memory, and what has no answer ------------------------------------------
 
 FITS = WALL.replace(dataset=Datasets.ImageNet, phase="training")
@@ -331,9 +288,6 @@ def test_a_step_that_does_not_fit_stands_in_the_way_of_each_answer():
     assert late.summary.endswith(f"Batch {late.starves_from} is not feasible. {late.infeasible_reason}")
     assert FITS.crossover().infeasible_reason == ""
     assert "feasible" not in FITS.crossover().summary
-    rich = TOO_LARGE.replace(workers="1e6 img/s")
-    assert rich.replace(batch_size=1024).accelerators_fed() > 10
-    assert rich.accelerators_fed() == 0
 
 
 def test_a_table_of_a_step_that_does_not_fit_says_so_below_it():
@@ -371,8 +325,6 @@ IN_TURN = "{} looks at stages that overlap, got overlap=False: then the GPU alwa
     ),
     (Pipeline.workers_needed, WALL, *not_whole(batch_size=2.5)),
     (Pipeline.workers_needed, WALL, *not_whole(batch_size="all")),
-    (Pipeline.accelerators_fed, HOST, {"utilization": 90},
-     "utilization must be a share up to 1, got 90. Write 0.9 for 90 %."),
 ])  # fmt: skip
 def test_a_question_without_one_answer_is_rejected(ask, pipe, asked, expected):
     assert message(InputError, ask, pipe, **asked) == expected

@@ -106,7 +106,6 @@ def test_who_waits_and_what_it_costs_is_said():
 
 
 def test_what_looks_at_one_host_says_so():
-    for question in (SLOW.epochs, SLOW.accelerators_fed):
-        assert message(InputError, question) == (
-            f"{question.__name__} looks at one host, got Ranks(hosts=4, slow=12). Leave ranks out."
-        )
+    assert message(InputError, SLOW.epochs) == (
+        "epochs looks at one host, got Ranks(hosts=4, slow=12). Leave ranks out."
+    )
