@@ -1,7 +1,6 @@
 """`watch`: what it says of loops whose waits are known, and that it changes nothing of them."""
 
 import queue
-import sys
 import threading
 import time
 
@@ -192,17 +191,6 @@ def test_the_end_of_a_pass_says_three_sentences_also_after_an_error(clock, capsy
         "num_workers brings."
     )
     assert told.err.count(said) == 2
-
-
-NOW = "50% waiting, 20 samples/s, waits 100, 100, 100 ms (50, 95, 99 %)"
-
-
-def test_the_line_says_what_happens_now(clock, capsys, monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    train(clock, watch(Loader(clock, 0.1, 20), batch_size=4), 0.1)
-    told = capsys.readouterr().err
-    assert NOW in told
-    assert "watch:" in told
 
 
 def test_what_differs_too_much_is_no_verdict(clock):

@@ -1,32 +1,19 @@
-"""`watch`: one line around a loader, that says while the job trains how long it waits for data.
-
-The loop is measured from outside. A framework that has the
-loop to itself is watched by its hooks: `LoopCallback` is what the callbacks for all of them share.
-"""
+"""`watch`: one line around a loader, that says how long the loop waits for data."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from operator import length_hint
 from typing import Any, Generic, TypeVar
 
-import numpy as np
-from tqdm.auto import tqdm
-
 from starvelab.errors import InputError
-from starvelab.runtime import shell
 
 from ..finding.job import JobFinding
 from ..host import this_thread
-from ..torch_internals import ready_batches
 from .recorder import Pass, Recorder
 
 Batch = TypeVar("Batch")
-OWN_LOOP = "Install it, or put watch(loader) around the loader of your own loop."  # without a framework
-RECENT = 1000  # batches that the line speaks of
-LINE_INTERVAL = 60.0  # seconds between two lines in a log file
 
 
 def watch(
@@ -47,8 +34,7 @@ def watch(
     workers : int, optional
         Workers that prepare batches; a DataLoader is asked.
     progress : bool
-        Show a line while it runs, or write one each minute into a log file, and what was found at the end of
-        each pass.
+        Say at the end of each pass what was found.
 
     Returns
     -------
@@ -86,38 +72,17 @@ def watch(
     return Watch(loader, recorder, progress=progress)
 
 
-def line_of(recorder: Recorder, source: object) -> str:
-    """Return the recent batches in one line."""
-    waits, steps, _ = recorder.pairs(RECENT)
-    total = float(np.sum(waits + steps))
-    if not total:
-        return ""
-    parts = [f"{waits.sum() / total:.0%} waiting"]
-    if recorder.batch_size:
-        parts.append(f"{len(waits) * recorder.batch_size / total:.4g} samples/s")
-    middle, high, highest = 1e3 * np.percentile(waits, [50, 95, 99])
-    parts.append(f"waits {middle:.3g}, {high:.3g}, {highest:.3g} ms (50, 95, 99 %)")
-    ready = ready_batches(source)
-    return ", ".join(parts if ready is None else [*parts, f"{ready} ready"])
-
-
-class Watched:
-    """What is watched, and what was found of it."""
-
-    _recorder: Recorder
-
-    @property
-    def result(self) -> JobFinding:
-        """What was found so far, also while the loop runs."""
-        return self._recorder.finding()
-
-
-class Watch(Watched, Generic[Batch]):
+class Watch(Generic[Batch]):
     """A loader that is watched; it has the length and the attributes of its loader."""
 
     def __init__(self, loader: Iterable[Batch], recorder: Recorder, *, progress: bool) -> None:
         self.loader: Any = loader  # Any: whatever a loop goes over
         self._recorder, self._progress = recorder, progress
+
+    @property
+    def result(self) -> JobFinding:
+        """What was found so far, also while the loop runs."""
+        return self._recorder.finding()
 
     def __iter__(self) -> Iterator[Batch]:
         return _Batches(self)
@@ -138,71 +103,31 @@ class _Batches(Iterator[Batch]):
 
     def __init__(self, owner: Watch[Batch]) -> None:
         self.owner, recorder, begun = owner, owner._recorder, time.perf_counter()
-        self.bar: Any = None  # Any: tqdm brings no types
-        self.drawn = begun
         with recorder.pickled.counting():
             self.source: Iterator[Batch] = iter(owner.loader)
         self.record = recorder.begin(since=begun)
-        if owner._progress:
-            total = length if (length := length_hint(owner.loader, -1)) >= 0 else None
-            # A log file gets a line a minute.
-            often = 0.1 if sys.stderr.isatty() or shell() is not None else LINE_INTERVAL
-            self.bar = tqdm(total=total, desc="watch", unit="batch", mininterval=often)
 
     def __iter__(self) -> Iterator[Batch]:
         return self
 
     def __next__(self) -> Batch:
-        record = self.record
-        assert record is not None
+        if self.record is None:  # it is over
+            raise StopIteration
         try:
-            batch = record.fetch(self.source)
+            return self.record.fetch(self.source)
         except StopIteration:
             self.close()
             raise
-        if self.bar is not None and record.polled > self.drawn and record.batches > 1:
-            self.drawn = record.polled
-            self.bar.set_postfix_str(line_of(record.recorder, self.source), refresh=False)
-            self.bar.update(record.batches - self.bar.n)
-            record.received = time.perf_counter()
-        return batch
 
     def close(self) -> None:
         """End the pass, and say what was found."""
-        if self.record is not None:
-            self.record.end()
-        if self.record is not None and self.bar is not None:
-            self.bar.update(self.record.batches - self.bar.n)
-            self.bar.close()
-            self.bar = None
-            tqdm.write(self.owner.result.summary, file=sys.stderr)
+        record, self.record = self.record, None
+        if record is not None:
+            record.end()
+            if self.owner._progress:
+                print(self.owner.result.summary, file=sys.stderr)
 
     def __del__(self) -> None:
         # A loop that is left early, or that ends with an error, drops its iterator.
         if not sys.is_finalizing():
             self.close()
-
-
-class LoopCallback(Watched):
-    """The loop of a framework; the framework's own class of callbacks stands behind it as the second base.
-
-    A framework fetches a batch before it says that a step begins. So the wait for it lies between the end of
-    one step and the start of the next, unless something else ran there.
-    """
-
-    def __init__(self, *, progress: bool = True) -> None:
-        super().__init__()
-        self._recorder, self._progress = Recorder(), progress
-        self._pass = self._recorder.begin()
-
-    def _begin(self) -> None:
-        """Begin a pass: the loop waits for the first batch of it."""
-        self._pass.end()
-        self._pass = self._recorder.begin()
-        self._pass.ask()
-
-    def _end(self) -> None:
-        """End the training, and say what was found."""
-        self._pass.end()
-        if self._progress:
-            tqdm.write(self.result.summary, file=sys.stderr)

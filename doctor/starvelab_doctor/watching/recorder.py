@@ -131,11 +131,11 @@ class Recorder:
         """Look at the memory of the job."""
         self.memory.poll(source, sum(each.batches for each in self.passes))
 
-    def pairs(self, last: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return waits, steps [s] and the numbers of their passes, of the last so many batches or of all."""
+    def pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return waits, steps [s] and the numbers of their passes."""
         # Copies: while numpy looks at an array's memory, the array cannot grow. Another thread may add to it.
-        numbers = np.array(self.numbers[-last:])
-        waits, steps = (np.array(column[-last:])[: len(numbers)] for column in (self.waits, self.steps))
+        numbers = np.array(self.numbers[:])
+        waits, steps = (np.array(column[:])[: len(numbers)] for column in (self.waits, self.steps))
         return waits, steps, numbers
 
     def _first_batches(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
