@@ -21,6 +21,7 @@ from packaging.requirements import Requirement
 
 from starvelab.errors import install_hint
 from tests.documents import anchors, published
+from tests.hidden_answers import leaks
 
 pytestmark = [pytest.mark.index, pytest.mark.long]
 
@@ -222,6 +223,10 @@ def test_each_wheel_carries_each_file_of_its_package_its_licence_and_nothing_els
     for house in ("doctor", "grader"):
         package = f"starvelab_{house}"
         assert carried(wheel_of(house, wheel), package) == files(repository / house, {package: ""})
+
+
+def test_no_wheel_carries_the_answer_of_a_puzzle(wheel):
+    assert leaks([wheel, *(wheel_of(house, wheel) for house in ("doctor", "grader"))]) == []
 
 
 def test_an_environment_for_notebooks_has_the_model_its_facts_the_widgets_and_a_lab_of_its_own(
