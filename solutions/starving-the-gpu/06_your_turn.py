@@ -193,7 +193,7 @@ explore(medical, after="medical", advice=False,
 def crossing(sample_size, cpu_throughput):
     """Batch size [a plain number] at which both take equally long; arguments are [data]
     and [data/time]."""
-    # Your model has the time of an image: my.cpu_time(1, sample_size, 1, cpu_throughput)
+    # An image's time, by your model: my.cpu_time(1, sample_size, 1, cpu_throughput)
     ### BEGIN SOLUTION
     cpu_per_image = (sample_size / cpu_throughput).to("ms").magnitude
     return 15.015 / (cpu_per_image - 41 / 520)
