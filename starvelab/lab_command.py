@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
@@ -30,9 +31,22 @@ RECORD = ".starvelab.json"  # in the learner's folder: the digests of what was c
 def copy_notebooks(target: Path, source: Path, of: str) -> list[str]:
     """Copy a folder of assignments, never over work; return in sentences what a learner should know."""
     target.mkdir(parents=True, exist_ok=True)
-    copied, said = _read_record(target), []
+    copied, said, work = _read_record(target), [], _work_in_checkout(source)
     for assignment in sorted(filter(Path.is_dir, source.iterdir())):
-        name, new = assignment.name, _digests(assignment)
+        name, is_new = assignment.name, work.get(assignment.name, {})
+        new = {file: digest for file, digest in _digests(assignment).items() if not is_new.get(file)}
+        if is_new and not (target / name).exists():
+            shutil.copytree(assignment, target / name, ignore=shutil.ignore_patterns(".*", "__pycache__"))
+            copied[name] = {}
+            _write_record(target, copied)
+            said.append(
+                f"Your work in {source.name}/{name} was copied to {target.name}/{name}. So that git pull "
+                f"can update the checkout, put {source.name} back: git checkout {source.name}"
+            )
+        if not all(is_new.values()):
+            continue
+        if copied.get(name) == {}:  # that work was begun on the version that is there without it
+            copied[name] = new
         for place in _places(target / name, of):
             there, before = _digests(place), copied.get(place.name)
             if there and there == before != new:
@@ -47,13 +61,27 @@ def copy_notebooks(target: Path, source: Path, of: str) -> list[str]:
                     "beside yours."
                 )
             copied[place.name] = new
-            (target / RECORD).write_text(json.dumps(copied, indent=1) + "\n", encoding="utf-8")
+            _write_record(target, copied)
             place.mkdir(exist_ok=True)
             for file in new:
                 if not (place / file).exists():
                     shutil.copyfile(assignment / file, place / file)
             break
     return said
+
+
+def _work_in_checkout(source: Path) -> dict[str, dict[str, bool]]:
+    """Return, by assignment, the files in which somebody has worked, and whether no commit has them."""
+    command = ["git", "status", "--porcelain", "--ignored", "--untracked-files=all", "-z", "--", "."]
+    work: dict[str, dict[str, bool]] = {}
+    try:
+        status = subprocess.run(command, cwd=source, capture_output=True, check=True).stdout.decode()
+    except (OSError, subprocess.CalledProcessError):  # no git, or no checkout
+        return work
+    for state, path in ((line[:2], Path(line[3:])) for line in status.split("\0") if line):
+        if len(path.parts) == 3 and not path.name.startswith("."):
+            work.setdefault(path.parts[1], {})[path.name] = state in ("??", "!!")
+    return work
 
 
 def _places(folder: Path, of: str) -> Iterator[Path]:
@@ -75,6 +103,10 @@ def _read_record(folder: Path) -> dict[str, dict[str, str]]:
         return dict(json.loads((folder / RECORD).read_text(encoding="utf-8")))
     except (FileNotFoundError, ValueError, TypeError):  # without it, all that is there counts as work
         return {}
+
+
+def _write_record(folder: Path, copied: dict[str, dict[str, str]]) -> None:
+    (folder / RECORD).write_text(json.dumps(copied, indent=1) + "\n", encoding="utf-8")
 
 
 def open_lab(arguments: Sequence[str] | None = None) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +15,38 @@ from starvelab import lab_command
 from tests.assignments import EXPECTED, REPOSITORY
 
 FIRST, SECOND = "starving-the-gpu", "find-the-bottleneck"
+
+
+def test_work_in_a_checkout_is_copied_once_and_a_clean_assignment_is_copied_as_ever(tmp_path):
+    """An earlier `make lab` opened labs/ itself, and `git pull` aborted on what was written there."""
+    labs, mine = tmp_path / "labs", tmp_path / "starvelab-lab"
+    for assignment in (FIRST, SECOND):
+        (labs / assignment).mkdir(parents=True)
+        (labs / assignment / "01.ipynb").write_text("as released")
+    git = ["git", "-C", tmp_path, "-c", "user.name=a", "-c", "user.email=a@b"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "a release"]):
+        subprocess.run([*git, *command], check=True)
+    (labs / FIRST / "01.ipynb").write_text("work")
+    (labs / FIRST / "predictions.json").write_text("{}")
+    assert lab_command.copy_notebooks(mine, labs, "1") == [
+        f"Your work in labs/{FIRST} was copied to starvelab-lab/{FIRST}. So that git pull can update the "
+        "checkout, put labs back: git checkout labs"
+    ]
+    assert contents(mine) == {
+        f"{FIRST}/01.ipynb": "work", f"{FIRST}/predictions.json": "{}", f"{SECOND}/01.ipynb": "as released",
+    }  # fmt: skip
+    (mine / FIRST / "01.ipynb").write_text("more work")
+    assert lab_command.copy_notebooks(mine, labs, "1") == []
+    # git keeps predictions.json, which no commit has; neither that nor the checkout brings a version.
+    subprocess.run([*git, "checkout", "-q", "labs"], check=True)
+    assert lab_command.copy_notebooks(mine, labs, "1") == []
+    assert {FIRST, SECOND} == {path.name for path in mine.glob("[!.]*")}
+    (labs / FIRST / "01.ipynb").write_text("a newer one")
+    subprocess.run([*git, "commit", "-qam", "the next release"], check=True)
+    assert lab_command.copy_notebooks(mine, labs, "2") == [
+        f"You have begun {FIRST}, and version 2 has other notebooks: they are in {FIRST}-2, beside yours."
+    ]
+    assert contents(mine)[f"{FIRST}/01.ipynb"] == "more work"
 
 
 @pytest.fixture
