@@ -47,6 +47,7 @@ from starvelab import (
     Handover,
     Host,
     Pipeline,
+    Ranks,
     Requests,
 )
 from starvelab.lesson.course.packing import lognormal_lengths, pack
@@ -429,7 +430,7 @@ class Published:
 def _given(field: str, value: Any) -> Any:
     """What the table gives for a field: a part by its fields, an entry by its name, or the value itself."""
     if isinstance(value, dict):
-        part = {**PARTS, "handover": Handover, "requests": Requests, "host": Host}[field]
+        part = {**PARTS, "handover": Handover, "requests": Requests, "host": Host, "ranks": Ranks}[field]
         return part(**{name: _given(field if name == "of" else name, v) for name, v in value.items()})
     # A text with a space is a quantity.
     named = field in NAMED and isinstance(value, str) and " " not in value

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.published import (
     FIGURES,
+    HALVES,
     KINDS,
     OUTSIDE,
     RULES,
@@ -50,6 +51,17 @@ def test_the_model_is_off_by_what_is_written_under_published():
         assumed = TABLES.pipeline(name)[0].assumptions
         assert assumed.name.startswith("PUBLISHED"), name
         assert assumed is PUBLISHED or name in TABLES.guesses, name
+
+
+def test_what_several_accelerators_lose_is_the_median_of_the_half_that_is_seen():
+    alone = PUBLISHED.replace(accelerators_time=1.0)
+    slower: dict[str, list[float]] = {half: [] for half in HALVES}
+    for test in TABLES.of_kind("several accelerators"):
+        said = TABLES.pipeline(test.name)[0].replace(assumptions=alone).solve().throughput
+        slower[TABLES.rows[test.name]["half"]].append((said / test.measured).m_as(""))
+    seen, apart = (statistics.median(slower[half]) for half in HALVES)
+    assert PUBLISHED.accelerators_time == pytest.approx(seen, abs=0.005)
+    assert apart == pytest.approx(seen, abs=0.02)
 
 
 # ---- No row is its own input -------------------------------------------------------------------------------
@@ -136,9 +148,10 @@ def test_a_median_goes_through_what_is_missed_as_through_the_largest_errors():
 
 def test_a_goal_is_reached_or_says_no():
     said = {row[0]: row[1:] for row in goals(TABLES)}
+    assert said["median error"] == ("below 8 %", "7.6 %", "yes")
     assert said["median error of loaders"] == ("below 15 %", "13.8 %", "yes")
     assert said["farther off than 25 %"][2] == "**no**"
-    assert [row[-1] for row in goals(TABLES)].count("**no**") == 2
+    assert [row[-1] for row in goals(TABLES)].count("**no**") == 1
 
 
 def test_files_that_cite_one_repository_or_one_paper_are_one_source():

@@ -80,6 +80,8 @@ class Assumptions(Sourced):
     workers_time, workers_time_without_cores : float
         Time of a sample with several workers, over what follows from the time of one worker; the second where
         nobody named the cores of the host, and each worker is taken to have one to itself.
+    accelerators_time : float
+        A training step of several accelerators over that of one, where nobody gave the spread of their ranks.
     model_error : float
         By which share a throughput is off besides what the sources of its values allow. The ranges of results
         are this much wider on both sides, and claim to hold the truth in four cases of five (`COVERAGE`).
@@ -131,6 +133,7 @@ class Assumptions(Sourced):
     extrapolated_time: float = number()
     workers_time: float = number()
     workers_time_without_cores: float = number()
+    accelerators_time: float = number(minimum=1)
     model_error: float = number(zero=True)
     overhead_per_layer: Quantity = quantity("s", zero=True)
     overhead_per_step: Quantity = quantity("s", zero=True)

@@ -105,6 +105,7 @@ class SingleNodeInputs(Inputs):
     work: Number = None  # FLOP of a sample
     peak: Number = None  # [FLOP/s]
     memory: MemoryInputs | None = None  # None where a value that it needs is not known
+    together: Number = 1.0  # a step of one of several accelerators over that of one alone
 
     @property
     def launches(self) -> bool:
@@ -126,8 +127,9 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
     A rate given by the caller replaces this formula. So does, with `measured_rates` or a `framework`, the law
     of measured rates: ``step = max(b (arithmetic + traffic), launches)``, or the sum of the two in frameworks
     whose work follows its launches, with the time of a sample as it was measured, or extrapolated
-    (`starvelab.model.rates`). Stops being true for several accelerators, whose
-    communication it leaves out.
+    (`starvelab.model.rates`). What several accelerators lose to each other is one share of a training step
+    (`accelerators_time` of the assumptions). Stops being true where they exchange over a slow link, or take
+    short steps.
 
     References
     ----------
@@ -203,8 +205,15 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         accelerator_rate: Number | None = None,
         framework: str | None = None,
         compiled: bool = False,
+        accelerators: Number = 1,
+        hosts: Number = 1,
+        rank_spread: Number | None = None,
     ) -> SingleNodeInputs:
         """The formula's numbers from the fields of a pipeline."""
+        a, training = assumed.numbers, (phase or assumed.phase) == "training"
+        # Where somebody gave the spread of the ranks, that is what they lose to each other.
+        loses = training and rank_spread is None
+        together = 1.0 + (accelerators * hosts > 1) * (a["accelerators_time"] - 1) if loses else 1.0
         if model is None or hardware is None:
             if accelerator_rate is None:
                 missing = [name for name, it in (("model", model), ("hardware", hardware)) if it is None]
@@ -213,8 +222,7 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
                     f"{' and no '.join(missing)}. Pass model=Models.ResNet50, hardware=Hardware.Cloud.A100, "
                     'or the rate, such as "2470 img/s".'
                 )
-            return SingleNodeInputs(GIVEN, accelerator_rate)
-        a, training = assumed.numbers, (phase or assumed.phase) == "training"
+            return SingleNodeInputs(GIVEN, accelerator_rate, together=together)
         passes, peak = a["training_factor"] if training else 1.0, _peak(hardware, precision)
         work = model.number(a["macs_field"], model.number("macs_forward")) * a["flop_per_mac"] * passes
         weights = model.needed("parameters") * ELEMENT_BYTES[precision] * passes
@@ -271,20 +279,29 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         if accelerator_rate is not None:
             basis, rate = GIVEN, accelerator_rate
         memory = _memory(a, model, hardware, precision, training)
-        return SingleNodeInputs(basis, rate, step, work, peak, memory)
+        return SingleNodeInputs(basis, rate, step, work, peak, memory, together)
 
     @staticmethod
     def cost(inputs: SingleNodeInputs) -> Cost:
-        """``b / rate``, ``max(b (arithmetic + traffic), launch)`` or ``max(compute, memory) + overhead``."""
-        if isinstance(inputs.rate, StepTime):
-            return Cost((Line(inputs.rate.seconds, 0),))
-        if inputs.step is None or inputs.basis == GIVEN:
-            return Cost((Line(0, 1 / inputs.rate),))
-        compute, memory, overhead = inputs.step.lines
-        work: tuple[Line, ...] = (compute, memory)
-        if inputs.step.in_turn:
-            work = (compute + memory if inputs.rate is None else Line(0, 1 / inputs.rate),)
-        return Cost((*work, overhead) if inputs.step.hidden else tuple(line + overhead for line in work))
+        """``b / rate``, ``max(b (arithmetic + traffic), launch)`` or ``max(compute, memory) + overhead``.
+
+        A step of several accelerators that train together takes so much longer as the assumptions say.
+        """
+        together: Cost = _alone(inputs) * inputs.together
+        return together
+
+
+def _alone(inputs: SingleNodeInputs) -> Cost:
+    """Return the cost of a step of one accelerator."""
+    if isinstance(inputs.rate, StepTime):
+        return Cost((Line(inputs.rate.seconds, 0),))
+    if inputs.step is None or inputs.basis == GIVEN:
+        return Cost((Line(0, 1 / inputs.rate),))
+    compute, memory, overhead = inputs.step.lines
+    work: tuple[Line, ...] = (compute, memory)
+    if inputs.step.in_turn:
+        work = (compute + memory if inputs.rate is None else Line(0, 1 / inputs.rate),)
+    return Cost((*work, overhead) if inputs.step.hidden else tuple(line + overhead for line in work))
 
 
 def assumed_time(
