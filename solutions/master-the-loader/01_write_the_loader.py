@@ -20,7 +20,8 @@ from starvelab.widgets import progress, reveal, save_loader
 
 
 def show_bursts():
-    return play(bursts, prepare_times=Q_(times, "ms"))
+    return play(bursts, prepare_times=Q_(times, "ms"), workers=range(1, 9),
+                find="workers")
 
 
 def why_bursts():

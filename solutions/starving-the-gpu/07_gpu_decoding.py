@@ -82,7 +82,7 @@ reveal("dali", CALLED[dali.solve().bottleneck], then=show_cases, why=why_dali)
 
 # %%
 play({name: cases[f"training, {name}"] for name in ("a decoder", "kernels decode")},
-     batch_size=[64, 128, 256, 512], after="dali")
+     batch_size=[64, 128, 256, 512, 1024], find="batch_size", after="dali")
 
 # %% [markdown]
 # With a decoder the GPU trains for 85 % of the time by the round numbers, and for 100 % by the measured ones, where it is slower.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Self
 
 import numpy as np
@@ -185,5 +186,11 @@ def clock_for(setup: RunSetup, *, announced: bool = True) -> SimulatedClock | No
     if not isinstance(setup.device, VirtualAccelerator) or (live and has_processes()):
         return None
     if announced:
-        print(IN_A_BROWSER if live else AS_GRADED)
+        announce(IN_A_BROWSER if live else AS_GRADED)
     return SimulatedClock.of(setup)
+
+
+@cache
+def announce(text: str) -> None:
+    """Print a sentence once in a process."""
+    print(text)

@@ -207,7 +207,7 @@ class Step(EqualByFields, TableRepr):
         if not self.ranged:
             return ""
         low, high = (format_number(end.m_as("img/s")) for end in self.ranges.throughput)
-        return f"{percent(COVERAGE, 0)} range {low} to {high} img/s"
+        return "" if low == high else f"{percent(COVERAGE, 0)} range {low} to {high} img/s"
 
     @property
     def awaited(self) -> Mapping[str, str]:

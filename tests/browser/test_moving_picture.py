@@ -47,6 +47,10 @@ RUNS = {
     "slow": WALL.replace(hardware=Accelerator(Hardware.Cloud.A100, ranks=Ranks(4, slow=1.5))),
     "eight": WALL.replace(workers=64, hardware=Accelerator(Hardware.Cloud.A100, count=8)),
 }  # fmt: skip
+DALI = WALL.replace(
+    dataset=Samples(on_device=OnDevice(decoder_time="0.12765 ms")), workers="50 GB/s", storage=None,
+    phase="training",
+)  # fmt: skip
 SIMPLE = [name for name in RUNS if name not in ("workers read", "chance", "any order", "no workers")]
 HTML = """<!doctype html><html lang="en"><title>Moving</title><meta name="color-scheme" content="light dark">
 <main><h1>Moving</h1><div id="one"></div><div id="space"></div><div id="two"></div></main>
@@ -117,6 +121,41 @@ def test_where_nothing_is_left_to_chance_the_run_of_the_page_is_the_simulation(s
     for column, times in data["run"].items():
         if times is not None:
             assert np.allclose(found[column], times, atol=2e-3), column
+
+
+# One batch in eleven takes nine times as long.
+STEP = Accelerator(rate="20 ms", in_flight=1)
+BURSTS = Pipeline(dataset=Samples(cpu_time="34.5 ms"), batch_size=1, workers=2, hardware=STEP)
+TIMES = Q_([180 if number % 11 == 7 else 20 for number in range(440)], "ms")
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5, 8])
+def test_where_times_are_given_the_run_of_the_page_is_the_simulation_for_any_workers(still, workers):
+    data = data_of(BURSTS.replace(workers=workers), TIMES)
+    found = ask(
+        still, "({rule, setting}) => moving.follow(moving.solve(rule, setting), {...rule, ...setting})", data
+    )
+    for column, times in data["run"].items():
+        if times is not None:
+            assert np.allclose(found[column], times, atol=2e-3), column
+
+
+def test_the_workers_that_late_batches_need_get_their_tick(moving):
+    data = {**data_of(BURSTS, TIMES), "controls": {"workers": [2, 3, 4, 5, 6]}, "find": "workers"}
+    show(moving, "one", BURSTS, **data)
+    moving.get_by_role("slider", name="workers").focus()
+    for said in ("Find the fewest", "Find the fewest", "✓ 5: it never waits."):
+        moving.keyboard.press("ArrowRight")
+        expect(moving.locator(".sl-act")).to_contain_text(said)
+
+
+def test_the_smallest_batch_is_that_beyond_which_a_sample_takes_as_long(moving):
+    decoder = DALI.replace(batch_size=256)
+    show(moving, "one", decoder, controls={"batch": [64, 256, 512, 1024]}, find="batch")
+    moving.get_by_role("slider", name="batch size").focus()
+    expect(moving.locator(".sl-act")).to_have_text("Find the smallest batch beyond which more bring nothing.")
+    moving.keyboard.press("ArrowRight")
+    expect(moving.locator(".sl-act")).to_have_text("✓ 512: the decoder binds, and more bring nothing.")
 
 
 @pytest.mark.parametrize("name", ["many workers", "the accelerator", "the drive"])
@@ -287,9 +326,8 @@ def test_several_belts_move_on_one_clock_with_one_slider_and_each_has_its_tick(m
 
 
 def test_a_gpu_that_waits_for_late_batches_is_not_said_to_bind(moving):
-    late = Pipeline(dataset=Samples(cpu_time="34.5 ms"), batch_size=1, workers=2, hardware="20 ms")
-    times = Q_([180 if number % 11 == 7 else 20 for number in range(220)], "ms")
-    show(moving, "one", late, **data_of(late, times))
+    late = BURSTS.replace(hardware="20 ms")
+    show(moving, "one", late, **data_of(late, TIMES))
     expect(moving.get_by_role("status")).to_contain_text("On average nothing is slower than the GPU, and yet")
     expect(moving.locator("#one .binds")).to_have_count(0)
 
@@ -302,14 +340,7 @@ def test_workers_that_wait_for_storage_are_not_called_a_slow_cpu(moving):
 
 
 def test_a_batch_after_the_hundredth_has_its_number_within_its_box(moving):
-    bursts = Pipeline(
-        dataset=Samples(cpu_time="35 ms"),
-        batch_size=1,
-        workers=2,
-        hardware=Accelerator(rate="20 ms", in_flight=1),
-    )
-    times = Q_([180 if batch % 11 == 7 else 20 for batch in range(440)], "ms")
-    show(moving, "one", bursts, **data_of(bursts, times))
+    show(moving, "one", BURSTS, **data_of(BURSTS, TIMES))
     boxes = moving.evaluate(
         """() => [...document.querySelectorAll('#one .token')].filter(one => one.textContent > 99)
             .map(one => [...one.children].map(part => part.getBoundingClientRect().width))"""

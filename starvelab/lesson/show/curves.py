@@ -152,7 +152,7 @@ def over_workers(pipelines: Mapping[str, Pipeline], *, workers: Sequence[int]) -
         label = name if can_run else f"{name} (not feasible)"
         looks[label] = stroke(color, dash) | ({} if can_run else {"stroke_opacity": "0.4"})
         columns[label] = np.asarray(at.utilization)
-        if step.ranged:
+        if step.ranged and not np.array_equal(*step.ranges.utilization):
             banded = True
             low, high = (100 * np.asarray(end) for end in step.ranges.utilization)
             edge = plane.points(np.append(dense, dense[::-1]), np.append(low, high[::-1]))

@@ -193,9 +193,10 @@ def data_of(pipeline: Pipeline, prepare_times: Unchecked = None) -> Data:
     # The loop that prepares its own batches is the only worker.
     columns |= {"asked": asked, "worker": np.maximum(trace.worker, 0)}
     crew = pipeline.workers
+    times = None if prepare_times is None else prepare_times.m_as("ms").tolist()
     run = {name: value if value is None else np.round(value, 3).tolist() for name, value in columns.items()}
     return {
-        "rule": rule_of(pipeline),
+        "rule": rule_of(pipeline) | {"prepare": times},
         "setting": {
             "batch": int(pipeline.solve().batch_size),
             "workers": int(crew.count) if _counts_workers(pipeline) else 1,

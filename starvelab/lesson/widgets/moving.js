@@ -62,12 +62,14 @@ function settling({ times, step }, ahead, inTurn) {
   return Math.max(2 * ahead, Math.min(all, MOST));
 }
 
-// A run of these times: `settled` batches after those with which the queue fills. As rules.py, without chance.
-export function follow(solved, { workers, prefetch = 2, in_flight: depth, in_turn = false }, settled = 0) {
+// A run of these times: `settled` batches after those with which the queue fills. As rules.py, without chance; a worker takes
+// what `prepare` gives for each batch [ms], if it is given, and these batches are played whole.
+export function follow(solved, { workers, prefetch = 2, in_flight: depth, in_turn = false, prepare = null }, settled = 0) {
   const { times } = solved, lanes = in_turn ? 1 : workers, ahead = lanes * prefetch, inFlight = depth ?? Infinity;
   const [cpu, read, loop, link, decoder] = ["CPU", "storage", "loop", "link", "decoder"].map((name) => 1e3 * (times[name] ?? 0));
   const copy = in_turn ? link + decoder : Math.max(link, decoder), take = 1e3 * times.accelerator;
-  const first = settling(solved, ahead, in_turn), shown = settled || lanes * Math.max(4, Math.ceil(48 / lanes));
+  const first = settling(solved, ahead, in_turn || prepare);
+  const shown = prepare ? prepare.length - first - ahead : settled || lanes * Math.max(4, Math.ceil(48 / lanes));
   const count = first + shown + ahead, run = Object.fromEntries(COLUMNS.map((name) => [name, []]));
   const at = (name, j, otherwise = 0) => (j < 0 ? otherwise : run[name][j]);
   const host = (j) => (j < 0 ? 0 : Math.max(run.received[j], at("step_end", in_turn ? j : j + 1 - inFlight)));
@@ -77,7 +79,7 @@ export function follow(solved, { workers, prefetch = 2, in_flight: depth, in_tur
     run.read_start[j] = Math.max(at("read_done", j - 1), asked);
     run.read_done[j] = run.read_start[j] + read;
     run.prepare_start[j] = Math.max(at("prepared", j - lanes), asked, in_turn ? 0 : run.read_done[j]);
-    run.prepared[j] = run.prepare_start[j] + (in_turn ? read + cpu : cpu * lanes);
+    run.prepared[j] = run.prepare_start[j] + (prepare?.[j] ?? (in_turn ? read + cpu : cpu * lanes));
     run.received[j] = Math.max(run.prepared[j], host(j - 1)) + loop;
     run.copy_start[j] = Math.max(run.received[j], at("copied", j - 1));
     run.copied[j] = run.copy_start[j] + copy;
@@ -370,11 +372,19 @@ function typical(run) {
 
 const FASTEST = 1.0005; // so near to the shortest step a setting counts as fast as any
 
-// What a slider is to find: the smallest value of a control with which a step is as short as with any larger one, or with
-// which the accelerator is busy for a share of it.
+// The busy share of the accelerator in a run of its own, where times are given for each batch: no mean tells it.
+const busyIn = (rule, setting) => {
+  const run = follow(solve(rule, setting), { ...rule, ...setting });
+  return state(run, run.end).busy.accelerator;
+};
+
+// What a slider is to find: the smallest value of a control with which a sample takes as short as with any larger one, or with
+// which the accelerator is busy for a share of a step.
 export function fewest({ rule, setting }, name, values, until) {
-  if (until) return values.find((value) => solve(rule, { ...setting, [name]: value }).utilization >= until) ?? null;
-  const steps = values.map((value) => solve(rule, { ...setting, [name]: value }).step), shortest = Math.min(...steps);
+  const at = (value) => ({ ...setting, [name]: value });
+  if (rule.prepare) return values.find((value) => busyIn(rule, at(value)) >= (until ?? 0.995)) ?? null;
+  if (until) return values.find((value) => solve(rule, at(value)).utilization >= until) ?? null;
+  const steps = values.map((value) => solve(rule, at(value)).step / at(value).batch), shortest = Math.min(...steps);
   const least = steps.findIndex((step) => step <= FASTEST * shortest);
   // Where the last value is the fastest, more of it might bring more.
   return least < values.length - 1 ? values[least] : null;

@@ -74,7 +74,7 @@ class Bill(EqualByFields, TableRepr):
         chip = self.step.labels[ACCELERATOR.name]
         if self.step.ranged:
             low, high = (percent(end) for end in self.step.ranges.utilization)
-            busy += f" ({percent(COVERAGE, 0)} range {low} to {high})"
+            busy += "" if low == high else f" ({percent(COVERAGE, 0)} range {low} to {high})"
         return f"{f'The {chip} is' if count == 1 else f'The {count} {chip}s are'} busy {busy} of each step"
 
 

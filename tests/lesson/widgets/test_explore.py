@@ -1,5 +1,6 @@
 """Explorers: the picture follows the controls, and what goes wrong is shown where it went wrong."""
 
+import re
 from itertools import combinations
 
 import ipywidgets
@@ -266,6 +267,20 @@ def test_the_switch_lists_what_it_changes_and_each_change_can_be_made_alone():
     # What a picture does not show is not listed.
     explorer = explore(lambda x, assumptions=TUTORIAL: svg(assumptions.sample_size), x=(1, 3))
     assert [tick.description for tick in explorer.switch.ticks.values()] == [said[3]]
+
+
+def test_each_change_of_the_switch_is_solved_once_and_alone():
+    asked = []
+    explore(lambda x, assumptions=TUTORIAL: asked.append(assumptions) or svg(assumptions), x=(1, 3))
+    assert asked == [TUTORIAL, *(mixed([change]) for change in CHANGES), TUTORIAL], "the last is the picture"
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_range_of_no_width_is_not_said_beside_its_value(change):
+    """Of round numbers but for one measured value the range was "4000 to 4000 img/s"."""
+    some = PIPE.replace(batch_size=256, workers=8, assumptions=mixed([change]))
+    for said in (some.solve().summary, some.bill(price="2 USD/h", samples=1000).summary):
+        assert not re.search(r"range (\S+) (% )?to \1 ", said)
 
 
 def test_the_changes_of_the_switch_hold_each_assumption_in_which_the_two_differ_and_each_mixture_solves():
