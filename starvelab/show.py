@@ -3,8 +3,7 @@
 from .lesson.notices import fold, say, table
 from .lesson.show import svg
 from .lesson.show.comparison import side_by_side
-from .lesson.show.curves import over_workers
-from .lesson.show.plots import labeled_bars, stage_bars
+from .lesson.show.plots import labeled_bars, over_workers, stage_bars
 from .lesson.show.timelines import loader_timeline, trace_timeline
 
 __all__ = [

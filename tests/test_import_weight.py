@@ -38,12 +38,13 @@ def test_what_a_notebook_begins_with_loads_nothing_heavy_and_upper_layers_when_t
 
 def test_a_heavy_package_is_noticed_where_it_is_needed():
     drawn, tabled, with_widgets, checked = loaded_by(
-        f"from starvelab import *; {FIGURES}; stage_bars({PIPELINE}.solve())",
+        f"from starvelab import *; import starvelab.show; pipelines = {{'one': {PIPELINE}}}\n"
+        "starvelab.show.over_workers(pipelines, workers=[1, 8])",
         "import starvelab; starvelab.show.table(['a'], [[1]])",
         "starvelab.widgets",
         "starvelab.checks",
     )
-    assert drawn & set(HEAVY) == set()
+    assert drawn & set(HEAVY) == {"matplotlib", "PIL"}
     assert (tabled, checked - LAYERS) == ({"tabulate"}, set())
     assert {"ipywidgets", "starvelab.widgets"} <= with_widgets
     assert "starvelab.measure" not in with_widgets

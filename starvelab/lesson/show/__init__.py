@@ -1,1 +1,1 @@
-"""What a notebook shows, as SVG. `starvelab.show` names it."""
+"""What a notebook shows. `starvelab.show` names it; matplotlib is loaded when a figure of lines is drawn."""

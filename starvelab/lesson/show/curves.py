@@ -1,28 +1,20 @@
-"""Curves in SVG: the time of each resource over the batch size, and utilization over the workers."""
+"""Curves of explorers, in SVG: a plane of lines, and in it the time of each resource over the batch size."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
 from math import ceil
 
 import numpy as np
 
-from ...errors import InputError
-from ...model.analysis._remarks import foreign_rate
-from ...model.assumptions import COVERAGE
-from ...model.costs import exceeds
-from ...model.description import check_asked
-from ...model.resources import ACCELERATOR, CPU, RESOURCES
-from ...model.step import Step, one_step
+from ...model.resources import ACCELERATOR, RESOURCES
+from ...model.step import one_step
 from ...pipeline import Pipeline
 from ...tables import percent
 from .drawing import (
     LEFT,
     LENGTH,
-    caveat,
-    frame,
     hatching,
     legend,
     line,
@@ -33,13 +25,8 @@ from .drawing import (
     text,
     ticks,
 )
-from .figure import SERIES, StaticFigure, render_figure
 
 _HEIGHT = 200  # of the plane of lines
-_BAND = (
-    "The band is what the sources of the values allow, with the model's own error: it claims to hold the "
-    f"truth in {percent(COVERAGE, 0)} of the cases."
-)
 
 
 @dataclass(frozen=True)
@@ -122,86 +109,6 @@ def lines_over_batch(pipeline: Pipeline, *, batches: int = 160) -> str:
     return of_one_step(drawn, y, below, below[2:], feasible=True, title=crossover.summary, about=about)
 
 
-def over_workers(pipelines: Mapping[str, Pipeline], *, workers: Sequence[int]) -> StaticFigure:
-    """Utilization over the number of workers, one line for each named pipeline, with its last wall marked.
-
-    Where its assumptions have ranges, a band shows what the sources of the values allow.
-
-    Parameters
-    ----------
-    pipelines : mapping of str to Pipeline
-        What each line is called, and what it solves; up to four.
-    workers : sequence of int
-        Two or more; the table has a row for each.
-    """
-    counts = sorted(set(workers))
-    if not 1 <= len(pipelines) <= len(SERIES) or len(counts) < 2:
-        raise InputError(
-            f"over_workers draws one to {len(SERIES)} pipelines for two or more numbers of workers, got "
-            f"{len(pipelines)} and {counts}. "
-            'Pass for example {"one drive": pipeline}, workers=[8, 16, 32].'
-        )
-    dense = np.arange(counts[0], counts[-1] + 1)
-    plane, curves, looks = Plane(counts[-1], 100, " %"), "", {}
-    columns, sentences, banded = {}, [], False
-    for (name, pipeline), (color, dash) in zip(pipelines.items(), SERIES, strict=False):
-        check_asked(pipeline, "over_workers", whatever=pipeline.swept, overlapping=True)
-        at, step = pipeline.solve(workers=counts), pipeline.solve(workers=dense)
-        shares = 100 * np.asarray(step.utilization)
-        can_run = bool(np.all(step.feasible))
-        label = name if can_run else f"{name} (not feasible)"
-        looks[label] = stroke(color, dash) | ({} if can_run else {"stroke_opacity": "0.4"})
-        columns[label] = np.asarray(at.utilization)
-        if step.ranged and not np.array_equal(*step.ranges.utilization):
-            banded = True
-            low, high = (100 * np.asarray(end) for end in step.ranges.utilization)
-            edge = plane.points(np.append(dense, dense[::-1]), np.append(low, high[::-1]))
-            curves += tag("polygon", points=edge, fill=color, fill_opacity="0.2")
-            columns |= zip((f"{label} from", f"{label} to"), np.asarray(at.ranges.utilization), strict=True)
-        curves += tag("polyline", fill="none", points=plane.points(dense, shares), **looks[label])
-        if (wall := _wall(step)) is not None:
-            curves += plane.dot(int(dense[wall]), float(shares[wall]), fill=color)
-        sentences += [_wall_in_words(name, step, dense), caveat("pale", step.infeasible_reason)]
-    drawn, y = plane.drawn(curves, looks, columns=2)
-    axis = f"{step.labels.the(ACCELERATOR.name)} is busy, over the workers"
-    alt = f"Line chart of the share of a step in which {axis}."
-    notes = dict.fromkeys(foreign_rate(pipeline) for pipeline in pipelines.values())
-    return render_figure(
-        frame(drawn + text(LEFT, y, f"Share of a step in which {axis}.", size=12), height=y + 10,
-              title=sentences[0], description=alt),
-        alt=alt,
-        caption="Utilization over workers; a disc shows where more of them stop helping.",
-        found=(*sentences, _BAND * banded, *notes),
-        headers=["workers", *columns],
-        rows=[[n, *(percent(column[i]) for column in columns.values())] for i, n in enumerate(counts)],
-    )  # fmt: skip
-
-
 def stroke(color: str, dash: str = "none") -> dict[str, str]:
     """Return the looks of a line."""
     return {"stroke": color, "stroke_width": "2.5", "stroke_dasharray": dash}
-
-
-def _wall_in_words(name: str, step: Step, dense: np.ndarray) -> str:
-    """From how many workers on something else sets the limit."""
-    name = name[:1].upper() + name[1:]
-    wall = _wall(step)
-    if wall is None:
-        return f"{name}: {step.labels.does(CPU.name, 'bind')}, up to {dense[-1]} of them."
-    others = {other: times[wall] for other, times in _others(step).items()}
-    # As in the pipeline, the accelerator binds in a tie.
-    slowest = max(others, key=lambda other: (others[other], other == ACCELERATOR.name))
-    share = percent(np.asarray(step.utilization)[wall])
-    return (
-        f"{name}: from {dense[wall]} workers on, {step.labels.does(slowest, 'set')} the limit: {share} busy."
-    )
-
-
-def _others(step: Step) -> dict[str, np.ndarray]:
-    return {name: time.m_as("ms") for name, time in step.resource_times.items() if name != CPU.name}
-
-
-def _wall(step: Step) -> int | None:
-    """The first position from which the CPU is no slower than something else; None if there is none."""
-    keeps_up = ~exceeds(step.resource_times[CPU.name].m_as("ms"), reduce(np.maximum, _others(step).values()))
-    return int(np.argmax(keeps_up)) if keeps_up.any() else None

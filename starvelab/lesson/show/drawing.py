@@ -15,7 +15,7 @@ from ...units import format_number
 # Pixels: the whole, where bars and axes begin, how long the longest bar and an axis are, and from one bar to
 # the next.
 WIDTH, LEFT, BAR, LENGTH, ROW, TOP = 640, 110, 330, 500, 40, 8
-_STYLE = (
+STYLE = (
     # On a phone it scrolls instead of shrinking until nobody can read it.
     "max-width:max(100%,38em);height:auto;color:var(--jp-content-font-color1,currentColor);"
     "font:14px var(--jp-content-font-family,sans-serif)"
@@ -42,7 +42,7 @@ def text(x: float, y: float, words: str, *, size: int | None = None, **attribute
 def frame(body: str, *, height: int, title: str, description: str) -> str:
     """An SVG element that screen readers announce and themes color."""
     return (
-        f'<svg role="img" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" style="{_STYLE}" '
+        f'<svg role="img" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" style="{STYLE}" '
         'fill="currentColor" xmlns="http://www.w3.org/2000/svg">'
         f"<title>{escape(title)}</title><desc>{escape(description)}</desc>{body}</svg>"
     )

@@ -5,8 +5,12 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from starvelab import PUBLISHED, Hardware, InputError, Models, Pipeline
+from starvelab.lesson.show import plots
+from starvelab.runtime import GRADING, use
 from starvelab.show import over_workers
 from tests.rejected import message
 
@@ -17,11 +21,33 @@ AT_512 = PIPE.replace(batch_size=512)
 # --- over the workers ------------------------------------------------------------------------------
 
 
-def parts(picture, name):
-    return [*ElementTree.fromstring(picture.svg).iter("{http://www.w3.org/2000/svg}" + name)]
+@pytest.fixture
+def drawn(monkeypatch) -> list[Axes]:
+    """The axes that each figure draws on."""
+    every = []
+
+    def plot(draw, **_):
+        every.append(Figure().add_subplot())
+        draw(every[-1])
+        return "<svg></svg>"
+
+    monkeypatch.setattr(plots, "plot", plot)
+    return every
 
 
-def test_the_last_wall_of_each_line_is_marked_and_said():
+def test_a_picture_is_announced_takes_the_color_of_the_page_and_is_left_out_while_grading():
+    picture = over_workers({"few": AT_512}, workers=[8, 32])
+    root = ElementTree.fromstring(picture.svg)
+    assert (root.get("role"), root[0].text) == ("img", "Few: the workers bind, up to 32 of them.")
+    inks = set(re.findall(r"(?:fill|stroke): (#\w+|currentColor)", picture.svg))
+    assert inks == {"currentColor", plots.SERIES[0][0].lower()}
+    with use(GRADING):
+        graded = over_workers({"few": AT_512}, workers=[8, 32])
+    assert (graded.svg, graded.alt, repr(graded)) == ("", picture.alt, repr(picture)), "nobody looks"
+    assert not re.search("<svg|<details", graded._repr_html_())
+
+
+def test_the_last_wall_of_each_line_is_marked_and_said(drawn):
     pipelines = {"drive not modeled": AT_512, "one NVMe drive": AT_512.replace(storage=Hardware.Cloud.A100)}
     picture = over_workers(pipelines, workers=[1, 8, 16, 28, 32, 56, 64])
     assert picture.caption == (
@@ -30,21 +56,20 @@ def test_the_last_wall_of_each_line_is_marked_and_said():
         "One NVMe drive: from 28 workers on, the drive sets the limit: 50.5 % busy."
     )
     assert picture.alt.endswith(picture.caption.split(". ", 1)[1])
-    discs = [(float(disc.get("cx")), float(disc.get("cy"))) for disc in parts(picture, "circle")]
-    assert np.allclose(discs, [(56 * 500 / 64, 0), (28 * 500 / 64, 200 * (1 - 0.5050778))], atol=0.1)
-    lines = parts(picture, "polyline")
-    looks = [{line.get(look) for line in lines} for look in ("stroke", "stroke-dasharray")]
-    assert [len(look) for look in looks] == [2, 2], "a color is never the only difference"
+    lines = [line for line in drawn[0].lines if len(line.get_xdata()) > 1]
+    discs = [line.get_xydata()[0] for line in drawn[0].lines if len(line.get_xdata()) == 1]
+    assert np.allclose(discs, [(56, 100), (28, 50.50778)])
+    assert len({line.get_linestyle() for line in lines}) == 2, "a color is never the only difference"
 
 
-def test_a_line_that_meets_no_wall_says_so():
+def test_a_line_that_meets_no_wall_says_so(drawn):
     few = over_workers({"few": AT_512}, workers=[8, 32])
     assert few.caption.endswith("Few: the workers bind, up to 32 of them.")
     measured = over_workers(
         {"measured": AT_512.replace(assumptions=PUBLISHED, phase="forward")}, workers=[8, 90]
     )
     assert "Measured: the workers bind, up to 90 of them." in measured.caption
-    assert not parts(few, "circle") + parts(measured, "circle")
+    assert all(len(line.get_xdata()) > 1 for axes in drawn for line in axes.lines)
 
 
 # --- what is refused -------------------------------------------------------------------------------
@@ -75,13 +100,12 @@ BAND = (
 )
 
 
-def test_a_line_over_the_workers_has_a_band_of_what_the_sources_allow_where_there_are_ranges():
+def test_a_line_over_the_workers_has_a_band_of_what_the_sources_allow_where_there_are_ranges(drawn):
     picture = over_workers({"measured": MEASURED, "given": AT_512}, workers=[8, 32])
-    (band,) = parts(picture, "polygon")
+    (band,) = drawn[0].collections
     low, high = MEASURED.solve(workers=32).ranges.utilization
-    corners = re.findall(r"([\d.]+),([\d.]+)", band.get("points"))
-    heights = [1 - float(y) / 200 for x, y in corners if x == "500.0"]
-    assert (min(heights), max(heights)) == pytest.approx((low, high), abs=1e-3)
+    heights = [y for x, y in band.get_paths()[0].vertices if x == 32]
+    assert (min(heights), max(heights)) == pytest.approx((100 * low, 100 * high))
     assert picture.headers == ["workers", "measured", "measured from", "measured to", "given"]
     assert picture.rows[-1][2:4] == [f"{100 * low:.1f} %", f"{100 * high:.1f} %"]
     for text in (picture.caption, picture.alt):

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from starvelab import Hardware, InputError, Models, Pipeline, Storage, show
-from starvelab.lesson.show import curves, plots
+from starvelab.lesson.show import plots
 from starvelab.lesson.show.drawing import HATCHED
 from starvelab.lesson.show.svg import step_bars
 from starvelab.show import labeled_bars, over_workers, stage_bars
@@ -33,13 +33,11 @@ FIGURES = {
 
 
 def test_each_figure_of_plots_is_among_those_tested_here():
-    listed = {name for name in show.__all__ if inspect.getmodule(getattr(show, name)) in (curves, plots)}
+    listed = {name for name in show.__all__ if inspect.getmodule(getattr(show, name)) is plots}
     drawing = {
         name
-        for module in (curves, plots)
-        for name, function in inspect.getmembers(module, inspect.isfunction)
-        if inspect.get_annotations(function).get("return") == "StaticFigure"
-        and function.__module__ == module.__name__
+        for name, function in inspect.getmembers(plots, inspect.isfunction)
+        if function.__module__ == plots.__name__ and not name.startswith("_")
     }
     assert drawing == listed, "a figure needs its import in starvelab/show.py"
     assert set(FIGURES) == listed, "a figure needs its line in FIGURES of this file"
