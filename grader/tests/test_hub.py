@@ -42,10 +42,9 @@ def blocks(who: str) -> list[str]:
 
 
 def as_account(name: str, commands: str, *, succeeds: bool = True) -> str:
-    """Run commands as an account, as in a terminal of the hub; what they print."""
-    lines = f"export PATH=/opt/hub/bin:$PATH\n{commands}"
-    command = ["su", "--login", name, "--command", "bash -e -s"]
-    done = subprocess.run(command, input=lines, capture_output=True, text=True)
+    """Run commands as an account; what they print."""
+    command = ["su", "--login", name, "--command", "bash -e -s"]  # a login shell, as in a terminal of the hub
+    done = subprocess.run(command, input=commands, capture_output=True, text=True)
     assert not succeeds or done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 
