@@ -15,12 +15,13 @@ from grader.tests.hostile.tiny import execute
 from grader.tests.hostile.tiny import points as earned
 from starvelab.widgets import pack, predict
 from starvelab_grader.lms.collecting import collect_download
+from tests.archives import zipped
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_sandbox")]
 
 ANSWERS = tomllib.loads((Path(__file__).parent / "honest.toml").read_text(encoding="utf-8"))
 # What is done to the whole submission, besides answering all.
-HABITS = ("adds", "damages", "stripped", "scatters", "packed")
+HABITS = ("adds", "damages", "stripped", "scatters", "packed", "merges", "keeps-old", "names")
 
 
 def practise(course: Course, habit: str) -> None:
@@ -50,6 +51,16 @@ def practise(course: Course, habit: str) -> None:
         for nb in solved.values():
             nb.nbformat_minor = 4
         solved = {f"{name}.ipynb": nbformat.writes(nb).encode("utf-16") for name, nb in solved.items()}
+    elif habit == "merges":  # an answer into the set-up, and one into its check
+        by_id = {cell.id: cell for cell in cells}
+        by_id["set-up"].source += f"\n\n{double.source}"
+        by_id["halve-test"].source = f"{by_id['halve'].source}\n\n{by_id['halve-test'].source}"
+        solved["one"].cells = [cell for cell in cells if cell.id not in ("double", "halve")]
+    elif habit == "keeps-old":  # a notebook in format 3
+        solved["one.ipynb"] = nbformat.writes(solved.pop("one"), version=3)
+    elif habit == "names":  # files that no file system takes, and that would lead elsewhere
+        odd = ["n" * 300, "d/" * 2500 + "x", f"{'d' * 90}/" * 44 + "x", "../../up", "/etc/passwd", "C:\\x"]
+        files = {"all.zip": zipped(dict.fromkeys(odd, "1"))}
     elif habit == "scatters":  # each answer stands below its check, and the set-up is the last cell
         cells.reverse()
     if habit == "packed":
@@ -103,6 +114,8 @@ def test_no_habit_costs_a_point(course, habit):
     graded = course.graded(habit)
     found = points(graded)
     assert {cell: found[cell] for cell in MOST} == MOST
+    room, submission = course.classroom(), course.handed_in(habit)
+    assert room.records.save(graded, submission, room._inputs(submission)).student == habit
     if habit == "stripped":
         assert graded.grades["one"]["why"] == (None, True), "somebody has to read it"
         assert "Because it is." in graded.files["one.ipynb"].decode()

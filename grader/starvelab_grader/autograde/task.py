@@ -106,10 +106,8 @@ def _graded(
             with runners.reading():
                 nb, names = _read(notebook, submission, definition)
             if lost and notebook == to_grade[0]:
-                text = (
-                    f"Files were left out, whose names are too long or those of folders: {enumerated(lost)}."
-                )
-                names["warnings"].append(SubmissionWarning(text, person=True))
+                text = "Of a file and a folder with one name the file that came first counts, without"
+                names["warnings"].append(SubmissionWarning(f"{text} {enumerated(lost)}.", person=True))
             # There is no gradebook: this tells submissions from each other.
             resources = {"metadata": {"path": str(folder)}, "nbgrader": names | {"db_url": str(root)}}
             for step in steps:

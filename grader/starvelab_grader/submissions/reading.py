@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import TypeAlias
 
+import nbformat
 from nbformat import NotebookNode, from_dict
 from nbformat.v4 import new_notebook
 
@@ -24,6 +25,7 @@ MAX_NOTEBOOK = 20_000_000  # bytes
 MAX_CELLS = 2000
 MAX_TEXT = 5_000_000  # characters of all cells, which may hold a picture
 MAX_VALUES = 3_000_000  # of JSON, which takes a hundred bytes of memory for each
+MAX_OLD_VALUES = 50_000  # of a notebook in an old format, beside its outputs: nbformat converts it slowly
 # One that does not end is matched as well: else it would be searched from each of its quotation marks on.
 _TEXT = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
 JSON_TEXT = re.compile(_TEXT, re.DOTALL)
@@ -51,11 +53,22 @@ def read_notebook(content: bytes) -> tuple[NotebookNode, list[SubmissionWarning]
     text = text_of(content, warnings)
     data = _json(text)
     major = data.get("nbformat", 4) if isinstance(data, dict) else 4
-    if major != 4:
+    if not isinstance(major, int) or major > 4:
         raise UnreadableNotebookError(
-            f"is in format {shown(str(major))[:20]}, and this grader reads format 4. "
+            f"is in format {shown(str(major))[:20]}, which is newer than this grader can read. "
             "Save it with JupyterLab and submit it again."
         )
+    if major < 4:
+        text = _with_few_values(without_outputs(text), MAX_OLD_VALUES)
+        try:
+            data = nbformat.reads(text, as_version=4)
+        # A damaged old notebook can fail anywhere in the conversion.
+        except Exception as error:
+            raise UnreadableNotebookError(
+                f"is in the old format {major} and could not be converted. "
+                "Open and save it in JupyterLab, and submit it again."
+            ) from error
+        warnings.add("It was in an old format, and was converted.")
     cells = data.get("cells") if isinstance(data, dict) else None
     if not isinstance(cells, list):
         raise UnreadableNotebookError("is no notebook: it holds no cells.")
@@ -87,9 +100,7 @@ def text_of(content: bytes, warnings: Warnings) -> str:
 
 
 def _json(text: str) -> object:
-    if _values_in(text) > MAX_VALUES and _values_in(text := without_outputs(text)) > MAX_VALUES:
-        remedy = "Clear its outputs, save it and submit it again."
-        raise UnreadableNotebookError(f"holds more than {MAX_VALUES} values. {remedy}")
+    text = _with_few_values(text, MAX_VALUES)
     try:
         return json.loads(text)
     except RecursionError as error:
@@ -109,6 +120,15 @@ def _json(text: str) -> object:
             problem = f"is damaged{where}: perhaps a part of it is missing."
             remedy = "Open it in JupyterLab, and submit it again."
         raise UnreadableNotebookError(f"{problem} {remedy}") from error
+
+
+def _with_few_values(text: str, most: int) -> str:
+    """Return JSON without its outputs if it has too many values with them; or UnreadableNotebookError."""
+    if _values_in(text) > most and _values_in(text := without_outputs(text)) > most:
+        raise UnreadableNotebookError(
+            f"holds more than {most} values. Clear its outputs, save it and submit it again."
+        )
+    return text
 
 
 def _values_in(text: str) -> int:

@@ -20,6 +20,7 @@ from .archives import FoundFile, SubmissionReader
 from .reading import MAX_CELLS, MAX_NOTEBOOK, UnreadableNotebookError, text_of, without_outputs
 
 Expected: TypeAlias = Mapping[str, set[str]]  # by notebook, the names of its cells
+MAX_NAME, MAX_PATH = 200, 1000  # bytes of a part of a path, and of all; file systems take 255 and 4096
 MIN_SHARE = 0.5  # of its cells, that a file must name to be a notebook by its content
 MAX_LISTED = 10  # warnings about several files in one place
 TIMESTAMP = "timestamp.txt"
@@ -182,7 +183,7 @@ def files_beside(
     claimed = [file for each in notebooks for file in each]
     base = max(parents, key=parents.count, default=PurePosixPath())
     places: dict[str, list[FoundFile]] = {}
-    not_expected, stamps = list[str](), list[str]()
+    not_expected, stamps, too_long = list[str](), list[str](), list[str]()
     for file in sorted(files, key=lambda one: (not one.path.is_relative_to(base), one.depth, str(one.path))):
         path = file.path.relative_to(base) if file.path.is_relative_to(base) else file.path
         if file in claimed:
@@ -191,8 +192,10 @@ def files_beside(
             not_expected.append(str(file.path))
         elif file.path.name in (TIMESTAMP, SECRET) and (file.depth or len(file.path.parts) > 1):
             stamps.append(str(file.path))
+        elif _is_too_long(name := printable(str(path)).replace("?", "_")):
+            too_long.append(name)
         else:
-            places.setdefault(printable(str(path)).replace("?", "_"), []).append(file)
+            places.setdefault(name, []).append(file)
     beside, several = dict[str, bytes](), list[SubmissionWarning]()
     for name, (first, *others) in places.items():
         beside[name] = first.content
@@ -203,6 +206,10 @@ def files_beside(
         warnings.add(f"There are several files in {len(several) - MAX_LISTED} more places.", person=True)
     if not_expected:
         warnings.add(f"Notebooks that are not asked for were left out: {enumerated(not_expected)}.")
+    if too_long:
+        warnings.add(
+            f"Files with names that are too long were left out: {enumerated(too_long)}.", person=True
+        )
     if stamps:
         text = f"Only the platform writes files of this name, so yours were left out: {enumerated(stamps)}."
         warnings.add(text)
@@ -231,3 +238,8 @@ def _several_files(what: str, chosen: FoundFile, others: Sequence[FoundFile]) ->
     counts = f"`{shown(str(chosen.path))}` counts, and {left_out} does not"
     text = f"There are several files of {what}: {counts}."
     return [SubmissionWarning(text, person=True)] if left_out else []
+
+
+def _is_too_long(path: str) -> bool:
+    """True if a path cannot be written on any file system."""
+    return len(path.encode()) > MAX_PATH or any(len(part.encode()) > MAX_NAME for part in path.split("/"))

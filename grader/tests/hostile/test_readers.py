@@ -34,6 +34,7 @@ from starvelab_grader.submissions.archives import MAX_ENTRIES, MAX_HEADERS
 from starvelab_grader.submissions.reading import (
     MAX_CELLS,
     MAX_NOTEBOOK,
+    MAX_OLD_VALUES,
     MAX_TEXT,
     MAX_VALUES,
     UnreadableNotebookError,
@@ -67,6 +68,7 @@ READERS = {
     "sandbox/channel.py:receive": 100 * MAX_MESSAGE,
     "submissions/archives.py:_zip": VALUE_SIZE * MAX_ENTRIES,
     "submissions/archives.py:_tar": 2 * MAX_HEADERS,
+    "submissions/reading.py:read_notebook": MAX_NOTEBOOK + VALUE_SIZE * MAX_OLD_VALUES,
     "submissions/reading.py:_json": 2 * (MAX_NOTEBOOK + VALUE_SIZE * MAX_VALUES),
     "submissions/reading.py:_new_cell": 2 * (MAX_NOTEBOOK + 20 * VALUE_SIZE * MAX_CELLS),
 } | dict.fromkeys((
@@ -170,6 +172,8 @@ def hostile() -> Iterator[tuple[str, str | bytes, str]]:
     many_values = "holds more than 3000000 values. Clear its outputs"
     yield "one.ipynb", '{"cells": [' + "[]," * 5_000_000 + "0]}", many_values
     yield "one.ipynb", "{" + '"":0,' * 3_500_000 + '"cells":[]}', many_values
+    old = {"nbformat": 3, "worksheets": [{"cells": [{}] * 900_000}]}
+    yield "one.ipynb", json.dumps(old), "holds more than 50000 values"
     cells = [CODE] * 200_000
     yield "one.ipynb", json.dumps({"cells": cells}), "has 200000 cells, and 2000 are allowed"
     cells = [CODE | {"source": "a" * 2_000_000}] * 9

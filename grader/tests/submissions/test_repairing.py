@@ -274,7 +274,7 @@ def test_every_minor_version_in_every_encoding_is_read(minor, encoding):
     assert cells_named_in(encoded) == set(NAMES)
 
 
-OTHER = "and this grader reads format 4. Save it with JupyterLab and submit it again."
+NEWER = "which is newer than this grader can read. Save it with JupyterLab and submit it again."
 
 
 @pytest.mark.parametrize(("content", "reason"), [
@@ -290,9 +290,10 @@ OTHER = "and this grader reads format 4. Save it with JupyterLab and submit it a
     (b"<<<<<<< HEAD\n{}", "holds a merge conflict that was not resolved (lines that begin with <<<<<<<). "
      "Resolve it, and submit the notebook again."),
     (b"[" * 100_000, "is nested more deeply than any notebook is."),
-    (file([], nbformat=5), f"is in format 5, {OTHER}"),
-    (file([], nbformat="\ud800"), f"is in format ?, {OTHER}"),
-    (b'{"nbformat": 3, "worksheets": 5}', f"is in format 3, {OTHER}"),
+    (file([], nbformat=5), f"is in format 5, {NEWER}"),
+    (file([], nbformat="\ud800"), f"is in format ?, {NEWER}"),
+    (b'{"nbformat": 3, "worksheets": 5}', "is in the old format 3 and could not be converted. "
+     "Open and save it in JupyterLab, and submit it again."),
     (file([{}] * 2001), "has 2001 cells, and 2000 are allowed. Delete cells, and submit it again."),
 ])  # fmt: skip
 def test_what_is_no_notebook_is_rejected_with_what_to_do(content, reason):
@@ -324,11 +325,15 @@ def test_pictures_pasted_into_a_text_stay_and_nothing_else_that_is_attached():
 
 
 def test_what_a_notebook_lost_on_its_way_is_said():
-    content = json.dumps({"cells": [5, {"cell_type": "raw", "source": "ä = 1"}]}, ensure_ascii=False)
-    nb, warnings = read_notebook(content.encode("cp1252"))
+    code = {"cell_type": "code", "input": "ä = 1", "outputs": [], "language": "python", "metadata": {}}
+    worksheets = [{"cells": [code], "metadata": {}}]
+    old = {"nbformat": 3, "nbformat_minor": 0, "metadata": {"name": ""}, "worksheets": worksheets}
+    nb, warnings = read_notebook(json.dumps(old, ensure_ascii=False).encode("cp1252"))
     assert [one.source for one in nb.cells] == ["ä = 1"]
-    assert [(one.text, one.person) for one in warnings] == [
+    nb, more = read_notebook(file([5, {"cell_type": "raw", "source": "x"}]))
+    assert [(one.text, one.person) for one in warnings + more] == [
         ("Its text was not in UTF-8: some characters may be wrong.", True),
+        ("It was in an old format, and was converted.", False),
         ("1 of its cells were damaged and could not be read.", True),
     ]
 

@@ -182,6 +182,14 @@ def test_of_many_copies_ten_are_named(read):
     assert of_thirty.endswith(", `a/a.csv` and 19 more does not.")
 
 
+def test_names_that_no_file_system_takes_are_left_out(read):
+    deep, wide = "/".join(["d" * 90] * 60), "\N{PILE OF POO}" * 60
+    result = read(ONE | {"a.zip": zipped({f"{deep}/deep.csv": "1", f"{wide}.csv": "2", "x.csv": "3"})})
+    assert result.files == {"a/x.csv": b"3"}
+    (text,) = texts(result, person=True)
+    assert text.startswith("Files with names that are too long were left out: `")
+
+
 def test_the_time_is_that_of_whoever_collected_and_not_one_that_a_student_packed(read):
     for stamp, when in (("2026-11-21T12:00:00+01:00", "2026-11-21T11:00:00"), ("", None)):
         result = read(ONE | {"timestamp.txt": stamp})
@@ -324,7 +332,7 @@ def test_what_is_unpacked_on_the_way_counts_against_the_limit(read, monkeypatch,
 def test_headers_of_megabytes_are_taken_for_damage(read, names):
     entries = [entry("x" * length) for length in names]
     result = read(ONE | {"a.tar.gz": tape(*entries, mode="w:gz")})
-    assert texts(result) == ["`a.tar.gz` could not be unpacked: it is damaged."]
+    assert texts(result)[0] == "`a.tar.gz` could not be unpacked: it is damaged."
 
 
 def test_the_fingerprint_of_a_notebook_tells_any_two_submissions_apart(read):
