@@ -57,9 +57,9 @@ def pages(tmp_path):
     points = Distribution(6, 3.0, 3.0, [(0, 3, 1), (3, 6, 2)])
     item = Item("01_one_step", "Exercise 3.1: time to prepare a batch", 2.0, 3, 1, 1, 0.5, -0.2)
     message = "You added the times of the two. " * 3
-    made = [2, "5 %", "12 %", "01_one_step", "Exercise 3.1: time", message, "A: 1"]
+    made = [2, "5 %", "01_one_step", "Exercise 3.1: time", message]
     looked_at = ["s1", "ask again for 01_one_step and 19 more notebooks", CAUSE]
-    parts = [class_report.Section.of("look_at", [looked_at], "", "tiny")]
+    parts = [class_report.Section.of("look_at", [looked_at])]
     parts += [class_report._points(points), class_report._exercises([item], 3)]
     parts.append(class_report.Section.of("mistakes", [made]))
     return [tmp_path / "index.html", class_report.write(tmp_path / "report", "The report", parts)]
