@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from functools import partial
 from math import inf
 
 import numpy as np
@@ -334,31 +335,28 @@ def test_accelerators_share_cores_and_drive_and_each_has_its_link():
 # ---- Fields ------------------------------------------------------------------------------------------------
 
 
-UNITS = {
-    **dict.fromkeys(("Samples.size", "Samples.transfer"), "KB"),
-    **dict.fromkeys(("Drive.of", "Link.of"), "GB/s"),
-    **dict.fromkeys(("Workers.rate", "Accelerator.rate"), "img/s"),
-    **dict.fromkeys(("OnDevice.time", "Samples.cpu_time", "OnDevice.decoder_time", "Requests.latency"), "ms"),
-    **dict.fromkeys(("Accelerator.step_overhead", "Host.time", "Workers.start_up"), "ms"),
-    **dict.fromkeys(("Handover.worker", "Handover.way", "Handover.loop", "Jitter.slow_time"), "ms"),
+CUSTOMARY = {"B": "KB", "B/s": "GB/s", "s": "ms", "sample/s": "img/s", "": "img/s"}
+MADE = {part for part in vars(parts).values() if isinstance(part, type) and issubclass(part, parts.Part)}
+KINDS = {
+    kind: sorted(
+        (part.__name__, name) for part in MADE for name, m in meanings(part).items() if m.kind in kind.split()
+    )
+    for kind in ("quantity supply", "count")
 }
-MAY_BE_ZERO = {name for name, unit in UNITS.items() if unit == "ms"} - {
-    "Samples.cpu_time", "OnDevice.decoder_time",
-}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", UNITS)
-def test_a_field_with_a_unit_takes_a_quantity_or_a_text_and_nothing_else(name):
-    unit, (part, field) = UNITS[name], name.split(".")
+@pytest.mark.parametrize(("part", "field"), KINDS["quantity supply"])
+def test_a_field_with_a_unit_takes_a_quantity_or_a_text_and_nothing_else(part, field):
     made = getattr(parts, part)
+    meaning = meanings(made)[field]
+    unit, label = CUSTOMARY[meaning.unit], meaning.label or f"{part}.{field}"
     assert getattr(made(**{field: f"5 {unit}"}), field) == Q_(5, unit)
-    label, prepares = meanings(made)[field].label or name, name == "Workers.rate"
     rows = [
-        no_rate(**{label: 5}) if prepares else bare(unit, **{label: 5}),
-        no_rate(**{label: "5 W"}) if prepares else other_dimension(unit, **{label: "5 W"}),
+        no_rate(**{label: 5}) if meaning.kind == "supply" else bare(unit, **{label: 5}),
+        no_rate(**{label: "5 W"}) if meaning.kind == "supply" else other_dimension(unit, **{label: "5 W"}),
     ]
-    if name in MAY_BE_ZERO:
-        assert made(**{field: f"0 {unit}"}).named[meanings(made)[field].stage or field] == 0
+    if meaning.zero:
+        assert made(**{field: f"0 {unit}"}).named[meaning.stage or field] == 0
         rows.append(negative(**{label: f"-1 {unit}"}))
     else:
         rows += [not_positive(**{label: Q_(figure, unit)}) for figure in (-1, 0, float("nan"), float("inf"))]
@@ -399,27 +397,18 @@ def test_a_sweep_of_steps_shows_its_shape_instead_of_a_million_figures():
 # ---- Bad input ---------------------------------------------------------------------------------------------
 
 
-COUNTS = {
-    "batch_size": "batch_size",
-    "storage.count": "Drive.count",
-    "hardware.count": "Accelerator.count",
-    "workers.cores": "Workers.cores",
-    "workers.prefetch": "Workers.prefetch",
-    "hardware.in_flight": "Accelerator.in_flight",
-    "hardware.ranks.hosts": "Ranks.hosts",
-    "workers.handover.objects": "Handover.objects",
-    "storage.requests.samples": "Requests.samples",
-    "storage.requests.open": "Requests.open",
-}
 SHARES = ("Cache.share", "Jitter.slow_share")
 
 
-@pytest.mark.parametrize("name", COUNTS)
-def test_a_count_that_is_no_whole_number_of_at_least_one_is_refused(name):
+@pytest.mark.parametrize(("part", "field"), [*KINDS["count"], ("Pipeline", "batch_size")])
+def test_a_count_that_is_no_whole_number_of_at_least_one_is_refused(part, field):
+    label = {"count": "workers"}.get(field, f"{part}.{field}") if part == "Workers" else f"{part}.{field}"
+    describe = partial(getattr(parts, part), "1 GB/s") if part == "Drive" else getattr(parts, part, None)
+    describe, label = (describe, label) if describe else (KNOWN.replace, field)
     wrong = {2.5: not_whole, True: not_whole, "64": not_whole, 0: not_positive, -256: not_positive}
     for value, row in (*wrong.items(), (float("nan"), not_positive)):
-        _, expected = row(**{COUNTS[name]: value})
-        assert message(InputError, FULL.replace, {name: value}) == expected
+        if (label, value) != ("workers", 0):  # the loop itself prepares then
+            assert message(InputError, describe, **{field: value}) == row(**{label: value})[1]
 
 
 @pytest.mark.parametrize("name", [*SHARES, "Jitter.spread", "Ranks.spread"])

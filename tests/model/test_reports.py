@@ -22,15 +22,12 @@ REPORTS = {
     "epochs": lambda: COLD.epochs(memory="35 GB", samples=10**6),
     "a simulation": lambda: SLOW.simulate(batches=400, warm_up=200, replicas=1),
     "a crossover to the workers": lambda: WALL.crossover(),
-    "a crossover to the drive": lambda: WALL.replace(**DRIVE).crossover(),
     "no crossover": lambda: WALL.replace(workers=77).crossover(),
     "starved at every batch": lambda: WALL.replace({"dataset.size": "500 MB"}).crossover(),
     "workers": lambda: KITS.workers_needed(),
-    "one worker": lambda: LOADER.replace({"dataset.cpu_time": "1 ms"}).workers_needed(),
     "more workers than cores": lambda: WALL.replace(storage="100 GB/s").workers_needed(),
     "workers at any batch": lambda: WALL.replace(storage="100 GB/s").workers_needed(batch_size="any"),
     "workers that share a host": lambda: SHARED.workers_needed(),
-    "workers that share a lock": lambda: CONTENDED.workers_needed(),
     "workers of few cores": lambda: LOADER.replace({"workers.cores": 8}).workers_needed(),
 }
 TEXTS = golden("reports")

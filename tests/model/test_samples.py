@@ -119,15 +119,8 @@ def test_the_ends_of_a_range_go_with_the_bytes_too(ends):
 
 
 PASS = " Pass Samples(cpu_time=...) for your own."
-EXTRAPOLATED = (
-    "What a worker prepares was measured on images of 114.7 KB, and of 5 MB is extrapolated: decoding goes "
-    "with the bytes." + PASS
-)
-SAYS_NOTHING = "What a worker prepares was measured on samples of {}, and says nothing of {}." + PASS
-POOL = (
-    "What a thread of a pool prepares was measured on ImageNet-1k alone: here it is taken to prepare what a "
-    "worker process does." + PASS
-)
+CARRIED = "What a worker prepares was {} on samples of {}, and is carried over to those of {}." + PASS
+EXTRAPOLATED = CARRIED.format("measured", "114.7 KB", "5 MB")
 
 
 @pytest.mark.parametrize(("pipe", "said"), [
@@ -139,16 +132,14 @@ POOL = (
     (RESNET.replace({"dataset.size": "5 MB", "workers.kind": "pool"}), EXTRAPOLATED),
     (RESNET.replace(assumptions=PUBLISHED.replace(sample_size="5 MB")), EXTRAPOLATED),
     (RESNET.replace({"dataset.size": Q_([100, 5000], "KB")}),
-     EXTRAPOLATED.replace("of 5 MB", "of other sizes")),
-    (UNET.replace({"dataset.size": "5 MB"}), SAYS_NOTHING.format("146.6 MB", "5 MB")),
-    (UNET.replace({"workers.kind": "pool"}), POOL),
-    (RESNET.replace({"dataset.size": "300 KB"}, **RATED), SAYS_NOTHING.format("114.7 KB", "300 KB")),
-    (RESNET.replace(**RATED, dataset=Datasets.Cosmoflow), SAYS_NOTHING.format("114.7 KB", "2.828 MB")),
-    (
-        RESNET.replace({"dataset.size": "5 MB"}, assumptions=TUTORIAL),
-        "That a worker prepares 250 MB/s is assumed, and was measured neither on samples of 500 KB nor "
-        "of 5 MB." + PASS,
-    ),
+     CARRIED.format("measured", "114.7 KB", "other sizes")),
+    (UNET.replace({"dataset.size": "5 MB"}), CARRIED.format("measured", "146.6 MB", "5 MB")),
+    (UNET.replace({"workers.kind": "pool"}),
+     "A thread of a pool is taken to prepare what was measured of a worker process." + PASS),
+    (RESNET.replace({"dataset.size": "300 KB"}, **RATED), CARRIED.format("measured", "114.7 KB", "300 KB")),
+    (RESNET.replace(**RATED, dataset=Datasets.Cosmoflow), CARRIED.format("measured", "114.7 KB", "2.828 MB")),
+    (RESNET.replace({"dataset.size": "5 MB"}, assumptions=TUTORIAL),
+     CARRIED.format("assumed", "500 KB", "5 MB")),
 ], ids=str)  # fmt: skip
 def test_a_result_says_on_what_its_worker_was_measured(pipe, said):
     assert pipe.solve().note.endswith(said)

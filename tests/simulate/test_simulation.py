@@ -144,18 +144,3 @@ def test_what_cannot_be_followed_is_rejected(arguments, expected):
 def test_a_replica_that_there_is_not_is_rejected(replica):
     expected = WHOLE.format("replica", "to 1", replica, "Pass one of these.")
     assert message(InputError, simulate(SLOW, replicas=2).trace, replica) == expected
-
-
-def test_memory_that_nobody_has_written_is_not_computed_with(monkeypatch):
-    """What memory held before would warn now and then: here it holds what warns every time."""
-    signaling = np.frombuffer((0x7FF0000000000001).to_bytes(8, "little"))[0]
-
-    def filled(shape, dtype=float):
-        made = np.ndarray(shape, dtype)
-        made.view(np.uint64)[...] = signaling.view(np.uint64)
-        return made
-
-    inputs = LoaderInputs(step_time=5, prepare_time=9, batch_size=2, workers=3, read_time=1)
-    expected = simulate(inputs, batches=20).utilization
-    monkeypatch.setattr(np, "empty", filled)
-    assert simulate(inputs, batches=20).utilization == expected

@@ -9,16 +9,17 @@ import numpy as np
 from ...units import Q_, Number, Quantity, base_number, format_quantity
 from ..catalogue import Entry, described
 from ..description import Description
-from ..groups import Datasets
 from ..resources import ACCELERATOR, CPU, STORAGE
 from ..stages import TransformationModel
-from ..stages.transformation import ASSUMED, OF_PROCESS, decodes, takes_images, times_the_size
+from ..stages.transformation import ASSUMED, OF_PROCESS, times_the_size
 from ..step import Step
 
 # Below how many milliseconds what a loop does itself is a tenth of a step or more.
 _SHORT_STEP = 10
 # Up to how many workers it hardly matters which cores they run on.
 _FEW_WORKERS = 2
+# Sizes that differ by less than what a worker takes scatters.
+_ALIKE = 0.01
 _PASS = "Pass Samples(cpu_time=...) for your own."
 
 
@@ -103,32 +104,19 @@ def foreign_rate(pipeline: Description) -> str:
 
 
 def _measured_elsewhere(pipeline: Description, basis: Entry | str) -> str:
-    """Say on what a worker's rate was measured, where that was not on such samples."""
-    stored, other = pipeline.numbers["stored"], _spoken(pipeline.numbers["stored"])
+    """Say of which samples the time of a worker is known, where these are others."""
+    stored, known, ratio = pipeline.numbers["stored"], "measured", 1.0
     if basis == OF_PROCESS:
-        return (
-            f"What a thread of a pool prepares was measured on {Datasets.ImageNet.name} alone: here it is "
-            f"taken to prepare what a worker process does. {_PASS}"
-        )
+        return f"A thread of a pool is taken to prepare what was measured of a worker process. {_PASS}"
     if basis == ASSUMED:
-        size, rate = pipeline.assumptions.sample_size, pipeline.assumptions.worker_rate
-        measured_on = f"neither on samples of {format_quantity(size)} nor of {other}"
-        assumed = (
-            f"That a worker prepares {format_quantity(rate)} is assumed, and was measured {measured_on}."
-        )
-        return "" if _are_alike(stored / base_number(size)) else f"{assumed} {_PASS}"
-    if not isinstance(basis, Entry) or _are_alike(times_the_size(basis, stored)):
+        size, known = pipeline.assumptions.sample_size, "assumed"
+        ratio = stored / base_number(size)
+    elif isinstance(basis, Entry):
+        size, ratio = basis.get("sample_size"), times_the_size(basis, stored)
+    if np.all(np.abs(ratio - 1) <= _ALIKE):
         return ""
-    measured = format_quantity(basis.get("sample_size"))
-    said = f"samples of {measured}, and says nothing of {other}."
-    if decodes(basis, takes_images(pipeline.samples, pipeline.model)):
-        said = f"images of {measured}, and of {other} is extrapolated: decoding goes with the bytes."
-    return f"What a worker prepares was measured on {said} {_PASS}"
-
-
-def _are_alike(ratio: Number) -> bool:
-    """True if sizes differ by no more than a hundredth, which is less than what a worker takes scatters."""
-    return bool(np.all(np.abs(ratio - 1) <= 0.01))
+    of = f"samples of {format_quantity(size)}, and is carried over to those of {_spoken(stored)}"
+    return f"What a worker prepares was {known} on {of}. {_PASS}"
 
 
 def _spoken(stored: Number) -> str:

@@ -222,15 +222,15 @@ def _worker_time(
             return seconds, 1, GIVEN
         if pool is None or not _is_imagenet(samples):
             listed = next((entry for entry in Datasets if entry.path == samples.path), samples)
-            times = _times_the_work(listed, stored, takes_images(samples, model))
+            times = _times_the_work(listed, stored, _takes_images(samples, model))
             return seconds * times, 1, listed if pool is None else OF_PROCESS
     if pool is None and rate.of_bytes:
         return stored, rate.number, ASSUMED
-    times = _times_the_work(Datasets.ImageNet, stored, takes_images(samples, model))
+    times = _times_the_work(Datasets.ImageNet, stored, _takes_images(samples, model))
     return times, rate.number if pool is None else pool, Datasets.ImageNet
 
 
-def takes_images(samples: Entry | None, model: Entry | None) -> bool:
+def _takes_images(samples: Entry | None, model: Entry | None) -> bool:
     """True if samples are images as ImageNet's, which are decoded and cropped."""
     return _is_imagenet(samples) or _is_imagenet(None if model is None else dataset_of(model))
 
@@ -241,15 +241,10 @@ def _is_imagenet(samples: Entry | None) -> bool:
 
 def _times_the_work(measured: Entry, stored: Number, images: bool) -> Number:
     """Return how many times the work of the samples that were measured samples of another size take."""
-    if not decodes(measured, images):
+    if not images or "decoding_time" not in measured.facts:
         return 1
     whole = measured.number("preparation_time") + measured.number("collation_time", 0.0)
     return as_float(1 + measured.number("decoding_time") / whole * (times_the_size(measured, stored) - 1))
-
-
-def decodes(measured: Entry, images: bool) -> bool:
-    """True if the part of preparing that decodes images was measured, which goes with their bytes."""
-    return images and "decoding_time" in measured.facts
 
 
 def times_the_size(measured: Entry, stored: Number) -> Number:

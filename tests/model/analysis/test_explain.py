@@ -32,14 +32,8 @@ from tests.strategies import pipelines
 KNOWN = Pipeline(hardware="1000 img/s", batch_size=100, dataset=Samples(cpu_time="10 ms"), workers=16)
 DISK = KNOWN.replace({"dataset.cpu_time": None, "dataset.size": "1 MB"}, workers="5000 img/s")
 FAST = WALL.replace(workers="50 GB/s", batch_size=512)
-SEEKING = DISK.replace({"dataset.size": "100 KB"}, storage=Storage.HDD, assumptions=PUBLISHED)
 SLOW_LINK = {"link": Links.PCIe3_x16, "link.pinned": False, "dataset.transfer": "600 KB"}
 UNET = Pipeline(model=Models.UNet3D, hardware=Hardware.Cloud.A100, batch_size=2)
-BYTES_ALONE = WALL.replace(
-    hardware=WALL.hardware.of.replace(memory_bandwidth="1 GB/s"),
-    assumptions=TUTORIAL.replace(overhead_per_layer="0 ms", overhead_per_step="0 ms"),
-    batch_size=8,
-)
 
 
 def less_prepared(pipe, _):
@@ -180,10 +174,6 @@ SAID = {
     "an object store": KNOWN.replace(
         {"dataset.cpu_time": "5 ms"}, storage=Storage.S3_connection, assumptions=PUBLISHED, workers=16
     ),
-    "an object store behind a few connections": KNOWN.replace(
-        storage=Storage.S3_connection.replace(parallel_requests=4), assumptions=PUBLISHED, workers=64
-    ),
-    "a drive that is next": DISK.replace(storage="0.5 GB/s", workers="500 img/s"),
     "a narrow link": WALL.replace({"dataset.transfer": "602112 B"}, workers=64, link="8 GB/s"),
     "a link of its own for each": KNOWN.replace(
         {"dataset.transfer": "1 MB", "hardware.count": 2}, link="0.5 GB/s", workers=64
@@ -201,14 +191,10 @@ SAID = {
     "threads that share a lock": KNOWN.replace({"workers.kind": "threads", "workers.cores": 16}),
     "workers that wait": KNOWN.replace({"storage.requests.latency": "30 ms", "workers.cores": 16}),
     "a loop beside overhead": WALL.replace({"hardware.host.time": "10 ms"}, batch_size=8),
-    "a loop before storage": DISK.replace({"hardware.host.time": "50 ms"}, storage="0.5 GB/s"),
     "samples that the model does not take": UNET,
     "a batch that does not fit": WALL.replace(batch_size=4096, phase="training"),
     "a packer": PACKER,
     "many tensors": TENSORS.replace(hardware="5 ms"),
-    "one object, which nothing that was tried makes smaller": TENSORS.replace(
-        {"workers.handover.objects": 1, "dataset.transfer": "5 MB"}
-    ),
     "a loop that waits for each step": PACKER.replace({"hardware.in_flight": 1}),
 }
 

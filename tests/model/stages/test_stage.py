@@ -1,7 +1,6 @@
 """What the three stage models that solve by themselves have in common."""
 
 import dataclasses
-import inspect
 
 import pytest
 
@@ -44,19 +43,6 @@ def test_a_stage_model_has_the_tutorials_assumptions_unless_given_others_and_can
         model(None)
     with pytest.raises(dataclasses.FrozenInstanceError):
         model().assumptions = PUBLISHED
-
-
-@each_model
-def test_the_arguments_of_solve_go_by_name_only(model):
-    parameters = list(inspect.signature(model.solve).parameters.values())[1:]
-    assert {p.kind for p in parameters} == {inspect.Parameter.KEYWORD_ONLY}
-
-
-@each_model
-def test_solve_and_the_class_are_documented_with_their_errors_and_limits(model):
-    assert "Raises" in inspect.getdoc(model.solve)
-    assert "Examples" in inspect.getdoc(model.solve)
-    assert "tops being true" in inspect.getdoc(model)
 
 
 DRIVE = 'Pass storage=Storage.NVMe_Gen4 or bandwidth=Q_("7 GB/s").'
