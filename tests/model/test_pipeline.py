@@ -2,8 +2,8 @@
 
 import copy
 import pickle
-from functools import partial
 from math import inf
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -30,6 +30,7 @@ from starvelab import (
 )
 from starvelab.model import parts
 from starvelab.model.fields import meanings
+from starvelab.model.paths import PATHS
 from starvelab.model.stages import STAGES
 from starvelab.model.stages.single_node import launch_wait
 from starvelab.units import Quantity
@@ -337,15 +338,15 @@ def test_accelerators_share_cores_and_drive_and_each_has_its_link():
 
 CUSTOMARY = {"B": "KB", "B/s": "GB/s", "s": "ms", "sample/s": "img/s", "": "img/s"}
 MADE = {part for part in vars(parts).values() if isinstance(part, type) and issubclass(part, parts.Part)}
-KINDS = {
-    kind: sorted(
-        (part.__name__, name) for part in MADE for name, m in meanings(part).items() if m.kind in kind.split()
-    )
-    for kind in ("quantity supply", "count")
-}
+WITH_UNIT = sorted(
+    (made.__name__, name)
+    for made in MADE
+    for name, meaning in meanings(made).items()
+    if meaning.kind in ("quantity", "supply")
+)
 
 
-@pytest.mark.parametrize(("part", "field"), KINDS["quantity supply"])
+@pytest.mark.parametrize(("part", "field"), WITH_UNIT)
 def test_a_field_with_a_unit_takes_a_quantity_or_a_text_and_nothing_else(part, field):
     made = getattr(parts, part)
     meaning = meanings(made)[field]
@@ -400,15 +401,16 @@ def test_a_sweep_of_steps_shows_its_shape_instead_of_a_million_figures():
 SHARES = ("Cache.share", "Jitter.slow_share")
 
 
-@pytest.mark.parametrize(("part", "field"), [*KINDS["count"], ("Pipeline", "batch_size")])
-def test_a_count_that_is_no_whole_number_of_at_least_one_is_refused(part, field):
-    label = {"count": "workers"}.get(field, f"{part}.{field}") if part == "Workers" else f"{part}.{field}"
-    describe = partial(getattr(parts, part), "1 GB/s") if part == "Drive" else getattr(parts, part, None)
-    describe, label = (describe, label) if describe else (KNOWN.replace, field)
+COUNTS = [path for path, meaning, _ in PATHS if meaning.kind == "count" and not meaning.zero]
+
+
+@pytest.mark.parametrize("name", ["batch_size", *COUNTS])
+def test_a_count_that_is_no_whole_number_of_at_least_one_is_refused(name):
+    part, _, field = name.rpartition(".")
+    label = f"{type(attrgetter(part)(FULL)).__name__}.{field}" if part else name
     wrong = {2.5: not_whole, True: not_whole, "64": not_whole, 0: not_positive, -256: not_positive}
     for value, row in (*wrong.items(), (float("nan"), not_positive)):
-        if (label, value) != ("workers", 0):  # the loop itself prepares then
-            assert message(InputError, describe, **{field: value}) == row(**{label: value})[1]
+        assert message(InputError, FULL.replace, {name: value}) == row(**{label: value})[1]
 
 
 @pytest.mark.parametrize("name", [*SHARES, "Jitter.spread", "Ranks.spread"])
