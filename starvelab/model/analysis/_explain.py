@@ -54,7 +54,7 @@ def explain(pipeline: Description, *, advice: bool = True) -> str:
     needed = None
     if isinstance(pipeline.workers, Workers) and pipeline.overlap and step.stall > 0:
         needed = workers_needed(pipeline.replace(workers=1) if pipeline.alone else pipeline)
-    if needed is not None and (pipeline.alone or step.bottleneck == CPU.name):
+    if needed is not None and not needed.feasible and (pipeline.alone or step.bottleneck == CPU.name):
         obstacles = (obstacle for obstacle in needed.obstacles if obstacle != step.infeasible_reason)
         details += [needed.summary, *obstacles]
     of_samples = foreign_samples(pipeline), foreign_rate(pipeline)
@@ -85,7 +85,7 @@ def _evidence(pipeline: Description, step: Step) -> tuple[str, ...]:
         ready = f"{labels.does(step.next_bottleneck, 'have')} {RESOURCES[step.next_bottleneck].done} {it}"
         spare = f"and {ready} in {spoken_time(times[step.next_bottleneck])}."
         return f"{subject} {own} for {batch}, {spare}", _cause(step), _starves_later(pipeline)
-    verb, each = RESOURCES[step.bottleneck].verb, " for each GPU" if step.accelerators > 1 else ""
+    verb, each = RESOURCES[step.bottleneck].verb, f" for each {chip[4:]}" * (step.accelerators > 1)
     who = f"{chip}s, which need {own} each, are" if several else f"{chip}, which needs {own}, is"
     return (
         f"{capitalized(labels.does(step.bottleneck, 'bind'))}: {verb} {batch}{each} takes "

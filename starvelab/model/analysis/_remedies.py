@@ -7,13 +7,13 @@ from math import isfinite
 from typing import TypeAlias
 
 from ...errors import MissingValueError
-from ...tables import count_of
+from ...tables import percent
 from ...units import Q_, Quantity, Unchecked, format_number
 from ..costs import exceeds
 from ..description import Description
 from ..parts import Workers
 from ..resources import ACCELERATOR, CPU, STORAGE
-from ..stages import SingleNodeModel
+from ..stages import SingleNodeModel, TransformationModel
 from ..stages.single_node import launch_wait
 from ..step import Step
 from ._workers_needed import MAX_WORKERS, WorkersNeeded
@@ -55,20 +55,29 @@ def _changes(pipeline: Description, step: Step, needed: WorkersNeeded | None) ->
 
 
 def _of_workers(pipeline: Description, needed: WorkersNeeded) -> _Changes:
-    workers, count = pipeline.workers, needed.workers or MAX_WORKERS
+    """Yield more workers: as many as are needed, or as the host of the accelerators has cores for."""
+    workers, hardware, limits = pipeline.workers, pipeline.hardware.of, {}
+    cores, count = TransformationModel.among(pipeline.inputs).cores, needed.workers or 2 * workers.count or 1
+    if hardware is not None and not needed.feasible:  # its drive and its link limit what they bring
+        if pipeline.storage is None and hardware.number("storage_bandwidth") is not None:
+            limits["storage"] = hardware
+        if pipeline.link is None and hardware.number("link_bandwidth_each_way") is not None:
+            limits["link"] = hardware
+        if cores is None and hardware.number("host_cores") is not None:
+            count = min(count, hardware.number("host_cores") * pipeline.hardware.count)
     if pipeline.alone:
         yield "start a worker", {"workers": 1}
-    so_many = "many more workers" if needed.workers is None else count_of(count, "worker")
-    if count > workers.count:
-        yield f"start {so_many}", {"workers": count}
-    if needed.workers is None:
-        yield "use a host with more cores", {"workers": count, "workers.cores": count}
+    if count > max(1, workers.count):
+        yield f"start {count} workers", {"workers": count, **limits}
+    if needed.workers is None and cores is not None:
+        twice = {"workers": 2 * max(1, workers.count), "workers.cores": 2 * cores}
+        yield "use a host with twice the cores, and twice the workers", {**twice, **limits}
     if workers.kind == "threads":
         yield "use worker processes, which share no lock", {"workers.kind": "processes"}
 
 
 def _of_preparing(pipeline: Description, step: Step) -> _Changes:
-    workers, samples, half = pipeline.workers, pipeline.dataset, "prepare half as much for each sample"
+    workers, samples, half = pipeline.workers, pipeline.dataset, "halve the CPU work for each sample"
     if isinstance(workers, Quantity):
         yield half, {"workers": 2 * workers}
     elif workers.rate is not None:
@@ -87,13 +96,12 @@ def _of_storage(pipeline: Description, step: Step) -> _Changes:
     drive, reads, store = pipeline.storage, pipeline.reads, step.labels[STORAGE.name]
     if drive is None or reads is None:
         return
-    more = "more of " if pipeline.numbers["cached_fraction"] else ""
     kept = (1 + float(pipeline.numbers["cached_fraction"] or 0)) / 2
-    yield "store half the bytes for each sample", {"dataset.size": pipeline.size / 2}
+    yield "halve the stored bytes of each sample", {"dataset.size": pipeline.size / 2}
     several = {"storage.requests.samples": 2 * drive.requests.samples}
     yield "read twice as many samples with each request", several
-    yield "open twice as many requests", {"storage.requests.open": 2 * min(reads.open, MAX_WORKERS)}
-    yield f"keep {more}them in memory", {"storage.cache.share": kept}
+    yield "open twice as many requests at a time", {"storage.requests.open": 2 * min(reads.open, MAX_WORKERS)}
+    yield f"keep {percent(kept, 0)} of the samples in memory", {"storage.cache.share": kept}
     yield f"read from twice as many {store}s", {"storage.count": 2 * drive.count}
 
 
@@ -115,7 +123,7 @@ def _of_loop(pipeline: Description) -> _Changes:
 def _of_link(pipeline: Description) -> _Changes:
     if pipeline.link is None:
         return
-    yield "send half the bytes for each sample", {"dataset.transfer": pipeline.transferred / 2}
+    yield "halve the bytes of each sample on the link", {"dataset.transfer": pipeline.transferred / 2}
     if not pipeline.link.runs_beside:
         beside = {"link.pinned": True, "link.overlaps": True}
         yield "copy from pinned memory on a stream of its own", beside
@@ -123,17 +131,18 @@ def _of_link(pipeline: Description) -> _Changes:
 
 def _of_accelerator(pipeline: Description, step: Step) -> _Changes:
     hardware, on_device = pipeline.hardware, pipeline.dataset.on_device
-    for name, work in (("time", "input work"), ("decoder_time", "decoding")):
+    chip = step.labels[ACCELERATOR.name]
+    for name, work in (("time", f"the {chip}'s input work"), ("decoder_time", "the decoding")):
         time = getattr(on_device, name)
         if time is not None:
-            yield f"leave half of its {work} to the workers", {f"dataset.on_device.{name}": Q_(time) / 2}
+            yield f"let the workers do half of {work}", {f"dataset.on_device.{name}": Q_(time) / 2}
     if isfinite(steps := hardware.in_flight):
         yield f"let {steps + 1} steps be in flight", {"hardware.in_flight": steps + 1}
-    yield "use twice the batch, which takes more memory", {"batch_size": 2 * pipeline.batch_size}
+    yield "double the batch size, which takes more memory", {"batch_size": 2 * pipeline.batch_size}
     if hardware.precision in ("fp32", "tf32"):
         yield "use half precision", {"hardware.precision": "fp16"}
     if hardware.ranks.spread:
-        yield "halve the spread of the ranks' steps", {"hardware.ranks.spread": hardware.ranks.spread / 2}
+        yield "halve the spread of the steps' times", {"hardware.ranks.spread": hardware.ranks.spread / 2}
     if (
         launch_wait(SingleNodeModel.among(pipeline.inputs), step.batch_size) > 0
     ):  # a faster accelerator launches no faster
@@ -141,4 +150,4 @@ def _of_accelerator(pipeline: Description, step: Step) -> _Changes:
         yield "compile the step, which is then launched once", compiled
     elif step.cause != "overhead":
         twice = 2 * step.batch_size / step.stage_times[SingleNodeModel.NAME] * Q_("1 img")
-        yield f"use a {step.labels[ACCELERATOR.name]} that is twice as fast", {"hardware.rate": twice}
+        yield f"use a {chip} that is twice as fast", {"hardware.rate": twice}

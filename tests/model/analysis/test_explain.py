@@ -77,25 +77,28 @@ def with_faster_gpu(pipe, _):
 
 # Each advice that an explanation may give, and what it does to a pipeline that follows it.
 ADVICE = {
-    "store half the bytes for each sample": lambda p, _: p.replace({"dataset.size": p.size / 2}),
+    "halve the stored bytes of each sample": lambda p, _: p.replace({"dataset.size": p.size / 2}),
     "read twice as many samples with each request": twice("storage.requests.samples"),
-    "open twice as many requests": lambda p, _: p.replace(
+    "open twice as many requests at a time": lambda p, _: p.replace(
         {"storage.requests.open": 2 * min(p.reads.open, 10**9)}
     ),
-    "keep (?:more of )?them in memory": cached,
+    r"keep \d+ % of the samples in memory": cached,
     "read from twice as many (?:drive|bucket)s": twice("storage.count"),
-    "send half the bytes for each sample": lambda p, _: p.replace({"dataset.transfer": p.transferred / 2}),
-    "leave half of its decoding to the workers": half("dataset.on_device.decoder_time"),
-    "leave half of its input work to the workers": half("dataset.on_device.time"),
+    "halve the bytes of each sample on the link": lambda p, _: p.replace(
+        {"dataset.transfer": p.transferred / 2}
+    ),
+    "let the workers do half of the decoding": half("dataset.on_device.decoder_time"),
+    "let the workers do half of the [GT]PU's input work": half("dataset.on_device.time"),
     r"start (\d+) workers?": lambda p, m: p.replace(workers=int(m[1])),
     "start a worker": lambda p, _: p.replace(workers=1),
-    "start many more workers": lambda p, _: p.replace(workers=10**9),
-    "use a host with more cores": lambda p, _: p.replace({"workers.cores": 10**9}, workers=10**9),
+    "use a host with twice the cores, and twice the workers": lambda p, _: p.replace(
+        {"workers.cores": 2 * p.inputs["transform"].cores}, workers=2 * p.workers.count
+    ),
     "use worker processes, which share no lock": lambda p, _: p.replace({"workers.kind": "processes"}),
-    "prepare half as much for each sample": less_prepared,
+    "halve the CPU work for each sample": less_prepared,
     "bring the slowest host to the pace of the others": lambda p, _: p.replace({"hardware.ranks.slow": 1}),
     "prefetch batches, so that .* sets the step": lambda p, _: p.replace(overlap=True),
-    "use twice the batch, which takes more memory": lambda p, _: p.replace(batch_size=2 * p.batch_size),
+    "double the batch size, which takes more memory": lambda p, _: p.replace(batch_size=2 * p.batch_size),
     "use a [GT]PU that is twice as fast": with_faster_gpu,
     "use half precision": lambda p, _: p.replace({"hardware.precision": "fp16"}),
     "compile the step, which is then launched once": lambda p, _: p.replace(
@@ -108,7 +111,7 @@ ADVICE = {
     r"let each worker prefetch (\d+) batches": lambda p, m: p.replace({"workers.prefetch": int(m[1])}),
     "move the training loop's own work into the workers": moved,
     r"pack the \d+ objects of a batch into one": lambda p, _: p.replace({"workers.handover.objects": 1}),
-    "halve the spread of the ranks' steps": half("hardware.ranks.spread"),
+    "halve the spread of the steps' times": half("hardware.ranks.spread"),
 }
 
 
@@ -119,7 +122,10 @@ def check_advice(pipe):
         if match := re.search(f"{advice} \\(([^ ]+) times\\)", text):
             gain = (follow(pipe, match).solve().throughput / step.throughput).m_as("")
             assert gain >= 1.005 * (1 - 1e-9), (advice, gain, text)
-            assert float(match[match.lastindex]) == pytest.approx(gain, rel=0.006), (advice, text)
+            said = float(match[match.lastindex])
+            # The host of the accelerators may limit what more workers bring.
+            assert said <= gain * 1.006, (advice, text)
+            assert said >= gain * 0.994 or "worker" in advice, (advice, text)
             followed += 1
     assert followed == text.count(" times)"), text
 

@@ -95,7 +95,7 @@ def test_without_jitter_ranks_are_solved_as_they_are_simulated(
 
 def test_who_waits_and_what_it_costs_is_said():
     assert "bring the slowest host to the pace of the others (1.2 times)" in SLOW.explain()
-    assert "halve the spread of the ranks' steps (1.21 times)" in SCATTERED.explain()
+    assert "halve the spread of the steps' times (1.21 times)" in SCATTERED.explain()
     # Behind slower workers nobody waits longer for a barrier, and half of it would help nobody.
     behind = SCATTERED.replace(dataset=Samples(cpu_time="1 s"))
     assert behind.solve().step_time == behind.solve({"hardware.ranks.spread": 0}).step_time
