@@ -48,7 +48,7 @@ NOTEBOOKS = (
 OF_THE_LEARNER = {"my-repair", "rewrite"}
 # Of all cores: above this somebody else is at work.
 IDLE_PERCENT = 10
-SKIPPED = ("predict", "explore", "play", "finish", "progress", "report", "scorecard", "save_measurement",
+SKIPPED = ("predict", "explore", "play", "finish", "progress", "report", "scorecard",
            "save_loader")  # fmt: skip
 
 

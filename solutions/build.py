@@ -43,7 +43,7 @@ import starvelab.widgets"""
 RUN_ALONE = re.compile(r"^(finish|progress|report|scorecard)\(")
 # What notebooks write when they are tried: students have their own.
 OF_LEARNERS = (
-    "predictions.json*", "measurements.json", "report.html", "train.txt", "loader.txt", "my_model.py",
+    "predictions.json*", "report.html", "train.txt", "loader.txt", "my_model.py",
 )  # fmt: skip
 # How long a notebook takes: what there is to read, and what there is to do. In eight that were played by
 # keyboard, reading and typing took 0.5 to 0.9 of it: the rest is for thinking.

@@ -14,7 +14,7 @@ with requiring("starvelab.widgets", install_hint("notebooks")):
     from .lesson.widgets._predict import lock_predictions, predict
     from .lesson.widgets._progress import progress, scorecard
     from .lesson.widgets._published import beside_published
-    from .lesson.widgets._report import pack, report, save_measurement
+    from .lesson.widgets._report import pack, report
     from .lesson.widgets._reveal import reveal
     from .lesson.widgets._yours import beside_lab
     from .lesson.widgets.cells import install
@@ -24,7 +24,7 @@ with requiring("starvelab.widgets", install_hint("notebooks")):
 __all__ = [
     "Drawing", "beside_lab", "beside_published", "beside_real", "explore", "finish",
     "load_loader", "lock_predictions", "my_model", "pack", "play", "predict", "predictions", "progress",
-    "report", "reveal", "save_loader", "save_measurement", "scorecard",
+    "report", "reveal", "save_loader", "scorecard",
     "show_measured",
 ]  # fmt: skip
 

@@ -338,11 +338,11 @@ def test_an_ending_accepts_what_is_right_and_rejects_what_hidden_checks_do(exerc
     def heard(source: str, seed: int) -> float:
         names = dict(set_up(exercise.setup))
         run_cell(source, names)
-        ending = ending_of(exercise.answer_id, names[defined_in(exercise.solution)[0]])
-        credit = checks.Credit(ending.points)
-        assert ending.points == silent(exercise.solution)
+        points, check = ending_of(exercise.answer_id, names[defined_in(exercise.solution)[0]])
+        credit = checks.Credit(points)
+        assert points == silent(exercise.solution)
         with redirect_stdout(io.StringIO()):
-            ending.check(credit, names[defined_in(exercise.solution)[0]], Random(seed))
+            check(credit, names[defined_in(exercise.solution)[0]], Random(seed))
         return round(credit.earned, 2)
 
     for seed, answer in enumerate((exercise.solution, *(one.source for one in exercise.right))):

@@ -13,7 +13,7 @@ from starvelab.measure import disturbance, photos, usable_cores
 from starvelab.show import labeled_bars, loader_timeline, svg, table
 from starvelab.tables import cell, percent
 from starvelab.widgets import Drawing, explore, finish, predict, progress, reveal
-from starvelab.widgets import save_measurement, show_measured
+from starvelab.widgets import show_measured
 
 
 def why_next():
@@ -193,8 +193,6 @@ def show_model():
         ["handing over a batch", known.workers.handover.worker],
         ["cores", known.workers.cores], ["contention", known.assumptions.contention]])
     table(["pipeline", "measured", "model", "off by"], rows)
-    for row in rows:
-        save_measurement(*row[:3])
 
 # %%
 show_measured("calibrated", show_model, disturbed=disturbance(known, *runs))

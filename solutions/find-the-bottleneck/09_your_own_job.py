@@ -14,7 +14,7 @@ from starvelab.measure import photo_transforms, photos
 from starvelab.show import say, svg, table, trace_timeline
 from starvelab.tables import percent
 from starvelab.widgets import (Drawing, explore, finish, predict, progress, report,
-                               reveal, save_measurement, scorecard)
+                               reveal, scorecard)
 
 with requiring("This notebook", install_hint("doctor")):
     from starvelab_doctor import advise, read_trace, watch
@@ -167,9 +167,6 @@ def show_workers():
         rows.append([count, said and said.throughput, seen.waits.throughput,
                      percent(seen.waits.host_wait), seen.verdict])
     table(["workers", "advice says", "recorded", "loop waits", "verdict"], rows)
-    if two := recorded_job(2).finding.waits.throughput:
-        save_measurement("job.txt with two workers, recorded", two,
-                         options[2].throughput)
 
 
 gained = recorded_job(2).finding.waits.throughput / ran.finding.waits.throughput
@@ -385,7 +382,7 @@ ending = 1, "recordings", a_recording
 # ## Now your own job
 #
 # With PyTorch, run `starvelab-doctor YOUR_SCRIPT`. Without it, put `watch` around your loop in place of
-# `my_loader` and `my_step`; `save_measurement("my job", measured, predicted)` keeps what you find. [What the
+# `my_loader` and `my_step`. [What the
 # verdicts mean](https://github.com/starvelab/starvelab/blob/main/docs/your-own-job.md).
 
 # %%

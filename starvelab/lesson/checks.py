@@ -5,7 +5,6 @@ The right answer is never printed. A check in parts gives partial credit: the po
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
@@ -330,7 +329,6 @@ class Credit:
     tried: float = field(default=0.0, init=False)
     # The points of each part, its title, and why they are not earned.
     _parts: list[tuple[str, str, str]] = field(default_factory=list, init=False)
-    _reason: str = field(default="", init=False)
 
     def part(self, points: float, what: str, test: Callable[[], object]) -> None:
         """Run one check and add its points, or say in the end why they are not earned."""
@@ -356,11 +354,7 @@ class Credit:
             why = tables.as_sentence(said)
         self.earned += earned
         note("part", (earned, points))
-        # What is said of another part, but for its name and for the value that came.
-        reason = re.split(r" (?:is|must be) ", re.sub(r"\b[Gg]ot .*", "", why), maxsplit=1)[-1]
-        told = "The reason is the same." if reason == self._reason not in ("", _OPEN) else why
-        self._reason = reason or self._reason
-        self._parts.append((f"{tables.points(earned)} of {points:g}", what, told))
+        self._parts.append((f"{tables.points(earned)} of {points:g}", what, why))
         if runtime.current().is_for_nbgrader:  # a later part may never end
             print(_line(*self._parts[-1]))
 

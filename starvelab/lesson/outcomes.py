@@ -61,12 +61,6 @@ class Outcomes:
             return sentences
         if self.group and self.group.number >= MIN_PREDICTIONS:
             sentences.append(self._calibration(self.group))
-        unrated = len(self.revealed) - len(self.rated)
-        if unrated:
-            sentences.append(
-                f"{count_of(unrated, 'prediction')} without a statement of how sure you were: the slider was "
-                "not moved. Calibration leaves such predictions out."
-            )
         return sentences
 
     def _calibration(self, group: RatedAnswers) -> str:

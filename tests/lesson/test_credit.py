@@ -53,24 +53,6 @@ def test_points_of_a_single_part_are_said_once_to_a_learner_and_a_grader_reads_i
     assert total._repr_html_() == f"<p>{earned} of 3 points.</p>"
 
 
-def test_what_is_wrong_with_each_part_is_said_once(capsys):
-    credit = Credit(6)
-
-    def fail_so(what, answer="fast"):
-        check(answer, 0.5, what=what)
-
-    tests = (fail, fail, unwritten, unwritten, fail, lambda: 1 / 0, fail)
-    tests += (lambda: fail_so("the rate of two"), lambda: fail_so("the rate of four", "slow"))
-    for n, test in enumerate(tests):
-        credit.part(0.5, f"part {n}", test)
-    why, same = "n is 3, and that is not right.", "The reason is the same."
-    credit.total()
-    assert [line.partition(". ")[2] for line in capsys.readouterr().out.splitlines()] == [
-        why, same, "Not written yet.", "Not written yet.", why, "ZeroDivisionError: division by zero.", why,
-        "The rate of two must be a number, got 'fast' (str).", same
-    ]  # fmt: skip
-
-
 def test_units_that_do_not_fit_are_said_in_the_labs_words_and_not_in_those_of_pint(capsys):
     credit = Credit(1)
     credit.part(1, "adding", lambda: Q_("5 ms") + 1)

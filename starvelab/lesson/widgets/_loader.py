@@ -19,7 +19,6 @@ from ...units import Q_
 from .. import notices
 from ..notices import say
 from ._evidence import QuietRun, show_disturbed
-from ._report import save_measurement
 
 if TYPE_CHECKING:  # each notebook has widgets, and few of them measure
     from ...measure import Measurement
@@ -129,8 +128,6 @@ def beside_real(loader: StepEnds, runs: Sequence[Measurement], *, quiet: str = "
         show_disturbed(quiet, disturbed, chosen=chosen)
         return
     rows, said = _compare(loader, [LoaderRun.of(run) for run in runs])
-    for workers, predicted, measured, *_ in rows:
-        save_measurement(f"own loader, {workers} workers", measured, predicted)
     notices.table(HEADERS, rows)
     say(said)
 

@@ -31,6 +31,7 @@ CHANGES: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "each worker reads one file after the other": ("open_requests",),
     "lists of arrays are pickled": ("pickling_bandwidth", "unpickling_bandwidth"),
     "the link's measured rate, not its datasheet's": ("link_rate",),
+    "several GPUs take {accelerators_time} times as long as one": ("accelerators_time",),
 })  # fmt: skip
 Shown: TypeAlias = Callable[[Assumptions], object]
 

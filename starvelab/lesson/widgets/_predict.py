@@ -25,7 +25,6 @@ from .question import (
     near,
     no_such_question,
     sentence_of,
-    timestamp,
 )
 from .store import PredictionStore, StoreResult, now
 
@@ -105,7 +104,7 @@ def predict(
     where = FILE_NAME if result.problem is None else "memory"
     message = f"Locked {key!r} in {where}: {shown}."
     if not result.is_new:
-        message = f"{key!r} was locked on {timestamp(locked.locked_at)}: {shown}."
+        message = f"{key!r} was locked on {locked.locked_at[:10]}: {shown}."
     print(*filter(None, (message, _only_once(result, mine), result.problem)))
     store.wake(key)
     return None

@@ -10,11 +10,10 @@ import os
 import re
 import zipfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache
 from importlib.metadata import version
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -23,12 +22,11 @@ from ... import runtime, tables
 from ...errors import InputError
 from ...host import whole_file
 from ...prediction_file import Prediction
-from ...units import Quantity, unit_name
 from .. import notices
 from ..calibration import by_confidence, draw_calibration
 from ..exercises import FINAL, Exercise, digest, read_exercises, title_in
 from ..outcomes import HEADERS, Outcomes
-from ..wording import grouped, one_line, quoted, truth, value
+from ..wording import one_line, quoted, truth, value
 from ._progress import draw_numbers, scorecard
 from .cells import LOG
 from .store import PredictionStore
@@ -37,11 +35,10 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 TEMPLATE = Path(__file__).parents[1] / "lab_report.html.j2"
-REPORT, MEASUREMENTS = "report.html", "measurements.json"
+REPORT = "report.html"
 NOTES = re.compile(r'<script type="application/json" id="starvelab-notes">(.*?)</script>', re.DOTALL)
 # What somebody who made the report says of their misses; longer texts are for an essay.
 MAX_LESSON = 600
-MAX_MEASUREMENTS = 40
 WRITTEN = "The report is written: {}. To print it, {} and open it in your browser."
 UNWRITTEN = "This notebook is being graded, and no report is written: it is for whoever works on it."
 UNPACKED = "A submission is packed by whoever works on the notebooks. This one is being graded."
@@ -71,30 +68,6 @@ class Entry:
         return f"{score}; {self.ending}" if self.ending else score
 
 
-@dataclass(frozen=True)
-class OwnMeasurement:
-    """A measurement of a pipeline, named in words, beside what the model says of it, both in `unit`."""
-
-    what: str
-    measured: float
-    model: float
-    unit: str
-
-    def __post_init__(self) -> None:
-        # A file can hold anything.
-        numbers = (self.measured, self.model)
-        texts = isinstance(self.what, str) and isinstance(self.unit, str)
-        if not texts or not all(isinstance(one, float) and isfinite(one) for one in numbers):
-            raise ValueError("it is no measurement")
-
-    @property
-    def row(self) -> list[str]:
-        """The row of the report's table: what, both rates, and how far the model is off."""
-        error = self.model / self.measured - 1 if self.measured else 0.0
-        rates = (f"{grouped(rate)} {self.unit}" for rate in (self.measured, self.model))
-        return [self.what, *rates, f"{error:+.1%}".replace("%", " %")]
-
-
 @dataclass(frozen=True, kw_only=True, repr=False)
 class LabReport(notices.Sentences):
     """The contents of a report; empty while grading. `learned` says by key what a prediction taught."""
@@ -105,7 +78,6 @@ class LabReport(notices.Sentences):
     starvelab: str = ""
     predictions: tuple[Prediction, ...] = ()
     exercises: tuple[Entry, ...] = ()
-    measurements: tuple[OwnMeasurement, ...] = ()
     learned: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -176,7 +148,7 @@ def render(report: LabReport) -> str:
     return page.encode("utf-8", "backslashreplace").decode() + "\n"
 
 
-# --- what its owner wrote and measured --------------------------------------------------------------------
+# --- what its owner wrote ---------------------------------------------------------------------------------
 
 
 def read_notes() -> tuple[str, Mapping[str, str]]:
@@ -197,35 +169,6 @@ def save_lesson(key: str, lesson: str) -> None:
     report = _contents()
     learned = {other: said for other, said in report.learned.items() if other != key}
     _write(replace(report, learned=learned | ({key: lesson} if lesson else {})))
-
-
-def save_measurement(what: str, measured: Quantity, model: Quantity) -> None:
-    """Save what was measured for the lab report; the newest of each name counts. Grading saves nothing.
-
-    Parameters
-    ----------
-    what : str
-        The pipeline, in words.
-    measured, model : quantity
-        What was measured, and what the model says.
-    """
-    if runtime.current().is_grading:
-        return
-    unit = unit_name(measured.units)
-    saved = {one.what: one for one in read_measurements()}
-    saved[what] = OwnMeasurement(what, float(measured.magnitude), float(model.m_as(measured.units)), unit)
-    text = json.dumps([asdict(one) for one in saved.values()], indent=2, ensure_ascii=False)
-    with whole_file(Path(MEASUREMENTS)) as part:
-        part.write_text(f"{text}\n", encoding="utf-8")
-
-
-def read_measurements() -> tuple[OwnMeasurement, ...]:
-    """The measurements in the file beside the notebook; none where it cannot be read."""
-    try:
-        found = json.loads(Path(MEASUREMENTS).read_text(encoding="utf-8"))
-        return tuple(OwnMeasurement(**one) for one in found)[:MAX_MEASUREMENTS]
-    except (OSError, ValueError, TypeError, RecursionError):
-        return ()
 
 
 def report(*, name: str = "") -> LabReport:
@@ -275,7 +218,6 @@ def _contents(name: str = "") -> LabReport:
         starvelab=version("starvelab"),
         predictions=scorecard().predictions,
         exercises=tuple(exercises),
-        measurements=read_measurements(),
         learned=learned,
     )
 

@@ -220,15 +220,7 @@ class MissBox(Box):
 
     def _save(self) -> None:
         text = one_line(self.text.value)
-        try:
-            save_lesson(self._key, text)
-        except OSError as error:
-            problem = (
-                "A sentence is kept in report.html, and that could not be written "
-                f"({error.strerror or error}). Make the folder writable, then change the sentence once more."
-            )
-            self.message.value = notices.notice(problem, "Problem")
-            return
+        save_lesson(self._key, text)
         kept = "It is" if len(text) <= MAX_LESSON else f"The first {MAX_LESSON} characters are"
         kept += " kept for your lab report."
         self.message.value = notices.notice(kept if text else "Nothing is kept of this miss.")

@@ -44,14 +44,6 @@ ASKED = "__finish_asked_at__"  # a name of the notebook's, so that another noteb
 CHANGED = "You have changed your answer since it was final, and your report says so."
 
 
-@dataclass(frozen=True)
-class Ending:
-    """The end of an exercise: the points that its hidden checks give, and a check of their kind."""
-
-    points: float
-    check: Check
-
-
 @cache
 def endings() -> dict[str, dict[str, str]]:
     """What the build has written: by the id of the answer's cell and the name of its function."""
@@ -59,8 +51,8 @@ def endings() -> dict[str, dict[str, str]]:
     return found
 
 
-def ending_of(key: str, answer: Callable[..., Answer]) -> Ending:
-    """Return the ending of an exercise."""
+def ending_of(key: str, answer: Callable[..., Answer]) -> tuple[float, Check]:
+    """Return the points that the hidden checks of an exercise give, and a check of their kind."""
     check_names([key], endings(), "finish", kind="exercise")
     # The model answer finds what the notebook has imported, and leaves the names of the notebook alone.
     # Any: whatever the text defines.
@@ -70,7 +62,7 @@ def ending_of(key: str, answer: Callable[..., Answer]) -> Ending:
     check_names([called], endings()[key], f'finish("{key}")', kind="answer")
     exec(b64decode(endings()[key][called]), names)
     points, *how = names["ending"]
-    return Ending(points, how[0] if len(how) == 1 else _of_cases(names[called], points, *how))
+    return points, how[0] if len(how) == 1 else _of_cases(names[called], points, *how)
 
 
 def _of_cases(
@@ -171,7 +163,7 @@ def finish(key: str, answer: Callable[..., Answer], *, final: bool = False) -> F
     """
     if runtime.current().is_grading:
         return Finished((GRADED,)) if final else None
-    ending = ending_of(key, answer)
+    points, check_of = ending_of(key, answer)
     source = "".join(linecache.getlines(answer.__code__.co_filename))
     if NOT_ANSWERED in source:
         # Else the check above says so already.
@@ -184,9 +176,9 @@ def finish(key: str, answer: Callable[..., Answer], *, final: bool = False) -> F
     if locked is None:
         stored = store.lock(Prediction(key=FINAL + key, answer=mine, locked_at=now()))
         locked, problem = stored.prediction, stored.problem
-    credit = Credit(ending.points)
-    told = ending.check(credit, answer, Random())
+    credit = Credit(points)
+    told = check_of(credit, answer, Random())
     changed = CHANGED if locked.answer != mine else ""
-    store.memory.finished[key] = credit.earned, ending.points
-    earned = f"{in_points(credit.total())} of the {in_points(ending.points)} points that hidden checks give"
+    store.memory.finished[key] = credit.earned, points
+    earned = f"{in_points(credit.total())} of the {in_points(points)} points that hidden checks give"
     return Finished(tuple(filter(None, (f"{earned}.", *told, changed, problem))))

@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from datetime import datetime
 from numbers import Real
 from pathlib import Path
 from typing import TypeAlias, TypeGuard
@@ -139,16 +138,12 @@ class Question:
         if confidence is None:
             return None
         low = self.lowest_confidence
-        if isinstance(confidence, bool) or not isinstance(confidence, Real):
-            raise InputError(
-                f"confidence must be a number from {low:.2g} to 1, got {confidence!r}. Write it as a share."
-            )
         # The slider's lowest step and a typed 0.33 both mean one in three.
-        if not low - 0.01 <= float(confidence) <= 1:
-            why = f": among {len(self.choices)} choices guessing is right that often" if self.choices else ""
-            percents = 1 < float(confidence) <= 100
-            how = f"For {confidence:g} % write {confidence / 100:g}." if percents else "Write it as a share."
-            raise InputError(f"confidence must lie from {low:.2g} to 1{why}, got {confidence:g}. {how}")
+        if not _is_finite(confidence) or not low - 0.01 <= confidence <= 1:
+            raise InputError(
+                f"confidence must be a number from {low:.2g} (a guess) to 1, got {confidence!r:.80}. "
+                "Write it as a share."
+            )
         return float(confidence)
 
     def _check_range(self, number: float) -> float:
@@ -281,15 +276,6 @@ def how_sure(locked: Prediction) -> str:
         return ""
     about = "" if isinstance(locked.answer, str) else f" to be {near(locked.unchanged)}"
     return f"{percent(locked.confidence)} sure{about}"
-
-
-def timestamp(stored: str) -> str:
-    """A stored time as people write it: ``21 Nov 2026 at 10:05 UTC``."""
-    try:
-        when = datetime.fromisoformat(stored)
-    except ValueError:
-        return stored
-    return f"{when.day} {when:%b %Y} at {when:%H:%M} UTC"
 
 
 def sentence_of(locked: Prediction) -> str:

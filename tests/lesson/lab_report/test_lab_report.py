@@ -9,15 +9,10 @@ from starvelab.lesson.widgets._report import (
     MAX_LESSON,
     Entry,
     LabReport,
-    OwnMeasurement,
-    read_measurements,
     read_notes,
     render,
 )
 from starvelab.prediction_file import Prediction
-from starvelab.runtime import GRADING, use
-from starvelab.units import Q_
-from starvelab.widgets import save_measurement
 
 
 def prediction(key, answer, truth, *, hit, sure=None, **more):
@@ -36,7 +31,6 @@ REPORT = LabReport(
     exercises=(Entry("1. One", "Exercise 1.1: twice", 1.5, 2, False),
                Entry("1. One", "Exercise 1.2: why", None, 4, True),
                Entry("2. Two", "Exercise 2.1: half", 3.0, 3, True)),
-    measurements=(OwnMeasurement("two workers", 200.0, 210.0, "img/s"),),
     learned={"wall": "Times that overlap do not add."},
 )  # fmt: skip
 
@@ -59,7 +53,6 @@ def test_it_says_what_was_predicted_measured_learned_and_done(page):
     assert "What of wall? Predicted: 45 %. The answer: 18.3 %. Times that overlap do not add." in text
     assert "What was learned from each miss 1 of 2 explained. What of wall?" in text
     assert "Nothing written yet." in text
-    assert "two workers 200 img/s 210 img/s +5.0 %" in text
     assert "2 of 3 done, with 4.5 of 5 points (90.0 %) by the checks that their owner can see" in text
     assert "Exercise 1.2: why written (of 4)" in text
 
@@ -76,7 +69,7 @@ def test_it_needs_no_other_file_and_nothing_in_it_runs(page):
 def test_a_screen_reader_finds_headings_tables_and_the_words_of_each_picture(page):
     soup = BeautifulSoup(page, "html.parser")
     assert soup.html["lang"] == "en"
-    assert [one.name for one in soup.find_all(["h1", "h2"])] == ["h1", "h2", "h2", "h2", "h2"]
+    assert [one.name for one in soup.find_all(["h1", "h2"])] == ["h1", "h2", "h2", "h2"]
     assert all(head.get("scope") for head in soup.find_all("th"))
     pictures = soup.find_all("svg")
     assert [one["role"] for one in pictures] == ["img", "img"]
@@ -111,21 +104,3 @@ def test_notes_that_cannot_be_read_are_none(tmp_path, monkeypatch, notes):
     assert read_notes() == ("", {})
     (tmp_path / "report.html").unlink()
     assert read_notes() == ("", {})
-
-
-# --- measurements -----------------------------------------------------------------------------------------
-
-
-def test_the_newest_measurement_of_a_name_counts_and_a_broken_file_is_none(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with use(GRADING):
-        save_measurement("a", Q_("1 img/s"), Q_("1 img/s"))
-    assert list(tmp_path.iterdir()) == []
-    for rate in (100, 200):
-        save_measurement("a", Q_(rate, "img/s"), Q_("210 img/s"))
-    (kept,) = read_measurements()
-    assert (kept.measured, kept.model, kept.unit) == (200.0, 210.0, "img/s")
-    assert kept.row == ["a", "200 img/s", "210 img/s", "+5.0 %"]
-    for text in ("{", '[{"what": 1}]', "[1]", '[{"what": "a", "measured": NaN, "model": 1.0, "unit": ""}]'):
-        (tmp_path / "measurements.json").write_text(text)
-        assert read_measurements() == ()

@@ -63,7 +63,9 @@ def test_a_final_answer_is_checked_with_other_figures_each_time_and_may_be_heard
     assert capsys.readouterr().out == ""
     assert finish("repair-gain", wrong).sentences()[-1] == CHANGED
     first = capsys.readouterr().out
-    assert first.startswith("The answer to random values is 1, and that is not"), "the points stand below"
+    assert first.startswith("Not yet. The answer to random values is 1, and that is not"), (
+        "the points stand below"
+    )
     with pytest.raises(UnknownNameError, match=r"finish has no exercise 'repair-gian'\. .*repair-gain"):
         finish("repair-gian", wrong)
     with pytest.raises(UnknownNameError, match=r'finish\("repair-gain"\) has no answer .repair_gian.\.'):
@@ -74,7 +76,7 @@ def test_whoever_misses_hears_with_which_figures_and_a_rounded_answer_is_a_miss(
     share = "def utilization(cpu_time, gpu_time):\n    return {} * min(1, (gpu_time / cpu_time).m_as(''))"
     finish("utilization", answer(share.format(1.0005)), final=True)
     assert re.search(
-        r"^The answer .* is 0?[01][.\d]*: close, but not right\. "
+        r"^Not yet\. The answer .* is 0?[01][.\d]*: close, but not right\. "
         r"Was something rounded on the way\? It was given [\d.]+ m?s, [\d.]+ m?s\.$",
         " ".join(capsys.readouterr().out.split()),
     )

@@ -1,10 +1,11 @@
 """A learner's loader goes from notebook to notebook as text, and is held against a real one."""
 
+import re
+
 import pytest
 
 from starvelab import Pipeline, runtime
 from starvelab.lesson.widgets._loader import FILE, step_ends
-from starvelab.lesson.widgets._report import read_measurements
 from starvelab.measure.samples import given_samples
 from starvelab.widgets import beside_real, load_loader, save_loader
 from tests.lesson.test_exercises import defined
@@ -71,11 +72,8 @@ def test_what_a_loader_predicts_stands_beside_what_is_measured_with_its_error(fo
         beside_real(loader, [pipeline.replace(workers=n).measure(progress=False) for n in (1, 2, 4)])
     assert [one[2] for one in given] == [1, 2, 4]
     assert given[0][0] == given[1][0] == given[2][0], "the times of one worker alone"
-    saved = {one.what: one for one in read_measurements()}
-    assert list(saved) == [f"own loader, {n} workers" for n in (1, 2, 4)]
-    alone = saved["own loader, 1 workers"]
-    assert alone.model == pytest.approx(alone.measured, rel=0.1)
     out = capsys.readouterr().out
-    four = saved["own loader, 4 workers"]
-    assert f"{four.model / four.measured - 1:+.0%}".replace("%", " %") in out
+    errors = [int(error) for error in re.findall(r"([+-]\d+) %", out)]
+    assert len(errors) == 3
+    assert abs(errors[0]) <= 10, "of one worker alone"
     assert "times as long for a batch as one alone." in out

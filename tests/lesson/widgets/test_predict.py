@@ -208,7 +208,7 @@ def test_code_that_follows_a_question_locks_the_record_that_the_box_would(folder
 @pytest.mark.parametrize(("key", "answer", "sure", "said"), [
     ("workers", 2.5, None, "must be a whole number, got 2.5."),
     ("cpu-wall", "GPU", 0.7, "The prediction must be one of CPU, storage, got 'GPU'"),
-    ("cpu-wall", "CPU", 0.2, "confidence must lie from 0.5 to 1"),
+    ("cpu-wall", "CPU", 0.2, "confidence must be a number from 0.5 (a guess) to 1"),
 ])  # fmt: skip
 def test_in_code_a_bad_prediction_raises_and_locks_nothing_asked_there_or_before(key, answer, sure, said):
     asked = {"workers": {"whole": True}, "cpu-wall": {"choices": CHOICES}}[key]

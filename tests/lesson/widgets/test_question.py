@@ -130,12 +130,12 @@ def test_no_refusal_has_a_number_of_its_own(question):
 
 
 @pytest.mark.parametrize(("question", "confidence", "said"), [
-    (CHOICE, 70, "1: among 3 choices guessing is right that often, got 70. For 70 % write 0.7."),
-    (CHOICE, 0.2, "must lie from 0.33 to 1"),
-    (NUMBER, -0.1, "confidence must lie from 0 to 1, got -0.1. Write it as a share."),
-    (NUMBER, float("nan"), "confidence must lie from 0 to 1, got nan"),
-    (NUMBER, "70 %", "confidence must be a number from 0 to 1, got '70 %'. Write it as a share."),
-    (NUMBER, True, "confidence must be a number from 0 to 1, got True"),
+    (CHOICE, 70, "confidence must be a number from 0.33 (a guess) to 1, got 70. Write it as a share."),
+    (CHOICE, 0.2, "from 0.33 (a guess) to 1, got 0.2."),
+    (NUMBER, -0.1, "from 0 (a guess) to 1, got -0.1."),
+    (NUMBER, float("nan"), "got nan."),
+    (NUMBER, "70 %", "got '70 %'."),
+    (NUMBER, True, "got True."),
 ])  # fmt: skip
 def test_a_confidence_out_of_range_is_refused(question, confidence, said):
     assert said in message(InputError, question.check_confidence, confidence)
