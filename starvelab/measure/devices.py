@@ -66,6 +66,9 @@ Step: TypeAlias = Callable[[Batch], object]
 class DeviceRun(ABC):
     """A device that trains on the batches of one run."""
 
+    def __init__(self) -> None:
+        self.passages: list[Passage] = []
+
     def warm_up(self, batch: Batch) -> None:  # noqa: B027  # a simulated device needs none
         """Train a few steps that are not measured."""
 
@@ -73,17 +76,14 @@ class DeviceRun(ABC):
     def take(self, batch: Batch, *, resident: bool = False) -> None:
         """Order the copy of a batch unless it is `resident`, and a step; returns when the loop may go on."""
 
-    def keep(self, batch: Batch) -> Batch:
-        """A batch that stays valid when the loader delivers the next one, which may write over an array."""
-        return np.array(batch) if isinstance(batch, np.ndarray) else batch
-
     @abstractmethod
     def now(self) -> float:
         """When everything ordered so far is done, on the monotonic clock [s]."""
 
-    @abstractmethod
     def finish(self) -> Sequence[Passage]:
         """Wait for the last step; the times of every batch."""
+        sleep_until(self.now())
+        return self.passages
 
 
 @dataclass(frozen=True)
@@ -98,12 +98,10 @@ class VirtualRun(DeviceRun):
     """A simulated link and accelerator at work, and the training loop's waiting for them."""
 
     def __init__(self, accelerator: VirtualAccelerator, link: VirtualLink | None) -> None:
-        self.step_time = accelerator.step_time
-        self.in_flight = accelerator.in_flight
-        self.link = link
+        super().__init__()
+        self.step_time, self.in_flight, self.link = accelerator.step_time, accelerator.in_flight, link
         self.free = self.link_free = 0.0  # on the monotonic clock [s]
         self.unfinished: deque[float] = deque()
-        self.passages: list[Passage] = []
 
     def take(self, batch: Batch, *, resident: bool = False) -> None:
         """Copy a batch unless it is `resident`, and step; returns when the loop may go on."""
@@ -120,13 +118,8 @@ class VirtualRun(DeviceRun):
             sleep_until(self.unfinished.popleft())
 
     def now(self) -> float:
-        """When everything ordered so far is done, on the monotonic clock."""
+        """When everything ordered so far is done, on the monotonic clock [s]."""
         return self.free
-
-    def finish(self) -> list[Passage]:
-        """Wait for the last step; what happened to each batch."""
-        sleep_until(self.free)
-        return self.passages
 
 
 def sleep_until(deadline: float) -> None:
@@ -198,8 +191,8 @@ class StepRun(DeviceRun):
     """Runs a step of the user's own for each batch, and keeps its times; with a GPU, each is waited for."""
 
     def __init__(self, step: Step) -> None:
+        super().__init__()
         self.step = step
-        self.passages: list[Passage] = []
 
     def warm_up(self, batch: Batch) -> None:
         """Train a few steps that are not measured."""
@@ -217,7 +210,3 @@ class StepRun(DeviceRun):
         """When everything ordered so far is done, on the monotonic clock [s]."""
         wait_for_device()
         return time.monotonic()
-
-    def finish(self) -> list[Passage]:
-        """The times of every batch."""
-        return self.passages

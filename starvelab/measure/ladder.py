@@ -188,7 +188,7 @@ def profile(setup: RunSetup, *, seconds: float, progress: bool, longest: float =
 
 def _block(session: Session) -> float:
     """Time between batches [ms], over a multiple of the workers' number: batches come in bursts."""
-    turn = session.period_of_workers
+    turn = max(session.setup.workers, 1)
     session.step()
     start = time.monotonic()
     first = session.device.now()

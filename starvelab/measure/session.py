@@ -67,11 +67,6 @@ class Session:
         if (lost := self.loader.lost_worker(error)) is not None:
             raise lost from error
 
-    @property
-    def period_of_workers(self) -> int:
-        """Batches come in bursts of the workers: windows are multiples of this."""
-        return max(self.loader.workers, 1)
-
     def set_rung(self, rung: int) -> None:
         """Cache the first `rung` parts from now on, and let what was made before pass."""
         self.rung = rung
@@ -85,7 +80,9 @@ class Session:
                 if delivery.rung == rung and delivery.start >= since:
                     missing.discard(delivery.worker)
         elif self.kept is None:
-            self.kept = self.device.keep(self.loader.next().array)
+            batch = self.loader.next().array
+            # A later batch may be written over an array.
+            self.kept = batch.copy() if isinstance(batch, np.ndarray) else batch
 
     def warm_up(self) -> None:
         """Drop the first batches of each worker: start-up would count as stall."""
@@ -160,7 +157,7 @@ def _measured(setup: RunSetup, wanted: float, progress: bool) -> Measurement:
     with Session(setup) as session, time_bar(wanted, shown=progress) as bar:
         session.warm_up()
         meter, start = LoadMeter(), time.monotonic()
-        least = MIN_ROUNDS * session.period_of_workers + 1
+        least = MIN_ROUNDS * max(setup.workers, 1) + 1
         while (elapsed := time.monotonic() - start) < wanted or len(session.passed) < least:
             session.step()
             bar.update(min(elapsed, wanted) - bar.n)

@@ -69,14 +69,6 @@ def test_a_batch_on_the_device_is_not_copied(clock):
     assert ms(gpu, "step_start") == [0]
 
 
-def test_a_kept_batch_outlives_the_slot_it_stood_in(clock):
-    slot = np.ones(3)
-    kept = device(clock).keep(slot)
-    slot[:] = 0
-    assert kept.tolist() == [1, 1, 1]
-    assert device(clock).keep("a tensor") == "a tensor"
-
-
 def storage(clock, **figures):
     return StorageClock(VirtualStorage(**figures), np.zeros(CONNECTIONS + 8), threading.Lock())
 

@@ -18,7 +18,7 @@ from starvelab.measure import Transform, loaders
 from starvelab.measure.devices import VirtualAccelerator
 from starvelab.measure.diagnosis import climb_ladder
 from starvelab.measure.loaders import ProcessLoader
-from starvelab.measure.session import open_loader, run
+from starvelab.measure.session import Session, open_loader, run
 
 from ..scenes import after, kind, pipeline
 
@@ -63,6 +63,15 @@ def test_batches_come_in_order_hold_their_own_samples_and_begin_at_the_rung(tmp_
         assert [opened.next().rung for _ in range(12)][-1] == 3
     finally:
         opened.close()
+
+
+def test_a_kept_batch_outlives_the_slot_it_stood_in(tmp_path):
+    with Session(numbered(tmp_path).replace(kind="processes")) as session:
+        session.set_rung(4)
+        kept = session.kept.tolist()
+        came = [session.loader.next().array.tolist() for _ in range(8)]
+        assert any(batch != kept for batch in came)
+        assert session.kept.tolist() == kept
 
 
 @pytest.mark.parametrize("loader", WITH_WORKERS)
