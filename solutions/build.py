@@ -133,22 +133,13 @@ def endings(scripts):
     """The endings by the id of an answer and its function: the model answer, and what is drawn for it."""
     found = {}
     for script in scripts:
-        answers = {}
-        for n, cell in enumerate(_parsed(script.read_text(encoding="utf-8")), start=1):
-            where = f"{script.name}, cell {n}"
-            answers[cell.metadata.get("id")] = cell.source
-            if ENDING.search(cell.source) is None:
-                continue
-            key, function = CALL.findall(cell.source)[0] if CALL.search(cell.source) else ("", "")
-            if f"def {function}(" not in answers.get(key, ""):
-                raise MarkupError(
-                    f'{where}: an ending needs finish("ID", FUNCTION, final=False) above it, with the id of '
-                    f"an answer and its function; {cell.source.splitlines()[0]} came."
-                )
-            if function in found.setdefault(key, {}):
-                raise MarkupError(f"{where}: an exercise has one ending; {key} has two.")
-            text = f"{answers[key]}\n\n{ENDING.search(cell.source)[1]}\n"
-            found[key][function] = b64encode(text.encode()).decode()
+        cells = _parsed(script.read_text(encoding="utf-8"))
+        answers = {cell.metadata.get("id"): cell.source for cell in cells}
+        for ending, cell in ((ENDING.search(cell.source), cell) for cell in cells):
+            if ending:
+                key, function = CALL.findall(cell.source)[0]
+                text = f"{answers[key]}\n\n{ending[1]}\n"
+                found.setdefault(key, {})[function] = b64encode(text.encode()).decode()
     return found
 
 
@@ -226,27 +217,20 @@ def _cell(parsed, where, position):
 
 def _check_header(said, parsed, where):
     """Refuse what follows `# %%` if it is not a role with what the role needs."""
-    unknown = ", ".join(f"{key}={said[key]!r}" for key in sorted(set(said) - KEYS))
-    if unknown:
-        raise MarkupError(f'{where}: a header takes {", ".join(sorted(KEYS))}, as in id="x"; {unknown} came.')
-    role = ROLES.get(said.get("role"))
-    if "role" not in said:
-        if "id" in said or "points" in said:
-            raise MarkupError(f"{where}: id and points belong to a role ({', '.join(ROLES)}), and none came.")
-        return
-    if role is None:
-        raise MarkupError(f"{where}: a role is one of {', '.join(ROLES)}; {said['role']!r} came.")
-    if parsed.cell_type != role["cell_type"]:
-        raise MarkupError(
-            f"{where}: role {said['role']} is for {role['cell_type']} cells; {parsed.cell_type} came."
-        )
-    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", str(said.get("id", ""))):
-        raise MarkupError(f"{where}: a role needs an id in kebab-case; {said.get('id', 'none')!r} came.")
-    points = said.get("points")
-    if role["grade"] and (isinstance(points, bool) or not isinstance(points, int | float) or points < 0):
-        raise MarkupError(f"{where}: role {said['role']} needs points, 0 or more; {points!r} came.")
-    if not role["grade"] and points is not None:
-        raise MarkupError(f"{where}: role {said['role']} takes no points; {points!r} came.")
+    role, points, kind = said.get("role"), said.get("points"), parsed.cell_type
+    known, is_named = ROLES.get(role, {}), re.fullmatch(r"[a-z\d]+(-[a-z\d]+)*", str(said.get("id", "")))
+    is_number = isinstance(points, int | float) and not isinstance(points, bool) and points >= 0
+    rules = {
+        f'takes {", ".join(sorted(KEYS))}, as in id="x"': said.keys() <= KEYS,
+        f"has a role of {', '.join(ROLES)}, or neither id nor points": known or said.keys() <= {"tags"},
+        f"of role {role} is for {known.get('cell_type')} cells": known.get("cell_type", kind) == kind,
+        "with a role has an id in kebab-case": not known or is_named,
+        f"of role {role} has points, 0 or more": not known.get("grade") or is_number,
+        f"of role {role} has no points": known.get("grade") or points is None,
+    }
+    for rule, holds in rules.items():
+        if not holds:
+            raise MarkupError(f"{where}: a header {rule}; {said} came.")
 
 
 def _check_regions(role, source, where):

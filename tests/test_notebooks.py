@@ -15,20 +15,19 @@ import tokenize
 from collections.abc import Iterator
 from types import SimpleNamespace
 
-import nbformat
 import pytest
 from nbformat import NotebookNode
 
 from starvelab.lesson.widgets._reveal import LOCK_FIRST, SHOWN_TOO
 from starvelab.model.rates import measured_rates
 from starvelab.prediction_file import read_file
-from tests.assignments import EXPECTED, NOTEBOOKS, REPOSITORY, Notebook, given, notebooks_of, read
+from tests.assignments import EXPECTED, NOTEBOOKS, Notebook, given, notebooks_of, read
 from tests.notebook_runs import Run, run_alone
+from tests.notebooks.ledger import ledger
 
 # Each notebook is run twice, and that counts for the first test that asks for it.
 pytestmark = [pytest.mark.long, pytest.mark.programs, pytest.mark.timeout(600)]
 
-FOLDERS = [path for path in (REPOSITORY / "solutions").iterdir() if path.is_dir()]
 WALKTHROUGH = {notebook.name: notebook for notebook in notebooks_of("starving-the-gpu")}
 
 
@@ -48,14 +47,6 @@ def test_what_shows_itself_ends_its_cell(notebook):
                 call = getattr(line, "value", None)
                 name = getattr(getattr(call, "func", None), "id", "") if isinstance(line, ast.Expr) else ""
                 assert name not in RETURNED, f"{name} does not end the cell {cell.id}"
-
-
-def test_each_assignment_has_its_notebooks():
-    found = {folder.name: [path.stem for path in sorted(folder.glob("*.ipynb"))] for folder in FOLDERS}
-    for assignment in {*found, *EXPECTED}:
-        assert found.get(assignment) == EXPECTED.get(assignment), (
-            f"EXPECTED in tests/assignments.py lists the notebooks of {assignment}; make build makes them"
-        )
 
 
 each_notebook = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=str)
@@ -290,12 +281,6 @@ def ways_to_write(truth: float, unit: str | None) -> set[float]:
     return {number for number in rounded if len(f"{number:g}".replace(".", "").lstrip("0")) > 1}
 
 
-# Whoever looks at the first page has locked nothing.
-WORDS_OF_PICTURES = re.findall(
-    r"!\[([^]]+)\]", "".join((REPOSITORY / page).read_text() for page in ("README.md", "docs/index.md"))
-)
-
-
 def prose_of_code(source: str) -> list[str]:
     """The comments of a code cell, and its texts; a formatted one without what is put in."""
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
@@ -328,25 +313,6 @@ def is_told(truth: str, choices: list[str], text: str) -> bool:
     words = {choice: set(re.findall(r"\w+", choice.lower())) for choice in choices}
     own = {one: words[one].difference(*(words[two] for two in choices if two != one)) for one in choices}
     return [one for one in choices if own[one] <= set(re.findall(r"\w+", text.lower()))] == [truth]
-
-
-PLANTED = {
-    "a comment": nbformat.v4.new_code_cell("rate = 1  # so the drive holds it up"),
-    "a text": nbformat.v4.new_code_cell("print('Look: here it is the drive that is slow.')"),
-    "a formatted text": nbformat.v4.new_code_cell("print(f'Of {1} second the drive takes {2}, they say.')"),
-    "a name": nbformat.v4.new_code_cell("show('the drive', 7)"),
-    "a sentence": nbformat.v4.new_markdown_cell("Is it the CPU? No.\n\nThe *drive* it is, as\nyou will see."),
-}
-
-
-@pytest.mark.parametrize("cell", PLANTED.values(), ids=PLANTED)
-def test_a_truth_that_is_planted_is_found(cell):
-    choices = ["the CPU", "the drive", "the GPU"]
-    told = {
-        choice: any(is_told(choice, choices, text) for text in sentences_of([cell], choices))
-        for choice in ("the drive", "the GPU")
-    }
-    assert told == {"the drive": True, "the GPU": False}
 
 
 def hints_and_bold_words(text: str) -> str:
@@ -393,35 +359,11 @@ def test_a_truth_stands_in_no_cell_before_its_reveal(runs):
             for text in sentences_of(cells[asked + 1 : until + 1], choices):
                 assert not is_told(truth, choices, text), f"{text!r} gives {truth!r} of {key} away"
             continue
-        written += "\n".join(prose_of_code(cells[until].source) + WORDS_OF_PICTURES)
+        written += "\n".join(prose_of_code(cells[until].source))
         given_away = ways_to_write(truth, locked[key].unit) & numbers_in(
             "\n".join((written, shown, earlier, written_before))
         )
         assert given_away <= SOMETHING_ELSE.get(key, set()), f"{given_away} stand before {key} is revealed"
-        for numbers in lists_of_numbers(cells[:until]):
-            assert not {truth - 1, truth} <= numbers, f"{sorted(numbers)} gives {key} away"
-
-
-# How an output says which choice is right, by the key of the prediction: a pattern of what its reveal shows.
-SAYS_WHICH = {
-    "storage-check": r"10\.9 GB/s",
-    "in-training": r"measured numbers, training .*fast enough",
-    "dali": r"training, DALI for free .*The GPU",
-    "s3-remedy": r"36 images with each request +138",
-    "ladder-culprit": r"decode +64 ms",
-    "ladder-inline": r"140 ms .*90 ms",
-    "ladder-fix": r"nothing, faster transforms",
-    "slow-transform": r"tone +[\d.]+ +[\d.]+ %",
-    "largest-factor": r"training .*3\.00",
-    "verdict-that-falls": r"share of a 7 GB/s drive",
-    "gpu-cost": r"Copies from or to pageable",
-    "tokens": r"tokens .*the GPU",
-    "audio": r"audio .*the GPU",
-    "tables": r"tables .*the drive",
-    "video": r"video .*the workers",
-    "slow-host": r"as it is .*USD",
-    "packed": r"packed, two workers",
-}
 
 
 def outputs_in_words(run: Run) -> str:
@@ -439,41 +381,19 @@ def test_run_all_without_predictions_shows_no_answer_below_a_reveal_either(runs)
         held_back = held_back.replace(question["question"], "")
     for key, (_, question) in without.source.questions().items():
         if "choices" in question:
-            assert re.search(SAYS_WHICH[key], everything), f"no reveal of {key} shows that: change SAYS_WHICH"
-            assert not re.search(SAYS_WHICH[key], held_back), f"without a prediction {key} is given away"
+            shown = ledger(without.source)["reveals"][key]
+            assert re.search(shown, everything), f"no reveal of {key} shows that: change `reveals`"
+            assert not re.search(shown, held_back), f"without a prediction {key} is given away"
         # In the other assignments much is measured, and may agree by chance.
         elif without.source in WALKTHROUGH.values():
             shown = ways_to_write(locked[key].truth, locked[key].unit) & numbers_in(held_back)
             assert not shown, f"{shown} are shown, and {key} is not locked"
 
 
-@pytest.mark.parametrize("notebook", WALKTHROUGH.values(), ids=str)
-def test_no_notebook_of_the_walkthrough_shows_an_answer_of_a_later_one(notebook, run_notebook):
-    run = run_notebook(notebook, predictions=True)
-    for later in list(WALKTHROUGH.values())[list(WALKTHROUGH.values()).index(notebook) + 1 :]:
-        path = run_notebook(later, predictions=True).path
-        for key, one in read_file(path.with_suffix("")).predictions.items():
-            if key in later.questions() and isinstance(one.truth, float):
-                # Many numbers are shown, and two digits may agree by chance.
-                precise = {number for number in ways_to_write(one.truth, one.unit) if len(f"{number:g}") > 3}
-                shown = precise & numbers_in(outputs_in_words(run))
-                assert not shown, f"{notebook} shows {shown}, the answer to {key} of {later}"
-
-
 def is_named_alone(truth: str, others: list[str], text: str) -> bool:
     """Whether a text names the right choice and no other."""
     named = [choice for choice in (truth, *others) if choice.lower() in text.lower()]
     return named == [truth]
-
-
-def lists_of_numbers(cells: list[NotebookNode]) -> Iterator[set[float]]:
-    """The numbers of each list that is written out in code."""
-    for cell in cells:
-        if cell.cell_type == "code":
-            for node in ast.walk(ast.parse(cell.source)):
-                if isinstance(node, ast.List | ast.Tuple):
-                    constants = (one.value for one in node.elts if isinstance(one, ast.Constant))
-                    yield {value for value in constants if isinstance(value, int | float)}
 
 
 def test_without_predictions_no_truth_is_revealed_and_explorers_draw_only_for_whoever_has_predicted(runs):

@@ -27,7 +27,7 @@ from starvelab import Pipeline, runtime
 from starvelab.lesson import checks
 from starvelab.lesson.widgets.endings import ending_of
 from starvelab.units import Quantity, format_number, format_quantity
-from tests.assignments import ASSIGNMENTS, EXPECTED, NOTEBOOKS, Notebook, notebooks_of
+from tests.assignments import ASSIGNMENTS, NOTEBOOKS, Notebook, notebooks_of
 from tests.notebooks.exercises import Answer, Exercise, exercises, graded_cells
 from tests.notebooks.ledger import ledger, path_of
 
@@ -155,19 +155,6 @@ def test_each_test_cell_is_an_exercise_and_a_person_reads_one_cell_or_more(assig
     assert any(cell.cell_type == "markdown" for cell in cells), f"{assignment} has no cell with role essay"
 
 
-def test_an_exercise_of_the_first_assignment_whose_right_answer_is_one_line_is_a_step_and_counts_half():
-    first = next(iter(EXPECTED))
-
-    def lines_of(solution: str) -> int:
-        """How many lines stand in an answer where the learner is asked for them."""
-        written = solution.partition("### BEGIN SOLUTION\n")[2].partition("### END SOLUTION")[0]
-        return len(written.strip().splitlines())
-
-    steps = {one.test_id: one.points for one in exercises(first) if lines_of(one.solution) == 1}
-    assert steps
-    assert all(points <= 3 for points in steps.values()), steps
-
-
 @pytest.mark.parametrize("assignment", ASSIGNMENTS)
 def test_an_id_names_one_cell_of_the_assignment(assignment):
     ids = [name for notebook in notebooks_of(assignment) for name in graded_cells(notebook.released)]
@@ -197,34 +184,6 @@ def test_the_solution_earns_every_point_and_nothing_goes_to_stderr(exercise):
 def test_a_right_answer_in_an_odd_way_earns_every_point(exercise, answer):
     cell = tried(exercise, answer.source, exercise.full).cell
     assert score(exercise, cell) == exercise.points, said(cell)
-
-
-# Ratios that are whole numbers but for the last digit of a float: the answer cell, its arguments, the answer.
-TIES = {
-    "drives-needed": (["2.1 GB/s", "0.7 GB/s"], 3),
-    "starved-from": (["0.2 ms", "0.1 ms", "0.3 ms"], 4),
-    "workers-needed": ([7, "0.3 MB", "0.7 MB/s", "1 s"], 3),
-    "gpus-per-host": ([16, "145.6 img/s", "9000 img/s", "332.8 img/s"], (7, "cores")),
-}
-
-
-@pytest.mark.parametrize("name", TIES)
-def test_a_ratio_that_is_whole_up_to_rounding_is_whole(name):
-    exercise = next(one for one in exercises("starving-the-gpu") if one.answer_id == name)
-    names, (given, right) = set_up(exercise.setup).copy(), TIES[name]
-    run_cell(exercise.solution, names)
-    arguments = [one if isinstance(one, int) else Quantity(one) for one in given]
-    assert names[defined_in(exercise.solution)[0]](*arguments) == right
-
-
-@pytest.mark.parametrize("exercise", EACH)
-def test_only_a_cell_with_partial_credit_ends_in_a_number(exercise):
-    for answer in (exercise.solution, exercise.stub):
-        for test in (exercise.visible, exercise.full):
-            cell = tried(exercise, answer, test).cell
-            ends = [output.data["text/plain"] for output in cell.outputs if "data" in output]
-            assert len(ends) == exercise.partial
-            assert all(str(float(end)) == end for end in ends), "nbgrader reads nothing but a plain float"
 
 
 # --- what is not ------------------------------------------------------------------------------------------

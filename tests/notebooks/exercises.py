@@ -61,11 +61,6 @@ class Exercise:
     right: tuple[Answer, ...]
 
     @property
-    def partial(self) -> bool:
-        """True if it gives partial credit: some wrong answer keeps points."""
-        return any(answer.earns for answer in self.wrong)
-
-    @property
     def name(self) -> str:
         """What tests call it."""
         return f"{self.notebook} {self.answer_id}"

@@ -2,6 +2,8 @@
 
 points
     The points that all its cells give together.
+reveals
+    How the output of a reveal says which choice is right, by the key of a prediction: a pattern.
 imports, names
     What the expressions below may use beside the package and trials.py: statements, and an expression for
     each name.
@@ -27,7 +29,7 @@ from tests.assignments import EXPECTED, NOTEBOOKS, REPOSITORY, Notebook, noteboo
 from tests.notebooks import trials
 
 Kind = Literal["numbers", "causes"]
-KEYS = {"points", "imports", "names", "numbers", "causes"}
+KEYS = {"points", "reveals", "imports", "names", "numbers", "causes"}
 
 # What looks like a number and is none: code, formulas, where links lead, tags, numbering and points.
 NO_PROSE = re.compile(
