@@ -114,7 +114,8 @@ def test_make_lab_opens_a_folder_of_the_learner_and_installs_only_what_is_not_th
 
 HOUSES = "--editable .[torch] --editable ./doctor"
 UV = f"-m uv pip install --quiet --python {{python}} --constraint binder/constraints.txt {HOUSES}"
-SETTINGS = r"""printf '%s\n' "global.extra-index-url='file:///a\nfile:///b'" ":env:.find-links='/c /d'" """
+SETTINGS = r"""printf '%s\n' "global.extra-index-url='file:///a\nfile:///b'" ":env:.find-links='/c /d'" \
+    "global.cert='/e.pem'" """
 
 
 @pytest.fixture
@@ -129,7 +130,7 @@ def install(repository, tmp_path):
 echo "$*" >> {tmp_path}/asked
 case "$*" in
 *"config list") {SETTINGS};;
-"-m uv"*) echo "$UV_INDEX $UV_FIND_LINKS $UV_INDEX_STRATEGY" >> {tmp_path}/asked; {uv};;
+"-m uv"*) echo "$UV_INDEX $UV_FIND_LINKS $UV_INDEX_STRATEGY $SSL_CERT_FILE" >> {tmp_path}/asked; {uv};;
 esac
 """,
             encoding="utf-8",
@@ -153,8 +154,9 @@ def test_pip_installs_the_same_where_uv_cannot(install, capfd):
 
 
 def test_the_exact_versions_are_installed_by_uv_from_where_pip_would_take_them(install, monkeypatch, capsys):
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     asked = install(uv="exit 0")
-    assert asked[2:4] == [UV, "file:///a file:///b /c,/d unsafe-best-match"]
+    assert asked[2:4] == [UV, "file:///a file:///b /c,/d unsafe-best-match /e.pem"]
     assert "-m compileall" in asked[6]
     # A Mac that has no PyTorch says so after the install.
     program = "\n".join(asked[4:6]).removeprefix("-c ")
