@@ -43,10 +43,11 @@ def test_what_pytorch_trains_is_no_input_work(file, name, phase):
     assert loop_phase(((main, 0), (code, 0)))[0] == phase
 
 
-def test_a_subset_is_not_the_line_that_prepares():
+@pytest.mark.parametrize("between", ["torch/utils/data/dataset.py", "starvelab_doctor/watching/probe.py"])
+def test_what_stands_between_a_fetcher_and_the_data_is_not_the_line_that_prepares(between):
     files = (
         "torch/utils/data/_utils/fetch.py",
-        "torch/utils/data/dataset.py",
+        between,
         "torchvision/datasets/mnist.py",
     )
     stack = tuple((compile("pass", file, "exec"), 0) for file in files)

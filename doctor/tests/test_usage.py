@@ -330,9 +330,9 @@ def test_beside_short_waits_the_system_is_asked_seldom_and_long_ones_count_as_th
                     clock.sleep(0.01)
                 yield batch
 
-    watched = watch(Reads(clock, 0.0001, 30_000), progress=False)
+    watched = watch(Reads(clock, 0.0001, 60_000), progress=False)
     train(clock, watched, 0.00011)
-    assert len(asked) < 2 * 30_000 / 8  # twice for a batch
+    assert len(asked) < 2 * 60_000 / 20  # twice for a batch
     assert watched.result.machine.prepare_cpu == pytest.approx(97 / 197, abs=0.1)
 
 

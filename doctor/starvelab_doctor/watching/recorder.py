@@ -39,8 +39,7 @@ POLL_INTERVAL = 0.5  # seconds between two looks at what need not be known of ea
 LONG = 2e-3  # seconds of a wait, beside which two questions to the system are nothing
 # Seconds, on average, between two looks at more than the clock, where no queue is to be asked. They are
 # drawn: no period can always miss. The random numbers of the program stay as they are.
-CLOSE_INTERVAL = 2e-3
-_spread = Random(0)
+CLOSE_INTERVAL = 5e-3
 SAME = ("rank", "contents", "workers", "prefetch", "persists", "stream")  # in a finding and its recorder
 RECENT = 50  # steps that tell whether the last one is a long one
 # The passes that are under way in each thread, the innermost last.
@@ -75,7 +74,7 @@ class Recorder:
         self.prefetch: int | None = None
         self.persists: bool | None = None
         self.stream, self.repeats = False, Repeats()
-        self.pickled = Pickled()
+        self.pickled, self.spread = Pickled(), Random(0)
         self.endings: list[float] = []  # what it took to end a pass, as where its workers end [s]
         self.inner: list[float] = []  # what passes of other loops took within a step, as evaluations do [s]
 
@@ -245,7 +244,7 @@ class Pass:
             self.wait = None
         self.closely = self.has_queue or now >= self.next_look or self._times_each_batch
         if self.closely:
-            self.next_look = now + CLOSE_INTERVAL * (0.5 + _spread.random())
+            self.next_look = now + CLOSE_INTERVAL * (0.5 + recorder.spread.random())
             self._look_before(source)
 
     @property

@@ -32,7 +32,7 @@ DATASET, COLLATE, START, IDLE, SEND = "dataset", "collate", "start", "idle", "se
 PAUSE = 1e-4  # seconds of a collection of many objects
 COMPUTES = 0.1  # of the CPU time of the busiest thread, from which on one computes
 FETCH, LOOP = f"_utils{os.sep}fetch.py", f"_utils{os.sep}worker.py"
-CHAINS = f"torch{os.sep}utils{os.sep}data{os.sep}dataset.py"
+BETWEEN = (f"torch{os.sep}utils{os.sep}data{os.sep}dataset.py", f"watching{os.sep}probe.py")
 
 
 def phase_of(stack: Stack) -> tuple[str, Stack]:
@@ -44,8 +44,8 @@ def phase_of(stack: Stack) -> tuple[str, Stack]:
         while fetch + 1 < len(stack) and names[fetch + 1].endswith(FETCH):
             fetch += 1  # a list comprehension of Python 3.11
         phase = COLLATE if _collates(stack, fetch) else DATASET
-        while fetch + 2 < len(stack) and names[fetch + 1].endswith(CHAINS):
-            fetch += 1  # a Subset, as random_split makes it, or other data sets chained
+        while fetch + 2 < len(stack) and names[fetch + 1].endswith(BETWEEN):
+            fetch += 1  # a Subset, as random_split makes it, or other data sets chained; and a probe
         return phase, stack[fetch + 1 :]
     if loop is None:
         return START, stack
