@@ -211,29 +211,17 @@ def test_a_pickle_carries_the_times_and_gives_the_batch_alone(monkeypatch):
     assert costs.timed == 1
 
 
-def test_the_loop_reads_and_unpacks_a_batch_that_lay_ready_and_goes_on(monkeypatch):
+@pytest.mark.parametrize(("pinned", "receives"), [(False, 0.125 + 0.25), (True, 0.125)])
+def test_the_loop_unpacks_a_batch_and_goes_on(monkeypatch, pinned, receives):
     clock = Clock()
     monkeypatch.setattr(probe, "time", clock)
     wants = Probe()
-    wants.workers = 1
+    wants.workers, wants.pinned = 1, pinned  # with pinned memory a thread unpacks, and not the loop
     wants.ask()
-    asked, before = clock.now, clock.now - 5
-    clock.computed = 0.1
-    # One came out of turn, and is read before the one that the loop gets.
-    wants.arrive(0.0, 0.0, packing=0.0, packed=before, unpacking=asked + 0.25, taken=0.125)
-    clock.computed = 0.2
-    wants.arrive(0.0, 0.0, packing=0.0, packed=before, unpacking=asked + 0.5, taken=0.125)
+    wants.arrive(0.0, 0.0, packing=0.0, unpacking=clock.now + 0.5, taken=0.125)
     clock.sleep(0.875)
     wants.receive()
-    assert list(wants.samples.batches[3]) == pytest.approx([0.25 + 0.125, 0.125 + 0.125 + 0.25])
-    # Who computes nothing meanwhile reads nothing: the worker's thread waits for Python's lock.
-    wants.ask()
-    wants.arrive(0.0, 0.0, packing=0.0, packed=before, unpacking=clock.now + 0.25, taken=0.0)
-    assert wants.samples.batches[3][-1] == 0.0
-    # With pinned memory a thread reads and unpacks, and not the loop.
-    wants.pinned = True
-    wants.arrive(0.0, 0.0, packing=0.0, packed=before, unpacking=asked + 0.5, taken=0.0)
-    assert wants.samples.batches[3][-1] == 0.0
+    assert list(wants.samples.batches[3]) == pytest.approx([receives])
 
 
 def test_a_probe_that_nobody_holds_is_forgotten():

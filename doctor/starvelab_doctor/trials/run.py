@@ -31,6 +31,7 @@ from .. import torch_internals
 from ..shares import MIN_BATCHES
 from ..torch_internals import TorchIterator, TorchLoader
 from ..watching.hooks import Doctor
+from ..watching.places import own_frame
 from ..watching.ranks import write
 from .ascent import Pace, Setup
 from .replay import PREPARED, KeptBatches, ReplayedPass, Times, prepare, prepare_worker
@@ -67,10 +68,7 @@ def pace_of(passes: Sequence[Times], workers: int, ahead: int, *, whole: bool) -
 
 def place_of(frame: FrameType) -> str:
     """Return file and line of the script that made a loader, by way of whatever library."""
-    caller: FrameType | None = frame
-    while caller is not None and "site-packages" in caller.f_code.co_filename:
-        caller = caller.f_back
-    caller = caller or frame
+    caller = own_frame(frame)
     return f"{os.path.realpath(caller.f_code.co_filename)}:{caller.f_lineno}"
 
 

@@ -26,6 +26,7 @@ from ..spans import union
 from ..torch_internals import TorchIterator, TorchLoader
 from .job_lines import JobSamples
 from .pickled import Pickled
+from .places import own_frame
 from .probe import Probe
 from .ranks import RankLoop
 from .recorder import Pass, Recorder
@@ -111,7 +112,8 @@ class Doctor:
         if record is not None:
             record.end()  # that was left early
         kind, items, size, workers = torch_internals.description_of(iterator)
-        loop = f"{kind} at {Path(caller.f_code.co_filename).name}:{caller.f_lineno}", items, size, workers
+        frame = own_frame(caller)
+        loop = f"{kind} at {Path(frame.f_code.co_filename).name}:{frame.f_lineno}", items, size, workers
         if (recorder := self.loops.get(loop)) is None:
             recorder = self.loops[loop] = Recorder(batch_size=size, workers=workers, home=self.home)
         start = self.starts.get(iterator, Start())

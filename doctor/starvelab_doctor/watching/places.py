@@ -63,6 +63,14 @@ def is_own(file: str) -> bool:
     return not any(path.is_relative_to(folder) for folder in STANDARD)
 
 
+def own_frame(frame: FrameType) -> FrameType:
+    """Return the innermost frame of the user's own code around a call, by way of whatever library."""
+    caller: FrameType | None = frame
+    while caller is not None and not is_own(caller.f_code.co_filename):
+        caller = caller.f_back
+    return caller or frame
+
+
 def code_line_of(stack: Stack) -> CodeLine | None:
     """Return the innermost line of the user's own code in a stack, or else of the outermost library."""
     if not stack:

@@ -31,7 +31,6 @@ Index: TypeAlias = Any
 # clock does not see: a probe takes 5 %.
 SHARE = 0.025
 CARRYING = 1e-4  # seconds that the clocks beside a batch cost, on both sides together
-READS = 4  # times what it computes meanwhile, that the loop reads: the rest waits for a worker's thread
 # Who wants the times of a batch, by the number that travels with it: a pickle can carry no object of this
 # process. A probe that nobody holds any more is forgotten.
 PROBES: WeakValueDictionary[int, Probe] = WeakValueDictionary()
@@ -117,14 +116,14 @@ class TimedBatch:
 
 
 class _Packing:
-    """When it is packed: seconds of the CPU of that thread, and on the clock that all processes share."""
+    """When it is packed: seconds of the CPU of that thread."""
 
-    def __reduce__(self) -> tuple[type[tuple[float, ...]], tuple[tuple[float, float]]]:
-        return tuple, ((time.thread_time(), time.monotonic()),)
+    def __reduce__(self) -> tuple[type[float], tuple[float]]:
+        return float, (time.thread_time(),)
 
 
 class _Unpacking:
-    """When it is unpacked."""
+    """When it is unpacked, on the clock of the loop's process."""
 
     def __reduce__(self) -> tuple[Callable[[], float], tuple[()]]:
         return time.monotonic, ()
@@ -134,10 +133,10 @@ _UNPACKING = _Unpacking()
 
 
 def _arrive(
-    begun: tuple[float, float],
+    begun: float,
     unpacking: float,
     batch: Batch,
-    done: tuple[float, float],
+    done: float,
     number: int,
     items: float,
     collate: float,
@@ -147,7 +146,7 @@ def _arrive(
     probe = PROBES.get(number)
     if probe is not None:
         probe.samples.items = Items(*given) if given else probe.samples.items
-        probe.arrive(items, collate, done[0] - begun[0], done[1], unpacking, time.monotonic() - unpacking)
+        probe.arrive(items, collate, done - begun, unpacking, time.monotonic() - unpacking)
     return batch
 
 
@@ -172,7 +171,7 @@ class Probe:
         PROBES[self.number] = self
         self.workers, self.stream, self.pinned = 0, False, False
         self.fetch: TimedFetch | None = None  # of a loader without workers
-        self.asked = self.unpacked = self.computed = 0.0
+        self.asked = self.unpacked = 0.0
         self.sampling: float | None = None  # seconds of the sampler since then; None for a first batch
 
     @contextmanager
@@ -191,7 +190,7 @@ class Probe:
 
     def ask(self) -> None:
         """Note that the loop asks for a batch."""
-        self.asked, self.computed, self.sampling = time.monotonic(), time.thread_time(), None
+        self.asked, self.sampling = time.monotonic(), None
 
     def _sampled(self, seconds: float) -> None:
         self.sampling = (self.sampling or 0.0) + seconds
@@ -201,18 +200,10 @@ class Probe:
         self.samples.items = self.fetch.items if self.fetch is not None else None
         return batch
 
-    def arrive(
-        self, items: float, collate: float, packing: float, packed: float, unpacking: float, taken: float
-    ) -> None:
-        """Note a batch from a worker: seconds that its stages took, and when it was packed and unpacked."""
-        # Where the loop asked later than that, the batch lay ready: how long its way was cannot be told.
-        waited, reading = self.asked <= packed, 0.0
-        if not waited and not self.pinned:
-            # Then the loop did nothing else since, and a batch that is no tensor is long to read.
-            computed = time.thread_time() - self.computed
-            reading = min(max(unpacking - max(self.asked, self.unpacked), 0.0), READS * computed)
-        self.samples.add(items, collate, packing, reading + taken)
-        self.unpacked, self.computed = unpacking + taken, time.thread_time()
+    def arrive(self, items: float, collate: float, packing: float, unpacking: float, taken: float) -> None:
+        """Note a batch from a worker: seconds that its stages took, and when it was unpacked."""
+        self.samples.add(items, collate, packing, taken)
+        self.unpacked = unpacking + taken
 
     def receive(self) -> None:
         """Note that the loop has its batch."""
