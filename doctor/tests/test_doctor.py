@@ -245,9 +245,10 @@ def test_nothing_of_the_program_is_replaced_but_pytorchs_iterators():
 
 def test_a_loop_of_a_framework_is_named_by_the_line_that_starts_it(tmp_path, monkeypatch, capsys):
     # Of a script of Hugging Face's Trainer the loop was said to be at data_loader.py:552, of accelerate.
-    (tmp_path / "site-packages").mkdir()
-    (tmp_path / "site-packages" / "a_framework.py").write_text("def fit(loader):\n    for _ in loader: pass\n")
-    monkeypatch.syspath_prepend(tmp_path / "site-packages")
+    packages = tmp_path / "site-packages"
+    packages.mkdir()
+    (packages / "a_framework.py").write_text("def fit(loader):\n    for _ in loader: pass\n")
+    monkeypatch.setattr(sys, "path", [*sys.path, str(packages)])
     path = tmp_path / "train.py"
     path.write_text("import a_framework\nfrom torch.utils.data import DataLoader\n"
                     "a_framework.fit(DataLoader(list(range(40)), 4))\n")  # fmt: skip

@@ -12,6 +12,7 @@ pytest.importorskip("torch")
 from torch.utils.data import dataloader
 
 from starvelab_doctor import torch_internals
+from starvelab_doctor.trials import run
 from starvelab_doctor.trials.run import Trial, pace_of
 from starvelab_doctor.trials.scratch import Scratch, link_entries, stand_in
 
@@ -70,6 +71,23 @@ def test_a_trial_packs_the_batches_of_the_loader_that_it_is_about():
     ):
         one, other = make(), dataloader.DataLoader([4, 5], 2)
         assert [[batch.tolist() for batch in each] for each in (one, other)] == [[[1, 2, 3]], [[4, 5]]]
+
+
+def test_a_trial_is_about_the_training_and_not_about_an_evaluation_in_its_step(monkeypatch):
+    # Of minGPT's adder the evaluation was measured, which begins with the first step.
+    left = []
+    monkeypatch.setattr(Trial, "leave", lambda trial, name, loop: left.append(name))
+    monkeypatch.setattr(run, "LOOK", 0.0)
+    trial = Trial({"loop": "", "rung": "", "settings": {}, "whole": False, "seconds": 0.0}, None)
+    training, evaluation = dataloader.DataLoader(range(20)), dataloader.DataLoader(range(60))
+    with torch_internals.replaced_iterators(dataloader, trial.following, trial.beginning):
+        for number, _ in enumerate(training):
+            if number == 0:
+                list(evaluation)
+        assert set(left) == {" range 20"}
+        left.clear()
+        list(evaluation)
+    assert set(left) == {" range 60"}
 
 
 def test_a_trial_without_workers_leaves_out_what_needs_them():

@@ -45,10 +45,15 @@ class Ladder:
         return [rate / now for rate, now in zip(self.rungs[rung], self.now, strict=True)]
 
     @property
+    def disturbed(self) -> bool:
+        """True where the job was slower without its loader: then the machine did something else."""
+        return any(self.gain(rung) < 1 - SLIGHT for rung in self.rungs.keys() & {HOST, DEVICE})
+
+    @property
     def ceiling(self) -> float | None:
-        """The most that any rung brought in any turn; None where none left out the whole loader."""
+        """The most that any rung brought in any turn; None where none left out the whole loader, or disturbed."""
         gains = [gain for rung in self.rungs for gain in self._gains(rung)]
-        return max(1.0, *gains) if self.rungs.keys() & {HOST, DEVICE} else None
+        return max(1.0, *gains) if self.rungs.keys() & {HOST, DEVICE} and not self.disturbed else None
 
     @property
     def bound(self) -> Ceiling | None:
@@ -72,6 +77,11 @@ class Ladder:
     @property
     def verdict(self) -> str:
         """Say what the ladder comes to."""
+        if self.disturbed:
+            return (
+                "The job was slower without its loader than as it is, so something else took the machine "
+                "meanwhile: measure again while it does less."
+            )
         if self.ceiling is None:
             return (
                 "The highest rung could not be measured, so nothing is known of how much a faster input "

@@ -103,6 +103,8 @@ class Trial:
         self.plan, self.doctor, self.process, self.next_look = plan, doctor, os.getpid(), 0.0
         self.places: WeakKeyDictionary[TorchLoader, str] = WeakKeyDictionary()
         self.names: WeakKeyDictionary[TorchIterator, str] = WeakKeyDictionary()
+        # Passes that began and did not end, the outermost first: evaluations are within one of a training.
+        self.under_way: WeakKeyDictionary[TorchIterator, None] = WeakKeyDictionary()
         self.loops: dict[str, Loop] = {}
 
     def making(self, original: Callable[..., None]) -> Callable[..., None]:
@@ -171,10 +173,17 @@ class Trial:
                 return original(iterator)
             if torch_internals.is_at_start(iterator):
                 loop.passes.append([])
+                self.under_way.pop(iterator, None)
+                self.under_way[iterator] = None
             asked = time.perf_counter()
-            batch = original(iterator)
+            try:
+                batch = original(iterator)
+            except StopIteration:
+                self.under_way.pop(iterator, None)
+                raise
             loop.passes[-1].append((asked, time.perf_counter()))
-            self.look(self.names[iterator], loop)
+            if next(iter(self.under_way), None) is iterator:
+                self.look(self.names[iterator], loop)
             return batch
 
         return noted
