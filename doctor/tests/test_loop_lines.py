@@ -6,7 +6,7 @@ import time
 import pytest
 
 from starvelab_doctor.finding.lines import DATASET, GENERATOR, LOOP, JobLines, LineShare
-from starvelab_doctor.watching.job_lines import HANDED, TRAINING, JobSamples, loop_phase, shares
+from starvelab_doctor.watching.job_lines import HANDED, TRAINING, WAITING, JobSamples, loop_phase, shares
 from starvelab_doctor.watching.places import stack_of
 from starvelab_doctor.watching.stack_samples import WAITS, StackSampler
 from starvelab_doctor.watching.worker_sampler import phase_of
@@ -36,6 +36,7 @@ def test_a_step_trains_and_a_generator_packs():
     ("/x/site-packages/lightning/pytorch/loops/fit_loop.py", "advance", TRAINING),  # below trainer.fit()
     ("/x/site-packages/tqdm/std.py", "update", LOOP),
     (f"lib{WAITS[0]}", "wait", HANDED),
+    ("/x/starvelab_doctor/watching/hooks.py", "timed", WAITING),
 ])  # fmt: skip
 def test_what_pytorch_trains_is_no_input_work(file, name, phase):
     code = compile("pass", file, "exec").replace(co_name=name)

@@ -150,6 +150,7 @@ def test_the_first_batches_of_a_worker_may_leave_as_much_as_they_are(batches, si
 def test_workers_that_keep_something_of_each_item_are_told_from_others(monkeypatch, leaks):
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(recorder, "POLL_INTERVAL", 0.01)
+    monkeypatch.setattr(recorder, "PAUSE", 0)
     monkeypatch.setattr(memory, "MIN_SECONDS", 0.1)
 
     class Items(torch.utils.data.Dataset):

@@ -94,6 +94,17 @@ def test_a_look_each_half_second_sees_the_batch_and_the_workers(clock):
     assert (result.machine.prepare_queued is not None) == os.path.exists("/proc/self/schedstat")
 
 
+def test_looks_take_a_fiftieth_of_the_time_however_short_passes_are(clock, monkeypatch):
+    # Of passes of 50 ms, with workers that were new each time, a quarter of the time went into looks.
+    looks = []
+    monkeypatch.setattr(Recorder, "poll", lambda *_: looks.append(clock.sleep(0.02)))
+    watched = watch(Loader(clock, 0.001, 20, start=0.02, first=0.01), progress=False)
+    begun = clock.now
+    for _ in range(200):
+        train(clock, watched, 0.001)
+    assert 0.01 < 0.02 * len(looks) / (clock.now - begun) < 0.021
+
+
 @pytest.mark.parametrize(
     ("variable", "distributed", "rank"), [("", None, None), ("3", None, 3), ("none", None, None), ("3", 5, 5)]
 )

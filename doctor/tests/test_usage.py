@@ -169,6 +169,7 @@ def test_a_worker_that_rests_while_the_loop_does_something_else_waits_for_no_sto
     # Of a training with persistent workers beside an evaluation, 2.5 times as much was said of two cores.
     loaders = pytest.importorskip("torch.utils.data")
     monkeypatch.setattr(recorder, "POLL_INTERVAL", 0.05)
+    monkeypatch.setattr(recorder, "PAUSE", 0)
     loader = loaders.DataLoader(Computes(), 4, num_workers=1, persistent_workers=True)
     watched, other = watch(loader, progress=False), watch([1, 2, 3], progress=False)
     for _ in range(2):

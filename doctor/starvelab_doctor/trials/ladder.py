@@ -51,7 +51,7 @@ class Ladder:
 
     @property
     def ceiling(self) -> float | None:
-        """The most that any rung brought in any turn; None where none left out the whole loader, or disturbed."""
+        """The most that any rung brought in any turn; None where none left out the loader, or disturbed."""
         gains = [gain for rung in self.rungs for gain in self._gains(rung)]
         return max(1.0, *gains) if self.rungs.keys() & {HOST, DEVICE} and not self.disturbed else None
 

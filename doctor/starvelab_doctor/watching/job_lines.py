@@ -25,7 +25,7 @@ Span: TypeAlias = tuple[float, float]  # moments
 STARTING, WAITING, HANDED, TRAINING, UPDATE = "starting", "waiting", "handed", "training", "update"
 PREPARING = (DATASET, COLLATE, START)
 LOADER = f"utils{os.sep}data{os.sep}dataloader.py"
-STARTS = f"{os.sep}multiprocessing{os.sep}"
+STARTS, HOOKS = f"{os.sep}multiprocessing{os.sep}", f"starvelab_doctor{os.sep}watching{os.sep}hooks.py"
 PARTS = tuple(
     f"torch{os.sep}{part}{os.sep}"
     for part in ("nn", "optim", "autograd", "cuda", "distributed", "amp", "_dynamo", "_inductor", "fx")
@@ -54,6 +54,8 @@ def loop_phase(stack: Stack) -> tuple[str, CodeLine | None]:
         return (STARTING if starts and "get" not in calls else WAITING), code_line_of(stack)
     if names and names[-1].endswith(WAITS):
         return HANDED, code_line_of(stack)
+    if any(name.endswith(HOOKS) for name in names):  # the doctor itself looks
+        return WAITING, None
     place = code_line_of(stack)
     if any(code.co_name in UPDATES and "torch" in code.co_filename for code, _ in stack):
         return UPDATE, place

@@ -39,14 +39,13 @@ class MemoryMeter:
         if not has_processes():
             return
         begun, numbers = time.perf_counter(), worker_numbers(source)
-        new = bool(numbers) and numbers != self.numbers
-        if new:
+        if numbers and numbers != self.numbers:
             self.numbers = numbers
             self.longest = self._longest
             length = None if persists(source) else length_of(source)
             self.workers = Looks(numbers, None if length is None else batches + length)
             self.ahead, self.collated = (prefetch_of(source) or 0) * len(numbers), is_collated(source)
-        closely = new or begun >= self.next
+        closely = begun >= self.next
         for looks in (self.workers, self.loop):
             looks.add(batches, closely=closely)
         if closely:

@@ -36,6 +36,7 @@ Batch = TypeVar("Batch")
 # Older batches than these are forgotten, so that a run of weeks takes no more than 16 MB.
 MAX_KEPT = 400_000
 POLL_INTERVAL = 0.5  # seconds between two looks at what need not be known of each batch
+PAUSE = 50  # times as long as such a look took, until the next one: passes may be short
 LONG = 2e-3  # seconds of a wait, beside which two questions to the system are nothing
 # Seconds, on average, between two looks at more than the clock, where no queue is to be asked. They are
 # drawn: no period can always miss. The random numbers of the program stay as they are.
@@ -74,7 +75,7 @@ class Recorder:
         self.prefetch: int | None = None
         self.persists: bool | None = None
         self.stream, self.repeats = False, Repeats()
-        self.pickled, self.spread = Pickled(), Random(0)
+        self.pickled, self.spread, self.next_poll = Pickled(), Random(0), 0.0
         self.endings: list[float] = []  # what it took to end a pass, as where its workers end [s]
         self.inner: list[float] = []  # what passes of other loops took within a step, as evaluations do [s]
 
@@ -291,11 +292,12 @@ class Pass:
         if self.wait is not None:
             crowded = self._ask_system(self.wait)
             self.wait -= crowded
-        if now - self.polled > POLL_INTERVAL:
+        if now - self.polled > POLL_INTERVAL and now >= recorder.next_poll:
             self.polled = now
             if not without_interruptions(np.array(recorder.steps[-RECENT:]))[-1:].all():
                 recorder.use.rest()
             recorder.poll(source, batch)
+            recorder.next_poll = now + PAUSE * (time.perf_counter() - now)
         elif now > recorder.memory.glance:  # what is freed soon hides what is kept
             recorder.look(source)
         if recorder.stream and self.batches <= (recorder.workers or 0) + 1:
@@ -344,7 +346,7 @@ class Pass:
                 self.interrupt()
             elif self in self.under_way:
                 self.recorder.endings.append(time.perf_counter() - self.asked)
-                if self.asked - self.polled > POLL_INTERVAL / 4:
+                if self.asked - self.polled > POLL_INTERVAL / 4 and self.asked >= self.recorder.next_poll:
                     self.recorder.use.poll(source)
                 self.end()
             raise
