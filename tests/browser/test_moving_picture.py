@@ -14,6 +14,7 @@ from starvelab import (
     Q_,
     Accelerator,
     Drive,
+    Handover,
     Hardware,
     Jitter,
     Models,
@@ -44,6 +45,7 @@ RUNS = {
     "no workers": WALL.replace(workers=0),
     "many workers": WALL.replace(workers=64, storage="12.7 GB/s"),
     "in turn": WALL.replace(overlap=False),
+    "far": WALL.replace(workers=Workers(8, prefetch=1, handover=Handover(way="50 ms", loop="2 ms"))),
     "slow": WALL.replace(hardware=Accelerator(Hardware.Cloud.A100, ranks=Ranks(4, slow=1.5))),
     "eight": WALL.replace(workers=64, hardware=Accelerator(Hardware.Cloud.A100, count=8)),
 }  # fmt: skip

@@ -64,7 +64,7 @@ function settling({ times, step }, ahead, inTurn) {
 
 // A run of these times: `settled` batches after those with which the queue fills. As rules.py, without chance; a worker takes
 // what `prepare` gives for each batch [ms], if it is given, and these batches are played whole.
-export function follow(solved, { workers, prefetch = 2, in_flight: depth, in_turn = false, prepare = null }, settled = 0) {
+export function follow(solved, { workers, prefetch = 2, in_flight: depth, way = 0, in_turn = false, prepare = null }, settled = 0) {
   const { times } = solved, lanes = in_turn ? 1 : workers, ahead = lanes * prefetch, inFlight = depth ?? Infinity;
   const [cpu, read, loop, link, decoder] = ["CPU", "storage", "loop", "link", "decoder"].map((name) => 1e3 * (times[name] ?? 0));
   const copy = in_turn ? link + decoder : Math.max(link, decoder), take = 1e3 * times.accelerator;
@@ -80,7 +80,7 @@ export function follow(solved, { workers, prefetch = 2, in_flight: depth, in_tur
     run.read_done[j] = run.read_start[j] + read;
     run.prepare_start[j] = Math.max(at("prepared", j - lanes), asked, in_turn ? 0 : run.read_done[j]);
     run.prepared[j] = run.prepare_start[j] + (prepare?.[j] ?? (in_turn ? read + cpu : cpu * lanes));
-    run.received[j] = Math.max(run.prepared[j], host(j - 1)) + loop;
+    run.received[j] = Math.max(run.prepared[j] + 1e3 * way, host(j - 1)) + loop;
     run.copy_start[j] = Math.max(run.received[j], at("copied", j - 1));
     run.copied[j] = run.copy_start[j] + copy;
     run.step_start[j] = Math.max(run.copied[j], at("step_end", j - 1));
