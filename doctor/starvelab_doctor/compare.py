@@ -24,13 +24,12 @@ from starvelab.tables import percent
 
 from .finding.job import BUSY
 from .script import STARVED
-from .shares import CONFIDENCE
+from .shares import CONFIDENCE, RUNS
 
 BETTER, WORSE, SAME = "better", "worse", "no difference"
 PARTS = 10  # long ones, into which a run is cut
 MIN_BLOCKS = 25  # of a run that is compared; so many of them show how much neighbors are alike
 ALIKE = (-0.5, 0.95)  # correlation of neighbors: bursts make them unlike, and more alike ones tell nothing
-RUNS = 0.015  # standard deviation of the means of runs of one job that nothing else disturbs
 CROWDED = 0.5  # and beside other programs, at least, over the share of the time in which they wait for a core
 PASSES = 3  # that begin, from which on it counts what that takes
 Loop = dict[str, Any]  # Any: the values of a JSON file

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
@@ -18,6 +19,10 @@ MAX_INTERRUPTIONS = 0.1
 MIN_STEP = 2e-4  # seconds
 CHANGED = 0.1  # by so much of the time a pass waits more or less than the later ones before it is left out
 BLOCKS, RESAMPLES, CONFIDENCE = 50, 1000, 0.95
+# Standard deviation of the means of runs of one job that nothing else disturbs: benchmarks.compare; and the
+# share by which those of two such runs differ at most, with that confidence.
+RUNS = 0.015
+APART = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * RUNS * 2**0.5
 
 
 def is_certain(interval: tuple[float, float], batches: int, least: int = MIN_BATCHES) -> bool:

@@ -156,7 +156,9 @@ def test_the_gain_is_that_of_the_whole_job_with_its_long_steps():
         ("Image.Image.convert", "decode"), ("Image.Image.resize", "resize"), ("cv2.resize", "resize"),
         ("zipfile.ZipFile.read", "decompress"), ("self.table.iloc", "data frame"), ("file.read", "read"),
         ("_npyio_impl.NpzFile.__getitem__", "unpack"), ("found.fetchone", "query"),
-        ("self.database.execute", "query"), ("collate.collate", "joined"), ("torch.tensor", "numbers"),
+        ("self.database.execute", "query"), ("synchronize.SemLock.__enter__", "lock"),
+        ("self.lock.acquire", "lock"), ("clock.sleep", None),
+        ("collate.collate", "joined"), ("torch.tensor", "numbers"),
         ("image @ self.weights", None), ("time.sleep", None), ("zlib.compress", None), ("", None),
     ],
 )  # fmt: skip

@@ -14,9 +14,9 @@ import pytest
 import starvelab_doctor.judging as judging
 
 FOLDER = Path(judging.__file__).parent
-ORIGIN = re.compile(r"a choice|by definition|benchmarks\.(\w+)")
+ORIGIN = re.compile(r"by definition|benchmarks\.(\w+)")
 # Numbers of formulas: counts, halves and squares; the units of time; the floors of divisors.
-MAX_CONSTANTS = 15
+MAX_CONSTANTS = 10
 FORMULA = {0, 1, 2, 1e3, 1e-3, 1e-9}
 
 
@@ -59,9 +59,7 @@ NAMED = [
 
 @pytest.mark.parametrize(("file", "name", "comment"), NAMED)
 def test_a_comment_says_where_a_number_comes_from(file, name, comment):
-    assert ORIGIN.search(comment), (
-        f"{file}: {name} is a choice, by definition, or measured by benchmarks.NAME."
-    )
+    assert ORIGIN.search(comment), f"{file}: {name} is so by definition, or measured by benchmarks.NAME."
     for benchmark in filter(None, ORIGIN.findall(comment)):
         assert import_module(f"benchmarks.{benchmark}").main
 
@@ -80,8 +78,8 @@ def test_the_doctor_judges_by_few_numbers():
 
 
 def test_a_number_without_a_comment_and_one_in_a_formula_are_seen():
-    named = named_numbers("# A choice of nobody.\n\nLEFT = 3\n# Far more: a choice.\nRIGHT = 4, 5\n")
-    assert named == {"LEFT": (1, ""), "RIGHT": (2, "Far more: a choice.")}
+    named = named_numbers("# A choice of nobody.\n\nLEFT = 3\n# Far more: by definition.\nRIGHT = 4, 5\n")
+    assert named == {"LEFT": (1, ""), "RIGHT": (2, "Far more: by definition.")}
     assert [one.value for one in numbers_of(ast.parse("f'{x:.3f}', (x,) * 3, 0.9 * x"))] == [0.9]
 
 

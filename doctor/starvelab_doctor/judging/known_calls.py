@@ -20,6 +20,7 @@ class KnownCall:
     removable: bool = True  # the cure leaves the work out of each epoch, and does not only make it faster
 
 
+LOCK = "lock"
 KNOWN = (
     KnownCall(
         "seek", r"^(gzip|bz2|lzma|_compression)\..*(seek|rewind)",
@@ -43,6 +44,11 @@ KNOWN = (
         "query", r"^(sqlite3|dbapi2|psycopg\w*|sqlalchemy)\.|\.(execute|fetch(one|many|all))$",
         "a database is asked for each item. Let an index hold the key, ask once for all items of a batch, or "
         "read the table into an array.",
+    ),
+    KnownCall(
+        LOCK, r"^synchronize\.|SemLock|[lL](ock|OCK)\.(acquire|__enter__)|\bfcntl\.|filelock",
+        "workers wait for each other at a lock. Let each worker open its own file or connection, and hold "
+        "the lock as shortly as possible: more workers wait longer.",
     ),
     KnownCall(
         "search", r"\bnot in\b|\bin\b|\.(index|count)$",
