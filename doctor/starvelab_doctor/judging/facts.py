@@ -108,6 +108,11 @@ class Facts:
         return self.stages.items if self.stages is not None and large else None
 
     @property
+    def rests(self) -> bool:
+        """True where the workers are seen to prepare for little of the time, though the loop waits."""
+        return 0 < max(self.lines.working, default=0.0) < SEVERE
+
+    @property
     def small(self) -> bool:
         """True if batches are known to have few bytes."""
         contents = self.finding.loader.contents

@@ -15,7 +15,6 @@ from typing import TypeAlias
 import numpy as np
 
 from starvelab.host import usable_cores
-from starvelab.measure.verdict import SEVERE
 from starvelab.model.assumptions import PUBLISHED, TUTORIAL, Assumptions
 from starvelab.model.parts import Accelerator, Drive, Handover, Requests, Samples, Workers
 from starvelab.pipeline import Pipeline
@@ -165,8 +164,6 @@ def model_of(finding: JobFinding, cores: float | None = None) -> JobModel | None
     prepare, prepared = workers * period or waits, () if stages is None else stages.prepared
     if workers and prepared:
         prepare = min(prepare, float(np.mean(prepared)))
-    elif finding.loader.lines is not None and 0 < max(finding.loader.lines.working, default=0.0) < SEVERE:
-        prepare = min(prepare, sum(finding.loader.lines.working) * period)  # they rest, as was seen
     # What waits for a core that other programs have is work all the same: one worker more gets as much of it.
     queued = 0.0 if finding.busy else machine.prepare_queued or 0.0
     receive, receives = _receiving(finding, waits)

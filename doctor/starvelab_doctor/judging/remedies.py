@@ -54,7 +54,7 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
     ruled_out |= {"workers"} if any(line.name == LOCK for line in lines) else set()
     settings = [remedy for remedy in settings if remedy.name not in ruled_out]
     best = max((one.likely for one in settings), default=1.0)
-    if facts.advice is not None:
+    if facts.advice is not None and not facts.rests:
         best = max(best, facts.advice.best.gain.likely)
     of_code = sorted([*lines, *_apply((COLLECTOR,), facts)], key=lambda remedy: -remedy.likely)
     first = [remedy for remedy in of_code if remedy.likely >= best]
@@ -105,19 +105,12 @@ def _is_handed_over(facts: Facts) -> bool:
     return bool(leading & {HANDOVER, COLLATE})
 
 
-def _rests(facts: Facts) -> bool:
-    """True where workers are seen to prepare a small batch in less time than it takes to receive one."""
-    prepare = sum(facts.lines.working) * facts.finding.waits.period
-    return facts.small and 0 < prepare < RECEIVE and not facts.objects
-
-
 def _is_for_handover(facts: Facts) -> bool:
-    """True where it is the hand-over of small batches that takes long."""
-    stages = facts.stages
-    if stages is None:
-        return _rests(facts)
-    led = stages.certain and stages.largest == HANDOVER
-    return bool(facts.workers) and facts.small and led and not facts.objects
+    """True where it takes longer to hand a small batch over than to prepare it."""
+    stages, prepare = facts.stages, sum(facts.lines.working) * facts.finding.waits.period
+    if not facts.workers or not facts.small or facts.objects:
+        return False
+    return stages.certain and stages.largest == HANDOVER if stages is not None else 0 < prepare < RECEIVE
 
 
 # The queue.
@@ -302,10 +295,10 @@ SETTINGS = (
             "it holds Python's lock."
         ),
     ),
-    # Threads share Python's lock: more of them promise nothing.
+    # Threads share Python's lock, and workers that rest are enough: more of them promise nothing.
     Row(
         "workers",
-        lambda facts: facts.finding.loader.processes is not False and not _rests(facts),
+        lambda facts: facts.finding.loader.processes is not False and not facts.rests,
         lambda facts, effect: (
             f"{count_of(effect.value or 0, 'worker')} instead of {facts.workers}"
             f"{f'; {facts.advice.room}' if facts.advice and facts.advice.room else '.'}"
