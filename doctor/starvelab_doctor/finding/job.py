@@ -206,7 +206,8 @@ class JobFinding:
             return ""
         return (
             f"Left out: {count_of(self.waits.interruptions, 'long step')}, such as an evaluation or a "
-            f"checkpoint, took {percent(share)} of the time, whatever the input."
+            f"checkpoint, took {percent(share)} of the time, whatever the input: of all of it the loop waits "
+            f"{percent(self.waits.host_wait * (1 - share))}."
         )
 
     @property

@@ -11,11 +11,11 @@ from starvelab.units import Q_, format_quantity
 
 from ..contents import Items
 from ..finding.job import QUEUED, JobFinding
-from ..finding.lines import GENERATOR, JobLines, LineShare
+from ..finding.lines import GENERATOR, SAMPLER, JobLines, LineShare
 from ..finding.stages import COLLATE, DATASET, LARGE, MANY_OBJECTS, StageCosts
 from ..shares import MIN_BATCHES
 from .advice import WorkerAdvice, advice_of
-from .model import PREFETCH, Change, Gain, JobModel, model_of
+from .model import PREFETCH, Change, Gain, JobModel, model_of, sampling_of
 
 
 @dataclass(frozen=True)
@@ -133,10 +133,12 @@ class Facts:
     @property
     def receives(self) -> bool:
         """True where a batch is ready when the loop asks, and its way to the loop is most of the wait."""
-        stages, waits = self.stages, self.finding.waits
-        if stages is None or stages.receiving is None or not (self.finding.ready and stages.certain):
+        stages, waits, contents = self.stages, self.finding.waits, self.finding.loader.contents
+        if not self.finding.ready:
             return False
-        prepares = stages.largest in (DATASET, COLLATE)
+        if stages is None or stages.receiving is None:
+            return contents is not None and contents.size is not None and not self.small
+        prepares = stages.certain and stages.largest in (DATASET, COLLATE)
         return prepares and 2 * stages.receiving.m_as("ms") >= waits.host_wait * waits.period
 
     @cached_property
@@ -144,6 +146,16 @@ class Facts:
         """What later passes take to begin and to end, where that is worth a line."""
         passes = passes_of(self.finding, self.model) if self.model is not None else None
         return passes if passes is not None and passes.matters else None
+
+    @property
+    def sampling(self) -> float:
+        """Milliseconds that the sampler takes the loop for a batch, by a probe or by samples."""
+        return sampling_of(self.finding)
+
+    @property
+    def sampler_line(self) -> str:
+        """The line at which the sampler is most, as a part of a sentence; empty where nobody looked."""
+        return next((f", mostly at {one.place}" for one in self.lines.loop if one.phase == SAMPLER), "")
 
     @property
     def loop_line(self) -> LineShare | None:

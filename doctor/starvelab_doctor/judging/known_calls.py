@@ -83,6 +83,12 @@ KNOWN = (
         removable=False,
     ),
     KnownCall(
+        "sleep", r"\btime\.sleep$|\.wait$",
+        "the code waits. Let it wait for less long, or let more items wait at once, by more workers or "
+        "threads.",
+        removable=False,
+    ),
+    KnownCall(
         "numbers", r"^(torch|np|numpy)\.(tensor|as_tensor|array|asarray|\w*Tensor)$|\.(append|extend)$",
         "tensors or lists are made of Python's numbers, one after the other. Keep the items as arrays, and "
         "fill one array for all items of a batch.",

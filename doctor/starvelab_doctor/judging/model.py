@@ -21,6 +21,7 @@ from starvelab.pipeline import Pipeline
 from starvelab.units import Q_, Quantity
 
 from ..finding.job import JobFinding
+from ..finding.lines import SAMPLER
 from ..finding.stages import RECEIVE, RECEIVE_RANGE
 from ..shares import APART
 
@@ -148,6 +149,15 @@ class JobModel:
         return self._late(self.likely) / self.likely.period if known else 1.0
 
 
+def sampling_of(finding: JobFinding) -> float:
+    """Return the milliseconds that the sampler takes the loop for a batch, by a probe or by samples."""
+    stages, lines = finding.loader.stages, finding.loader.lines
+    if stages is not None and stages.timed:
+        return stages.sampling
+    share = sum(line.share for line in lines.loop if line.phase == SAMPLER) if lines is not None else 0.0
+    return min(share, finding.waits.host_wait) * finding.waits.period
+
+
 def model_of(finding: JobFinding, cores: float | None = None) -> JobModel | None:
     """Return the model of a job that was watched; None where its workers or its step are not known.
 
@@ -158,12 +168,14 @@ def model_of(finding: JobFinding, cores: float | None = None) -> JobModel | None
     if workers is None or finding.waits.step_time is None:
         return None
     # What the sampler takes the loop, no worker takes over: it is like a longer step.
-    step = finding.waits.step_time.m_as("ms") + (stages.sampling if stages is not None else 0.0)
+    step = finding.waits.step_time.m_as("ms") + sampling_of(finding)
     period = finding.waits.period
     waits = max(period - step, NOTHING)
     prepare, prepared = workers * period or waits, () if stages is None else stages.prepared
     if workers and prepared:
         prepare = min(prepare, float(np.mean(prepared)))
+    elif finding.ready and finding.loader.lines is not None and finding.loader.lines.working:
+        prepare = min(prepare, sum(finding.loader.lines.working) * period)  # they are not busy all the time
     # What waits for a core that other programs have is work all the same: one worker more gets as much of it.
     queued = 0.0 if finding.busy else machine.prepare_queued or 0.0
     receive, receives = _receiving(finding, waits)

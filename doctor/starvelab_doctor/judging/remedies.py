@@ -135,9 +135,8 @@ def _deeper(facts: Facts) -> Effect | None:
 
 def _drawn(facts: Facts) -> Effect:
     """Return what it brings that the loop's sampler takes nothing."""
-    saved = facts.stages.sampling if facts.stages is not None else 0.0
-    gain = facts.gain(lambda costs: replace(costs, step=costs.step - saved), sure=False)
-    return Effect(facts.at_most(gain, saved))
+    gain = facts.gain(lambda costs: replace(costs, step=costs.step - facts.sampling), sure=False)
+    return Effect(facts.at_most(gain, facts.sampling))
 
 
 def _moved(facts: Facts) -> Effect | None:
@@ -267,10 +266,10 @@ SETTINGS = (
     ),
     Row(
         "sampler",
-        lambda facts: facts.stages and facts.stages.sampling,
+        lambda facts: facts.sampling >= SLIGHT * facts.finding.waits.period,
         lambda facts, _: (
-            f"The sampler takes {format_quantity(Q_(facts.stages.sampling if facts.stages else 0, 'ms'))} "
-            "for each batch in the training loop, which no worker takes over: draw the indices of a pass at "
+            f"The sampler takes {format_quantity(Q_(facts.sampling, 'ms'), 3)} for each batch in the "
+            f"training loop{facts.sampler_line}, which no worker takes over: draw the indices of a pass at "
             "once, or before it."
         ),
         _drawn,

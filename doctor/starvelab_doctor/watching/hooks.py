@@ -16,6 +16,7 @@ import numpy as np
 
 from starvelab.errors import InputError
 from starvelab.measure.batches import Batch
+from starvelab.tables import count_of
 
 from .. import torch_internals
 from ..finding.job import JobFinding
@@ -137,11 +138,13 @@ class Doctor:
         """Return the same with the waits and steps, for a report of several ranks."""
         names, loops = [name for name, *_ in self.loops], list[RankLoop]()
         for (name, items, *_), recorder in self.loops.items():
-            unique = str(name) if names.count(name) == 1 else f"{name}, {items} items"  # of a shared function
-            loops.append(RankLoop(unique, self._finding(recorder), *recorder.pairs()[:2]))
+            which = f", {items} items, {count_of(recorder.workers or 0, 'worker')}"  # a line may have several
+            unique = f"{name}{which}" if names.count(name) > 1 else str(name)
+            finding = self._finding(recorder, place=str(name).rpartition(" at ")[2])
+            loops.append(RankLoop(unique, finding, *recorder.pairs()[:2]))
         return sorted(loops, key=lambda loop: -float(np.sum(loop.waits) + np.sum(loop.steps)))
 
-    def _finding(self, recorder: Recorder) -> JobFinding:
+    def _finding(self, recorder: Recorder, place: str) -> JobFinding:
         # What follows the last batch of all loops, as where itertools.cycle has kept them.
         ends = {loop: loop.passes[-1].ended for loop in self.loops.values()}
         after = time.perf_counter() - ends[recorder] if ends[recorder] == max(ends.values()) else 0.0
@@ -149,10 +152,10 @@ class Doctor:
         finding = recorder.finding(after if after * len(recorder.numbers) > INTERRUPTION * passed else 0.0)
         of_all = _time_in(self.loops.values())
         return finding.replace(
-            loop_share=_time_in([recorder]) / of_all if of_all else 1.0, lines=self._lines(recorder)
+            loop_share=_time_in([recorder]) / of_all if of_all else 1.0, lines=self._lines(recorder, place)
         )
 
-    def _lines(self, recorder: Recorder) -> JobLines | None:
+    def _lines(self, recorder: Recorder, place: str) -> JobLines | None:
         """Return at which lines the time of a loop goes; None where nobody looked."""
         if self.lines is None:
             return None
@@ -166,7 +169,9 @@ class Doctor:
             for each, (begun, _) in zip(passes[1:], spans[1:], strict=True)
             if each.first_wait is not None
         ]
-        return self.lines.of(self.tokens[recorder], spans, firsts, sent=sent)
+        lines = self.lines.of(self.tokens[recorder], spans, firsts, sent=sent)
+        # At the line of the loop itself its thread receives a batch, or another loader works.
+        return replace(lines, loop=tuple(line for line in lines.loop if line.place != place))
 
 
 def _time_in(loops: Iterable[Recorder]) -> float:
