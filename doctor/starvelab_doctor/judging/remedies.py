@@ -204,13 +204,13 @@ IN_ANY_CASE = (
         lambda facts: Effect(facts.passes.gain if facts.passes else None),
     ),
     Row(
-        "once",
-        lambda facts: facts.passes and facts.workers and facts.finding.loader.persists,
+        "passes",
+        lambda facts: facts.passes and not (facts.workers and not facts.finding.loader.persists),
         lambda facts, _: (
-            f"To begin a later pass takes {facts.passes}, though its workers are to persist: make the "
-            "DataLoader once, before all passes, and not anew for each."
+            f"To begin a later pass takes {facts.passes}: make the DataLoader once, before all passes, and "
+            "let its sampler and its dataset list the items once."
         ),
-        lambda facts: Effect(facts.passes.gain if facts.passes else None),
+        lambda facts: Effect(order=facts.passes.gain.likely if facts.passes else 1.0),
     ),
     Row(
         "pickling",
@@ -268,7 +268,7 @@ SETTINGS = (
         "sampler",
         lambda facts: facts.sampling >= SLIGHT * facts.finding.waits.period,
         lambda facts, _: (
-            f"The sampler takes {format_quantity(Q_(facts.sampling, 'ms'), 3)} for each batch in the "
+            f"The sampler takes {format_quantity(Q_(facts.sampling, 'ms'))} for each batch in the "
             f"training loop{facts.sampler_line}, which no worker takes over: draw the indices of a pass at "
             "once, or before it."
         ),
