@@ -30,17 +30,16 @@ def _text(x: float, y: float, text: str, anchor: str = "start", attributes: str 
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{attributes}>{escape(text)}</text>'
 
 
-def _point(test: Tested, counts: bool) -> str:
-    """A filled circle as shipped, a filled square where extrapolated, a hollow circle for a guess."""
+def _point(test: Tested) -> str:
+    """A circle as shipped, a square where extrapolated."""
     measured, predicted = test.samples
     assert measured is not None
     assert predicted is not None
     x, y = _x(measured), _y(predicted)
-    if counts and test.uses:
+    if test.uses:
         shape = f'<rect x="{x - 5:.1f}" y="{y - 5:.1f}" width="10" height="10" fill="{ORANGE}">'
     else:
-        style = f'fill="{BLUE}"' if counts else f'fill="none" stroke="{GRAY}" stroke-width="1.5"'
-        shape = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" {style}>'
+        shape = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{BLUE}">'
     tag = shape[1:].split(" ", 1)[0]
     return f"{shape}<title>{escape(test.what)}: {100 * test.error:+.1f} %</title></{tag}>"
 
@@ -95,11 +94,7 @@ def _legend() -> list[str]:
             "from another row, extrapolated",
         ),
         (
-            f'<circle cx="{x}" cy="{y + 45}" r="5" fill="none" stroke="{GRAY}" stroke-width="1.5"/>',
-            "a guess, which counts nowhere",
-        ),
-        (
-            f'<rect x="{x - 8}" y="{y + 63}" width="16" height="14" fill="{BLUE}" fill-opacity="0.15"/>',
+            f'<rect x="{x - 8}" y="{y + 38}" width="16" height="14" fill="{BLUE}" fill-opacity="0.15"/>',
             "within 10 %",
         ),
     )
@@ -110,15 +105,11 @@ def _legend() -> list[str]:
 
 def draw(published: Published) -> str:
     """The picture as the text of an SVG file, the same on every run."""
-    points = [(test, True) for test in published.tests] + [(test, False) for test in published.guessed]
-    # What is on top counts: guesses are drawn first.
-    shown = sorted((one for one in points if None not in one[0].samples), key=lambda one: one[1])
-    inside = sum(abs(test.error) <= BAND for test, counts in shown if counts)
+    shown = [test for test in published.tests if None not in test.samples]
+    inside = sum(abs(test.error) <= BAND for test in shown)
     title = "Predicted against measured throughput, on logarithmic axes"
-    described = (
-        f"{inside} of {sum(counts for _, counts in shown)} predictions lie within 10 % of the measurement."
-    )
-    body = [*_axes(), *_band(), *(_point(*one) for one in shown), *_legend()]
+    described = f"{inside} of {len(shown)} predictions lie within 10 % of the measurement."
+    body = [*_axes(), *_band(), *map(_point, shown), *_legend()]
     lines = "\n".join(body)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '

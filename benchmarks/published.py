@@ -13,8 +13,7 @@ They stand in one table, tests/golden/published.csv. The column `section` says w
   counts nowhere.
 - input: a figure from which another one is predicted. "@NAME" stands for it, for another row, or for a
   constant, which a `rule` of benchmarks/rules.py computes `with` these.
-- left out: names of figures that are no row, with the reason as `note`; a guess is one of these with what is
-  not known assumed, as its `note` says.
+- left out: names of figures that are no row, with the reason as `note`.
 
 In a cell of several fields each is `NAME=VALUE`, a field of a part is `PART.NAME`, and "; " stands between.
 
@@ -98,13 +97,11 @@ def packing_speedup(pipe: Pipeline, step: Step, *, rows: Mapping[str, Any], **ch
 FIGURES: dict[str, Callable[..., Any]] = {
     "throughput": lambda _, step: step.throughput,
     "step_time": lambda _, step: step.step_time,
-    "stall": lambda _, step: step.stall,
     "speedup": lambda pipe, step: (step.throughput / pipe.solve(workers=1).throughput).m_as(""),
     "copy_rate": lambda pipe, step: pipe.transferred * pipe.batch_size / step.stage_times["copy"],
     "real_share": real_share,
     "packing_speedup": packing_speedup,
     "delivered": lambda pipe, step: step.throughput * pipe.size / Q_("1 img"),
-    "read_rate": lambda pipe, step: pipe.size * pipe.batch_size / step.stage_times["read"],
 }
 
 
@@ -118,7 +115,7 @@ def samples_per_second(figure: str, pipe: Pipeline, value: Any) -> float | None:
             rate = one * pipe.batch_size * pipe.hardware.count / value
         case "copy_rate":
             rate = one * value / pipe.transferred
-        case "read_rate" | "delivered":
+        case "delivered":
             rate = one * value / pipe.size
         case _:
             return None
@@ -270,12 +267,11 @@ def held_rates() -> list[Held]:
 
 
 class Published:
-    """The rows, inputs, constants, reasons and guesses of the table."""
+    """The rows, inputs, constants and reasons of the table."""
 
     def __init__(self, table: dict[str, dict[str, dict[str, Any]]] | None = None) -> None:
         self.table = table = read() if table is None else table
         self.rows, self.inputs, self.constants = table["row"], table["input"], table["constant"]
-        self.guesses = table["guess"]
         self.left_out = {names: line["note"] for names, line in table["left out"].items()}
 
     @property
@@ -306,11 +302,6 @@ class Published:
         """Every row, predicted or missed, kind by kind."""
         return [one for kind in KINDS for one in self.of_kind(kind)]
 
-    @cached_property
-    def guessed(self) -> list[Tested]:
-        """Every prediction that does not."""
-        return [self.test(name) for name in self.guesses]
-
     def _claims(self, tests: list[Tested], assumed: Assumptions = PUBLISHED) -> list[Held]:
         """What the package claims of rows."""
         claims = []
@@ -325,7 +316,7 @@ class Published:
 
     def shipped(self, name: str) -> rates.Rate | None:
         """Return the rate of the catalogue that a row is, which its prediction leaves out, or None."""
-        pipe, source = self.pipeline(name)[0], source_of(self._entry(name))
+        pipe, source = self.pipeline(name)[0], source_of(self.rows[name])
         chip = pipe.hardware
         if pipe.model is None or chip.framework.name is None or chip.count != 1:
             return None
@@ -350,17 +341,14 @@ class Published:
 
     def value(self, name: str) -> Any:
         """What was measured."""
-        entry = self.rows.get(name) or self.inputs.get(name) or self.guesses[name]
-        return _quantity(entry["value"])
+        return _quantity((self.rows.get(name) or self.inputs[name])["value"])
 
     def pipeline(self, name: str) -> tuple[Pipeline, tuple[str, ...]]:
-        """The pipeline of a row or a guess, under PUBLISHED, and the rows that its fields rest on."""
+        """The pipeline of a row, under PUBLISHED, and the rows that its fields rest on."""
         uses: dict[str, None] = {}
-        fields = self._fill(self._entry(name)["pipeline"], uses)
-        changed = fields.pop("assumptions", {})
-        assumptions = PUBLISHED.replace(**changed) if changed else PUBLISHED
+        fields = self._fill(self.rows[name]["pipeline"], uses)
         given = {field: _given(field, value) for field, value in fields.items()}
-        return Pipeline(**given, assumptions=assumptions), tuple(uses)
+        return Pipeline(**given, assumptions=PUBLISHED), tuple(uses)
 
     def _rows_of(self, entry: Mapping[str, Any], uses: dict[str, None]) -> dict[str, Any]:
         """Return the rows that documents become, as `pack` takes them, where an entry has some."""
@@ -375,8 +363,8 @@ class Published:
         return {"rows": {"documents": documents, **rows}}
 
     def test(self, name: str) -> Tested:
-        """Predict a row, or a guess, and compare."""
-        entry = self._entry(name)
+        """Predict a row, and compare."""
+        entry = self.rows[name]
         with without(self.shipped(name)):
             pipe, uses = self.pipeline(name)
             step = pipe.solve()
@@ -407,11 +395,6 @@ class Published:
         row = self.rows[name]
         told = {**row, "pipeline": row.get("told", row["pipeline"])}
         return Published({**self.table, "row": {**self.rows, name: told}}).test(name)
-
-    def _entry(self, name: str) -> dict[str, Any]:
-        """A row that is predicted, or else the guess of that name."""
-        row = self.rows.get(name, {})
-        return row if "pipeline" in row else self.guesses[name]
 
     def _fill(self, value: Any, uses: dict[str, None]) -> Any:
         """`value` with every "@NAME" in it replaced; the rows that were looked at are added to `uses`."""

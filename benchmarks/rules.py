@@ -12,7 +12,6 @@ import numpy as np
 
 from starvelab import PUBLISHED, Q_, Hardware, Models, Pipeline, Storage, Workers
 from starvelab.model.analysis import extrapolate_rate
-from starvelab.model.catalogue import entry_at
 from starvelab.model.stages.single_node import SingleNodeInputs, SingleNodeModel, StepInputs
 
 
@@ -31,18 +30,6 @@ def extrapolated(
     to = Hardware.Cloud.H100.replace(matmul_bf16_sustained=matmul_h100)
     total = Q_(batch_size, "img") / step if rate is None else rate
     return extrapolate_rate(total / count, model=getattr(Models, model), measured_on=origin, to=to)
-
-
-def extrapolated_by_peak(*, rate: Any, model: str, to: str, matmul_a100: Any) -> Any:
-    """The same for an accelerator whose matrix products are taken to reach the A100's share of the peak."""
-    entry, a100 = entry_at("Hardware", to), Hardware.Cloud.A100
-    reached = entry.peak_fp16_dense * (matmul_a100 / a100.peak_fp16_dense)
-    return extrapolate_rate(
-        rate,
-        model=getattr(Models, model),
-        measured_on=a100.replace(matmul_bf16_sustained=matmul_a100),
-        to=entry.replace(matmul_bf16_sustained=reached.to("TFLOP/s")),
-    )
 
 
 def by_pixels(*, rate: Any, count: int, **side: int) -> Any:
@@ -155,7 +142,6 @@ RULES: dict[str, Callable[..., Any]] = {
     rule.__name__: rule
     for rule in (
         extrapolated,
-        extrapolated_by_peak,
         by_pixels,
         of_neighbor,
         of_fewer,

@@ -70,12 +70,6 @@ def summary(published: Published) -> str:
     )
 
 
-def guess_summary(guessed: list[Tested]) -> str:
-    """Median and worst error of the guesses."""
-    errors = [100 * abs(test.error) for test in guessed]
-    return f"{len(errors)} guesses: median error {statistics.median(errors):.1f} %, worst {max(errors):.1f} %"
-
-
 def _by_kind(published: Published) -> list[tuple[str, list[Tested]]]:
     """Each kind with its rows, and all."""
     return [*((kind, published.of_kind(kind)) for kind in KINDS), ("all", published.all)]
@@ -204,28 +198,6 @@ def rows_of(published: Published, tests: Iterable[Tested]) -> list[tuple[str, ..
     ]
 
 
-def reasons(published: Published) -> list[tuple[str, str]]:
-    """The rows that are not predicted, and why."""
-    return [*published.left_out.items()]
-
-
-def guesses(published: Published) -> list[tuple[str, ...]]:
-    """What is not predicted, with what is not known assumed."""
-    return [
-        (
-            t.what,
-            cell(t.measured),
-            cell(t.predicted),
-            f"{100 * t.error:+.1f} %",
-            published.guesses[t.name]["note"],
-        )
-        for t in published.guessed
-    ]
-
-
-GUESS_HEADERS = ("what", "measured", "predicted", "error", "assumed")
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = options(__doc__, rows=(None, 1))
     parser.add_argument("--format", default="simple", help="a format of tabulate, for example github")
@@ -248,10 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if asked.picture:
         asked.picture.write_text(draw(published), encoding="utf-8", newline="\n")
     if asked.left_out:
-        show(("left out", "because"), reasons(published))
-        print("\nSome of these with what is not known assumed; they count nowhere:\n")
-        show(GUESS_HEADERS, guesses(published))
-        print(f"\n{guess_summary(published.guessed)}")
+        show(("left out", "because"), [*published.left_out.items()])
         print("\nWhat a step of eight takes longer than a step of one:\n")
         show(("what", "a step of one", "eight take longer by"), lost_to_each_other(published))
 

@@ -44,13 +44,9 @@ def with_another_value(name):
 
 
 def test_the_model_is_off_by_what_is_written_under_published():
-    rows = {name: TABLES.rows[name] for name in TABLES.tested} | TABLES.guesses
-    off = {name: 100 * TABLES.test(name).error for name in rows}
-    assert off == pytest.approx({name: row["error"] for name, row in rows.items()}, abs=0.051)
-    for name in rows:
-        assumed = TABLES.pipeline(name)[0].assumptions
-        assert assumed.name.startswith("PUBLISHED"), name
-        assert assumed is PUBLISHED or name in TABLES.guesses, name
+    off = {name: 100 * TABLES.test(name).error for name in TABLES.tested}
+    assert off == pytest.approx({name: TABLES.rows[name]["error"] for name in off}, abs=0.051)
+    assert all(TABLES.pipeline(name)[0].assumptions is PUBLISHED for name in off)
 
 
 def test_what_several_accelerators_lose_is_the_median_of_the_half_that_is_seen():
@@ -101,8 +97,8 @@ def test_no_row_rests_on_itself_or_on_a_rate_that_the_package_ships_for_it(name)
     assert abs(found.error) > 1e-4
 
 
-def test_an_input_serves_a_prediction_or_a_guess():
-    used = {one for name in (*TABLES.tested, *TABLES.guesses) for one in TABLES.test(name).uses}
+def test_an_input_serves_a_prediction():
+    used = {one for name in TABLES.tested for one in TABLES.test(name).uses}
     # What waits says beforehand from what it will be predicted.
     used |= {one for row in TABLES.rows.values() for one in row.get("given", ())}
     used |= {one for name, row in TABLES.rows.items() if "told" in row for one in TABLES.told(name).uses}
@@ -287,18 +283,15 @@ def test_a_rule_says_which_rows_are_outside_of_what_the_model_can_know():
     assert set(outside.values()) == set(OUTSIDE)
 
 
-def test_every_row_that_is_left_out_has_a_reason_and_every_guess_says_what_it_assumes():
+def test_every_row_that_is_left_out_has_a_reason():
     assert len(LEFT_OUT) == len(set(LEFT_OUT))
     assert not set(LEFT_OUT) & {*TABLES.rows, *TABLES.inputs}
     assert not set(TABLES.rows) & set(TABLES.inputs)
     assert all(len(reason) > 20 for reason in TABLES.left_out.values())
     assert len(LEFT_OUT) + len(TABLES.rows) + len(TABLES.inputs) >= COLLECTED
-    assert set(TABLES.guesses) <= {*LEFT_OUT, *TABLES.inputs}
-    assert all(len(guess["note"]) > 20 for guess in TABLES.guesses.values())
     # Every rule and every figure is used.
     assert {constant["rule"] for constant in TABLES.constants.values()} == set(RULES)
-    predicted = [*(TABLES.rows[name] for name in TABLES.tested), *TABLES.guesses.values()]
-    assert {row.get("figure", "throughput") for row in predicted} == set(FIGURES)
+    assert {TABLES.rows[name].get("figure", "throughput") for name in TABLES.tested} == set(FIGURES)
 
 
 # ---- What is shown -----------------------------------------------------------------------------------------
@@ -317,6 +310,3 @@ def test_the_tables_are_printed_with_their_summary_and_the_picture_is_written(ca
     assert "hdd_seq" in printed
     assert all(reached in printed for _, _, reached, _ in goals(TABLES))
     assert ET.parse(tmp_path / "how-right.svg").getroot().tag.endswith("svg")
-    for guess in TABLES.guesses.values():
-        assert guess["note"] in printed
-    assert f"{len(TABLES.guesses)} guesses: median error" in printed

@@ -80,6 +80,5 @@ def test_the_page_says_how_much_the_cores_of_a_loader_matter():
 def test_the_page_has_two_screens_and_does_not_claim_what_it_misses():
     assert len(PAGE.partition("## On your own machine")[0].split()) < 1100
     errors = [abs(row.error) for row in TABLES.all]
-    assert statistics.median(errors) > 0.08
     assert sum(error > 0.25 for error in errors) > len(errors) / 8
-    assert "Two goals are missed: a median below 8 % over all rows" in " ".join(PAGE.split())
+    assert "One goal is missed: at most one row in eight farther off than 25 %" in " ".join(PAGE.split())
