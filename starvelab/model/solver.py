@@ -17,7 +17,7 @@ import numpy as np
 
 from ..units import Q_, Number, Quantity
 from ..units import exact as as_exact
-from .costs import Cost, Inputs, Line, argmax, as_float, maximum
+from .costs import Cost, Inputs, Line, as_float, maximum, name_of_largest
 from .resources import ACCELERATOR, CPU, DECODER, DISPLAY_ORDER, LINK, LOOP, STORAGE, TIE_ORDER
 from .stages import STAGES, BarrierModel, DeviceInputModel, SingleNodeModel
 from .stages.barrier import BarrierInputs
@@ -80,9 +80,7 @@ def solve(pipeline: Any) -> Step:  # Any: a Description, which stands above what
     step = BatchTimes.of(resources, numbers).step if numbers["overlap"] else sum(resources.values())
     # Rounding must not turn a tie into a bottleneck: favor earlier resources by a part in 10^12.
     favor = 1 + 1e-12 * np.arange(len(resources), 0, -1)
-    ranked = [time * factor for time, factor in zip(resources.values(), favor, strict=True)]
-    first = argmax(ranked)
-    names = np.array([*resources])
+    ranked = {name: time * factor for (name, time), factor in zip(resources.items(), favor, strict=True)}
     return Step(
         pipeline=pipeline,
         stage_times={name: _quantity(time * 1e3, "ms") for name, time in stages.items()},
@@ -90,7 +88,7 @@ def solve(pipeline: Any) -> Step:  # Any: a Description, which stands above what
         step_time=_quantity(step * 1e3, "ms"),
         throughput=_quantity(numbers["hosts"] * batch * accelerators / step, "img/s"),
         utilization=as_float(busy / step),
-        bottleneck=names[first] if shape else str(names[first]),
+        bottleneck=name_of_largest(ranked),
     )
 
 

@@ -122,19 +122,8 @@ FIXED = (
 )  # fmt: skip
 VALUES = st.sampled_from(FIXED) | st.sampled_from(TEXTS) | st.integers() | st.floats() | st.text(max_size=8)
 STRANGE_NAMES = (
-    "wrokers",
-    "gpu",
-    "size",
-    "of",
-    "self",
-    "",
-    "a b",
-    "workers.cores",
-    "class",
-    "é",
-    "count",
-    "changes",
-)
+    "wrokers", "gpu", "size", "of", "self", "", "a b", "workers.cores", "class", "é", "count", "changes",
+)  # fmt: skip
 
 
 @st.composite

@@ -39,80 +39,68 @@ UNET = Pipeline(model=Models.UNet3D, hardware=Hardware.Cloud.A100, batch_size=2)
 def less_prepared(pipe, _):
     crew = pipe.workers
     if isinstance(crew, Quantity):
-        return pipe.replace(workers=2 * crew)
+        return {"workers": 2 * crew}
     if crew.rate is not None:
-        return pipe.replace({"workers.rate": 2 * crew.rate})
+        return {"workers.rate": 2 * crew.rate}
     alone = {"workers.count": 1, "workers.handover": Handover(), "hardware.ranks.slow": 1}
     times = pipe.solve(alone, storage=None, overlap=True)
-    each = times.stage_times["transform"] / times.batch_size / times.accelerators
-    return pipe.replace({"dataset.cpu_time": each / 2})
+    return {"dataset.cpu_time": times.stage_times["transform"] / times.batch_size / times.accelerators / 2}
 
 
 def moved(pipe, _):
     handover = pipe.workers.handover
     worker = 0 * handover.loop if handover.worker is None else handover.worker
-    return pipe.replace({"workers.handover.loop": "0 ms", "workers.handover.worker": worker + handover.loop})
+    return {"workers.handover.loop": "0 ms", "workers.handover.worker": worker + handover.loop}
 
 
-def twice(field):
-    """Double what a field of a pipeline has."""
-    part, name = field.split(".", 1)
-    return lambda p, _: p.replace({field: 2 * attrgetter(name)(getattr(p, part))})
-
-
-def half(field):
-    part, name = field.split(".", 1)
-    return lambda p, _: p.replace({field: attrgetter(name)(getattr(p, part)) / 2})
+def times(factor, field):
+    """Multiply what a field of a pipeline has."""
+    return lambda pipe, _: {field: factor * attrgetter(field)(pipe)}
 
 
 def cached(pipe, _):
-    now = pipe.storage.cache.share if pipe.storage.cache else 0
-    return pipe.replace({"storage.cache.share": (1 + now) / 2})
+    return {"storage.cache.share": (1 + (pipe.storage.cache.share if pipe.storage.cache else 0)) / 2}
 
 
 def with_faster_gpu(pipe, _):
     step = pipe.solve()
-    return pipe.replace({"hardware.rate": 2 * step.batch_size / step.stage_times["model"] * Q_("1 img")})
+    return {"hardware.rate": 2 * step.batch_size / step.stage_times["model"] * Q_("1 img")}
 
 
-# Each advice that an explanation may give, and what it does to a pipeline that follows it.
+# Each advice that an explanation may give, and what it changes of a pipeline that follows it.
 ADVICE = {
-    "halve the stored bytes of each sample": lambda p, _: p.replace({"dataset.size": p.size / 2}),
-    "read twice as many samples with each request": twice("storage.requests.samples"),
-    "open twice as many requests at a time": lambda p, _: p.replace(
-        {"storage.requests.open": 2 * min(p.reads.open, 10**9)}
-    ),
+    "halve the stored bytes of each sample": lambda p, _: {"dataset.size": p.size / 2},
+    "read twice as many samples with each request": times(2, "storage.requests.samples"),
+    "open twice as many requests at a time": lambda p, _: {
+        "storage.requests.open": 2 * min(p.reads.open, 10**9)
+    },
     r"keep \d+ % of the samples in memory": cached,
-    "read from twice as many (?:drive|bucket)s": twice("storage.count"),
-    "halve the bytes of each sample on the link": lambda p, _: p.replace(
-        {"dataset.transfer": p.transferred / 2}
-    ),
-    "let the workers do half of the decoding": half("dataset.on_device.decoder_time"),
-    "let the workers do half of the [GT]PU's input work": half("dataset.on_device.time"),
-    r"start (\d+) workers?": lambda p, m: p.replace(workers=int(m[1])),
-    "start a worker": lambda p, _: p.replace(workers=1),
-    "use a host with twice the cores, and twice the workers": lambda p, _: p.replace(
-        {"workers.cores": 2 * p.inputs["transform"].cores}, workers=2 * p.workers.count
-    ),
-    "use worker processes, which share no lock": lambda p, _: p.replace({"workers.kind": "processes"}),
+    "read from twice as many (?:drive|bucket)s": times(2, "storage.count"),
+    "halve the bytes of each sample on the link": lambda p, _: {"dataset.transfer": p.transferred / 2},
+    "let the workers do half of the decoding": times(0.5, "dataset.on_device.decoder_time"),
+    "let the workers do half of the [GT]PU's input work": times(0.5, "dataset.on_device.time"),
+    r"start (\d+) workers?": lambda _, m: {"workers": int(m[1])},
+    "start a worker": lambda *_: {"workers": 1},
+    "use a host with twice the cores, and twice the workers": lambda p, _: {
+        "workers": 2 * p.workers.count, "workers.cores": 2 * p.inputs["transform"].cores,
+    },
+    "use worker processes, which share no lock": lambda *_: {"workers.kind": "processes"},
     "halve the CPU work for each sample": less_prepared,
-    "bring the slowest host to the pace of the others": lambda p, _: p.replace({"hardware.ranks.slow": 1}),
-    "prefetch batches, so that .* sets the step": lambda p, _: p.replace(overlap=True),
-    "double the batch size, which takes more memory": lambda p, _: p.replace(batch_size=2 * p.batch_size),
+    "bring the slowest host to the pace of the others": lambda *_: {"hardware.ranks.slow": 1},
+    "prefetch batches, so that .* sets the step": lambda *_: {"overlap": True},
+    "double the batch size, which takes more memory": times(2, "batch_size"),
     "use a [GT]PU that is twice as fast": with_faster_gpu,
-    "use half precision": lambda p, _: p.replace({"hardware.precision": "fp16"}),
-    "compile the step, which is then launched once": lambda p, _: p.replace(
-        {"hardware.rate": p.hardware.framework.replace(compiled=True)}
-    ),
-    "copy from pinned memory on a stream of its own": lambda p, _: p.replace(
-        {"link.overlaps": True, "link.pinned": True}
-    ),
-    r"let (\d+) steps be in flight": lambda p, m: p.replace({"hardware.in_flight": int(m[1])}),
-    r"let each worker prefetch (\d+) batches": lambda p, m: p.replace({"workers.prefetch": int(m[1])}),
+    "use half precision": lambda *_: {"hardware.precision": "fp16"},
+    "compile the step, which is then launched once": lambda p, _: {
+        "hardware.rate": p.hardware.framework.replace(compiled=True)
+    },
+    "copy from pinned memory on a stream of its own": lambda *_: {"link.overlaps": True, "link.pinned": True},
+    r"let (\d+) steps be in flight": lambda _, m: {"hardware.in_flight": int(m[1])},
+    r"let each worker prefetch (\d+) batches": lambda _, m: {"workers.prefetch": int(m[1])},
     "move the training loop's own work into the workers": moved,
-    r"pack the \d+ objects of a batch into one": lambda p, _: p.replace({"workers.handover.objects": 1}),
-    "halve the spread of the steps' times": half("hardware.ranks.spread"),
-}
+    r"pack the \d+ objects of a batch into one": lambda *_: {"workers.handover.objects": 1},
+    "halve the spread of the steps' times": times(0.5, "hardware.ranks.spread"),
+}  # fmt: skip
 
 
 def check_advice(pipe):
@@ -120,7 +108,7 @@ def check_advice(pipe):
     text, step, followed = pipe.explain(), pipe.solve(), 0
     for advice, follow in ADVICE.items():
         if match := re.search(f"{advice} \\(([^ ]+) times\\)", text):
-            gain = (follow(pipe, match).solve().throughput / step.throughput).m_as("")
+            gain = (pipe.solve(follow(pipe, match)).throughput / step.throughput).m_as("")
             assert gain >= 1.005 * (1 - 1e-9), (advice, gain, text)
             said = float(match[match.lastindex])
             # The host of the accelerators may limit what more workers bring.
