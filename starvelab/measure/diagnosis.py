@@ -21,7 +21,6 @@ from .verdict import UNKNOWN, verdict_of
 
 BUDGET, MAX_BUDGET = 8.0, 60.0  # seconds, where the caller gives none
 MAX_LEVERS = 4  # levers that the short form names
-CONTENDED = 3.0  # times its own cost: a part that adds so much makes workers wait for one another
 EXPLAINED = 0.9  # of the time between batches: where costs are less, something else than the workers binds
 
 
@@ -135,13 +134,8 @@ class Finding(TableRepr):
         return f"{stall} {named}{doubt}"
 
     def _costs_more(self) -> str:
-        """Return what costs tell beside the largest step of the ladder, where these two differ."""
-        own, added = self.costs.get(self.bottleneck), self.evidence[self.bottleneck]
-        if own is not None and added > CONTENDED * own:
-            return (
-                f" Its own work is {format_quantity(own)} of a batch: most of what it adds is contention, "
-                "workers that wait for one another."
-            )
+        """Return which part costs most, where that is not the largest step of the ladder."""
+        own = self.costs.get(self.bottleneck)
         most = max(self.costs, key=lambda part: self.costs[part].m_as("ms"), default="")
         if own is None or self.costs[most] <= own:
             return ""

@@ -94,7 +94,7 @@ class Measurement(TableRepr):
         busy = f"the GPU is busy {percent(self.utilization)}"
         if not self.step_known:
             busy = "without a training step: pass Accelerator(device=train_step) to see how long it waits"
-        doubt = "" if self.quality.trustworthy else f" Not to be trusted: {self.quality.reason}."
+        doubt = f" Not to be trusted: {self.quality.reason}." if self.quality.reason else ""
         return f"{format_quantity(self.throughput)} {self.source} ({self.loader}), {busy}.{doubt}"
 
 

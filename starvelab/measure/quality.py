@@ -39,14 +39,9 @@ class Quality:
         }
         return " and ".join(doubt for doubt, holds in doubts.items() if holds)
 
-    @property
-    def trustworthy(self) -> bool:
-        """True if nothing speaks against it."""
-        return not self.reason
-
 
 def disturbance(*measured: object) -> str:
-    """Return what disturbed these runs: the reason of the first that is not trustworthy; empty if all are.
+    """Return what disturbed these runs: the reason of the first that has one; empty if all are.
 
     Each is a measurement, a finding, the times of decoding, or a pipeline that was calibrated.
     """

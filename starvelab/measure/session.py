@@ -146,7 +146,7 @@ def run(
     if progress:
         print(f"Running {setup} for about {format_quantity(Q_(wanted, 's'))}, and its start-up.")
     runs = [_measured(setup, wanted, progress)]
-    if repeat and not runs[0].quality.trustworthy:
+    if repeat and runs[0].quality.reason:
         if progress:
             print("Something disturbed that run, so it runs once more.")
         runs.append(_measured(setup, wanted, progress))

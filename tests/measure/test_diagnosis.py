@@ -246,14 +246,6 @@ def test_the_accelerator_hides_no_more_than_it_computes():
     )
 
 
-def test_a_part_that_adds_far_more_than_it_costs_is_called_contention():
-    finding = replace(found(100, 99, 98, 97, 30, 28), costs={"collate": Q_("0.1 ms")}, bottleneck="collate")
-    assert finding.summary.endswith(
-        " Its own work is 0.1 ms of a batch: most of what it adds is contention, workers that wait for one "
-        "another."
-    )
-
-
 def test_a_simulated_storage_is_no_cost_of_the_clock():
     pipe = setup_of(BEHIND_A_DRIVE, needs_samples=False)
     clock = SimulatedClock({"read": "1 ms", "decode": "4 ms"}, sample_size="100 KB")

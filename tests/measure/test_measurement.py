@@ -59,7 +59,6 @@ def test_a_row_compares_with_the_base_and_says_what_disturbed_it():
 ])  # fmt: skip
 def test_each_doubt_is_said(made, reason):
     assert made.reason == reason
-    assert made.trustworthy == (not reason)
 
 
 def test_an_interval_is_1_96_standard_errors_to_either_side():
