@@ -18,7 +18,6 @@ from traitlets.config import Config
 from .autograde.execution import IsolatedExecute, RestoreStructure
 from .autograde.feedback import ClearHiddenTracebacks, HarmlessHTML, harmless_html
 from .autograde.nbgrader_private import escape_names_in_formgrader, path_with_alembic
-from .files import write_whole
 from .sandbox.process import Runners
 
 # What stands where nothing was answered yet.
@@ -79,9 +78,6 @@ def configure(c: Config, *, leave_out: Collection[str] = ()) -> None:
     c.ExportApp.plugin_class = "starvelab_grader.lms.exports.Grades"
 
 
-SAID = ".said-to-be-open"  # the file with those parts of a course of which the warning was given
-
-
 def restrict_new_files(course: CourseDirectory) -> None:
     """Let this process make files that others cannot open; a group can that nbgrader is told of."""
     os.umask(0o007 if course.groupshared else 0o077)
@@ -104,46 +100,3 @@ def make_private(folder: Path, gradebook: str = "gradebook.db") -> None:
             f"({error.strerror}). "
             "Get the right to write there, or let STARVELAB_COURSE name another folder."
         ) from None
-
-
-def parts_of(course: CourseDirectory) -> list[Path]:
-    """The folders of a course with submissions, marks and answers, and the file of its gradebook."""
-    steps = (course.submitted_directory, course.autograded_directory, course.feedback_directory)
-    submitted, autograded, _ = parts = [Path(course.root) / step for step in steps]
-    parts += [autograded.parent / name for name in ("graded", "released", "dropped", "report")]
-    parts += [submitted.parent / name for name in ("replaced", "collected", "returned")]
-    kind, _, place = course.db_url.partition(":///")
-    if kind.startswith("sqlite") and place:
-        parts.append(Path(place))
-    return [part.absolute() for part in parts]
-
-
-def warning_if_open(course: CourseDirectory) -> str:
-    """Return a warning if other users of this machine can open a part of the course, once, else ""."""
-    if os.name != "posix":
-        return ""
-    parts = parts_of(course)
-    open_parts = [str(part) for part in parts if is_open(part, group=not course.groupshared)]
-    said = parts[-1].parent / SAID
-    if not open_parts or (said.is_file() and said.read_text(encoding="utf-8").split("\n") == open_parts):
-        return ""
-    write_whole(said, "\n".join(open_parts))
-    whose = "o=" if course.groupshared else "go="
-    return (
-        "Other users of this machine can open parts of this course, which hold submissions and marks. "
-        f"Close them: chmod -R {whose} {' '.join(open_parts)} (this is said once)"
-    )
-
-
-def is_open(path: Path, *, group: bool) -> bool:
-    """True if somebody but the owner gets to a file; the group counts unless it is the owner's own."""
-    try:
-        mode, *above = (one.stat().st_mode for one in (path, *path.parents))
-        own_group = path.group() == path.owner()
-    except FileNotFoundError:
-        return False
-    except KeyError:  # a number without a name
-        own_group = False
-    if mode & 0o007 and all(one & 0o001 for one in above):
-        return True
-    return group and not own_group and bool(mode & 0o070) and all(one & 0o011 for one in above)

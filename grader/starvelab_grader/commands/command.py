@@ -2,7 +2,6 @@
 
 import logging
 import sys
-import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from tqdm import tqdm
 from traitlets import Bool, TraitError, TraitType, default
 from traitlets.config.loader import KVArgParseConfigLoader
 
-from ..configuration import restrict_new_files, warning_if_open
+from ..configuration import restrict_new_files
 from ..errors import GraderError, NotFoundError
 from ..files import VERSION
 from ..text import listed, printed
@@ -91,15 +90,14 @@ class Command(NbGrader):
         try:
             super().initialize(argv, root)
         except Exception as error:
-            end(_why_not_read(error), self.error_status)
+            what = f"{type(error).__name__}: {error}"
+            end(f"The configuration cannot be read: {what}. Correct it.", self.error_status)
 
     def start(self) -> None:
         """Run for the assignment. An error is printed as one paragraph."""
         super().start()
         # New files are closed to other users of the machine.
         restrict_new_files(self.coursedir)
-        if warning := warning_if_open(self.coursedir):
-            self.log.warning(warning)
         if len(self.extra_args) != self.arguments:
             end(self.question.format(self.name), self.error_status)
         with errors_in_a_paragraph(self.kept, self.error_status):
@@ -116,18 +114,6 @@ class Command(NbGrader):
         if assignment not in known:
             there = f"it has: {listed(known)}."
             raise NotFoundError(f"This course has no assignment {assignment!r} in {source}; {there}")
-
-
-def _why_not_read(error: Exception) -> str:
-    """Return what is wrong with a configuration that raised this."""
-    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
-    reason: object = error
-    if isinstance(error, SyntaxError):
-        reason = error.msg
-        frames.append((str(error.filename), error.lineno))
-    lines = [f"line {line} of {name}, " for name, line in frames if Path(name).name == CONFIG]
-    kind = type(error).__name__
-    return f"The configuration cannot be read: {''.join(lines[-1:])}{kind}: {reason}. Correct it."
 
 
 def end(message: str, status: int = 1) -> NoReturn:

@@ -30,18 +30,14 @@ def test_it_is_what_a_shell_would_match(tmp_path, patterns):
         assert is_ignored(path, patterns) == expected, name
 
 
-def test_the_name_of_the_folder_is_no_pattern(tmp_path):
+def test_the_name_of_the_folder_is_no_pattern_and_no_folder_is_listed_for_a_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(glob, "glob", lambda *_: pytest.fail("a folder was listed"))
     folder = tmp_path / "hw [1]"
     (folder / "inner").mkdir(parents=True)
     for name in ("kept.txt", "left.pyc", "inner/left.pyc"):
         (folder / name).touch()
     assert nbgrader.utils.find_all_files(str(folder), ["*.pyc"]) == [str(folder / "kept.txt")]
     assert not is_ignored("kept.txt")
-
-
-def test_no_folder_is_listed_for_a_file(monkeypatch):
-    monkeypatch.setattr(glob, "glob", lambda *_: pytest.fail("a folder was listed"))
-    assert nbgrader.utils.is_ignored("/somewhere/a.pyc", ["*.txt", "*.pyc"])
 
 
 def test_a_new_gradebook_has_nbgraders_newest_version_and_no_program_is_started(tmp_path, monkeypatch):

@@ -80,15 +80,7 @@ def test_workers_never_hear_of_an_interrupt_and_the_main_thread_still_does():
 
 
 # Pages of Dask's scheduler and worker: who works on what, by the names of students.
-PAGES = (
-    "/",
-    "/health",
-    "/status",
-    "/metrics",
-    "/info/main/workers.html",
-    "/json/counts.json",
-    "/sitemap.json",
-)
+PAGES = ("/", "/health", "/status", "/metrics", "/info/main/workers.html", "/sitemap.json")
 
 
 def page(port: int, path: str) -> str:

@@ -195,11 +195,6 @@ def test_what_a_cell_shows_after_hidden_checks_is_left_out_if_the_course_says_so
         assert kept in page.text
 
 
-def test_what_makes_pages_accepts_all_that_nbconvert_configures(logged):
-    rendering._exporter.__wrapped__()
-    assert not logged.text
-
-
 @pytest.mark.parametrize(
     ("kind", "value", "shown"),
     [("SystemExit", "3", ENDED_PYTHON), ("SubmissionEnded", "It took longer than 3 s.", "longer than 3 s.")],
