@@ -88,18 +88,11 @@ class Key(Treatment):
     guessed: float = 0.0
     reasons: tuple[str, ...] = ()
 
-    headers = (*Treatment.headers, "why a batch takes so long")
-
     @property
     def summary(self) -> str:
         """What the guess and the key win back, in one line."""
         shares = percent(self.guessed, 0), percent(self.score, 0)
         return "Your guess wins back {} of the lost throughput, and the key {}".format(*shares)
-
-    @property
-    def rows(self) -> list[list[object]]:
-        """The rows of its cures, each with its reason."""
-        return [[*row, why] for row, why in zip(super().rows, self.reasons, strict=True)]
 
 
 class Case:
@@ -244,11 +237,14 @@ class Case:
                 "Lock one first: case.guess(...)."
             )
         self._ended = True
-        key = self.treated(self.best, " ".join(f"{name}: {FAULTS[name].cure}" for name in self.best))
+        key = self.treated(self.best)
         broken = [{*self._sizes} - {*self.best[:count]} for count in range(self.faults + 1)]
         times = [Q_(self._host["batch"], "sample") / rate for rate in key.throughputs]
         reasons = tuple(map(reason, map(self._pipeline, broken), times))
-        return Key(key.sizes, key.throughputs, key.won, key.note, self.treated(self._guess).score, reasons)
+        states = ("As it is", *(f"With {name} cured" for name in self.best))
+        why = (f"{state}, {because}" for state, because in zip(states, reasons, strict=True))
+        note = " ".join((*why, *(f"{name}: {FAULTS[name].cure}" for name in self.best)))
+        return Key(key.sizes, key.throughputs, key.won, note, self.treated(self._guess).score, reasons)
 
     def __repr__(self) -> str:
         return "\n\n".join((self._summary, self.script, to_text(HEADERS, [*self.evidence().items()])))
@@ -257,7 +253,7 @@ class Case:
         seen = self.evidence()
         shares = {what: float(str(value)[:-2]) / 100 for what, value in seen.items() if "%" in str(value)}
         bars = svg.share_bars({k.partition(": ")[2]: v for k, v in shares.items()}, title=self._summary)
-        script = f'<pre style="font-family:monospace">{escape(self.script)}</pre>'
+        script = f'<pre style="font-family:monospace;overflow-x:auto">{escape(self.script)}</pre>'
         return f"{paragraph(self._summary)}{script}{bars}{to_html(HEADERS, [*seen.items()])}"
 
     @property

@@ -34,10 +34,13 @@ def reason(pipeline: Pipeline, batch_time: Quantity) -> str:
     binding = float(step.resource_times[step.bottleneck].m_as("ms"))
     endless = pipeline.simulate(batches=600, replicas=4, warm_up=200)
     steady = float((Q_(step.batch_size, "sample") / endless.throughput).m_as("ms"))
-    added = " + ".join(f"{_work(name)} {_ms(time)}" for name, time in terms.items())
-    whole = f" = {_ms(binding)}" if len(terms) > 1 else ""
+    # With as many decimals as the smallest of them needs, so that they add up as they are written.
+    decimals = int(min(terms.values()) < 9.95)
+    added = " + ".join(f"{_work(name)} {time:.{decimals}f}" for name, time in terms.items())
+    whole = sum(round(time, decimals) for time in terms.values())
+    equals = f" = {whole:.{decimals}f}" if len(terms) > 1 else ""
     waits = {1: "", 2: ": each batch waits for both"}.get(len(terms), ": each batch waits for all")
-    told = [f"{capitalized(step.labels[step.bottleneck])}: {added}{whole} of {_ms(total)} ms{waits}."]
+    told = [f"{capitalized(step.labels[step.bottleneck])}: {added}{equals} of {_ms(total)} ms{waits}."]
     for text, extra in ((LATE, steady - binding), (EMPTY, total - steady)):
         if extra > SMALL * total:
             told.append(text.format(_ms(extra)))

@@ -160,7 +160,8 @@ def test_the_key_ends_a_case_and_says_what_the_guess_was_worth():
     won = re.fullmatch(said, key.summary)
     assert won
     assert 0 < int(won[1]) < 100
-    assert key.note == f"{binds}: {FAULTS[binds].cure} {hidden}: {FAULTS[hidden].cure}"
+    assert key.note.endswith(f" {binds}: {FAULTS[binds].cure} {hidden}: {FAULTS[hidden].cure}")
+    assert key.note.startswith(f"As it is, {key.reasons[0]} With {binds} cured, {key.reasons[1]} With ")
     assert message(InputError, puzzle.cure, binds) == (
         "Case 4 has 3 cures between a guess and the key. Its key has been shown. "
         "Take another case, by another number."
@@ -186,6 +187,10 @@ def test_every_sum_of_a_key_comes_to_the_time_of_a_batch():
             text = reason(pipeline, Q_(puzzle._host["batch"], "sample") / rates[count])
             total = float(re.search(r"of ([\d.]+) ms", text)[1])
             named = re.search(r"(?:= )?([\d.]+) of", text)[1]
+            left, added, _ = text.partition(" = ")
+            if added:
+                terms = re.findall(r" ([\d.]+)(?: \+|$)", left)
+                assert sum(map(float, terms)) == pytest.approx(float(named)), "as it is written"
             extra = sum(map(float, re.findall(r": ([\d.]+) ms\.", text)))
             assert float(named) + extra == pytest.approx(total, rel=0.1), (seed, text)
 
@@ -215,7 +220,7 @@ def test_evidence_after_the_cures_is_that_of_an_accelerator_that_is_fed():
 def test_a_notebook_shows_script_picture_and_table_and_gives_nothing_away():
     text, script, html = pages(case := clinic(PAIR))
     assert script in text
-    assert all(part in html for part in ('<svg role="img"', 'monospace">#!', "<table>"))
+    assert all(part in html for part in ('<svg role="img"', 'overflow-x:auto">#!', "<table>"))
     for fault in case._faults:
         assert FAULTS[fault].cure not in text + html
 
