@@ -19,11 +19,10 @@ with requiring("starvelab.widgets", install_hint("notebooks")):
     from .lesson.widgets._yours import beside_lab
     from .lesson.widgets.cells import install
     from .lesson.widgets.endings import finish
-    from .lesson.widgets.store import predictions
 
 __all__ = [
     "Drawing", "beside_lab", "beside_published", "beside_real", "explore", "finish",
-    "load_loader", "lock_predictions", "my_model", "pack", "play", "predict", "predictions", "progress",
+    "load_loader", "lock_predictions", "my_model", "pack", "play", "predict", "progress",
     "report", "reveal", "save_loader", "scorecard",
     "show_measured",
 ]  # fmt: skip

@@ -127,6 +127,9 @@ SAID = {
     ),
 }  # fmt: skip
 
+STORE = "from starvelab.lesson.widgets.store import PredictionStore\n"
+READ = f"{STORE}locked = PredictionStore().read().predictions\n"
+
 
 @pytest.mark.parametrize(("answer", "tests", "earned", "said"), SAID.values(), ids=SAID)
 def test_what_an_answer_earns_and_what_its_student_reads(tmp_path, answer, tests, earned, said):
@@ -249,7 +252,7 @@ def test_more_files_than_there_is_room_for_are_left_out_and_said_once(tmp_path):
     (tmp_path / "predictions.json").write_text(json.dumps({"home": locked}))
     source = "import os\nanswer = int(open('b.txt').read()) if not os.path.exists('a.bin') else 0"
     test = (
-        "from starvelab.widgets import predictions\ncheck(answer, 42)\nassert set(predictions()) == {'home'}"
+        f"{READ}check(answer, 42)\nassert {{*locked}} == {{'home'}}"
     )
     runs = [
         execute(notebook(source, value=(1, test)), tmp_path, student="sam", max_bytes=150) for _ in range(2)
@@ -323,7 +326,7 @@ def test_checks_import_themselves_what_a_plain_cell_of_the_instructors_imports(
 
 def test_a_prediction_that_the_students_code_locks_is_seen_by_the_checks_to_the_end(tmp_path):
     answer = "from starvelab.widgets import predict\npredict('wall', 'CPU', confidence=0.7)"
-    test = "from starvelab.widgets import predictions\nassert set(predictions()) == {'wall', 'home'}"
+    test = f"{READ}assert {{*locked}} == {{'wall', 'home'}}"
     locked = {"answer": 3.0, "locked_at": "2026-01-01T00:00:00Z", "key": "home"}
     (tmp_path / "predictions.json").write_text(json.dumps({"home": locked}))
     nb = notebook(answer, locked=(1, test), deleted=(1, test))

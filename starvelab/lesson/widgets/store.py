@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 from ...host import has_processes, whole_file
 from ...prediction_file import FILE_NAME, Contents, Prediction, read_file
@@ -165,18 +164,3 @@ class PredictionStore:
                 yield
         except Timeout:
             raise TimeoutError(f"{FILE_NAME} is held by another notebook") from None
-
-
-# Any: a field of a prediction is text, a number, a truth value, a list of texts, or nothing.
-def predictions() -> dict[str, dict[str, Any]]:
-    """Every prediction locked in the folder that the notebook runs in, by its key and as JSON has it.
-
-    What cannot be read is left out; `scorecard` says what that was.
-
-    Returns
-    -------
-    dict of dict
-        For each key: answer, unit, confidence, choices, question, locked_at, truth, hit, revealed_at.
-    """
-    contents = PredictionStore().read()
-    return {key: prediction.to_json() for key, prediction in contents.predictions.items()}

@@ -12,9 +12,10 @@ from starvelab.lesson.widgets._loader import LoaderRun, step_ends
 from starvelab.measure.quality import Quality
 from starvelab.measure.samples import given_samples
 from starvelab.runtime import GRADING, Runtime, use
-from starvelab.widgets import beside_real, predict, predictions, reveal, show_measured
+from starvelab.widgets import beside_real, predict, reveal, show_measured
 from tests.assignments import NOTEBOOKS
 from tests.assignments import given as given_in
+from tests.lesson.widgets.locked import predictions
 
 pytest.importorskip("jupytext")  # with which the script reads a notebook
 script = pytest.importorskip("benchmarks.quiet_runs")

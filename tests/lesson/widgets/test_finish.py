@@ -10,8 +10,9 @@ from starvelab.lesson.widgets.cells import LOG
 from starvelab.lesson.widgets.endings import ASK, CHANGED, GRADED, OPEN
 from starvelab.runtime import GRADING, use
 from starvelab.units import Q_
-from starvelab.widgets import finish, predict, predictions, progress, report, scorecard
+from starvelab.widgets import finish, predict, progress, report, scorecard
 from tests.lesson.test_exercises import cell, defined, write
+from tests.lesson.widgets.locked import predictions
 
 RIGHT = """def repair_gain(parts, repaired, factor, workers, cores, step):
     def period(times):

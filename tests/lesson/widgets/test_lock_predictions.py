@@ -5,8 +5,9 @@ import pytest
 from starvelab import Q_, InputError
 from starvelab.lesson.widgets import _predict
 from starvelab.runtime import GRADING, use
-from starvelab.widgets import lock_predictions, predict, predictions, scorecard
+from starvelab.widgets import lock_predictions, predict, scorecard
 from tests.lesson.test_exercises import cell, write
+from tests.lesson.widgets.locked import predictions
 
 NOTEBOOKS = {"rate": "1", "batch": "4", "drive": "4"}
 

@@ -6,9 +6,11 @@ import ipywidgets
 import pytest
 
 from starvelab import Q_, InputError
+from starvelab.lesson.widgets.keyboard import Box
 from starvelab.lesson.widgets.store import KERNEL, PredictionStore
 from starvelab.runtime import Runtime, use
-from starvelab.widgets import predict, predictions
+from starvelab.widgets import predict
+from tests.lesson.widgets.locked import predictions
 from tests.rejected import message
 
 CHOICES = ["CPU", "storage"]
@@ -232,3 +234,15 @@ def test_a_page_without_widgets_shows_the_question_and_the_line_that_answers_it(
     assert "ANSWER" not in locked
     assert "You predicted 20 %, 50 % sure" in locked
     assert "application/vnd.jupyter.widget-view+json" in a_number()._repr_mimebundle_()
+
+
+def test_what_is_to_follow_changes_waits_for_the_page_that_answers_and_for_no_other():
+    box, acted = Box("My group", []), []
+    box.after_changes(lambda: acted.append("no page"))
+    script = box.children[-1].children[0]
+    script.answers = True
+    box.after_changes(lambda: acted.append("page"))
+    assert acted == ["no page"]
+    for _window in range(2):  # each that shows the box answers
+        script._handle_custom_msg({}, [])
+    assert acted == ["no page", "page"]

@@ -128,23 +128,6 @@ def test_a_check_that_found_nothing_right_is_not_called_open(notebook):
         assert [row[1:] for row in progress_of(log).rows()[:2]] == [["0 of 2", state], ["0 of 6", state]]
 
 
-def test_predictions_of_cells_that_did_not_run_yet_count(notebook, folder):
-    write(
-        folder / "02.ipynb",
-        cell('predict("one", question="Is it **one**?\\n\\nThink.")'),
-        cell("check(1)", grade=True, points=2),
-        cell('predict("two", question="How many?")'),
-    )
-    predict("one", 1)
-    found = progress_of(CellLog({"check(1)": math.inf, 'predict("two", question="How many?")': math.inf}))
-    assert found.sentences() == [
-        "1 of 1 exercise done, with 2 of the 2 points of the checks that you can see. "
-        "Hidden checks look at each answer once more when it is graded.",
-        "1 of 2 predictions locked. Still open: How many?",
-        "Every exercise is done. Go on with what is open: lock it in its box above.",
-    ]
-
-
 def test_without_its_file_it_says_what_to_do_and_a_grader_is_shown_nothing(folder):
     found = progress_of(ran())
     assert (found.sentences(), repr(found)) == ([NO_NOTEBOOK], NO_NOTEBOOK)

@@ -97,11 +97,9 @@ def test_a_value_that_the_quantity_cannot_have_is_refused(question, possible, im
 ])  # fmt: skip
 def test_what_was_typed_and_is_no_number_is_refused(typed, said):
     assert said in message(InputError, NUMBER.read_number, typed)
-
-
-def test_a_comma_in_a_box_for_whole_numbers_is_refused_in_its_own_words():
-    said = "The prediction must be a whole number without a comma, got '1,5'. Type digits only."
-    assert message(InputError, BATCH.read_number, "1,5") == said
+    if "," in typed:
+        whole = "The prediction must be a whole number without a comma, got '1,5'. Type digits only."
+        assert message(InputError, BATCH.read_number, typed) == whole
 
 
 NUMBERS = re.compile(r"\d+(?:\.\d+)?")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from starvelab.lesson.widgets import store
 from starvelab.lesson.widgets.store import PredictionStore, now
 from starvelab.prediction_file import MAX_BYTES, Contents, Prediction
-from starvelab.widgets import predictions
+from tests.lesson.widgets.locked import predictions
 
 pytestmark = pytest.mark.programs
 
@@ -272,17 +272,3 @@ def test_no_content_whatever_is_destroyed(tmp_path_factory, content):
     kept = (folder / f"{NAME}.bad-1").read_bytes() if contents.problem else content
     assert kept == content
     assert "cpu-wall" in PredictionStore(folder).read().predictions
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    key=st.text(min_size=1, max_size=20),
-    answer=st.text(max_size=20) | st.floats(allow_nan=False, allow_infinity=False),
-    confidence=st.none() | st.floats(0, 1),
-    question=st.none() | st.text(max_size=40),
-)
-def test_what_is_locked_is_what_is_read(tmp_path_factory, key, answer, confidence, question):
-    folder = tmp_path_factory.mktemp("any")
-    record = a_record(key=key, answer=answer, confidence=confidence, question=question)
-    PredictionStore(folder).lock(record)
-    assert PredictionStore(folder).get(key) == record
