@@ -241,10 +241,8 @@ def test_no_more_workers_are_tried_than_find_room_and_that_is_said(monkeypatch, 
     told = capsys.readouterr().err
     assert "\n  num_workers=3: " not in told
     assert "\n  num_workers=2: 2.00 times the batches a second, kept.\n" in told
-    assert (
-        "more workers than 2: more find no room, since each needs 2 batches of 50 MB ahead in /dev/shm, of "
-        "which 300 MB are free"
-    ) in told
+    assert "more workers than 2: more find no room: each takes " in told
+    assert "300 MB of /dev/shm (docker run --shm-size) are free" in told
 
 
 def test_a_line_is_written_for_each_trial_and_how_long_they_take_before(monkeypatch, capsys, script):
