@@ -80,14 +80,17 @@ def is_larger(large, small, precision):
     return all(large.number(name) >= small.number(name) for name in names)
 
 
-def test_an_accelerator_that_is_larger_in_every_way_is_never_slower():
+CONTRADICTED: set[tuple[str, str]] = set()  # by sources: the small one, and the large one that is slower
+
+
+def test_an_accelerator_that_is_larger_in_every_way_is_never_slower_unless_sources_say_so():
     contradicted = set()
     for model, precision in product(Models, PRECISIONS):
         rates = {hw: rate(hw, precision, model=model) for hw in TIMED if precision in listed(hw)}
         for small, large in permutations(rates, 2):
             if is_larger(large, small, precision) and rates[large] < rates[small] * NEVER:
                 contradicted.add((small.path, large.path))
-    assert contradicted == set()
+    assert contradicted == CONTRADICTED
 
 
 def test_an_accelerator_without_a_figure_says_which_one_a_step_needs():
