@@ -103,6 +103,13 @@ answer = 42
     assert points(nb) == {"value": 1}, printed(nb, "answer")
 
 
+@pytest.mark.parametrize("forks", ["os.fork()", "try:\n    while True: os.fork()\nexcept OSError: pass"])
+def test_a_copy_of_the_process_answers_no_question(tmp_path, forks):
+    """It would take every second question of the grader, and other answers would lose their points."""
+    nb = execute(notebook(f"{RIGHT}\nimport os\n{forks}"), tmp_path, student="forker")
+    assert points(nb) == MOST, printed(nb, "answer")
+
+
 KERNEL = """
 import ctypes, errno, os, socket
 libc = ctypes.CDLL(None, use_errno=True)
