@@ -2,19 +2,21 @@
 
     python -m benchmarks.class_seconds --students=35 ../other-checkout
 
-The class is made once, and the checkouts take turns with copies of it. Each uses its own `.venv`. What ran
-below a process that was killed, such as a sandbox without an end, is in no figure.
+The class is made once, and the checkouts take turns with copies of it. Each uses its own `.venv`. Sandboxes
+count too: what a process that ends leaves behind becomes a child of this one. Linux only.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
 import resource
 import shutil
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from tests.archives import zipped
@@ -23,6 +25,7 @@ from .a_class import Course
 from .report import REPOSITORY, machine, spread, turns
 
 ASSIGNMENT = "starving-the-gpu"
+PR_SET_CHILD_SUBREAPER = 36
 
 
 def make_odd(folder: Path, number: int) -> None:
@@ -59,6 +62,9 @@ def seconds(checkout: Path, course: Course, *command: str) -> float:
         [programs / command[0], *command[1:]], cwd=course.repository, check=False, stdout=subprocess.DEVNULL,
         env=os.environ | own | {"PYTHONPATH": str(checkout)},
     )  # fmt: skip
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -71,6 +77,7 @@ def run() -> None:
     parser.add_argument("--students", type=int, default=35)
     parser.add_argument("--rounds", type=int, default=1)
     asked = parser.parse_args()
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     checkouts = [*(path.resolve() for path in asked.checkouts), REPOSITORY]
     found: dict[tuple[Path, str], list[float]] = {}
     with tempfile.TemporaryDirectory(prefix="starvelab-bench-") as folder:

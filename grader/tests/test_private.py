@@ -1,9 +1,13 @@
-"""Who else can open what a course holds."""
+"""The configuration of the lab's own course: who can open what it holds, and what would replace it."""
+
+import os
+import shutil
 
 import pytest
 from traitlets.config import PyFileConfigLoader
 
 from starvelab_grader import configuration
+from tests.rejected import message
 
 pytestmark = pytest.mark.programs
 
@@ -36,3 +40,20 @@ def test_a_terminal_that_names_no_course_is_told_which_it_is_and_that_it_is_new(
         assert capsys.readouterr().err == said + new
         PyFileConfigLoader("nbgrader_config.py", path=str(repository)).load_config()
         assert capsys.readouterr().err == "", "nbgrader reads it twice"
+
+
+def test_a_prediction_left_beside_the_solutions_stops_nbgrader_before_it_replaces_the_students(
+    repository, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("STARVELAB_COURSE", str(tmp_path / "course"))
+    monkeypatch.setenv("PATH", os.environ["PATH"])  # which the configuration changes
+    shutil.copy(repository / "nbgrader_config.py", tmp_path)
+    stray = tmp_path / "solutions" / "doubling" / "predictions.json"
+    stray.parent.mkdir(parents=True)
+    stray.write_text("{}")
+    # As nbgrader reads it, before it does anything.
+    said = message(SystemExit, PyFileConfigLoader("nbgrader_config.py", path=str(tmp_path)).load_config)
+    assert said == (
+        "What notebooks write belongs to students, and solutions/doubling/predictions.json would replace "
+        "theirs. Delete it, and try notebooks in a copy."
+    )

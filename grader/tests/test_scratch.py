@@ -32,11 +32,6 @@ def temporary(tmp_path, monkeypatch):
     files._remove_abandoned.cache_clear()
 
 
-def make_old(folder):
-    old = folder.stat().st_mtime - 2 * SCRATCH_AGE
-    os.utime(folder, (old, old))
-
-
 def test_what_a_killed_grader_leaves_goes_and_what_others_hold_stays(temporary):
     command = [sys.executable, "-c", HOLDS_A_SUBMISSION]
     killed, alive = (subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in "ab")
@@ -49,9 +44,9 @@ def test_what_a_killed_grader_leaves_goes_and_what_others_hold_stays(temporary):
         (temporary / f"{SCRATCH}link").symlink_to(elsewhere)
         new = temporary / f"{SCRATCH}new"
         new.mkdir()
-        make_old(left.parent)
-        make_old(held.parent)
-        make_old(elsewhere)
+        for path in (left.parent, held.parent, elsewhere):
+            old = path.stat().st_mtime - 2 * SCRATCH_AGE
+            os.utime(path, (old, old))
         assert left.is_dir(), "kill -9 leaves it"
         with scratch_folder() as folder:
             assert folder.is_dir()

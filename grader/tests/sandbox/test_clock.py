@@ -198,8 +198,7 @@ def test_a_cell_is_not_interrupted_for_time_that_others_had(monkeypatch):
 
 
 def test_a_cell_is_interrupted_before_its_process_is_ended_however_busy_the_machine_is(monkeypatch):
-    """Others have all the cores: outside a tenth of the time counts, and so it does inside."""
-    monkeypatch.setattr(clock, "waited", time.monotonic)
+    monkeypatch.setattr(clock, "waited", time.monotonic)  # a tenth counts, inside as outside
     with pytest.raises(CellTimeoutError, match=r"This took longer than 0\.05 s\."), time_limit(0.05):
         threading.Event().wait(10)
 
