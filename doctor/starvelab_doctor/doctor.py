@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--probe", action="store_true", help="time the stages of the loaders too, in at most 5 %% of the time"
     )
     parser.add_argument(
-        "--no-lines", dest="lines", action="store_false", help="do not look at which lines the time goes"
+        "--no-lines", dest="lines", action="store_false", help="do not note which lines take the time"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found as JSON as well")
     parser.add_argument(

@@ -3,7 +3,7 @@
 Symptom: workers are busy, and adding cores helps no further.
 Asked: yhenon/pytorch-retinanet#104, autonomousvision/transfuser#154
 Cause: a check of each image in `__getitem__` decodes all of it.
-Right: workers, twice
+Right: workers
 """
 
 import io

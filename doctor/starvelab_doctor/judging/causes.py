@@ -138,8 +138,8 @@ COLLECTOR = Row(
 def line_remedies(facts: Facts) -> list[Remedy]:
     """Return what to do about the line at which most of preparing goes, where a cure of it brings anything.
 
-    It is ordered by what leaving out all such lines brings. Where the cure only makes them faster, or nothing
-    is known of it, that has to be clearly more than what a setting brings.
+    It is ordered by what leaving out all such lines brings. Where the cure only makes the line faster, or
+    nothing is known of it, it is the line alone, and has to be clearly more than what a setting brings.
     """
     largest = facts.lines.largest
     if largest is None or largest.phase not in (DATASET, COLLATE):
@@ -154,6 +154,8 @@ def line_remedies(facts: Facts) -> list[Remedy]:
         f"{line.place}, in {WHERE[line.phase]}, takes {percent(line.share, 0)} of the time in which batches "
         f"are prepared{f', in {line.call}' if line.call else ''}: {f'there {call.text}' if call else cure}"
     )
-    order = facts.without(sum(line.share for line in lines)).likely
-    order = order if call is not None and call.removable else order / AGREE
+    if call is not None and call.removable:
+        order = facts.without(sum(line.share for line in lines)).likely
+    else:
+        order = facts.without(line.share).likely / AGREE
     return [Remedy(call.name if call is not None else line.phase, text, order=order)]
