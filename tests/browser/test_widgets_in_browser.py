@@ -291,6 +291,7 @@ def test_a_figure_takes_the_color_of_the_theme_and_an_explorer_is_read_on_a_phon
     for theme in ("light", "dark"):
         notebook.set_theme(theme)
         inks.append(plot.evaluate("one => getComputedStyle(one).color.match(/\\d+/g).map(Number)"))
+        assert notebook.faint_texts() == []
     assert max(inks[0][:3]) < 100 < 180 < min(inks[1][:3])
     notebook.set_theme("light")
     size = page.viewport_size

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from ...errors import InputError, check_names
 from ...model.resources import CPU, STORAGE
 from ...pipeline import Pipeline
-from ...tables import TableRepr, count_of, paragraph, percent, to_html, to_text
+from ...tables import HINT, TableRepr, count_of, paragraph, percent, to_html, to_text
 from ...units import Q_, Quantity
 from ..show import svg
 from .faults import FAULTS, HOW, PLACES, SCRIPT, UNITS, digits, value_at
@@ -253,8 +253,10 @@ class Case:
         seen = self.evidence()
         shares = {what: float(str(value)[:-2]) / 100 for what, value in seen.items() if "%" in str(value)}
         bars = svg.share_bars({k.partition(": ")[2]: v for k, v in shares.items()}, title=self._summary)
-        script = f'<pre style="font-family:monospace;overflow-x:auto">{escape(self.script)}</pre>'
-        return f"{paragraph(self._summary)}{script}{bars}{to_html(HEADERS, [*seen.items()])}"
+        script = f'<pre style="font-family:monospace">{escape(self.script)}</pre>'
+        # On a phone both scroll.
+        wide = (f'{HINT}<div style="overflow-x:auto">{part}</div>' for part in (script, bars))
+        return f"{paragraph(self._summary)}{''.join(wide)}{to_html(HEADERS, [*seen.items()])}"
 
     @property
     def _summary(self) -> str:

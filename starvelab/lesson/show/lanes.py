@@ -66,7 +66,8 @@ def draw_lanes(kinds: Sequence[Boxes], end: float, *, title: str, description: s
             swatches.setdefault(kind.meaning, rect(0, 0, 24, 12, rx=0, **kind.style))
         for x, w, _, batch in boxes:
             if batch >= 0 and w > 4 + 7 * len(number := str(int(batch) + 1)):
-                drawn += text(x + w / 2, bottom - 3, number, size=11, text_anchor="middle", fill=kind.ink)
+                looks = {"text_anchor": "middle", "fill": kind.ink, "class": "token"}
+                drawn += text(x + w / 2, bottom - 3, number, size=11, **looks)
     for place, lane in enumerate(lanes):
         drawn += text(LEFT - 8, TOP + _LANE * place + 12, lane, size=12, text_anchor="end")
     below = TOP + _LANE * len(lanes) + 16

@@ -220,7 +220,7 @@ def test_evidence_after_the_cures_is_that_of_an_accelerator_that_is_fed():
 def test_a_notebook_shows_script_picture_and_table_and_gives_nothing_away():
     text, script, html = pages(case := clinic(PAIR))
     assert script in text
-    assert all(part in html for part in ('<svg role="img"', 'overflow-x:auto">#!', "<table>"))
+    assert all(part in html for part in ('<svg role="img"', 'monospace">#!', "<table>"))
     for fault in case._faults:
         assert FAULTS[fault].cure not in text + html
 

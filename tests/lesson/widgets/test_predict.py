@@ -240,6 +240,7 @@ def test_what_is_to_follow_changes_waits_for_the_page_that_answers_and_for_no_ot
     box, acted = Box("My group", []), []
     box.after_changes(lambda: acted.append("no page"))
     script = box.children[-1].children[0]
+    assert script.name == "My group"
     script.answers = True
     box.after_changes(lambda: acted.append("page"))
     assert acted == ["no page"]
