@@ -9,7 +9,7 @@ from typing import TypeAlias
 from ...errors import MissingValueError
 from ...tables import percent
 from ...units import Q_, Quantity, Unchecked, format_number
-from ..costs import exceeds
+from ..costs import StepTime, exceeds
 from ..description import Description
 from ..parts import Workers
 from ..resources import ACCELERATOR, CPU, STORAGE
@@ -138,7 +138,8 @@ def _of_accelerator(pipeline: Description, step: Step) -> _Changes:
             yield f"let the workers do half of {work}", {f"dataset.on_device.{name}": Q_(time) / 2}
     if isfinite(steps := hardware.in_flight):
         yield f"let {steps + 1} steps be in flight", {"hardware.in_flight": steps + 1}
-    yield "double the batch size, which takes more memory", {"batch_size": 2 * pipeline.batch_size}
+    if not isinstance(pipeline.numbers["accelerator_rate"], StepTime):  # which is known of one batch size
+        yield "double the batch size, which takes more memory", {"batch_size": 2 * pipeline.batch_size}
     if hardware.precision in ("fp32", "tf32"):
         yield "use half precision", {"hardware.precision": "fp16"}
     if hardware.ranks.spread:
