@@ -113,7 +113,7 @@ CAUSES = (
         "sampler",
         lambda facts: _begins_in(facts, SAMPLER),
         lambda facts, _: _begins(facts, "draw or sort the items once, and not for each pass."),
-        rules_out=frozenset({"persistent", "passes"}),
+        rules_out=frozenset({"persistent", "passes", "sampler"}),
     ),
     # What a map-style dataset does for its first item it does once for each new worker: they may be kept.
     Row(

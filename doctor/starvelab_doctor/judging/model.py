@@ -155,6 +155,9 @@ def sampling_of(finding: JobFinding) -> float:
     if stages is not None and stages.timed:
         return stages.sampling
     share = sum(line.share for line in lines.loop if line.phase == SAMPLER) if lines is not None else 0.0
+    # Where workers are busier than the sampler, what it takes may be that of a pass's beginning alone.
+    if lines is None or share <= max(lines.working, default=1.0):
+        return 0.0
     return min(share, finding.waits.host_wait) * finding.waits.period
 
 
