@@ -36,7 +36,7 @@ Batch = TypeVar("Batch")
 # Older batches than these are forgotten, so that a run of weeks takes no more than 16 MB.
 MAX_KEPT = 400_000
 POLL_INTERVAL = 0.5  # seconds between two looks at what need not be known of each batch
-PAUSE = 50  # times as long as such a look took, until the next one: passes may be short
+PAUSE = 50  # times what such a look computes, until the next one: passes may be short
 LONG = 2e-3  # seconds of a wait, beside which two questions to the system are nothing
 # Seconds, on average, between two looks at more than the clock, where no queue is to be asked. They are
 # drawn: no period can always miss. The random numbers of the program stay as they are.
@@ -293,11 +293,11 @@ class Pass:
             crowded = self._ask_system(self.wait)
             self.wait -= crowded
         if now - self.polled > POLL_INTERVAL and now >= recorder.next_poll:
-            self.polled = now
+            self.polled, computed = now, time.thread_time()
             if not without_interruptions(np.array(recorder.steps[-RECENT:]))[-1:].all():
                 recorder.use.rest()
             recorder.poll(source, batch)
-            recorder.next_poll = now + PAUSE * (time.perf_counter() - now)
+            recorder.next_poll = now + PAUSE * (time.thread_time() - computed)
         elif now > recorder.memory.glance:  # what is freed soon hides what is kept
             recorder.look(source)
         if recorder.stream and self.batches <= (recorder.workers or 0) + 1:
