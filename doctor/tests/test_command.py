@@ -124,7 +124,7 @@ def run_doctor(arguments):
     return doctor.main(arguments)
 
 
-def planted(monkeypatch, *, rates, short=False, shared=None, ceiling=4.0, **setup):
+def planted(monkeypatch, *, rates, short=False, shared=None, ceiling=4.0, waits=0.5, **setup):
     """Let runs find these batches a second by the number of workers, and persistent ones as given.
 
     On the rungs of the ladder they find `ceiling` times those of the job as it is.
@@ -139,7 +139,7 @@ def planted(monkeypatch, *, rates, short=False, shared=None, ceiling=4.0, **setu
         return {
             "loop": f"{__file__}:1 Photos 90",
             "setup": {"stream": False} | setup,
-            "pace": {"rate": rates[workers] * (ceiling if rung else 1), "waits": 0.5, "seconds": 3.0},
+            "pace": {"rate": rates[workers] * (ceiling if rung else 1), "waits": waits, "seconds": 3.0},
             "on_gpu": False,
             "whole": short,
             "batches": 90,
@@ -190,6 +190,12 @@ def test_where_nothing_helps_the_settings_stay(monkeypatch, capsys, script):
     planted(monkeypatch, rates=dict.fromkeys(range(40), 20.0))
     assert run_doctor(["--try", "train.py"]) == 0
     assert "Nothing of that is worth a change: leave these settings as they are." in capsys.readouterr().err
+
+
+def test_where_the_loop_hardly_waits_no_setting_is_tried(monkeypatch, capsys, script):
+    planted(monkeypatch, rates={0: 20.0}, waits=0.007)
+    assert run_doctor(["--try", "train.py"]) == 0
+    assert "No setting was tried, since the loop hardly waits for data." in capsys.readouterr().err
 
 
 def test_a_gain_that_not_all_of_six_turns_show_is_not_certain(monkeypatch, capsys, script):

@@ -159,8 +159,10 @@ def text_of(tried: Tried, *, ladder_only: bool = False) -> str:
             f"to {high:.2f} in {LAST_TURNS} turns. That is not certain: try again while the machine does "
             "less."
         )
-    else:
+    elif tried.ascent.trials:
         lines.append("Nothing of that is worth a change: leave these settings as they are.")
+    else:
+        lines.append("No setting was tried, since the loop hardly waits for data.")
     return f"{said}\n" + "\n  ".join([*lines, f"Not tried: {'; '.join(tried.untried)}."])
 
 
