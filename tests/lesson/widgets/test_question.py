@@ -137,8 +137,3 @@ def test_no_refusal_has_a_number_of_its_own(question):
 ])  # fmt: skip
 def test_a_confidence_out_of_range_is_refused(question, confidence, said):
     assert said in message(InputError, question.check_confidence, confidence)
-
-
-def test_a_confidence_from_guessing_to_certain_is_kept():
-    for question, sure in ((CHOICE, 0.33), (CHOICE, 1), (NUMBER, 0), (NUMBER, None), (NUMBER, np.float64(1))):
-        assert question.check_confidence(sure) == sure

@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
 
 from starvelab.lesson.widgets import store
 from starvelab.lesson.widgets.store import PredictionStore, now
@@ -258,17 +256,3 @@ def test_what_an_editor_of_windows_saves_is_read(folder, encoding):
     assert PredictionStore().read().problem is None
     PredictionStore().lock(a_record(key="next"))
     assert set(json.loads((folder / NAME).read_text(encoding="utf-8"))) == {"cpu-wall", "next"}
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(content=st.binary(max_size=60))
-@example(content=b'{"a": {"answer": 1, "locked_at": "t", "choices": 5}}')
-@example(content=b"[" * 3000)
-def test_no_content_whatever_is_destroyed(tmp_path_factory, content):
-    folder = tmp_path_factory.mktemp("any")
-    (folder / NAME).write_bytes(content)
-    contents = PredictionStore(folder).read()
-    assert PredictionStore(folder).lock(a_record()).is_new
-    kept = (folder / f"{NAME}.bad-1").read_bytes() if contents.problem else content
-    assert kept == content
-    assert "cpu-wall" in PredictionStore(folder).read().predictions
