@@ -6,14 +6,15 @@ A cause names the remedies that it rules out, since no other setting replaces it
 from __future__ import annotations
 
 import os
+from math import inf
 
 from starvelab.host import usable_cores
 from starvelab.measure.verdict import SEVERE, SLIGHT
 from starvelab.tables import count_of, percent
 
-from ..finding.lines import COLLATE, DATASET, SAMPLER, WHERE
+from ..finding.lines import COLLATE, DATASET, SAMPLER, WHERE, LineShare
 from .facts import Facts
-from .known_calls import known_call
+from .known_calls import LOCK, known_call
 from .model import AGREE
 from .remedy import Effect, Remedy, Row
 
@@ -135,6 +136,11 @@ COLLECTOR = Row(
 )
 
 
+def _is_at_lock(line: LineShare) -> bool:
+    call = known_call(line.call)
+    return call is not None and call.name == LOCK
+
+
 def line_remedies(facts: Facts) -> list[Remedy]:
     """Return what to do about the line at which most of preparing goes, where a cure of it brings anything.
 
@@ -145,7 +151,8 @@ def line_remedies(facts: Facts) -> list[Remedy]:
     if largest is None or largest.phase not in (DATASET, COLLATE):
         return []
     lines = [one for one in facts.lines.preparing if one.phase == largest.phase and one.share >= SEVERE]
-    lines = [line for line in lines if not facts.without(line.share).high < 1 + SLIGHT]
+    # What a lock costs no law of workers says: they wait there, and their batches come together.
+    lines = [one for one in lines if _is_at_lock(one) or facts.without(one.share).high >= 1 + SLIGHT]
     if not lines:
         return []
     line, call = lines[0], known_call(lines[0].call)
@@ -154,7 +161,9 @@ def line_remedies(facts: Facts) -> list[Remedy]:
         f"{line.place}, in {WHERE[line.phase]}, takes {percent(line.share, 0)} of the time in which batches "
         f"are prepared{f', in {line.call}' if line.call else ''}: {f'there {call.text}' if call else cure}"
     )
-    if call is not None and call.removable:
+    if _is_at_lock(line):
+        order = inf
+    elif call is not None and call.removable:
         order = facts.without(sum(line.share for line in lines)).likely
     else:
         order = facts.without(line.share).likely / AGREE
