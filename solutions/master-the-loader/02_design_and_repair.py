@@ -243,8 +243,8 @@ explore(job, {"hardware.ranks.hosts": [1, 2, 4, 16, 64],
 # %% [markdown]
 # ## Exercise 2.2: the slowest of N (10 points, in parts)
 #
-# `arrives` has, for each host, the time at which it came to the barrier of each step, in ms since the step before. Which host is last
-# on the whole? Without it the others would wait only for each other: how many dollars of an hour does it cost? Return both, the host
+# `arrives` has, for each host, the time at which it came to the barrier of each step, in ms since the step before. Which host takes
+# longest over all steps? Without it the others would wait only for each other: how many dollars of an hour does it cost? Return both, the host
 # first.
 #
 # <details><summary>Hint 1</summary>
@@ -300,6 +300,7 @@ five = {"a": [30, 32, 30, 52], "b": [30, 33, 29, 30], "c": [44, 50, 47, 49], "d"
 credit.part(2, "five hosts", lambda: (
     check(one_of_two(0, five, Q_("2.5 USD/h")), "c", what="the slow host of five"),
     check(one_of_two(1, five, Q_("2.5 USD/h")), Q_(12.5 * (1 - 160 / 193), "USD/h"), what="What it costs among five"),
+    check(one_of_two(0, {"a": [52, 52, 52, 30], "b": [50, 50, 50, 90]}, Q_("1 USD/h")), "b", what="the slow host of two"),
     check(one_of_two(1, five, Q_("0.05 USD/min")), Q_(15 * (1 - 160 / 193), "USD/h"), what="What it costs, by the minute")))
 ### END HIDDEN TESTS
 credit.total("So one slow host makes all wait, and all are paid for.")
@@ -312,7 +313,7 @@ def some_hosts(draw):
     arrives = {host: [draw.randint(30, 55) for _ in range(steps)] for host in hosts}
     late, other = draw.sample(hosts, 2)
     # Slow on the whole; another host is once the last of all.
-    arrives[late] = [draw.randint(62, 90) for _ in range(steps)]
+    arrives[late] = draw.choice(([draw.randint(62, 90) for _ in range(steps)], [29] * (steps - 2) + [200, 200]))
     arrives[other][draw.randrange(steps)] = 95
     return arrives, Q_(draw.randint(1, 40), "USD/h")
 

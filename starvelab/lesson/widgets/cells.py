@@ -23,7 +23,7 @@ from IPython import get_ipython
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 
 from ... import runtime
-from ...errors import StarvelabError
+from ...errors import InputError, StarvelabError
 from ...tables import as_sentence
 from .. import notices, wording
 from ..checks import OTHER_VALUES, NotAnsweredError, Points, WrongAnswer
@@ -149,6 +149,8 @@ class CellLog:
             # IPython draws no traceback of an error that renders itself. That of a check would show what the
             # check expects.
             line = f"{wording.error_text(error)}{_where(shell, trace, in_check)}"
+            if isinstance(error, pint.DimensionalityError):  # some front ends show an error's own words, too
+                kind, error = InputError, InputError(line)
             error._render_traceback_ = lambda: [line]  # type: ignore[attr-defined]
         shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
 
