@@ -407,6 +407,7 @@ def test_without_predictions_no_truth_is_revealed_and_explorers_draw_only_for_wh
     problems = [re.sub("<[^>]*>", "", html) for html in with_.in_widgets if "Problem" in html]
     assert len(drawn) == len(with_.source.calls("explore")), f"an explorer shows no drawing: {problems}"
     assert not any("<svg" in html for html in without.in_widgets)
+    assert not any("-----" in html for html in with_.in_widgets), "a sentence of an explorer holds a table"
     waiting = [html for html in without.in_widgets if "This explorer opens when" in html]
     assert len(waiting) == len(with_.source.calls("explore"))
 

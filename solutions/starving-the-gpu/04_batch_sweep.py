@@ -24,7 +24,7 @@ def draw_lines(workers=8, batch_size=64, assumptions=TUTORIAL):
     here = pipe.replace(workers=workers, batch_size=batch_size, assumptions=assumptions)
     crossing = here.crossover()
     at = "✓ The GPU waits from here on. " if batch_size == crossing.starves_from else ""
-    return Drawing(svg.lines_over_batch(here), f"{at}{crossing}")
+    return Drawing(svg.lines_over_batch(here), f"{at}{crossing.summary}")
 
 
 def show_sweeps():

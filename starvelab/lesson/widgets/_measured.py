@@ -72,7 +72,9 @@ class MeasuredSwitch:
     def __init__(self, buttons: ipywidgets.ToggleButtons) -> None:
         self.buttons, self._is_setting = buttons, False
         self.ticks: dict[str, ipywidgets.Checkbox] = {}
-        self.row = ipywidgets.Box(layout={"flex_flow": "row wrap", "display": "none"})
+        self.row = ipywidgets.Box(
+            layout={"flex_flow": "row wrap", "align_items": "center", "display": "none"}
+        )
 
     def offer(self, shown: Shown, changed: Callable[[], None]) -> None:
         """List what the button changes of what is shown; `changed` is called after each change."""
@@ -86,7 +88,8 @@ class MeasuredSwitch:
             )
             self.ticks[change].observe(lambda _change: self._ticked(changed), names="value")
         self.buttons.observe(lambda _change: self._pressed(changed), names="value")
-        self.row.children = (ipywidgets.Label("Measured, each in its range:"), *self.ticks.values())
+        label = ipywidgets.Label("Measured, each in its range:", layout={"margin": "0 0.5em 0 0"})
+        self.row.children = (label, *self.ticks.values())
         self.row.layout.display = "flex" if self.ticks else "none"
 
     @property
