@@ -271,16 +271,13 @@ def slowest(arrives, price):
     ### END SOLUTION
 
 # %% role="test" id="slowest-test" points=10
-def one_of_two(which, *given):
-    return one_of(slowest(*given), which, "host, cost")
-
-
+two = "host, cost"
 credit, three = Credit(10), ({"left": [40, 60, 50], "right": [70, 66, 74],
                               "middle": [50, 40, 50]}, Q_("30 USD/h"))
 accident = ({"left": [40, 95, 40, 40], "right": [70, 70, 70, 70]}, Q_("3 USD/h"))
-credit.part(3, "the slow host", lambda: check(one_of_two(0, *three), "right", mistakes={
+credit.part(3, "the slow host", lambda: check(one_of(slowest(*three), 0, two), "right", mistakes={
     "It arrives first, and waits for the others.": "middle"}, what="the slow host"))
-credit.part(3, "what it costs", lambda: check(one_of_two(1, *three),
+credit.part(3, "what it costs", lambda: check(one_of(slowest(*three), 1, two),
                                               Q_(150 / 7, "USD/h"),
                                               what="What it costs", mistakes={
     "That is what the others wait: its own GPU waits as well, for batches.":
@@ -291,17 +288,17 @@ credit.part(3, "what it costs", lambda: check(one_of_two(1, *three),
     "Compare with the steps as they are: these are paid for.":
         Q_(90 * 5 / 16, "USD/h")}))
 credit.part(2, "an accident", lambda: (
-    check(one_of_two(0, *accident), "right", what="the host that is slow on the whole",
+    check(one_of(slowest(*accident), 0, two), "right", what="the host that is slow on the whole",
           mistakes={"Once it was the last of all; add up all of its steps.": "left"}),
-    check(one_of_two(1, *accident), Q_(6 * (1 - 215 / 305), "USD/h"),
+    check(one_of(slowest(*accident), 1, two), Q_(6 * (1 - 215 / 305), "USD/h"),
           what="What it costs beside an accident")))
 ### BEGIN HIDDEN TESTS
 five = {"a": [30, 32, 30, 52], "b": [30, 33, 29, 30], "c": [44, 50, 47, 49], "d": [30, 30, 32, 30], "e": [29, 30, 45, 30]}
 credit.part(2, "five hosts", lambda: (
-    check(one_of_two(0, five, Q_("2.5 USD/h")), "c", what="the slow host of five"),
-    check(one_of_two(1, five, Q_("2.5 USD/h")), Q_(12.5 * (1 - 160 / 193), "USD/h"), what="What it costs among five"),
-    check(one_of_two(0, {"a": [52, 52, 52, 30], "b": [50, 50, 50, 90]}, Q_("1 USD/h")), "b", what="the slow host of two"),
-    check(one_of_two(1, five, Q_("0.05 USD/min")), Q_(15 * (1 - 160 / 193), "USD/h"), what="What it costs, by the minute")))
+    check(one_of(slowest(five, Q_("2.5 USD/h")), 0, two), "c", what="the slow host of five"),
+    check(one_of(slowest(five, Q_("2.5 USD/h")), 1, two), Q_(12.5 * (1 - 160 / 193), "USD/h"), what="What it costs among five"),
+    check(one_of(slowest({"a": [52, 52, 52, 30], "b": [50, 50, 50, 90]}, Q_("1 USD/h")), 0, two), "b", what="the slow host of two"),
+    check(one_of(slowest(five, Q_("0.05 USD/min")), 1, two), Q_(15 * (1 - 160 / 193), "USD/h"), what="What it costs, by the minute")))
 ### END HIDDEN TESTS
 credit.total("So one slow host makes all wait, and all are paid for.")
 

@@ -106,7 +106,6 @@ check(cpu_time(90, Q_("400 KB"), 4, Q_("100 MB/s")), Q_("90 ms"),
         Q_("88 ms"),
 }, means="So twice the workers halve this time at best.")
 ### BEGIN HIDDEN TESTS
-check(cpu_time(256, Q_("500 KB"), 8, Q_("250 MB/s")), Q_("64 ms"), what="cpu_time of 256 images of 500 KB")
 check(cpu_time(7, Q_("5 MB"), 3, Q_("250 MB/s")), Q_("46.6667 ms"), what="cpu_time of 7 images of 5 MB")
 ### END HIDDEN TESTS
 
@@ -155,7 +154,6 @@ check(utilization(Q_("0.04 s"), Q_("10 ms")), 0.25, what="the utilization at 0.0
     "Convert both times to the same unit first.": 1.0,
 })
 check(utilization(Q_("20 ms"), Q_("0.02 s")), 1.0, what="the utilization of a tie")
-check(utilization(Q_("35 ms"), Q_("20 ms")), 20 / 35, what="the utilization at 35 and 20 ms")
 ### END HIDDEN TESTS
 
 # %% tags=["learning-alone"]
