@@ -138,7 +138,8 @@ def _of_accelerator(pipeline: Description, step: Step) -> _Changes:
             yield f"let the workers do half of {work}", {f"dataset.on_device.{name}": Q_(time) / 2}
     if isfinite(steps := hardware.in_flight):
         yield f"let {steps + 1} steps be in flight", {"hardware.in_flight": steps + 1}
-    if not isinstance(pipeline.numbers["accelerator_rate"], StepTime):  # which is known of one batch size
+    timed = isinstance(pipeline.numbers["accelerator_rate"], StepTime)
+    if step.bottleneck == ACCELERATOR.name and not timed:  # given times are known of one batch size alone
         yield "double the batch size, which takes more memory", {"batch_size": 2 * pipeline.batch_size}
     if hardware.precision in ("fp32", "tf32"):
         yield "use half precision", {"hardware.precision": "fp16"}

@@ -142,6 +142,9 @@ def test_a_loop_without_workers_is_told_to_start_as_many_as_shorten_its_step():
 def test_a_time_that_is_known_of_one_batch_size_alone_is_not_carried_to_another():
     given = Pipeline(hardware="20 ms", batch_size=64, dataset=Samples(cpu_time="0.1 ms"), workers=8)
     assert "batch size" not in given.explain()
+    packed = given.replace({"workers.handover.loop": "30 ms"}, hardware="3200 img/s")
+    assert packed.solve().bottleneck == "loop"
+    assert "batch size" not in packed.explain()
 
 
 def test_a_rate_that_launches_no_faster_and_input_work_beside_a_measured_rate_are_no_causes():
