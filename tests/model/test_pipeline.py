@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from functools import partial
 from math import inf
 from operator import attrgetter
 
@@ -348,8 +349,9 @@ WITH_UNIT = sorted(
 
 @pytest.mark.parametrize(("part", "field"), WITH_UNIT)
 def test_a_field_with_a_unit_takes_a_quantity_or_a_text_and_nothing_else(part, field):
-    made = getattr(parts, part)
-    meaning = meanings(made)[field]
+    meaning = meanings(getattr(parts, part))[field]
+    needed = {"of": "1 GB/s"} if part in ("Drive", "Link") and field != "of" else {}
+    made = partial(getattr(parts, part), **needed)
     unit, label = CUSTOMARY[meaning.unit], meaning.label or f"{part}.{field}"
     assert getattr(made(**{field: f"5 {unit}"}), field) == Q_(5, unit)
     rows = [
