@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_sandbox")]
 
 ANSWERS = tomllib.loads((Path(__file__).parent / "honest.toml").read_text(encoding="utf-8"))
 # What is done to the whole submission, besides answering all.
-HABITS = ("adds", "damages", "stripped", "scatters", "packed", "merges", "keeps-old", "names")
+HABITS = ("adds", "damages", "stripped", "scatters", "packed", "merges", "keeps-old", "names", "writes-below")
 
 
 def practise(course: Course, habit: str) -> None:
@@ -56,6 +56,12 @@ def practise(course: Course, habit: str) -> None:
         by_id["set-up"].source += f"\n\n{double.source}"
         by_id["halve-test"].source = f"{by_id['halve'].source}\n\n{by_id['halve-test'].source}"
         solved["one"].cells = [cell for cell in cells if cell.id not in ("double", "halve")]
+    elif habit == "writes-below":  # in new cells; one answer is left as it was given out, the others are gone
+        for nb in solved.values():
+            mine = [cell for cell in nb.cells if cell.id in RIGHT]
+            nb.cells = [cell for cell in nb.cells if cell.id not in RIGHT]
+            nb.cells += [new_code_cell(cell.source) for cell in mine]
+        solved["one"].cells.insert(2, course.released()["one"].cells[2])
     elif habit == "keeps-old":  # a notebook in format 3
         solved["one.ipynb"] = nbformat.writes(solved.pop("one"), version=3)
     elif habit == "names":  # files that no file system takes, and that would lead elsewhere

@@ -17,6 +17,7 @@ from nbformat.v4 import new_markdown_cell
 from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
+from nbgrader.utils import is_solution
 from traitlets import Bool, Enum, Float, Instance, Integer, List, Unicode
 
 from ..errors import GraderError
@@ -61,7 +62,12 @@ class RestoreStructure(NbGraderPreprocessor):
         locked = {cell.name for cell in cells if cell.is_check_side}
         written = reference.read_reference(CourseDirectory(parent=self), assignment, notebook, locked=locked)
         outline = [reference.name_of(cell) or cell.source for cell in written]
-        more += restore(nb, in_order(cells, written), outline)
+        answers = {str(reference.name_of(cell)): cell for cell in written if is_solution(cell)}
+        defines = {
+            name: reference.defined([cell.source], imports=False)
+            for name, cell in answers.items() if cell.cell_type == "code"
+        }  # fmt: skip
+        more += restore(nb, in_order(cells, written), outline, defines)
         if reason := names.get("rejected"):
             more = [*names["warnings"], reason]
             nb.metadata[REJECTED] = reason.text

@@ -7,10 +7,18 @@ from nbformat import NotebookNode
 from nbgrader.utils import determine_grade
 
 from ..submissions import SubmissionWarning
-from ..submissions.reference import ReferenceCell, defined, graded_by, is_check_side, is_test, name_of
+from ..submissions.reference import (
+    ReferenceCell,
+    defined,
+    graded_by,
+    is_check_side,
+    is_test,
+    name_of,
+    names_defined,
+)
 from ..text import IMPORT
 from .execution import RESULT
-from .notebook_run import ENDED, ENDED_PYTHON, UNFINISHED, names_defined
+from .notebook_run import ENDED, ENDED_PYTHON, UNFINISHED
 
 # What costs the points of a cell, by the error of one of its outputs.
 COSTS = {

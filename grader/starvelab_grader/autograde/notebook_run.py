@@ -1,6 +1,5 @@
 """The cells of one notebook: code of the student runs in a sandbox, and the checks run outside it."""
 
-import re
 from dataclasses import dataclass, field, replace
 
 from nbformat import NotebookNode
@@ -10,7 +9,7 @@ from ..plugins import declared
 from ..sandbox.channel import ChannelError, Message, MessageTooLongError
 from ..sandbox.clock import STARVED
 from ..sandbox.process import CLOSE_TIMEOUT, START_TIMEOUT, Place, Runners
-from ..submissions.reference import ReferenceNotebook, is_test, loaded, name_of
+from ..submissions.reference import ReferenceNotebook, is_test, loaded, name_of, names_defined
 from ..submissions.run_order import run_order
 from ..text import storable
 from .exercises import said_by_check
@@ -34,14 +33,6 @@ WHY_ENDED = {  # for the student, by the error of the channel
     "Nothing came in time.": "it took too long, and could not be interrupted",
     "The other end is gone.": "it needed more memory or more processes than it may have, or ended itself",
 }
-# What a cell defines at its top level, by the look of its lines. No compiler may read a student's cell here,
-# since a text can be made for which it takes minutes.
-DEFINITION = re.compile(
-    r"^(?:(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)"
-    r"|(\w[\w, \t]*)(?::[^=\n]*)?=(?!=)"
-    r"|(?:from[ \t]+\S+[ \t]+)?import[ \t](.+))",
-    re.MULTILINE,
-)
 
 
 class _EndedError(GraderError):
@@ -409,11 +400,6 @@ class NotebookRunInside(NotebookRun):
                     for name, values in list(notes.items())[:MAX_NOTES]
                     if isinstance(values, list)
                 }
-
-
-def names_defined(source: str) -> set[str]:
-    """Return the names that a cell defines at its top level, and all words of its imports."""
-    return {name for words in DEFINITION.findall(source) for name in re.findall(r"\w+", " ".join(words))}
 
 
 def _shortened(text: object) -> str:

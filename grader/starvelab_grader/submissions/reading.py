@@ -18,7 +18,7 @@ from nbformat.v4 import new_notebook
 from ..errors import GraderError
 from ..text import enumerated, shown, storable
 from . import SubmissionWarning, Warnings
-from .reference import ReferenceCell, graded_by, name_of, names_in_order
+from .reference import ReferenceCell, graded_by, name_of, names_defined, names_in_order
 
 ByName: TypeAlias = Mapping[str | None, ReferenceCell]
 MAX_NOTEBOOK = 20_000_000  # bytes
@@ -210,17 +210,19 @@ def with_ids(cells: list[NotebookNode]) -> list[NotebookNode]:
 
 
 def restore(
-    nb: NotebookNode, reference: Sequence[ReferenceCell], outline: Sequence[str] = ()
-) -> list[SubmissionWarning]:
+    nb: NotebookNode, reference: Sequence[ReferenceCell], outline: Sequence[str] = (),
+    defines: Mapping[str, set[str]] | None = None,
+) -> list[SubmissionWarning]:  # fmt: skip
     """Put the instructor's cells back into a notebook, in place, and keep the student's answers.
 
     The notebook is as `read_notebook` gives it, the reference in the order of the instructor's. The outline
-    is all of that: the name of each cell, or the text of one that has none. What was restored that the
-    student, or a person, should know is returned.
+    is all of that: the name of each cell, or the text of one that has none; and the solution of an answer
+    defines names. What was restored that the student, or a person, should know is returned.
     """
     by_name: ByName = {cell.name: cell for cell in reference}
     _recognize(nb.cells, reference)
-    warnings = _find_essays(nb, by_name, outline or [cell.name for cell in reference])
+    warnings = _find_answers(nb, by_name, defines or {})
+    warnings += _find_essays(nb, by_name, outline or [cell.name for cell in reference])
     warnings += _keep_one_of_each(nb, by_name)
     changed, cells, unanswered = [], list[NotebookNode](), _unanswered(nb, reference)
     lost = {cell.name for cell in reference if cell.answered}.difference(map(name_of, nb.cells))
@@ -290,6 +292,24 @@ def _recognize(cells: Iterable[NotebookNode], reference: Sequence[ReferenceCell]
         if name and name not in named and name_of(cell) not in names:
             cell.metadata["nbgrader"] = {"grade_id": name}
             named.add(name)
+
+
+def _find_answers(
+    nb: NotebookNode, by_name: ByName, defines: Mapping[str, set[str]]
+) -> list[SubmissionWarning]:
+    """Name the one cell that defines what an answer is to define, whose own cell is gone or as given out."""
+    found = []
+    others = [cell for cell in nb.cells if cell.cell_type == "code" and name_of(cell) not in by_name]
+    defined = [(cell, names_defined(cell.source)) for cell in others]
+    for name in (each for each in defines if each in by_name):
+        open_texts = ("", _words(by_name[name].released))
+        if any(name_of(cell) == name and _words(cell.source) not in open_texts for cell in nb.cells):
+            continue
+        cells = [cell for cell, names in defined if defines[name] and defines[name] <= names]
+        if len(cells) == 1 and name_of(cells[0]) not in by_name:
+            cells[0].metadata["nbgrader"] = {"grade_id": name}
+            found.append(name)
+    return _about(found, "Answers stand in other cells, and were found by what these define: {}.")
 
 
 def _find_essays(nb: NotebookNode, by_name: ByName, outline: Sequence[str]) -> list[SubmissionWarning]:

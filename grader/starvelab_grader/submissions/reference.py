@@ -237,6 +237,21 @@ def _bound_by(alias: ast.alias) -> str:
     return alias.asname or alias.name.partition(".")[0]
 
 
+# What a cell defines at its top level, by the look of its lines. No compiler may read a student's cell here,
+# since a text can be made for which it takes minutes.
+DEFINITION = re.compile(
+    r"^(?:(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)"
+    r"|(\w[\w, \t]*)(?::[^=\n]*)?=(?!=)"
+    r"|(?:from[ \t]+\S+[ \t]+)?import[ \t](.+))",
+    re.MULTILINE,
+)
+
+
+def names_defined(source: str) -> set[str]:
+    """Return the names that a cell defines at its top level, and all words of its imports."""
+    return {name for words in DEFINITION.findall(source) for name in re.findall(r"\w+", " ".join(words))}
+
+
 def loaded(source: str) -> set[str]:
     """Return the names that a cell uses and does not define, without Python's own and such as `__file__`."""
     here = ((scope.get_type(), symbol) for scope in _scopes(source) for symbol in scope.get_symbols())

@@ -251,9 +251,7 @@ def test_more_files_than_there_is_room_for_are_left_out_and_said_once(tmp_path):
     locked = {"answer": 3.0, "locked_at": "2026-01-01T00:00:00Z", "key": "home"}
     (tmp_path / "predictions.json").write_text(json.dumps({"home": locked}))
     source = "import os\nanswer = int(open('b.txt').read()) if not os.path.exists('a.bin') else 0"
-    test = (
-        f"{READ}check(answer, 42)\nassert {{*locked}} == {{'home'}}"
-    )
+    test = f"{READ}check(answer, 42)\nassert {{*locked}} == {{'home'}}"
     runs = [
         execute(notebook(source, value=(1, test)), tmp_path, student="sam", max_bytes=150) for _ in range(2)
     ]

@@ -10,9 +10,9 @@ from IPython.core.inputtransformer2 import TransformerManager
 
 from grader.tests.hostile.tiny import FOUND, NOTHING, RIGHT, execute, notebook, points, printed
 from grader.tests.shared_runners import RUNNERS
-from starvelab_grader.autograde.notebook_run import names_defined
 from starvelab_grader.sandbox.process import Runner
 from starvelab_grader.submissions.reading import read_notebook
+from starvelab_grader.submissions.reference import names_defined
 from starvelab_grader.submissions.submission import read_submission
 
 ENDS = "\nimport os\nos._exit(0)"
