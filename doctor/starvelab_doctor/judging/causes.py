@@ -12,7 +12,7 @@ from starvelab.host import usable_cores
 from starvelab.measure.verdict import SEVERE, SLIGHT
 from starvelab.tables import count_of, percent
 
-from ..finding.lines import COLLATE, DATASET, SAMPLER, WHERE, LineShare
+from ..finding.lines import COLLATE, DATASET, SAMPLER, WHERE
 from .facts import Facts
 from .known_calls import LOCK, known_call
 from .model import AGREE
@@ -136,11 +136,6 @@ COLLECTOR = Row(
 )
 
 
-def _is_at_lock(line: LineShare) -> bool:
-    call = known_call(line.call)
-    return call is not None and call.name == LOCK
-
-
 def line_remedies(facts: Facts) -> list[Remedy]:
     """Return what to do about the line at which most of preparing goes, where a cure of it brings anything.
 
@@ -151,8 +146,8 @@ def line_remedies(facts: Facts) -> list[Remedy]:
     if largest is None or largest.phase not in (DATASET, COLLATE):
         return []
     lines = [one for one in facts.lines.preparing if one.phase == largest.phase and one.share >= SEVERE]
-    # What a lock costs no law of workers says: they wait there, and their batches come together.
-    lines = [one for one in lines if _is_at_lock(one) or facts.without(one.share).high >= 1 + SLIGHT]
+    # The wait of the loop bounds what a cure brings, whatever the model makes of late batches and of locks.
+    lines = [one for one in lines if one.share * facts.finding.waits.host_wait >= SLIGHT]
     if not lines:
         return []
     line, call = lines[0], known_call(lines[0].call)
@@ -161,7 +156,7 @@ def line_remedies(facts: Facts) -> list[Remedy]:
         f"{line.place}, in {WHERE[line.phase]}, takes {percent(line.share, 0)} of the time in which batches "
         f"are prepared{f', in {line.call}' if line.call else ''}: {f'there {call.text}' if call else cure}"
     )
-    if _is_at_lock(line):
+    if call is not None and call.name == LOCK:  # no law of workers says what that brings
         order = inf
     elif call is not None and call.removable:
         order = facts.without(sum(line.share for line in lines)).likely

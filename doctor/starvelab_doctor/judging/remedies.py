@@ -56,10 +56,13 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
     best = max((one.likely for one in settings), default=1.0)
     if facts.advice is not None and not facts.rests:
         best = max(best, facts.advice.best.gain.likely)
-    of_code = sorted([*lines, *_apply((COLLECTOR,), facts)], key=lambda remedy: -remedy.likely)
+    collector = _apply((COLLECTOR,), facts)
+    # Many small items may be what makes the collector run so often.
+    together, later = (collector, []) if any(one.name == "together" for one in settings) else ([], collector)
+    of_code = sorted([*lines, *later], key=lambda remedy: -remedy.likely)
     first = [remedy for remedy in of_code if remedy.likely >= best]
     rest = [remedy for remedy in of_code if remedy.likely < best]
-    return _within(facts, (*(cause for _, cause in causes), *first, *settings, *rest))
+    return _within(facts, (*(cause for _, cause in causes), *first, *settings, *rest, *together))
 
 
 def _apply(rows: Iterable[Row], facts: Facts) -> list[Remedy]:
