@@ -254,7 +254,6 @@ class Case:
         shares = {what: float(str(value)[:-2]) / 100 for what, value in seen.items() if "%" in str(value)}
         bars = svg.share_bars({k.partition(": ")[2]: v for k, v in shares.items()}, title=self._summary)
         script = f'<pre style="font-family:monospace">{escape(self.script)}</pre>'
-        # On a phone both scroll.
         wide = (f'{HINT}<div style="overflow-x:auto">{part}</div>' for part in (script, bars))
         return f"{paragraph(self._summary)}{''.join(wide)}{to_html(HEADERS, [*seen.items()])}"
 

@@ -48,8 +48,7 @@ class Boxes:
         seen = (ends - starts > GAP) & (heights > 0)
         # Batches that follow each other are told apart by what is left free between them.
         widths = np.maximum(scale * (ends - starts) - 1.5 * numbered, 0.8)
-        columns = (LEFT + scale * starts, widths, _BOX * heights, batches)
-        boxes: np.ndarray = np.column_stack(columns)[seen]
+        boxes: np.ndarray = np.c_[LEFT + scale * starts, widths, _BOX * heights, batches][seen]
         return boxes
 
 
