@@ -192,10 +192,14 @@ def test_where_nothing_helps_the_settings_stay(monkeypatch, capsys, script):
     assert "Nothing of that is worth a change: leave these settings as they are." in capsys.readouterr().err
 
 
-def test_where_the_loop_hardly_waits_no_setting_is_tried(monkeypatch, capsys, script):
-    planted(monkeypatch, rates={0: 20.0}, waits=0.007)
+@pytest.mark.parametrize(("job", "why"), [
+    ({"waits": 0.007}, "the loop hardly waits for data"),
+    ({"stream": True}, "none fits this loader and finds room"),
+])  # fmt: skip
+def test_where_no_setting_is_tried_that_is_said(monkeypatch, capsys, script, job, why):
+    planted(monkeypatch, rates={0: 20.0}, **job)
     assert run_doctor(["--try", "train.py"]) == 0
-    assert "No setting was tried, since the loop hardly waits for data." in capsys.readouterr().err
+    assert f"No setting was tried, since {why}." in capsys.readouterr().err
 
 
 def test_a_gain_that_not_all_of_six_turns_show_is_not_certain(monkeypatch, capsys, script):

@@ -20,6 +20,7 @@ from typing import Any
 
 from starvelab.errors import InputError
 from starvelab.host import usable_cores
+from starvelab.measure.verdict import SLIGHT
 
 from ..finding.memory import Room, duration
 from ..judging.remedies import remedies_of
@@ -162,7 +163,9 @@ def text_of(tried: Tried, *, ladder_only: bool = False) -> str:
     elif tried.ascent.trials:
         lines.append("Nothing of that is worth a change: leave these settings as they are.")
     else:
-        lines.append("No setting was tried, since the loop hardly waits for data.")
+        fed = tried.ascent.waits < SLIGHT
+        why = "the loop hardly waits for data" if fed else "none fits this loader and finds room"
+        lines.append(f"No setting was tried, since {why}.")
     return f"{said}\n" + "\n  ".join([*lines, f"Not tried: {'; '.join(tried.untried)}."])
 
 
