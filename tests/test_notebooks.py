@@ -156,6 +156,7 @@ def test_a_test_cell_uses_only_what_locked_cells_and_answers_define(notebook):
     """A check runs apart from the student's code: of a plain cell's names it would see none."""
     reference = pytest.importorskip("starvelab_grader.submissions.reference")
     known: set[str] = set()
+    of_setups: set[str] = set()
     for cell in notebook.cells:
         told = cell.metadata.get("nbgrader")
         if cell.cell_type != "code" or told is None:
@@ -163,6 +164,10 @@ def test_a_test_cell_uses_only_what_locked_cells_and_answers_define(notebook):
         if told.grade:
             unknown = reference.loaded(cell.source) - known
             assert not unknown, f"{told.grade_id} uses {sorted(unknown)}, which a plain cell defines"
+            again = reference.defined([cell.source]) & of_setups
+            assert not again, f"{told.grade_id} changes {sorted(again)}, which a later check may need"
+        elif told.locked:
+            of_setups |= reference.defined([cell.source])
         known |= reference.defined([cell.source])
 
 

@@ -389,7 +389,7 @@ here.bill(price="2 USD/h", samples=1_281_167)
 # %% role="setup" id="setup-levers-dollars"
 night = Q_("4 USD/h"), 0.25, Q_("1000 img/s"), Q_("1500 img/s")
 
-two = "burned, added"
+returned = "burned, added"
 
 # %% role="answer" id="dollars-an-hour"
 def dollars(price, busy, rate, better_rate):
@@ -404,12 +404,14 @@ def dollars(price, busy, rate, better_rate):
 
 # %% role="test" id="dollars-an-hour-test" points=5
 credit = Credit(5)
-credit.part(1, "what waiting burns", lambda: check(one_of(dollars(*night), 0, two),
-    Q_("3 USD/h"), what="What is burned", mistakes={
+credit.part(1, "what waiting burns", lambda: check(
+    one_of(dollars(*night), 0, returned), Q_("3 USD/h"), what="What is burned",
+    mistakes={
     "That is what the busy time costs.": Q_("1 USD/h"),
     "That is the whole price: some of the time it works.": Q_("4 USD/h")}))
-credit.part(2, "what may be added", lambda: check(one_of(dollars(*night), 1, two),
-    Q_("2 USD/h"), what="What may be added", mistakes={
+credit.part(2, "what may be added", lambda: check(
+    one_of(dollars(*night), 1, returned), Q_("2 USD/h"), what="What may be added",
+    mistakes={
     "That is the price of the hour with the change: what is added to the old one?":
         Q_("6 USD/h"),
     "All of the hour is paid for, also the time in which it works.": Q_("1.5 USD/h"),
@@ -419,12 +421,12 @@ credit.part(2, "what may be added", lambda: check(one_of(dollars(*night), 1, two
         Q_("3 USD/h")}))
 ### BEGIN HIDDEN TESTS
 credit.part(1, "other numbers", lambda: (
-    check(one_of(dollars(Q_("2.05 USD/h"), 0.441, Q_("1090 img/s"), Q_("65400 img/min")), 0, two), Q_(1.14595, "USD/h"),
+    check(one_of(dollars(Q_("2.05 USD/h"), 0.441, Q_("1090 img/s"), Q_("65400 img/min")), 0, returned), Q_(1.14595, "USD/h"),
           what="What is burned on an A100"),
-    check(one_of(dollars(Q_("2.05 USD/h"), 0.441, Q_("1090 img/s"), Q_("121862 img/min")), 1, two), Q_(1.76984, "USD/h"),
+    check(one_of(dollars(Q_("2.05 USD/h"), 0.441, Q_("1090 img/s"), Q_("121862 img/min")), 1, returned), Q_(1.76984, "USD/h"),
           what="What may be added on an A100")))
 credit.part(1, "a GPU that never waits", lambda: check(
-    one_of(dollars(Q_("4 USD/h"), 1.0, Q_("1000 img/s"), Q_("3000 img/s")), 1, two), Q_("8 USD/h"), what="What three times the rate may add"))
+    one_of(dollars(Q_("4 USD/h"), 1.0, Q_("1000 img/s"), Q_("3000 img/s")), 1, returned), Q_("8 USD/h"), what="What three times the rate may add"))
 ### END HIDDEN TESTS
 credit.total("So what a change may cost depends on the rate it brings, not on what "
              "waiting burns.")

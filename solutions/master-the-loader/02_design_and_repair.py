@@ -275,8 +275,9 @@ two = "host, cost"
 credit, three = Credit(10), ({"left": [40, 60, 50], "right": [70, 66, 74],
                               "middle": [50, 40, 50]}, Q_("30 USD/h"))
 accident = ({"left": [40, 95, 40, 40], "right": [70, 70, 70, 70]}, Q_("3 USD/h"))
-credit.part(3, "the slow host", lambda: check(one_of(slowest(*three), 0, two), "right", mistakes={
-    "It arrives first, and waits for the others.": "middle"}, what="the slow host"))
+credit.part(3, "the slow host", lambda: check(
+    one_of(slowest(*three), 0, two), "right", what="the slow host", mistakes={
+    "It arrives first, and waits for the others.": "middle"}))
 credit.part(3, "what it costs", lambda: check(one_of(slowest(*three), 1, two),
                                               Q_(150 / 7, "USD/h"),
                                               what="What it costs", mistakes={
@@ -288,7 +289,7 @@ credit.part(3, "what it costs", lambda: check(one_of(slowest(*three), 1, two),
     "Compare with the steps as they are: these are paid for.":
         Q_(90 * 5 / 16, "USD/h")}))
 credit.part(2, "an accident", lambda: (
-    check(one_of(slowest(*accident), 0, two), "right", what="the host that is slow on the whole",
+    check(one_of(slowest(*accident), 0, two), "right", what="the slowest host",
           mistakes={"Once it was the last of all; add up all of its steps.": "left"}),
     check(one_of(slowest(*accident), 1, two), Q_(6 * (1 - 215 / 305), "USD/h"),
           what="What it costs beside an accident")))

@@ -376,7 +376,7 @@ ending = 5, "offers", some_offers
 # %% role="setup" id="setup-06-host"
 rates = Q_("120 img/s"), Q_("5600 img/s"), Q_("1000 img/s")
 
-two = 'number, "cores"'
+returned = 'number, "cores"'
 
 # %% role="answer" id="gpus-per-host"
 def gpus_per_host(cores, core_rate, drive_rate, gpu_rate):
@@ -396,8 +396,9 @@ def gpus_per_host(cores, core_rate, drive_rate, gpu_rate):
 
 # %% role="test" id="gpus-per-host-test" points=5
 credit = Credit(5)
-credit.part(2, "32 cores", lambda: check(one_of(gpus_per_host(32, *rates), 0, two), 3,
-                                         what="The number of GPUs", mistakes={
+credit.part(2, "32 cores", lambda: check(
+    one_of(gpus_per_host(32, *rates), 0, returned), 3, what="The number of GPUs",
+    mistakes={
     "The last of these would have to wait: round down.": 4,
     "That is what the drive alone would feed: each sample also passes a core.": 5,
     "Cores and drive do not add: each sample needs both.": 9,
@@ -405,22 +406,22 @@ credit.part(2, "32 cores", lambda: check(one_of(gpus_per_host(32, *rates), 0, tw
     "These are samples a second: how many of them does one GPU take?": 3840,
 }))
 credit.part(1, "what binds at 32 cores", lambda: check(
-    one_of(gpus_per_host(32, *rates), 1, two), "cores", what="What binds",
+    one_of(gpus_per_host(32, *rates), 1, returned), "cores", what="What binds",
     among=("cores", "drive"), mistakes={
         "The drive would feed more GPUs than these cores: which of the two is slower?":
             "drive"}))
 credit.part(1, "64 cores", lambda: (
-    check(one_of(gpus_per_host(64, *rates), 0, two), 5,
+    check(one_of(gpus_per_host(64, *rates), 0, returned), 5,
           what="The number of GPUs behind 64 cores", mistakes={
         "The drive reads for all GPUs, too, and it is slower here.": 7}),
-    check(one_of(gpus_per_host(64, *rates), 1, two), "drive",
+    check(one_of(gpus_per_host(64, *rates), 1, returned), "drive",
           what="What binds behind 64 cores")))
 ### BEGIN HIDDEN TESTS
 credit.part(1, "other units", lambda: (
-    check(one_of(gpus_per_host(16, Q_("9000 img/min"), Q_("9e6 img/h"), Q_("0.5 img/ms")), 0, two), 4,
+    check(one_of(gpus_per_host(16, Q_("9000 img/min"), Q_("9e6 img/h"), Q_("0.5 img/ms")), 0, returned), 4,
           what="The number of GPUs in other units"),
-    check(one_of(gpus_per_host(8, *rates), 0, two), 0, what="The number of GPUs behind too few cores"),
-    check(one_of(gpus_per_host(16, Q_("9000 img/min"), Q_("2e6 img/h"), Q_("0.5 img/ms")), 1, two), "drive", what="What binds in other units")))
+    check(one_of(gpus_per_host(8, *rates), 0, returned), 0, what="The number of GPUs behind too few cores"),
+    check(one_of(gpus_per_host(16, Q_("9000 img/min"), Q_("2e6 img/h"), Q_("0.5 img/ms")), 1, returned), "drive", what="What binds in other units")))
 ### END HIDDEN TESTS
 credit.total("So while the cores bind, a faster drive feeds no more GPUs.")
 
