@@ -156,7 +156,8 @@ def test_a_test_cell_uses_only_what_locked_cells_and_answers_define(notebook):
     """A check runs apart from the student's code: of a plain cell's names it would see none."""
     reference = pytest.importorskip("starvelab_grader.submissions.reference")
     known: set[str] = set()
-    of_setups: set[str] = set()
+    told = ((cell.metadata.get("nbgrader", {}), cell.source) for cell in notebook.cells)
+    of_setups = reference.defined([text for role, text in told if role.get("locked") and not role["grade"]])
     for cell in notebook.cells:
         told = cell.metadata.get("nbgrader")
         if cell.cell_type != "code" or told is None:
@@ -166,8 +167,6 @@ def test_a_test_cell_uses_only_what_locked_cells_and_answers_define(notebook):
             assert not unknown, f"{told.grade_id} uses {sorted(unknown)}, which a plain cell defines"
             again = reference.defined([cell.source]) & of_setups
             assert not again, f"{told.grade_id} changes {sorted(again)}, which a later check may need"
-        elif told.locked:
-            of_setups |= reference.defined([cell.source])
         known |= reference.defined([cell.source])
 
 
