@@ -339,7 +339,11 @@ def test_the_start_of_the_workers_is_part_of_the_first_wait(monkeypatch):
 
 def test_the_switch_for_it(tmp_path, capsys):
     path = tmp_path / "train.py"
-    path.write_text("from torch.utils.data import DataLoader\nfor _ in DataLoader(range(90)): pass\n")
+    path.write_text(
+        "import time\nfrom torch.utils.data import DataLoader\nclass Slow(list):\n"
+        "    def __getitem__(self, index):\n        time.sleep(0.02)\n        return index\n"
+        "for _ in DataLoader(Slow(range(90))): pass\n"
+    )
     for switch in (["--probe"], []):
         assert doctor.main([*switch, str(path)]) == 0
         assert ("Stages of a batch" in capsys.readouterr().err) == bool(switch)
@@ -391,5 +395,5 @@ def test_a_loop_that_draws_its_batches_itself_is_told_its_lines(tmp_path, capsys
     assert doctor.main([str(path)]) == 0
     said = capsys.readouterr().err
     assert "the loop's own thread reads, copies or prepares in " in said
-    assert re.search(r"train\.py:4, \d+ %, in \S+ \((prepares|reads)\)", said)
+    assert re.search(r"train\.py:4, \d+ %, in .+? \((prepares|reads)\)", said)
     assert "First: let a DataLoader with workers, or a thread, draw the next batch" in said

@@ -87,11 +87,14 @@ def _evidence(pipeline: Description, step: Step) -> tuple[str, ...]:
         return f"{subject} {own} for {batch}, {spare}", _cause(step), _starves_later(pipeline)
     verb, each = RESOURCES[step.bottleneck].verb, f" for each {chip[4:]}" * (step.accelerators > 1)
     who = f"{chip}s, which need {own} each, are" if several else f"{chip}, which needs {own}, is"
+    binds, idle = capitalized(labels.does(step.bottleneck, "bind")), _idle_cores(step)
+    if idle:  # the workers alone would send people to buy cores
+        binds, verb = f"{binds}, and wait for {labels.the(STORAGE.name)}", f"waiting for and {verb}"
     return (
-        f"{capitalized(labels.does(step.bottleneck, 'bind'))}: {verb} {batch}{each} takes "
+        f"{binds}: {verb} {batch}{each} takes "
         f"{spoken_time(step.step_time)}, so {who} busy {share} of each step and "
         f"{'wait' if several else 'waits'} for the rest.",
-        _idle_cores(step),
+        idle,
         _binds_next(step),
     )
 
@@ -122,8 +125,7 @@ def _idle_cores(step: Step) -> str:
     waits, taken = step.waits.get(CPU.name), step.resource_times[CPU.name]
     if step.bottleneck != CPU.name or waits is None or 20 * waits < taken:
         return ""
-    store = step.labels.the(STORAGE.name)
-    return f"For {spoken_time(waits)} of that they wait for {store}, and their cores idle."
+    return f"For {spoken_time(waits)} of that their cores idle."
 
 
 def _binds_next(step: Step) -> str:
