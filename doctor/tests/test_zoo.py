@@ -6,7 +6,9 @@ from benchmarks.zoo import NOTHING, faults, under_doctor
 
 pytest.importorskip("torch")
 FAULTS = faults()
-RUN = ("archive_reopened", "iterator_each_step", "list_searched", "one_shard", "process_per_item")
+# pandas lets go of Python's lock and takes it back at once, so that a sampler hardly gets it.
+PANDAS = pytest.param("frame_row_by_row", marks=pytest.mark.needs("pandas"))
+RUN = (PANDAS, "iterator_each_step", "list_searched", "one_shard", "process_per_item")
 
 
 @pytest.mark.parametrize("name", FAULTS)

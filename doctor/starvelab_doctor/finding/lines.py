@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from starvelab.tables import percent
 
 SHOWN = 0.1  # share from which on a line is named
-MIN_SAMPLES = 50  # some second, before which nothing is said
+MIN_SAMPLES = 30  # of which a share has a standard error below ten points; with fewer nothing is said
 # A worker is idle below this share of what the busiest one works, which works at least so much.
 IDLE, BUSIEST = 0.1, 0.5
 # What a thread does: a worker prepares items, collates them, starts, or something else; the loop's own thread

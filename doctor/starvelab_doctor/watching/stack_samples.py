@@ -1,8 +1,8 @@
 """Samples of a thread's stack: a thread beside it looks some fifty times a second, and notes where it is.
 
 A Python thread gets its turn only when the other one lets go of Python's lock. So a sample stands for all of
-the time since the last one, and in a worker the lock changes hands after 0.1 ms, where Python waits for 5 ms:
-else whatever waits is seen more often than it is there, and whatever keeps the lock less often.
+the time since the last one, and in a worker the lock changes hands after 0.1 ms or less, where Python waits
+for 5 ms: else whatever waits is seen more often than it is there, and whatever keeps the lock less often.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ INTERVAL = 0.02  # seconds between two samples
 MANY, RARELY = 3_000, 10  # samples, some minute, after which one is taken so many times less often
 GOLDEN = 0.618  # its multiples, less whole numbers, are spread evenly
 LATE = 1e-3  # seconds after which a sample that was due says that the lock was kept
-SWITCH = 1e-4  # seconds after which a thread of a worker that wants Python's lock is let in
+SWITCH, QUICKEST = 1e-4, 1e-5  # most and fewest seconds after which who wants a worker's lock is let in
+SLOWER = 1.1  # times as long after a look in time, and half as long after a late one
 FEW_THREADS = 4  # of Python in a process, for which that costs nothing: the worker, its feeder, and this one
 FLUSH = 1.0  # seconds between two writes
 
@@ -63,17 +64,20 @@ class StackSampler:
             self.looker.join()
 
     def _look(self) -> None:
-        usual, looked, idled, number = sys.getswitchinterval(), time.perf_counter(), time.perf_counter(), 0
+        usual, switch, number = sys.getswitchinterval(), SWITCH, 0
+        looked = idled = time.perf_counter()
         while True:
             number += 1
             # No multiple of what anything else takes.
             pause = INTERVAL * (0.5 + number * GOLDEN % 1) * (RARELY if number > MANY else 1)
             if self.quick:  # the user's own threads keep the interval that they know
-                sys.setswitchinterval(SWITCH if threading.active_count() <= FEW_THREADS else usual)
+                sys.setswitchinterval(switch if threading.active_count() <= FEW_THREADS else usual)
             due = time.perf_counter() + pause
             if self.ended.wait(pause):
                 break
             now = time.perf_counter()
+            # Code that lets go of the lock and takes it back at once, as pandas does, keeps others out.
+            switch = max(switch / 2, QUICKEST) if now - due > LATE else min(SLOWER * switch, SWITCH)
             if not (stack := stack_at(self.thread, now - due)):
                 break
             self.see(now, now - looked, stack)
