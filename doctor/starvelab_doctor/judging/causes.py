@@ -14,7 +14,7 @@ from starvelab.tables import count_of, percent
 
 from ..finding.lines import COLLATE, DATASET, SAMPLER, WHERE
 from .facts import Facts
-from .known_calls import LOCK, known_call
+from .known_calls import LOCK, WAIT, known_call
 from .model import AGREE
 from .remedy import Effect, Remedy, Row
 
@@ -158,6 +158,8 @@ def line_remedies(facts: Facts) -> list[Remedy]:
     )
     if call is not None and call.name == LOCK:  # no law of workers says what that brings
         order = inf
+    elif call is not None and call.name == WAIT:  # more workers hide it, as far as they help
+        order = 1.0
     elif call is not None and call.removable:
         order = facts.without(sum(line.share for line in lines)).likely
     else:

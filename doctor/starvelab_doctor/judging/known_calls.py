@@ -20,7 +20,7 @@ class KnownCall:
     removable: bool = True  # the cure leaves the work out of each epoch, and does not only make it faster
 
 
-LOCK = "lock"
+LOCK, WAIT = "lock", "sleep"
 KNOWN = (
     KnownCall(
         "seek", r"^(gzip|bz2|lzma|_compression)\..*(seek|rewind)",
@@ -83,7 +83,7 @@ KNOWN = (
         removable=False,
     ),
     KnownCall(
-        "sleep", r"\btime\.sleep$|\.wait$",
+        WAIT, r"\btime\.sleep$|\.wait$",
         "the code waits. Let it wait for less long, or let more items wait at once, by more workers or "
         "threads.",
         removable=False,
