@@ -39,11 +39,10 @@ JOBS = Path(__file__).with_name("jobs")
 LIMIT = 90  # seconds that a run of a job may take; a ladder or trials take TRIALS times as many
 TRIALS = 10
 MISSED = 0.10  # what may be missing between a gain that is said and the one that is measured
-SAID = 45  # characters of a remedy in the table
 FED, UNTOLD, NOTHING = "not input-bound", "cannot tell", "none"
 SETTINGS = {"workers": "num_workers", "prefetch": "prefetch_factor", "persistent": "persistent_workers"}
 HEADERS = [
-    "job", "fault", "the cure brings", "the doctor says first", "right", "gain said", "measured",
+    "job", "fault", "the cure brings", "the doctor names first", "right", "gain said", "measured",
     "in the loader, by PyTorch's profiler",
 ]  # fmt: skip
 RATE = re.compile(r"([\d.]+) batches/s")
@@ -201,12 +200,13 @@ def row(job: str, turns: Sequence[Values], profiler: str = "") -> list[str]:
     fault, (seen, *_) = jobs()[job], sorted(turns, key=lambda turn: judge(job, turn)["first"] is True)
     ratios = [turn["after"] / turn["before"] for turn in turns if turn["before"]]
     measured = [turn["brings"] for turn in turns if turn.get("brings")]
-    said = seen["said"] if len(seen["said"]) <= SAID else f"{seen['said'][:SAID].rpartition(' ')[0]} ..."
+    first = "nothing" if seen["first"] == NOTHING else seen["first"]
+    first += f": {seen['value']}" if seen["first"] in SETTINGS and seen.get("value") else ""
     right = sum(judge(job, turn)["first"] is True for turn in turns)
     cure = f"{median(ratios):.2g}" if ratios else "it hangs"
     return [
         f"`{job}`", fault.title.partition(" --fixed")[0], cure if "--fixed" in fault.title else "",
-        said if seen["first"] != NOTHING else "nothing", f"{right} of {len(turns)}", gain_of(seen),
+        first, f"{right} of {len(turns)}", gain_of(seen),
         f"{median(measured):.2g}" if measured else "",
         in_loader[1] if (in_loader := WAITED.search(profiler)) else "",
     ]  # fmt: skip
