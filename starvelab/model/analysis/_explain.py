@@ -65,7 +65,8 @@ def explain(pipeline: Description, *, advice: bool = True) -> str:
 def _evidence(pipeline: Description, step: Step) -> tuple[str, ...]:
     """Return which resource binds, with its time and the accelerator's, and what is known of its time."""
     times, labels, share = step.resource_times, step.labels, percent(step.utilization)
-    chip, several = labels.the(ACCELERATOR.name), step.accelerators * step.hosts > 1
+    label, chip = labels[ACCELERATOR.name], labels.the(ACCELERATOR.name)
+    several = step.accelerators * step.hosts > 1
     busy = f"{chip}s are" if several else f"{chip} is"
     if pipeline.alone or not pipeline.overlap:
         why = "The training loop prepares its batches itself, so a step takes"
@@ -81,11 +82,11 @@ def _evidence(pipeline: Description, step: Step) -> tuple[str, ...]:
     if step.bottleneck == ACCELERATOR.name:
         subject, it = f"{capitalized(labels.does(ACCELERATOR.name, 'bind'))}: it needs", "it"
         if step.accelerators > 1:
-            subject, it = f"The {step.accelerators} {chip[4:]}s bind: each needs", "one for each"
+            subject, it = f"The {step.accelerators} {label}s bind: each needs", "one for each"
         ready = f"{labels.does(step.next_bottleneck, 'have')} {RESOURCES[step.next_bottleneck].done} {it}"
         spare = f"and {ready} in {spoken_time(times[step.next_bottleneck])}."
         return f"{subject} {own} for {batch}, {spare}", _cause(step), _starves_later(pipeline)
-    verb, each = RESOURCES[step.bottleneck].verb, f" for each {chip[4:]}" * (step.accelerators > 1)
+    verb, each = RESOURCES[step.bottleneck].verb, f" for each {label}" if step.accelerators > 1 else ""
     who = f"{chip}s, which need {own} each, are" if several else f"{chip}, which needs {own}, is"
     binds, idle = capitalized(labels.does(step.bottleneck, "bind")), _idle_cores(step)
     if idle:  # the workers alone would send people to buy cores
@@ -105,7 +106,8 @@ def _cause(step: Step) -> str:
     moved = step.stage_times.get(DeviceInputModel.NAME, 0 * time) > time
     if step.basis.startswith("measured") and cause != "overhead" and not moved:
         return f"The {chip}'s own time comes from a measured rate."
-    source = "is extrapolated from a measured rate, and " * step.basis.startswith("extrapolated")
+    extrapolated = step.basis.startswith("extrapolated")
+    source = "is extrapolated from a measured rate, and " if extrapolated else ""
     return f"The {chip}'s own time {source}is mostly {_CAUSES[cause]}."
 
 

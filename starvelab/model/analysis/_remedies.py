@@ -145,9 +145,8 @@ def _of_accelerator(pipeline: Description, step: Step) -> _Changes:
         yield "use half precision", {"hardware.precision": "fp16"}
     if hardware.ranks.spread:
         yield "halve the spread of the steps' times", {"hardware.ranks.spread": hardware.ranks.spread / 2}
-    if (
-        launch_wait(SingleNodeModel.among(pipeline.inputs), step.batch_size) > 0
-    ):  # a faster accelerator launches no faster
+    # A faster accelerator launches no faster.
+    if launch_wait(SingleNodeModel.among(pipeline.inputs), step.batch_size) > 0:
         compiled = {"hardware.rate": hardware.framework.replace(compiled=True)}
         yield "compile the step, which is then launched once", compiled
     elif step.cause != "overhead":
