@@ -36,7 +36,8 @@ class Job:
         self.count = int(1e5 * times_of(lambda: python(100_000), unit))
         numbers = int(1e5 * times_of(lambda: json.loads("[" + "1," * 100_000 + "1]"), unit))
         self.text = "[" + "1," * numbers + "1]"
-        self.items = list(range(int(5e5 * times_of(lambda: -1 in list(range(500_000)), unit) / 2)))
+        items = list(range(500_000))
+        self.items = list(range(int(5e5 * times_of(lambda: -1 in items, unit))))
         words = int(2e4 * times_of(lambda: zlib.compress(b"starvation " * 20_000, 6), unit))
         self.bytes = b"starvation " * words
 

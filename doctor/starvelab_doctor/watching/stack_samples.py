@@ -1,8 +1,9 @@
 """Samples of a thread's stack: a thread beside it looks some fifty times a second, and notes where it is.
 
-A Python thread gets its turn only when the other one lets go of Python's lock. So a sample stands for all of
-the time since the last one, and in a worker the lock changes hands after 0.1 ms or less, where Python waits
-for 5 ms: else whatever waits is seen more often than it is there, and whatever keeps the lock less often.
+A Python thread gets its turn only when the other one lets go of Python's lock. So looks are due at moments
+that do not depend on what the other one does, a late look stands for all that fell due meanwhile, and in a
+worker the lock changes hands after 0.1 ms or less, where Python waits for 5 ms: else whatever waits is seen
+more often than it is there, and whatever keeps the lock less often.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from typing import NamedTuple
 
 from .places import CodeLine, Stack, moved_to_search, stack_of
 
-INTERVAL = 0.02  # seconds between two samples
+INTERVAL = 0.022  # seconds between two samples
 MANY, RARELY = 3_000, 10  # samples, some minute, after which one is taken so many times less often
 GOLDEN = 0.618  # its multiples, less whole numbers, are spread evenly
-LATE = 1e-3  # seconds after which a sample that was due says that the lock was kept
+LATE = 1e-3  # seconds after which a look that was due lets the sampler in sooner
+KEPT = 5e-4  # seconds after which it says that the lock was kept until then
 SWITCH, QUICKEST = 1e-4, 1e-5  # most and fewest seconds after which who wants a worker's lock is let in
 SLOWER = 1.1  # times as long after a look in time, and half as long after a late one
 FEW_THREADS = 4  # of Python in a process, for which that costs nothing: the worker, its feeder, and this one
@@ -39,7 +41,8 @@ class Sample(NamedTuple):
 class StackSampler:
     """Looks at one thread of this process, and hands each sample on.
 
-    `see` gets the moment, the seconds since the last sample, and the stack. `idle` is called once a second.
+    `see` gets the moment, the seconds that the sample stands for, and the stack. `idle` is called once a
+    second.
     """
 
     def __init__(
@@ -65,23 +68,25 @@ class StackSampler:
 
     def _look(self) -> None:
         usual, switch, number = sys.getswitchinterval(), SWITCH, 0
-        looked = idled = time.perf_counter()
+        due = idled = time.perf_counter()
+        pause = 0.0
         while True:
-            number += 1
-            # No multiple of what anything else takes.
-            pause = INTERVAL * (0.5 + number * GOLDEN % 1) * (RARELY if number > MANY else 1)
             if self.quick:  # the user's own threads keep the interval that they know
                 sys.setswitchinterval(switch if threading.active_count() <= FEW_THREADS else usual)
-            due = time.perf_counter() + pause
-            if self.ended.wait(pause):
+            if self.ended.wait(max(due - time.perf_counter(), 0.0)):
                 break
             now = time.perf_counter()
             # Code that lets go of the lock and takes it back at once, as pandas does, keeps others out.
             switch = max(switch / 2, QUICKEST) if now - due > LATE else min(SLOWER * switch, SWITCH)
             if not (stack := stack_at(self.thread, now - due)):
                 break
-            self.see(now, now - looked, stack)
-            looked = now
+            seconds = 0.0
+            while due <= now:
+                seconds, number = seconds + pause, number + 1
+                # No multiple of what anything else takes.
+                pause = INTERVAL * (0.5 + number * GOLDEN % 1) * (RARELY if number > MANY else 1)
+                due += pause
+            self.see(now, seconds, stack)
             if now - idled >= FLUSH:
                 idled = now
                 self.idle()
@@ -96,7 +101,7 @@ def stack_at(thread: int, late: float = 0.0) -> Stack:
         while stack and stack[-1][0].co_filename.endswith(WAITS):
             stack = stack[:-1]
         return (*stack, *stack_of(other))
-    return moved_to_search(frame, stack) if late > LATE else stack
+    return moved_to_search(frame, stack) if late > KEPT else stack
 
 
 WAITS = tuple(f"{os.sep}{name}.py" for name in ("threading", "queue", f"futures{os.sep}_base"))
