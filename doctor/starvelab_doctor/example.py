@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
-from datetime import date
-from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from starvelab.errors import InputError
 from starvelab.units import Unchecked, nonnegative
@@ -23,7 +20,6 @@ RECORD = Path(__file__).with_name("example_runs.json")
 PROCESS, DEVICE = 4242, 0  # their numbers in the trace
 BATCHES, KERNELS, KERNEL = 12, 10, 3.0  # in the trace, of a batch, and the time of one [ms]
 LAUNCH = 0.01  # ms that the CPU needs for a launch, beside what the gap is
-BYTES = 16 * 3 * 224 * 224 * 4
 
 
 def job_script(path: str | os.PathLike[str] = "job.txt") -> str:
@@ -34,22 +30,11 @@ def job_script(path: str | os.PathLike[str] = "job.txt") -> str:
     return file.read_text(encoding="utf-8")
 
 
-@dataclass(frozen=True)
-class RecordedRun:
-    """One run of the job under doctor, as it was recorded: where it ran and when, and what doctor said."""
+class RecordedRun(NamedTuple):
+    """One recorded run of the job: what doctor said of it, and where and when it ran."""
 
-    workers: int
-    first_wait: float  # for the first batch, with the start of the workers [ms]
-    waits: tuple[float, ...]  # for each later batch [ms]
-    steps: tuple[float, ...]  # after each of them [ms]
     finding: JobFinding
-    machine: str
-    date: date
-
-    @property
-    def origin(self) -> str:
-        """Where and when it ran, in a sentence."""
-        return f"Recorded on {self.machine} on {self.date:%Y-%m-%d}."
+    origin: str  # a sentence
 
 
 def recorded_job(workers: int = 0) -> RecordedRun:
@@ -58,7 +43,7 @@ def recorded_job(workers: int = 0) -> RecordedRun:
     >>> recorded_job(0).finding.verdict
     'highly input-bound'
     """
-    record = _record()
+    record: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))  # Any: numbers and texts
     run = record["runs"].get(str(workers))
     if run is None:
         raise InputError(
@@ -74,21 +59,7 @@ def recorded_job(workers: int = 0) -> RecordedRun:
         recorder.asked, recorder.ready = 1, run["queue_depth"]
     # A GPU of the process that reads the record took no part in the run.
     finding = recorder.finding().replace(asynchronous=False)
-    return RecordedRun(
-        workers=workers,
-        first_wait=run["first_wait"],
-        waits=tuple(run["waits"]),
-        steps=tuple(run["steps"]),
-        finding=finding,
-        machine=record["machine"],
-        date=date.fromisoformat(record["date"]),
-    )
-
-
-@cache
-def _record() -> dict[str, Any]:  # Any: the values of a JSON file, each of a type of its own
-    record: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
-    return record
+    return RecordedRun(finding, f"Recorded on {record['machine']} on {record['date']}.")
 
 
 def example_trace(
@@ -105,70 +76,40 @@ def example_trace(
     GPU: from pinned memory it runs beside the kernels of the step before, and the loop waits for one from
     pageable memory. The CPU needs `launch_gap` before it launches each kernel. All times are quantities.
     """
-    training = _Training()
-    lengths = [_ms(value, name) for value, name in ((wait, "wait"), (copy_time, "copy_time"))]
-    gap = _ms(launch_gap, "launch_gap")
-    for number in range(BATCHES):
-        start = training.now
-        training.on_host("user_annotation", f"{WAIT}#_MultiProcessingDataLoaderIter.__next__", lengths[0])
-        training.copies(lengths[1], ahead_of=start if pinned else None)
+    waiting, copying, gap = (
+        float(nonnegative(value, "ms", name))
+        for value, name in ((wait, "wait"), (copy_time, "copy_time"), (launch_gap, "launch_gap"))
+    )
+    events: list[Event] = []
+    now, free = 1000.0, 0.0  # milliseconds: the moment of the loop, and when the GPU has done its work
+
+    def add(category: str, name: str, start: float, length: float, **arguments: object) -> float:
+        place = DEVICE if "device" in arguments else PROCESS
+        event = {"ph": "X", "cat": category, "name": name, "pid": place, "tid": place, "args": arguments}
+        events.append(event | {"ts": 1e3 * start, "dur": 1e3 * length})
+        return start + length
+
+    def launch(call: str) -> dict[str, int]:
+        nonlocal now
+        number = len(events)
+        now = add("cuda_runtime", call, now, LAUNCH, correlation=number)
+        return {"device": DEVICE, "correlation": number}
+
+    for step in range(3, 3 + BATCHES):
+        begun = now
+        now = add("user_annotation", f"{WAIT}#_MultiProcessingDataLoaderIter.__next__", now, waiting)
+        work = launch("cudaMemcpyAsync")
+        if pinned:
+            copied = add("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", begun - copying, copying, **work)
+            free = max(free, copied)
+        else:
+            free = now = add("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", now, copying, **work)
         for _ in range(KERNELS):
-            training.on_host("cpu_op", "aten::conv2d", gap)
-            training.computes(KERNEL)
-        training.now = max(training.now, training.free)  # the loop reads the loss
-        training.add("user_annotation", f"ProfilerStep#{number + 3}", start, training.now - start)
+            now = add("cpu_op", "aten::conv2d", now, gap)
+            work = launch("cudaLaunchKernel")
+            free = add("kernel", "vectorized_elementwise_kernel", max(now, free), KERNEL, **work)
+        now = max(now, free)  # the loop reads the loss
+        add("user_annotation", f"ProfilerStep#{step}", begun, now - begun)
     file = Path(path)
-    file.write_text(json.dumps({"schemaVersion": 1, "traceEvents": training.events}), encoding="utf-8")
+    file.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
     return file
-
-
-def _ms(value: Unchecked, name: str) -> float:
-    return float(nonnegative(value, "ms", name))
-
-
-@dataclass
-class _Training:
-    """A training that is written down as it goes; times are milliseconds here, and microseconds there."""
-
-    now: float = 1000.0
-    free: float = 0.0  # when the GPU has done its work
-    launches: int = 0
-    events: list[Event] = field(default_factory=list)
-
-    def add(self, category: str, name: str, start: float, length: float, **arguments: object) -> None:
-        """Add an event; what has a device belongs to the GPU."""
-        process = DEVICE if "device" in arguments else PROCESS
-        event = {"ph": "X", "cat": category, "name": name, "pid": process, "tid": process}
-        self.events.append(event | {"ts": 1e3 * start, "dur": 1e3 * length, "args": arguments})
-
-    def on_host(self, category: str, name: str, length: float) -> None:
-        """Let the loop be at something for so long."""
-        self.add(category, name, self.now, length)
-        self.now += length
-
-    def copies(self, length: float, *, ahead_of: float | None) -> None:
-        """Copy a batch to the GPU; from pinned memory it went ahead of a moment, beside other kernels."""
-        launched = self._launched("cudaMemcpyAsync")
-        memory = "Pageable" if ahead_of is None else "Pinned"
-        start = launched if ahead_of is None else ahead_of - length
-        self.add(
-            "gpu_memcpy", f"Memcpy HtoD ({memory} -> Device)", start, length,
-            device=DEVICE, correlation=self.launches, bytes=BYTES,
-        )  # fmt: skip
-        if ahead_of is None:
-            self.now = start + length
-        self.free = max(self.free, start + length)
-
-    def computes(self, length: float) -> None:
-        """Run a kernel."""
-        start = max(self._launched("cudaLaunchKernel"), self.free)
-        self.free = start + length
-        name = "void at::native::vectorized_elementwise_kernel"
-        self.add("kernel", name, start, length, device=DEVICE, correlation=self.launches)
-
-    def _launched(self, call: str) -> float:
-        self.launches += 1
-        self.on_host("cpu_op", "aten::to", 0.0)
-        self.add("cuda_runtime", call, self.now, LAUNCH, correlation=self.launches)
-        self.now += LAUNCH
-        return self.now
