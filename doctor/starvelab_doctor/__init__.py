@@ -18,23 +18,17 @@ The lab's model says what a change would bring; nothing here imports the lesson.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# The module that has a name: a program that `starvelab-doctor` runs loads its libraries itself, since the
+# The names of each module: a program that `starvelab-doctor` runs loads its libraries itself, since the
 # variables that set their threads are read then. So nothing here loads NumPy before a name is used.
 _PLACES = {
-    "BatchContents": "contents",
-    "GpuUse": "finding.gpu_use",
-    "GpuWaits": "finding.records",
-    "JobFinding": "finding.job",
-    "LoaderUse": "finding.records",
-    "MachineUse": "finding.records",
-    "RankFindings": "finding.records",
-    "StageCosts": "finding.stages",
-    "Waits": "finding.records",
-    "Watch": "watching.loop",
-    "WorkerAdvice": "judging.advice",
-    "advise": "judging.advice",
-    "read_trace": "traces.reading",
-    "watch": "watching.loop",
+    "contents": ("BatchContents",),
+    "finding.gpu_use": ("GpuUse",),
+    "finding.job": ("JobFinding",),
+    "finding.records": ("GpuWaits", "LoaderUse", "MachineUse", "RankFindings", "Waits"),
+    "finding.stages": ("StageCosts",),
+    "judging.advice": ("WorkerAdvice", "advise"),
+    "traces.reading": ("read_trace",),
+    "watching.loop": ("Watch", "watch"),
 }
 
 if TYPE_CHECKING:  # a checker is told that they are there
@@ -48,29 +42,17 @@ if TYPE_CHECKING:  # a checker is told that they are there
     from .watching.loop import Watch, watch
 
 __all__ = [
-    "BatchContents",
-    "GpuUse",
-    "GpuWaits",
-    "JobFinding",
-    "LoaderUse",
-    "MachineUse",
-    "RankFindings",
-    "StageCosts",
-    "Waits",
-    "Watch",
-    "WorkerAdvice",
-    "advise",
-    "read_trace",
-    "watch",
-]
+    "BatchContents", "GpuUse", "GpuWaits", "JobFinding", "LoaderUse", "MachineUse", "RankFindings",
+    "StageCosts", "Waits", "Watch", "WorkerAdvice", "advise", "read_trace", "watch",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:  # Any: whatever is asked for
     """Load a name when it is used."""
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
-    return value
+    for module, names in _PLACES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
