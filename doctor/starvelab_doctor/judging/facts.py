@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from starvelab.measure.verdict import SEVERE, SLIGHT
 from starvelab.tables import percent
@@ -18,49 +19,14 @@ from .advice import WorkerAdvice, advice_of
 from .model import PREFETCH, Change, Gain, JobModel, model_of, sampling_of
 
 
-@dataclass(frozen=True)
-class Passes:
-    """What a later pass takes [ms]."""
+class Passes(NamedTuple):
+    """What later passes take to begin and to end."""
 
-    between: float  # from its last batch until it ends, and until its first batch comes
-    ready: float  # of that, what a batch takes in any case
-    others: float  # what its other batches take
-
-    @property
-    def matters(self) -> bool:
-        """Whether what can be saved is worth a line."""
-        return self.between - self.ready >= SLIGHT * (self.between + self.others)
-
-    @property
-    def gain(self) -> Gain:
-        """What it brings at most that workers run already and the data is known."""
-        now = self.between + self.others
-        return Gain(1.0, now / (self.ready + self.others), now / self.others)
+    text: str
+    gain: Gain  # that it brings at most that workers run already and the data is known
 
     def __str__(self) -> str:
-        share = percent(self.between / (self.between + self.others))
-        return f"{format_quantity(Q_(self.between / 1e3, 's'))} on average, {share} of its time"
-
-
-def passes_of(finding: JobFinding, model: JobModel) -> Passes | None:
-    """Return what later passes take to begin and to end; None where there was none."""
-    if not (later := [wait.m_as("ms") for wait in finding.waits.first_waits[1:]]):
-        return None
-    costs, batches = model.likely, finding.waits.batches / len(finding.waits.first_waits)
-    first = float(sum(later) / len(later))
-    # The first batch of a pass is prepared while the loop waits, also by workers that run already.
-    ready = min(first, costs.wait + costs.compute + (costs.receive if costs.workers else 0.0))
-    ending = finding.waits.ending.m_as("ms") if finding.waits.ending is not None else 0.0
-    return Passes(first + ending, ready, max(finding.waits.period * (batches - 1), 1e-3))
-
-
-def pickled_share(finding: JobFinding) -> float:
-    """Return the share of the job in which its data was pickled for workers that started, 0 to 1."""
-    rate = float(finding.waits.batch_rate.m_as("1/s"))
-    if finding.loader.pickled is None or not rate:
-        return 0.0
-    whole = sum(wait.m_as("s") for wait in finding.waits.first_waits) + finding.waits.counted / rate
-    return float(finding.loader.pickled[0].m_as("s") / max(whole, 1e-9))
+        return self.text
 
 
 @dataclass(frozen=True)
@@ -144,8 +110,28 @@ class Facts:
     @cached_property
     def passes(self) -> Passes | None:
         """What later passes take to begin and to end, where that is worth a line."""
-        passes = passes_of(self.finding, self.model) if self.model is not None else None
-        return passes if passes is not None and passes.matters else None
+        waits, later = self.finding.waits, [wait.m_as("ms") for wait in self.finding.waits.first_waits[1:]]
+        if not later or self.model is None:
+            return None
+        costs, first = self.model.likely, float(sum(later) / len(later))
+        # The first batch of a pass is prepared while the loop waits, also by workers that run already.
+        ready = min(first, costs.wait + costs.compute + (costs.receive if costs.workers else 0.0))
+        between = first + (waits.ending.m_as("ms") if waits.ending is not None else 0.0)
+        others = max(waits.period * (waits.batches / len(waits.first_waits) - 1), 1e-3)
+        now = between + others
+        if between - ready < SLIGHT * now:
+            return None
+        text = f"{format_quantity(Q_(between / 1e3, 's'))} on average, {percent(between / now)} of its time"
+        return Passes(text, Gain(1.0, now / (ready + others), now / others))
+
+    @cached_property
+    def pickled(self) -> float:
+        """Share of the job in which its data was pickled for workers that started, 0 to 1."""
+        rate, waits = float(self.finding.waits.batch_rate.m_as("1/s")), self.finding.waits
+        if self.finding.loader.pickled is None or not rate:
+            return 0.0
+        whole = sum(wait.m_as("s") for wait in waits.first_waits) + waits.counted / rate
+        return float(self.finding.loader.pickled[0].m_as("s") / max(whole, 1e-9))
 
     @property
     def sampling(self) -> float:

@@ -21,7 +21,7 @@ from ..finding.lines import GENERATOR
 from ..finding.stages import COLLATE, DATASET, HANDOVER, RECEIVE
 from ..shares import MIN_BATCHES
 from .causes import CAUSES, COLLECTOR, STUCK, line_remedies
-from .facts import Facts, pickled_share
+from .facts import Facts
 from .known_calls import LOCK
 from .model import Costs, Gain
 from .remedy import Effect, Remedy, Row
@@ -217,10 +217,10 @@ IN_ANY_CASE = (
     ),
     Row(
         "pickling",
-        lambda facts: pickled_share(facts.finding) >= SLIGHT,
+        lambda facts: facts.pickled >= SLIGHT,
         lambda facts, _: (
             "A list is pickled for each worker that starts, which takes "
-            f"{percent(pickled_share(facts.finding))} of the time in all: let the workers open a file with "
+            f"{percent(facts.pickled)} of the time in all: let the workers open a file with "
             "it, or hold it in one tensor, which they share."
         ),
     ),
