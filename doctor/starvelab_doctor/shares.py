@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -113,17 +112,3 @@ def blocks_of(seconds: np.ndarray) -> np.ndarray:
     size = len(seconds) // count
     means: np.ndarray = seconds[: count * size].reshape(count, size).mean(axis=1)
     return means
-
-
-def shares_of(blocks: Mapping[str, np.ndarray]) -> tuple[dict[str, float], float]:
-    """Return the share of each stage, and how often the largest is the largest of a draw."""
-    if not blocks:
-        return {}, 0.0
-    rng, sizes = np.random.default_rng(0), dict.fromkeys(map(len, blocks.values()))
-    # Stages of the same batches are drawn together: one batch may be larger than another in all of them.
-    draws = {count: rng.integers(count, size=(RESAMPLES, count)) for count in sizes}
-    samples = np.array([each[draws[len(each)]].mean(axis=1) for each in blocks.values()])
-    means = np.array([each.mean() for each in blocks.values()])
-    shares = means / max(float(means.sum()), 1e-12)
-    lead = float(np.mean(samples.argmax(axis=0) == shares.argmax()))
-    return dict(zip(blocks, shares.tolist(), strict=True)), lead

@@ -17,7 +17,7 @@ from starvelab.tables import percent
 from starvelab.units import Q_, Quantity, format_quantity
 
 from ..contents import Items
-from ..shares import CONFIDENCE, MIN_BATCHES, blocks_of, shares_of
+from ..shares import MIN_BATCHES, share_of
 
 # Milliseconds in which the loop receives a batch from a worker, where that was not timed, and its range: on a
 # machine of two cores PyTorch took 1.5 to 2 ms for a batch of one tensor. The worker packs for half of that.
@@ -131,20 +131,20 @@ class StageSamples:
         timed = min(map(len, self.batches))
         items, collate, packing, unpacking = (np.array(times)[:timed] for times in self.batches)
         each = max(workers, 1)
-        blocks = {DATASET: blocks_of(items / each), COLLATE: blocks_of(collate / each)}
+        times = {DATASET: items / each, COLLATE: collate / each}
         if workers:
-            blocks[HANDOVER] = blocks_of(packing / each + unpacking)
-        if timed and self.indices:
-            indices = blocks_of(np.array(self.indices))
-            if np.mean(indices) >= SLIGHT * sum(np.mean(block) for block in blocks.values()):
-                blocks[SAMPLER] = indices
-        if not timed:
-            blocks = {}
-        shares, lead = shares_of(blocks)
+            times[HANDOVER] = packing / each + unpacking
+        indices = np.array(self.indices)
+        if timed and len(indices) and indices.mean() >= SLIGHT * sum(map(np.mean, times.values())):
+            times[SAMPLER] = indices
+        means = {stage: float(np.mean(seconds)) for stage, seconds in times.items()} if timed else {}
+        *_, second, first = sorted(times.values(), key=np.sum)
+        rest = second[: len(first)] + first[: len(second)]
+        lead = share_of(first[: len(rest)], rest, np.ones(len(rest), dtype=bool))
         return StageCosts(
-            costs={stage: Q_(1e3 * float(np.mean(each)), "ms") for stage, each in blocks.items()},
-            shares=shares,
-            certain=timed >= MIN_BATCHES and lead >= CONFIDENCE,
+            costs={stage: Q_(1e3 * mean, "ms") for stage, mean in means.items()},
+            shares={stage: mean / max(sum(means.values()), 1e-12) for stage, mean in means.items()},
+            certain=timed >= MIN_BATCHES and lead.interval[0] > 1 / 2,
             timed=timed,
             receiving=Q_(1e3 * float(np.mean(unpacking)), "ms") if workers and timed else None,
             prepared=tuple((1e3 * (items + collate + packing))[-MAX_PREPARED:].tolist()),
