@@ -67,27 +67,21 @@ def share_of(parts: np.ndarray, lengths: np.ndarray, ordinary: np.ndarray, burst
     )
 
 
-def unsettled(numbers: np.ndarray, waits: np.ndarray, steps: np.ndarray, burst: int) -> int:
-    """Return the passes at the beginning that differ from the later ones, as while a cache fills."""
+def unsettled(numbers: np.ndarray, waits: np.ndarray, steps: np.ndarray, burst: int) -> list[float]:
+    """Return the shares waited of the passes at the beginning that differ from all later ones."""
 
     def share(those: np.ndarray) -> Share:
         return share_of(waits[those], (waits + steps)[those], without_interruptions(steps[those]), burst)
 
-    for first in np.unique(numbers):
-        one, later = share(numbers == first), share(numbers > first)
-        if min(one.counted, later.counted) < MIN_BATCHES or abs(one.value - later.value) < CHANGED:
-            return int(first)
-        if one.interval[0] <= later.interval[1] and later.interval[0] <= one.interval[1]:
-            return int(first)
-    return 0
-
-
-def share_by_pass(numbers: np.ndarray, waits: np.ndarray, steps: np.ndarray) -> tuple[float, ...]:
-    """Return for each pass with a batch that counts the share of its time that was waited."""
-    ordinary = without_interruptions(steps)
-    numbers, waits, steps = numbers[ordinary], waits[ordinary], steps[ordinary]
-    whole, waited = np.bincount(numbers, waits + steps), np.bincount(numbers, waits)
-    return tuple((waited[whole > 0] / whole[whole > 0]).tolist())
+    left_out: list[float] = []
+    for number in np.unique(numbers):
+        first, later = share(numbers == number), share(numbers > number)
+        alike = first.interval[0] <= later.interval[1] and later.interval[0] <= first.interval[1]
+        few = min(first.counted, later.counted) < MIN_BATCHES
+        if few or alike or abs(first.value - later.value) < CHANGED:
+            break
+        left_out.append(first.value)
+    return left_out
 
 
 def _interval(used: np.ndarray, whole: np.ndarray, burst: int) -> tuple[float, float]:

@@ -25,7 +25,16 @@ def test_each_pass_has_its_share_of_waiting(clock, wait, count):
     train(clock, watched, wait)
     watched.loader.wait = wait / 3  # the files are in memory now
     train(clock, watched, wait)
-    assert watched.result.waits.pass_waits == pytest.approx((0.5, 0.25))
+    assert watched.result.waits.left_out == (pytest.approx(0.5),)
+    assert watched.result.waits.host_wait == pytest.approx(0.25)
+
+
+def test_a_pass_of_which_no_batch_counts_is_none_that_differs():
+    times = Recorder(workers=2)
+    times.replay(1.0, [], [])
+    for _ in range(3):
+        times.replay(1.0, [0.1] * 20, [0.1] * 20)
+    assert times.finding().waits.left_out == ()
 
 
 def test_a_python_without_numbers_of_threads_watches_all_the_same(clock, monkeypatch):
@@ -134,7 +143,7 @@ def test_old_batches_are_forgotten_and_still_counted(monkeypatch):
     times.replay(1.0, [0.11] * 70, [0.1] * 70)
     found = times.finding()
     assert (found.waits.batches, found.waits.counted) == (142, 90)
-    assert found.waits.pass_waits == pytest.approx((0.5, 0.11 / 0.21))
+    assert found.waits.host_wait == pytest.approx((2 + 70 * 0.11) / (4 + 70 * 0.21))
 
 
 @pytest.mark.programs

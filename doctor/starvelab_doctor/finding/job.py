@@ -183,12 +183,12 @@ class JobFinding:
     @property
     def _changed(self) -> str:
         """Say that the first passes or batches differ from the later ones; empty if they do not."""
-        if not (count := self.waits.left_out):
+        if not (count := len(self.waits.left_out)):
             return ""
         passes = "first pass differs" if count == 1 else f"first {count} passes differ"
         return (
             f"The {passes} from the later ones, as where a cache fills, and does not count: the loop waited "
-            f"{percent(self.waits.pass_waits[0])} of it."
+            f"{percent(self.waits.left_out[0])} of it."
         )
 
     @property

@@ -60,11 +60,9 @@ class Waits:
         What it takes the loop to end a pass, with its workers; None where that was not timed.
     blocks : tuple of float
         Seconds that a batch took in each of at most 50 blocks of equally many neighbors, in their order.
-    pass_waits : tuple of float
-        Share of the loop's time that it waits, in each pass over the data of which a batch counts.
-    left_out : int
-        Passes at the beginning that differ from the later ones, as while a cache fills: only `pass_waits`
-        holds them.
+    left_out : tuple of float
+        Share that the loop waits in each pass at the beginning that differs from the later ones, as while a
+        cache fills.
     interruptions, interrupted : int, quantity [time]
         Steps that were left out because they are many times as long as the others: evaluations, checkpoints;
         and what they took together.
@@ -89,8 +87,7 @@ class Waits:
     first_waits: tuple[Quantity, ...] = ()
     ending: Quantity | None = None
     blocks: tuple[float, ...] = ()
-    pass_waits: tuple[float, ...] = ()
-    left_out: int = 0
+    left_out: tuple[float, ...] = ()
     interruptions: int = 0
     interrupted: Quantity | None = None
     loop_share: float = 1.0

@@ -23,7 +23,7 @@ from ..contents import BatchContents, Repeats, contents_of
 from ..finding.job import BUSY, JobFinding
 from ..finding.stages import RECEIVE_RANGE
 from ..host import children_seconds, queued_seconds, this_thread
-from ..shares import blocks_of, share_by_pass, share_of, unsettled, without_interruptions
+from ..shares import blocks_of, share_of, unsettled, without_interruptions
 from ..torch_internals import is_stream, persists, prefetch_of, ready_batches
 from .gpu_times import DeviceTimes
 from .memory import MemoryMeter
@@ -151,12 +151,12 @@ class Recorder:
         if restarts := not len(waits) and len(self.passes) > 2:
             waits, steps, numbers = self._first_batches()
         burst = max(self.workers or 1, 1)
-        passes = share_by_pass(numbers, waits, steps)
         left_out = unsettled(numbers, waits, steps, burst)
-        kept = numbers >= left_out
-        waits, steps, use = waits[kept], steps[kept], self.use
+        use = self.use
         if left_out:
-            use = self.use.since(self.passes[left_out].use)
+            settled = np.unique(numbers)[len(left_out)]
+            waits, steps = waits[numbers >= settled], steps[numbers >= settled]
+            use = self.use.since(self.passes[settled].use)
         ordinary = without_interruptions(steps)
         gpu = None
         if self.device is not None:
@@ -178,8 +178,7 @@ class Recorder:
             batch_size=self.batch_size,
             blocks=tuple(blocks_of((waits + steps)[ordinary]).tolist()),
             batches=sum(each.batches for each in self.passes),
-            pass_waits=passes,
-            left_out=left_out,
+            left_out=tuple(left_out),
             elsewhere=self.home is not None and bool(threads - {self.home}),
             prepare_cpu=use.share,
             prepare_threads=use.threads,
