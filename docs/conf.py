@@ -12,7 +12,10 @@ import tempfile
 from pathlib import Path
 
 import nbformat
+from docutils import nodes
+from latex2mathml.converter import convert
 from sphinx.application import Sphinx
+from sphinx.writers.html5 import HTML5Translator
 
 import starvelab
 
@@ -44,8 +47,17 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings say more: the dimension and the shape
 
 
+html_math_renderer = "mathml"
+
+
 def setup(app: Sphinx) -> None:
-    """Write assumptions by their name, not as the table that they print as; give the menu levels."""
+    """Write assumptions by their name and formulas as MathML, and give the menu levels."""
+
+    def formula(translator: HTML5Translator, node: nodes.math | nodes.math_block) -> None:
+        # Browsers draw MathML themselves; Sphinx would load MathJax from another site.
+        block = isinstance(node, nodes.math_block)
+        translator.body.append(convert(node.astext(), display="block" if block else "inline"))
+        raise nodes.SkipNode
 
     def named(*told: object) -> tuple[str | None, str | None]:
         signature, returned = told[-2:]
@@ -60,6 +72,7 @@ def setup(app: Sphinx) -> None:
         menu = str(context.get("furo_navigation_tree", ""))
         context["furo_navigation_tree"] = menu.replace('role="heading"', 'role="heading" aria-level="2"')
 
+    app.add_html_math_renderer("mathml", (formula, None), (formula, None))
     app.connect("autodoc-process-signature", named)
     app.connect("html-page-context", leveled, priority=900)
 
@@ -84,6 +97,7 @@ PREVIEW = (
 # A hidden cell: it shows widgets without a kernel behind them. It names the state of the package as well, so
 # that the cache runs a notebook again when what it imports has changed.
 FILES = sorted(path for path in REPOSITORY.glob("starvelab/**/*.*") if path.suffix != ".pyc")
+FILES.append(DOCS / "static_widgets.py")
 STATE = hashlib.sha256(b"".join(path.read_bytes() for path in FILES)).hexdigest()[:12]
 STILL = f"import sys\nsys.path.insert(0, {str(DOCS)!r})\nimport static_widgets  # starvelab {STATE}"
 

@@ -9,9 +9,10 @@ import json
 from itertools import count
 
 import anywidget
+import comm
 import ipywidgets
 
-from starvelab.lesson.widgets import _report
+from starvelab.lesson.widgets import _progress, _report
 from starvelab.lesson.widgets.keyboard import Box
 
 # The script of the picture, seen from a page of a notebook: learners/ASSIGNMENT/NAME.html.
@@ -64,5 +65,10 @@ def mimebundle(self: Box, **_: object) -> dict[str, str]:
 
 
 Box._repr_mimebundle_ = mimebundle
-# A page of the site has no folder in which a report could stand.
+# What waits for a prediction shows its notice as HTML. No state of widgets is kept, so that no page loads the
+# scripts of another site to draw it.
+ipywidgets.Output._repr_mimebundle_ = lambda *_, **__: {}
+ipywidgets.comm.create_comm = comm.DummyComm
+# A page of the site has no folder with a report and answers.
 _report.LabReport._repr_html_ = lambda _: "<p>In the lab this cell writes <code>report.html</code>.</p>"
+_progress.Progress._repr_html_ = lambda _: "<p>In the lab this cell lists exercises and predictions.</p>"
