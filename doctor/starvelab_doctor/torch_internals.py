@@ -138,8 +138,13 @@ def ready_batches(source: object) -> int | None:
         waiting: int = queue.qsize()
     except NotImplementedError:  # on macOS
         return None
-    # Of a batch that arrived before its turn the iterator keeps the worker and the data, else the worker.
-    return waiting + sum(len(task) > 1 for task in getattr(source, "_task_info", {}).values())
+    return waiting + early_batches(source)
+
+
+def early_batches(source: object) -> int:
+    """Count the batches that the iterator holds since they arrived before their turn."""
+    # Of such a batch it keeps the worker and the data, of others the worker.
+    return sum(len(task) > 1 for task in getattr(source, "_task_info", {}).values())
 
 
 def fetcher_of(iterator: TorchIterator) -> Fetcher:

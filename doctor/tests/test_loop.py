@@ -224,6 +224,30 @@ def test_queued_batches_are_counted_where_pytorch_keeps_them(clock):
     assert watched.result.loader.queue_depth == 4
 
 
+def test_batches_that_arrive_before_their_turn_mark_the_wait_for_a_late_one(clock):
+    class Source(Loader):
+        def batches(self):
+            self._data_queue, self._task_info = queue.Queue(), {}
+            self._data_queue.put("a later batch")
+            return self
+
+        def __next__(self):
+            self.count -= 1
+            if not self.count:
+                raise StopIteration
+            late = self.count % 4 == 0
+            clock.sleep(0.4 if late else 0.01)
+            self._task_info = dict.fromkeys(range(3 * late), (1, "data"))
+            return self.count
+
+    watched = watch(Source(clock, 0.0, 41), progress=False)
+    for _ in watched:
+        watched.loader._task_info.clear()
+    assert watched.result.loader.queue_depth == 1
+    assert watched.result.loader.overtaken == pytest.approx(0.4 / 0.43, rel=0.05)
+    assert not watched.result.ready
+
+
 def test_without_a_queue_the_depth_is_not_known():
     class Queue:
         def qsize(self):

@@ -135,8 +135,8 @@ class JobFinding:
 
     @property
     def ready(self) -> bool:
-        """Whether a batch is there when the loop asks: then it waits for its way, and not for workers."""
-        return (self.loader.queue_depth or 0.0) >= 1
+        """Whether the next batch is there when the loop asks: then it waits for its way, not for workers."""
+        return (self.loader.queue_depth or 0.0) >= 1 and 2 * self.loader.overtaken < 1
 
     @property
     def packing(self) -> float:

@@ -120,6 +120,8 @@ class LoaderUse:
         The time in which data was pickled for workers that started, and the bytes for one of them at most.
     queue_depth : float or None
         Batches that were ready when the loop asked for one, on average.
+    overtaken : float
+        Share of the waits in which a later batch arrived before its turn, 0 to 1.
     contents : BatchContents or None
         Of the last batch that was looked at.
     stages : StageCosts or None
@@ -137,6 +139,7 @@ class LoaderUse:
     repeats: bool = False
     pickled: tuple[Quantity, Quantity] | None = None
     queue_depth: float | None = None
+    overtaken: float = 0.0
     contents: BatchContents | None = None
     stages: StageCosts | None = None
     lines: JobLines | None = None

@@ -93,8 +93,9 @@ def _quicker(facts: Facts, rest: float) -> Effect:
 
 
 def _receiving(facts: Facts, share: float) -> Effect | None:
-    """Return what it brings at most to receive a batch in this share of the time; None without a probe."""
-    if not facts.workers or facts.stages is None or facts.stages.receiving is None:
+    """Return what it brings at most to receive a batch in this share of the time; None where untold."""
+    timed = facts.stages is not None and facts.stages.receiving is not None
+    if not facts.workers or not (timed or (facts.stages is None and facts.finding.ready)):
         return None
     return Effect(facts.gain(lambda costs: replace(costs, receive=costs.receive * share), sure=False))
 

@@ -24,7 +24,7 @@ from ..finding.job import BUSY, JobFinding
 from ..finding.stages import RECEIVE_RANGE
 from ..host import children_seconds, queued_seconds, this_thread
 from ..shares import blocks_of, share_of, unsettled, without_interruptions
-from ..torch_internals import is_stream, persists, prefetch_of, ready_batches
+from ..torch_internals import early_batches, is_stream, persists, prefetch_of, ready_batches
 from .gpu_times import DeviceTimes
 from .memory import MemoryMeter
 from .pickled import Pickled
@@ -68,6 +68,7 @@ class Recorder:
         # Of each batch that counts: the wait for it, the step that used it [s], and the number of its pass.
         self.waits, self.steps, self.numbers = array("d"), array("d"), array("I")
         self.asked, self.ready = 0, 0  # how often a queue was asked, and the batches that were ready then
+        self.overtaken = 0.0  # seconds of waits in which batches arrived before their turn
         self.use, self.memory = ProcessUse(), MemoryMeter()
         self.device: DeviceTimes | None = None
         self.contents: BatchContents | None = None
@@ -189,6 +190,7 @@ class Recorder:
             loop_cpu=self.use.loop_cores(host.value if self.workers == 0 else 0.0),
             memory=self.memory.use(self.batch_size, self.contents),
             queue_depth=self.ready / self.asked if self.asked else None,
+            overtaken=self.overtaken / max(sum(self.waits), 1e-9),
             stages=self.probe.costs() if self.probe else None,
             ending=Q_(1e3 * float(np.mean(self.endings)), "ms") if self.endings else None,
             repeats=self.repeats.found,
@@ -220,6 +222,7 @@ class Pass:
         self.start_up = now - self.begun
         self.asked = self.received = now
         self.closely = self.has_queue = True
+        self.early = 0  # batches that arrived before their turn, when the loop asked
         self.next_look, self.polled = now, now - 2 * POLL_INTERVAL
         if not hasattr(_open, "passes"):
             _open.passes = []
@@ -258,6 +261,7 @@ class Pass:
         if ready is not None:
             recorder.asked += 1
             recorder.ready += ready
+            self.early = early_batches(source)
         if recorder.device is not None:
             recorder.device.ask()
         if self.probe is not None:
@@ -289,6 +293,8 @@ class Pass:
         if recorder.device is not None:
             recorder.device.receive(first=first or not self.known)
         if self.wait is not None:
+            if self.has_queue and early_batches(source) > self.early:
+                recorder.overtaken += self.wait
             crowded = self._ask_system(self.wait)
             self.wait -= crowded
         if now - self.polled > POLL_INTERVAL and now >= recorder.next_poll:
