@@ -35,7 +35,8 @@ def under_doctor(job: str, seconds: float) -> dict[str, Any]:  # Any: the values
         subprocess.run(
             [*doctor, "--seconds", str(seconds)], check=True, timeout=20 * seconds + 60, capture_output=True
         )
-        return json.loads(file.read_text())["loops"][0]["memory"]
+        memory = json.loads(file.read_text())["loops"][0]["memory"]
+    return memory | {name: memory[name] and memory[name]["batch"] for name in ("growth", "loop_growth")}
 
 
 def truth(job: str) -> str:

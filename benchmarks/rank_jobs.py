@@ -55,7 +55,7 @@ def under_doctor(job: str, steps: int) -> dict[str, Any]:  # Any: the values of 
             env=os.environ | {"GLOO_SOCKET_IFNAME": "lo"},
         )
         (loop,) = json.loads(file.read_text())["loops"]
-        return {name: loop[name] for name in ("rank", "verdict", "state", "waits")}
+        return {name: loop[name] for name in ("rank", "verdict", "state")} | {"waits": loop["host_wait"]}
 
 
 def said(seen: dict[str, Any]) -> str:

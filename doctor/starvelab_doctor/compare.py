@@ -64,7 +64,7 @@ class Comparison:
                 "Let doctor watch longer runs."
             )
         low, high = self.interval
-        now, then = (percent(one["waits"]) for one in (self.after, self.before))
+        now, then = (percent(one["host_wait"]) for one in (self.after, self.before))
         parts = [
             f"{name}: {self.verdict}, {self.ratio:.2f} times the throughput (95 % interval {low:.2f} to "
             f"{high:.2f}). It waits {now} of its time, and {then} before."
@@ -84,7 +84,7 @@ def compare(before: Loop, after: Loop) -> Comparison:
     seconds = [_seconds(one, passes=passes) for one in runs]
     sizes = [one["batch_size"] for one in runs]
     items = sizes[1] / sizes[0] if all(sizes) else 1.0
-    if min(len(one["block_seconds"]) for one in runs) < MIN_BLOCKS:
+    if min(len(one["blocks"]) for one in runs) < MIN_BLOCKS:
         return Comparison(before, after, 1.0, None)
     ratio = items * seconds[0] / seconds[1]
     error = hypot(_uncertainty(*runs), sum(map(_drift, runs)) / 2, _normal() * hypot(*map(_apart, runs)))
@@ -94,13 +94,13 @@ def compare(before: Loop, after: Loop) -> Comparison:
 def _apart(run: Loop) -> float:
     """Return by how much the mean of a run may be another one in the next: a standard deviation."""
     # Others may leave it more of the cores then, or less.
-    crowd = (run["core_waits"] or 0.0) if (run["other_programs"] or 0.0) >= BUSY else 0.0
+    crowd = (run["core_waits"] or 0.0) if (run["others_cpu"] or 0.0) >= BUSY else 0.0
     return RUNS + crowd * (CROWDED + crowd)
 
 
 def _seconds(run: Loop, *, passes: bool) -> float:
     """Return the seconds from batch to batch, with what it takes to begin and to end passes if they count."""
-    period = float(np.mean(run["block_seconds"])) if run["block_seconds"] else 0.0
+    period = float(np.mean(run["blocks"])) if run["blocks"] else 0.0
     if not passes:
         return period
     batches: float = run["batches"] / len(run["first_waits"])
@@ -117,7 +117,7 @@ def _uncertainty(*runs: Loop) -> float:
 
 def _means(run: Loop, count: int) -> np.ndarray:
     """Return what a batch took in each of so many parts of a run, over its mean."""
-    seconds = np.array(run["block_seconds"])
+    seconds = np.array(run["blocks"])
     means: np.ndarray = np.array([part.mean() for part in np.array_split(seconds, count)]) / seconds.mean()
     return means
 
@@ -166,7 +166,7 @@ def read(file: Path) -> list[Loop]:
     """Return the loops that doctor wrote into a file."""
     try:
         loops: list[Loop] = json.loads(file.read_text(encoding="utf-8"))["loops"]
-        why = "" if loops and all("block_seconds" in loop for loop in loops) else "it has no times by block"
+        why = "" if loops and all("blocks" in loop for loop in loops) else "it has no times by block"
     except (OSError, ValueError) as error:
         why = str(error)
     except (LookupError, TypeError):

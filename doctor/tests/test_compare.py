@@ -19,10 +19,10 @@ from starvelab_doctor.watching.recorder import Recorder
 def loop(blocks, name="Items at train.py:15", **known):
     """A loop as doctor writes it, with so many seconds a batch in each block."""
     usual = {
-        "loop": name, "counted": 200, "batches": 201, "batch_size": None, "waits": 0.3,
-        "other_programs": 0.0, "core_waits": 0.0, "first_waits": [0.5], "ending": None,
+        "loop": name, "counted": 200, "batches": 201, "batch_size": None, "host_wait": 0.3,
+        "others_cpu": 0.0, "core_waits": 0.0, "first_waits": [0.5], "ending": None,
     }  # fmt: skip
-    return usual | {"block_seconds": list(blocks)} | known
+    return usual | {"blocks": list(blocks)} | known
 
 
 def series(rng, *, mean=0.02, spread=0.1, alike=0.0, drift=0.0, runs=0.01):
@@ -63,7 +63,7 @@ def test_beside_other_programs_a_change_has_to_be_larger():
         (0.05, 0.2, WORSE),
         (0.9, None, WORSE),
     ):
-        run = loop(after / 0.9, other_programs=others, core_waits=waits)
+        run = loop(after / 0.9, others_cpu=others, core_waits=waits)
         assert compare(loop(before), run).verdict == verdict
 
 
@@ -76,12 +76,10 @@ def test_a_run_that_goes_on_drifting_is_not_called_different():
 def test_a_comparison_says_what_it_rests_on():
     rng = np.random.default_rng(4)
     before = loop(series(rng, spread=0.02, runs=0.0))
-    assert compare(before, loop(2 * np.array(before["block_seconds"]))).summary.startswith(
+    assert compare(before, loop(2 * np.array(before["blocks"]))).summary.startswith(
         "Items at train.py:15: worse, 0.50 times the throughput (95 % interval 0.4"
     )
-    moved = loop(
-        before["block_seconds"], "Items at train.py:17", waits=0.123, other_programs=0.4, core_waits=0.1
-    )
+    moved = loop(before["blocks"], "Items at train.py:17", host_wait=0.123, others_cpu=0.4, core_waits=0.1)
     said = compare(before, moved).summary
     assert said.startswith("Items at train.py:15 and then Items at train.py:17: no difference, 1.00 times ")
     assert "It waits 12.3 % of its time, and 30.0 % before. A change of less than " in said
@@ -140,7 +138,7 @@ def test_the_command_compares_what_doctor_writes_and_has_a_status(tmp_path, caps
         recorder.replay(1.0, [0.01] * 100, [step] * 100)
         report = json_report([("list at train.py:2", recorder.finding())])
         (tmp_path / f"{name}.json").write_text(report, encoding="utf-8")
-        assert len(json.loads(report)["loops"][0]["block_seconds"]) == BLOCKS
+        assert len(json.loads(report)["loops"][0]["blocks"]) == BLOCKS
     files = [str(tmp_path / f"{name}.json") for name in ("before", "after")]
     with pytest.raises(SystemExit, match=r"^3$"):
         starvelab(["compare", *files])

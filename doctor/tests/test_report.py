@@ -38,7 +38,7 @@ def test_the_report_as_json_has_its_version_and_each_remedy():
     assert content["version"] == 1
     (loop,) = content["loops"]
     assert (loop["loop"], loop["verdict"], loop["workers"]) == ("list at train.py:2", "highly input-bound", 0)
-    assert loop["waits"] == pytest.approx(0.5)
+    assert loop["host_wait"] == pytest.approx(0.5)
     (remedy,) = loop["remedies"]
     assert (remedy["name"], remedy["gain"]) == ("workers", sorted(remedy["gain"]))
 

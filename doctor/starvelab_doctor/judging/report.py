@@ -4,37 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
-from operator import attrgetter
+from dataclasses import asdict, replace
 
 from starvelab.measure.verdict import SLIGHT
 from starvelab.tables import count_of, percent
 
 from ..finding.job import JobFinding
 from ..finding.lines import LineShare
-from ..finding.memory import MemoryUse
 from .remedies import remedies_of
 from .remedy import Remedy
 
 VERSION = 1  # of the JSON: it changes when a name goes or means something else; by definition
-# Names of the JSON, and fields of a finding that are written as they are.
-FIELDS = {
-    "rank": "ranks.rank",
-    "verdict": "verdict",
-    "waits": "waits.host_wait",
-    "interval": "waits.interval",
-    "gpu_waits": "gpu.stall",
-    "batches": "waits.batches",
-    "counted": "waits.counted",
-    "block_seconds": "waits.blocks",
-    "batch_size": "loader.batch_size",
-    "workers": "loader.workers",
-    "other_programs": "machine.others_cpu",
-    "core_waits": "machine.core_waits",
-    "passes_left_out": "waits.left_out",
-    "loop_share": "waits.loop_share",
-    "state": "state",
-}
 Results = Sequence[tuple[str, JobFinding]]
 
 
@@ -60,21 +40,21 @@ def text_report(results: Results, own: Sequence[LineShare] = ()) -> str:
 
 
 def json_report(results: Results) -> str:
-    """Return what was found, as JSON: rates are batches a second, gains those over the rate of now."""
+    """Return the fields of each finding's records and its remedies as JSON; quantities are in s and B."""
     loops = [_loop(name, finding, remedies_of(finding)) for name, finding in results]
-    return json.dumps({"version": VERSION, "loops": loops}, indent=1) + "\n"
+    content = {"version": VERSION, "loops": loops}
+    return json.dumps(content, indent=1, default=lambda quantity: quantity.to_base_units().magnitude) + "\n"
 
 
 def _loop(name: str, finding: JobFinding, remedies: Sequence[Remedy]) -> dict[str, object]:
+    gpu, ranks = replace(finding.gpu, steps=None), replace(finding.ranks, found={})
+    records = (finding.waits, finding.loader, finding.machine, gpu, ranks)
     return {
         "loop": name,
-        **{given: attrgetter(field)(finding) for given, field in FIELDS.items()},
-        "first_waits": [wait.m_as("s") for wait in finding.waits.first_waits],
-        "ending": finding.waits.ending.m_as("s") if finding.waits.ending is not None else None,
-        "batch_rate": finding.waits.batch_rate.m_as("1/s"),
-        "memory": _memory(finding.machine.memory) if finding.machine.memory is not None else None,
+        "verdict": finding.verdict,
+        "state": finding.state,
         "largest_stage": finding.loader.stages.largest if finding.loader.stages is not None else None,
-        "lines": asdict(finding.loader.lines) if finding.loader.lines is not None else None,
+        **{field: value for record in records for field, value in asdict(record).items()},
         "remedies": [
             {
                 "name": one.name,
@@ -84,16 +64,6 @@ def _loop(name: str, finding: JobFinding, remedies: Sequence[Remedy]) -> dict[st
             }
             for one in remedies
         ],
-    }
-
-
-def _memory(memory: MemoryUse) -> dict[str, object]:
-    growths = {"growth": memory.growth, "loop_growth": memory.loop_growth}
-    return {
-        "workers": memory.workers,
-        **{name: getattr(memory, name).m_as("B") for name in ("each", "copied", "shared")},
-        **{name: one.batch if one is not None else None for name, one in growths.items()},
-        "full": memory.growth.full if memory.growth is not None else None,
     }
 
 
