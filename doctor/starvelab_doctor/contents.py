@@ -27,24 +27,14 @@ class BatchContents:
         Of its tensors and arrays; None without any.
     dtype : str or None
         Type of the elements that take most of it, such as "float32".
-    tensors : int or None
-        Of its objects, those that a worker hands over one by one; None where that is not known.
+    tensors : int
+        Of its objects, those that a worker hands over one by one: texts and numbers travel together.
     """
 
     objects: int
     size: Quantity | None
     dtype: str | None
-    tensors: int | None = None
-
-    @property
-    def one_by_one(self) -> int:
-        """Objects that are handed over one by one: texts and numbers travel together."""
-        return self.objects if self.tensors is None else self.tensors
-
-    @property
-    def floats(self) -> bool:
-        """True where most of it are floating-point numbers, which could be fewer bytes."""
-        return (self.dtype or "").startswith("float")
+    tensors: int
 
 
 class Items(NamedTuple):

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 from doctor.tests.known_jobs import TABLE, found, job_of
-from starvelab.units import Q_
-from starvelab_doctor import BatchContents
 from starvelab_doctor.contents import Items, contents_of, items_of
 from starvelab_doctor.judging.report import json_report, text_report
 
@@ -45,8 +43,7 @@ def test_the_report_as_json_has_its_version_and_each_remedy():
 
 def test_texts_travel_together():
     texts = contents_of((["a review"] * 64, np.zeros(64)))
-    assert (texts.objects, texts.one_by_one) == (65, 0)
-    assert BatchContents(113, Q_("60 KB"), "float32").one_by_one == 113
+    assert (texts.objects, texts.tensors) == (65, 0)
 
 
 @pytest.mark.programs

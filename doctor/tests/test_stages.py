@@ -18,7 +18,7 @@ def test_what_workers_do_is_shared_by_them_and_what_the_loop_does_is_not():
         {"dataset": 10, "collate": 1, "hand-over": 1.5}
     )
     assert costs.shares["dataset"] == pytest.approx(10 / 12.5)
-    assert (costs.largest, costs.runner_up, costs.certain) == ("dataset", "hand-over", True)
+    assert (costs.largest, costs.certain) == ("dataset", True)
 
 
 def test_without_workers_nothing_is_handed_over():
@@ -42,7 +42,7 @@ def test_two_stages_that_are_alike_are_not_told_apart():
 def test_few_batches_and_none_are_said():
     assert "only 5 batches were timed, and it takes 8." in samples(5, items=1.0, collate=0.1).costs(1).summary
     costs = StageSamples().costs(2)
-    assert (costs.largest, costs.runner_up, costs.timed) == ("", "", 0)
+    assert (costs.largest, costs.timed) == ("", 0)
 
 
 def test_old_batches_are_forgotten():

@@ -69,7 +69,6 @@ class JobFinding:
     @classmethod
     def of_times(
         cls,
-        waits: np.ndarray,
         lengths: np.ndarray,
         ordinary: np.ndarray,
         host: Share,
@@ -81,7 +80,7 @@ class JobFinding:
         source: str = "watched",
         **known: Any,  # Any: the other fields of the records
     ) -> JobFinding:
-        """Return what the waits and the times from batch to batch come to [s].
+        """Return what the times from batch to batch come to [s].
 
         `host` is the share that the loop waits, and `stall` that of the GPU. What was no part of a step was
         `aside`.
@@ -95,7 +94,6 @@ class JobFinding:
             "stall_interval": stall and stall.interval,
             "counted": counts.counted,
             "batch_rate": Q_(rate, "1/s"),
-            "step_time": Q_(1e3 * float(np.mean((lengths - waits)[ordinary])), "ms") if total else None,
             "throughput": Q_(rate * batch_size, "img/s") if batch_size else None,
             "batch_size": batch_size,
             "first_waits": tuple(Q_(1e3 * wait, "ms") for wait in first_waits),
@@ -164,7 +162,7 @@ class JobFinding:
         loader, memory = self.loader, self.machine.memory
         return tuple(filter(None, (
             " ".join(filter(None, (self._share, self._judged))), self.ranks.together, self._changed,
-            self._long_steps, self._others, self._limit, loader.stages.summary if loader.stages else "",
+            self._long_steps, self._others, loader.stages.summary if loader.stages else "",
             *(loader.lines.statements if loader.lines else ()), memory.summary if memory else "",
             self.divided,
         )))  # fmt: skip
@@ -285,16 +283,6 @@ class JobFinding:
     def fed(self) -> bool:
         """True where a ladder measured that the job is hardly faster without its loader."""
         return self.waits.ceiling is not None and self.waits.ceiling.times < 1 + SLIGHT
-
-    @property
-    def _limit(self) -> str:
-        """Say what a ladder measured; empty where there was none."""
-        if self.waits.ceiling is None:
-            return ""
-        times = self.waits.ceiling.times
-        if self.fed:
-            return f"Not the data: without its loader the job is at most {times:.2f} times as fast."
-        return f"No change of the input brings more than {times:.2g} times the batches a second, measured."
 
     @property
     def _of_input(self) -> str:

@@ -110,8 +110,6 @@ class JobLines:
     @property
     def statements(self) -> tuple[str, ...]:
         """Say at which lines most of the time goes; empty where too little was seen."""
-        if self.stuck:
-            return (f"No worker sent a batch: they are at {_listed(self.stuck)}.",)
         if self.reason:
             return (f"The lines of the workers are not known: {self.reason}.",)
         seen = self.preparing if self.samples >= MIN_SAMPLES else ()

@@ -52,8 +52,6 @@ class Waits:
     batch_rate : quantity [1/time]
     throughput : quantity [sample/time] or None
         None where the batch size is not known.
-    step_time : quantity [time] or None
-        From batch to batch without the wait.
     first_waits : tuple of quantity [time]
         For the first batch of each pass over the data, with the start of the workers.
     ending : quantity [time] or None
@@ -82,7 +80,6 @@ class Waits:
     counted: int
     batch_rate: Quantity
     throughput: Quantity | None = None
-    step_time: Quantity | None = None
     min_batches: int = MIN_BATCHES
     first_waits: tuple[Quantity, ...] = ()
     ending: Quantity | None = None

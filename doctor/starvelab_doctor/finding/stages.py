@@ -75,12 +75,6 @@ class StageCosts:
         return max(self.shares, key=self.shares.__getitem__, default="")
 
     @property
-    def runner_up(self) -> str:
-        """The next; empty if nothing else costs anything."""
-        others = {stage: share for stage, share in self.shares.items() if stage != self.largest and share}
-        return max(others, key=others.__getitem__, default="")
-
-    @property
     def sampling(self) -> float:
         """Milliseconds in which the loop waits for the sampler, for each batch."""
         return float(self.costs[SAMPLER].m_as("ms")) if SAMPLER in self.costs else 0.0

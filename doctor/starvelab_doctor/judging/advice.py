@@ -49,14 +49,9 @@ class WorkerAdvice:
     room: str = ""
 
     @property
-    def gain(self) -> float:
-        """Throughput of the best over that of now, less one."""
-        return self.best.gain.likely - 1
-
-    @property
     def summary(self) -> str:
         """Say what to change, and what it will bring."""
-        if self.gain < SLIGHT:
+        if self.best is self.now:
             why = self.room or "more would bring less than 5 %."
             return f"Keep the {count_of(self.now.workers, 'worker')}: {why}"
         now, gain = self.now.throughput, self.best.gain

@@ -88,13 +88,14 @@ class Facts:
     def objects(self) -> int:
         """The objects that are handed over one by one; 0 where they are few."""
         contents = self.finding.loader.contents
-        return contents.one_by_one if contents is not None and contents.one_by_one >= MANY_OBJECTS else 0
+        return contents.tensors if contents is not None and contents.tensors >= MANY_OBJECTS else 0
 
     @property
     def dtype(self) -> str:
         """The type of floating-point numbers of which most of a large batch are; else empty."""
         contents = self.finding.loader.contents
-        return contents.dtype or "" if contents is not None and contents.floats and not self.small else ""
+        dtype = contents.dtype or "" if contents is not None and not self.small else ""
+        return dtype if dtype.startswith("float") else ""
 
     @property
     def receives(self) -> bool:

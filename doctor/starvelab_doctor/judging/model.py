@@ -168,11 +168,11 @@ def model_of(finding: JobFinding, cores: float | None = None) -> JobModel | None
     period; without workers the loop prepares while it waits. A probe says what a batch takes.
     """
     workers, stages, machine = finding.loader.workers, finding.loader.stages, finding.machine
-    if workers is None or finding.waits.step_time is None:
+    if workers is None or not finding.waits.batch_rate.m_as("1/s"):
         return None
     # What the sampler takes the loop, no worker takes over: it is like a longer step.
-    step = finding.waits.step_time.m_as("ms") + sampling_of(finding)
     period = finding.waits.period
+    step = period * (1 - finding.waits.host_wait) + sampling_of(finding)
     waits = max(period - step, NOTHING)
     prepare, prepared = workers * period or waits, () if stages is None else stages.prepared
     if workers and prepared:

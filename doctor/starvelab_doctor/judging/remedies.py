@@ -102,11 +102,10 @@ def _receiving(facts: Facts, share: float) -> Effect | None:
 
 def _is_handed_over(facts: Facts) -> bool:
     """True where the hand-over may take most of what a batch costs, or collating, of which it is a part."""
-    stages = facts.stages
-    if stages is None:
+    if (stages := facts.stages) is None:
         return False
-    leading = {stages.largest, stages.largest if stages.certain else stages.runner_up}
-    return bool(leading & {HANDOVER, COLLATE})
+    leading = sorted(stages.shares, key=stages.shares.__getitem__)[-1 if stages.certain else -2 :]
+    return not {HANDOVER, COLLATE}.isdisjoint(leading)
 
 
 def _is_for_handover(facts: Facts) -> bool:
@@ -179,7 +178,7 @@ def _move(facts: Facts, effect: Effect) -> str:
 def _workers(facts: Facts) -> Effect | None:
     """Return the workers to try, and what they bring."""
     advice = facts.advice
-    if advice is None or advice.gain < SLIGHT:
+    if advice is None or advice.best is advice.now:
         return None
     # Where as many as are advised may bring less than twice as many as now, these decide.
     best = advice.best
@@ -260,7 +259,7 @@ SETTINGS = (
         "bytes",
         lambda facts: facts.dtype and _is_handed_over(facts),
         lambda facts, _: f"Send fewer bytes: uint8 instead of {facts.dtype}, if the model can take it.",
-        lambda facts: _receiving(facts, 1 / np.dtype(facts.dtype.replace("bfloat", "float")).itemsize),
+        lambda facts: _receiving(facts, 1 / np.dtype(facts.dtype).itemsize),
     ),
     Row(
         "prefetch",

@@ -23,7 +23,6 @@ import numpy as np
 from starvelab.host import whole_file
 from starvelab.measure.verdict import SLIGHT
 from starvelab.tables import percent
-from starvelab.units import Q_
 
 from ..finding.job import JobFinding
 from ..shares import MIN_BATCHES, share_of, without_interruptions
@@ -108,10 +107,9 @@ def _of_all(loops: Mapping[int, RankLoop]) -> JobFinding:
     hidden, certain = cost + 2 * error < HIDDEN, cost - 2 * error > HIDDEN
     waits *= min(max(cost, 0.0), 1.0) if hidden else 1.0
     share = share_of(waits, lengths, ordinary, max(found[worst].loader.workers or 1, 1))
-    step = Q_(1e3 * float(np.mean((lengths - waits)[ordinary])), "ms")
     together = held_up(loops, share.value, hidden=hidden, certain=certain)
-    whole = found[worst].replace(found=found, together=together, step_time=step)
-    return whole.replace(host_wait=share.value, interval=share.interval)
+    waited = {"host_wait": share.value, "interval": share.interval}
+    return found[worst].replace(found=found, together=together, **waited)
 
 
 def _cost(waits: np.ndarray, lengths: np.ndarray) -> tuple[float, float]:

@@ -169,7 +169,6 @@ class Recorder:
         host = share_of(waits, waits + steps, ordinary, burst)
         threads = {each.thread for each in self.passes if each.batches and each.thread is not None}
         return JobFinding.of_times(
-            waits,
             waits + steps,
             ordinary,
             host,
