@@ -26,8 +26,8 @@ pytestmark = [pytest.mark.long, pytest.mark.programs]
 
 # `python -m benchmarks --smallest NAME` runs these by hand.
 BROWSER, CLASS, RANKS = {"moving", "repaint"}, {"grading", "stock"}, {"ranks"}
-ZOO = {"zoo"}  # whose jobs doctor/tests/test_zoo.py runs
-HERE = benchmarks.names().keys() - BROWSER - CLASS - RANKS - ZOO
+ELSEWHERE = {"validation", "zoo"}  # tests/test_published.py and doctor/tests/test_zoo.py run them
+HERE = benchmarks.names().keys() - BROWSER - CLASS - RANKS - ELSEWHERE
 KEPT = {".csv", ".json", ".md", ".svg", ".toml"}  # what benchmarks write and Git keeps
 # To load PyTorch takes longest of a small job: these run theirs here.
 JOBS = {"memory"}

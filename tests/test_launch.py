@@ -194,7 +194,7 @@ def test_make_alone_says_what_it_can_do_and_what_it_does_is_that(make, repositor
     assert re.search(r"^\S+ -m mypy$", make("--dry-run", "test").stdout, flags=re.MULTILINE)
     read = tomllib.loads((repository / "pyproject.toml").read_text("utf-8"))["tool"]["mypy"]["files"]
     packages = {"starvelab", "doctor/starvelab_doctor", "grader/starvelab_grader"}
-    assert packages | {"tests/typed_usage.py"} == {*read}
+    assert packages | {"tests/typed_sweeps.py", "tests/typed_usage.py"} == {*read}
     # Notebooks and predictions stay.
     assert not re.search(r"(?<!\S)labs|ipynb|predictions", make("--dry-run", "clean").stdout)
 

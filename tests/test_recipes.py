@@ -39,6 +39,7 @@ ELSEWHERE = (
     "tests/test_documents.py::test_a_stale_part_is_named_and_written_anew",
     # docs/build.py has run just before.
     "tests/test_documents.py::test_the_generated_parts_are_what_their_sources_give",
+    "tests/test_published.py::test_no_row_rests_on_itself_or_on_a_rate_that_the_package_ships_for_it",
     "tests/test_layers.py::test_an_import_that_points_upward_a_picture_in_the_model_or_a_module_without_a_place",
     "doctor/tests/test_zoo.py::test_the_doctor_names_the_cause",
     "grader/tests/lms/test_exports.py::test_nbgrader_takes_them_by_name_and_its_own_table_from_us",

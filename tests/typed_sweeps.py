@@ -1,4 +1,5 @@
-"""A user's script with sweeps: tests/test_types.py runs it, and mypy and pyright read it in strict mode."""
+"""A user's script with sweeps: a test runs it, and `make types` reads it in strict mode."""
+# pyright: strict
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import runpy
 from itertools import product
 
 import numpy as np
@@ -179,3 +180,8 @@ def test_entries_of_which_too_little_is_known_are_rejected_where_none_is_left():
         "A sweep over hardware takes the time of each GPU from the catalogue, got a rate of your "
         "own, which belongs to one of them. Leave the rate out."
     )
+
+
+def test_the_script_of_a_user_that_type_checkers_read_runs(repository, capsys):
+    runpy.run_path(str(repository / "tests" / "typed_sweeps.py"))
+    assert "img/s with" in capsys.readouterr().out
