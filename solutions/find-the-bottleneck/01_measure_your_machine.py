@@ -3,7 +3,7 @@
 #
 # Real JPEGs, real workers, a real stopwatch; only the GPU is simulated. **How many images a second can this
 # machine prepare, and what does a worker bring?** In about MINUTES minutes you measure decoding, and workers as
-# threads and as processes. Close what else keeps this machine busy.
+# threads and as processes. Close other programs that keep this machine busy.
 
 # %% role="setup" id="setup-11"
 from importlib.util import find_spec
@@ -82,8 +82,8 @@ reveal("decode-bytes", (times["full, fine"] / times["full, coarse"]).m_as(""),
        then=show_decoding, why=why_decoding, disturbed=disturbance(times))
 
 # %% [markdown]
-# Both count: each byte is unpacked, and each pixel computed. Speak of **images a second, of so many pixels and
-# bytes**.
+# Both count: each byte is unpacked, and each pixel computed. Give **images a second with their
+# pixels and bytes**.
 #
 # ## Workers against cores
 #
@@ -133,11 +133,12 @@ reveal("past-cores", Q_(100 * past, "%"), then=show_workers, why=why_past,
        disturbed=disturbance(alone, *one_worker.values(), *several.values()))
 
 # %% [markdown]
-# Past the cores there are at most second hardware threads. Each of them adds a part of a core.
+# Beyond the cores there are at most second hardware threads. Each adds a part of a core.
 #
 # ## Threads, processes, and the GIL
 #
-# Threads share memory and hand nothing over. Are they as fast? Here is a stage in pure Python:
+# Threads share memory and hand nothing over. Are they as fast as processes? Here is a stage in pure
+# Python:
 
 # %%
 def checksum(raw):
@@ -178,13 +179,14 @@ reveal("gil", (two_python["threads"].throughput / none_python.throughput).m_as("
        disturbed=disturbance(none_python, alone, *two_python.values(), *two.values()))
 
 # %% [markdown]
-# One thread at a time may run Python code: it holds the *global interpreter lock*, the GIL. Pillow and NumPy
-# let go of it while they work in C.
+# One thread at a time may run Python code: it holds the *global interpreter lock*, the GIL. Pillow
+# and NumPy release it while they work in C.
 #
 # ## Read a run without fooling yourself
 #
-# Batches come in **bursts**: workers that start together finish together. Four simulated workers take 120 ms
-# for a batch each: in the long run a batch comes every 30 ms. When is a count of the first batches exact?
+# Batches come in **bursts**: workers that start together finish together. Each of four simulated
+# workers takes 120 ms for a batch, so in the long run a batch comes every 30 ms. When is a count of
+# the first batches exact?
 
 # %% tags=["folded"]
 slow_start = Pipeline(dataset=Samples(cpu_time="15 ms"), batch_size=8,
@@ -210,14 +212,15 @@ explore(draw, after="past-cores", workers=[1, 2, 3, 4, 6, 8], batches=(3, 20))
 #
 # ## Exercise 1.1: throughput from a record (5 points)
 #
-# `done` has a mark for each batch of a run: when it was finished. Leave out the first `warm_up` marks. From the
-# first one that is left, take the longest stretch that is a multiple of the workers.
+# `done` has a mark for each batch of a run, the time when it was finished. Leave out the first
+# `warm_up` marks. From the first one that is left, take the longest stretch that is a multiple of
+# the workers.
 #
 # PACKAGES
 #
 # <details><summary>Hint 1</summary>
 #
-# `done[warm_up:]` are the marks that count. Between `n` marks lie how many batches?
+# `done[warm_up:]` are the marks that count. How many batches lie between `n` marks?
 #
 # </details>
 # <details><summary>Hint 2</summary>
@@ -353,6 +356,6 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Workers help up to the physical cores, and threads where the work leaves Python.
+# - Workers help up to the physical cores; threads help if the work leaves Python.
 #
 # **Next:** the loop waits. [Does the GPU](02_who_waits.ipynb)?

@@ -2,7 +2,7 @@
 # # 2. Who waits?
 #
 # The training loop asks for a batch, and waits. Is the GPU starved, then? **Find out whose waiting
-# counts, and hold the model against your own machine.** This takes about MINUTES minutes.
+# counts, and compare the model with your own machine.** This takes about MINUTES minutes.
 
 # %% role="setup" id="setup-21"
 import numpy as np  # noqa: F401 (for your answers)
@@ -87,8 +87,9 @@ reveal("next-wait", Q_(100 * waiting.stall, "%"), why=why_next,
        then=show_steps)
 
 # %% [markdown]
-# The loop runs ahead: while it sits in `next()`, the GPU is busy with the batch before. Starvation is the **idle
-# gaps of the GPU**. When do the two bars agree? A loop that reads `loss.item()` has one step in flight.
+# The loop runs ahead: while it waits in `next()`, the GPU is busy with the previous batch. Starvation
+# is the **idle gaps of the GPU**. When do the two bars agree? A loop that reads `loss.item()` has one
+# step in flight.
 
 # %%
 explore(draw, after="next-wait", prepare_ms=(5, 80), workers=(1, 4),
@@ -103,7 +104,8 @@ explore(draw, after="next-wait", prepare_ms=(5, 80), workers=(1, 4),
 #
 # <details><summary>Hint</summary>
 #
-# Two of the four lists are about the loop. By the other two: for how much of the whole stretch did steps run?
+# Two of the four lists are about the loop. From the other two: for how much of the whole time did
+# steps run?
 #
 # </details>
 
@@ -165,7 +167,7 @@ ending = 4, "records", some_steps
 #
 # $$\text{time between batches} = \max\left(\text{step},\ \frac{b \cdot \text{CPU time of an image} + \text{hand-over}}{n}\,\bigl(1 + c\,(n - 1)\bigr)\right)$$
 #
-# $c$ is the *contention* that calibration fits: 0 where workers do not hold each other up, 1 where they take
+# $c$ is the *contention* that calibration fits: 0 if workers do not slow each other, 1 if they take
 # turns.
 
 # %%
@@ -198,8 +200,8 @@ def show_model():
 show_measured("calibrated", show_model, disturbed=disturbance(known, *runs))
 
 # %% [markdown]
-# The model is typically 5 % off, and in one of ten runs more than 16 %. Where other programs run, it is 30 % and more. What would
-# four workers do on eight cores?
+# The model is typically 5 % off, and in one of ten runs more than 16 %. Beside other programs it is
+# 30 % off and more. What would four workers do on eight cores?
 #
 # <details><summary>Source</summary>
 #
@@ -283,7 +285,7 @@ ending = 1, "loaders", lambda draw: (
 # ## Curves that flatten and fall
 #
 # Somebody decoded ImageNet by PyTorch's `DataLoader` on a processor with 16 hardware threads, with 2, 4 and 8 workers.
-# With OpenCV and four of them it was 1,457 images a second.
+# With OpenCV and four workers the rate was 1,457 images a second.
 #
 # <details><summary>Source</summary>
 #
@@ -308,8 +310,8 @@ reveal("eight-workers", by_workers(curves["OpenCV"], 4, 8), then=show_curves,
        why=why_eight)
 
 # %% [markdown]
-# The rule of exercise 2.2 has no curve that falls. So measure the curve of your own loader, and take as few
-# workers as are as fast as any: each of them holds memory.
+# The rule of exercise 2.2 has no curve that falls. So measure the curve of your own loader, and
+# take the fewest workers that reach the best rate, because each takes memory.
 
 # %% [markdown]
 # ## Exercise 2.3: as few workers as possible (5 points, in parts)

@@ -55,8 +55,8 @@ predict("ladder-culprit", choices=["read", "decode", "transform", "collate"],
 # %% [markdown]
 # <details><summary>Hint</summary>
 #
-# On average a batch is ready for each 16 images that a worker prepares. How long is that with nothing cached,
-# with reading cached, and so on? Can it fall below what the GPU needs?
+# On average a batch is ready when each worker has prepared 16 images. How long does that take with
+# nothing cached, with reading cached, and so on? Can a step be shorter than the GPU's own time?
 #
 # </details>
 
@@ -67,9 +67,9 @@ by_hand = pipe.diagnose(clock=SimulatedClock(costs))
 reveal("ladder-culprit", by_hand.bottleneck, then=show_ladder, why=why_rung)
 
 # %% [markdown]
-# A part *adds* the **difference between two rungs**, and may *cost* more. Decoding adds most. Repaired alone, the
-# transforms save more. Below, the outline is what a part costs, the filled bar what it
-# adds. Make the GPU slower until a part vanishes. It is hidden, not gone.
+# A part *adds* the **difference between two rungs**, and may *cost* more. Decoding adds most.
+# Repaired alone, the transforms save more. Below, the outline shows the cost of a part, and the
+# filled bar what it adds. Make the GPU slower until a part vanishes. It is hidden, not gone.
 
 # %% tags=["folded"]
 START = {"decode": Q_("4 ms"), "transform": Q_("5 ms"), "step": Q_("50 ms")}
@@ -105,9 +105,9 @@ explore(draw, after="ladder-culprit", decode=(Q_("0 ms"), Q_("8 ms")),
 # ## Why not simply look?
 #
 # A long wait in `next()` never shows *why*, since the work is done in other processes. So people set
-# `num_workers=0`, and a profiler shows every part. Say four workers share one drive. In one process, of the 140 ms
-# for a batch, 100 ms are transforms and 40 ms reading. You make the transforms twice as fast and go back to four
-# workers.
+# `num_workers=0`, and a profiler shows every part. Say four workers share one drive. In one process
+# a batch takes 140 ms: 100 ms for transforms and 40 ms for reading. You make the transforms twice as
+# fast and go back to four workers.
 
 # %%
 predict("ladder-inline", choices=["by about a third", "by about a tenth", "not at all"],
@@ -143,7 +143,7 @@ reveal("ladder-inline", min(answers, key=lambda said: abs(answers[said] - saved)
 # ## Exercise 3.1: what a part adds (4 points)
 #
 # From the rates of two neighboring rungs (steps a second), how much does the part between them add to each
-# batch? Where the rung with *more* cached came out slower, that is noise, and the answer is 0 ms.
+# batch? If the rung with *more* cached is slower, that is noise, and the answer is 0 ms.
 #
 # <details><summary>Hint</summary>
 #
@@ -203,7 +203,7 @@ ending = 4, "pairs of rates", two_rates
 #
 # <details><summary>Hint</summary>
 #
-# `sorted(names, key=evidence.get, reverse=True)` sorts names by what stands beside them.
+# `sorted(names, key=evidence.get, reverse=True)` sorts names by their values.
 #
 # </details>
 
@@ -301,7 +301,7 @@ def show_both():
 show_measured("repaired-ladder", show_both, disturbed=disturbance(found, mended))
 
 # %% [markdown]
-# Give it too little time on purpose:
+# Give `diagnose` too little time on purpose:
 
 # %%
 hasty = live.diagnose(budget="0.5 s", progress=False)
@@ -310,8 +310,9 @@ say(hasty.reason)
 # %% [markdown]
 # ## Exercise 3.3: a lead, or noise? (3 points)
 #
-# Two parts add `first` and `second` to each batch, each known up to its standard error. Does the first one
-# lead? It must by *more than twice* the error of the difference, $\sqrt{e_1^2 + e_2^2}$.
+# Two parts add `first` and `second` to each batch, each known up to its standard error. Does the
+# first one lead? It must be larger by *more than twice* the error of the difference, $\sqrt{e_1^2 +
+# e_2^2}$.
 #
 # <details><summary>Hint</summary>
 #

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 4. A published ladder
 #
-# **Can you find what parts *cost* in rates that somebody else has measured, and predict what a change will
-# bring?** In about MINUTES minutes you solve a published table.
+# **Can you compute the *cost* of parts from rates that somebody else measured, and predict the
+# effect of a change?** In about MINUTES minutes you solve a published table.
 
 # %% role="setup" id="setup-published"
 import numpy as np
@@ -68,8 +68,8 @@ table(["cached", "steps a second", "time between batches",
 # As ratios, the two large steps look alike. As times, one is twice the other. **Neither is what the parts
 # cost.**
 #
-# The article next made the transforms faster. With a raw sample cached the rate then rose from 1.72 to 3.23, as
-# with a processed one. Reading was left as it was.
+# The article next made the transforms faster. With a raw sample cached the rate then rose from 1.72
+# to 3.23 steps a second, as with a processed one. Reading did not change.
 
 # %%
 predict("ladder-fix", choices=["it stays at 0.89", "it rises, to less than 2",
@@ -156,7 +156,8 @@ reveal("ladder-fix", next(said for said, most in below.items() if after_fix < mo
 reveal("ladder-fix", then=show_others)
 
 # %% [markdown]
-# 1.28 were measured. Make an image cheaper until the GPU sets the pace. What do more workers bring instead?
+# Measured: 1.28 steps a second. Make an image cheaper until the GPU sets the pace. What do more
+# workers bring instead?
 
 # %%
 START = Pipeline(batch_size=256, dataset=Samples(cpu_time="17.6 ms"),
@@ -179,7 +180,7 @@ explore(START, {"dataset.cpu_time": (Q_("1 ms"), Q_("20 ms"))}, after="ladder-fi
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# If four workers need 100 ms for 8 images, each has 2 images in these 100 ms: 50 ms an image.
+# If four workers need 100 ms for 8 images, each prepares 2 images in these 100 ms: 50 ms an image.
 #
 # </details>
 
@@ -241,8 +242,8 @@ ending = 2, "ladders", a_ladder
 # %% [markdown]
 # ## Exercise 4.2: predict the rate (5 points)
 #
-# Now the other way round: from what an image costs to read and to transform, predict the steps a second.
-# *Stages on one resource add, stages on different resources overlap*.
+# Now the other way round: from the times to read and to transform an image, predict the steps a
+# second. *Stages on one resource add, stages on different resources overlap*.
 #
 # <details><summary>Hint</summary>
 #
@@ -296,8 +297,8 @@ ending = 5, "loaders", lambda draw: (
 # %% [markdown]
 # ## On your own machine
 #
-# Somebody's own transforms shade, sharpen and tone real photographs, in one worker. Read them: which of them,
-# or decoding, takes that worker longest?
+# Somebody's own transforms shade, sharpen and tone real photographs, in one worker. Read their
+# code: which takes that worker longest, one of them or decoding?
 
 # %%
 def sharpen(image):
@@ -434,8 +435,7 @@ ending = 1, other_curves
 ### END ENDING
 
 # %% [markdown]
-# What does that bring the whole pipeline? `rate` is what the model says, from the time that a sample takes its
-# worker:
+# How much faster is the whole pipeline? `rate` is the model's, from the worker's time for a sample:
 
 # %%
 def rate(of_a_sample):

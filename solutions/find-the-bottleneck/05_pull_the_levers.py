@@ -47,8 +47,8 @@ def why_gap():
 # ## One slow sample
 #
 # One sample in a hundred takes 0.4 s longer than the others. Two workers prepare batches of 8, each with two
-# batches ordered ahead; the GPU computes for 20 ms on each. By average times it would be busy 88.4 %
-# of the time.
+# batches ordered ahead; the GPU computes for 20 ms on each. By average times the GPU would be busy 88.4 % of
+# the time.
 
 # %%
 predict("slow-samples", unit="%", question="How much of the time is the GPU "
@@ -223,8 +223,8 @@ def show_alone_and_last():
 reveal("slow-samples", then=show_alone_and_last)
 
 # %% [markdown]
-# Mixed precision brings nothing alone and 2.37 times at the end. These are all levers, by the part that the ladder
-# names:
+# Mixed precision gains nothing alone, and 2.37 times the rate as the last lever. These are all
+# levers, by the part that the ladder names:
 
 # %% tags=["folded"]
 def levers_of(part):
@@ -244,7 +244,7 @@ HTML("".join(map(levers_of, PARTS)))
 #
 # <details><summary>Hint</summary>
 #
-# `pipeline.simulate().throughput` is what you want more of. `max(levers, key=...)` finds a name; the key is a
+# You want more `pipeline.simulate().throughput`. `max(levers, key=...)` finds a name; the key is a
 # function of a name. Then compare with the pipeline as it was.
 #
 # </details>
@@ -364,7 +364,7 @@ explore(draw_epochs, after="epoch-gap", persistent_workers=False,
         epoch_batches=[20, 50, 100, 200, 500], start_up_s=(0.0, 4.0, 0.5))
 
 # %% [markdown]
-# With `persistent_workers=True` only the first batch of an epoch is waited for.
+# With `persistent_workers=True` the GPU waits only for the first batch of an epoch.
 #
 # ## Exercise 5.3: dollars an hour (5 points, in parts)
 #
@@ -381,8 +381,8 @@ here.bill(price="2 USD/h", samples=1_281_167)
 #
 # <details><summary>Hint</summary>
 #
-# The whole hour is paid for, not only the busy part. At the limit, `(price + added) / better_rate` is `price
-# / rate`. Solve that for `added`.
+# You pay for the whole hour, not only for the busy part. At the limit, `(price + added) /
+# better_rate` is `price / rate`. Solve that for `added`.
 #
 # </details>
 

@@ -68,7 +68,7 @@ table(["order", "time for a sample"], [
 # %% [markdown]
 # ## Exercise 6.1: what an order costs (3 points)
 #
-# Each stage takes a time that follows the pixels it is given, and passes a share of them on.
+# The time of a stage is proportional to the pixels that it gets. It passes a share of them on.
 #
 # <details><summary>Hint</summary>
 #
@@ -149,14 +149,14 @@ def draw_memory(fits=0.5, evicts=True):
 explore(draw_memory, after="warm-epochs", fits=(0.1, 1.0, 0.1), evicts=True)
 
 # %% [markdown]
-# Where half of the data or more fits, the workers set the pace.
+# If half of the data or more fits, the workers set the pace.
 #
 # ## Copies beside the step
 #
 # A copy runs *beside* the computing if the batch lies in [pinned
 # memory](https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html), the copy is asked for with
-# `non_blocking=True`, and it has a stream of its own. Without one of these it takes its turn. In turn first,
-# then beside:
+# `non_blocking=True`, and it has a stream of its own. Without one of these, copying and computing take
+# turns. First in turn, then beside:
 
 # %% tags=["folded"]
 # 16 MB of pixels at 2 GB/s are 8 ms

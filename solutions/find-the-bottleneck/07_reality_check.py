@@ -143,8 +143,9 @@ explore(draw, after="largest-factor", training=True, two_flops=True,
 #
 # ## Exercise 7.1: a factor and its place (4 points)
 #
-# `rate(["training", "MAC"])` is the rate [img/s, a plain number] with these two changes made, and `rate([])`
-# that with none. By how much does `change` divide the rate when it is made *after* those in `after`?
+# `rate(["training", "MAC"])` is the rate [img/s, a plain number] with these two changes made, and
+# `rate([])` the rate with none. By how much does `change` divide the rate when it is made *after*
+# those in `after`?
 #
 # <details><summary>Hint</summary>
 #
@@ -269,7 +270,7 @@ reveal("verdict-that-falls", next(one for one in believed
 
 # %% [markdown]
 # The ceiling was nearly nine times too high, the workers less than four times. Their *ratio* survived better: the busy
-# share only goes from 18.3 to 44.1 %. Beside the drive two errors pull in the *same* direction.
+# share only goes from 18.3 to 44.1 %. For the drive, two errors pull in the *same* direction.
 #
 # ## Why others got 71 workers, or 37
 #
@@ -305,9 +306,10 @@ show.table(["story", "GPU step", "workers at 256", "workers at 32"], [
 #
 # ## Exercise 7.2: which story? (5 points)
 #
-# `stories` maps the name of a story to the figures it predicts, `seen` has those that were seen, such as
-# `{"step": 7.24, "workers": 71}`. A story fits if **each** figure lies within half a percent of the one that
-# was seen. Return the name of the story that fits; if none does, or more than one, return `"undecided"`.
+# `stories` maps the name of a story to the figures it predicts, `seen` has the observed figures, such as
+# `{"step": 7.24, "workers": 71}`. A story fits if **each** figure lies within half a percent of the
+# observed one. Return the name of the story that fits; if none does, or more than one, return
+# `"undecided"`.
 #
 # <details><summary>Hint</summary>
 #
@@ -387,6 +389,6 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - A conclusion can stand on wrong figures. A story has to fit *every* figure.
+# - A conclusion can be right although its figures are wrong. A story has to fit *every* figure.
 #
 # **Next:** how good is [the model that you would use instead](08_unseen_measurements.ipynb)?

@@ -2,7 +2,7 @@
 # # 8. The model against measurements
 #
 # **How far off is the model with published figures, and what may it decide?**
-# In about MINUTES minutes you hold it to eight published measurements, and audit a claim.
+# In about MINUTES minutes you compare it with eight published measurements, and audit a claim.
 
 # %% role="setup" id="setup-unseen"
 from statistics import median  # for your answers too
@@ -59,7 +59,7 @@ predict("shared-drive", unit="%", question="Eight A100s share that drive. How bu
 # %% [markdown]
 # <details><summary>Hint</summary>
 #
-# Eight GPUs want eight batches of 7 volumes in 0.636 s. How long does the drive need for these?
+# Eight GPUs need eight batches of 7 volumes in 0.636 s. How long does the drive need for these?
 #
 # </details>
 
@@ -79,8 +79,8 @@ reveal("shared-drive", Q_(100 * kits.solve({"hardware.count": 8}).utilization, "
        then=show_sharing, why=why_drive)
 
 # %% [markdown]
-# MLPerf Storage asks that each be busy for 90 % of the time. One drive does that for four A100s, and for two
-# H100s.
+# MLPerf Storage requires each GPU to be busy for 90 % of the time. One drive does that for four
+# A100s, and for two H100s.
 
 # %%
 explore(kits.replace({"hardware.count": 8}, storage=Q_("7 GB/s")),
@@ -168,8 +168,9 @@ off = [abs((predicted / measured).m_as("") - 1) for _, measured, predicted, _ in
 reveal("typical-error", Q_(100 * median(off), "%"), then=show_rows, why=why_error)
 
 # %% [markdown]
-# The worst row is eight V100s in mixed precision, 15 % too fast. An obvious excuse: they *synchronize*. A
-# step of eight takes 33 ms longer than a step of one. The same model, and as many gradients:
+# The worst prediction is that for eight V100s in mixed precision, 15 % too fast. An obvious excuse:
+# they *synchronize*. A step of eight takes 33 ms longer than a step of one. The same model, and as
+# many gradients:
 
 # %% tags=["folded"]
 def lost(one, eight, batch_size):
@@ -193,14 +194,15 @@ show.table(["eight of them", "lost in each step"], [
 #
 # </details>
 #
-# A verdict survives such an error where one resource is slower than all others by more than that. [All
-# errors](https://github.com/starvelab/starvelab/blob/main/docs/how-right.md).
+# A verdict survives such an error if one resource is slower than all others by more than the error.
+# [All errors](https://github.com/starvelab/starvelab/blob/main/docs/how-right.md).
 #
 # ## Exercise 8.1: an honest summary (6 points, in parts)
 #
 # `pairs` is a list of `(predicted, measured)`. Return the most negative error, the typical error, and the
 # most positive one. An error is *relative to what was measured*, and negative where the prediction was too
-# low. Typical is the **median of the sizes**, without their signs. All as shares: 0.1, not 10 %.
+# low. Typical is the **median of the sizes**, without their signs. Give all three as shares: 0.1, not 10
+# %.
 #
 # <details><summary>Hint</summary>
 #

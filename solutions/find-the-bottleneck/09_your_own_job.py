@@ -87,9 +87,9 @@ reveal("job-waits", Q_(100 * ran.finding.waits.host_wait, "%"), why=why_waits,
 # | 5 % to less than 20 % | moderately input-bound |
 # | 20 % or more | highly input-bound |
 #
-# `waits` and `steps` are the milliseconds of each batch of *one* pass: those that the loop waited for it, and
-# those of its step. The first batch does not count: workers start then. Return the share that is waited, and
-# the verdict as text.
+# For each batch of *one* pass, `waits` has the milliseconds that the loop waited, and `steps` those
+# of the step. The first batch does not count, because workers start then. Return the share of the
+# time that is waited, and the verdict as text.
 #
 # <details><summary>Hint</summary>
 #
@@ -196,13 +196,14 @@ explore(draw, after="two-workers", workers=(0, 8), prepare_ms=[25, 50, 100, 200]
 # ## Exercise 9.2: what a number of workers brings (4 points, in parts)
 #
 # With `now` workers the loop waits `wait` for a batch and then trains for `step` (both in
-# milliseconds, and it does wait). How many times as many batches a second will it do with `then` workers on `cores` cores? Leave out
-# what handing over costs.
+# milliseconds, and positive). By which factor will the batches a second grow with `then` workers on
+# `cores` cores? Leave out the cost of handing over.
 #
 # <details><summary>Hint</summary>
 #
-# How long does a core work on a batch: `min(now, cores) * (wait + step)`, or `wait` without workers? No more than `cores`
-# workers get on at a time. Without workers preparing and training add up; with workers the longer one counts.
+# How long does a core work on a batch: `min(now, cores) * (wait + step)`, or `wait` without
+# workers? At most `cores` workers run at a time. Without workers preparing and training add up;
+# with workers the longer one counts.
 #
 # </details>
 
@@ -262,7 +263,7 @@ ending = 0.5, "jobs", lambda draw: (
 # %% [markdown]
 # ## Little computing, and not starved
 #
-# Another job has workers enough, and yet its GPU computes for little more than half of the time.
+# Another job has enough workers, and yet its GPU computes for little more than half of the time.
 
 # %%
 predict("gpu-cost", choices=["waiting for data", "copies from pageable memory",

@@ -37,7 +37,7 @@ def why_bursts():
 # ## Predict
 #
 # Two workers prepare a batch in 20 ms each. Every eleventh batch holds a huge image and takes 180 ms. That is about 35 ms on average,
-# or less than 18 ms with two workers, and a step takes 20 ms: **on average** they are fast enough. Each may have two finished
+# or less than 18 ms with two workers, and a step takes 20 ms: **on average** they are fast enough. Each worker may have two finished
 # batches waiting, and batches arrive in order.
 
 # %%
@@ -55,7 +55,8 @@ reveal("bursts", Q_(100 * found.stall, "%"), why=why_bursts,
        then=show_bursts)
 
 # %% [markdown]
-# By the mean the GPU binds, and yet it waits: the queue has no room for all that the workers finish ahead. A longer queue has.
+# By the mean the GPU binds, and yet it waits: the queue has no room for all that the workers finish
+# ahead. A longer queue has room.
 #
 # Now the unlucky worker. PyTorch gives batch j to worker j mod W. Make every *tenth* batch huge: what is a longer queue worth then?
 
@@ -79,7 +80,7 @@ explore(draw, after="bursts", workers=(1, 4), huge_takes_ms=(20, 400, 20),
         one_huge_in=[8, 9, 10, 11, 12])
 
 # %% [markdown]
-# With two workers it is always the same one that meets them, and no queue is long enough.
+# With two workers the same one always gets them, and no queue is long enough.
 #
 # ## Exercise 1.1: write the loader (20 points, in parts)
 #
@@ -102,7 +103,8 @@ explore(draw, after="bursts", workers=(1, 4), huge_takes_ms=(20, 400, 20),
 #
 # <details><summary>Hint 2</summary>
 #
-# The worker of batch j did batch `j - workers` before. The taking of which batch lets batch j be ordered?
+# The worker of batch j did batch `j - workers` before. Which batch must be taken before batch j is
+# ordered?
 #
 # </details>
 
@@ -241,8 +243,8 @@ for box in "ABC":
 # ## Exercise 1.2: three black boxes (15 points, in parts)
 #
 # What binds? Give each of `"storage"`, `"CPU"`, `"link"` and `"accelerator"` a probability. The points follow the
-# **log score**: 0.25 for what is true earns nothing, and 0.9 earns all. In between it pays to say what you believe.
-# `record("A")` has all 40 batches of box A as a dict of lists.
+# **log score**: 0.25 on the true resource earns nothing, and 0.9 earns all. In between it pays to give your true
+# belief. `record("A")` has all 40 batches of box A as a dict of lists.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -340,6 +342,6 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - A mean that is fast enough starves the GPU if the queue is shorter than the bursts.
+# - A loader that is fast enough on average starves the GPU if the queue is shorter than the bursts.
 #
 # **Next:** [Notebook 2](02_design_and_repair.ipynb): repair your loader, and a script; buy a host.

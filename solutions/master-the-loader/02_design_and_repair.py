@@ -47,7 +47,7 @@ def why_slow_host():
 # %% [markdown]
 # ## Repair your loader
 #
-# Your loader believes that a worker takes as long beside others as alone:
+# Your loader assumes that a worker is as fast beside others as alone:
 
 # %%
 real = Pipeline(dataset=given_samples("recordings"), batch_size=16, hardware="4 ms")
@@ -72,9 +72,9 @@ save_loader(repaired)
 # %% [markdown]
 # ## A host under a budget
 #
-# Ninety epochs of ImageNet are to be trained within twelve hours. You rent a host: one kind of GPU, up to 8 of them; up to 128
-# cores, each with one worker; up to 8 drives, each with 0.2 GB/s. A worker prepares some 150 images a second, and workers add less
-# each the more there are. The prices are made up.
+# Train ninety epochs of ImageNet within twelve hours. You rent a host: one kind of GPU, up to 8 of them; up to 128 cores, each
+# with one worker; up to 8 drives, each with 0.2 GB/s. A worker prepares some 150 images a second, and each further worker adds
+# less. The prices are made up.
 
 # %% tags=["folded"]
 prices = [[name, f"{price:.2f} USD"] for name, price in GPU_PRICES.items()]
@@ -115,8 +115,8 @@ explore(draw, after="eight-cores", gpus=(1, 8), cores=(1, 64), drives=(1, 8))
 # ## Exercise 2.1: design under a budget (15 points, in parts)
 #
 # Put a host together whose GPUs are busy at least 90 % of the time, and that finishes within twelve hours, for as few dollars as
-# you can. All points go to those within 5 % of the cheapest, and fewer the more yours costs.
-# `Design("A100", gpus=1, cores=8, drives=1)` tells you `.busy`, `.hours`, `.dollars` and `.step`.
+# you can. A host within 5 % of the cheapest earns all points, and a dearer one fewer. `Design("A100", gpus=1, cores=8,
+# drives=1)` tells you `.busy`, `.hours`, `.dollars` and `.step`.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -233,7 +233,7 @@ reveal("slow-host", slow_host, then=show_hosts, why=why_slow_host)
 reveal("slow-host", then=show_dollars)
 
 # %% [markdown]
-# Four that are alike wait, too: in each step somebody is the last. What do 64 of them lose?
+# Four equal hosts wait, too: in each step one is the last. What do 64 hosts lose?
 
 # %%
 explore(job, {"hardware.ranks.hosts": [1, 2, 4, 16, 64],
@@ -244,8 +244,8 @@ explore(job, {"hardware.ranks.hosts": [1, 2, 4, 16, 64],
 # ## Exercise 2.2: the slowest of N (10 points, in parts)
 #
 # `arrives` has, for each host, the time at which it came to the barrier of each step, in ms since the step before. Which host takes
-# longest over all steps? Without it the others would wait only for each other: how many dollars of an hour does it cost? Return both, the host
-# first.
+# longest over all steps? Without it the others would wait only for each other. How many dollars of an hour does its delay cost?
+# Return both, the host first.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -335,8 +335,9 @@ table(["On the machine with 4 cores", "value"],
 # ## Exercise 2.3: repair a script (20 points, in parts)
 #
 # Edit `train.txt`, save it, and run the cell above again, until the throughput is at least **twice** what it was. What the model
-# learns must stay the same: as many images in a batch, of 224 x 224 pixels, decoded, blurred and labeled, with the functions that the
-# script imports: these are counted. Then return the text of your file, `script_text("train.txt")`, and submit `train.txt`, too.
+# learns must stay the same: as many images in a batch, of 224 x 224 pixels, decoded, blurred and labeled, with the functions
+# that the script imports. The check counts their calls. Then return the text of your file, `script_text("train.txt")`, and
+# submit `train.txt`, too.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -445,7 +446,8 @@ ending = 3, other_images
 # %% [markdown]
 # ## In your own words
 #
-# Which repair brought the most by itself, and which nothing until another one was made? Why? Not graded.
+# Which repair gained most by itself, and which gained nothing until you made another one? Why? Not
+# graded.
 
 # %% [markdown]
 # *Write here.*
@@ -453,9 +455,9 @@ ending = 3, other_images
 # %% [markdown]
 # ## Practice without end
 #
-# `clinic` draws a script that starves, and each number another one. Which lines are at fault? Lock a guess by their names, first the
-# one that binds: `case.guess("collate", "retry")`. Then try up to three cures, such as `case.cure("num_workers")`, and ask for the
-# key, which says why: `case.key()`.
+# `clinic` draws a script that starves, another one for each number. Which lines are at fault? Lock a guess by their names, first
+# the one that binds: `case.guess("collate", "retry")`. Then try up to three cures, such as `case.cure("num_workers")`, and ask for
+# the key, which says why: `case.key()`.
 
 # %%
 case = clinic(1)
@@ -467,6 +469,6 @@ progress()
 # %% [markdown]
 # ## Take away
 #
-# - Repairs do not add: what does not bind brings nothing.
+# - Gains do not add up: repairing what does not bind brings nothing.
 #
 # **Next:** [Notebook 3](03_beyond_images.ipynb): your loader meets your own data.

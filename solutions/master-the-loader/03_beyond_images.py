@@ -1,7 +1,8 @@
 # %% [markdown]
 # # 3. Beyond images
 #
-# **Where does starvation not happen, and does your loader hold for your own data?** You need about MINUTES minutes.
+# **Where does starvation not happen, and is your loader right for your own data?**
+# You need about MINUTES minutes.
 
 # %% role="setup" id="setup-beyond"
 from functools import partial
@@ -187,8 +188,9 @@ ending = 2, "kinds of data", some_data, "exact"
 ### END ENDING
 
 # %% [markdown]
-# Starvation does not happen where a sample is a lot of work for the GPU, and little for everybody else: 91,000 tokens a second are
-# less than one megabyte. Make up a kind of data yourself: where is the border?
+# Starvation does not happen where a sample is a lot of work for the GPU, and little for the other
+# resources: 91,000 tokens a second are less than one megabyte. Make up a kind of data yourself:
+# where is the border?
 
 # %% tags=["folded"]
 def draw(samples_per_second=100, stored_kilobytes=200, worker_ms=40):
@@ -210,7 +212,8 @@ explore(draw, after="video", samples_per_second=(10, 1000, 10),
 # Each row of a batch holds 512 tokens. One worker tokenizes a document of Wikipedia in 0.3 ms. A GPU takes 32 rows in 12.8 ms,
 # and half of what it computes is padding, since each document has a row of its own.
 #
-# Now a *packer*, the training loop's own thread, fills rows with documents. That takes it 16 ms for a batch.
+# Now a *packer*, the training loop's own thread, fills rows with documents. The packer takes 16 ms
+# for a batch.
 
 # %%
 predict("packed", choices=["the tokenizer", "the packer", "the GPU"],
@@ -264,7 +267,7 @@ explore(packed, {"workers.handover.loop": (Q_("0 ms"), Q_("30 ms"))}, after="pac
 #
 # <details><summary>Hint 1</summary>
 #
-# How many useful tokens has a row, and how many documents does it take?
+# How many useful tokens does a row hold, and how many documents does it need?
 #
 # </details>
 #
@@ -375,7 +378,7 @@ reveal("my-repair", Q_(gain, "%"), disturbed=disturbance(before, after),
        then=show_repair, why=why_repair)
 
 # %% [markdown]
-# Does the repair of your loader hold for these data?
+# Is your repaired loader right for these data, too?
 
 # %%
 runs = [mine.replace(workers=n).measure(seconds="1 s", repeat=True, progress=False)

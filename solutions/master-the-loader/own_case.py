@@ -15,8 +15,9 @@ case
 # %% [markdown]
 # ## Exercise: find the lines (10 points, for the reason)
 #
-# Behind a line stands its name. Name as many lines as the case says, and first the one that binds. `case.guess(...)` locks your
-# guess, and then you may try three cures: `case.cure("mem")`. The cure earns no points, since a program finds it, too.
+# The name of a line is behind it. Name as many lines as the case says, first the one that binds. `case.guess(...)`
+# locks your guess, and then you may try three cures: `case.cure("mem")`. The cure earns no points, because a
+# program can find it, too.
 
 # %% role="answer" id="my-cure"
 def my_cure():
@@ -42,8 +43,8 @@ if current().is_grading:  # for whoever marks the reason
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Why do these lines starve it? Name the figures of the tools that show it. Give the sum that comes to the time of a batch, and say
-# what made you pass by one line that only looks bad.
+# Why do these lines starve it? Name the figures of the tools that show it. Give the sum that equals
+# the time of a batch, and say why you left out one line that only looks bad.
 
 # %% [markdown] role="essay" id="my-reason" points=10
 # A batch of 32 takes 717 ms. The kernels take 92 ms of it. The copy takes 73 ms and its turn, since it is not from pinned memory: 165
@@ -52,7 +53,7 @@ if current().is_grading:  # for whoever marks the reason
 # a worker's 15.8 ms for an image: it only looks bad.
 #
 # ### BEGIN MARK SCHEME
-# The key of the student's case stands below the check of the lines.
+# The key of the student's case is below the check of the lines.
 # - 4 points: the sum. It names the stages that a batch waits for, and comes to its time within a tenth. Two points without the rest.
 # - 3 points: each line that is named has a figure of the tools that shows it.
 # - 2 points: says why one line that looks bad costs next to nothing, with its time beside a batch's.

@@ -5,8 +5,8 @@
 # starve.** In about MINUTES minutes you find out how fast it would be if every batch were already there.
 #
 # Run every cell with Shift+Enter; arrow keys skip folded ones. By keyboard, Shift+Tab goes back to the buttons above, Escape
-# leaves them, and Enter starts to write. On another day choose Run > Run All Cells: what you locked is still there.
-# If you have one afternoon, [a path](https://starvelab.github.io/starvelab/afternoon.html) of 100 minutes leads through the lab.
+# leaves them, and Enter starts to write. On another day choose Run > Run All Cells: your locked answers are still there. If you
+# have one afternoon, [a path](https://starvelab.github.io/starvelab/afternoon.html) of 100 minutes leads through the lab.
 
 # %% role="setup" id="setup-01"
 from starvelab import Hardware, Models, Pipeline, Q_, Samples, SingleNodeModel

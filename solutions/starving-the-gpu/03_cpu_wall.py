@@ -182,8 +182,9 @@ reveal("cpu-wall", then=show_changes)
 #
 # ## Exercise 3.3: your verdict (5 points)
 #
-# Measured rates are a few percent wrong: only a gain of more than 5 % counts. Return `"workers"`, `"drive"`, `"GPU"` if the GPU
-# never waits, or `"something else"` if it waits and neither change helps.
+# Measured rates are a few percent wrong, so only a gain of more than 5 % counts. Return
+# `"workers"`, `"drive"`, `"GPU"` if the GPU never waits, or `"something else"` if it waits and
+# neither change helps.
 #
 # <details><summary>Hint 1</summary>
 #

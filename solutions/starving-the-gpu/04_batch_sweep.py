@@ -70,7 +70,7 @@ predict("crossover", between=(1, None), whole=True,
 reveal("crossover", pipe.crossover().starves_from, why=why_crossover)
 
 # %% [markdown]
-# Both times grow with every image in the batch. That of the GPU starts from a fixed cost, so the two lines cross. Left of the
+# Both times grow with every image in the batch. The GPU's time starts from a fixed cost, so the two lines cross. Left of the
 # crossing no data are missing, and yet the GPU is hardly used: at a batch of 10 about 95 % of the step is overhead. No number of
 # workers helps there.
 #
@@ -154,7 +154,8 @@ ending = 5, "batches", three_times, "exact"
 reveal("crossover", then=show_sweeps)
 
 # %% [markdown]
-# In every row of sweep A the GPU starves: where that begins, it does not show. Sweep B shows both sides.
+# In every row of sweep A the GPU starves, so A does not show where starvation begins. Sweep B shows
+# both sides.
 #
 # ## Exercise 4.2: what to measure next (4 points)
 #

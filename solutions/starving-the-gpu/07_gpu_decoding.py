@@ -4,7 +4,8 @@
 # **What does it cost to move work to where it seems to be free?** In about MINUTES minutes you know, and you question a claim. The
 # GPU trains.
 #
-# NVIDIA's DALI moves decoding to the GPU. The round numbers take it for a CPU that prepares 50 GB/s.
+# NVIDIA's DALI moves decoding to the GPU. The round numbers treat it as a CPU that prepares 50
+# GB/s.
 
 # %% role="setup" id="setup-07"
 from contextlib import suppress
@@ -86,7 +87,8 @@ play({name: cases[f"training, {name}"] for name in ("a decoder", "kernels decode
 
 # %% [markdown]
 # With a decoder the GPU trains for 85 % of the time by the round numbers, and for 100 % by the measured ones, where it is slower.
-# Where kernels decode, it is *busy* all the time and *training* for 17 or 44 % of it. When does the decoder bind, and when the drive?
+# Where kernels decode, the GPU is *busy* all the time and *training* for 17 or 44 % of it. When does the decoder bind, and when
+# the drive?
 
 # %%
 explore(own_hardware.replace(storage="7 GB/s"),

@@ -106,8 +106,9 @@ reveal("s3-eight", Q_(100 * s3.solve(workers=8).utilization, "%"), then=show_wor
        why=why_eight)
 
 # %% [markdown]
-# The workers bind, and mostly they wait, each for its own request (hatched above): so twice the workers bring twice the images
-# until the GPU or the cores bind. A worker that waits leaves its core idle.
+# The workers bind, and mostly they wait, each for its own request (hatched above). So twice the
+# workers bring twice the images until the GPU or the cores bind. A worker that waits leaves its
+# core idle.
 #
 # The model does not use that measurement. It takes the shortest latency that Amazon names.
 
@@ -188,8 +189,8 @@ ending = 1, "stores", lambda draw: (
 # %% [markdown]
 # ## How far is your model?
 #
-# Twenty published loaders: what one worker prepared is known, and what several did. Your model, the lab's, and the lab's where it is
-# told what else is published:
+# For twenty published loaders the rates of one worker and of several are known. Here are your
+# model, the lab's, and the lab's with all else that is published:
 
 # %%
 beside_published()
