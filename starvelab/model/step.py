@@ -22,8 +22,8 @@ from .stages.single_node import fits, launching, parts
 _AWAITED = {stage.NAME: stage.AWAITED for stage in STAGES if stage.AWAITED}
 
 
-@dataclass(frozen=True)
-class Ranges:
+@dataclass(frozen=True, repr=False)
+class Ranges(TableRepr):
     """Between which values the truth lies in four cases of five (`COVERAGE`).
 
     The lowest and the highest that the sources of a pipeline's values allow, and the model's own error on
@@ -31,6 +31,9 @@ class Ranges:
     """
 
     find: Callable[[str], tuple[Any, Any]]
+
+    headers = ("quantity", "lowest", "highest")
+    summary = f"{percent(COVERAGE, 0)} range"
 
     @cached_property
     def throughput(self) -> tuple[Quantity, Quantity]:
@@ -41,6 +44,11 @@ class Ranges:
     def utilization(self) -> tuple[Any, Any]:
         """The lowest and the highest utilization, 0 to 1."""
         return self.find("utilization")
+
+    @property
+    def rows(self) -> list[list[Unchecked]]:
+        """One row for each quantity."""
+        return [["throughput", *self.throughput], ["utilization", *map(percent, self.utilization)]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -204,7 +212,7 @@ class Step(EqualByFields, TableRepr):
     @property
     def spoken_range(self) -> str:
         """Between which throughputs the truth lies, where the assumptions have ranges; or empty."""
-        if not self.ranged:
+        if not self.ranged or np.ndim(self.utilization):
             return ""
         low, high = (format_number(end.m_as("img/s")) for end in self.ranges.throughput)
         return "" if low == high else f"{percent(COVERAGE, 0)} range {low} to {high} img/s"

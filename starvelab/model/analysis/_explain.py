@@ -9,7 +9,7 @@ from ..costs import exceeds
 from ..description import Description, check_asked
 from ..parts import Workers
 from ..resources import ACCELERATOR, CPU, RESOURCES, STORAGE, capitalized
-from ..stages import DeviceInputModel, SingleNodeModel
+from ..stages import DataModel, DeviceInputModel, SingleNodeModel
 from ..step import Step
 from ._crossover import crossover
 from ._remarks import foreign_rate, foreign_samples
@@ -91,6 +91,9 @@ def _evidence(pipeline: Description, step: Step) -> tuple[str, ...]:
     binds, idle = capitalized(labels.does(step.bottleneck, "bind")), _idle_cores(step)
     if idle:  # the workers alone would send people to buy cores
         binds, verb = f"{binds}, and wait for {labels.the(STORAGE.name)}", f"waiting for and {verb}"
+    limits = DataModel.terms(DataModel.among(pipeline.inputs)) if step.bottleneck == STORAGE.name else {}
+    if len(limits) > 1:
+        binds = f"{binds}, limited by {max(limits, key=limits.__getitem__)}"
     return (
         f"{binds}: {verb} {batch}{each} takes "
         f"{spoken_time(step.step_time)}, so {who} busy {share} of each step and "

@@ -163,12 +163,12 @@ class DataModel(StageModel[DataInputs]):
     def terms(inputs: DataInputs) -> dict[str, Number]:
         """What a sample that is read takes of the drives [s], by what may limit them."""
         d, k = inputs.drives, inputs.samples_per_request
-        times = {"bandwidth": inputs.size / inputs.bandwidth / d}
+        times = {"its bandwidth": inputs.size / inputs.bandwidth / d}
         if not _hides(inputs.served):
             request = inputs.queued_latency / k + inputs.size / (inputs.request_bandwidth or inputs.bandwidth)
-            times["connections"] = request / inputs.served
+            times["the time its requests take"] = request / inputs.served
         if inputs.request_rate is not None:
-            times["request rate"] = 1 / (d * inputs.request_rate * k)
+            times["its requests a second"] = 1 / (d * inputs.request_rate * k)
         return times
 
     @classmethod

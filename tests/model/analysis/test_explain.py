@@ -216,6 +216,21 @@ def test_nothing_is_said_of_samples_that_are_named_and_a_tie_starves_nobody():
     assert "From batch 65 on the workers would bind." in tied.explain()
 
 
+@pytest.mark.parametrize(
+    ("source", "size", "limit"),
+    [
+        (Storage.HDD, "110 KB", ", limited by the time its requests take:"),
+        (Storage.EBS_gp3, "110 KB", ", limited by its bandwidth:"),
+        (Storage.EBS_gp3, "4 KB", ", limited by its requests a second:"),
+        (Q_("0.1 GB/s"), "4 KB", ":"),  # nothing is known of its requests
+    ],
+)
+def test_a_drive_that_binds_is_said_to_be_limited_by_the_slowest_of_its_terms(source, size, limit):
+    starved = {"dataset.size": size, "hardware.rate": "1e15 img/s"}
+    pipe = DISK.replace(starved, storage=source, assumptions=PUBLISHED, workers="1e15 img/s")
+    assert pipe.explain(advice=False).startswith(f"The drive binds{limit} reading a batch")
+
+
 @pytest.mark.parametrize("source", [*Storage, Q_("0.1 GB/s")], ids=lambda s: getattr(s, "path", "0.1 GB/s"))
 def test_each_advice_about_storage_helps_whoever_follows_it(source):
     for (size, assumed), drives, share in product(

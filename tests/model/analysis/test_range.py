@@ -1,5 +1,6 @@
 """Between which throughputs a prediction lies, if each value is what one of its sources says."""
 
+import re
 from itertools import cycle, product
 from random import Random
 
@@ -114,6 +115,15 @@ def test_of_a_sweep_each_point_has_its_range():
         )
         assert one.ranges.utilization == pytest.approx((idle, busy))
         assert idle <= one.utilization <= busy
+
+
+def test_ranges_print_as_a_table_of_one_step_and_of_many():
+    ranges = PIPE.solve({"workers.rate": "145.6 img/s"}, workers=1).ranges
+    assert repr(ranges).startswith("80 % range\nquantity")
+    assert re.search(r"throughput +122.4 img/s +173.3 img/s\nutilization +[\d.]+ % +[\d.]+ %$", repr(ranges))
+    many = PIPE.solve(workers=[1, 2])
+    assert len(re.findall(r"\[[\d.]+, [\d.]+\]", repr(many.ranges))) == 4
+    assert many.spoken_range == ""
 
 
 def test_an_accelerator_is_busiest_where_it_is_slow_itself():
