@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from starvelab.measure.verdict import SLIGHT
 
@@ -66,8 +66,7 @@ class Turns:
         return self.gain is not None and self.gain[0] > 1 and self.gain[1] >= WORTH
 
 
-@dataclass(frozen=True)
-class Trial:
+class Trial(NamedTuple):
     """One trial: its settings, and how they did beside the best ones before them."""
 
     settings: Settings
@@ -86,30 +85,21 @@ class Ascent:
     trials: list[Trial] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.waits, self.crowded = self.setup.waits, False  # whether more workers would find no room
+        self.waits, self.most = self.setup.waits, MAX_TRIALS
 
     @property
     def workers(self) -> int:
         """Of the best settings."""
         return self.best.get("num_workers", self.setup.workers)
 
-    @property
-    def limit(self) -> int:
-        """Workers that find room."""
-        return int(min(MOST, max(self.room(self.ahead), self.setup.workers)))
-
-    @property
-    def ahead(self) -> int:
-        """Batches ahead of each worker, with the best settings."""
-        return self.best.get("prefetch_factor", self.setup.prefetch or PREFETCH)
-
     def _fit(self, workers: int) -> int:
-        """Return so many workers, or as many as find room."""
-        self.crowded = self.crowded or workers > self.limit < MOST
-        return min(workers, self.limit)
+        """Return so many workers, or as many as find room with the batches ahead of them."""
+        ahead = self.best.get("prefetch_factor", self.setup.prefetch or PREFETCH)
+        return int(min(workers, MOST, max(self.room(ahead), self.setup.workers)))
 
-    def climb(self, advised: Sequence[Advised], *, cores: int) -> None:
+    def climb(self, advised: Sequence[Advised], *, cores: int, most: int = MAX_TRIALS) -> None:
         """Try what doctor advises, the first one first, and then what else settings can change."""
+        self.most = most
         steps: dict[str, Callable[[int | None], object]] = {
             "workers": lambda number: self._workers(number, cores),
             "packing": lambda _: self._workers(0, cores),
@@ -124,8 +114,11 @@ class Ascent:
             steps[name](value)
 
     def _try(self, settings: Settings) -> bool:
-        """Try settings in place of the best ones, and keep them if they help."""
-        if len(self.trials) == MAX_TRIALS or any(settings == trial.settings for trial in self.trials):
+        """Try settings in place of the best ones, and keep them if they help; True if they did."""
+        for trial in self.trials:
+            if trial.settings == settings:
+                return trial.turns.kept
+        if len(self.trials) >= self.most:
             return False
         turns = self.compare(self.best, settings)
         self.trials.append(Trial(settings, turns))
@@ -137,7 +130,7 @@ class Ascent:
 
     def _workers(self, number: int | None, cores: int) -> None:
         before = self.setup.workers
-        if self.setup.stream or self.waits < SLIGHT:
+        if self.setup.stream or (number != 0 and self.waits < SLIGHT):
             return
         if number == 0:  # what they hand over takes longer than to prepare it
             if self.workers:
@@ -151,7 +144,7 @@ class Ascent:
             self._try(self.best | {"num_workers": half} | beside)
         # Two trials are left for what else there is.
         while kept and before < number and self.waits >= SLIGHT and len(self.trials) < MAX_TRIALS - 2:
-            number = self._fit(min(2 * number, MOST))
+            number = self._fit(2 * number)
             kept = number > self.workers and self._try(self.best | {"num_workers": number})
 
     def _ahead(self, batches: int | None) -> None:

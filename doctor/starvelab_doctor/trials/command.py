@@ -34,7 +34,7 @@ from .runs import TURNS, WATCHED, Runs
 # Of the script as it is and with what was kept, at the end. The median of all turns lies between the least
 # and the greatest of six with a probability of 97 %: one time in 32 all of them are on one side of it.
 LAST_TURNS = 6
-MAX_PATH = 64  # characters, as those of a socket in it are 103
+MAX_PATH = 50  # characters, as those of a socket in it are 103
 SETTINGS = ("workers", "prefetch", "persistent")  # remedies that no code has to be changed for
 
 
@@ -51,12 +51,9 @@ def runs_of(script: str, arguments: Sequence[str], *, module: bool) -> Iterator[
             "Start it without torchrun: the ladder of one rank holds for each that has a GPU and cores "
             "of its own."
         )
-    with tempfile.TemporaryDirectory(prefix="try-") as base:
-        if len(base) > MAX_PATH:  # else each worker waits forever for the socket that it has there
-            raise InputError(
-                f"Trials need a folder for temporary files with a path of {MAX_PATH} characters, got {base}. "
-                "Set TMPDIR=/tmp."
-            )
+    # Each worker has a socket there, and waits forever for one whose path is too long.
+    folder = "/tmp" if len(tempfile.gettempdir()) > MAX_PATH else None
+    with tempfile.TemporaryDirectory(prefix="try-", dir=folder) as base:
         path = script if module else str(Path(script).resolve())
         yield Runs(path, arguments, Path(base).resolve(), module=module)
 
@@ -70,7 +67,6 @@ class Tried:
     ladder: Ladder
     ascent: Ascent
     last: Turns
-    untried: Sequence[str]
 
     @property
     def outcome(self) -> dict[str, Any]:  # Any: for a JSON file
@@ -79,55 +75,47 @@ class Tried:
             "place": self.place,
             "settings": self.ascent.best if self.last.kept else {},
             "gain": self.last.gain,
-            "rates": self.last.rates,
             "trials": [
-                {"settings": trial.settings, "gain": trial.turns.gain, "kept": trial.turns.kept}
-                | {"failed": trial.turns.failed}
-                for trial in self.ascent.trials
+                {"settings": settings, "gain": turns.gain, "kept": turns.kept, "failed": turns.failed}
+                for settings, turns in self.ascent.trials
             ],
-            "untried": self.untried,
         }
 
 
 def try_settings(runs: Runs, say: Callable[[str], object], *, ladder_only: bool = False) -> Tried:
-    """Run a script again and again: its ladder, and then other settings where the input is what it lacks."""
+    """Run a script again and again: with what doctor says first, on its ladder, and with other settings."""
     first = runs.first()
+    setup = Setup(**first["setup"] | {"waits": first["pace"]["waits"], "short": first["whole"]})
+    loops = [loop for _, loop in first["results"] if loop.loader.workers == setup.workers]
+    room = loops[0].room if loops else Room(setup.workers)
+    ascent, last = Ascent(setup, runs.compare, room.workers_for, say), Turns(failed="nothing was kept")
+    advice = remedies_of(loops[0]) if loops and not ladder_only else ()
+    if advice and advice[0].name in SETTINGS:  # whoever ends the trials early has an answer about it
+        say(f"What doctor says first takes at most {2 * TURNS} runs, {duration(2 * TURNS * runs.each)}.")
+        ascent.climb([(advice[0].name, advice[0].value)], cores=usable_cores(), most=1)
     count = LADDER_TURNS * (1 + len(rungs_of(on_gpu=first["on_gpu"])))
     say(f"The ladder takes {count} runs, {duration(count * runs.each)}.")
     ladder = climb_ladder(runs, on_gpu=first["on_gpu"], say=say)
-    setup = Setup(**first["setup"] | {"waits": first["pace"]["waits"], "short": first["whole"]})
     results = [
         (name, loop.replace(ceiling=ladder.bound) if loop.loader.workers == setup.workers else loop)
         for name, loop in first["results"]
     ]
-    finding = next((loop for _, loop in results if loop.loader.workers == setup.workers), None)
-    remedies = remedies_of(finding) if finding is not None else ()
-    room = finding.room if finding is not None else Room(setup.workers)
-    ascent, last = Ascent(setup, runs.compare, room.workers_for, say), Turns(failed="nothing was kept")
     if not ladder_only and not ladder.fed:
         most = 2 * (TURNS * MAX_TRIALS + LAST_TURNS)
         say(f"Other settings take at most {most} runs, {duration(most * runs.each)}.")
-        ascent.climb([(remedy.name, remedy.value) for remedy in remedies], cores=usable_cores())
-        last = runs.compare({}, ascent.best, LAST_TURNS) if ascent.best else last
-    untried = ["the batch size and the order of batches, since they change what is trained"]
-    if setup.stream:
-        untried.append("num_workers, since the code of an IterableDataset deals the items out to its workers")
-    if remedies and remedies[0].name not in SETTINGS:
-        untried.append("what doctor says first, since that changes the code of the script")
-    if ascent.crowded:
-        untried.append(f"more workers than {ascent.limit}: {room.reason(ascent.ahead)}")
-    return Tried(first["loop"].split(" ")[0], results, ladder, ascent, last, untried)
+        ascent.climb([(remedy.name, remedy.value) for remedy in advice], cores=usable_cores())
+    if ascent.best:
+        last = runs.compare({}, ascent.best, LAST_TURNS)
+    return Tried(first["loop"].split(" ")[0], results, ladder, ascent, last)
 
 
 def announcement(script: str) -> str:
     """Return how long the first run takes, and what trials do to what the script writes."""
     return (
         f"starvelab-doctor runs {script} for {WATCHED:.0f} s of its loop first, and then says how long the "
-        "rest takes. Each run is killed after some seconds. It starts in "
-        f"a scratch folder with links to what is in {Path.cwd()}: what Python writes there goes to "
-        "copies, which are removed. Python may not write elsewhere. W&B, MLflow, Comet, Neptune and ClearML "
-        "are told to be silent. What the script changes otherwise, as in a database, or by a library that "
-        "writes files without Python, it changes in each run."
+        f"rest takes. Each run is killed after some seconds. What Python writes in {Path.cwd()} goes to "
+        "copies, which are removed. What the script changes otherwise, as in a database, it changes in each "
+        "run."
     )
 
 
@@ -137,21 +125,17 @@ def text_of(tried: Tried, *, ladder_only: bool = False) -> str:
     loader = f"DataLoader at {Path(file).name}:{number}"
     lines = [f"starvelab-doctor --ladder: {loader}", *tried.ladder.lines]
     said = f"{text_report(tried.results)}\n" + "\n  ".join(lines)
-    if ladder_only or tried.ladder.fed:
+    if ladder_only or (tried.ladder.fed and not tried.ascent.trials):
         return said
     best, (low, likely, high) = tried.ascent.best, tried.last.gain or (1.0, 1.0, 1.0)
     lines = [f"starvelab-doctor --try: {loader}"]
     if tried.last.kept:
         lines.append(f"Change {file}, line {number}: {linecache.getline(file, int(number)).strip()}")
         lines.append(f"Give that call {listed(best)}.")
-        if best.get("num_workers") == 0:
-            lines.append("Leave out what needs workers, such as prefetch_factor and persistent_workers.")
         lines.append(
             f"Measured in {LAST_TURNS} turns: {likely:.2f} times the batches a second, {low:.2f} to "
             f"{high:.2f}."
         )
-        if "num_workers" in best:
-            lines.append("Random numbers that are drawn for an item are others with other workers.")
         if best.get("persistent_workers"):
             lines.append("Workers that persist do not see what the script changes of its dataset later.")
     elif best:
@@ -166,7 +150,7 @@ def text_of(tried: Tried, *, ladder_only: bool = False) -> str:
         fed = tried.ascent.waits < SLIGHT
         why = "the loop hardly waits for data" if fed else "none fits this loader and finds room"
         lines.append(f"No setting was tried, since {why}.")
-    return f"{said}\n" + "\n  ".join([*lines, f"Not tried: {'; '.join(tried.untried)}."])
+    return f"{said}\n" + "\n  ".join(lines)
 
 
 def main(asked: argparse.Namespace) -> int:
