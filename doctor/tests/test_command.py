@@ -105,7 +105,7 @@ def test_ctrl_c_ends_the_run_and_its_workers(script, base, monkeypatch):
 
 
 @pytest.mark.parametrize(("status", "result", "said"), [
-    (None, None, "A trial needs its batches within 180 s, and train.py had too few by then."),
+    (None, None, "A trial needs its batches within 600 s, and train.py had too few by then."),
     (1, None, "ended with status 1 before it had enough batches. Correct that first. It said: no / data"),
     (-11, None, "ended with status -11"),
     (0, {"loop": ""}, "went over none in its own process. Run doctor without --try and --ladder."),

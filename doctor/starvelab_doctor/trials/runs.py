@@ -21,7 +21,7 @@ from .ascent import CLEAR, Settings, Turns
 from .scratch import SILENT, stand_in
 
 WATCHED, SECONDS = 8.0, 3.0  # of a first run with a probe, and of each later one
-LIMIT = 180.0  # seconds that a run may last
+LIMIT = 600.0  # seconds that a run may last: an evaluation may precede its first steps
 TURNS = 3  # of a trial that is not clear
 TAIL = 3  # lines of what a script said when it failed
 
