@@ -2,9 +2,8 @@
 
 The loader keeps its dataset, its order, its random numbers and its workers; only `worker_init_fn` is another
 one while they start. What calls the dataset and the collate function is replaced by one that looks at a clock
-and changes nothing. From a worker the times travel with the batch: in the pickle that carries it there are
-clocks beside it, which are read when they are packed and when they are unpacked, and the loop gets the batch
-alone.
+and changes nothing. From a worker the times travel with the batch, in the pickle that carries it: packing and
+unpacking it are timed there, and the loop gets the batch alone.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
+from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -109,44 +109,25 @@ class TimedBatch:
     given: tuple[object, ...] | None = None  # its items
 
     def __reduce__(self) -> tuple[Callable[..., Batch], tuple[object, ...]]:
-        # A pickler goes through this tuple in its order, and so does who reads it: the clocks before and
-        # after the batch tell what packing and unpacking it takes.
-        times = (self.number, self.items, self.collate, self.given)
-        return _arrive, (_Packing(), _UNPACKING, self.batch, _Packing(), *times)
-
-
-class _Packing:
-    """When it is packed: seconds of the CPU of that thread."""
-
-    def __reduce__(self) -> tuple[type[float], tuple[float]]:
-        return float, (time.thread_time(),)
-
-
-class _Unpacking:
-    """When it is unpacked, on the clock of the loop's process."""
-
-    def __reduce__(self) -> tuple[Callable[[], float], tuple[()]]:
-        return time.monotonic, ()
-
-
-_UNPACKING = _Unpacking()
+        begun = time.thread_time()
+        packed = bytes(ForkingPickler.dumps(self.batch))
+        times = self.items, self.collate, time.thread_time() - begun, self.given
+        return _arrive, (packed, self.number, *times)
 
 
 def _arrive(
-    begun: float,
-    unpacking: float,
-    batch: Batch,
-    done: float,
+    packed: bytes,
     number: int,
     items: float,
     collate: float,
+    packing: float,
     given: tuple[int, bool, float] | None,
 ) -> Batch:
     """Called by the unpickler, in the process of the loop."""
-    probe = PROBES.get(number)
-    if probe is not None:
+    begun, batch = time.monotonic(), ForkingPickler.loads(packed)
+    if (probe := PROBES.get(number)) is not None:
         probe.samples.items = Items(*given) if given else probe.samples.items
-        probe.arrive(items, collate, done - begun, unpacking, time.monotonic() - unpacking)
+        probe.arrive(items, collate, packing, begun, time.monotonic() - begun)
     return batch
 
 
