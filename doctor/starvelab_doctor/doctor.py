@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 # Whatever loads NumPy is imported when the script has run: see `on_import`.
-from .script import INTERRUPTED, TERMINATED, run_script, terminable
+from .script import INTERRUPTED, run_script, terminable
 from .watching.on_import import LateDoctor
 
 
@@ -76,7 +76,7 @@ def _report(asked: argparse.Namespace, late: LateDoctor, status: int) -> int:
     else:
         results = [*merge(late.ranks), *((loop.name, loop.finding) for loop in loops)]
     said = text_report(results, own)
-    if not results and status not in (0, INTERRUPTED, TERMINATED):
+    if not results and status not in (0, INTERRUPTED):
         said = (
             f"starvelab-doctor: the script ended with status {status} before a loop got a batch. "
             "Correct that first."

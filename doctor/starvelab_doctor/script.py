@@ -6,13 +6,12 @@ import os
 import runpy
 import signal
 import sys
-import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-INTERRUPTED, TERMINATED = 130, 143  # the statuses of a program that Ctrl+C ended, and SIGTERM
+INTERRUPTED = 130  # the status of a program that Ctrl+C ended
 STARVED = 3  # the status of a job that waits more than it may, or that became worse
 
 
@@ -33,9 +32,6 @@ def run_script(script: str | Path, arguments: Sequence[str], *, module: bool = F
     except KeyboardInterrupt:
         print("Interrupted. This is what is known so far.", file=sys.stderr)
         return INTERRUPTED
-    except Terminated:
-        print("Terminated. This is what is known so far.", file=sys.stderr)
-        return TERMINATED
     except Exception:
         traceback.print_exc()
         return 1
@@ -44,16 +40,9 @@ def run_script(script: str | Path, arguments: Sequence[str], *, module: bool = F
     return 0
 
 
-class Terminated(BaseException):
-    """A scheduler or `kill` ends the program, which has a moment left."""
-
-
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Let SIGTERM end the script and not the report, for as long as this lasts."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+    """Let SIGTERM, which a scheduler sends, end the script as Ctrl+C does, for as long as this lasts."""
     own = os.getpid()
 
     def end(number: int, _: object) -> None:
@@ -61,7 +50,7 @@ def terminable() -> Iterator[None]:
             # A scheduler ends the workers, too, for each of which PyTorch would raise an error now.
             if hasattr(signal, "SIGCHLD"):  # not on Windows
                 signal.signal(signal.SIGCHLD, lambda *_: None)
-            raise Terminated
+            raise KeyboardInterrupt
         signal.signal(number, signal.SIG_DFL)  # a worker that was forked ends as it would
         os.kill(os.getpid(), number)
 

@@ -85,9 +85,9 @@ signal.pthread_sigmask(signal.SIG_UNBLOCK, both)
     ("raise SystemExit", 0, ""),
     ("raise KeyboardInterrupt", 130, "Interrupted. This is what is known so far."),
     ("raise ValueError('broken')", 1, "ValueError: broken"),
-    ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", 143,
-     "Terminated. This is what is known so far."),
-    (ALL_TERMINATED, 143, "Terminated. This is what is known so far."),
+    ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", 130,
+     "Interrupted. This is what is known so far."),
+    (ALL_TERMINATED, 130, "Interrupted. This is what is known so far."),
 ])  # fmt: skip
 def test_however_a_script_ends_what_is_known_is_said(tmp_path, capsys, request, end, status, printed):
     request.addfinalizer(partial(signal.signal, signal.SIGCHLD, signal.getsignal(signal.SIGCHLD)))

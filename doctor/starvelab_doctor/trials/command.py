@@ -25,7 +25,7 @@ from starvelab.measure.verdict import SLIGHT
 from ..finding.memory import Room, duration
 from ..judging.remedies import remedies_of
 from ..judging.report import Results, json_report, text_report
-from ..script import INTERRUPTED, TERMINATED, Terminated, terminable
+from ..script import INTERRUPTED, terminable
 from .ascent import MAX_TRIALS, Ascent, Setup, Turns, listed
 from .ladder import TURNS as LADDER_TURNS
 from .ladder import Ladder, climb_ladder, rungs_of
@@ -166,9 +166,9 @@ def main(asked: argparse.Namespace) -> int:
     except InputError as error:
         say(f"starvelab-doctor: error: {error}")
         return 2
-    except (KeyboardInterrupt, Terminated) as ended:
+    except KeyboardInterrupt:
         say("Ended, with all that ran for it.")
-        return INTERRUPTED if isinstance(ended, KeyboardInterrupt) else TERMINATED
+        return INTERRUPTED
     say(text_of(tried, ladder_only=not asked.tries))
     if asked.json is not None:
         found = json.loads(json_report(tried.results)) | {"ladder": tried.ladder.to_json()}
