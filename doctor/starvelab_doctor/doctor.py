@@ -45,9 +45,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not asked.module and not Path(asked.script).is_file():
         parser.error(f"doctor runs a Python script, and there is none at {asked.script}. Check the path.")
     if find_spec("torch") is None:
-        from .watching.hooks import without_torch
-
-        parser.error(str(without_torch()))
+        parser.error(
+            "starvelab-doctor has to be installed into the Python that runs your training, which has "
+            f"PyTorch. It is installed into {sys.executable}, which has none. Run that other Python with -m "
+            "pip install starvelab-doctor."
+        )
     if asked.tries or asked.ladder:
         from .trials.command import main as run_trials
 

@@ -55,14 +55,6 @@ def is_iterator(source: object) -> bool:
     return dataloader is not None and isinstance(source, dataloader._BaseDataLoaderIter)
 
 
-def loader_length(loader: TorchLoader) -> int | None:
-    """Return how many batches a pass over a loader has; None for a stream."""
-    try:
-        return len(loader)
-    except Exception:  # of a dataset's or a sampler's own class, which may have no length
-        return None
-
-
 def is_at_start(iterator: TorchIterator) -> bool:
     """True until the iterator gave its first batch, also where it is used again."""
     return bool(iterator._num_yielded == 0)
@@ -93,8 +85,7 @@ def worker_numbers(source: object) -> tuple[int, ...]:
 
 def prefetch_of(source: object) -> int | None:
     """Return how many batches each worker has ahead; None for what is no iterator of PyTorch."""
-    ahead = getattr(source, "_prefetch_factor", None)
-    return ahead if isinstance(ahead, int) else None
+    return getattr(source, "_prefetch_factor", None)
 
 
 def persists(source: object) -> bool | None:
@@ -121,10 +112,10 @@ def is_collated(source: object) -> bool:
     return collate is not None and getattr(source, "_collate_fn", None) is collate
 
 
-def length_of(source: object) -> int | None:
-    """Return how many batches a pass has; None where nothing tells."""
+def length_of(source: TorchLoader | TorchIterator) -> int | None:
+    """Return how many batches a pass of a loader or of its iterator has; None where nothing tells."""
     try:
-        return len(source._index_sampler)  # type: ignore[attr-defined]  # asked for here
+        return len(source._index_sampler)
     except Exception:  # of a sampler's own class, which may have no length
         return None
 

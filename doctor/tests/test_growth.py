@@ -6,8 +6,8 @@ import os
 import numpy as np
 import pytest
 
-from starvelab_doctor.watching import growth as memory
-from starvelab_doctor.watching.growth import Looks, steady_growth
+from starvelab_doctor.watching import memory
+from starvelab_doctor.watching.memory import Looks, steady_growth
 
 BATCHES = np.arange(0, 600, 10)
 NOISE = np.random.default_rng(29).uniform(0, 2e6, len(BATCHES))

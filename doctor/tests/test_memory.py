@@ -12,10 +12,8 @@ from starvelab.units import Q_
 from starvelab_doctor import BatchContents, advise, watch
 from starvelab_doctor.finding.memory import LARGE_COPY, Growth, MemoryUse, Room
 from starvelab_doctor.judging.remedies import remedies_of
-from starvelab_doctor.watching import growth as memory
-from starvelab_doctor.watching import recorder
-from starvelab_doctor.watching.growth import Looks
-from starvelab_doctor.watching.memory import MemoryMeter
+from starvelab_doctor.watching import memory, recorder
+from starvelab_doctor.watching.memory import Looks, MemoryMeter
 
 pytestmark = pytest.mark.programs
 

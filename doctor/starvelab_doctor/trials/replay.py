@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -93,19 +94,16 @@ class KeptBatches:
         self.full = now >= self.until or len(self.batches) >= MAX_KEPT or self.room <= 0
 
 
+@dataclass
 class ReplayedPass:
     """A pass over the batches of a `source` until enough of them are kept, and then over those."""
 
-    def __init__(
-        self,
-        kept: KeptBatches,
-        source: Iterator[Batch],
-        length: int | None,
-        times: Times,
-        note: Callable[[], None],
-    ) -> None:
-        self.kept, self.source, self.length, self.times, self.note = kept, source, length, times, note
-        self.number = 0
+    kept: KeptBatches
+    source: Iterator[Batch]
+    length: int | None
+    times: Times
+    note: Callable[[], None]
+    number: int = 0
 
     def __iter__(self) -> ReplayedPass:
         return self

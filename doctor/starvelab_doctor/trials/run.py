@@ -159,7 +159,7 @@ class Trial:
             if loop is None or loop.kept is None or os.getpid() != self.process:
                 return source
             loop.passes.append([])
-            length, look = torch_internals.loader_length(loader), partial(self.look, name, loop)
+            length, look = torch_internals.length_of(loader), partial(self.look, name, loop)
             return ReplayedPass(loop.kept, source, length, loop.passes[-1], look)
 
         return iterate

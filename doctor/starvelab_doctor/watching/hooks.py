@@ -14,7 +14,6 @@ from weakref import WeakKeyDictionary, finalize
 
 import numpy as np
 
-from starvelab.errors import InputError
 from starvelab.measure.batches import Batch
 from starvelab.tables import count_of
 
@@ -58,10 +57,7 @@ class Doctor:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Time PyTorch's iterators for as long as this lasts."""
-        try:
-            from torch.utils.data import dataloader
-        except ImportError as error:
-            raise without_torch() from error
+        from torch.utils.data import dataloader
 
         def following(original: Callable[[TorchIterator], Batch]) -> Callable[[TorchIterator], Batch]:
             def timed(iterator: TorchIterator) -> Batch:
@@ -186,12 +182,3 @@ def watched_by_doctor(*, probe: bool, lines: bool = True) -> Iterator[Doctor]:
     doctor = Doctor(probe=probe, lines=lines)
     with doctor.watching():
         yield doctor
-
-
-def without_torch() -> InputError:
-    """Return the error of a Python that has no PyTorch, which says into which one the doctor belongs."""
-    return InputError(
-        "starvelab-doctor has to be installed into the Python that runs your training, which has PyTorch. It "
-        f"is installed into {sys.executable}, which has none. Run that other Python with -m pip install "
-        "starvelab-doctor."
-    )

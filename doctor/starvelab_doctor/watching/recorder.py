@@ -122,15 +122,16 @@ class Recorder:
         self.use.poll(source)
         if self.device is None and (cuda := cuda_in_use()) is not None:
             self.device = DeviceTimes(cuda)
-        self.look(source)
+        self.memory.poll(source, self.batches)
         self.prefetch = prefetch_of(source) or self.prefetch
         self.persists, self.stream = persists(source), is_stream(source)
         self.contents = contents_of(batch) or self.contents
         self.rank = own_rank() if self.rank is None else self.rank
 
-    def look(self, source: object) -> None:
-        """Look at the memory of the job."""
-        self.memory.poll(source, sum(each.batches for each in self.passes))
+    @property
+    def batches(self) -> int:
+        """How many the loop got in all passes."""
+        return sum(each.batches for each in self.passes)
 
     def pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return waits, steps [s] and the numbers of their passes."""
@@ -177,7 +178,7 @@ class Recorder:
             first_waits=[each.first_wait for each in self.passes if each.first_wait is not None],
             batch_size=self.batch_size,
             blocks=tuple(blocks_of((waits + steps)[ordinary]).tolist()),
-            batches=sum(each.batches for each in self.passes),
+            batches=self.batches,
             left_out=tuple(left_out),
             elsewhere=self.home is not None and bool(threads - {self.home}),
             prepare_cpu=use.share,
@@ -244,14 +245,10 @@ class Pass:
             recorder.steps.append(max(now - self.received, 0.0))
             recorder.numbers.append(self.number)
             self.wait = None
-        self.closely = self.has_queue or now >= self.next_look or self._times_each_batch
+        self.closely = self.has_queue or now >= self.next_look or bool(self.probe or recorder.device)
         if self.closely:
             self.next_look = now + CLOSE_INTERVAL * (0.5 + recorder.spread.random())
             self._look_before(source)
-
-    @property
-    def _times_each_batch(self) -> bool:
-        return self.probe is not None or self.recorder.device is not None
 
     def _look_before(self, source: object) -> None:
         recorder = self.recorder
@@ -303,7 +300,7 @@ class Pass:
             recorder.poll(source, batch)
             recorder.next_poll = now + PAUSE * (time.thread_time() - computed)
         elif now > recorder.memory.glance:  # what is freed soon hides what is kept
-            recorder.look(source)
+            recorder.memory.poll(source, recorder.batches)
         if recorder.stream and self.batches <= (recorder.workers or 0) + 1:
             recorder.repeats.see(self.batches, batch, recorder.workers or 0)
         if self.probe is not None:
