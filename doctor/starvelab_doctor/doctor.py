@@ -67,7 +67,7 @@ def _report(asked: argparse.Namespace, late: LateDoctor, status: int) -> int:
 
     sys.stdout.flush()
     loops = late.doctor.rank_loops() if late.doctor is not None else []
-    own = late.doctor.own_lines() if late.doctor is not None else ()
+    own = late.doctor.lines.without_loader() if late.doctor is not None and late.doctor.lines else ()
     if (beside := local_ranks()) is not None:
         shared, rank, local, count = beside
         write(shared, rank, loops)

@@ -95,7 +95,7 @@ class KeptBatches:
 
 
 @dataclass
-class ReplayedPass:
+class ReplayedPass(Iterator[Batch]):
     """A pass over the batches of a `source` until enough of them are kept, and then over those."""
 
     kept: KeptBatches
@@ -104,9 +104,6 @@ class ReplayedPass:
     times: Times
     note: Callable[[], None]
     number: int = 0
-
-    def __iter__(self) -> ReplayedPass:
-        return self
 
     def __len__(self) -> int:
         if self.length is None:

@@ -13,12 +13,11 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from functools import partial, wraps
 from operator import length_hint
 from pathlib import Path
-from types import FrameType
 from typing import Any
 from unittest.mock import patch
 from weakref import WeakKeyDictionary
@@ -66,22 +65,16 @@ def pace_of(passes: Sequence[Times], workers: int, ahead: int, *, whole: bool) -
     return Pace(len(counted) / seconds, waited / seconds, seconds)
 
 
-def place_of(frame: FrameType) -> str:
-    """Return file and line of the script that made a loader, by way of whatever library."""
-    caller = own_frame(frame)
-    return f"{os.path.realpath(caller.f_code.co_filename)}:{caller.f_lineno}"
-
-
 class Loop:
     """The passes over the loaders that one line of the script makes of one kind of data."""
 
     def __init__(self, loader: TorchLoader, rung: str = "") -> None:
         self.passes = list[Times]()
-        cuda = getattr(sys.modules.get("torch"), "cuda", None)
-        on_gpu = cuda is not None and cuda.is_available()
-        # Without a GPU a loader pins nothing, whatever it is asked.
-        pins = loader.pin_memory and on_gpu
-        self.kept = KeptBatches(rung, pinned=pins) if rung not in ("", PREPARED) else None
+        import torch  # the script has loaded it
+
+        on_gpu = torch.cuda.is_available()  # without one a loader pins nothing, whatever it is asked
+        pinned = loader.pin_memory and on_gpu
+        self.kept = KeptBatches(rung, pinned=pinned) if rung not in ("", PREPARED) else None
         self.setup = Setup(
             workers=loader.num_workers,
             prefetch=loader.prefetch_factor,
@@ -113,7 +106,8 @@ class Trial:
 
         @wraps(original)
         def make(loader: TorchLoader, *how: Any, **more: Any) -> None:
-            given, place = signature.bind(loader, *how, **more), place_of(sys._getframe(1))
+            given, caller = signature.bind(loader, *how, **more), own_frame(sys._getframe(1))
+            place = f"{os.path.realpath(caller.f_code.co_filename)}:{caller.f_lineno}"
             if self.plan["loop"].startswith(f"{place} "):
                 settings = dict(self.plan["settings"])
                 given.arguments.update(settings)
@@ -191,16 +185,13 @@ class Trial:
     def look(self, name: str, loop: Loop) -> None:
         """End this process if enough batches of a loop count."""
         now = time.perf_counter()
-        if now >= self.next_look and self.plan["loop"] in ("", name):
-            self.next_look = now + LOOK
-            if self.has_enough(loop, now):
-                self.leave(name, loop)
-
-    def has_enough(self, loop: Loop, now: float) -> bool:
-        """True if enough batches of a loop count; the first run lasts as long as it may for whole passes."""
+        if now < self.next_look or self.plan["loop"] not in ("", name):
+            return
+        self.next_look = now + LOOK
         pace, seconds = loop.pace(whole=self.whole(loop)), self.plan["seconds"]
         begun = next((times[0][1] for times in loop.passes if times), now)
-        return pace is not None and (pace.seconds >= seconds or now - begun >= LONG * seconds)
+        if pace is not None and (pace.seconds >= seconds or now - begun >= LONG * seconds):
+            self.leave(name, loop)
 
     def whole(self, loop: Loop) -> bool:
         """True where whole passes are counted: the first run says whether they are short."""
@@ -237,15 +228,12 @@ def trial_of(plan: dict[str, Any]) -> Iterator[Trial]:  # Any: values of a JSON 
 
     doctor = Doctor(probe=True) if plan["whole"] is None else None
     trial = Trial(plan, doctor)
-    with ExitStack() as stack:
-        stack.enter_context(patch.object(torch, "save", announced(torch.save)))
-        stack.enter_context(
-            patch.object(dataloader.DataLoader, "__init__", trial.making(dataloader.DataLoader.__init__))
-        )
-        stack.enter_context(
-            patch.object(dataloader.DataLoader, "__iter__", trial.iterating(dataloader.DataLoader.__iter__))
-        )
-        stack.enter_context(torch_internals.replaced_iterators(dataloader, trial.following, trial.beginning))
-        if doctor is not None:
-            stack.enter_context(doctor.watching())
+    loader = dataloader.DataLoader
+    with (
+        patch.object(torch, "save", announced(torch.save)),
+        patch.object(loader, "__init__", trial.making(loader.__init__)),
+        patch.object(loader, "__iter__", trial.iterating(loader.__iter__)),
+        torch_internals.replaced_iterators(dataloader, trial.following, trial.beginning),
+        doctor.watching() if doctor is not None else nullcontext(),
+    ):
         yield trial

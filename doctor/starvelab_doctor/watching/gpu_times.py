@@ -60,7 +60,7 @@ class DeviceTimes:
             self.free.append(asked)
             self.before, self.counts = received, not first
 
-    def times(self, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Return the seconds that the GPU waited for each batch from `first` on, and from batch to batch."""
+    def times(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the seconds that the GPU waited for each batch, and from batch to batch."""
         self.read()
-        return np.array(self.idle[first:]), np.array(self.lengths[first:])
+        return np.array(self.idle[:]), np.array(self.lengths[:])

@@ -19,7 +19,7 @@ from starvelab.tables import count_of
 
 from .. import torch_internals
 from ..finding.job import JobFinding
-from ..finding.lines import JobLines, LineShare
+from ..finding.lines import JobLines
 from ..host import this_thread
 from ..shares import INTERRUPTION
 from ..spans import union
@@ -125,10 +125,6 @@ class Doctor:
     def results(self) -> list[tuple[str, JobFinding]]:
         """Return what was found of each loader, the one that took longest first."""
         return [(loop.name, loop.finding) for loop in self.rank_loops()]
-
-    def own_lines(self) -> tuple[LineShare, ...]:
-        """Return what the thread of a loop without a DataLoader does beside training."""
-        return self.lines.without_loader() if self.lines is not None else ()
 
     def rank_loops(self) -> list[RankLoop]:
         """Return the same with the waits and steps, for a report of several ranks."""

@@ -107,9 +107,6 @@ class _Batches(Iterator[Batch]):
             self.source: Iterator[Batch] = iter(owner.loader)
         self.record = recorder.begin(since=begun)
 
-    def __iter__(self) -> Iterator[Batch]:
-        return self
-
     def __next__(self) -> Batch:
         if self.record is None:  # it is over
             raise StopIteration

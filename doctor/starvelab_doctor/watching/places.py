@@ -10,17 +10,15 @@ import ast
 import dis
 import sysconfig
 from collections import deque
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from linecache import getline
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 # Of a stack, the outermost first: the code of each frame, and the position in it [bytes].
-Position: TypeAlias = tuple[CodeType, int]
-Stack: TypeAlias = tuple[Position, ...]
+Stack: TypeAlias = tuple[tuple[CodeType, int], ...]
 
 LIBRARIES = ("site-packages", "dist-packages", "starvelab_doctor")  # folders of code that is not the user's
 STANDARD = tuple({str(Path(sysconfig.get_path(name))) for name in ("stdlib", "platstdlib")})
@@ -31,18 +29,13 @@ LETS_IN = ("CALL", "CALL_FUNCTION_EX", "JUMP_BACKWARD", "RESUME")
 MANY = 1000  # elements that are compared one by one
 
 
-@dataclass(frozen=True)
-class CodeLine:
+class CodeLine(NamedTuple):
     """A line of the user's own code, or of a library where none is, and the call below it."""
 
     file: str
     line: int
     call: str = ""  # empty where the line itself computes
     own: bool = True  # the user's, and no library's
-
-    def __str__(self) -> str:
-        below = f" in {self.call}" if self.call else ""
-        return f"{Path(self.file).name}:{self.line}{below}"
 
 
 def stack_of(frame: FrameType | None) -> Stack:
@@ -85,10 +78,10 @@ def code_line_of(stack: Stack) -> CodeLine | None:
 
 def moved_to_search(frame: FrameType, stack: Stack) -> Stack:
     """Return a stack that was seen late, at the search of a list before it where that kept Python's lock."""
-    outer = frame.f_back
-    if outer is not None and _name_of(stack[-1]) == "RESUME":  # it has just been called
-        frame, stack = outer, stack[:-1]
     code, position = stack[-1]
+    if frame.f_back is not None and dis.opname[code.co_code[position]] == "RESUME":  # it has just been called
+        frame, stack = frame.f_back, stack[:-1]
+        code, position = stack[-1]
     search = _search_before(code, position)
     if search is None or not _is_long(frame, _node(code, search)):
         return stack
@@ -97,10 +90,10 @@ def moved_to_search(frame: FrameType, stack: Stack) -> Stack:
 
 def _qualified(code: CodeType) -> str:
     """Return a function's name with its module, such as gzip.GzipFile.read."""
+    path = Path(code.co_filename)
     if code.co_name.startswith("<"):
-        return f"{Path(code.co_filename).stem}"
-    stem = Path(code.co_filename).stem
-    module = Path(code.co_filename).parent.name if stem == "__init__" else stem
+        return path.stem
+    module = path.parent.name if path.stem == "__init__" else path.stem
     return f"{module}.{code.co_qualname.replace('.<locals>', '')}"
 
 
@@ -130,12 +123,6 @@ def _text(node: ast.expr | None) -> str:
     if isinstance(node, ast.Call):
         return ast.unparse(node.func)
     return ast.unparse(node) if isinstance(node, ast.Compare | ast.Subscript | ast.BinOp) else ""
-
-
-def _name_of(position: Position) -> str:
-    """Return the operation at a position."""
-    code, offset = position
-    return dis.opname[code.co_code[offset]] if 0 <= offset < len(code.co_code) else ""
 
 
 @lru_cache(maxsize=1024)
