@@ -13,6 +13,14 @@ from pathlib import Path
 from .script import INTERRUPTED, run_script, terminable
 from .watching.on_import import LateDoctor
 
+OPTIONS = (
+    ("--probe", "probe", "time the stages of the loaders too, in at most 5 %% of the time"),
+    ("--no-lines", "no_lines", "do not note which lines take the time"),
+    ("-m", "module", "the script is a module, as for python -m"),
+    ("--try", "tries", "try what the doctor says first, and then other settings of the loader"),
+    ("--ladder", "ladder", "measure how much faster the job is without its loader: no cure brings more"),
+)
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `starvelab-doctor`. Returns the exit status of the script."""
@@ -20,24 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="starvelab-doctor",
         description="Run a training script unchanged, and say at its end how long it waited for its data.",
     )
-    parser.add_argument(
-        "--probe", action="store_true", help="time the stages of the loaders too, in at most 5 %% of the time"
-    )
-    parser.add_argument(
-        "--no-lines", dest="lines", action="store_false", help="do not note which lines take the time"
-    )
+    for option, name, meaning in OPTIONS:
+        parser.add_argument(option, dest=name, action="store_true", help=meaning)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found as JSON as well")
-    parser.add_argument(
-        "-m", dest="module", action="store_true", help="the script is a module, as for python -m"
-    )
-    parser.add_argument(
-        "--try", dest="tries", action="store_true", help="try other settings of the loader as well"
-    )
-    parser.add_argument(
-        "--ladder",
-        action="store_true",
-        help="measure how much faster the job is without its loader, dataset or copies: no cure brings more",
-    )
     parser.add_argument("script", help="the training script")
     rest = parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
     rest.required = False  # argparse names it as missing beside the script
@@ -55,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         return run_trials(asked)
     late = LateDoctor()
-    with late.watching(probe=asked.probe, lines=asked.lines), terminable():
+    with late.watching(probe=asked.probe, lines=not asked.no_lines), terminable():
         status = run_script(asked.script, asked.arguments, module=asked.module)
     return _report(asked, late, status)
 

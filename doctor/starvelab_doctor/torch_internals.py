@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
+from functools import partial
 from operator import length_hint
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -22,27 +22,23 @@ TorchIterator: TypeAlias = Any
 Fetcher: TypeAlias = Any
 
 
-@dataclass(frozen=True)
-class WorkerStart:
-    """A `worker_init_fn` that begins something in a worker, and then calls the user's own one."""
+def _start(begin: Callable[[Any], object], own: Callable[[int], object] | None, worker: int) -> None:
+    """Begin something in a worker before it makes its fetcher, and then call the user's own function."""
+    from torch.utils.data import get_worker_info
 
-    begin: Callable[[Any], object]  # Any: what PyTorch says of the worker
-    own: Callable[[int], object] | None
-
-    def __call__(self, worker: int) -> None:
-        """Called in the worker before it makes its fetcher."""
-        from torch.utils.data import get_worker_info
-
-        self.begin(get_worker_info())
-        if self.own is not None:
-            self.own(worker)
+    begin(get_worker_info())
+    if own is not None:
+        own(worker)
 
 
 @contextmanager
-def workers_begin_with(loader: TorchLoader, begin: Callable[[Any], object]) -> Iterator[None]:
+def workers_begin_with(
+    loader: TorchLoader,
+    begin: Callable[[Any], object],  # Any: what PyTorch says of a worker
+) -> Iterator[None]:
     """Let workers that a loader starts meanwhile call `begin` first."""
     own = loader.worker_init_fn
-    loader.worker_init_fn = WorkerStart(begin, own)
+    loader.worker_init_fn = partial(_start, begin, own)
     try:
         yield
     finally:
@@ -180,17 +176,17 @@ def replaced_iterators(
     dataloader: ModuleType,
     following: Callable[[Callable[[TorchIterator], object]], Callable[[TorchIterator], object]],
     beginning: Callable[[Callable[..., None]], Callable[..., None]],
-    restarting: Callable[[Callable[..., None]], Callable[..., None]] | None = None,
+    restarting: Callable[[Callable[..., None]], Callable[..., None]] = lambda original: original,
 ) -> Iterator[None]:
     """Replace `__next__` and `__init__` of the iterators of PyTorch's module, and what begins one again."""
     from unittest.mock import patch  # loaded here: only `starvelab-doctor` replaces anything
 
-    kinds = (dataloader._SingleProcessDataLoaderIter, dataloader._MultiProcessingDataLoaderIter)
-    base = dataloader._BaseDataLoaderIter
-    with ExitStack() as stack:
-        stack.enter_context(patch.object(base, "__next__", following(base.__next__)))
-        for kind in kinds:
-            stack.enter_context(patch.object(kind, "__init__", beginning(kind.__init__)))
-        if restarting is not None:
-            stack.enter_context(patch.object(kinds[1], "_reset", restarting(kinds[1]._reset)))
+    base, alone = dataloader._BaseDataLoaderIter, dataloader._SingleProcessDataLoaderIter
+    several = dataloader._MultiProcessingDataLoaderIter
+    with (
+        patch.object(base, "__next__", following(base.__next__)),
+        patch.object(alone, "__init__", beginning(alone.__init__)),
+        patch.object(several, "__init__", beginning(several.__init__)),
+        patch.object(several, "_reset", restarting(several._reset)),
+    ):
         yield

@@ -109,16 +109,6 @@ def try_settings(runs: Runs, say: Callable[[str], object], *, ladder_only: bool 
     return Tried(first["loop"].split(" ")[0], results, ladder, ascent, last)
 
 
-def announcement(script: str) -> str:
-    """Return how long the first run takes, and what trials do to what the script writes."""
-    return (
-        f"starvelab-doctor runs {script} for {WATCHED:.0f} s of its loop first, and then says how long the "
-        f"rest takes. Each run is killed after some seconds. What Python writes in {Path.cwd()} goes to "
-        "copies, which are removed. What the script changes otherwise, as in a database, it changes in each "
-        "run."
-    )
-
-
 def text_of(tried: Tried, *, ladder_only: bool = False) -> str:
     """Return all of it as text, with the line to change."""
     file, _, number = tried.place.rpartition(":")
@@ -130,12 +120,12 @@ def text_of(tried: Tried, *, ladder_only: bool = False) -> str:
     best, (low, likely, high) = tried.ascent.best, tried.last.gain or (1.0, 1.0, 1.0)
     lines = [f"starvelab-doctor --try: {loader}"]
     if tried.last.kept:
-        lines.append(f"Change {file}, line {number}: {linecache.getline(file, int(number)).strip()}")
-        lines.append(f"Give that call {listed(best)}.")
-        lines.append(
+        lines += [
+            f"Change {file}, line {number}: {linecache.getline(file, int(number)).strip()}",
+            f"Give that call {listed(best)}.",
             f"Measured in {LAST_TURNS} turns: {likely:.2f} times the batches a second, {low:.2f} to "
-            f"{high:.2f}."
-        )
+            f"{high:.2f}.",
+        ]
         if best.get("persistent_workers"):
             lines.append("Workers that persist do not see what the script changes of its dataset later.")
     elif best:
@@ -159,7 +149,12 @@ def main(asked: argparse.Namespace) -> int:
     def say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
-    say(announcement(asked.script))
+    say(
+        f"starvelab-doctor runs {asked.script} for {WATCHED:.0f} s of its loop first, and then says how long "
+        f"the rest takes. Each run is killed after some seconds. What Python writes in {Path.cwd()} goes to "
+        "copies, which are removed. What the script changes otherwise, as in a database, it changes in each "
+        "run."
+    )
     try:
         with terminable(), runs_of(asked.script, asked.arguments, module=asked.module) as runs:
             tried = try_settings(runs, say, ladder_only=not asked.tries)

@@ -34,7 +34,7 @@ from ..watching.places import own_frame
 from ..watching.ranks import write
 from .ascent import Pace, Setup
 from .replay import PREPARED, KeptBatches, ReplayedPass, Times, prepare, prepare_worker
-from .scratch import announced
+from .scratch import save
 
 MIN_PASSES = 4  # that are counted whole: the first may fill a cache, and the last is under way
 LONG = 3.0  # times as long as planned a run may last, where its batches come slowly
@@ -230,7 +230,7 @@ def trial_of(plan: dict[str, Any]) -> Iterator[Trial]:  # Any: values of a JSON 
     trial = Trial(plan, doctor)
     loader = dataloader.DataLoader
     with (
-        patch.object(torch, "save", announced(torch.save)),
+        patch.object(torch, "save", partial(save, torch.save)),
         patch.object(loader, "__init__", trial.making(loader.__init__)),
         patch.object(loader, "__iter__", trial.iterating(loader.__iter__)),
         torch_internals.replaced_iterators(dataloader, trial.following, trial.beginning),

@@ -13,7 +13,6 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from functools import wraps
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -48,16 +47,11 @@ def stand_in(folder: Path, original: Path) -> Path:
     return folder
 
 
-def announced(save: Callable[..., None]) -> Callable[..., None]:
-    """Return what saves as `torch.save` does, which writes without Python: Python's event comes before it."""
-
-    @wraps(save)
-    def saving(content: object, file: object, *how: Any, **more: Any) -> None:  # Any: as it has them
-        if isinstance(file, str | os.PathLike):
-            sys.audit("open", file, "wb", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        save(content, file, *how, **more)
-
-    return saving
+def save(original: Callable[..., None], obj: object, f: object, *how: Any, **more: Any) -> None:
+    """Save as `torch.save` does, which writes without Python, after Python's own event of it."""
+    if isinstance(f, str | os.PathLike):
+        sys.audit("open", f, "wb", WRITING)
+    original(obj, f, *how, **more)
 
 
 class Scratch:

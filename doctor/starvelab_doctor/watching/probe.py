@@ -60,12 +60,12 @@ class Budget:
 class TimedFetch:
     """A fetcher's `fetch` that times a sample of its batches.
 
-    `deliver` takes a batch and what the dataset and the collate function took for it [s], and returns what is
-    given in place of the batch.
+    `deliver` takes a batch, what the dataset and the collate function took for it [s], and what its items
+    are. It returns what is given in place of the batch.
     """
 
     def __init__(
-        self, fetcher: Fetcher, share: float, deliver: Callable[[Batch, float, float], object]
+        self, fetcher: Fetcher, share: float, deliver: Callable[[Batch, float, float, Items | None], object]
     ) -> None:
         self.fetcher, self.original, self.deliver = fetcher, fetcher.fetch, deliver
         self.budget = Budget(share)
@@ -93,7 +93,7 @@ class TimedFetch:
         finally:
             self.fetcher.collate_fn = collate
         asked, given, collates, collated = moments
-        delivered = self.deliver(batch, given - asked, collated - collates)
+        delivered = self.deliver(batch, given - asked, collated - collates, self.items)
         self.budget.spend(time.perf_counter() - collated + collates - given + CARRYING)
         return delivered
 
@@ -134,12 +134,12 @@ def _arrive(
 def time_worker(worker: Any, number: int, share: float) -> None:  # Any: what PyTorch says of it
     """Let a worker time batches for a probe, in its part of the share of the time that all may take."""
 
-    def change(fetcher: Fetcher) -> None:
-        def deliver(batch: Batch, items: float, collate: float) -> TimedBatch:
-            given = fetch.items and tuple(fetch.items)  # the class need not travel with each batch
-            return TimedBatch(batch, number, items, collate, given)
+    def deliver(batch: Batch, items: float, collate: float, given: Items | None) -> TimedBatch:
+        # The class need not travel with each batch.
+        return TimedBatch(batch, number, items, collate, given and tuple(given))
 
-        fetch = fetcher.fetch = TimedFetch(fetcher, share / worker.num_workers, deliver)
+    def change(fetcher: Fetcher) -> None:
+        fetcher.fetch = TimedFetch(fetcher, share / worker.num_workers, deliver)
 
     torch_internals.change_fetchers(worker.dataset, change)
 
@@ -151,7 +151,6 @@ class Probe:
         self.samples, self.number = StageSamples(), next(_free_numbers)
         PROBES[self.number] = self
         self.workers, self.stream, self.pinned = 0, False, False
-        self.fetch: TimedFetch | None = None  # of a loader without workers
         self.asked = self.unpacked = 0.0
         self.sampling: float | None = None  # seconds of the sampler since then; None for a first batch
 
@@ -167,7 +166,7 @@ class Probe:
         torch_internals.time_indices(iterator, self._sampled)
         if not self.workers:
             fetcher = torch_internals.fetcher_of(iterator)
-            self.fetch = fetcher.fetch = TimedFetch(fetcher, SHARE, self._prepared)
+            fetcher.fetch = TimedFetch(fetcher, SHARE, self._prepared)
 
     def ask(self) -> None:
         """Note that the loop asks for a batch."""
@@ -176,9 +175,9 @@ class Probe:
     def _sampled(self, seconds: float) -> None:
         self.sampling = (self.sampling or 0.0) + seconds
 
-    def _prepared(self, batch: Batch, items: float, collate: float) -> Batch:
+    def _prepared(self, batch: Batch, items: float, collate: float, given: Items | None) -> Batch:
         self.samples.add(items, collate)
-        self.samples.items = self.fetch.items if self.fetch is not None else None
+        self.samples.items = given
         return batch
 
     def arrive(self, items: float, collate: float, packing: float, unpacking: float, taken: float) -> None:
