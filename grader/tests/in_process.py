@@ -50,7 +50,7 @@ def run_here(
         patch.setattr(mark_command, "asyncio", SimpleNamespace(run=in_a_thread, Event=asyncio.Event))
         patch.setattr(pages, "_pool", ThreadPoolExecutor)
         patch.setattr(worker_pool, "open_pool", lambda *options, **named: nullcontext())
-        patch.setattr(worker_pool, "graded_by", lambda client, *what: grade_here(*what))
+        patch.setattr(worker_pool, "graded_by", lambda client, *what: grade_here(*what[:2]))
         output, errors = (stack.enter_context(to(io.StringIO())) for to in (redirect_stdout, redirect_stderr))
         status = 0
         try:

@@ -6,7 +6,8 @@ from html import escape
 from typing import TypeAlias
 
 from nbconvert.exporters.exporter import ResourcesDict
-from nbconvert.filters import markdown2html, strip_ansi
+from nbconvert.filters import strip_ansi
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbconvert.preprocessors import Preprocessor
 from nbconvert.preprocessors.sanitize import SanitizeHTML
 from nbformat import NotebookNode
@@ -137,6 +138,18 @@ def _in_words(figure: re.Match[str]) -> str:
     return f'<span class="figure">Figure: {text}</span>{"" if said else following}'
 
 
-def harmless_html(config: Config, render: Callable[[str], str] = markdown2html) -> Callable[[str], str]:
+class PicturesInWords(IPythonRenderer):
+    """Renders pictures without their addresses."""
+
+    def image(self, text: str, *_: object, **more: object) -> str:  # noqa: ARG002
+        """Return a picture's text alone: nbconvert raises an error where an attached one is missing."""
+        return str(super().image(text, ""))
+
+
+def _as_html(markdown: str) -> str:
+    return str(MarkdownWithMath(renderer=PicturesInWords(escape=False)).render(markdown))
+
+
+def harmless_html(config: Config, render: Callable[[str], str] = _as_html) -> Callable[[str], str]:
     """A filter that renders markdown and cleans the result: a link to a script becomes HTML only then."""
     return lambda markdown: HarmlessHTML(config=config).sanitize_html_tags(render(markdown))

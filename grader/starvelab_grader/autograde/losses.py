@@ -16,7 +16,7 @@ from ..submissions.reference import (
     name_of,
     names_defined,
 )
-from ..text import IMPORT
+from ..text import IMPORT, one_line, shown
 from .execution import RESULT
 from .notebook_run import ENDED, ENDED_PYTHON, UNFINISHED
 
@@ -27,6 +27,7 @@ COSTS = {
     UNFINISHED: "Checks did not end with these answers",
 }
 NO_MODULE = re.compile(r"No module named '(\w{1,50})")
+MAX_BEGIN = 40  # characters of a cell in a warning
 NOT_INSTALLED = "The grader has no package `{}`, which your cells import."
 
 
@@ -81,8 +82,10 @@ def answered_elsewhere(nb: NotebookNode, reference: Iterable[ReferenceCell]) -> 
             continue
         if name in cells and cells[name].source.strip() != answers[name].released.strip():
             continue
-        places = [str(name_of(cell) or cell.id) for cell, names in added if names & defines[name]]
+        places = [cell for cell, names in added if names & defines[name]]
         if places:
-            text = f"{name} has no answer in its cell. It may stand in another one: {', '.join(places)}."
+            # Nobody sees the id of a cell that has no name.
+            begins = [name_of(cell) or f"`{shown(one_line(cell.source, MAX_BEGIN))}`" for cell in places]
+            text = f"{name} has no answer in its cell. It may stand in another one: {', '.join(begins)}."
             warnings.append(SubmissionWarning(text, person=True))
     return warnings

@@ -24,7 +24,7 @@ from ..submissions.reference import name_of
 from ..submissions.submission import Submission
 from ..text import enumerated
 from .definition import Definition
-from .execution import MODES, REJECTED, RESULT, WARNINGS, IsolatedExecute
+from .execution import MODES, REJECTED, RESULT, WARNINGS, IsolatedExecute, add_warnings
 from .exercises import Exercise, exercises_of
 from .losses import answered_elsewhere, cost_of_running
 from .nbgrader_private import NO_RESPONSE, environment_with, steps_of
@@ -153,9 +153,10 @@ def _add(result: GradingResult, notebook: str, nb: NotebookNode, definition: Def
     written = json.loads(definition.source.get(f"{notebook}.ipynb", b"{}"))
     if kernel := written.get("metadata", {}).get("kernelspec"):
         nb.metadata["kernelspec"] = kernel
+    cells = definition.cells[notebook]
+    add_warnings(nb, answered_elsewhere(nb, cells))  # the student reads it too
     nbformat.validate(nb, relax_add_props=True)
     result.files[f"{notebook}.ipynb"] = f"{nbformat.v4.writes(nb)}\n".encode()
-    cells = definition.cells[notebook]
     grades = result.grades[notebook] = {one.name: (None, True) for one in cells if one.grade or one.task}
     comments = result.comments[notebook] = {one.name: None for one in cells if one.solution or one.task}
     for cell in nb.cells:
@@ -167,7 +168,7 @@ def _add(result: GradingResult, notebook: str, nb: NotebookNode, definition: Def
             comments[name] = NO_RESPONSE if is_as_given else None
     run = nb.metadata[RESULT]
     warnings = [SubmissionWarning(*each) for each in nb.metadata.get(WARNINGS, [])]
-    result.warnings[notebook] = [*warnings, *cost_of_running(nb), *answered_elsewhere(nb, cells)]
+    result.warnings[notebook] = [*warnings, *cost_of_running(nb)]
     result.notes[notebook] = dict(run.get("notes", {}))
     source = definition.source.get(f"{notebook}.ipynb")
     result.exercises[notebook] = exercises_of(cells, source, grades, run.get("said", {}))

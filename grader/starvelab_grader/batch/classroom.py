@@ -56,7 +56,8 @@ class Classroom:
 
     def students(self, only: str = "") -> list[str]:
         """Return those who have submitted, or of them whom `only` names: `*` and `?` stand for characters."""
-        students = self._submitters()
+        folders = self._submitted("*").parent.parent.glob(f"*/{self.assignment}")
+        students = sorted(path.parent.name for path in folders if path.is_dir())
         if not students:
             raise NotFoundError(
                 f"Nobody has submitted {self.assignment}: there is no folder {self._submitted('*')}. "
@@ -67,10 +68,6 @@ class Classroom:
                 some = f"There are: {listed(students)}"
                 raise NotFoundError(f"No student who has submitted is called {name.strip()!r}. {some}")
         return chosen(students, only)
-
-    def _submitters(self) -> list[str]:
-        folders = self._submitted("*").parent.parent.glob(f"*/{self.assignment}")
-        return sorted(path.parent.name for path in folders if path.is_dir())
 
     def _submitted(self, student: str) -> Path:
         return Path(self.course.format_path(self.course.submitted_directory, student, self.assignment))

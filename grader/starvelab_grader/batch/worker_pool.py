@@ -2,17 +2,19 @@
 
 import logging
 import signal
+import time
 import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from itertools import islice
+from queue import Empty, SimpleQueue
 
 import cloudpickle
 import dask
 import psutil
 from dask.system import CPU_COUNT
-from distributed import Client, Future, KilledWorker, LocalCluster, Security, as_completed, get_worker
+from distributed import Client, Future, KilledWorker, LocalCluster, Security, get_worker
 from sqlalchemy.exc import SAWarning
 
 from ..autograde.definition import Definition
@@ -22,10 +24,12 @@ from ..files import VERSION, package_fingerprint, scratch_folder
 from ..sandbox import bubblewrap
 from ..sandbox.process import Runners
 from ..submissions.submission import Submission
+from ..text import one_line
 
 # Submissions that wait at a worker besides the one in progress: no worker idles, and memory stays small.
 QUEUE_LENGTH = 2
 START_TIMEOUT = "60s"
+REPORT_INTERVAL, MAX_NAME = 5.0, 30  # seconds; characters of a student's name in a report
 # A task takes seconds. Dask watches itself every few milliseconds, and the cores should rather grade.
 QUIET = {
     "distributed.worker.profile.enabled": False, "distributed.admin.system-monitor.interval": "5s",
@@ -144,25 +148,45 @@ def _state() -> tuple[str, str]:
     return code(), bubblewrap.why_not()
 
 
-def graded_by(client: Client, definition: Definition, work: Iterable[Submission]) -> Iterator[GradingResult]:
-    """Grade submissions, read as workers become free, and give each as soon as it is done."""
+def graded_by(
+    client: Client, definition: Definition, work: Iterable[Submission],
+    report: Callable[[str], object] | None = None,
+) -> Iterator[GradingResult]:  # fmt: skip
+    """Grade submissions, read as workers become free, and give each as soon as it is done.
+
+    After some seconds `report` is told which one has run longest, and once that is done nothing, "".
+    """
     coming = iter(work)
     # Sent with each submission: a worker that takes the place of a dead one would not have it otherwise.
     packed = cloudpickle.dumps(definition)
-    sent: dict[str, Submission] = {}
+    running, done = dict[Future[GradingResult], Submission](), SimpleQueue[Future[GradingResult]]()
 
-    def send(submission: Submission) -> Future[GradingResult]:
-        future = client.submit(_grade, submission, packed, pure=False)
-        sent[str(future.key)] = submission
-        return future
+    def send(submissions: Iterable[Submission]) -> None:
+        for submission in submissions:
+            future = client.submit(_grade, submission, packed, pure=False)
+            running[future] = submission
+            future.add_done_callback(done.put)
 
-    threads = sum(client.nthreads().values())
-    begun = [send(one) for one in islice(coming, max(1, threads) * (1 + QUEUE_LENGTH))]
-    running, starved = as_completed(begun, loop=client.loop), []
-    for future in running:
-        submission = sent.pop(str(future.key))
-        for following in islice(coming, 1):
-            running.add(send(following))
+    def as_done() -> Iterator[tuple[Submission, Future[GradingResult]]]:
+        longest, since = None, 0.0
+        while running:
+            oldest = next(iter(running))  # workers begin with what was sent first
+            if oldest is not longest:
+                longest, since = oldest, time.monotonic()
+            future = None
+            with suppress(Empty):
+                future = done.get(timeout=REPORT_INTERVAL)
+            is_long = future is not oldest and time.monotonic() - since >= REPORT_INTERVAL
+            if report is not None:
+                name = one_line(running[oldest].student, MAX_NAME)
+                report(f"{name} runs longest" if is_long else "")
+            if future is not None:
+                yield running.pop(future), future
+
+    threads, starved = sum(client.nthreads().values()), list[Submission]()
+    send(islice(coming, max(1, threads) * (1 + QUEUE_LENGTH)))
+    for submission, future in as_done():
+        send(islice(coming, 1))
         result = _result(future, submission.student)
         if result.out_of_time and threads > 1:
             starved.append(submission)
@@ -170,7 +194,8 @@ def graded_by(client: Client, definition: Definition, work: Iterable[Submission]
             yield result
     # A submission that waited for a core too long is graded again when the others are done, without company.
     for submission in starved:
-        yield _result(send(submission), submission.student)
+        send([submission])
+        yield from (_result(future, submission.student) for _, future in as_done())
 
 
 def _result(future: Future[GradingResult], student: str) -> GradingResult:

@@ -160,9 +160,9 @@ def print_list(title: str, lines: Iterable[str]) -> None:
 
 
 @contextmanager
-def progress(what: str, total: int, unit: str) -> Iterator[Callable[[], object]]:
-    """Show a bar, and give what counts one as done."""
+def progress(what: str, total: int, unit: str) -> Iterator["tqdm[NoReturn]"]:
+    """Show a bar."""
     # What fails at once is said alone, where it is all there is to do.
     delay = DELAY if total == 1 else 0.0
     with tqdm(total=total, desc=what, unit=unit, smoothing=0.05, disable=not total, delay=delay) as bar:
-        yield bar.update
+        yield bar

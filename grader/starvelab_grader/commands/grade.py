@@ -33,9 +33,9 @@ class ReleaseApp(Command):
     def run(self, assignment: str) -> None:
         """Release, and print what has changed."""
         IsolatedExecute(parent=self)  # a setting that cannot be is better said before than by a worker
-        with progress(OWN_SOLUTION, 1, "solution") as count:
+        with progress(OWN_SOLUTION, 1, "solution") as bar:
             replaced = releasing.release(self.coursedir, self.config, assignment)
-            count()
+            bar.update()
         folder = Path(self.coursedir.format_path(self.coursedir.release_directory, ".", assignment))
         print(f"{assignment} is released: give out {folder}")
         if reason := bubblewrap.why_not():
@@ -100,15 +100,16 @@ class GradeApp(Command):
         with open_pool(self.workers, self.scheduler, self.without_tls, unsafe) as client:
             definition = classroom.definition
             if not releasing.is_remembered(self.coursedir, definition):
-                with progress(OWN_SOLUTION, 1, "solution") as count:
+                with progress(OWN_SOLUTION, 1, "solution") as bar:
                     grade = partial(graded_by, client, definition)
                     releasing.require_full_points(definition, lambda one: next(grade([one])))
-                    count()
+                    bar.update()
                 releasing.remember_solution(self.coursedir, definition)
-            results = graded_by(client, definition, classroom.submissions(pending, outcome, self.again))
-            with progress("grading", len(pending), "submission") as count:
+            work = classroom.submissions(pending, outcome, self.again)
+            with progress("grading", len(pending), "submission") as bar:
+                results = graded_by(client, definition, work, bar.set_postfix_str)
                 for _ in classroom.save(results, outcome):
-                    count()
+                    bar.update()
 
     def _print_outcome(self, classroom: Classroom, outcome: Outcome) -> None:
         counts = f"{len(outcome.graded)} graded, {len(outcome.unchanged)} unchanged since they were graded"
@@ -162,9 +163,9 @@ class FeedbackApp(Command):
                 print(old)
             pages = FeedbackPages(classroom)
             jobs = pages.out_of_date(self.only, self.again)
-            with progress("feedback", len(jobs), "page") as count:
+            with progress("feedback", len(jobs), "page") as bar:
                 for _ in pages.write(jobs, self.workers or CPU_COUNT):
-                    count()
+                    bar.update()
         counts = f"{len(pages.written)} pages written, {len(pages.unchanged)} up to date before"
         print(
             f"{assignment}: {counts}, {len(pages.failed)} could not be written. They are in {pages.folder}."

@@ -43,11 +43,6 @@ class Names:
         """Return the names of those who got what a student of theirs submitted."""
         return cls({name: {student: "member"} for name, student in members.items()}, are_shared=True)
 
-    @property
-    def keys(self) -> dict[str, str]:
-        """Return each name by itself: which column names the most students does not depend on whom."""
-        return {name: name for name in self.meanings}
-
     def by_row(self, sheet: Sheet, column: int) -> dict[int, str]:
         """Return the student of each row that names one; an InputError where it may be two."""
         students, names = dict[int, str](), dict[str, str]()

@@ -15,13 +15,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from latex2mathml.converter import convert_to_element
 from nbconvert.exporters import HTMLExporter, TemplateExporter
 from nbconvert.filters import Highlight2HTML, strip_ansi
-from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+from nbconvert.filters.markdown_mistune import MarkdownWithMath
 from nbformat import NotebookNode
 from nbformat.v4 import new_notebook
 from pygments.formatters import HtmlFormatter
 from traitlets.config import Config
 
-from ..autograde.feedback import HarmlessHTML, ReadableOutputs, harmless_html
+from ..autograde.feedback import HarmlessHTML, PicturesInWords, ReadableOutputs, harmless_html
 from ..batch.one_student import time_limit
 
 NOTEBOOK_TIMEOUT = 60.0  # seconds; an honest notebook is shown in less than one
@@ -159,7 +159,7 @@ def _drawn(formula: str, kind: str) -> str:
     return str(tostring(drawn, encoding="unicode"))
 
 
-class _Renderer(IPythonRenderer):
+class _Renderer(PicturesInWords):
     """Marks formulas, which MathJax would have to find in the page."""
 
     def inline_math(self, body: str) -> str:

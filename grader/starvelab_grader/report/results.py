@@ -27,7 +27,7 @@ PROTECTION = {
 
 def results_of(graded: Graded, assignment: str, *, hidden_messages: bool = False) -> Results:
     """Return what a submission earns and what is said of it; hidden messages only where that is allowed."""
-    exercises, remarks = list[Results](), list[Results]()
+    exercises = list[Results]()
     for notebook, by_cell in graded.exercises.items():
         for cell, exercise in by_cell.items():
             points, _ = graded.grades[notebook][cell]
@@ -37,16 +37,15 @@ def results_of(graded: Graded, assignment: str, *, hidden_messages: bool = False
                 "points": points, "maximum": exercise.maximum,
                 "messages": [*exercise.messages, *hidden], "is_visibly_right": exercise.is_visibly_right,
             })  # fmt: skip
-        for warning in graded.warnings.get(notebook, []):
-            remarks.append({"notebook": notebook, "text": warning.text, "person": warning.person})
+    warnings = [(name, one) for name in graded.exercises for one in graded.warnings.get(name, [])]
     return {
         "assignment": assignment,
         "points": round(sum(each["points"] or 0.0 for each in exercises), 2),
         "maximum": sum(each["maximum"] for each in exercises),
         "not_marked": sum(each["maximum"] for each in exercises if each["points"] is None),
         "exercises": exercises,
-        "messages": [f"{each['notebook']}: {each['text']}" for each in remarks],
-        "to_look_at": [f"{each['notebook']}: {each['text']}" for each in remarks if each["person"]],
+        "messages": [f"{name}: {one.text}" for name, one in warnings],
+        "to_look_at": [f"{name}: {one.text}" for name, one in warnings if one.person],
         "mode": graded.mode, "protection": PROTECTION[graded.mode or NOT_RUN],
         "seconds": graded.seconds,
     }  # fmt: skip

@@ -8,11 +8,12 @@ import nbformat
 import pytest
 from nbconvert.exporters import HTMLExporter
 from nbgrader.server_extensions.formgrader.formgrader import FormgradeExtension
-from traitlets.config import PyFileConfigLoader
+from traitlets.config import Config, PyFileConfigLoader
 
 from starvelab_grader.autograde.feedback import (
     ClearHiddenTracebacks,
     HarmlessHTML,
+    harmless_html,
 )
 
 SOURCE = "check(double(2), 4)\n### BEGIN HIDDEN TESTS\ncheck(double(7), 14)\n### END HIDDEN TESTS"
@@ -49,6 +50,13 @@ def test_a_frame_of_a_visible_check_loses_the_mark_of_what_is_hidden():
 ])  # fmt: skip
 def test_nothing_alive_is_left(html, shown):
     assert HarmlessHTML().sanitize_html_tags(html) == shown
+
+
+@pytest.mark.parametrize("address", ["attachment:image.png", "attachment:attachment:", "x.png 'title'"])
+def test_a_picture_is_its_text_also_where_it_is_attached_to_no_cell(address):
+    """nbconvert raises an error for one that is missing, and a copied cell has none."""
+    html = harmless_html(Config())(f"See ![a plot]({address}).")
+    assert html == '<p>See <span class="figure">Figure: a plot</span>.</p>\n'
 
 
 def test_formgraders_pages_are_cleaned_as_well(repository, tmp_path, monkeypatch):

@@ -67,7 +67,7 @@ BOTH = "def f(x): return 1\ndef g(x): return 2"
 @pytest.mark.parametrize(("f", "g", "own", "lost", "places"), [
     ("stub", BOTH, "", [LOST], "g"),
     (None, BOTH, "", [LOST], "g"),
-    ("stub", "g = 1", "f = 2", [LOST], "own"),
+    ("stub", "g = 1", "f = 2", [LOST], "`f = 2`"),
     ("stub", BOTH, "", [], ""),  # all points
     ("f = 1", BOTH, "", [LOST], ""),  # an answer stands there
     ("stub", "g = 1", "", [LOST], ""),  # nowhere

@@ -11,7 +11,7 @@ from nbgrader.converters import Autograde
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config, PyFileConfigLoader
 
-from grader.tests.a_course import exercise_cells, graded_cell, points
+from grader.tests.a_course import RIGHT, exercise_cells, graded_cell, points
 from grader.tests.shared_runners import RUNNERS
 from starvelab_grader.autograde import releasing
 from starvelab_grader.autograde.definition import Definition
@@ -264,6 +264,19 @@ def test_a_learners_own_model_never_runs_here_and_the_labs_stands_in_for_it(help
         graded = grade(submission, helped, RUNNERS)
         assert points(graded) == {"area-test": 2}
         assert not any(graded.warnings.values()), "the lab wrote it, so nobody is warned"
+
+
+def test_answers_that_share_a_new_cell_above_their_own_are_told_on_the_page(course):
+    """What was given out stands below and undoes one of them, as when the student ran it."""
+    nb = course.released()["one"]
+    nb.cells.insert(2, new_code_cell(f"{RIGHT['double']}\n{RIGHT['halve']}"))
+    course.hand_in("ada", {"one": nb})
+    graded = course.graded("ada")
+    assert (points(graded)["double-test"], points(graded)["halve-test"]) == (2, 0)
+    text = "halve has no answer in its cell. It may stand in another one: double."
+    assert (text, True) in [(one.text, one.person) for one in graded.warnings["one"]]
+    page = nbformat.reads(graded.files["one.ipynb"].decode(), as_version=4)
+    assert text in page.cells[0].source
 
 
 def test_a_file_whose_place_is_taken_is_named(course):

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from types import SimpleNamespace
+from functools import partial
 from unittest.mock import patch
 from urllib.error import HTTPError
 
@@ -21,13 +21,30 @@ pytestmark = pytest.mark.programs
 SLOW = ("slow", "slower", "broken")
 
 
+class Task:
+    """A submission on its way; one of `endless` ends when somebody is told that it runs longest."""
+
+    def __init__(self, cluster: "Cluster", student: str) -> None:
+        self.cluster, self.student = cluster, student
+
+    def add_done_callback(self, call) -> None:
+        self.end = partial(call, self)
+        if self.student != "endless":
+            self.end()
+
+    def result(self) -> GradingResult:
+        alone = self.cluster.waiting == [self]
+        self.cluster.waiting.remove(self)
+        if self.student == "broken" and alone:
+            raise RuntimeError("no more")
+        return GradingResult(self.student, out_of_time=self.student in SLOW and not alone)
+
+
 class Cluster:
     """Two workers on which some submissions run out of time unless they are alone."""
 
-    loop = None
-
     def __init__(self) -> None:
-        self.waiting: list[SimpleNamespace] = []
+        self.waiting: list[Task] = []
         self.sent: list[tuple[str, int]] = []  # each student, and how many submissions ran beside
 
     def nthreads(self) -> dict[str, int]:
@@ -35,32 +52,13 @@ class Cluster:
 
     def submit(self, function, submission, packed, *, pure):
         assert (function, pure) == (worker_pool._grade, False), "it is no look at the first time"
-        task = SimpleNamespace(key=f"task-{len(self.sent)}", student=submission.student)
-        task.result = lambda: self.result(task)
+        task = Task(self, submission.student)
         self.sent.append((submission.student, len(self.waiting)))
         self.waiting.append(task)
         return task
 
-    def result(self, task: SimpleNamespace) -> GradingResult:
-        alone = self.waiting == [task]
-        self.waiting.remove(task)
-        if task.student == "broken" and alone:
-            raise RuntimeError("no more")
-        return GradingResult(task.student, out_of_time=task.student in SLOW and not alone)
 
-
-class Completed(list):
-    """Tasks as they are done; some are added meanwhile."""
-
-    add = list.append
-
-    def __iter__(self):
-        while self:
-            yield self.pop(0)
-
-
-def test_whoever_ran_out_of_time_beside_others_is_graded_again_alone(monkeypatch):
-    monkeypatch.setattr(worker_pool, "as_completed", lambda tasks, loop: Completed(tasks))
+def test_whoever_ran_out_of_time_beside_others_is_graded_again_alone():
     cluster = Cluster()
     names = ["slow", "ada", "slower", "broken", "bob", "cem", "dee", "eve"]
     found = list(worker_pool.graded_by(cluster, None, (Submission(name, "tiny") for name in names)))
@@ -69,6 +67,21 @@ def test_whoever_ran_out_of_time_beside_others_is_graded_again_alone(monkeypatch
     assert [one for one, beside in cluster.sent[len(names) :] if beside == 0] == list(SLOW)
     assert len(cluster.sent) == len(names) + len(SLOW)
     assert found[-1].failed == "Its worker gave no answer: RuntimeError: no more"
+
+
+def test_the_submission_that_has_run_longest_is_named_while_others_end_and_when_it_is_alone(monkeypatch):
+    monkeypatch.setattr(worker_pool, "REPORT_INTERVAL", 0.0)
+    cluster, told = Cluster(), []
+
+    def report(text: str) -> None:
+        told.append(text)
+        if told.count("endless runs longest") == 6:
+            next(task for task in cluster.waiting if task.student == "endless").end()
+
+    work = (Submission(name, "tiny") for name in ("ada", "endless", "bob", "cem", "dee"))
+    found = [one.student for one in worker_pool.graded_by(cluster, None, work, report)]
+    assert found == ["ada", "bob", "cem", "dee", "endless"]
+    assert told == ["", *["endless runs longest"] * 6, ""]
 
 
 def test_workers_never_hear_of_an_interrupt_and_the_main_thread_still_does():

@@ -153,10 +153,12 @@ def test_what_students_have_is_not_repeated(make):
 
 def test_a_page_needs_no_network_and_formulas_are_drawn_all_the_same(make):
     latex = new_output("display_data", data={"text/latex": "$$y_2$$"})
-    essay = r"So $\frac{a}{b}$, and $\href{javascript:x}{\text{<b>1</b>}}$, not $\frac{$."
+    essay = "![a plot](attachment:image.png) "
+    essay += r"So $\frac{a}{b}$, and $\href{javascript:x}{\text{<b>1</b>}}$, not $\frac{$."
     page = make(essay=essay, outputs=[latex])
     assert not page.find_all(["script", "link", "img", "iframe"])
     assert "http" not in str(page)
+    assert "Figure: a plot" in page.text
     (drawn,), fraction, text = (
         [one.find("msub")] if one.find("msub") else one for one in page.find_all("math")
     )

@@ -1,8 +1,11 @@
 """Who wrote the same is found, and who only gave the right answer is not."""
 
+from unicodedata import normalize
+
 import pytest
 
-from starvelab_grader.report.same_texts import MIN_FILE_WORDS, SameText, same_texts, words_of
+from starvelab_grader.report import same_texts as module
+from starvelab_grader.report.same_texts import MAX_WORDS, MIN_FILE_WORDS, SameText, same_texts, words_of
 
 ESSAY = "Decoding binds: buying a faster GPU would only make it idle more, as the sweep shows."
 OTHER = "The workers cannot decode that many pictures in time, so a faster GPU would only idle."
@@ -39,3 +42,14 @@ def test_the_largest_group_comes_first_and_letters_that_look_the_same_are_the_sa
     texts = {"a": {"x": OTHER}, "b": {"x": OTHER}} | {student: {"x": ESSAY} for student in "cde"}
     assert [group.students for group in same_texts(texts)] == [["c", "d", "e"], ["a", "b"]]
     assert words_of("ﬁve  Größe, x_1!") == ("five", "grösse", "x_1")
+
+
+def test_no_text_holds_the_report_of_a_class(monkeypatch):
+    """5 MB of accents behind one letter would take hours, and as many Arabic ligatures gigabytes."""
+    lengths = []
+    monkeypatch.setattr(
+        module, "normalize", lambda form, text: lengths.append(len(text)) or normalize(form, text)
+    )
+    assert len(words_of("a" + "\N{COMBINING ACUTE ACCENT}" * 9000)) == 1
+    assert len(words_of("\ufdfa" * MAX_WORDS)) == MAX_WORDS
+    assert max(lengths) <= 100

@@ -276,6 +276,8 @@ def test_an_archive_may_come_from_any_system(read):
     assert (list(result.notebooks), result.files, texts(result)) == (["01_one"], {"data/x.csv": b"1"}, [])
     result = read({"a.zip": zipped_on_macos({"gro\u0308\xdfe.csv": "2", "01_one.ipynb": nb("a")})})
     assert result.files == {"größe.csv": b"2"}, "as a notebook has it that is typed"
+    accents = "a" + 9000 * "\N{COMBINING COMMA ABOVE RIGHT}\N{COMBINING GRAVE ACCENT}"
+    assert archives.within(accents).name == accents, "to put so many in order takes seconds"
 
 
 FOLDERS = [entry(f"f{at}", kind=tarfile.DIRTYPE) for at in range(200)]
