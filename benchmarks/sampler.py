@@ -20,18 +20,16 @@ from starvelab_doctor.watching.worker_sampler import phase_of
 from .report import machine, options, spread
 from .results import save
 
-WORK = 200  # pieces, of some 2 ms each
 
-
-def work() -> float:
-    """Return the CPU time of this process for some work of Python."""
+def work(pieces: int) -> float:
+    """Return the CPU time of this process for some work of Python; a piece takes some 2 ms."""
     begun = time.process_time()
-    for _ in range(WORK):
+    for _ in range(pieces):
         python(80_000)
     return time.process_time() - begun
 
 
-def costs_of(turns: int) -> list[float]:
+def costs_of(turns: int, pieces: int) -> list[float]:
     """Return the CPU time of the work with the sampler, over that without it, less one, by turns."""
     found, usual, samples = [], sys.getswitchinterval(), list[Sample]()
 
@@ -46,21 +44,21 @@ def costs_of(turns: int) -> list[float]:
             samples.clear()
 
         for _ in range(turns):
-            before = work()
+            before = work(pieces)
             sampler = StackSampler(see, write, quick=True)
             sampler.start()
-            beside = work()
+            beside = work(pieces)
             sampler.stop()
             sys.setswitchinterval(usual)
-            found.append(2 * beside / (before + work()) - 1)
+            found.append(2 * beside / (before + work(pieces)) - 1)
     return found
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print both."""
-    asked = options(__doc__, rounds=(5, 1), seconds=(4.0, 0.5)).parse_args(arguments)
+    asked = options(__doc__, rounds=(5, 1), pieces=(200, 10), seconds=(4.0, 0.1)).parse_args(arguments)
     print(machine())
-    costs = costs_of(4 * asked.rounds)
+    costs = costs_of(4 * asked.rounds, asked.pieces)
     print(f"the sampler costs {spread([100 * each for each in costs])} % of the CPU time of a worker")
     for unit in (0.002, 0.005, 0.015):
         off = []
