@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, hypot, sqrt
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from starvelab.tables import percent
 
 from .finding.job import BUSY
 from .script import STARVED
-from .shares import CONFIDENCE, RUNS
+from .shares import NORMAL, RUNS
 
 BETTER, WORSE, SAME = "better", "worse", "no difference"
 PARTS = 10  # long ones, into which a run is cut
@@ -80,14 +79,12 @@ class Comparison:
 def compare(before: Loop, after: Loop) -> Comparison:
     """Compare two runs of a loop, as `starvelab-doctor --json` wrote them."""
     runs = (before, after)
-    passes = min(len(one["first_waits"]) for one in runs) >= PASSES
-    seconds = [_seconds(one, passes=passes) for one in runs]
-    sizes = [one["batch_size"] for one in runs]
-    items = sizes[1] / sizes[0] if all(sizes) else 1.0
     if min(len(one["blocks"]) for one in runs) < MIN_BLOCKS:
         return Comparison(before, after, 1.0, None)
-    ratio = items * seconds[0] / seconds[1]
-    error = hypot(_uncertainty(*runs), sum(map(_drift, runs)) / 2, _normal() * hypot(*map(_apart, runs)))
+    passes = min(len(one["first_waits"]) for one in runs) >= PASSES
+    seconds, sizes = [_seconds(one, passes=passes) for one in runs], [one["batch_size"] for one in runs]
+    ratio = (sizes[1] / sizes[0] if all(sizes) else 1.0) * seconds[0] / seconds[1]
+    error = hypot(_uncertainty(*runs), sum(map(_drift, runs)) / 2, NORMAL * hypot(*map(_apart, runs)))
     return Comparison(before, after, ratio, (ratio * exp(-error), ratio * exp(error)))
 
 
@@ -100,7 +97,7 @@ def _apart(run: Loop) -> float:
 
 def _seconds(run: Loop, *, passes: bool) -> float:
     """Return the seconds from batch to batch, with what it takes to begin and to end passes if they count."""
-    period = float(np.mean(run["blocks"])) if run["blocks"] else 0.0
+    period = float(np.mean(run["blocks"]))
     if not passes:
         return period
     batches: float = run["batches"] / len(run["first_waits"])
@@ -144,29 +141,20 @@ def _drift(run: Loop) -> float:
     return sqrt(max(slope**2 - noise, 0.0))
 
 
-def _normal() -> float:
-    return NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
-
-
 def _student(freedom: float) -> float:
     """Return the 97.5 % quantile of Student's distribution, to half a percent from 4 degrees on."""
-    z, n = _normal(), max(freedom, 4.0)
+    z, n = NORMAL, max(freedom, 4.0)
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
     return z + (z**3 + z) / 4 / n + second / n**2 + third / n**3
-
-
-def _place(run: Loop) -> tuple[str, int]:
-    """Return the file and the line of a loop: a change moves lines, and leaves their order."""
-    file, _, line = str(run["loop"]).rpartition(":")
-    return file, int(line) if line.isdigit() else 0
 
 
 def read(file: Path) -> list[Loop]:
     """Return the loops that doctor wrote into a file."""
     try:
         loops: list[Loop] = json.loads(file.read_text(encoding="utf-8"))["loops"]
-        why = "" if loops and all("blocks" in loop for loop in loops) else "it has no times by block"
+        times = [loop["blocks"] for loop in loops]
+        why = "" if times else "it holds no loops of doctor"
     except (OSError, ValueError) as error:
         why = str(error)
     except (LookupError, TypeError):
@@ -190,8 +178,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("after", type=Path, help="what doctor wrote after it")
     asked = parser.parse_args(arguments)
     try:
-        files = (sorted(read(file), key=_place) for file in (asked.before, asked.after))
-        found = [compare(*runs) for runs in zip(*files, strict=False)]
+        found = [compare(*runs) for runs in zip(read(asked.before), read(asked.after), strict=False)]
     except InputError as error:
         parser.error(str(error))
     for one in found:

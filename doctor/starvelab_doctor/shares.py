@@ -21,7 +21,8 @@ BLOCKS, RESAMPLES, CONFIDENCE = 50, 1000, 0.95
 # Standard deviation of the means of runs of one job that nothing else disturbs: benchmarks.compare; and the
 # share by which those of two such runs differ at most, with that confidence.
 RUNS = 0.015
-APART = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * RUNS * 2**0.5
+NORMAL = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)  # standard deviations on each side of a mean
+APART = NORMAL * RUNS * 2**0.5
 
 
 def is_certain(interval: tuple[float, float], batches: int, least: int = MIN_BATCHES) -> bool:

@@ -118,8 +118,8 @@ def test_what_it_takes_to_begin_passes_counts_where_both_runs_have_some():
     (None, "No such file or directory"),
     ("train", "Expecting value"),
     ("[]", "it holds no loops of doctor"),
-    ('{"loops": []}', "it has no times by block"),
-    ('{"loops": [{"loop": "list at train.py:2"}]}', "it has no times by block"),
+    ('{"loops": []}', "it holds no loops of doctor"),
+    ('{"loops": [{"loop": "list at train.py:2"}]}', "it holds no loops of doctor"),
 ])  # fmt: skip
 def test_a_file_that_doctor_did_not_write_is_an_error(tmp_path, text, why):
     file = tmp_path / "before.json"

@@ -60,7 +60,6 @@ class MemoryUse:
         )
 
 
-LONG = 30 * 86400.0  # seconds
 ROOM = 0.7  # of what is free, for more workers and their batches
 
 
@@ -79,8 +78,6 @@ class Growth:
         """Say what it comes to, roughly."""
         if self.full is None:
             return "they end with the pass before that fills the memory"
-        if self.full[0] > LONG:
-            return "that takes months to fill the memory"
         worst, best = map(duration, self.full)
         span = worst if worst == best else f"{worst} to {best}"
         return f"memory is full in {span} if that goes on"

@@ -25,6 +25,7 @@ RECEIVE, RECEIVE_RANGE, PACK = 2.0, (0.3, 4.0), 0.5
 SAMPLER, DATASET, COLLATE, HANDOVER = "sampler", "dataset", "collate", "hand-over"
 NAMES = {
     SAMPLER: "the sampler, in the training loop",
+    DATASET: "the dataset",
     COLLATE: "collating (collate_fn)",
     HANDOVER: "the hand-over to the loop",
 }
@@ -56,8 +57,6 @@ class StageCosts:
         What the dataset gives; None where that was not looked at.
     receiving : quantity [time] or None
         What the loop itself spends of the hand-over; None without workers.
-    call : str
-        How the loader calls its dataset: `__getitem__` or `__iter__`.
     """
 
     costs: Mapping[str, Quantity]
@@ -67,7 +66,6 @@ class StageCosts:
     prepared: tuple[float, ...] = ()
     items: Items | None = None
     receiving: Quantity | None = None
-    call: str = "__getitem__"
 
     @property
     def largest(self) -> str:
@@ -88,13 +86,10 @@ class StageCosts:
                 f"{MIN_BATCHES}."
             )
         shares = sorted(self.shares.items(), key=lambda item: -item[1])
-        parts = [f"{self._named(stage)} {percent(share)}" for stage, share in shares if share >= SLIGHT]
+        parts = [f"{NAMES[stage]} {percent(share)}" for stage, share in shares if share >= SLIGHT]
         parts[0] += f" ({format_quantity(self.costs[self.largest])})"
         doubt = "" if self.certain else " Which of the first two is larger is not certain."
         return f"Stages of a batch: {', '.join(parts)}.{doubt}"
-
-    def _named(self, stage: str) -> str:
-        return f"the dataset ({self.call})" if stage == DATASET else NAMES[stage]
 
 
 class StageSamples:
@@ -119,7 +114,7 @@ class StageSamples:
         """Add what the sampler took for a batch."""
         self.indices.append(seconds)
 
-    def costs(self, workers: int, *, stream: bool = False) -> StageCosts:
+    def costs(self, workers: int) -> StageCosts:
         """Return what was found so far, of a loader with so many workers."""
         # Copies first: a thread may add a batch meanwhile.
         timed = min(map(len, self.batches))
@@ -143,5 +138,4 @@ class StageSamples:
             receiving=Q_(1e3 * float(np.mean(unpacking)), "ms") if workers and timed else None,
             prepared=tuple((1e3 * (items + collate + packing))[-MAX_PREPARED:].tolist()),
             items=self.items,
-            call="__iter__" if stream else "__getitem__",
         )

@@ -150,7 +150,7 @@ class Probe:
     def __init__(self) -> None:
         self.samples, self.number = StageSamples(), next(_free_numbers)
         PROBES[self.number] = self
-        self.workers, self.stream, self.pinned = 0, False, False
+        self.workers, self.pinned = 0, False
         self.asked = self.unpacked = 0.0
         self.sampling: float | None = None  # seconds of the sampler since then; None for a first batch
 
@@ -161,7 +161,6 @@ class Probe:
         with torch_internals.workers_begin_with(loader, start):
             yield
         *_, self.workers = torch_internals.description_of(iterator)
-        self.stream = torch_internals.is_iterable(loader.dataset)
         self.pinned = torch_internals.is_pinned(iterator)  # then a thread unpacks
         torch_internals.time_indices(iterator, self._sampled)
         if not self.workers:
@@ -195,4 +194,4 @@ class Probe:
 
     def costs(self) -> StageCosts:
         """Return what was found so far."""
-        return self.samples.costs(self.workers, stream=self.stream)
+        return self.samples.costs(self.workers)
