@@ -7,8 +7,6 @@ from statistics import NormalDist
 
 import numpy as np
 
-from starvelab.measure.verdict import SEVERE, SLIGHT
-
 MIN_BATCHES = 8  # of fewer batches the spread says nothing
 # A step that is this many times as long as the median holds something else: an evaluation, a checkpoint.
 INTERRUPTION = 20
@@ -23,12 +21,6 @@ BLOCKS, RESAMPLES, CONFIDENCE = 50, 1000, 0.95
 RUNS = 0.015
 NORMAL = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)  # standard deviations on each side of a mean
 APART = NORMAL * RUNS * 2**0.5
-
-
-def is_certain(interval: tuple[float, float], batches: int, least: int = MIN_BATCHES) -> bool:
-    """True if there were enough batches, and their spread leaves at most two verdicts open."""
-    low, high = interval
-    return batches >= least and not (low < SLIGHT and high >= SEVERE)
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from starvelab.measure.verdict import NOT_BOUND, SLIGHT, UNKNOWN, verdict_of
+from starvelab.measure.verdict import NOT_BOUND, SEVERE, SLIGHT, UNKNOWN, verdict_of
 from starvelab.tables import count_of, percent
 from starvelab.units import Q_
 
-from ..shares import Share, is_certain
+from ..shares import Share
 from .gpu_use import TraceSteps
 from .lines import GENERATOR, LineShare
 from .memory import Room
@@ -116,11 +116,15 @@ class JobFinding:
     @property
     def verdict(self) -> str:
         """Say how input-bound the job is: by the waits of the GPU where they are known, else of the loop."""
-        if self.gpu.stall is not None and self.gpu.stall_interval is not None:
-            certain = is_certain(self.gpu.stall_interval, self.waits.counted, self.waits.min_batches)
-            return verdict_of(self.gpu.stall) if certain else UNKNOWN
-        low, high = (end + self.packing for end in self.waits.interval)
-        if self.waits.elsewhere or not is_certain((low, high), self.waits.counted, self.waits.min_batches):
+        stall, low, high = self.gpu.stall, *(self.gpu.stall_interval or self.waits.interval)
+        if stall is None:
+            low, high = low + self.packing, high + self.packing
+        differs = low < SLIGHT and high >= SEVERE  # more than two verdicts are open
+        if self.waits.counted < self.waits.min_batches or differs:
+            return UNKNOWN
+        if stall is not None:
+            return verdict_of(stall)
+        if self.waits.elsewhere:
             return UNKNOWN
         found = verdict_of(self.waits.host_wait + self.packing)
         # A loop that never waits starves no GPU. One that waits may be ahead of a GPU that is busy.
@@ -280,13 +284,9 @@ class JobFinding:
         return larger if self.verdict == NOT_BOUND else f"{larger} {self._of_input}"
 
     @property
-    def fed(self) -> bool:
-        """True where a ladder measured that the job is hardly faster without its loader."""
-        return self.waits.ceiling is not None and self.waits.ceiling.times < 1 + SLIGHT
-
-    @property
     def _of_input(self) -> str:
-        if self.verdict == NOT_BOUND or self.fed:
+        ceiling = self.waits.ceiling
+        if self.verdict == NOT_BOUND or (ceiling is not None and ceiling.times < 1 + SLIGHT):
             return "A faster input pipeline would change little, so look at the training step itself."
         if self.waits.elsewhere:
             return "Put watch(...) around what the training loop itself goes over."

@@ -53,9 +53,13 @@ class MemoryUse:
 
     def _says(self, growth: Growth, who: str) -> str:
         each = _short(data_size(growth.batch[1] / (self.batch_size or 1)))
+        end = "they end with the pass before that fills the memory"
+        if growth.full is not None:
+            span = " to ".join(dict.fromkeys(map(duration, growth.full)))
+            end = f"memory is full in {span} if that goes on"
         return (
             f"{who} gained {each} for each {'item' if self.batch_size else 'batch'}, which is neither the "
-            f"copy of a list nor the queue: {growth.end}. That rests on {growth.looks} looks in "
+            f"copy of a list nor the queue: {end}. That rests on {growth.looks} looks in "
             f"{duration(growth.seconds)}; a cache or a buffer that is not full yet looks the same."
         )
 
@@ -72,15 +76,6 @@ class Growth:
     seconds: float  # in which the looks were taken
     # Seconds until all memory is full, at worst and at best; None where they end before, or nobody tells.
     full: tuple[float, float] | None
-
-    @property
-    def end(self) -> str:
-        """Say what it comes to, roughly."""
-        if self.full is None:
-            return "they end with the pass before that fills the memory"
-        worst, best = map(duration, self.full)
-        span = worst if worst == best else f"{worst} to {best}"
-        return f"memory is full in {span} if that goes on"
 
 
 def duration(seconds: float) -> str:

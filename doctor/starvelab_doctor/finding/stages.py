@@ -73,11 +73,6 @@ class StageCosts:
         return max(self.shares, key=self.shares.__getitem__, default="")
 
     @property
-    def sampling(self) -> float:
-        """Milliseconds in which the loop waits for the sampler, for each batch."""
-        return float(self.costs[SAMPLER].m_as("ms")) if SAMPLER in self.costs else 0.0
-
-    @property
     def summary(self) -> str:
         """Say what the stages take, the largest first."""
         if self.timed < MIN_BATCHES:

@@ -11,7 +11,7 @@ from starvelab.tables import count_of
 from starvelab.units import Q_, Quantity, format_quantity
 
 from ..finding.job import JobFinding
-from .model import PREFETCH, Costs, Gain, JobModel, model_of
+from .model import Costs, Gain, JobModel, model_of
 
 MAX_WORKERS = 64  # that are looked at; by definition more than a host of tests/golden/published.csv has (60)
 # How much more than on average workers should do, since batches take different times. Where these vary by a
@@ -107,7 +107,7 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
 
 def advice_of(finding: JobFinding, model: JobModel) -> WorkerAdvice:
     """Return the advice for a job with this model."""
-    workers, ahead = model.likely.workers, finding.loader.prefetch or PREFETCH
+    workers, ahead = model.likely.workers, model.likely.prefetch
     limit = max(finding.room.workers_for(ahead), workers)
     wanted = _fewest(model.likely)
     # Beside other programs what computes looks as if it waited, and needs a core all the same.

@@ -11,12 +11,12 @@ from starvelab.tables import percent
 from starvelab.units import Q_, format_quantity
 
 from ..contents import Items
-from ..finding.job import QUEUED, JobFinding
+from ..finding.job import JobFinding
 from ..finding.lines import GENERATOR, SAMPLER, JobLines, LineShare
 from ..finding.stages import COLLATE, DATASET, LARGE, MANY_OBJECTS, StageCosts
 from ..shares import MIN_BATCHES
 from .advice import WorkerAdvice, advice_of
-from .model import PREFETCH, Change, Gain, JobModel, model_of, sampling_of
+from .model import Change, Gain, JobModel, model_of, sampling_of
 
 
 class Passes(NamedTuple):
@@ -50,11 +50,6 @@ class Facts:
     def workers(self) -> int:
         """Of the loader; 0 also where it is not known."""
         return self.finding.loader.workers or 0
-
-    @property
-    def prefetch(self) -> int:
-        """Batches ahead of each worker."""
-        return self.finding.loader.prefetch or PREFETCH
 
     @property
     def lines(self) -> JobLines:
@@ -151,12 +146,6 @@ class Facts:
         rest = 1 - self.finding.waits.host_wait - SEVERE
         lines = (line for line in self.lines.loop_work if line.phase == GENERATOR or line.share <= rest)
         return next((line for line in lines if line.share >= SLIGHT), None)
-
-    @property
-    def certain(self) -> bool:
-        """True where times say what work takes: nobody waited for a core, nor for another rank."""
-        finding = self.finding
-        return not finding.busy and (finding.machine.core_waits or 0.0) < QUEUED and not finding.ranks.found
 
     def gain(self, change: Change, *, sure: bool = True) -> Gain | None:
         """Return what a change brings, by the model of the job; None without one."""

@@ -153,7 +153,7 @@ def sampling_of(finding: JobFinding) -> float:
     """Return the milliseconds that the sampler takes the loop for a batch, by a probe or by samples."""
     stages, lines = finding.loader.stages, finding.loader.lines
     if stages is not None and stages.timed:
-        return stages.sampling
+        return float(stages.costs[SAMPLER].m_as("ms")) if SAMPLER in stages.costs else 0.0
     share = sum(line.share for line in lines.loop if line.phase == SAMPLER) if lines is not None else 0.0
     # Where workers are busier than the sampler, what it takes may be that of a pass's beginning alone.
     if lines is None or share <= max(lines.working, default=1.0):

@@ -16,7 +16,7 @@ from starvelab.measure.verdict import NOT_BOUND, SLIGHT, UNKNOWN
 from starvelab.tables import count_of, percent
 from starvelab.units import Q_, format_quantity
 
-from ..finding.job import RESTART, JobFinding
+from ..finding.job import QUEUED, RESTART, JobFinding
 from ..finding.lines import GENERATOR
 from ..finding.stages import COLLATE, DATASET, HANDOVER, RECEIVE
 from ..shares import MIN_BATCHES
@@ -71,7 +71,10 @@ def _apply(rows: Iterable[Row], facts: Facts) -> list[Remedy]:
 
 def _within(facts: Facts, remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:
     """Return what the ladder leaves of the remedies, with the gains of the whole job."""
-    within = (remedy.within(facts.finding, certain=facts.certain) for remedy in remedies)
+    finding = facts.finding
+    # Times say what work takes where nobody waited for a core, nor for another rank.
+    certain = not finding.busy and (finding.machine.core_waits or 0.0) < QUEUED and not finding.ranks.found
+    within = (remedy.within(finding, certain=certain) for remedy in remedies)
     return tuple(remedy for remedy in within if remedy is not None)
 
 
@@ -124,7 +127,7 @@ def _deeper(facts: Facts) -> Effect | None:
     model = facts.model
     if model is None or facts.finding.loader.prefetch is None or model.lateness < 1 + SLIGHT:
         return None
-    ahead, gain = facts.prefetch, Gain(1.0, 1.0, 1.0)
+    ahead, gain = facts.finding.loader.prefetch, Gain(1.0, 1.0, 1.0)
     while (more := facts.finding.room.ahead_for(2 * ahead, ahead)) > ahead:
         wider = model.gain_of_queue(more)
         if wider.likely < gain.likely * (1 + SLIGHT):
@@ -264,7 +267,7 @@ SETTINGS = (
     Row(
         "prefetch",
         lambda facts: facts.workers,
-        lambda facts, effect: f"prefetch_factor={effect.value} instead of {facts.prefetch}.",
+        lambda facts, effect: f"prefetch_factor={effect.value} instead of {facts.finding.loader.prefetch}.",
         _deeper,
     ),
     Row(

@@ -39,11 +39,6 @@ class HostThread:
     operations: list[float] = field(default_factory=list)  # when each of them starts
     alone: bool = False  # the iterator has no workers
 
-    @property
-    def waited(self) -> float:
-        """How long it waits in all."""
-        return sum(end - start for start, end in self.waits)
-
 
 @dataclass(frozen=True)
 class Timeline:
@@ -94,10 +89,14 @@ def read_timeline(path: Path) -> Timeline:
                 thread.operations.append(start)
     if not threads and not work:
         raise _foreign(path, "it holds none of its operations, kernels or marks")
+
+    def waited(thread: HostThread) -> tuple[bool, float]:
+        return bool(thread.ends), sum(end - start for start, end in thread.waits)
+
     most = max(work, key=lambda device: len(work[device]), default=None)
     pieces = sorted(work[most], key=lambda piece: piece[0])
     return Timeline(
-        max(threads.values(), key=lambda one: (bool(one.ends), one.waited), default=HostThread()),
+        max(threads.values(), key=waited, default=HostThread()),
         np.array([piece[:2] for piece in pieces]).reshape(-1, 2),
         np.array([piece[2] for piece in pieces]),
         np.array([launches.get(piece[3], -np.inf) for piece in pieces]),
