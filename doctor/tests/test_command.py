@@ -190,7 +190,8 @@ def test_trials_that_are_ended_early_have_an_answer_about_the_advice(monkeypatch
         return usual(self, settings)
 
     monkeypatch.setattr(Runs, "run", run)
-    monkeypatch.setattr(command, "remedies_of", lambda _: [Remedy("workers", "", value=0)])
+    advice = [Remedy("dataset", ""), Remedy("workers", "", value=0)]
+    monkeypatch.setattr(command, "remedies_of", lambda _: advice)
     assert run_doctor(["--try", "train.py"]) == 130
     assert "num_workers=0: 3.00 times the batches a second, kept." in capsys.readouterr().err
 
@@ -265,7 +266,7 @@ def test_a_line_is_written_for_each_trial_and_how_long_they_take_before(monkeypa
     assert others == ladder + 7
     assert lines[others + 1] == "  num_workers=6: 1.02 times the batches a second, not kept."
     assert lines[ladder - 1] == "  num_workers=3: 3.00 times the batches a second, kept."
-    assert lines[ladder - 2].startswith("What doctor says first takes at most 6 runs, ")
+    assert lines[ladder - 2].startswith("The advised setting takes at most 6 runs, ")
 
 
 def test_the_ladder_alone(monkeypatch, capsys, script, tmp_path):

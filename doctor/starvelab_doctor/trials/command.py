@@ -35,7 +35,7 @@ from .runs import TURNS, WATCHED, Runs
 # and the greatest of six with a probability of 97 %: one time in 32 all of them are on one side of it.
 LAST_TURNS = 6
 MAX_PATH = 50  # characters, as those of a socket in it are 103
-SETTINGS = ("workers", "prefetch", "persistent")  # remedies that no code has to be changed for
+SETTINGS = ("workers", "packing", "prefetch", "persistent")  # remedies that a setting may be tried for
 
 
 @contextmanager
@@ -83,16 +83,17 @@ class Tried:
 
 
 def try_settings(runs: Runs, say: Callable[[str], object], *, ladder_only: bool = False) -> Tried:
-    """Run a script again and again: with what doctor says first, on its ladder, and with other settings."""
+    """Run a script again and again: with what doctor advises, on its ladder, and with other settings."""
     first = runs.first()
     setup = Setup(**first["setup"] | {"waits": first["pace"]["waits"], "short": first["whole"]})
     loops = [loop for _, loop in first["results"] if loop.loader.workers == setup.workers]
     room = loops[0].room if loops else Room(setup.workers)
     ascent, last = Ascent(setup, runs.compare, room.workers_for, say), Turns(failed="nothing was kept")
-    advice = remedies_of(loops[0]) if loops and not ladder_only else ()
-    if advice and advice[0].name in SETTINGS:  # whoever ends the trials early has an answer about it
-        say(f"What doctor says first takes at most {2 * TURNS} runs, {duration(2 * TURNS * runs.each)}.")
-        ascent.climb([(advice[0].name, advice[0].value)], cores=usable_cores(), most=1)
+    remedies = remedies_of(loops[0]) if loops and not ladder_only else ()
+    advised = [(remedy.name, remedy.value) for remedy in remedies if remedy.name in SETTINGS]
+    if advised:  # whoever ends the trials early has an answer about it
+        say(f"The advised setting takes at most {2 * TURNS} runs, {duration(2 * TURNS * runs.each)}.")
+        ascent.climb(advised, cores=usable_cores(), most=1)
     count = LADDER_TURNS * (1 + len(rungs_of(on_gpu=first["on_gpu"])))
     say(f"The ladder takes {count} runs, {duration(count * runs.each)}.")
     ladder = climb_ladder(runs, on_gpu=first["on_gpu"], say=say)
@@ -103,7 +104,7 @@ def try_settings(runs: Runs, say: Callable[[str], object], *, ladder_only: bool 
     if not ladder_only and not ladder.fed:
         most = 2 * (TURNS * MAX_TRIALS + LAST_TURNS)
         say(f"Other settings take at most {most} runs, {duration(most * runs.each)}.")
-        ascent.climb([(remedy.name, remedy.value) for remedy in advice], cores=usable_cores())
+        ascent.climb(advised, cores=usable_cores())
     if ascent.best:
         last = runs.compare({}, ascent.best, LAST_TURNS)
     return Tried(first["loop"].split(" ")[0], results, ladder, ascent, last)

@@ -211,7 +211,7 @@ class Pass:
         self.use = copy(recorder.use)  # as it was when this pass began
         self.batches = 0
         self.first_wait: float | None = None
-        self.known = True  # the loop does nothing but wait since it asked
+        self.known = True  # the loop does nothing but wait since it asked, as it does not after an error
         self.long = True  # the last wait, so that asking the system costs little beside it
         self.wait: float | None = None  # for the batch in use; None if that does not count
         # CPU time when it asked, of the process and of those that it started: where the loop itself prepares.
@@ -320,10 +320,6 @@ class Pass:
         # computes itself to have a batch, as its sampler does, wants that core.
         return min(waited, wait) if waited and computed <= RECEIVE_RANGE[1] / 1e3 else 0.0
 
-    def interrupt(self) -> None:
-        """Leave out the next wait: the loop does something else before its next batch."""
-        self.known = False
-
     def end(self) -> None:
         """End the pass, which is over or was left: its time is no part of the step of a loop around it."""
         if self not in self.under_way:
@@ -344,7 +340,7 @@ class Pass:
         except BaseException as error:
             self.wait = None
             if not isinstance(error, StopIteration):
-                self.interrupt()
+                self.known = False  # it does something else before its next batch
             elif self in self.under_way:
                 self.recorder.endings.append(time.perf_counter() - self.asked)
                 if self.asked - self.polled > POLL_INTERVAL / 4 and self.asked >= self.recorder.next_poll:
