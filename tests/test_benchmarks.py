@@ -25,7 +25,7 @@ pytest.importorskip("starvelab_grader")
 pytestmark = [pytest.mark.long, pytest.mark.programs]
 
 # `python -m benchmarks --smallest NAME` runs these by hand.
-BROWSER, CLASS, RANKS = {"moving", "repaint"}, {"grading", "stock"}, {"ranks"}
+BROWSER, CLASS, RANKS = {"moving", "repaint"}, {"grading", "stock"}, {"rank_jobs", "ranks"}
 ELSEWHERE = {"validation", "zoo"}  # tests/test_published.py and doctor/tests/test_zoo.py run them
 HERE = benchmarks.names().keys() - BROWSER - CLASS - RANKS - ELSEWHERE
 KEPT = {".csv", ".json", ".md", ".svg", ".toml"}  # what benchmarks write and Git keeps

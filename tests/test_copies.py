@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from starvelab import PUBLISHED, Q_, DataModel, Hardware, SingleNodeModel, TransformationModel
+from starvelab import PUBLISHED, Q_, DataModel, Hardware, Samples, SingleNodeModel, TransformationModel
 from starvelab.units import Quantity
 from tests.cases import WALL
 
@@ -16,7 +16,7 @@ from tests.cases import WALL
 @pytest.mark.parametrize("roundtrip", [lambda x: pickle.loads(pickle.dumps(x)), copy.deepcopy, copy.copy])
 @pytest.mark.parametrize("value", [
     *(Q_("500 KB"), Q_(2.5, "GB/s"), Q_([1, 2], "img/s"), Q_(5, "percent")),
-    *(Hardware.Cloud.A100, PUBLISHED, WALL.replace(link="32 GB/s"), WALL.solve()),
+    *(Hardware.Cloud.A100, PUBLISHED, WALL.replace(link="32 GB/s"), WALL.solve(), Samples(size="5 MB")),
     *(model(PUBLISHED) for model in (DataModel, TransformationModel, SingleNodeModel)),
 ], ids=lambda value: f"{value!r:.30}")  # fmt: skip
 def test_what_is_copied_is_equal_and_has_the_same_type_hash_units_and_sources(value, roundtrip):

@@ -12,7 +12,7 @@ from tests.leaks import Snapshot
 
 pytestmark = pytest.mark.programs
 
-# Tests as somebody may write them; LEFT says which of them leave something behind.
+# Tests as somebody may write them, and more of them from LEFT.
 MADE_UP = """
 import os, subprocess, sys, threading, time
 from pathlib import Path
@@ -33,69 +33,20 @@ def server():
     process.wait()
     del os.environ["SERVER"]
 
-@pytest.fixture
-def careless():
-    yield
-    os.environ["FROM_A_FIXTURE"] = "1"
-
-def test_a_variable_that_is_new(): os.environ["NEW"] = "1"
-
-def test_a_variable_that_is_gone(): del os.environ["KNOWN"]
-
-def test_a_variable_that_is_other(): os.environ["KNOWN"] = "other"
-
-def test_variables_are_put_back_for_the_next():
-    assert os.environ["KNOWN"] == "1"
-    assert "NEW" not in os.environ
-
-def test_a_fixture_of_its_own(careless): pass
-
-def test_a_thread(): threading.Thread(target=time.sleep, args=[3], name="sleeper", daemon=True).start()
-
-def test_a_process(): sys.kept = subprocess.Popen(SLEEP)
-
-def test_a_process_is_ended_for_the_next(): sys.kept.wait(20)
-
-def test_a_file(): Path("left.txt").touch()
-
-def test_another_folder(tmp_path): os.chdir(tmp_path)
-
-def test_a_server_that_is_asked_for(server): assert server.poll() is None
+def test_a_server_that_is_asked_for_in_the_middle(request): request.getfixturevalue("server")
 
 def test_a_server_that_runs_already(server): assert os.environ["SERVER"] == "runs"
 """
-MADE_UP_LATE = """
-import os, subprocess, sys, threading
-import pytest
-
-@pytest.fixture(scope="session")
-def late():
-    os.environ["LATE"] = "1"
-    process = subprocess.Popen([sys.executable, "-IS", "-c", "import time; time.sleep(60)"])
-    ended = threading.Event()
-    threading.Thread(target=ended.wait).start()
-    yield
-    ended.set()
-    process.kill()
-    process.wait()
-    del os.environ["LATE"]
-
-def test_a_server_that_is_asked_for_in_the_middle(request): request.getfixturevalue("late")
-
-def test_a_server_is_no_excuse(request):
-    request.getfixturevalue("late")
-    os.environ["NEW"] = "1"
-"""
+# What a test does, and what is said of it; each test after it finds all as it was.
 LEFT = {
-    "test_a_variable_that_is_new": "the variable NEW: it was None and is '1'",
-    "test_a_variable_that_is_gone": "the variable KNOWN: it was '1' and is None",
-    "test_a_variable_that_is_other": "the variable KNOWN: it was '1' and is 'other'",
-    "test_a_fixture_of_its_own": "the variable FROM_A_FIXTURE: it was None and is '1'",
-    "test_a_thread": "the thread sleeper",
-    "test_a_process": r"the process \d+: \S+ -IS -c import time; time\.sleep\(60\)",
-    "test_a_file": r"the file \S+/left\.txt",
-    "test_another_folder": r"the current folder is \S+/test_another_folder0",
-    "test_a_server_is_no_excuse": "the variable NEW: it was None and is '1'",
+    'os.environ["NEW"] = "1"': "the variable NEW: it was None and is '1'",
+    'assert "NEW" not in os.environ; del os.environ["KNOWN"]': "the variable KNOWN: it was '1' and is None",
+    'os.environ["KNOWN"] += "0"': "the variable KNOWN: it was '1' and is '10'",
+    'threading.Thread(target=time.sleep, args=[3], name="nap", daemon=True).start()': "the thread nap",
+    "sys.kept = subprocess.Popen(SLEEP)": r"the process \d+: \S+ -IS -c import time; time\.sleep\(60\)",
+    'sys.kept.wait(20); Path("left.txt").touch()': r"the file \S+/left\.txt",
+    "os.chdir(tmp_path)": r"the current folder is \S+/test_left_60",
+    'request.getfixturevalue("server"); os.umask(0o077)': "new files get the umask 077",
 }
 
 
@@ -109,12 +60,13 @@ def test_each_kind_of_leftover_fails_its_test_and_no_other(pytester, monkeypatch
         "from tests.leaks import every_test_leaves_things_as_they_were, pytest_fixture_setup\n"
         "leaks.END_TIMEOUT = 1.0\n"
     )
-    pytester.makepyfile(test_made_up=MADE_UP, test_made_up_late=MADE_UP_LATE)
+    tests = [f"def test_left_{number}(request, tmp_path): {line}" for number, line in enumerate(LEFT)]
+    pytester.makepyfile(test_made_up="\n".join([MADE_UP, *tests]))
     done = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--tb=no")
-    done.assert_outcomes(passed=(MADE_UP + MADE_UP_LATE).count("def test_"), errors=len(LEFT))
-    messages = dict(re.findall(r"^ERROR \S+::(\w+) - Failed: (.*)$", done.stdout.str(), re.MULTILINE))
-    for name, left in LEFT.items():
-        assert re.fullmatch(f"This test leaves behind {left}\\.", messages[name])
+    done.assert_outcomes(passed=2 + len(LEFT), errors=len(LEFT))
+    messages = re.findall(r"^ERROR \S+::test_left_\d - Failed: (.*)$", done.stdout.str(), re.MULTILINE)
+    for message, left in zip(messages, LEFT.values(), strict=True):
+        assert re.fullmatch(f"This test leaves behind {left}\\.", message)
 
 
 def test_a_lab_that_the_same_user_runs_beside_the_tests_is_no_leftover():

@@ -36,9 +36,8 @@ ESSAY = """# %% [markdown]
 # What takes long, and looks at nothing that a recipe changes.
 ELSEWHERE = (
     "tests/model/stages/test_barrier.py",
-    "tests/test_documents.py::test_a_stale_part_is_named_and_written_anew",
     # docs/build.py has run just before.
-    "tests/test_documents.py::test_the_generated_parts_are_what_their_sources_give",
+    "tests/test_documents.py::test_the_generated_parts_are_fresh_and_a_stale_one_is_written_anew",
     "tests/test_published.py::test_no_row_rests_on_itself_or_on_a_rate_that_the_package_ships_for_it",
     "tests/test_layers.py::test_an_import_that_points_upward_a_picture_in_the_model_or_a_module_without_a_place",
     "doctor/tests/test_zoo.py::test_the_doctor_names_the_cause",

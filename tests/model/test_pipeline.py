@@ -1,7 +1,5 @@
 """The rule of the pipeline: stages on one resource add, stages on different resources overlap."""
 
-import copy
-import pickle
 from functools import partial
 from math import inf
 from operator import attrgetter
@@ -556,11 +554,6 @@ def test_an_unknown_field_says_which_was_meant(field, expected):
 def test_a_name_that_is_wrong_or_missing_is_said_in_the_words_of_the_lab(ask, said):
     # These were raw errors of Python, or nothing.
     assert message((InputError, UnknownNameError), ask).startswith(said)
-
-
-def test_a_part_and_a_pipeline_still_travel():
-    for value in (Samples(size="5 MB"), WALL):
-        assert repr(pickle.loads(pickle.dumps(value))) == repr(copy.deepcopy(value)) == repr(value)
 
 
 @pytest.mark.parametrize("made", [
