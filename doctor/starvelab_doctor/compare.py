@@ -59,7 +59,7 @@ class Comparison:
         if self.interval is None:
             counts = " and ".join(str(one["counted"]) for one in (self.before, self.after))
             return (
-                f"{name}: {UNKNOWN}, since {counts} batches count, and it takes {MIN_BLOCKS} in each run. "
+                f"{name}: {UNKNOWN}, because {counts} batches count, and each run needs {MIN_BLOCKS}. "
                 "Let doctor watch longer runs."
             )
         low, high = self.interval

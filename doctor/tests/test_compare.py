@@ -90,7 +90,7 @@ def test_of_too_few_batches_nobody_can_tell():
     one = compare(loop([0.02] * 24, counted=24), loop([0.03] * BLOCKS))
     assert (one.verdict, one.interval) == (UNKNOWN, None)
     assert one.summary == (
-        "Items at train.py:15: cannot tell, since 24 and 200 batches count, and it takes 25 in each run. Let "
+        "Items at train.py:15: cannot tell, because 24 and 200 batches count, and each run needs 25. Let "
         "doctor watch longer runs."
     )
 

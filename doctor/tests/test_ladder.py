@@ -173,12 +173,12 @@ def test_a_job_that_no_rung_makes_faster_is_fed():
     # Beside other programs minGPT's adder was "at most 1.00 times as fast", by a rung at 0.43 times.
     disturbed = Ladder((10.0,), {"host": (4.3,)})
     assert (disturbed.ceiling, disturbed.fed) == (None, False)
-    assert disturbed.verdict.startswith("The job was slower without its loader than as it is, so something")
+    assert disturbed.verdict.startswith("The job was slower without its loader than as it is, so another")
     # Without the rungs that leave the whole loader out, nothing tells what the input costs at most.
     for rungs in ({}, {"prepared": (8.0,)}):
         unknown = Ladder((10.0,), rungs, {rung: "it fails" for rung in RUNGS if rung not in rungs})
         assert (unknown.ceiling, unknown.fed, unknown.bound) == (None, False, None)
-        assert unknown.lines[-1].startswith("The highest rung could not be measured, so nothing")
+        assert unknown.lines[-1].startswith("The highest rung could not be measured, so the gain")
 
 
 def test_a_loader_that_asks_for_pinned_memory_without_a_gpu_gets_none():

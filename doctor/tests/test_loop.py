@@ -54,8 +54,8 @@ def test_the_result_can_be_asked_while_the_loop_runs(clock):
         clock.sleep(0.01)
         told.append(watched.result)
     assert told[5].verdict == "cannot tell"
-    cannot = "Whether this job is input-bound, one cannot tell: only"
-    watch_more = "and it takes 8. Watch more batches of a longer run."
+    cannot = "Cannot tell whether this job is input-bound: only"
+    watch_more = "and 8 are needed. Watch more batches of a longer run."
     # The first wait and step say nothing, and few batches have no interval.
     assert told[0].summary == told[1].summary == f"{cannot} 0 batches counted, {watch_more}"
     waits = "The training loop waits 50.0 % of its time for data."
@@ -98,8 +98,8 @@ def test_the_waits_of_a_thread_that_fetches_for_the_loop_are_not_those_of_the_lo
     thread.join()
     assert watched.result.verdict == "cannot tell"
     assert watched.result.summary == (
-        "A thread beside the training loop waits 70.0 % of its time for data. Whether this job is "
-        "input-bound, one cannot tell: another thread fetches the batches, and the loop takes them from it. "
+        "A thread beside the training loop waits 70.0 % of its time for data. Cannot tell whether this "
+        "job is input-bound: another thread fetches the batches, and the loop takes them from it. "
         "Put watch(...) around what the training loop itself goes over."
     )
 
@@ -115,7 +115,7 @@ def test_a_pass_that_differs_from_the_later_ones_is_left_out(clock):
     assert result.waits.host_wait == pytest.approx(0.0001 / 0.0101)
     assert result.waits.counted == 57
     assert (
-        "The first pass differs from the later ones, as where a cache fills, and does not count: the loop "
+        "The first pass differs from the later ones, as if a cache fills, and does not count: the loop "
         "waited 90.0 % of it."
     ) in result.summary
 
@@ -310,7 +310,7 @@ def test_passes_that_end_with_their_first_batch_are_judged_by_it(clock):
     )
     (only,) = remedies_of(result)
     # The end of workers is no wait that is timed, so nobody knows what the job would gain.
-    said = "To begin a pass takes 90 ms on average, and to end its workers more."
+    said = "Beginning a pass takes 90 ms on average, and ending its workers takes more."
     assert only.text == f"{said} {result.next_step}"
     assert only.gain is None
     quick = watch(Loader(clock, 0.01, start=0.0001, first=0.0001), progress=False)

@@ -28,7 +28,7 @@ def test_what_grows_and_when_memory_is_full_is_said_with_what_it_rests_on():
     growth = Growth((1.1e6, 1.2e6, 1.3e6), 120, 61.0, (2460.0, 2880.0))
     assert use(growth=growth, batch_size=8).summary == (
         "8 workers (3.2 GB per worker) gained 150 KB for each item, which is neither the copy of a list nor "
-        "the queue: memory is full in 41 minutes to 48 minutes if that goes on. That rests on 120 looks in "
+        "the queue: memory is full in 41 minutes to 48 minutes if that goes on. This is from 120 looks in "
         "61 s; a cache or a buffer that is not full yet looks the same."
     )
 
@@ -44,8 +44,8 @@ def test_how_long_that_takes_is_said_roughly(full, said):
 
 def test_the_copy_of_a_list_is_said_and_no_leak():
     assert use(copied=Q_("0.9 GB"), shared=Q_("1.2 GB")).summary == (
-        "Each worker copied 0.9 GB of the objects of the training process, and may copy 1.2 GB more: one "
-        "array is not copied, a list of many objects is."
+        "Each worker copied 0.9 GB of the objects of the training process, and may copy 1.2 GB more. A "
+        "list of many objects is copied, one array is not."
     )
     assert use(copied=Q_("20 MB")).summary == ""
 
@@ -72,7 +72,7 @@ def test_as_many_workers_are_advised_as_find_room():
     advice = advise(limited(job, 1), cores=2)
     # Each more takes 2.2 GB, and 7 of the 10 may be used: two of the batches in the queue are there already.
     assert (advice.best.workers, advice.options[-1].workers) == (4, 4)
-    room = "more find no room: each takes 2 GB, and 2 batches of 100 MB ahead in shared memory, and 10 GB"
+    room = "more do not fit: each takes 2 GB, and 2 batches of 100 MB ahead in shared memory, and 10 GB"
     assert f"; {room} of memory are free." in advice.summary
     roomy = advise(limited(job, 1, free=1e12), cores=2)
     assert (roomy.best.workers, roomy.room) == (12, "")
@@ -85,7 +85,7 @@ def test_where_no_worker_finds_room_that_is_the_remedy():
     (remedy,) = remedies_of(limited(job, 0, free=20e9, shm=64e6, size="38.5 MB"), cores=2)
     assert (remedy.name, remedy.gain) == ("memory", None)
     assert remedy.text == (
-        "Keep the 0 workers: more find no room: each takes 38 MB, and 2 batches of 38 MB ahead in shared "
+        "Keep the 0 workers: more do not fit: each takes 38 MB, and 2 batches of 38 MB ahead in shared "
         "memory, and 64 MB of /dev/shm (docker run --shm-size) are free."
     )
     # What is no tensor goes through a pipe, and a thread shares all memory.
@@ -125,7 +125,7 @@ def test_batches_that_lie_there_already_need_no_more_room():
     room = Room(2, each=1e9, batch=1e8, ready=4, free=1e9, shared=1e12)
     assert (room.workers_for(2), room.workers_for(8)) == (2, 1)
     assert Room(7).workers_for(2) == float("inf")
-    assert room.reason(1).startswith("more find no room: each takes 1 GB, and 1 batch of 100 MB ahead")
+    assert room.reason(1).startswith("more do not fit: each takes 1 GB, and 1 batch of 100 MB ahead")
 
 
 @pytest.mark.parametrize(("batches", "size", "collated", "found"), [

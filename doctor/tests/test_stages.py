@@ -37,7 +37,9 @@ def test_two_stages_that_are_alike_are_not_told_apart():
 
 
 def test_few_batches_and_none_are_said():
-    assert "only 5 batches were timed, and it takes 8." in samples(5, items=1.0, collate=0.1).costs(1).summary
+    assert (
+        "only 5 batches were timed, and 8 are needed." in samples(5, items=1.0, collate=0.1).costs(1).summary
+    )
     costs = StageSamples().costs(2)
     assert (costs.largest, costs.timed) == ("", 0)
 

@@ -37,7 +37,7 @@ def named(finding):
 
 
 LISTS = (
-    "To begin a later pass takes 0.2 s on average, 41.7 % of its time: make the DataLoader once, before all "
+    "Beginning a later pass takes 0.2 s on average, 41.7 % of its time: make the DataLoader once, before all "
     "passes, and let its sampler and its dataset list the items once."
 )
 
@@ -48,7 +48,7 @@ LISTS = (
         2,
         None,
         "persistent",
-        "To begin and end a later pass takes 0.2 s on average, 41.7 % of its time: keep the workers "
+        "Beginning and ending a later pass takes 0.2 s on average, 41.7 % of its time: keep the workers "
         "with persistent_workers=True in one loader for all passes, or make each pass longer. "
         "Only a trial can tell what that brings.",
     ),
@@ -85,7 +85,7 @@ def test_what_the_end_of_a_pass_takes_is_part_of_what_new_workers_cost(clock):
     first, *_ = remedies_of(watched.result, cores=2)
     assert watched.result.waits.ending.m_as("s") == pytest.approx(0.3)
     assert first.name == "persistent"
-    assert first.text.startswith("To begin and end a later pass takes 0.5 s on average")
+    assert first.text.startswith("Beginning and ending a later pass takes 0.5 s on average")
 
 
 def test_pickling_the_data_for_each_worker_is_named():

@@ -123,7 +123,7 @@ def test_a_trace_without_a_dataloader_tells_of_the_gpu_only(tmp_path):
     found = read(training, tmp_path)
     assert (found.verdict, found.waits.batches) == ("cannot tell", 0)
     assert found.gpu.use.busy == pytest.approx(50 / 170, abs=0.01)
-    assert found.summary.startswith("Whether this job is input-bound, one cannot tell: the trace holds no")
+    assert found.summary.startswith("Cannot tell whether this job is input-bound: the trace holds no")
     assert "the trace holds no wait for a DataLoader, and the GPU is 71 % idle. For 70" in found.summary
     assert found.summary.endswith("or put watch(...) around what yours goes over.")
     assert "loop waits" not in repr(found)
@@ -148,7 +148,7 @@ def test_a_larger_cost_than_the_data_is_named_beside_it(tmp_path):
 def test_one_step_is_no_verdict(tmp_path):
     found = read(train(Training(), 1, wait=30, step=70), tmp_path)
     assert found.verdict == "cannot tell"
-    assert "only 0 batches counted, and it takes 2. Watch more batches of a longer run." in found.summary
+    assert "only 0 batches counted, and 2 are needed. Watch more batches of a longer run." in found.summary
 
 
 def test_events_that_never_ended_or_lack_their_numbers_do_no_harm(tmp_path):

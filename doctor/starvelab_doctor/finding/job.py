@@ -189,7 +189,7 @@ class JobFinding:
             return ""
         passes = "first pass differs" if count == 1 else f"first {count} passes differ"
         return (
-            f"The {passes} from the later ones, as where a cache fills, and does not count: the loop waited "
+            f"The {passes} from the later ones, as if a cache fills, and does not count: the loop waited "
             f"{percent(self.waits.left_out[0])} of it."
         )
 
@@ -208,8 +208,8 @@ class JobFinding:
             return ""
         return (
             f"Left out: {count_of(self.waits.interruptions, 'long step')}, such as an evaluation or a "
-            f"checkpoint, took {percent(share)} of the time, whatever the input: of all of it the loop waits "
-            f"{percent(self.waits.host_wait * (1 - share))}."
+            f"checkpoint, took {percent(share)} of the time, whatever the input. The loop waits "
+            f"{percent(self.waits.host_wait * (1 - share))} of the whole time."
         )
 
     @property
@@ -232,7 +232,7 @@ class JobFinding:
     def _others(self) -> str:
         used = percent(self.machine.others_cpu, 0) if self.machine.others_cpu is not None else ""
         return (
-            f"Other programs used {used} of the cores: all of this holds while they do." if self.busy else ""
+            f"Other programs used {used} of the cores. All this is right while they do." if self.busy else ""
         )
 
     @property
@@ -264,16 +264,15 @@ class JobFinding:
             )
             why = f"the trace holds no wait for a DataLoader{idle}"
         elif self.waits.counted < self.waits.min_batches:
-            why = (
-                f"only {count_of(self.waits.counted, 'batch')} counted, and it takes {self.waits.min_batches}"
-            )
+            counted = count_of(self.waits.counted, "batch")
+            why = f"only {counted} counted, and {self.waits.min_batches} are needed"
         elif self.waits.elsewhere:
             why = "another thread fetches the batches, and the loop takes them from it"
         elif self.gpu.asynchronous and self.gpu.stall is None:
             why = "the loop may run ahead of the GPU, which was not timed"
         else:
             why = "the batches differ too much"
-        return f"Whether this job is input-bound, one cannot tell: {why}."
+        return f"Cannot tell whether this job is input-bound: {why}."
 
     @property
     def next_step(self) -> str:

@@ -44,7 +44,7 @@ class MemoryUse:
         if self.copied.m_as("B") >= LARGE_COPY:
             parts.append(
                 f"Each worker copied {_short(self.copied)} of the objects of the training process, and may "
-                f"copy {_short(self.shared)} more: one array is not copied, a list of many objects is."
+                f"copy {_short(self.shared)} more. A list of many objects is copied, one array is not."
             )
         if self.loop_growth is not None:
             beside = "" if self.workers else ", which prepares the batches,"
@@ -59,7 +59,7 @@ class MemoryUse:
             end = f"memory is full in {span} if that goes on"
         return (
             f"{who} gained {each} for each {'item' if self.batch_size else 'batch'}, which is neither the "
-            f"copy of a list nor the queue: {end}. That rests on {growth.looks} looks in "
+            f"copy of a list nor the queue: {end}. This is from {growth.looks} looks in "
             f"{duration(growth.seconds)}; a cache or a buffer that is not full yet looks the same."
         )
 
@@ -120,6 +120,6 @@ class Room:
         each, batch, free = (format_quantity(data_size(size), 2) for size in sizes)
         of = "/dev/shm (docker run --shm-size)" if by_shared <= by_memory else "memory"
         return (
-            f"more find no room: each takes {each}, and {count_of(ahead, 'batch')} of {batch} ahead in "
+            f"more do not fit: each takes {each}, and {count_of(ahead, 'batch')} of {batch} ahead in "
             f"shared memory, and {free} of {of} are free."
         )

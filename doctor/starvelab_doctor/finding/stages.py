@@ -77,8 +77,8 @@ class StageCosts:
         """Say what the stages take, the largest first."""
         if self.timed < MIN_BATCHES:
             return (
-                f"Which stage costs most cannot be told: only {self.timed} batches were timed, and it takes "
-                f"{MIN_BATCHES}."
+                f"Cannot tell which stage costs most: only {self.timed} batches were timed, and "
+                f"{MIN_BATCHES} are needed."
             )
         shares = sorted(self.shares.items(), key=lambda item: -item[1])
         parts = [f"{NAMES[stage]} {percent(share)}" for stage, share in shares if share >= SLIGHT]

@@ -70,8 +70,8 @@ def _collector(facts: Facts, _: Effect) -> str:
     call = "before the loop" if in_loop else "in worker_init_fn"
     share = percent(max(facts.lines.loop_pauses, facts.lines.pauses), 0)
     return (
-        f"Python's garbage collector takes {share} of the time of {where}, since it goes over all objects "
-        f"of the process: call gc.freeze() {call}, or hold the items in arrays."
+        f"Python's garbage collector takes {share} of the time of {where}, because it goes over all "
+        f"objects of the process: call gc.freeze() {call}, or hold the items in arrays."
     )
 
 
@@ -79,8 +79,8 @@ STUCK = Row(
     "stuck",
     lambda facts: facts.lines.stuck,
     lambda facts, _: (
-        f"All workers live and none sends a batch: they are at {facts.lines.stuck[0].summary}. Where that "
-        "waits for a lock, another thread held it when they were forked, and nobody releases it in them: "
+        f"All workers live, but none sends a batch: they are at {facts.lines.stuck[0].summary}. If this line "
+        "waits for a lock, another thread held the lock when they were forked, and they cannot release it: "
         'make the lock in worker_init_fn, or start the workers with multiprocessing_context="spawn".'
     ),
 )
@@ -122,8 +122,8 @@ CAUSES = (
         lambda facts: facts.finding.loader.stream and _begins_in(facts, DATASET),
         lambda facts, _: _begins(
             facts,
-            "let items leave before a buffer is full, or list and open files once. Workers that are kept do "
-            "that for each pass, too.",
+            "let items leave before a buffer is full, or list and open files once. Persistent workers do "
+            "this for each pass, too.",
         ),
         rules_out=frozenset({"persistent", "passes"}),
     ),

@@ -24,8 +24,8 @@ LOCK, WAIT = "lock", "sleep"
 KNOWN = (
     KnownCall(
         "seek", r"^(gzip|bz2|lzma|_compression)\..*(seek|rewind)",
-        "a compressed file is read from its beginning for each place that is sought. Read it in its order, "
-        "or store the items uncompressed, or each of them compressed on its own.",
+        "a compressed file is read from its beginning at each seek. Read it in order, or store the items "
+        "uncompressed, or compress each item on its own.",
     ),
     KnownCall(
         "reopen",
@@ -37,12 +37,12 @@ KNOWN = (
     ),
     KnownCall(
         "unpack", r"NpzFile",
-        "an array of an npz file is unpacked as a whole, each time that it is asked for. Take the arrays out "
-        "of the file once, in each worker, or store each as an npy file that is mapped.",
+        "a whole array of an npz file is unpacked at each access. Unpack the arrays once in each worker, or "
+        "store each as an npy file that is mapped.",
     ),
     KnownCall(
         "query", r"^(sqlite3|dbapi2|psycopg\w*|sqlalchemy)\.|\.(execute|fetch(one|many|all))$",
-        "a database is asked for each item. Let an index hold the key, ask once for all items of a batch, or "
+        "a database is queried for each item. Give the key an index, query once for all items of a batch, or "
         "read the table into an array.",
     ),
     KnownCall(
@@ -70,11 +70,11 @@ KNOWN = (
     ),
     KnownCall(
         "collect", r"^gc\.collect|empty_cache",
-        "all objects are gone over for memory to be freed. Leave that to Python.",
+        "the garbage collector goes over all objects. Leave that to Python.",
     ),
     KnownCall(
         "data frame", r"^(frame|series|indexing|generic|indexers)\.|\.(iloc|loc|iat|at)\b|pandas|polars",
-        "a data frame is asked for one row at a time. Turn its columns into arrays once, and index these.",
+        "a data frame is read row by row. Turn its columns into arrays once, and index these.",
     ),
     KnownCall(
         "collate", r"^torch\.stack$",
@@ -84,8 +84,7 @@ KNOWN = (
     ),
     KnownCall(
         WAIT, r"\btime\.sleep$|\.wait$",
-        "the code waits. Let it wait for less long, or let more items wait at once, by more workers or "
-        "threads.",
+        "the code waits. Shorten the wait, or let more items wait at once, with more workers or threads.",
         removable=False,
     ),
     KnownCall(
@@ -110,8 +109,8 @@ KNOWN = (
     ),
     KnownCall(
         "network", r"^(socket|ssl|urllib3?|client|http|requests|adapters|botocore|s3fs|fsspec|aiohttp)\b",
-        "an answer from the network is waited for. Let more requests be under way at once, by more workers "
-        "or threads, or read ahead into a cache.",
+        "the code waits for the network. Send more requests at once, with more workers or threads, or read "
+        "ahead into a cache.",
         removable=False,
     ),
     KnownCall(
@@ -129,8 +128,8 @@ KNOWN = (
     KnownCall(
         "decompress",
         r"^(gzip|bz2|lzma|zlib|zipfile|tarfile|_compression|blosc|zstd\w*|lz4)\b(?!\.compress)|decompress",
-        "data is decompressed. Store it uncompressed, or by a method that is faster to undo, such as zstd or "
-        "LZ4.",
+        "data is decompressed. Store it uncompressed, or in a format that is faster to decompress, such "
+        "as zstd or LZ4.",
         removable=False,
     ),
     KnownCall(

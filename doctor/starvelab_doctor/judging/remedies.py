@@ -168,7 +168,7 @@ def _move(facts: Facts, effect: Effect) -> str:
     assert line is not None
     if_input = "" if line.phase == GENERATOR else "if that prepares the batch, "
     into = f", with {count_of(effect.value, 'worker')}" if effect.value else ""
-    unknown = "" if effect.gain else " What that brings, a probe tells."
+    unknown = "" if effect.gain else " A probe tells the gain."
     return (
         f"The loop's own thread computes at {line.place} in {percent(line.share)} of the time: "
         f"{if_input}move it into the workers, that is into the dataset or collate_fn{into}.{unknown}"
@@ -192,8 +192,8 @@ def _workers(facts: Facts) -> Effect | None:
 
 def _begun(facts: Facts, _: Effect) -> str:
     taken = format_quantity(Q_(facts.finding.waits.host_wait * facts.finding.waits.period, "ms"))
-    ending = ", and to end its workers more" if facts.workers else ""
-    return f"To begin a pass takes {taken} on average{ending}. {RESTART}"
+    ending = ", and ending its workers takes more" if facts.workers else ""
+    return f"Beginning a pass takes {taken} on average{ending}. {RESTART}"
 
 
 ITERATOR = Row("iterator", lambda facts: facts.finding.waits.restarts, _begun)
@@ -204,7 +204,7 @@ IN_ANY_CASE = (
         "persistent",
         lambda facts: facts.passes and facts.workers and not facts.finding.loader.persists,
         lambda facts, _: (
-            f"To begin and end a later pass takes {facts.passes}: keep the workers with "
+            f"Beginning and ending a later pass takes {facts.passes}: keep the workers with "
             "persistent_workers=True in one loader for all passes, or make each pass longer."
         ),
         lambda facts: Effect(facts.passes.gain if facts.passes else None),
@@ -213,7 +213,7 @@ IN_ANY_CASE = (
         "passes",
         lambda facts: facts.passes and not (facts.workers and not facts.finding.loader.persists),
         lambda facts, _: (
-            f"To begin a later pass takes {facts.passes}: make the DataLoader once, before all passes, and "
+            f"Beginning a later pass takes {facts.passes}: make the DataLoader once, before all passes, and "
             "let its sampler and its dataset list the items once."
         ),
         lambda facts: Effect(order=facts.passes.gain.likely if facts.passes else 1.0),
@@ -233,8 +233,8 @@ SETTINGS = (
         "views",
         lambda facts: facts.items and facts.items.spread >= SPREAD,
         lambda facts, _: (
-            f"Each item is a view of {facts.items.spread if facts.items else 1:.0f} times its bytes, which "
-            "are read or computed for it: get what belongs together once for all of its items, or store each "
+            f"Each item is a view of {facts.items.spread if facts.items else 1:.0f} times its bytes, and "
+            "all of these are read or computed for it: read them once for all of their items, or store each "
             "item in one piece."
         ),
         lambda facts: _quicker(facts, 1 / facts.items.spread if facts.items else 1.0),
@@ -253,8 +253,8 @@ SETTINGS = (
         "packing",
         lambda facts: facts.objects,
         lambda facts, _: (
-            f"Let collate_fn put the {facts.objects} objects of a batch into one tensor: each of them is "
-            "handed over on its own."
+            f"Let collate_fn put the {facts.objects} objects of a batch into one tensor, because "
+            "each is handed over on its own."
         ),
         lambda facts: _receiving(facts, 1 / facts.objects),
     ),
@@ -275,8 +275,8 @@ SETTINGS = (
         lambda facts: facts.sampling >= SLIGHT * facts.finding.waits.period,
         lambda facts, _: (
             f"The sampler takes {format_quantity(Q_(facts.sampling, 'ms'))} for each batch in the "
-            f"training loop{facts.sampler_line}, which no worker takes over: draw the indices of a pass at "
-            "once, or before it."
+            f"training loop{facts.sampler_line}, and more workers do not help: draw the indices of "
+            "a pass at once, or before it."
         ),
         _drawn,
     ),
@@ -284,7 +284,7 @@ SETTINGS = (
         "workers",
         _is_for_handover,
         lambda *_: (
-            "num_workers=0, or larger batches: to hand so small a batch over takes longer than to prepare it."
+            "num_workers=0, or larger batches: handing over so small a batch takes longer than preparing it."
         ),
         lambda facts: Effect(
             facts.gain(lambda costs: replace(costs, workers=0)) if facts.stages else None, 0

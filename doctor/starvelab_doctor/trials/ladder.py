@@ -79,14 +79,11 @@ class Ladder:
         """Say what the ladder comes to."""
         if self.disturbed:
             return (
-                "The job was slower without its loader than as it is, so something else took the machine "
-                "meanwhile: measure again while it does less."
+                "The job was slower without its loader than as it is, so another program used the "
+                "machine. Measure again when the machine is less busy."
             )
         if self.ceiling is None:
-            return (
-                "The highest rung could not be measured, so nothing is known of how much a faster input "
-                "would bring."
-            )
+            return "The highest rung could not be measured, so the gain of a faster input is not known."
         if self.fed:
             return (
                 f"Not the data: without its loader the job is at most {self.ceiling:.2f} times as fast. "
