@@ -75,19 +75,15 @@ def fail() -> None:
     raise WrongAnswer("no")
 
 
-@pytest.mark.parametrize("who", [runtime.Runtime(), runtime.GRADING], ids=["learner", "grader"])
-def test_only_validate_gives_points_that_no_visible_part_gives(who):
+VALIDATING = runtime.Runtime(is_validating=True)
+
+
+@pytest.mark.parametrize(("who", "share", "total"), [
+    (runtime.Runtime(), 1.0, 2.0), (runtime.GRADING, 1.0, 2.0),
+    (VALIDATING, 1.0, 3.0), (VALIDATING, 0.98, 1.98), (VALIDATING, 0.0, 1.0),
+])  # fmt: skip
+def test_validate_alone_gives_points_of_hidden_parts_and_only_where_every_part_is_right(who, share, total):
     with runtime.use(who):
-        credit = Credit(3)
-        credit.part(1.5, "dividing", lambda: None)
-        assert credit.total() == 1.5
-    with runtime.use(runtime.Runtime(is_validating=True)):
-        assert credit.total() == 3.0
-
-
-@pytest.mark.parametrize(("share", "total"), [(1.0, 3.0), (0.98, 1.98), (0.0, 1.0)])
-def test_validate_gives_all_points_only_where_every_visible_part_is_right(share, total):
-    with runtime.use(runtime.Runtime(is_validating=True)):
         credit = Credit(3)
         credit.part(1, "dividing", lambda: None)
         credit.share(1, "how near", lambda: share)
@@ -97,5 +93,5 @@ def test_validate_gives_all_points_only_where_every_visible_part_is_right(share,
 
 
 def test_validate_has_nothing_to_say_where_all_parts_are_hidden():
-    with runtime.use(runtime.Runtime(is_validating=True)):
+    with runtime.use(VALIDATING):
         assert repr(Credit(3).total()) == "3.0"

@@ -314,8 +314,6 @@ IN_TURN = "{} looks at stages that overlap, got overlap=False: then the GPU alwa
         "Pass workers=8, or workers=Workers(8, rate=...).",
     ),
     (Pipeline.workers_needed, WALL.replace(overlap=False), {}, IN_TURN.format("workers_needed")),
-    (Pipeline.workers_needed, WALL, {"batch_size": [1, 2]},
-     "workers_needed looks at one point, got several values of batch_size. Pass one value of each."),
     (
         Pipeline.workers_needed,
         WALL.replace(hardware="20 ms"),
