@@ -132,13 +132,8 @@ def _of_mean(run: Loop) -> tuple[float, float]:
 
 def _drift(run: Loop) -> float:
     """Return by how much a run drifted, as a share of its mean, beyond what its noise makes of none."""
-    parts = _means(run, PARTS)
-    place = np.linspace(-0.5, 0.5, len(parts))
-    known = float(np.sum(place**2))
-    slope = float(np.sum(place * parts)) / known
-    rest = parts - parts.mean() - slope * place
-    noise = float(np.sum(rest**2)) / (len(parts) - 2) / known
-    return sqrt(max(slope**2 - noise, 0.0))
+    (slope, _), errors = np.polyfit(np.linspace(-0.5, 0.5, PARTS), _means(run, PARTS), 1, cov=True)
+    return sqrt(max(float(slope**2 - errors[0, 0]), 0.0))
 
 
 def _student(freedom: float) -> float:

@@ -15,11 +15,12 @@ INTERRUPTION = 20
 MAX_INTERRUPTIONS = 0.1
 MIN_STEP = 2e-4  # seconds
 CHANGED = 0.1  # by so much of the time a pass waits more or less than the later ones before it is left out
-BLOCKS, RESAMPLES, CONFIDENCE = 50, 1000, 0.95
+BLOCKS, RESAMPLES = 50, 1000
+QUANTILES = (0.025, 0.975)  # the ends of a 95 % interval
 # Standard deviation of the means of runs of one job that nothing else disturbs: benchmarks.compare; and the
 # share by which those of two such runs differ at most, with that confidence.
 RUNS = 0.015
-NORMAL = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)  # standard deviations on each side of a mean
+NORMAL = NormalDist().inv_cdf(QUANTILES[1])  # standard deviations on each side of a mean
 APART = NORMAL * RUNS * 2**0.5
 
 
@@ -48,12 +49,22 @@ def share_of(parts: np.ndarray, lengths: np.ndarray, ordinary: np.ndarray, burst
 
     Batches come in bursts, which is how several workers deliver: blocks are multiples of them.
     """
-    used, whole = parts[ordinary], lengths[ordinary]
+    used, whole, interval = parts[ordinary], lengths[ordinary], (0.0, 1.0)
     total = float(whole.sum())
-    value = float(used.sum()) / total if total else 0.0
+    if total:
+        # Neighbors resemble each other, so blocks of them are drawn and not single batches.
+        each = -(-max(len(whole) // BLOCKS, 1) // burst) * burst
+        if len(whole) < 4 * each:
+            each = max(len(whole) // BLOCKS, 1)
+        starts = np.arange(0, len(whole), each)
+        blocks = np.stack([np.add.reduceat(used, starts), np.add.reduceat(whole, starts)])
+        drawn = np.random.default_rng(0).integers(len(starts), size=(RESAMPLES, len(starts)))
+        sums = blocks[:, drawn].sum(axis=2)
+        low, high = np.quantile(sums[0] / np.maximum(sums[1], 1e-12), QUANTILES)
+        interval = float(low), float(high)
     return Share(
-        value,
-        _interval(used, whole, burst) if total else (0.0, 1.0),
+        float(used.sum()) / total if total else 0.0,
+        interval,
         len(used),
         int(np.sum(~ordinary)),
         float(lengths[~ordinary].sum()),
@@ -75,20 +86,6 @@ def unsettled(numbers: np.ndarray, waits: np.ndarray, steps: np.ndarray, burst: 
             break
         left_out.append(first.value)
     return left_out
-
-
-def _interval(used: np.ndarray, whole: np.ndarray, burst: int) -> tuple[float, float]:
-    # Neighbors resemble each other, so blocks of them are drawn and not single batches.
-    each = -(-max(len(whole) // BLOCKS, 1) // burst) * burst
-    if len(whole) < 4 * each:
-        each = max(len(whole) // BLOCKS, 1)
-    starts = np.arange(0, len(whole), each)
-    blocks = np.stack([np.add.reduceat(used, starts), np.add.reduceat(whole, starts)])
-    drawn = np.random.default_rng(0).integers(len(starts), size=(RESAMPLES, len(starts)))
-    sums = blocks[:, drawn].sum(axis=2)
-    shares = sums[0] / np.maximum(sums[1], 1e-12)
-    low, high = np.quantile(shares, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return float(low), float(high)
 
 
 def blocks_of(seconds: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from starvelab.measure.verdict import NOT_BOUND, SEVERE, SLIGHT, UNKNOWN, verdic
 from starvelab.tables import count_of, percent
 from starvelab.units import Q_
 
-from ..shares import Share
+from ..shares import MIN_BATCHES, Share
 from .gpu_use import TraceSteps
 from .lines import GENERATOR, LineShare
 from .memory import Room
@@ -114,13 +114,18 @@ class JobFinding:
         return self.gpu.steps
 
     @property
+    def _least(self) -> int:
+        # A trace holds few steps: their spread must do.
+        return 2 if self.source == "trace" else MIN_BATCHES
+
+    @property
     def verdict(self) -> str:
         """Say how input-bound the job is: by the waits of the GPU where they are known, else of the loop."""
         stall, low, high = self.gpu.stall, *(self.gpu.stall_interval or self.waits.interval)
         if stall is None:
             low, high = low + self.packing, high + self.packing
         differs = low < SLIGHT and high >= SEVERE  # more than two verdicts are open
-        if self.waits.counted < self.waits.min_batches or differs:
+        if self.waits.counted < self._least or differs:
             return UNKNOWN
         if stall is not None:
             return verdict_of(stall)
@@ -243,7 +248,7 @@ class JobFinding:
             waits = percent(self.waits.host_wait)
             return f"A thread beside the training loop waits {waits} of its time for data."
         low, high = self.gpu.stall_interval or self.waits.interval
-        waits, many = percent(self.waits.host_wait), self.waits.counted >= self.waits.min_batches
+        waits, many = percent(self.waits.host_wait), self.waits.counted >= self._least
         spread = f" (95 % interval {percent(low)} to {percent(high)})" if many else ""
         if self.gpu.stall is not None:
             gpu = f"The GPU waits {percent(self.gpu.stall)} of the time for data"
@@ -263,9 +268,9 @@ class JobFinding:
                 f", and the GPU is {percent(self.gpu.use.idle, 0)} idle" if self.gpu.use is not None else ""
             )
             why = f"the trace holds no wait for a DataLoader{idle}"
-        elif self.waits.counted < self.waits.min_batches:
+        elif self.waits.counted < self._least:
             counted = count_of(self.waits.counted, "batch")
-            why = f"only {counted} counted, and {self.waits.min_batches} are needed"
+            why = f"only {counted} counted, and {self._least} are needed"
         elif self.waits.elsewhere:
             why = "another thread fetches the batches, and the loop takes them from it"
         elif self.gpu.asynchronous and self.gpu.stall is None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from starvelab.units import Quantity
 
 from ..contents import BatchContents
-from ..shares import MIN_BATCHES
 from .gpu_use import GpuUse, TraceSteps
 from .lines import JobLines
 from .memory import MemoryUse
@@ -47,8 +46,6 @@ class Waits:
         Its 95 % confidence interval.
     batches, counted : int
         All that were delivered, and those of which the shares are: neither first ones nor interruptions.
-    min_batches : int
-        So many have to count for a verdict.
     batch_rate : quantity [1/time]
     throughput : quantity [sample/time] or None
         None where the batch size is not known.
@@ -80,7 +77,6 @@ class Waits:
     counted: int
     batch_rate: Quantity
     throughput: Quantity | None = None
-    min_batches: int = MIN_BATCHES
     first_waits: tuple[Quantity, ...] = ()
     ending: Quantity | None = None
     blocks: tuple[float, ...] = ()

@@ -11,6 +11,7 @@ from starvelab.tables import count_of
 from starvelab.units import Q_, Quantity, format_quantity
 
 from ..finding.job import JobFinding
+from ..shares import MIN_BATCHES
 from .model import Costs, Gain, JobModel, model_of
 
 MAX_WORKERS = 64  # that are looked at; by definition more than a host of tests/golden/published.csv has (60)
@@ -97,10 +98,9 @@ def advise(finding: JobFinding, *, cores: float | None = None) -> WorkerAdvice:
             "workers=4)."
         )
     model = model_of(finding, cores)
-    if finding.waits.counted < finding.waits.min_batches or model is None:
+    if finding.waits.counted < MIN_BATCHES or model is None:
         raise InputError(
-            f"advise needs {finding.waits.min_batches} watched batches, got {finding.waits.counted}. "
-            "Watch a longer run."
+            f"advise needs {MIN_BATCHES} watched batches, got {finding.waits.counted}. Watch a longer run."
         )
     return advice_of(finding, model)
 

@@ -217,7 +217,6 @@ def _receiving(finding: JobFinding, waits: float) -> tuple[float, tuple[float, f
     elif workers and finding.ready:
         likely = waits  # batches are ready, so the loop waits for nothing else
     else:
-        most = waits if workers else np.inf
-        likely, low, high = (min(time, most) for time in (RECEIVE, *RECEIVE_RANGE))
+        likely, low, high = (min(time, waits if workers else time) for time in (RECEIVE, *RECEIVE_RANGE))
         return likely, (low, high)
     return likely, (likely * (1 - APART), likely * (1 + APART))

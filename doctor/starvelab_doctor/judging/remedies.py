@@ -190,13 +190,18 @@ def _workers(facts: Facts) -> Effect | None:
     return Effect(chosen.gain, chosen.workers)
 
 
-def _begun(facts: Facts, _: Effect) -> str:
-    taken = format_quantity(Q_(facts.finding.waits.host_wait * facts.finding.waits.period, "ms"))
-    ending = ", and ending its workers takes more" if facts.workers else ""
-    return f"Beginning a pass takes {taken} on average{ending}. {RESTART}"
+def _wait(facts: Facts) -> str:
+    return format_quantity(Q_(facts.finding.waits.host_wait * facts.finding.waits.period, "ms"))
 
 
-ITERATOR = Row("iterator", lambda facts: facts.finding.waits.restarts, _begun)
+ITERATOR = Row(
+    "iterator",
+    lambda facts: facts.finding.waits.restarts,
+    lambda facts, _: (
+        f"Beginning a pass takes {_wait(facts)} on average"
+        f"{', and ending its workers takes more' if facts.workers else ''}. {RESTART}"
+    ),
+)
 # Of these a job may gain that does not wait for its next batch.
 IN_ANY_CASE = (
     Row("move", lambda facts: facts.loop_line, _move, _moved),
@@ -294,10 +299,8 @@ SETTINGS = (
         "receiving",
         lambda facts: facts.receives,
         lambda facts, _: (
-            "A batch is ready when the loop asks, and takes "
-            f"{format_quantity(Q_(facts.finding.waits.host_wait * facts.finding.waits.period, 'ms'))} to be "
-            "received: send fewer bytes or tensors, and let no other thread of this process compute, since "
-            "it holds Python's lock."
+            f"A batch is ready when the loop asks, and takes {_wait(facts)} to be received: send fewer bytes "
+            "or tensors, and let no other thread of this process compute, since it holds Python's lock."
         ),
     ),
     # Threads share Python's lock, and workers that rest are enough: more of them promise nothing.

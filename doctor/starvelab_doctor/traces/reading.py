@@ -12,8 +12,6 @@ from ..shares import share_of, without_interruptions
 from .gpu_spans import steps_of, use_of
 from .timeline import Timeline, read_timeline
 
-MIN_BATCHES = 2  # a trace holds few steps: their spread must do
-
 
 def read_trace(path: str | os.PathLike[str]) -> JobFinding:
     """Read what a profiler recorded of a training job.
@@ -60,7 +58,6 @@ def read_trace(path: str | os.PathLike[str]) -> JobFinding:
         batches=delivered,
         workers=0 if timeline.loop.alone else None,
         use=use,
-        min_batches=MIN_BATCHES,
         steps=steps_of(timeline, waits[ordinary], stretches[ordinary]),
         source="trace",
     )
