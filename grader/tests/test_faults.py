@@ -5,10 +5,13 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.error import HTTPError
 
 import psutil
 import pytest
@@ -92,6 +95,21 @@ def ports_of(grader: psutil.Process) -> list[str]:
     return [str(each.laddr.port) for each in every if each.status == psutil.CONN_LISTEN]
 
 
+# Pages of Dask's scheduler and worker: who works on what, by the names of students.
+PAGES = ("", "health", "status", "metrics", "info/main/workers.html", "sitemap.json")
+
+
+def page(address: str) -> str:
+    """What a browser gets there, in a word or with the text of the page."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{address}", timeout=5) as answer:
+            return answer.read().decode("utf-8", "replace")
+    except HTTPError as error:
+        return str(error.code)
+    except OSError:  # TLS, or no HTTP at all
+        return "nothing"
+
+
 @pytest.fixture(scope="module")
 def disturbed(released_course, tmp_path_factory) -> SimpleNamespace:
     """A class of which some were graded until the grader was killed, and others until Ctrl+C."""
@@ -110,6 +128,8 @@ def disturbed(released_course, tmp_path_factory) -> SimpleNamespace:
     wait_for(lambda: records(course) > before, running)
     grader = psutil.Process(running.pid)
     it.ports = ports_of(grader)
+    with ThreadPoolExecutor() as pool:
+        it.pages = set(pool.map(page, [f"{port}/{path}" for port in it.ports for path in PAGES]))
     intruder = [sys.executable, "-c", INTRUDER, *it.ports]
     tried = subprocess.run(intruder, capture_output=True, text=True, check=os.geteuid() == 0)
     it.answers = tried.stdout.split()
@@ -140,3 +160,8 @@ def test_killed_and_interrupted_it_ends_with_the_grades_of_an_undisturbed_run(di
 def test_another_user_of_the_machine_reaches_neither_scheduler_nor_worker(disturbed):
     assert len(disturbed.ports) >= 2
     assert disturbed.answers == ["refused"] * 2 * len(disturbed.ports)
+
+
+def test_the_local_pool_serves_no_web_page(disturbed):
+    assert "404" in disturbed.pages, "a server of pages is there, and has none"
+    assert disturbed.pages <= {"404", "nothing", '{"paths": ["/sitemap.json"]}'}

@@ -2,74 +2,41 @@
 
 import pytest
 
-from grader.tests.a_course import TINY
 from starvelab_grader.autograde.exercises import said_by_check
 from starvelab_grader.sandbox.check_messages import FAILED, CheckMessages
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.usefixtures("one_sandbox")]
 
 
-@pytest.fixture
-def exercises(course):
-    """The exercises of a notebook of the small course, with these answers."""
-
-    def graded(**answers: str):
-        course.hand_in("ada", course.solved(**answers))
-        return course.graded("ada").exercises["one"]
-
-    return graded
-
-
-def test_a_right_answer_has_a_title_a_maximum_and_what_its_check_says(exercises):
-    double = exercises()["double-test"]
-    assert (double.title, double.maximum) == ("One: double", 2.0)
-    assert (double.messages, double.hidden_messages) == (["Right: twice 3."], ["Right: twice 7."])
-    assert double.is_visibly_right
+CASES = {
+    "a right answer": ("def double(x): return 2 * x", ["Right: twice 3."], ["Right: twice 7."], True),
+    "a message of the visible part": (
+        "def double(x):\n    print('secret')\n    return x * x", ["That is the square."], [], False
+    ),
+    "a message of the hidden part": (
+        "def double(x): return 6 if x == 3 else 0", ["Right: twice 3."], ["twice 7"], True
+    ),
+    "what ended the student": (
+        "def double(x): return 2 * x\nimport os\nos._exit(1)", ["ended Python"], [], False
+    ),
+}  # fmt: skip
 
 
-def test_a_message_of_the_visible_part_is_the_students(exercises):
-    double = exercises(double="def double(x):\n    print('secret')\n    return x * x")["double-test"]
-    assert len(double.messages) == 1
-    assert "That is the square." in double.messages[0]
-    assert "secret" not in double.messages[0]
-    assert not double.is_visibly_right
-
-
-def test_a_message_of_the_hidden_part_stands_apart(exercises):
-    double = exercises(double="def double(x):\n    return 6 if x == 3 else 0")["double-test"]
-    assert double.messages == ["Right: twice 3."]
-    assert len(double.hidden_messages) == 1
-    assert "twice 7" in double.hidden_messages[0]
-    assert double.is_visibly_right
-
-
-def test_each_part_says_what_it_earned(exercises):
-    halve = exercises(halve="def halve(x):\n    return 1.5")["halve-test"]
+@pytest.mark.parametrize(("double", "messages", "hidden", "is_right"), CASES.values(), ids=CASES)
+def test_an_exercise_and_its_record_say_what_the_check_says(course, double, messages, hidden, is_right):
+    course.hand_in("ada", course.solved(double=double, halve="def halve(x): return 1.5"))
+    room, submission = course.classroom(), course.handed_in("ada")
+    saved = room.records.save(course.graded("ada"), submission, room._inputs(submission))
+    assert room.records.load("ada").exercises == saved.exercises
+    exercise, halve, why = (saved.exercises["one"][name] for name in ("double-test", "halve-test", "why"))
+    assert (exercise.title, exercise.maximum, exercise.is_visibly_right) == ("One: double", 2.0, is_right)
+    for texts, parts in ((exercise.messages, messages), (exercise.hidden_messages, hidden)):
+        assert len(texts) == len(parts)
+        assert all(part in text for part, text in zip(parts, texts, strict=True))
+        assert not any("secret" in text for text in texts)
     assert halve.messages[0].startswith("1 of 1: a number\n0 of 2: a time. ")
     assert not halve.is_visibly_right
-
-
-def test_an_essay_is_not_wrong_before_somebody_has_read_it(exercises):
-    why = exercises()["why"]
-    assert (why.maximum, why.messages, why.is_visibly_right) == (4.0, [], True)
-
-
-def test_what_ended_the_student_is_what_the_check_says(exercises):
-    double = exercises(double="def double(x):\n    return 2 * x\nimport os\nos._exit(1)")["double-test"]
-    assert "ended Python" in double.messages[0]
-    assert not double.is_visibly_right
-
-
-def test_a_record_holds_what_is_shown(course):
-    course.hand_in("ada", course.solved(double="def double(x):\n    return x * x"))
-    classroom = course.classroom()
-    submission = course.handed_in("ada")
-    saved = classroom.records.save(course.graded("ada"), submission, classroom._inputs(submission))
-    loaded = classroom.records.load("ada")
-    assert loaded.exercises == saved.exercises
-    assert loaded.exercises["two"]["value-test"].maximum == 1.0
-    assert "That is the square." in loaded.exercises["one"]["double-test"].messages[0]
-    assert loaded.assignment == TINY
+    assert (why.maximum, why.messages, why.is_visibly_right) == (4.0, [], True), "nobody has read it yet"
 
 
 # --- which line of a check it was ------------------------------------------------------------------------

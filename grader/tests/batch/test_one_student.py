@@ -21,20 +21,19 @@ def test_an_error_of_any_kind_becomes_a_line(error, line):
     assert failed == {"ada": line}
 
 
-def test_a_person_can_still_interrupt():
+KEPT = r"It failed \(ada\): .*What was done before is kept"
+
+
+@pytest.mark.parametrize(("error", "kind", "text"), [
+    (KeyboardInterrupt(), KeyboardInterrupt, None),
+    (OSError(errno.ENOSPC, "No space"), CannotWriteError, KEPT),
+    (OSError(errno.EROFS, "Read-only"), CannotWriteError, KEPT),
+])  # fmt: skip
+def test_an_interruption_and_a_full_or_read_only_disk_are_not_about_one_student(error, kind, text):
     failed = {}
-    with pytest.raises(KeyboardInterrupt), one_student("ada", failed, "It failed"):
-        raise KeyboardInterrupt
+    with pytest.raises(kind, match=text), one_student("ada", failed, "It failed"):
+        raise error
     assert failed == {}
-
-
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
-def test_a_full_disk_or_a_read_only_one_is_not_about_one_student(number):
-    with (
-        pytest.raises(CannotWriteError, match=r"It failed \(ada\): .*What was done before is kept"),
-        one_student("ada", {}, "It failed"),
-    ):
-        raise OSError(number, "No space left on device")
 
 
 def test_what_takes_too_long_is_ended_even_by_code_that_takes_any_exception_for_damage():

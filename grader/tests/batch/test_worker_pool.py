@@ -1,15 +1,10 @@
 """Submissions that others kept from getting on are graded again when all others are done, one by one."""
 
-import os
 import signal
 import subprocess
 import sys
-import urllib.request
 from functools import partial
-from unittest.mock import patch
-from urllib.error import HTTPError
 
-import psutil
 import pytest
 
 from starvelab_grader.autograde.task import GradingResult
@@ -90,37 +85,3 @@ def test_workers_never_hear_of_an_interrupt_and_the_main_thread_still_does():
         started = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, check=True)
     assert started.stdout == "True\n"
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
-
-
-# Pages of Dask's scheduler and worker: who works on what, by the names of students.
-PAGES = ("/", "/health", "/status", "/metrics", "/info/main/workers.html", "/sitemap.json")
-
-
-def page(port: int, path: str) -> str:
-    """What a browser gets there, in a word or with the text of the page."""
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
-            return answer.read().decode("utf-8", "replace")
-    except HTTPError as error:
-        return str(error.code)
-    except OSError:  # TLS, or no HTTP at all
-        return "nothing"
-
-
-def listening() -> set[int]:
-    """The ports at which this process and those below it listen."""
-    here = psutil.Process()
-    processes = (here, *here.children(recursive=True))
-    connections = [connection for process in processes for connection in process.net_connections("inet")]
-    return {each.laddr.port for each in connections if each.status == psutil.CONN_LISTEN}
-
-
-@pytest.mark.long
-def test_the_local_pool_serves_no_web_page():
-    others = listening()  # such as the server of a browser's tests
-    with patch.dict(os.environ), worker_pool.open_pool(1, unsafe=True) as client:
-        client.wait_for_workers(1)
-        ports = listening() - others
-        answers = {page(port, path) for port in ports for path in PAGES}
-    assert "404" in answers, "a server of pages is there, and has none"
-    assert answers <= {"404", "nothing", '{"paths": ["/sitemap.json"]}'}

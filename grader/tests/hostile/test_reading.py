@@ -87,25 +87,28 @@ def test_what_checks_work_on_the_values_of_a_student_takes_the_students_time(tmp
 CODE = {"cell_type": "code", "metadata": {}, "source": "1"}
 LINES = ["1,2,[3],{4}\n"]
 LARGE = {
-    "one text": lambda: [{"output_type": "stream", "text": "".join(LINES * 2_000_000)}],
-    "as many texts as lines": lambda: [{"output_type": "stream", "text": LINES * 4_500_000}],
-    "numbers of a picture": lambda: [{"output_type": "display_data", "data": {"a/b": [[0] * 4000] * 2000}}],
-}
+    "one text": ("one", lambda: [{"output_type": "stream", "text": "".join(LINES * 2_000_000)}]),
+    "as many texts as lines": ("one", lambda: [{"output_type": "stream", "text": LINES * 3_100_000}]),
+    "numbers of a picture": (
+        "mine", lambda: [{"output_type": "display_data", "data": {"a/b": [[0] * 4000] * 2000}}]
+    ),
+}  # fmt: skip
+NAMED = {"nbgrader": {"grade_id": "a"}}
+KEPT = CODE | {"source": 'kept = "\\"outputs\\": ["', "metadata": NAMED}
 
 
-@pytest.mark.programs  # each takes a second
-@pytest.mark.parametrize("outputs", LARGE.values(), ids=LARGE)
-@pytest.mark.parametrize("name", ["one.ipynb", "mine.ipynb"])
-def test_a_large_notebook_is_read_since_its_outputs_are_made_anew(tmp_path, outputs, name):
-    named = {"nbgrader": {"grade_id": "a"}}
-    kept = CODE | {"source": 'kept = "\\"outputs\\": ["', "metadata": named}
-    content = {"nbformat": 4, "nbformat_minor": 5, "cells": [kept | {"outputs": outputs()}, kept]}
-    (tmp_path / name).write_text(json.dumps(content))
+@pytest.mark.parametrize(("name", "outputs"), LARGE.values(), ids=LARGE)
+def test_a_large_notebook_is_read_since_its_outputs_are_made_anew(tmp_path, name, outputs):
+    content = {"nbformat": 4, "nbformat_minor": 5, "cells": [KEPT | {"outputs": outputs()}, KEPT]}
+    (tmp_path / f"{name}.ipynb").write_text(json.dumps(content))
     submission = read_submission(tmp_path, "ada", "tiny", {"one": {"a"}})
     warnings = [one.text for one in submission.warnings["one"]]
     assert warnings[-1].endswith("MB: its outputs were left out, and are made anew.")
     cells = read_notebook(submission.notebooks["one"])[0].cells
-    assert [cell.source for cell in cells] == [kept["source"]] * 2
-    many = kept | {"outputs": [{"output_type": "stream", "text": ["\n"] * 3_100_000}]}
-    (cell,) = read_notebook(json.dumps(content | {"cells": [many]}).encode())[0].cells
-    assert cell.source == kept["source"], "in fewer bytes than are allowed there may be many values"
+    assert [cell.source for cell in cells] == [KEPT["source"]] * 2
+
+
+def test_in_fewer_bytes_than_are_allowed_there_may_be_many_values():
+    many = KEPT | {"outputs": [{"output_type": "stream", "text": ["\n"] * 3_100_000}]}
+    (cell,) = read_notebook(json.dumps({"nbformat": 4, "cells": [many]}).encode())[0].cells
+    assert cell.source == KEPT["source"]
