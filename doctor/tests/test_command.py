@@ -196,6 +196,16 @@ def test_trials_that_are_ended_early_have_an_answer_about_the_advice(monkeypatch
     assert "num_workers=0: 3.00 times the batches a second, kept." in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("handed", [True, False])
+def test_no_workers_are_tried_for_tiny_batches_that_hardly_wait(monkeypatch, capsys, script, handed):
+    # minGPT's adder waits 0.7 %, and takes less time without workers, which take cores from its step.
+    planted(monkeypatch, rates={0: 25.0, 2: 20.0}, workers=2, waits=0.007, ceiling=1.01)
+    monkeypatch.setattr(command, "remedies_of", lambda _: ())
+    monkeypatch.setattr(command, "is_for_handover", lambda _: handed)
+    assert run_doctor(["--try", "train.py"]) == 0
+    assert ("num_workers=0: 1.25 times the batches a second, kept." in capsys.readouterr().err) is handed
+
+
 def test_where_nothing_helps_the_settings_stay(monkeypatch, capsys, script):
     planted(monkeypatch, rates=dict.fromkeys(range(40), 20.0))
     assert run_doctor(["--try", "train.py"]) == 0

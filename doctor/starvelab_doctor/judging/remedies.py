@@ -111,7 +111,7 @@ def _is_handed_over(facts: Facts) -> bool:
     return not {HANDOVER, COLLATE}.isdisjoint(leading)
 
 
-def _is_for_handover(facts: Facts) -> bool:
+def is_for_handover(facts: Facts) -> bool:
     """True where it takes longer to hand a small batch over than to prepare it."""
     stages, prepare = facts.stages, sum(facts.lines.working) * facts.finding.waits.period
     if not facts.workers or not facts.small or facts.objects:
@@ -287,7 +287,7 @@ SETTINGS = (
     ),
     Row(
         "workers",
-        _is_for_handover,
+        is_for_handover,
         lambda *_: (
             "num_workers=0, or larger batches: handing over so small a batch takes longer than preparing it."
         ),

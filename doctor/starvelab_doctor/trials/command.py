@@ -23,7 +23,8 @@ from starvelab.host import usable_cores
 from starvelab.measure.verdict import SLIGHT
 
 from ..finding.memory import Room, duration
-from ..judging.remedies import remedies_of
+from ..judging.facts import Facts
+from ..judging.remedies import is_for_handover, remedies_of
 from ..judging.report import Results, json_report, text_report
 from ..script import INTERRUPTED, terminable
 from .ascent import MAX_TRIALS, Ascent, Setup, Turns, listed
@@ -91,6 +92,9 @@ def try_settings(runs: Runs, say: Callable[[str], object], *, ladder_only: bool 
     ascent, last = Ascent(setup, runs.compare, room.workers_for, say), Turns(failed="nothing was kept")
     remedies = remedies_of(loops[0]) if loops and not ladder_only else ()
     advised = [(remedy.name, remedy.value) for remedy in remedies if remedy.name in SETTINGS]
+    # Workers of tiny batches also take cores from a step that hardly waits for them.
+    if not remedies and loops and not ladder_only and is_for_handover(Facts(loops[0])):
+        advised = [("workers", 0)]
     if advised:  # whoever ends the trials early has an answer about it
         say(f"The advised setting takes at most {2 * TURNS} runs, {duration(2 * TURNS * runs.each)}.")
         ascent.climb(advised, cores=usable_cores(), most=1)
