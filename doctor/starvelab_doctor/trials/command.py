@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from starvelab.errors import InputError
 from starvelab.host import usable_cores
@@ -68,19 +67,6 @@ class Tried:
     ladder: Ladder
     ascent: Ascent
     last: Turns
-
-    @property
-    def outcome(self) -> dict[str, Any]:  # Any: for a JSON file
-        """What the trials come to."""
-        return {
-            "place": self.place,
-            "settings": self.ascent.best if self.last.kept else {},
-            "gain": self.last.gain,
-            "trials": [
-                {"settings": settings, "gain": turns.gain, "kept": turns.kept, "failed": turns.failed}
-                for settings, turns in self.ascent.trials
-            ],
-        }
 
 
 def try_settings(runs: Runs, say: Callable[[str], object], *, ladder_only: bool = False) -> Tried:
@@ -172,6 +158,15 @@ def main(asked: argparse.Namespace) -> int:
     say(text_of(tried, ladder_only=not asked.tries))
     if asked.json is not None:
         found = json.loads(json_report(tried.results)) | {"ladder": tried.ladder.to_json()}
-        found |= {"try": tried.outcome} if asked.tries else {}
+        if asked.tries:
+            found["try"] = {
+                "place": tried.place,
+                "settings": tried.ascent.best if tried.last.kept else {},
+                "gain": tried.last.gain,
+                "trials": [
+                    {"settings": settings, "gain": turns.gain, "kept": turns.kept, "failed": turns.failed}
+                    for settings, turns in tried.ascent.trials
+                ],
+            }
         asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     return 0

@@ -96,21 +96,19 @@ def sample_worker(worker: Any, folder: Path, token: int) -> None:  # Any: what P
         if moment - begun < FLUSH:  # a worker may live for less than a second
             write()
 
-    def write() -> None:
+    def write(*, ended: bool = False) -> None:
         nonlocal threads
-        threads = max(threads, library_threads())  # they may come and go
-        append()
-
-    def append() -> None:
+        # They may come and go. At the end the system still lists some that Python started.
+        threads = threads if ended else max(threads, library_threads())
         with suppress(OSError), path.open("ab", buffering=0) as file:  # the doctor may have ended
             file.write(pickle.dumps((samples, pauses.seconds, threads)))
         samples.clear()
 
     sampler = StackSampler(see, write, quick=True)
 
-    def end() -> None:  # the system still lists threads that have just ended
+    def end() -> None:
         sampler.stop()
-        append()
+        write(ended=True)
 
     sampler.start()
     Finalize(None, end, exitpriority=0)
