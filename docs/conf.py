@@ -55,8 +55,8 @@ def setup(app: Sphinx) -> None:
 
     def formula(translator: HTML5Translator, node: nodes.math | nodes.math_block) -> None:
         # Browsers draw MathML themselves; Sphinx would load MathJax from another site.
-        block = isinstance(node, nodes.math_block)
-        translator.body.append(convert(node.astext(), display="block" if block else "inline"))
+        drawn = convert(node.astext(), display="block" if isinstance(node, nodes.math_block) else "inline")
+        translator.body.append(f'<span class="formula">{drawn}</span>')
         raise nodes.SkipNode
 
     def named(*told: object) -> tuple[str | None, str | None]:

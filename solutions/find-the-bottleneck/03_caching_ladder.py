@@ -305,7 +305,7 @@ show_measured("repaired-ladder", show_both, disturbed=disturbance(found, mended)
 
 # %%
 hasty = live.diagnose(budget="0.5 s", progress=False)
-say(hasty.reason)
+say(hasty.reason or "Here even that was enough.")
 
 # %% [markdown]
 # ## Exercise 3.3: a lead, or noise? (3 points)
