@@ -2,8 +2,9 @@
 
 Symptom: workers wait although the data is in memory.
 Asked: open-mmlab/mmdetection3d#2764
-Cause: a handler that flushes and syncs, called for each item of each worker.
-Right: log
+Cause: a handler that flushes and syncs, called for each item of each worker. More workers
+    hide the waits as well: 1.7 times of the 1.8 that the cure brings.
+Right: log, workers
 """
 
 import os

@@ -139,8 +139,9 @@ COLLECTOR = Row(
 def line_remedies(facts: Facts) -> list[Remedy]:
     """Return what to do about the line at which most of preparing goes, where a cure of it brings anything.
 
-    It is ordered by what leaving out all such lines brings. Where the cure only makes the line faster, or
-    nothing is known of it, it is the line alone, and has to be clearly more than what a setting brings.
+    It is ordered by what leaving out all such lines brings. Where the cure only makes the line faster, it is
+    the line alone, and where nothing is known of it, all lines of which nothing is known, as in a loop in
+    Python: then it has to be clearly more than what a setting brings.
     """
     largest = facts.lines.largest
     if largest is None or largest.phase not in (DATASET, COLLATE):
@@ -163,5 +164,6 @@ def line_remedies(facts: Facts) -> list[Remedy]:
     elif call is not None and call.removable:
         order = facts.without(sum(line.share for line in lines)).likely
     else:
-        order = facts.without(line.share).likely / AGREE
+        alike = [one for one in lines if known_call(one.call) is None] if call is None else [line]
+        order = facts.without(sum(one.share for one in alike)).likely / AGREE
     return [Remedy(call.name if call is not None else line.phase, text, order=order)]
