@@ -2,7 +2,7 @@
 
 import pytest
 
-from starvelab import PUBLISHED, TUTORIAL, Accelerator, Hardware, Pipeline, Samples, Storage
+from starvelab import PUBLISHED, Accelerator, Hardware, Pipeline, Samples, Storage
 from tests.cases import KITS, WALL, golden
 
 HALF = Pipeline(hardware=Accelerator(Hardware.Cloud.H100, rate="1000 img/s"), workers="500 img/s")
@@ -14,7 +14,6 @@ COLD = Pipeline(
 SLOW = Pipeline(hardware="20 ms", batch_size=32, dataset=Samples(cpu_time="1.5625 ms"), workers=2)
 LOADER = Pipeline(hardware="1000 img/s", batch_size=100, dataset=Samples(cpu_time="10 ms"))
 SHARED = WALL.replace({"workers.rate": "100 img/s"}, storage="100 GB/s", assumptions=PUBLISHED)
-CONTENDED = WALL.replace(storage="100 GB/s", assumptions=TUTORIAL.replace(contention=0.1))
 DRIVE = {"workers": 1000, "storage": Storage.NVMe_Gen4}
 REPORTS = {
     "a step": lambda: WALL.solve(),
