@@ -15,6 +15,7 @@ import numpy as np
 
 from . import host, prediction_file
 from .errors import InputError
+from .lesson import wording
 from .runtime import GRADING
 from .units import Q_, Quantity
 
@@ -25,6 +26,7 @@ folders: dict[str, Callable[[], Path]] = {"STARVELAB_CACHE": host.cache_folder}
 # The learner's own model: no grade depends on it, and only its owner's kernel runs it.
 unread_files: dict[str, None] = {"my_model.py": None}
 only_shown = ("lesson/show",)
+error_texts = {"DimensionalityError": wording.error_text}
 student_files = {
     prediction_file.FILE_NAME: (
         prediction_file.MAX_BYTES, lambda content: prediction_file.parse(content).problem

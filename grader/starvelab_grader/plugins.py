@@ -11,6 +11,7 @@ Of that module these names count, and each may be missing:
 - ``folders``: functions that name a folder which student code may read, by the variables that tell it so.
 - ``preload()``: imports and reads what most notebooks need, once for all of them.
 - ``values``: types that a check can be given of a student, see `KINDS` in `sandbox.codec`, by their tags.
+- ``error_texts``: functions that put an error into a sentence, by the name of its type.
 - ``student_files``: files beside a notebook that the lab writes and checks read, by their names: the greatest
   size in bytes, and a function that says of the content what is wrong with it, or None.
 - ``unread_files``: modules beside a notebook that the lab writes for its owner, by their names: they are left

@@ -103,7 +103,9 @@ predict("past-cores", unit="%", between=(0, None), unchanged=100,
                  "do two for each core?")
 
 # %% tags=["folded"]
-loaders = ["threads", "processes"] + (["torch"] if find_spec("torch") else [])
+loaders = {"threads": "threads", "processes": "processes"}
+if find_spec("torch"):
+    loaders["torch"] = "PyTorch's DataLoader"
 alone = pipe.replace(workers=0).measure(seconds="1 s", repeat=True)
 one_worker = {kind: pipe.replace(workers=Workers(1, kind=kind)).measure(
                   seconds="1 s", repeat=True)
@@ -118,8 +120,8 @@ columns = ["what runs", "throughput", "95 % interval (img/s)", "of no worker"]
 
 def show_workers():
     rows = [comparison_row("no worker", alone, alone)]
-    rows += [comparison_row(f"one worker ({loader})", record, alone)
-             for loader, record in one_worker.items()]
+    rows += [comparison_row(f"one worker ({loaders[kind]})", record, alone)
+             for kind, record in one_worker.items()]
     rows += [comparison_row(f"processes: {count}", several[count], alone)
              for count in sorted(several) if count > 1]
     table(columns, rows)

@@ -28,7 +28,7 @@ def why_bursts():
     """What the share means, and what plausible mistakes predict."""
     deep = bursts.replace(workers=Workers(2, prefetch=16)).simulate(
         prepare_times=Q_(times, "ms"), warm_up=0)
-    return {"meaning": f"With sixteen in the queue it is {percent(deep.stall)}.",
+    return {"meaning": f"With a prefetch of 16 it is {percent(deep.stall)}.",
             "mistakes": {"By the mean, yes; but the queue is shorter than a burst.":
                          Q_(100 * bursts.solve().stall, "%"),
                          "Perhaps you took one batch in eleven.": Q_(100 / 11, "%")}}
@@ -68,7 +68,7 @@ def draw(workers=2, huge_takes_ms=180, one_huge_in=11):
                        .simulate(prepare_times=times, warm_up=0).stall
               for n in (1, 2, 4, 8, 16)}
     rows = [[f"prefetch {n}", percent(stall)] for n, stall in queues.items()]
-    helps = "" if queues[16] < 0.5 * queues[1] else "✓ No queue is long enough. "
+    helps = "" if queues[16] < 0.05 else "✓ No queue is long enough. "
     said = (f"{helps}The GPU waits {rows[0][1]} of the time with the shortest queue, "
             f"and {rows[-1][1]} with the longest.")
     picture = svg.share_bars({f"prefetch {n}": stall for n, stall in queues.items()},
@@ -80,7 +80,7 @@ explore(draw, after="bursts", workers=(1, 4), huge_takes_ms=(20, 400, 20),
         one_huge_in=[8, 9, 10, 11, 12])
 
 # %% [markdown]
-# With two workers the same one always gets them, and no queue is long enough.
+# Now, of two workers, the same one always gets them, and no queue is long enough.
 #
 # ## Exercise 1.1: write the loader (20 points, in parts)
 #

@@ -8,7 +8,7 @@
 from functools import cache  # for the checks
 
 import numpy as np
-from IPython.display import display
+from IPython.display import Markdown, display
 
 from starvelab import Accelerator, Pipeline, Q_, Ranks, Samples
 from starvelab.checks import Credit, check, one_of
@@ -40,8 +40,8 @@ def why_small():
 def why_slow_host():
     """How the slow host is known, and what the others wait for."""
     least = cell(waits[slow_host])
-    return {"meaning": f"It comes last, and waits at the barrier for {least} only.",
-            "mistakes": {f"It waits {cell(wait)}, for another one.": host
+    return {"meaning": f"{slow_host} waits for {least} only: it comes last.",
+            "mistakes": {f"{host} waits {cell(wait)} at the barrier.": host
                          for host, wait in waits.items() if host != slow_host}}
 
 # %% [markdown]
@@ -214,7 +214,8 @@ predict("slow-host", choices=["east", "north", "south", "west"],
 def show_hosts():
     others = [host for host in RANKS if host != slow_host]
     for host in (others[0], slow_host):
-        display(loader_timeline(traces[host].after(20), batches=10))
+        display(Markdown(f"The host **{host}**:"),
+                loader_timeline(traces[host].after(20), batches=10))
 
 
 def show_dollars():

@@ -27,15 +27,15 @@ def why(name):
     return {"meaning": f"Of {binds(name)} {most} is asked." if most else
                        "Drive and workers have time to spare.",
             "mistakes": {f"Of {box} {of} is asked.": box for box, of in asked.items()}
-                        | {f"It waits: {most} is asked of {binds(name)}.":
-                           "the GPU"}}
+                        | {f"The GPU waits for {binds(name)}.": "the GPU"}}
 
 
 def why_packed():
     """How long the slowest of the three takes, and how long the others."""
     taken = dict(zip(THREE, packed.solve().resource_times.values(), strict=True))
-    return {"meaning": f"Its work for a batch takes {cell(taken[most])}.", "mistakes": {
-        f"It takes {cell(time)}.": one for one, time in taken.items() if one != most}}
+    return {"meaning": f"For a batch {most} takes {cell(taken[most])}.", "mistakes": {
+        f"For a batch {one} takes {cell(time)}.": one
+        for one, time in taken.items() if one != most}}
 
 
 def why_repair():
@@ -200,7 +200,7 @@ def draw(samples_per_second=100, stored_kilobytes=200, worker_ms=40):
     border = "✓ At the border. " if 0.9 < max(load.values()) <= 1 else ""
     said = f"{border}Asked of what they can do: {asked}."
     picture = svg.share_bars(load, title="What is asked of eight workers and a drive")
-    return Drawing(picture, said, ["of", "asked"], rows)
+    return Drawing(picture, said, ["asked of", "share"], rows)
 
 # %%
 explore(draw, after="video", samples_per_second=(10, 1000, 10),

@@ -29,6 +29,7 @@ Expected: TypeAlias = Quantity | float | bool | np.integer[Any] | np.floating[An
 
 OTHER_VALUES = "Other values are checked when it is graded."
 _OPEN = "Not written yet."
+_SAME = "As above."
 
 # How near a wrong number counts as close: a rounded step time makes less of a difference.
 _CLOSE = 1e-2
@@ -352,6 +353,8 @@ class Credit:
                 ) from error
             said = str(error) if isinstance(error, AssertionError) else wording.error_text(error)
             why = tables.as_sentence(said)
+            above = next((before for *_, before in reversed(self._parts) if before != _SAME), "")
+            why = _SAME if why == above else why
         self.earned += earned
         note("part", (earned, points))
         self._parts.append((f"{tables.points(earned)} of {points:g}", what, why))

@@ -66,19 +66,21 @@ def percent(share: float) -> str:
 def error_text(error: BaseException) -> str:
     """An error in one sentence or two; units that do not fit are said in the lab's own words."""
     if isinstance(error, pint.DimensionalityError):
-        each = (Quantity(1, str(unit)) for unit in (error.units1, error.units2))
-        units = [f"{one.to_reduced_units().units:D}" for one in each]
-        bare = ""
-        if "dimensionless" in units:
+        pair = [Quantity(1, str(unit)).to_reduced_units().units for unit in (error.units1, error.units2)]
+        units, bare = [unit_name(unit) or "a bare number" for unit in pair], ""
+        if "a bare number" in units:
             # A number needs a unit of the kind that it meets.
-            met = Quantity(1, next((unit for unit in units if unit != "dimensionless"), ""))
-            unit = "ms" if met.is_compatible_with("s") else unit_name(met.to_reduced_units().units)
+            met = next((unit for unit in pair if not unit.dimensionless), pair[0])
+            unit = "ms" if met.is_compatible_with("s") else unit_name(met)
             bare = f'A bare number needs a unit, such as Q_(15, "{unit}"). '
         return (
             "Values that are added, subtracted, compared or converted need units of one kind, "
             f"got {' and '.join(units)}. {bare}Follow the units through your formula."
         )
-    message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    name = type(error).__name__
+    message = f"{name}: {error}" if str(error) else name
+    if name == pint.DimensionalityError.__name__:  # of a sandbox, which has put it into words
+        message = str(error)
     if len(message) > MAX_MESSAGE:
         return f"{message[:MAX_MESSAGE]}..."
     return message if message.endswith((".", "?", "!")) else f"{message}."

@@ -20,6 +20,7 @@ from .simulated import SimulatedClock, clock_for
 from .verdict import UNKNOWN, verdict_of
 
 BUDGET, MAX_BUDGET = 8.0, 60.0  # seconds, where the caller gives none
+TO_THREADS = "threads instead of processes"  # the lever for which workers have to be processes
 MAX_LEVERS = 4  # levers that the short form names
 EXPLAINED = 0.9  # of the time between batches: where costs are less, something else than the workers binds
 
@@ -216,7 +217,7 @@ def _conclude(ladder: Ladder, source: str, setup: RunSetup | None = None) -> Fin
         confident=not reason,
         reason=reason,
         disturbed=ladder.disturbed if source == "measured" else "",
-        levers=_levers(bottleneck),
+        levers=_levers(bottleneck, setup is not None and setup.kind == "threads"),
         source=source,
         costs=_quantities(costs),
         stage=max(within, key=within.__getitem__) if len(within) > 1 else "",
@@ -241,10 +242,11 @@ def _stages(setup: RunSetup | None, seconds: Mapping[str, float]) -> dict[str, d
     return {part: {name: ms for name, ms in each.items() if ms} or each for part, each in stages.items()}
 
 
-def _levers(part: str) -> tuple[Advice, ...]:
+def _levers(part: str, has_threads: bool = False) -> tuple[Advice, ...]:
     # Of several parts together, the first of each before the second of any.
     in_turn = chain.from_iterable(zip_longest(*(levers_for(single) for single in part.split(" + "))))
-    return tuple(dict.fromkeys(lever for lever in in_turn if lever is not None))
+    useless = TO_THREADS if has_threads else None
+    return tuple(dict.fromkeys(lever for lever in in_turn if lever and lever.name != useless))
 
 
 def _simulated(setup: RunSetup, clock: SimulatedClock, seconds: float) -> Ladder:

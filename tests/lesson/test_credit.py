@@ -23,14 +23,18 @@ def test_each_part_earns_its_points_or_says_why_not_and_the_next_goes_on(capsys)
     credit = Credit(6.5)
     credit.part(1.5, "doubling", lambda: check(4, 4, what="four"))
     credit.part(0.5, "halving", fail)
+    credit.part(0.5, "a quarter", fail)
+    credit.part(0.5, "an eighth", fail)
     credit.part(1, "dividing", lambda: 1 / 0)
     credit.part(1.5, "adding", unwritten)
     credit.part(2.0, "squaring", lambda: None)
+    credit.part(0.5, "a tenth", fail)
     assert credit.total() == 3.5
     assert capsys.readouterr().out == (
         "1.5 of 1.5: doubling\n0 of 0.5: halving. n is 3, and that is not right.\n"
+        "0 of 0.5: a quarter. As above.\n0 of 0.5: an eighth. As above.\n"
         "0 of 1: dividing. ZeroDivisionError: division by zero.\n0 of 1.5: adding. Not written yet.\n"
-        "2 of 2: squaring\n"
+        "2 of 2: squaring\n0 of 0.5: a tenth. n is 3, and that is not right.\n"
     )
 
 

@@ -160,11 +160,14 @@ def test_the_error_of_a_median_is_that_of_its_deviation():
     assert ladder(50, noise=2.0).medians[0] == 50
 
 
-def test_levers_are_those_of_the_bottleneck():
+def test_levers_are_those_of_the_bottleneck(tmp_path):
     assert all("decode" in lever.parts for lever in found(100, 95, 50, 30, 30, 28).levers)
     together = found(100, 60, 30, 30, rungs=(0, 3, 4, 5)).levers
     assert len(set(together)) == len(together)
     assert {part for lever in together[:3] for part in lever.parts} >= {"read", "decode", "transform"}
+    assert "threads instead of processes" in {lever.name for lever in found(*[100] * 4, 30, 30).levers}
+    threads = _conclude(ladder(*[100] * 4, 30, 30), "measured", pipeline(tmp_path))
+    assert "threads instead of processes" not in {lever.name for lever in threads.levers}
 
 
 def test_a_finding_shows_its_evidence():

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from traceback import walk_stack, walk_tb
 from types import FrameType
 
+from ..plugins import declared
+
 BEGIN_HIDDEN, END_HIDDEN = "BEGIN HIDDEN TESTS", "END HIDDEN TESTS"
 PART = "part"  # the note of a check that gives credit by parts: what one earned, and its most
 MAX_MESSAGES = 50  # of a check
@@ -46,7 +48,8 @@ class CheckMessages:
         if error is not None:
             frames = list(walk_tb(error.__traceback__))
             hidden, line = self._names_hidden_line(frames), self._line_of(frames)
-            kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
+            is_said = isinstance(error, AssertionError) or type(error).__name__ in declared("error_texts")
+            kind = "" if is_said else f"{type(error).__name__}: "
             self._add(f"{kind}{text}" if kind or text else line, hidden)
             is_right = hidden and is_right is not False
         self.texts = [(text.strip(), hidden) for text, hidden in self.texts if text.strip()]

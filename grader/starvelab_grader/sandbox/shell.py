@@ -13,6 +13,7 @@ from pygments.lexer import words
 from traitlets import Type
 from traitlets.config import Config
 
+from ..plugins import declared
 from .channel import Message
 from .check_messages import CheckMessages
 from .clock import time_limit
@@ -147,8 +148,8 @@ class Shell(InteractiveShell):
 
 
 def text_of(error: BaseException) -> str:
-    """The message of an error; a student's own may fail even there."""
+    """The message of an error, as a plugin puts it; a student's own may fail even there."""
     try:
-        return str(error)
+        return str(declared("error_texts").get(type(error).__name__, str)(error))
     except Exception as failure:
         return f"(its message fails with {type(failure).__name__})"

@@ -125,6 +125,13 @@ SAID = {
         "def double(x):\n    print('x' * 999_960)\n    return 0\nanswer = 0",
         {}, NOTHING, {"whole": "WrongAnswer: twice 2 is 0, and that is not right: it is too small."},
     ),
+    "units of two kinds": (
+        "def double(x): return Q_('2 ms') + Q_('2 img')\nanswer = 0", {}, NOTHING,
+        {name: f"{said} units of one kind, got ms and img." for name, said in (
+            ("whole", "compared or converted need"),
+            ("in-parts", "a time. Values that are added, subtracted, compared or converted need"),
+        )},
+    ),
 }  # fmt: skip
 
 STORE = "from starvelab.lesson.widgets.store import PredictionStore\n"

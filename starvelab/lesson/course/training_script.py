@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections import Counter
+from collections import Counter, UserDict
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from contextvars import ContextVar
@@ -54,7 +54,7 @@ _work: ContextVar[Work | None] = ContextVar("starvelab_parts", default=None)
 crop, to_array, normalize = transforms.RandomResizedCrop(224), transforms.to_array, transforms.normalize
 
 
-class _Labels(dict[str, int]):
+class _Labels(UserDict[str, int]):
     """Labels by the name of an image, which count when one is used."""
 
     def __getitem__(self, name: str) -> int:
@@ -111,6 +111,7 @@ class _Work:
         self.settings: list[tuple[int, int]] = []
         self.counts: list[Counter[str]] = []  # of each photograph that was read
         self.shapes: list[list[int]] = []
+        self.labeled = False  # once for all images, before the second one
 
     def __call__(self, part: str, *values: Unchecked) -> object:
         """Do what a part does."""
@@ -142,6 +143,7 @@ class _Work:
 
     def label(self) -> None:
         """Note that an image got its label."""
+        self.labeled |= len(self.counts) < 2
         self._count("labels used", 1)
 
     def decode(self, raw: Unchecked) -> Pixels:
@@ -195,6 +197,7 @@ class _Work:
             )
         (workers, batch_size), later = self.settings[0], self.counts[1:]
         counted = {what: sum(one[what] for one in later) / len(later) for what in COUNTED}
+        counted["labels used"] = max(counted["labels used"], float(self.labeled))
         return {
             "workers": workers,
             "batch size": batch_size,

@@ -71,7 +71,7 @@ def bar_rows(
     for bar in rows:
         weight, middle, x = "bold" if bar.bold else None, y + height // 2 + 5, left + length * bar.start
         wide = max(1.0, length * bar.share) if bar.share else 0.0
-        drawn += text(left - 10, middle, bar.name, text_anchor="end", font_weight=weight)
+        drawn += text(left - 6, middle, bar.name, text_anchor="end", font_weight=weight)
         drawn += rect(x, y, wide, height, **fill(bar.color, hollow=bar.hollow))
         if bar.hatched:
             drawn += rect(x, y, length * bar.hatched, height, **HATCHED)

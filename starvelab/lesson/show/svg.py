@@ -165,7 +165,7 @@ def _gauge(step: Step, y: int, other: Mapping[str, Mapping[str, float]]) -> tupl
     launches = other.get(ACCELERATOR.name, {}).get("launches", 0.0)
     awaited = sum(step.stage_times[name].m_as("ms") for name in step.awaited)
     counted = launches > 0 and step.utilization * whole + awaited > taken * (1 - 1e-9)
-    drawn = text(LEFT - 10, y + 25, "busy", text_anchor="end")
+    drawn = text(LEFT - 6, y + 25, "busy", text_anchor="end")
     drawn += rect(LEFT, y + 10, BAR, 20, fill="none", stroke="currentColor")
     color = fill(ACCELERATOR.color, hollow=not step.feasible)
     drawn += rect(LEFT, y + 10, BAR * step.utilization, 20, **color)

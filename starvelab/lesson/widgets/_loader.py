@@ -28,7 +28,7 @@ FILE = "loader.txt"
 MARK = "\n# --- repaired ---\n"
 MAX_BYTES = 100_000
 BATCHES = 120
-HEADERS = ("workers", "your loader", "measured", "error", "one batch takes a worker")
+HEADERS = ("workers", "predicted", "measured", "error", "one batch takes a worker")
 StepEnds: TypeAlias = Callable[[list[float], float, int, int, float], Sequence[float]]
 
 
@@ -139,7 +139,8 @@ def _compare(loader: StepEnds, runs: Sequence[LoaderRun]) -> tuple[list[list[Any
         ends = loader((runs[0].prepare * BATCHES)[:BATCHES], run.step, run.workers, 2, 0.0)
         period = (ends[-1] - ends[BATCHES // 2 - 1]) / (BATCHES // 2)
         predicted = run.rate * run.period / period
-        error = f"{predicted / run.rate - 1:+.0%}".replace("%", " %")
+        percent = round(100 * (predicted / run.rate - 1))  # of a float, -0.2 % would be -0 %
+        error = f"{percent:+d} %" if percent else "0 %"
         rows.append([run.workers, Q_(predicted, "img/s"), Q_(run.rate, "img/s"), error, Q_(each, "ms")])
     longer = took[-1] / took[0]
     said = f"Of {runs[-1].workers} workers, each takes {longer:.1f} times as long for a batch as one alone."

@@ -119,11 +119,14 @@ def test_only_what_the_parts_do_to_the_photographs_counts(starved, changes, coun
     assert what_it_does(text) == starved | counts
 
 
-def test_what_is_done_once_for_all_images_is_not_done_to_each(starved):
-    text = starved_script().replace(
-        "def look_up", "import functools\n\nkept = functools.cache(read_labels)\n\ndef look_up"
-    )
-    assert what_it_does(text.replace("labels = read_labels()", "labels = kept()")) == starved | {
+@pytest.mark.parametrize(("once", "labels"), [
+    ("functools.cache(read_labels)", "once()"),
+    ("functools.cache(lambda: read_labels().get('00000.jpg'))", "{'00000.jpg': once()}"),
+    ("dict(read_labels())", "once"),
+])  # fmt: skip
+def test_what_is_done_once_for_all_images_is_not_done_to_each(starved, once, labels):
+    text = starved_script().replace("def look_up", f"import functools\nonce = {once}\n\ndef look_up")
+    assert what_it_does(text.replace("labels = read_labels()", f"labels = {labels}")) == starved | {
         "label reads": 0
     }
 

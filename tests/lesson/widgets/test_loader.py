@@ -73,7 +73,7 @@ def test_what_a_loader_predicts_stands_beside_what_is_measured_with_its_error(fo
     assert [one[2] for one in given] == [1, 2, 4]
     assert given[0][0] == given[1][0] == given[2][0], "the times of one worker alone"
     out = capsys.readouterr().out
-    errors = [int(error) for error in re.findall(r"([+-]\d+) %", out)]
+    errors = [int(error) for error in re.findall(r"([+-]?\d+) %", out)]
     assert len(errors) == 3
     assert abs(errors[0]) <= 10, "of one worker alone"
     assert "times as long for a batch as one alone." in out
