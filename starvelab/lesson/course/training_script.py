@@ -63,7 +63,7 @@ class _Labels(UserDict[str, int]):
         return super().__getitem__(name)
 
 
-def read_labels() -> dict[str, int]:
+def read_labels() -> Mapping[str, int]:
     """The label of each image, from a file of twenty thousand lines: some milliseconds each time."""
     work = _work.get()
     return _Labels(json.loads(LABELS if work is None else work("labels")))
