@@ -200,8 +200,8 @@ curve = [1.0, 1.9, 2.7, 3.3, 3.7, 3.9, 3.9]
 check(workers_for(3.2, list(curve)), 4,
       what="the number of workers for 3.2 times the rate",
       mistakes={
-    "That is a position in the list, which counts from 0; one worker stands at "
-    "position 0.": 3,
+    "Three reach 2.7 times only. Is that a position in the list, which counts from 0?":
+        3,
     "Look for the first that reaches the target, not the last.": 7,
 })
 check(workers_for(2.8, list(curve)), 4,

@@ -248,7 +248,7 @@ def medical_workers(batch_size, sample_size):
 # %% role="test" id="medical-workers-test" points=3
 check(medical_workers(270, Q_("4 MB")), 119,
       what="the number of workers for 270 images of 4 MB", mistakes={
-    "You rounded the GPU's step before dividing: round once, at the end.": 120,
+    "One fewer is enough: round once, at the end, and not the GPU's step.": 120,
     "With that many the GPU still waits a little: round up.": 118,
     "The overhead of the GPU's step is missing.": 203,
     "The GPU's step grows with the batch: that one is for 256 images.": 123,

@@ -125,6 +125,7 @@ check(training_share(Q_("20 ms"), Q_("30 ms"), Q_("10 ms"), decoder=False), 0.25
     "Kernels of decoding and of the model share one GPU: their times add.": 10 / 30,
     "The drive is another resource: its time overlaps.": 10 / 60,
     "Decoding keeps the GPU busy, but it trains nothing.": 1.0,
+    "That is a percentage; return a share from 0 to 1.": 25.0,
 })
 check(training_share(Q_("20 ms"), Q_("30 ms"), Q_("10 ms"), decoder=True), 10 / 30,
       what="the share at 20, 30 and 10 ms with a decoder", mistakes={

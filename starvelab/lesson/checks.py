@@ -115,7 +115,8 @@ def check(
     if _agree(answer, expected, _CLOSE):
         # With four digits this could look like the right answer.
         raise WrongAnswer(
-            f"{what} is {_format(answer, 8)}: close, but not right. Was something rounded on the way?"
+            f"{what} is {_format(answer, 8)}: close, but not right. Was something rounded on the way, "
+            "or is a small part of it wrong?"
         )
     raise WrongAnswer(f"{what} is {_format(answer)}, and that is not right{_direction(answer, expected)}.")
 
@@ -160,6 +161,11 @@ def _same_kind(answer: Answer, expected: Expected, what: str) -> Answer:
         answer = answer / Quantity(1, "img")
     if isinstance(expected, Quantity):
         unit = unit_name(expected.units)
+        if isinstance(answer, bool) or not isinstance(answer, Quantity | Real | Decimal | np.ndarray):
+            raise WrongAnswer(
+                f"{what} must be a quantity, got {answer!r:.80} ({type(answer).__name__}). "
+                f'Return for example Q_(value, "{unit}").'
+            )
         if not isinstance(answer, Quantity):
             raise WrongAnswer(
                 f"{what} is the bare value {_format(answer)} and needs a unit. "
@@ -271,7 +277,11 @@ def _format(answer: Answer, digits: int = 4) -> str:
 def _direction(answer: Answer, expected: Expected) -> str:
     if isinstance(expected, str | bool | np.bool_):
         return ""
-    return ": it is too large" if answer > expected else ": it is too small"
+    if answer < 0 * expected < expected:
+        return ": it is negative"
+    is_prefix = any(_agree(answer, expected * 1000.0**power, 1e-3) for power in (-3, -2, -1, 1, 2, 3))
+    perhaps = ", perhaps by a prefix such as m, k or M" if is_prefix else ""
+    return f": it is too {'large' if answer > expected else 'small'}{perhaps}"
 
 
 class Points(float):
