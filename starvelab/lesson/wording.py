@@ -72,7 +72,8 @@ def error_text(error: BaseException) -> str:
             # A number needs a unit of the kind that it meets.
             met = next((unit for unit in pair if not unit.dimensionless), pair[0])
             unit = "ms" if met.is_compatible_with("s") else unit_name(met)
-            bare = f'A bare number needs a unit, such as Q_(15, "{unit}"). For ceil, floor and round units have to cancel. '
+            bare = f'A bare number needs a unit, such as Q_(15, "{unit}"). '
+            bare += "For ceil, floor and round units have to cancel. "
         return (
             "Values that are added, subtracted, compared or converted need units of one kind, "
             f"got {' and '.join(units)}. {bare}Follow the units through your formula."

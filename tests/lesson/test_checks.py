@@ -144,7 +144,8 @@ OTHER_KINDS = {"a text": "5", "truth": True, "a quantity": Q_("5 ms")}
         ("drive", "CPU", {}, "is 'drive', and that is not right."),
         (True, False, {}, "is True, and that is not right."),
         (Q_("11.745 ms"), EXPECTED, {"within": 1e-5},
-         "is 11.745 ms: close, but not right. Was something rounded on the way, or is a small part of it wrong?"),
+         "is 11.745 ms: close, but not right. Was something rounded on the way, or is a small "
+         "part of it wrong?"),
     ],
     ids=repr,
 )  # fmt: skip

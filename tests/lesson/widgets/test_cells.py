@@ -96,7 +96,8 @@ def test_units_that_do_not_fit_are_said_in_one_line_with_the_line_of_the_learner
     assert type(error).__name__ == "DimensionalityError"
     assert texts == [
         f'{KINDS}a bare number. A bare number needs a unit, such as Q_(15, "ms"). '
-        "For ceil, floor and round units have to cancel. Follow the units through your formula. It happened in line 3 of whole: return part + more"
+        "For ceil, floor and round units have to cancel. Follow the units through your formula. "
+        "It happened in line 3 of whole: return part + more"
     ]
     texts, _ = shown(shell, '15 + Q_("4.1 GFLOP/img") * Q_("2 img")')
     assert 'A bare number needs a unit, such as Q_(15, "GFLOP"). ' in texts[0]

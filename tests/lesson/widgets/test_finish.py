@@ -78,7 +78,8 @@ def test_whoever_misses_hears_with_which_figures_and_a_rounded_answer_is_a_miss(
     finish("utilization", answer(share.format(1.0005)), final=True)
     assert re.search(
         r"^Not yet\. The answer .* is 0?[01][.\d]*: close, but not right\. "
-        r"Was something rounded on the way, or is a small part of it wrong\? It was given [\d.]+ m?s, [\d.]+ m?s\.$",
+        r"Was something rounded on the way, or is a small part of it wrong\? "
+        r"It was given [\d.]+ m?s, [\d.]+ m?s\.$",
         " ".join(capsys.readouterr().out.split()),
     )
 
