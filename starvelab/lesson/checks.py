@@ -275,7 +275,7 @@ def _format(answer: Answer, digits: int = 4) -> str:
 
 
 def _direction(answer: Answer, expected: Expected) -> str:
-    if isinstance(expected, str | bool | np.bool_):
+    if expected is None or isinstance(expected, str | bool | np.bool_):
         return ""
     if answer < 0 * expected < expected:
         return ": it is negative"
