@@ -144,13 +144,11 @@ class Marking:
                 .outerjoin(Comment, (Comment.notebook_id == SubmittedNotebook.id) & commented)
                 .where(SubmittedNotebook.notebook_id == notebook.id, BaseCell.name == essay.cell)
             )
-            rows, names = book.db.execute(query).all(), names_of(book)
-        place = self.assignment, essay.notebook, essay.cell
+            place, names = (self.assignment, essay.notebook, essay.cell), names_of(book)
+            rows = sorted(book.db.execute(query).all(), key=lambda row: fingerprint({}, *place, row[0]))
         answers = [
             Answer(student, names.get(student, ""), number, points, by_test, bool(waits), comment or "")
-            for number, (student, _, _, points, by_test, waits, comment) in enumerate(
-                sorted(rows, key=lambda row: fingerprint({}, *place, row[0])), start=1
-            )
+            for number, (student, _, _, points, by_test, waits, comment) in enumerate(rows, start=1)
         ]
         return sorted(answers, key=lambda answer: (not answer.waits, answer.is_blank))
 

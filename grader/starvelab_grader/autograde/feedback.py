@@ -146,10 +146,8 @@ class PicturesInWords(IPythonRenderer):
         return str(super().image(text, ""))
 
 
-def _as_html(markdown: str) -> str:
-    return str(MarkdownWithMath(renderer=PicturesInWords(escape=False)).render(markdown))
-
-
-def harmless_html(config: Config, render: Callable[[str], str] = _as_html) -> Callable[[str], str]:
+def harmless_html(config: Config, renderer: IPythonRenderer | None = None) -> Callable[[str], str]:
     """A filter that renders markdown and cleans the result: a link to a script becomes HTML only then."""
-    return lambda markdown: HarmlessHTML(config=config).sanitize_html_tags(render(markdown))
+    return lambda text: HarmlessHTML(config=config).sanitize_html_tags(
+        str(MarkdownWithMath(renderer=renderer or PicturesInWords(escape=False)).render(text))
+    )

@@ -16,7 +16,7 @@ from ..submissions.reference import (
     name_of,
     names_defined,
 )
-from ..text import IMPORT, one_line, shown
+from ..text import IMPORT, shown
 from .execution import RESULT
 from .notebook_run import ENDED, ENDED_PYTHON, UNFINISHED
 
@@ -27,7 +27,6 @@ COSTS = {
     UNFINISHED: "Checks did not end with these answers",
 }
 NO_MODULE = re.compile(r"No module named '(\w{1,50})")
-MAX_BEGIN = 40  # characters of a cell in a warning
 NOT_INSTALLED = "The grader has no package `{}`, which your cells import."
 
 
@@ -85,7 +84,7 @@ def answered_elsewhere(nb: NotebookNode, reference: Iterable[ReferenceCell]) -> 
         places = [cell for cell, names in added if names & defines[name]]
         if places:
             # Nobody sees the id of a cell that has no name.
-            begins = [name_of(cell) or f"`{shown(one_line(cell.source, MAX_BEGIN))}`" for cell in places]
+            begins = [name_of(cell) or f"`{shown(' '.join(cell.source.split()))}`" for cell in places]
             text = f"{name} has no answer in its cell. It may stand in another one: {', '.join(begins)}."
             warnings.append(SubmissionWarning(text, person=True))
     return warnings

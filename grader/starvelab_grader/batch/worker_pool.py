@@ -178,8 +178,7 @@ def graded_by(
                 future = done.get(timeout=REPORT_INTERVAL)
             is_long = future is not oldest and time.monotonic() - since >= REPORT_INTERVAL
             if report is not None:
-                name = one_line(running[oldest].student, MAX_NAME)
-                report(f"{name} runs longest" if is_long else "")
+                report(f"{one_line(running[oldest].student, MAX_NAME)} runs longest" if is_long else "")
             if future is not None:
                 yield running.pop(future), future
 

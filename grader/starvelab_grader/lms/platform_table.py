@@ -129,8 +129,7 @@ class PlatformTable(Table):
     def _identity_column(self, sheet: Sheet, names: Names) -> int:
         """Return the column that names the students; an InputError where none does."""
         columns = [sheet.headers.index(name) for name in self.identities if name in sheet.headers]
-        # Which column names the most students does not depend on whom.
-        by_itself = {name: name for name in names.meanings}
+        by_itself = {name: name for name in names.meanings}  # whom one means does not matter for a column
         identity = identity_column(sheet, by_itself, columns if self.identities else None)
         if identity is None:
             rule = "No student of the gradebook stands in the roster."

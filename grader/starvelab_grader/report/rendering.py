@@ -15,7 +15,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from latex2mathml.converter import convert_to_element
 from nbconvert.exporters import HTMLExporter, TemplateExporter
 from nbconvert.filters import Highlight2HTML, strip_ansi
-from nbconvert.filters.markdown_mistune import MarkdownWithMath
 from nbformat import NotebookNode
 from nbformat.v4 import new_notebook
 from pygments.formatters import HtmlFormatter
@@ -84,7 +83,8 @@ def rendered(nb: NotebookNode) -> str:
 def _exporter() -> HTMLExporter:
     config = Config()
     config.HTMLExporter.preprocessors = [ReadableOutputs, HarmlessHTML]
-    own = {"markdown2html": harmless_html(config, markdown_to_html), "formula": mark_formula}
+    renderer = _Renderer(escape=False, exclude_anchor_links=True)
+    own = {"markdown2html": harmless_html(config, renderer), "formula": mark_formula}
     config.HTMLExporter.filters = own | {"frames": _frames, "highlight_code": Highlight2HTML()}
     config.HTMLExporter.optimistic_validation = True  # in the end, and not after each step
     config.HTMLExporter.extra_template_basedirs = [str(TEMPLATES)]
@@ -126,12 +126,6 @@ def _frames(error: NotebookNode) -> list[str]:
         frame for frame, text in texts
         if not error.evalue or not (text.startswith(heading) or error.evalue in text)
     ]  # fmt: skip
-
-
-def markdown_to_html(source: str) -> str:
-    """Return Markdown as HTML, in which formulas are marked, see `draw_formulas`."""
-    renderer = _Renderer(escape=False, exclude_anchor_links=True)
-    return str(MarkdownWithMath(renderer=renderer).render(source))
 
 
 def mark_formula(formula: str, kind: str = "block") -> str:

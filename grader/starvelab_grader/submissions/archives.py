@@ -24,7 +24,7 @@ from . import Warnings
 MAX_TOTAL = 100_000_000  # bytes of a submission
 MAX_FILES = 2000
 MAX_ENTRIES = 20_000  # files, folders and links, also those that are left out
-MAX_NAME = 500  # characters of a path whose accents are put in order
+MAX_NAME = 500  # characters of a path that is normalized, which takes the square of the number of accents
 MAX_HEADERS = 2_000_000  # bytes of the names and times in a tar archive
 MAX_ARCHIVE_DEPTH = 2
 LEFT_BEHIND = {"__MACOSX", "__pycache__", "node_modules", "site-packages"}
@@ -234,6 +234,5 @@ def within(name: str) -> PurePosixPath:
     name = re.sub(r"^[A-Za-z]:/", "", name.replace("\\", "/").replace("\0", ""))
     if os.name == "nt":  # where a colon in a name leads elsewhere
         name = name.replace(":", "_")
-    # To normalize accents takes a time that grows with the square of their number.
     parts = PurePosixPath(unicodedata.normalize("NFC", name) if len(name) <= MAX_NAME else name).parts
     return PurePosixPath(*(part for part in parts if part not in ("/", "..", ".")))
