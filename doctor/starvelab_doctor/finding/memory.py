@@ -109,10 +109,6 @@ class Room:
         most = min(self._most(ahead))
         return most if most == math.inf else int(most)
 
-    def ahead_for(self, wanted: int, now: int) -> int:
-        """Return how many batches ahead of each worker find room, of those wanted: as now at least."""
-        return next((each for each in range(wanted, now, -1) if self.workers_for(each) >= self.workers), now)
-
     def reason(self, ahead: int) -> str:
         """Say why no more workers find room."""
         by_memory, by_shared = self._most(ahead)

@@ -128,7 +128,8 @@ def _deeper(facts: Facts) -> Effect | None:
     if model is None or facts.finding.loader.prefetch is None or model.lateness < 1 + SLIGHT:
         return None
     ahead, gain = facts.finding.loader.prefetch, Gain(1.0, 1.0, 1.0)
-    while (more := facts.finding.room.ahead_for(2 * ahead, ahead)) > ahead:
+    room = facts.finding.room
+    while more := next((n for n in range(2 * ahead, ahead, -1) if room.workers_for(n) >= room.workers), 0):
         wider = model.gain_of_queue(more)
         if wider.likely < gain.likely * (1 + SLIGHT):
             break

@@ -109,12 +109,10 @@ def _events(path: Path) -> list[object]:
         content = path.read_bytes()
         text = (gzip.decompress(content) if content[:2] == GZIP else content).decode(errors="replace")
         # Traces hold paths of Windows and names of kernels with control characters in them.
-        events = json.loads(text, strict=False)["traceEvents"]
-    except (OSError, EOFError, zlib.error, ValueError) as error:
-        raise _foreign(path, str(error)) from error
-    except (LookupError, TypeError) as error:
-        raise _foreign(path, "it has no traceEvents") from error
-    return list(events)
+        return list(json.loads(text, strict=False)["traceEvents"])
+    except (OSError, EOFError, zlib.error, ValueError, LookupError, TypeError) as error:
+        missing = isinstance(error, LookupError | TypeError)
+        raise _foreign(path, "it has no traceEvents" if missing else str(error)) from error
 
 
 def _foreign(path: Path, why: str) -> InputError:
