@@ -7,10 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
+from ..finding.gpu_use import GpuUse, TraceSteps
 from ..finding.job import JobFinding
 from ..shares import share_of, without_interruptions
-from .gpu_spans import steps_of, use_of
-from .timeline import Timeline, read_timeline
+from ..spans import covered
+from .timeline import COPY, KERNEL, PAGEABLE, Timeline, read_timeline
+
+# Between two kernels that were both launched in time a GPU still pauses for some microseconds.
+SHORT = 10.0  # microseconds
+MAX_STEPS = 100  # more than a picture can hold
 
 
 def read_trace(path: str | os.PathLike[str]) -> JobFinding:
@@ -44,7 +49,7 @@ def read_trace(path: str | os.PathLike[str]) -> JobFinding:
     waited, lengths = ((spans[:, 1] - spans[:, 0]) / 1e6 for spans in (waits, stretches))
     ordinary = without_interruptions(lengths - waited)
     host = share_of(waited, lengths, ordinary)
-    use, idle = use_of(timeline, waits[ordinary], stretches[ordinary] if delivered else _whole(timeline))
+    use, idle = _use_of(timeline, waits[ordinary], stretches[ordinary] if delivered else _whole(timeline))
     stall, idle_in_waits = None, np.zeros(len(waits))
     if use is not None and delivered:
         idle_in_waits[ordinary] = idle / 1e6
@@ -58,7 +63,7 @@ def read_trace(path: str | os.PathLike[str]) -> JobFinding:
         batches=delivered,
         workers=0 if timeline.loop.alone else None,
         use=use,
-        steps=steps_of(timeline, waits[ordinary], stretches[ordinary]),
+        steps=_steps_of(timeline, waits[ordinary], stretches[ordinary]),
         source="trace",
     )
 
@@ -85,3 +90,48 @@ def _batches(timeline: Timeline) -> tuple[np.ndarray, np.ndarray, np.ndarray, in
     ends[:-1][restarts] = -np.inf
     begins = np.append(True, restarts)[: len(waits)]
     return waits, np.column_stack([waits[:, 0], ends]), begins, len(waits) - int(restarts.sum())
+
+
+def _steps_of(timeline: Timeline, waits: np.ndarray, stretches: np.ndarray) -> TraceSteps | None:
+    """Return the first steps, by the spans of their waits and of what lies from each to the next."""
+    if not len(waits):
+        return None
+    waits, stretches = waits[:MAX_STEPS], stretches[:MAX_STEPS]
+    origin, end = stretches[0, 0], stretches[-1, 1]
+
+    def seen(*kinds: int) -> np.ndarray:
+        spans = timeline.spans(*kinds)
+        inside: np.ndarray = (spans[(spans[:, 1] > origin) & (spans[:, 0] < end)] - origin) / 1e3
+        return inside
+
+    asked, received, ends = ((times - origin) / 1e3 for times in (waits[:, 0], waits[:, 1], stretches[:, 1]))
+    work = (seen(KERNEL, COPY, PAGEABLE), seen(KERNEL)) if len(timeline.work) else ()
+    return TraceSteps(asked, received, ends, *work)
+
+
+def _use_of(timeline: Timeline, waits: np.ndarray, stretches: np.ndarray) -> tuple[GpuUse | None, np.ndarray]:
+    """Return what the GPU did in the stretches that count, if anything, and its idle time in each wait."""
+    total, work = float(np.sum(stretches[:, 1] - stretches[:, 0])), timeline.spans(KERNEL, COPY, PAGEABLE)
+    idle_in_waits = waits[:, 1] - waits[:, 0] - covered(work, waits[:, 0], waits[:, 1])
+    if not len(work) or not total:
+        return None, idle_in_waits
+
+    def share(spans: np.ndarray, of: np.ndarray = stretches) -> float:
+        return float(covered(spans, of[:, 0], of[:, 1]).sum()) / total
+
+    gaps = np.column_stack([work[:-1, 1], work[1:, 0]])
+    # A gap ends where a piece of work begins: it is late if that was launched after the gap began.
+    launched = timeline.launched[np.searchsorted(timeline.work[:, 0], gaps[:, 1])]
+    late = gaps[(launched > gaps[:, 0]) & (gaps[:, 1] - gaps[:, 0] > SHORT)]
+    busy, stall = share(work), float(idle_in_waits.sum()) / total
+    before_launch = share(late) - share(late, waits)
+    copying = busy - share(timeline.spans(KERNEL))
+    use = GpuUse(
+        busy=busy,
+        idle=1 - busy,
+        idle_in_waits=stall,
+        idle_before_launch=before_launch,
+        copying=copying,
+        copying_pageable=min(copying, busy - share(timeline.spans(KERNEL, COPY))),
+    )
+    return use, idle_in_waits
