@@ -19,11 +19,12 @@ def test_a_neighbor_is_carried_by_work_activations_peak_and_bandwidth():
     known = {"matmul_a100": A100_MATMUL, "step": Q_("32 ms"), "batch_size": 16}
     pairs = {"gmacs": [4, 4], "tflops": [100, 100], "bandwidths": [900, 900]}
     for doubled, faster in (
-        ({}, 1),  # the row itself has its rate
+        ({}, 1),  # the row itself has its rate, given as such, too
+        ({"rate": Q_("500 img/s"), "step": None}, 1),
         ({"tflops": [100, 200], "bandwidths": [900, 1800]}, 2),
         ({"gmacs": [4, 8], "activations": [1, 2]}, 1 / 2),
     ):
-        found = RULES["of_neighbor"](**known, **pairs | doubled)
+        found = RULES["of_neighbor"](**known | pairs | doubled)
         assert found.m_as("img/s") == pytest.approx(500 * faster)
     # 24 GFLOP a sample at the share of the peak that was measured.
     arithmetic = 0.024 / (100 * (A100_MATMUL / Hardware.Cloud.A100.peak_fp16_dense).m_as(""))

@@ -75,6 +75,9 @@ def test_a_gradebook_on_a_server_and_the_page_on_hubs_are_tested_there_and_nowhe
     # Without the address the test is skipped.
     assert job["env"]["STARVELAB_POSTGRES"].startswith("postgresql+psycopg://")
     assert "grader/tests/test_postgres.py" in job["steps"][-1]["run"]
+    assert {step["uses"].partition("@")[0] for step in job["steps"] if "uses" in step} == {
+        "actions/checkout", "actions/setup-python"
+    }  # fmt: skip
     command = jobs("test")["hub"]["steps"][-1]["run"]
     # Without the variable, and without root, the test is skipped.
     assert command.startswith('sudo env STARVELAB_HUB="$PWD"')
