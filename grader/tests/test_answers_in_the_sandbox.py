@@ -79,18 +79,15 @@ def earned_by(script: str, folder: Path, answer: str = OF_THE_FILE) -> float:
     return points(execute(nb, folder, **ALL_TOGETHER))["my-script-test"]
 
 
-def test_a_script_that_was_repaired_in_its_file_earns_its_points(tmp_path):
-    """The file beside the notebook reaches the sandbox, and the starved one does not take its place."""
-    assert earned_by(repaired_script(), tmp_path) == SCRIPT.points
+PATCHED = """import numpy, starvelab.measure as m, starvelab.lesson.course as c
+m.run = m.photos = c.training_script = numpy.asarray = None
+"""
 
 
-def test_what_a_notebook_has_done_to_its_python_costs_its_script_nothing(tmp_path):
-    patched = "import starvelab.measure as m\nimport starvelab.lesson.course as c\nm.run = m.photos = None\n"
-    patched += "c.training_script = None\nimport numpy\n"
-    assert (
-        earned_by(repaired_script(), tmp_path, f"{patched}numpy.asarray = None\n{OF_THE_FILE}")
-        == SCRIPT.points
-    )
+@pytest.mark.parametrize("before", ["", PATCHED], ids=["as it is", "patched"])
+def test_a_script_that_was_repaired_in_its_file_earns_its_points(tmp_path, before):
+    """The file reaches the sandbox, and what the notebook has done to its Python costs nothing."""
+    assert earned_by(repaired_script(), tmp_path, before + OF_THE_FILE) == SCRIPT.points
 
 
 IDEAL = """{"workers": 4, "batch size": 32, "shape": [3, 224, 224], "bytes sent": 150528,

@@ -73,7 +73,7 @@ class Canvas(PlatformTable):
         column = sheet.add_column(assignment)
         most = f"{gradebook.find_assignment(assignment).max_score:g}"
         if (number := _points_row(sheet)) is None:
-            sheet.insert_row(["Points Possible", *[""] * (column - 1), most])
+            sheet.lines.insert(1, ["Points Possible", *[""] * (column - 1), most])
         else:
             sheet.put(number, column, most)
         if self.roster:

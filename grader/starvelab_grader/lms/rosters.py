@@ -34,7 +34,7 @@ class Sheet:
         first = re.sub(r'"[^"]*"', "", text.lstrip("\r\n")).splitlines()[:1]
         self.delimiter = max(",;\t", key="".join(first).count)
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=self.delimiter)
-        self._lines = [line for line in reader if line]
+        self.lines = [line for line in reader if line]
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -51,13 +51,13 @@ class Sheet:
         """Make a table that no program gave out. None is an empty cell."""
         sheet = cls("")
         cells = ([str(escape_csv_formulas("" if one is None else one)) for one in row] for row in rows)
-        sheet._lines = [list(headers), *cells]
+        sheet.lines = [list(headers), *cells]
         return sheet
 
     @property
     def headers(self) -> list[str]:
         """The first line; empty if there is nothing."""
-        return [header.strip() for header in self._lines[0]] if self._lines else []
+        return [header.strip() for header in self.lines[0]] if self.lines else []
 
     @property
     def columns(self) -> str:
@@ -67,28 +67,24 @@ class Sheet:
     @property
     def rows(self) -> list[list[str]]:
         """The values of all other lines, each as long as the headers."""
-        return [[*line, *[""] * (len(self._lines[0]) - len(line))] for line in self._lines[1:]]
+        return [[*line, *[""] * (len(self.lines[0]) - len(line))] for line in self.lines[1:]]
 
     def put(self, row: int, column: int, value: str) -> None:
         """Write a cell."""
-        line = self._lines[1 + row]
+        line = self.lines[1 + row]
         line += [""] * (column + 1 - len(line))
         line[column] = escape_csv_formulas(value)
 
     def add_column(self, header: str) -> int:
         """Add an empty column behind the others, and return its number."""
-        self._lines[0].append(header)
-        return len(self._lines[0]) - 1
-
-    def insert_row(self, values: Sequence[str]) -> None:
-        """Insert a line behind the headers."""
-        self._lines.insert(1, list(values))
+        self.lines[0].append(header)
+        return len(self.lines[0]) - 1
 
     @property
     def content(self) -> bytes:
         """The table as a file holds it."""
         text, width = io.StringIO(newline=""), len(self.headers)
-        lines = ([*line, *[""] * (width - len(line))] for line in self._lines)
+        lines = ([*line, *[""] * (width - len(line))] for line in self.lines)
         csv.writer(text, delimiter=self.delimiter).writerows(lines)
         return text.getvalue().encode(self.encoding, "replace")
 

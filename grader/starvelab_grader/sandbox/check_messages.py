@@ -47,7 +47,9 @@ class CheckMessages:
         is_right = all(self._parts_are_full) if self._parts_are_full else None
         if error is not None:
             frames = list(walk_tb(error.__traceback__))
-            hidden, line = self._names_hidden_line(frames), self._line_of(frames)
+            hidden = self._names_hidden_line(frames)
+            numbers = [number for frame, number in frames if self._is_cell(frame)]
+            line = self._lines[numbers[-1] - 1] if numbers and numbers[-1] <= len(self._lines) else FAILED
             is_said = isinstance(error, AssertionError) or type(error).__name__ in declared("error_texts")
             kind = "" if is_said else f"{type(error).__name__}: "
             self._add(f"{kind}{text}" if kind or text else line, hidden)
@@ -69,10 +71,6 @@ class CheckMessages:
             return bool(self._hidden)
         files = {frame.f_code.co_filename for frame, _ in frames if self._is_cell(frame)}
         return any(line in self._hidden and frame.f_code.co_filename in files for frame, line in frames)
-
-    def _line_of(self, frames: Iterable[tuple[FrameType, int]]) -> str:
-        lines = [line for frame, line in frames if self._is_cell(frame)]
-        return self._lines[lines[-1] - 1].strip() if lines and lines[-1] <= len(self._lines) else FAILED
 
     def _is_cell(self, frame: FrameType) -> bool:
         return frame.f_code.co_name == "<module>" and frame.f_globals is self._namespace

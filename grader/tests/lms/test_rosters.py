@@ -44,7 +44,7 @@ def test_a_column_and_a_line_can_be_added(table, content):
     column = sheet.add_column("c, d")
     if sheet.rows:
         sheet.put(0, column, "4")
-    sheet.insert_row(["x", "", "y"])
+    sheet.lines.insert(1, ["x", "", "y"])
     assert sheet.content == content.replace(b"\n", b"\r\n")
 
 
