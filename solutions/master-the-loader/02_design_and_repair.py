@@ -40,8 +40,8 @@ def why_small():
 def why_slow_host():
     """How the slow host is known, and what the others wait for."""
     least = cell(waits[slow_host])
-    return {"meaning": f"{slow_host} waits for {least} only: it comes last.",
-            "mistakes": {f"{host} waits {cell(wait)} at the barrier.": host
+    return {"meaning": f"The host {slow_host} waits for {least} only: it comes last.",
+            "mistakes": {f"The host {host} waits {cell(wait)} at the barrier.": host
                          for host, wait in waits.items() if host != slow_host}}
 
 # %% [markdown]

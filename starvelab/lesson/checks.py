@@ -161,16 +161,11 @@ def _same_kind(answer: Answer, expected: Expected, what: str) -> Answer:
         answer = answer / Quantity(1, "img")
     if isinstance(expected, Quantity):
         unit = unit_name(expected.units)
-        if isinstance(answer, bool) or not isinstance(answer, Quantity | Real | Decimal | np.ndarray):
-            raise WrongAnswer(
-                f"{what} must be a quantity, got {answer!r:.80} ({type(answer).__name__}). "
-                f'Return for example Q_(value, "{unit}").'
-            )
         if not isinstance(answer, Quantity):
-            raise WrongAnswer(
-                f"{what} is the bare value {_format(answer)} and needs a unit. "
-                f'Write for example Q_(value, "{unit}").'
-            )
+            said = f"is the bare value {_format(answer)} and needs a unit"
+            if isinstance(answer, bool) or not isinstance(answer, Real | Decimal | np.ndarray):
+                said = f"must be a quantity, got {answer!r:.80} ({type(answer).__name__})"
+            raise WrongAnswer(f'{what} {said}. Write for example Q_(value, "{unit}").')
         if not answer.is_compatible_with(expected.units):
             raise WrongAnswer(
                 f"{what} is {_in_fewest_units(answer)}, which does not convert to {unit}. "

@@ -105,10 +105,10 @@ OTHER_KINDS = {"a text": "5", "truth": True, "a quantity": Q_("5 ms")}
         (11.74321, EXPECTED, {},
          'is the bare value 11.74 and needs a unit. Write for example Q_(value, "ms").'),
         ("11.74 ms", EXPECTED, {},
-         "must be a quantity, got '11.74 ms' (str). Return for example Q_(value, \"ms\")."),
+         "must be a quantity, got '11.74 ms' (str). Write for example Q_(value, \"ms\")."),
         ([EXPECTED], EXPECTED, {},
          "must be a quantity, got [<Quantity(11.743205, 'millisecond')>] (list). "
-         "Return for example Q_(value, \"ms\")."),
+         "Write for example Q_(value, \"ms\")."),
         (Q_("90 s"), Q_("90 ms"), {},
          "is 90000 ms, and that is not right: it is too large, perhaps by a prefix such as m, k or M."),
         (Q_("0.6 MB/s"), Q_("0.6 GB/s"), {},
