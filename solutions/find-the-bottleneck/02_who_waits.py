@@ -346,12 +346,12 @@ credit.part(2, "the published curves", lambda: (
         "That is the place in the list; return the number of workers.": 1},
         what="the number of workers for OpenCV"),
     check(fewest_workers(curves["simplejpeg"]), 4, mistakes={
-        "Fewer of them are as fast, but for 1 %.": 8},
+        "Fewer workers are within 1 % of the best.": 8},
         what="the number of workers for simplejpeg")))
 credit.part(2, "a flat top", lambda: (
     check(fewest_workers(curve_of(n1=500, n2=990, n4=1450, n8=1455, n16=1300)), 4,
           mistakes={
-        "Eight are the fastest, but four are as fast, but for 1 %.": 8,
+        "Eight are the fastest, but four are within 1 % of them.": 8,
         "There the rate has fallen again.": 16},
         what="the number of workers where the top is flat"),
     check(fewest_workers(curve_of(n1=500, n2=980, n4=1000, n8=1000)), 4, mistakes={

@@ -34,7 +34,7 @@ def why_verdict():
     old, new = (pipe.replace(assumptions=one) for one in (TUTORIAL, PUBLISHED))
     after, before = new.solve().resource_times, old.solve().resource_times
     cpu, gpu = ((after[one] / before[one]).m_as("") for one in ("CPU", "accelerator"))
-    return {"meaning": f"It is asked for {cell(new.solve().demand_at_ceiling)}, and "
+    return {"meaning": f"The drive must deliver {cell(new.solve().demand_at_ceiling)}, and "
                        f"not {cell(old.solve().demand_at_ceiling)}.",
             "mistakes": {
         f"A batch takes the CPU {cpu:.1f} times as long and the GPU {gpu:.1f} times: "

@@ -24,9 +24,10 @@ def why(name):
     """What binds a case, and how much is asked of whom."""
     asked = {box: percent(share) for box, share in shares(*cases[name]).items()}
     most = asked.get(binds(name))
-    return {"meaning": f"Of {binds(name)} {most} is asked." if most else
+    return {"meaning": f"Full speed takes {most} of {binds(name)}." if most else
                        "Drive and workers have time to spare.",
-            "mistakes": {f"Of {box} {of} is asked.": box for box, of in asked.items()}
+            "mistakes": {f"Full speed takes {of} of {box}.": box
+                         for box, of in asked.items()}
                         | {f"The GPU waits for {binds(name)}.": "the GPU"}}
 
 

@@ -76,7 +76,7 @@ def why_training():
         (s.resource_times[name] for s in (measured, round_))
         for name in ("CPU", "accelerator"))]
     asked = cell(measured.demand_at_ceiling)
-    return {"meaning": f"In training the drive is asked for {asked}.",
+    return {"meaning": f"In training the drive must deliver {asked}.",
             "mistakes": {
         f"The workers get slower too, {slower[0]:.1f} times: they are still too few.":
             "Both change",

@@ -30,7 +30,7 @@ COLOR = re.compile(r"(\x1b\[[\d;]*m)")
 FIGURE = re.compile(r'<img(?: alt="([^"]*)")?\s*/?>([^<]*)')
 # What formgrader tells its page of a student.
 NAMES = ("student", "first_name", "last_name", "notebook_path")
-AFTER_HIDDEN = "What this cell put out is not shown: it ran after hidden checks."
+AFTER_HIDDEN = "The output of this cell is not shown, because it ran after hidden checks."
 TAGS = (
     "a abbr b blockquote br code details div em h1 h2 h3 h4 hr i img kbd li ol p pre small span strong sub "
     "summary sup table caption tbody td th thead tr ul"

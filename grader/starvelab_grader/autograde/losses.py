@@ -22,7 +22,7 @@ from .notebook_run import ENDED, ENDED_PYTHON, UNFINISHED
 
 # What costs the points of a cell, by the error of one of its outputs.
 COSTS = {
-    "CellTimeoutError": "Cells took longer than they may",
+    "CellTimeoutError": "Cells exceeded their time limit",
     "SystemExit": "Cells ended Python",
     UNFINISHED: "Checks did not end with these answers",
 }
@@ -85,6 +85,6 @@ def answered_elsewhere(nb: NotebookNode, reference: Iterable[ReferenceCell]) -> 
         if places:
             # Nobody sees the id of a cell that has no name.
             begins = [name_of(cell) or f"`{shown(' '.join(cell.source.split()))}`" for cell in places]
-            text = f"{name} has no answer in its cell. It may stand in another one: {', '.join(begins)}."
+            text = f"{name} has no answer in its cell. It may be in another cell: {', '.join(begins)}."
             warnings.append(SubmissionWarning(text, person=True))
     return warnings

@@ -201,7 +201,7 @@ def _cells(
     )
     number = sum(one.is_right for one in there)
     summary = f"{number} exercise{'s' * (number > 1)} with nothing to correct"
-    nb.cells = [*note, *wrong, *_folded(right, summary), *_folded(rest, "What else you wrote or changed")]
+    nb.cells = [*note, *wrong, *_folded(right, summary), *_folded(rest, "Your other cells")]
     return rendered(nb)
 
 

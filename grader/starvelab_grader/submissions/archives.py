@@ -122,7 +122,7 @@ class SubmissionReader:
         if is_unpacked:
             yield from self._unpacked(path, content, depth)
         elif lower.endswith(ARCHIVES):
-            where = f"it stands in {depth} archives. Submit the files themselves."
+            where = f"it is inside {depth} archives. Submit the files themselves."
             self._warn(f"`{name}` was not unpacked: {where}")
         elif lower.endswith(UNKNOWN_ARCHIVES):
             self._warn(f"`{name}` could not be unpacked: submit the files themselves, or a .zip.")

@@ -71,7 +71,7 @@ def read_notebook(content: bytes) -> tuple[NotebookNode, list[SubmissionWarning]
         warnings.add("It was in an old format, and was converted.")
     cells = data.get("cells") if isinstance(data, dict) else None
     if not isinstance(cells, list):
-        raise UnreadableNotebookError("is no notebook: it holds no cells.")
+        raise UnreadableNotebookError("is not a notebook: it has no cells.")
     if len(cells) > MAX_CELLS:
         problem = f"has {len(cells)} cells, and {MAX_CELLS} are allowed."
         raise UnreadableNotebookError(f"{problem} Delete cells, and submit it again.")
@@ -83,7 +83,7 @@ def read_notebook(content: bytes) -> tuple[NotebookNode, list[SubmissionWarning]
     if lost := len(cells) - len(clean):
         warnings.add(f"{lost} of its cells were damaged and could not be read.", person=True)
     if left_out:
-        warnings.add(f"What is attached to its texts and is no picture was left out: {enumerated(left_out)}.")
+        warnings.add(f"Attachments to its texts other than pictures were left out: {enumerated(left_out)}.")
     return new_notebook(cells=with_ids(clean)), warnings
 
 
@@ -111,7 +111,7 @@ def _json(text: str) -> object:
             problem = "holds a merge conflict that was not resolved (lines that begin with <<<<<<<)."
             remedy = "Resolve it, and submit the notebook again."
         elif text.lstrip()[:1] == "<":
-            problem = "is a web page and no notebook."
+            problem = "is a web page, not a notebook."
             remedy = "Download the notebook itself, as .ipynb, and submit that."
         elif text.lstrip()[:1] not in ("{", "["):
             problem = "is no notebook, whatever its name is."
@@ -309,7 +309,7 @@ def _find_answers(
         if len(cells) == 1 and name_of(cells[0]) not in by_name:
             cells[0].metadata["nbgrader"] = {"grade_id": name}
             found.append(name)
-    return _about(found, "Answers stand in other cells, and were found by what these define: {}.")
+    return _about(found, "Answers were in other cells, and were found by the names that they define: {}.")
 
 
 def _find_essays(nb: NotebookNode, by_name: ByName, outline: Sequence[str]) -> list[SubmissionWarning]:
@@ -362,7 +362,7 @@ def _keep_one_of_each(nb: NotebookNode, by_name: ByName) -> list[SubmissionWarni
         kept = (written or copies)[-1] if original.answered else copies[0]
         which = ": the last one that you changed counts" if differ else ""
         if differ and is_text:
-            kept, which = _join(written), ": what you wrote in them stands together"
+            kept, which = _join(written), ": your texts in them were joined"
         for cell in copies:
             if cell is not kept:
                 del cell.metadata["nbgrader"]

@@ -21,7 +21,7 @@ LONG = "The submitted code took longer in all than the 3 s that it may."
 
 @pytest.mark.parametrize(("outputs", "said"), [
     ([stream("fine"), error("ValueError")], []),
-    ([error("CellTimeoutError")], ["Cells took longer than they may: c."]),
+    ([error("CellTimeoutError")], ["Cells exceeded their time limit: c."]),
     ([error("SystemExit")], ["Cells ended Python: c."]),
     ([stream(ENDED_PYTHON)], ["Cells ended Python: c."]),
     ([stream(f"{LONG}\n")] * 2, [f"{LONG} The cells after it were not run."]),
@@ -77,5 +77,5 @@ def test_an_answer_in_another_cell_is_told(f, g, own, lost, places):
     cells += [checked_cell("f-test", *lost), answer_cell("g", g), checked_cell("g-test")]
     nb = new_notebook(cells=[*cells, new_code_cell(own, id="own")])
     said = answered_elsewhere(nb, [F, TESTS[0], G, TESTS[1]])
-    text = f"f has no answer in its cell. It may stand in another one: {places}."
+    text = f"f has no answer in its cell. It may be in another cell: {places}."
     assert [(one.text, one.person) for one in said] == ([(text, True)] if places else [])

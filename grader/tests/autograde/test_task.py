@@ -273,7 +273,7 @@ def test_answers_that_share_a_new_cell_above_their_own_are_told_on_the_page(cour
     course.hand_in("ada", {"one": nb})
     graded = course.graded("ada")
     assert (points(graded)["double-test"], points(graded)["halve-test"]) == (2, 0)
-    text = "halve has no answer in its cell. It may stand in another one: double."
+    text = "halve has no answer in its cell. It may be in another cell: double."
     assert (text, True) in [(one.text, one.person) for one in graded.warnings["one"]]
     page = nbformat.reads(graded.files["one.ipynb"].decode(), as_version=4)
     assert text in page.cells[0].source

@@ -140,7 +140,7 @@ def test_what_students_have_is_not_repeated(make):
     assert "check(double(2), 4)" not in page.text
     assert "Read this." not in page.text
     assert not page.find(class_="output_execute_result")
-    (own,) = [one for one in page.find_all("details") if one.summary.text == "What else you wrote or changed"]
+    (own,) = [one for one in page.find_all("details") if one.summary.text == "Your other cells"]
     assert own.find(class_="input").text.strip() == "mine = 1"
     # A bare assertion says nothing but by its line.
     page = make(tested=[new_output("error", ename="AssertionError", evalue="", traceback=[line])])

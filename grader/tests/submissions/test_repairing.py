@@ -106,7 +106,7 @@ FOUND = "Cells had lost their names, and were found by their places: {}."
     ([SET_UP, F, TEST, WHY, ("f-test", "1")], "Cell f-test was in the notebook 2 times.", False, NAMES),
     # An essay that was split is read whole.
     ([SET_UP, F, TEST, ("why", "First."), ("why", "Second.")],
-     "Cell why was in the notebook 2 times: what you wrote in them stands together.", True, NAMES),
+     "Cell why was in the notebook 2 times: your texts in them were joined.", True, NAMES),
     ([("set-up", f"import math\n\n{OWN[1]}"), TEST, WHY], CHANGED.format("set-up"), True,
      [f"import math\n\n{OWN[1]}", "set-up", "f-test", "why"]),
     ([SET_UP, ("f", f"{OWN[1]}\nassert f() == 1"), WHY], MISSING.format("f-test"), False, NAMES),
@@ -280,11 +280,11 @@ NEWER = "which is newer than this grader can read. Save it with JupyterLab and s
 @pytest.mark.parametrize(("content", "reason"), [
     (b"", "is empty."),
     (b"\0\0\0", "is empty."),
-    (b"[1]", "is no notebook: it holds no cells."),
-    (b'{"nbformat": 4}', "is no notebook: it holds no cells."),
+    (b"[1]", "is not a notebook: it has no cells."),
+    (b'{"nbformat": 4}', "is not a notebook: it has no cells."),
     (b"hello", "is no notebook, whatever its name is. Submit the .ipynb file that JupyterLab saved."),
     (b"<html>",
-     "is a web page and no notebook. Download the notebook itself, as .ipynb, and submit that."),
+     "is a web page, not a notebook. Download the notebook itself, as .ipynb, and submit that."),
     (b'{"cells": [\n1,', "is damaged (line 2): perhaps a part of it is missing. "
      "Open it in JupyterLab, and submit it again."),
     (b"<<<<<<< HEAD\n{}", "holds a merge conflict that was not resolved (lines that begin with <<<<<<<). "
@@ -321,7 +321,7 @@ def test_pictures_pasted_into_a_text_stay_and_nothing_else_that_is_attached():
     submitted = {"cell_type": "markdown", "source": "x", "metadata": {}, "attachments": attached}
     nb, (warning,) = read_notebook(file([submitted]))
     assert nb.cells[0].attachments == {"a.png": {"image/png": "AAAA"}}
-    assert warning.text == "What is attached to its texts and is no picture was left out: `b`, `c`, `d`."
+    assert warning.text == "Attachments to its texts other than pictures were left out: `b`, `c`, `d`."
 
 
 def test_what_a_notebook_lost_on_its_way_is_said():

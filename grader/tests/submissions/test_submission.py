@@ -231,7 +231,7 @@ def test_what_of_an_archive_is_no_file_or_packed_too_deep_is_named(read):
     assert texts(read(ONE | {"a.tar": tape(*odd, body=inner), "b.rar": "x", "c.zip": "x", "d.zip": ""})) == [
         "A file in `a` has no name, and was left out.",
         "`work/pipe` is no ordinary file, and was left out.",
-        "`deep.zip` was not unpacked: it stands in 2 archives. Submit the files themselves.",
+        "`deep.zip` was not unpacked: it is inside 2 archives. Submit the files themselves.",
         "A file in `a/inner` has no name, and was left out.",
         "`b.rar` could not be unpacked: submit the files themselves, or a .zip.",
         "`c.zip` could not be unpacked: it is damaged.",

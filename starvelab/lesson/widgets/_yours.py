@@ -174,7 +174,7 @@ class ModelBesideLab(Moving):
         if apart:
             first, given = apart[0], ", ".join(map(cell, apart[0].given))
             yours, lab = first.yours_in_words, cell(first.lab)
-            text = f"They part at {first.name}. Given {given}, yours returns {yours}, and the lab's {lab}."
+            text = f"They differ at {first.name}. Given {given}, yours returns {yours}, and the lab's {lab}."
         else:
             text = f"Your model and the lab's agree here: the GPU is busy {busy} of the time."
         notice = notices.notice(" ".join([text, *self._model.sentences()]), "Not yet" if apart else "Done")
@@ -194,7 +194,7 @@ class NothingYet(notices.Sentences):
     def sentences(self) -> list[str]:
         """Say how a function gets there."""
         return [
-            f"{FILE} holds no function yet. When a check above has passed, your function is kept there. Run "
+            f"{FILE} holds no function yet. When a check above passes, your function is saved there. Run "
             "this cell again then, and your model moves beside the lab's."
         ]
 

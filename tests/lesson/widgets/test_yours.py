@@ -25,7 +25,7 @@ def keep(**other: str) -> None:
 
 
 def test_without_a_function_a_sentence_says_how_one_gets_there():
-    assert str(beside_lab()).startswith("my_model.py holds no function yet. When a check above has passed")
+    assert str(beside_lab()).startswith("my_model.py holds no function yet. When a check above passes")
     keep()
     with runtime.use(runtime.GRADING):
         assert "holds no function" in str(beside_lab())
@@ -51,13 +51,14 @@ def test_where_all_is_right_both_belts_have_the_same_times_and_the_sentence_says
     ("name", "text", "station", "said"),
     [
         ("cpu_time", "def cpu_time(b, size, workers, rate):\n    return b * size / rate", "CPU",
-         "They part at cpu_time. Given 256, 500 KB, 8, 250 MB/s, yours returns 512 ms, and the lab's 64 ms."),
+         "They differ at cpu_time. Given 256, 500 KB, 8, 250 MB/s, "
+         "yours returns 512 ms, and the lab's 64 ms."),
         ("step_time", "def step_time(b):\n    return Q_(41 / 1560 * b, 'ms')", "accelerator",
-         "They part at step_time. Given 256, yours returns 6.728 ms, and the lab's 11.74 ms."),
+         "They differ at step_time. Given 256, yours returns 6.728 ms, and the lab's 11.74 ms."),
         ("data_demand", "def data_demand(throughput, size):\n    return 8 * throughput * size / Q_('1 img')",
-         "storage", "They part at data_demand."),
+         "storage", "They differ at data_demand."),
         ("how_many_workers", "def how_many_workers(b, size, rate, step):\n    return 1", None,
-         "They part at how_many_workers. Given 256, 500 KB, 250 MB/s, 11.74 ms, yours returns 1, and "
+         "They differ at how_many_workers. Given 256, 500 KB, 250 MB/s, 11.74 ms, yours returns 1, and "
          "the lab's 44."),
     ],
 )  # fmt: skip
