@@ -34,8 +34,8 @@ def why_verdict():
     old, new = (pipe.replace(assumptions=one) for one in (TUTORIAL, PUBLISHED))
     after, before = new.solve().resource_times, old.solve().resource_times
     cpu, gpu = ((after[one] / before[one]).m_as("") for one in ("CPU", "accelerator"))
-    return {"meaning": f"The drive must deliver {cell(new.solve().demand_at_ceiling)}, and "
-                       f"not {cell(old.solve().demand_at_ceiling)}.",
+    return {"meaning": f"The drive must deliver {cell(new.solve().demand_at_ceiling)}, "
+                       f"and not {cell(old.solve().demand_at_ceiling)}.",
             "mistakes": {
         f"A batch takes the CPU {cpu:.1f} times as long and the GPU {gpu:.1f} times: "
         "the CPU stays the slower.": "The workers bind",
