@@ -17,7 +17,7 @@ OPTIONS = (
     ("--probe", "probe", "time the stages of the loaders too, in at most 5 %% of the time"),
     ("--no-lines", "no_lines", "do not note which lines take the time"),
     ("-m", "module", "the script is a module, as for python -m"),
-    ("--try", "tries", "try what the doctor says first, and then other settings of the loader"),
+    ("--try", "tries", "the ladder, then what the doctor says first, and other settings of the loader"),
     ("--ladder", "ladder", "measure how much faster the job is without its loader: no cure brings more"),
 )
 

@@ -182,14 +182,14 @@ def test_who_keeps_workers_is_told_what_they_do_not_see(monkeypatch, capsys, scr
 def test_trials_that_are_ended_early_have_an_answer_about_the_advice(monkeypatch, capsys, script):
     # minGPT's --try ended before it tried what doctor advises, no workers.
     planted(monkeypatch, rates={0: 60.0, 2: 20.0}, workers=2)
-    usual = Runs.run
+    usual = Runs.compare
 
-    def run(self, settings, rung=""):
-        if rung:
+    def compare(self, old, new, *turns):
+        if turns:  # the last ones
             raise KeyboardInterrupt
-        return usual(self, settings)
+        return usual(self, old, new)
 
-    monkeypatch.setattr(Runs, "run", run)
+    monkeypatch.setattr(Runs, "compare", compare)
     advice = [Remedy("dataset", ""), Remedy("workers", "", value=0)]
     monkeypatch.setattr(command, "remedies_of", lambda _: advice)
     assert run_doctor(["--try", "train.py"]) == 130
@@ -199,7 +199,7 @@ def test_trials_that_are_ended_early_have_an_answer_about_the_advice(monkeypatch
 @pytest.mark.parametrize("handed", [True, False])
 def test_no_workers_are_tried_for_tiny_batches_that_hardly_wait(monkeypatch, capsys, script, handed):
     # minGPT's adder waits 0.7 %, and takes less time without workers, which take cores from its step.
-    planted(monkeypatch, rates={0: 25.0, 2: 20.0}, workers=2, waits=0.007, ceiling=1.01)
+    planted(monkeypatch, rates={0: 25.0, 2: 20.0}, workers=2, waits=0.007, ceiling=1.3)
     monkeypatch.setattr(command, "remedies_of", lambda _: ())
     monkeypatch.setattr(command, "is_for_handover", lambda _: handed)
     assert run_doctor(["--try", "train.py"]) == 0
@@ -272,11 +272,9 @@ def test_a_line_is_written_for_each_trial_and_how_long_they_take_before(monkeypa
     lines = capsys.readouterr().err.splitlines()
     (ladder,) = (number for number, line in enumerate(lines) if line.startswith("The ladder takes 6 runs, "))
     assert lines[ladder + 1] == "  ladder, turn 1 of 2, as the job is: 20 batches a second"
-    (others,) = (number for number, line in enumerate(lines) if "settings take at most 48 runs, " in line)
+    (others,) = (number for number, line in enumerate(lines) if "Settings take at most 48 runs, " in line)
     assert others == ladder + 7
-    assert lines[others + 1] == "  num_workers=6: 1.02 times the batches a second, not kept."
-    assert lines[ladder - 1] == "  num_workers=3: 3.00 times the batches a second, kept."
-    assert lines[ladder - 2].startswith("The advised setting takes at most 6 runs, ")
+    assert lines[others + 1] == "  num_workers=3: 3.00 times the batches a second, kept."
 
 
 def test_the_ladder_alone(monkeypatch, capsys, script, tmp_path):
@@ -290,9 +288,9 @@ def test_the_ladder_alone(monkeypatch, capsys, script, tmp_path):
     assert "try" not in known
 
 
-def test_where_it_is_not_the_data_no_other_setting_is_tried(monkeypatch, capsys, script):
-    planted(monkeypatch, rates=defaultdict(lambda: 20.0), ceiling=1.02)
+def test_where_it_is_not_the_data_no_setting_is_tried(monkeypatch, capsys, script):
+    planted(monkeypatch, rates={0: 20.0}, ceiling=1.02)
     assert run_doctor(["--try", "train.py"]) == 0
     told = capsys.readouterr().err
     assert "Not the data: without its loader the job is at most 1.02 times as fast." in told
-    assert told.count("num_workers=") == 1  # what doctor says first
+    assert "num_workers" not in told.partition("--ladder: ")[2]

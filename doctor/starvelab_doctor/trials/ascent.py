@@ -85,7 +85,7 @@ class Ascent:
     trials: list[Trial] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.waits, self.most = self.setup.waits, MAX_TRIALS
+        self.waits = self.setup.waits
 
     @property
     def workers(self) -> int:
@@ -97,9 +97,8 @@ class Ascent:
         ahead = self.best.get("prefetch_factor", self.setup.prefetch or PREFETCH)
         return int(min(workers, MOST, max(self.room(ahead), self.setup.workers)))
 
-    def climb(self, advised: Sequence[Advised], *, cores: int, most: int = MAX_TRIALS) -> None:
+    def climb(self, advised: Sequence[Advised], *, cores: int) -> None:
         """Try what doctor advises, the first one first, and then what else settings can change."""
-        self.most = most
         steps: dict[str, Callable[[int | None], object]] = {
             "workers": lambda number: self._workers(number, cores),
             "packing": lambda _: self._workers(0, cores),
@@ -118,7 +117,7 @@ class Ascent:
         for trial in self.trials:
             if trial.settings == settings:
                 return trial.turns.kept
-        if len(self.trials) >= self.most:
+        if len(self.trials) >= MAX_TRIALS:
             return False
         turns = self.compare(self.best, settings)
         self.trials.append(Trial(settings, turns))

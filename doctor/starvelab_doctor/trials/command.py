@@ -70,7 +70,7 @@ class Tried:
 
 
 def try_settings(runs: Runs, say: Callable[[str], object], *, ladder_only: bool = False) -> Tried:
-    """Run a script again and again: with what doctor advises, on its ladder, and with other settings."""
+    """Run a script again and again: on its ladder, with what doctor advises, and with other settings."""
     first = runs.first()
     setup = Setup(**first["setup"] | {"waits": first["pace"]["waits"], "short": first["whole"]})
     loops = [loop for _, loop in first["results"] if loop.loader.workers == setup.workers]
@@ -81,9 +81,6 @@ def try_settings(runs: Runs, say: Callable[[str], object], *, ladder_only: bool 
     # Workers of tiny batches also take cores from a step that hardly waits for them.
     if not remedies and loops and not ladder_only and is_for_handover(Facts(loops[0])):
         advised = [("workers", 0)]
-    if advised:  # whoever ends the trials early has an answer about it
-        say(f"The advised setting takes at most {2 * TURNS} runs, {duration(2 * TURNS * runs.each)}.")
-        ascent.climb(advised, cores=usable_cores(), most=1)
     count = LADDER_TURNS * (1 + len(rungs_of(on_gpu=first["on_gpu"])))
     say(f"The ladder takes {count} runs, {duration(count * runs.each)}.")
     ladder = climb_ladder(runs, on_gpu=first["on_gpu"], say=say)
@@ -93,7 +90,7 @@ def try_settings(runs: Runs, say: Callable[[str], object], *, ladder_only: bool 
     ]
     if not ladder_only and not ladder.fed:
         most = 2 * (TURNS * MAX_TRIALS + LAST_TURNS)
-        say(f"Other settings take at most {most} runs, {duration(most * runs.each)}.")
+        say(f"Settings take at most {most} runs, {duration(most * runs.each)}; the advised one comes first.")
         ascent.climb(advised, cores=usable_cores())
     if ascent.best:
         last = runs.compare({}, ascent.best, LAST_TURNS)
@@ -106,7 +103,7 @@ def text_of(tried: Tried, *, ladder_only: bool = False) -> str:
     loader = f"DataLoader at {Path(file).name}:{number}"
     lines = [f"starvelab-doctor --ladder: {loader}", *tried.ladder.lines]
     said = f"{text_report(tried.results)}\n" + "\n  ".join(lines)
-    if ladder_only or (tried.ladder.fed and not tried.ascent.trials):
+    if ladder_only or tried.ladder.fed:
         return said
     best, (low, likely, high) = tried.ascent.best, tried.last.gain or (1.0, 1.0, 1.0)
     lines = [f"starvelab-doctor --try: {loader}"]
