@@ -38,7 +38,7 @@ def test_the_rank_that_waits_for_data_holds_up_the_others():
     assert found.waits.host_wait == pytest.approx(0.6)
     assert found.summary.startswith(
         "The training loop waits 60.0 % of its time for data (95 % interval 60.0 % to 60.0 %). This job is "
-        "highly input-bound. The others wait for rank 1 in their steps, unless another "
+        "highly input-bound. Rank 1 holds up the others, which wait for it in their step, unless another "
         "step takes as long, which the times do not tell: rank 0 waits 2.0 %; rank 1 waits 60.0 %."
     )
 
@@ -50,7 +50,7 @@ def test_ranks_that_wait_by_turns_make_the_job_wait_for_each_of_them():
     )
     assert found.ranks.found[0].waits.host_wait == pytest.approx(0.4)
     assert found.waits.host_wait == pytest.approx(0.8)
-    assert "The ranks wait for no single rank: rank 0 waits 40.0 %; rank 1 waits 40.0 %." in found.summary
+    assert "No single rank holds up the others: rank 0 waits 40.0 %; rank 1 waits 40.0 %." in found.summary
 
 
 def differing(milliseconds, seed, spread=0.1):
@@ -66,21 +66,21 @@ def test_reads_that_a_slow_step_of_another_rank_hides_hold_up_nobody():
     assert found.ranks.found[1].waits.host_wait == pytest.approx(0.4, abs=0.01)
     assert (found.verdict, found.waits.host_wait) == ("not input-bound", pytest.approx(0, abs=0.04))
     assert found.ranks.together.startswith(
-        "The ranks' waits for data hide behind another rank's step, or behind their exchange: steps with "
+        "What the ranks wait for data hides behind another rank's step, or what they exchange: steps with "
         "longer waits take no longer. Rank 0 waits 0.5 %; rank 1 waits 40."
     )
     # The same waits where nobody trains as long.
     own = differing(120, 2, 0.02)
     lengths = [read + step for read, step in zip(reads, own, strict=True)]
     found = merged({0: of(quick, lengths), 1: of(reads, own)})
-    assert found.ranks.together.startswith("The others wait for rank 1 in their steps: rank 0")
+    assert found.ranks.together.startswith("Rank 1 holds up the others, which wait for it in their step: ")
     assert found.verdict == "highly input-bound"
     # Steps that differ more than the waits do tell nothing.
     lengths = differing(200, 0)
     rest = [length - read for length, read in zip(lengths, reads, strict=True)]
     found = merged({0: of(quick, lengths), 1: of(reads, rest)})
     assert (
-        "in their steps, unless another step takes as long, which the times do not tell: "
+        "in their step, unless another step takes as long, which the times do not tell: "
         in found.ranks.together
     )
 
@@ -91,7 +91,7 @@ def test_ranks_that_each_wait_a_little_make_a_job_that_waits():
     whole = np.array([0.04 if step % 5 < 4 else 0.032 for step in range(40)])
     found = merged({rank: of(late, (whole - late).tolist()) for rank, late in enumerate(each)})
     assert found.verdict == "moderately input-bound"
-    assert found.ranks.together.startswith("The ranks wait for no single rank: rank 0 waits 4.2 %;")
+    assert found.ranks.together.startswith("No single rank holds up the others: rank 0 waits 4.2 %;")
 
 
 def test_what_the_waits_do_not_tell_is_said():
@@ -172,7 +172,7 @@ def test_ranks_that_a_script_spawns_get_one_report(tmp_path, capsys):
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]
     assert doctor.main(["--json", str(found), str(script), str(port)]) == 0
-    assert "The others wait for rank 1 in their steps" in capsys.readouterr().err
+    assert "Rank 1 holds up the others, which wait for it in their step" in capsys.readouterr().err
     (loop,) = json.loads(found.read_text())["loops"]
     assert (loop["rank"], loop["verdict"]) == (1, "highly input-bound")
 
@@ -190,4 +190,4 @@ def test_ranks_that_torchrun_starts_get_one_report(clock, monkeypatch, tmp_path,
         told.append(capsys.readouterr().err)
     assert told[0] == ""
     assert told[1].count("starvelab-doctor: ") == 1
-    assert "The others wait for rank 1" in told[1]
+    assert "Rank 1 holds up the others" in told[1]

@@ -149,14 +149,14 @@ def held_up(
         return f"No rank waits for data: {each}. Their waits do not tell which computes longest."
     if hidden:
         return (
-            "The ranks' waits for data hide behind another rank's step, or behind their exchange: steps "
+            "What the ranks wait for data hides behind another rank's step, or what they exchange: steps "
             f"with longer waits take no longer. {each[0].upper()}{each[1:]}."
         )
     if longest - second >= APART:
         last = max(waits, key=waits.__getitem__)
         unless = "" if certain else ", unless another step takes as long, which the times do not tell"
-        return f"The others wait for rank {last} in their steps{unless}: {each}."
-    return f"The ranks wait for no single rank: {each}."
+        return f"Rank {last} holds up the others, which wait for it in their step{unless}: {each}."
+    return f"No single rank holds up the others: {each}."
 
 
 def watched_rank(
