@@ -127,10 +127,11 @@ SAID = {
     ),
     "units of two kinds": (
         "def double(x): return Q_('2 ms') + Q_('2 img')\nanswer = 0", {}, NOTHING,
-        {name: f"{said} units of one kind, got ms and img." for name, said in (
-            ("whole", "compared or converted need"),
-            ("in-parts", "a time. Values that are added, subtracted, compared or converted need"),
-        )},
+        {
+            "whole": "compared or converted need units of one kind, got ms and img.",
+            "in-parts": "compared or converted need units of one kind, got ms and img. "
+            "Follow the units through your formula.\n0 of 2: a time. As above.",
+        },
     ),
 }  # fmt: skip
 
