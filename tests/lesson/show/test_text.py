@@ -10,15 +10,6 @@ from starvelab.show import say, table
 from starvelab.tables import to_text
 
 
-@pytest.fixture
-def shown_in_a_notebook(monkeypatch):
-    """What a notebook is told to show, while IPython runs."""
-    published = []
-    shell = SimpleNamespace(display_pub=SimpleNamespace(publish=published.append))
-    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
-    return published
-
-
 def test_a_table_is_printed_as_text_and_its_rows_may_come_from_a_generator(capsys):
     assert table(["batch", "step"], ([n, Q_("5.856 ms")] for n in (32, 64))) is None
     assert capsys.readouterr().out == to_text(["batch", "step"], [[32, "5.856 ms"], [64, "5.856 ms"]]) + "\n"
@@ -44,10 +35,13 @@ def test_a_paragraph_is_broken_between_words(capsys):
     assert " ".join(lines).split() == str(text).split()
 
 
-def test_in_a_notebook_they_are_html_and_plain_text_for_whoever_sees_none(shown_in_a_notebook):
+def test_in_a_notebook_they_are_html_and_plain_text_for_whoever_sees_none(monkeypatch):
+    published = []
+    shell = SimpleNamespace(display_pub=SimpleNamespace(publish=published.append))
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
     table(["batch", "a < b"], [[32, "<i>"]])
     say("The drive binds & waits.")
-    tabled, said = shown_in_a_notebook
+    tabled, said = published
     assert '<th scope="col">batch</th>' in tabled["text/html"]
     assert ">a &lt; b</th>" in tabled["text/html"]
     assert ">&lt;i&gt;</td>" in tabled["text/html"]

@@ -7,7 +7,7 @@ import pytest
 
 from starvelab import Q_, Pipeline
 from starvelab.lesson.widgets import _evidence
-from starvelab.lesson.widgets._evidence import QUIET_RUNS, QuietRun, QuietRunBox, QuietTable, quiet_runs
+from starvelab.lesson.widgets._evidence import QuietRun, QuietRunBox, QuietTable, quiet_runs
 from starvelab.lesson.widgets._loader import LoaderRun, step_ends
 from starvelab.measure.quality import Quality
 from starvelab.measure.samples import given_samples
@@ -151,6 +151,7 @@ def test_the_script_records_each_notebook_that_measures_and_the_record_names_no_
     assert set(keys) - {"master-the-loader/02_design_and_repair"} == set(script.NOTEBOOKS)
     for key, run in quiet_runs().items():
         assert key in keys[run.notebook], f"python -m benchmarks.quiet_runs --again, for {key}"
+        assert run.origin
     units = {
         key: question.get("unit", "") for one in NOTEBOOKS for key, (_, question) in one.questions().items()
     }
@@ -177,7 +178,3 @@ def test_what_a_notebook_shows_of_a_measurement_is_kept_as_texts_that_can_be_rea
     assert runs["a"].tables == (QuietTable(headers=["x"], rows=[["5 ms"]]),)
     assert runs["b"].tables[0].rows == [["a part", "2"]]
     assert "used at most 1 % of the cores, and its parts differed by 6 % or less" in runs["a"].origin
-
-
-def test_the_record_of_this_checkout_can_be_read():
-    assert all(run.origin for run in quiet_runs(QUIET_RUNS).values())

@@ -108,7 +108,7 @@ def test_predict_in_code_knows_the_questions_of_other_notebooks():
 
 def test_the_score_card_shows_the_question_of_a_prediction_that_was_stored_without_it(folder):
     (folder / "predictions.json").write_text(
-        '{"rate": {"answer": 3, "locked_at": "2026-01-01"},'
-        ' "other": {"answer": 3, "locked_at": "2026-01-02"}}'
+        '{"other": {"answer": 3, "locked_at": "2026-01-02"},'
+        ' "rate": {"answer": 3, "locked_at": "2026-01-01"}}'
     )
     assert [row[0] for row in scorecard().rows()] == ["How fast?", "other"]

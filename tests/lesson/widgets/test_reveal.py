@@ -1,6 +1,7 @@
 """The truth is shown to whoever has predicted, judged once, and hidden from everybody else."""
 
 from contextlib import chdir
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,12 +9,7 @@ import pytest
 from starvelab import Q_, InputError
 from starvelab.lesson.widgets import _evidence, _reveal
 from starvelab.lesson.widgets._report import MAX_LESSON
-from starvelab.lesson.widgets._reveal import (
-    LOCK_FIRST,
-    RUN_AGAIN,
-    SHOWN_TOO,
-    MissBox,
-)
+from starvelab.lesson.widgets._reveal import LOCK_FIRST, RUN_AGAIN, SHOWN_TOO, MissBox
 from starvelab.lesson.widgets.store import KERNEL
 from starvelab.runtime import GRADING, Runtime, use
 from starvelab.widgets import predict, report, reveal, scorecard
@@ -37,17 +33,13 @@ def test_without_a_prediction_nothing_of_the_truth_is_shown_and_nothing_raised(s
     assert "predictions.json must be JSON" in shown[1]
 
 
-def lock_in_code(key, answer):
-    predict(key, answer, unit="%")
-
-
 def lock_in_widget(key, answer):
     box = predict(key, question="How busy?", unit="%")
     box.answer.value = str(answer)
     box.button.click()
 
 
-@pytest.mark.parametrize("lock", [lock_in_code, lock_in_widget])
+@pytest.mark.parametrize("lock", [partial(predict, unit="%"), lock_in_widget])
 def test_a_reveal_shows_when_the_prediction_is_locked_what_it_would_show_if_it_ran_again(shown, capsys, lock):
     def run_cell():
         reveal("busy", 18.3, then=lambda: print("printed") or "returned")

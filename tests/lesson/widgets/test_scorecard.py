@@ -2,7 +2,6 @@
 
 import pytest
 
-from starvelab.lesson import wording
 from starvelab.lesson.widgets._progress import ScoreCard
 from starvelab.prediction_file import Prediction
 from starvelab.widgets import predict, reveal, scorecard
@@ -63,9 +62,6 @@ def test_nothing_is_said_of_calibration_below_five_predictions_that_say_how_sure
     assert revealed(*[(0.9, True)] * 4).sentences() == ["4 of 4 revealed predictions came true."]
     few = revealed(*[(0.9, True)] * 4, *[(None, True)] * 4).sentences()
     assert not any("sure on average" in said for said in few)
-    assert revealed(*[(0.5, i < 3) for i in range(5)]).sentences()[1:] == [
-        "You were 50 % sure on average and right 60 % of the time: well matched.",
-    ]
 
 
 @pytest.mark.parametrize(("sure", "hits", "count", "verdict"), [
@@ -73,6 +69,7 @@ def test_nothing_is_said_of_calibration_below_five_predictions_that_say_how_sure
     (0.6, 9, 10, "underconfident"),
     (0.8, 7, 10, "well matched"),
     (0.7, 7, 10, "well matched"),
+    (0.5, 3, 5, "well matched"),
     # Who is right as often as they say gets all of them one time in 2.7, in 13, in 21.
     (0.87, 7, 7, "they differ, and with so few predictions chance can explain it"),
     (0.6, 5, 5, "they differ, and with so few predictions chance can explain it"),
@@ -91,14 +88,6 @@ def test_predictions_without_confidence_count_as_hits_but_not_for_calibration():
     assert card.sentences()[1].startswith("Where you said how sure, you were 90 % sure on average")
 
 
-def test_predictions_stand_in_the_order_they_were_locked(folder):
-    (folder / "predictions.json").write_text(
-        '{"b": {"answer": "x", "locked_at": "2026-01-02T00:00:00+00:00"},'
-        ' "a": {"answer": "x", "locked_at": "2026-01-01T00:00:00+00:00"}}'
-    )
-    assert [row[0] for row in scorecard().rows()] == ["a", "b"]
-
-
 def test_a_question_stands_whole_unless_no_notebook_asks_it_and_markup_is_text(folder):
     question = (
         "Training on these images, behind eight workers and one drive: what is the smallest batch size?"
@@ -110,16 +99,3 @@ def test_a_question_stands_whole_unless_no_notebook_asks_it_and_markup_is_text(f
     assert len(card.rows()[1][0]) <= 400
     assert card.rows()[1][0].endswith(" ...")
     assert "&lt;i&gt;" in card._repr_html_()
-
-
-# --- in words -------------------------------------------------------------------------------------------
-
-
-def test_thousands_stand_apart():
-    for number, shown in (
-        (1e9, "1,000,000,000"),
-        (-1234.5, "-1,234.5"),
-        (-0.5, "-0.5"),
-    ):
-        assert wording.value(number, None) == shown
-        assert wording.value(number, "img/s") == f"{shown} img/s"

@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -127,28 +126,8 @@ def held_by_a_kernel():
         yield kernel
 
 
-@contextmanager
-def held_by_a_thread():
-    held, over = threading.Event(), threading.Event()
-
-    def hold(predictions):
-        held.set()
-        assert over.wait(60)
-        return a_record(key="slow")
-
-    thread = threading.Thread(target=PredictionStore()._update, args=("slow", hold))
-    thread.start()
-    assert held.wait(60)
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
-@pytest.mark.parametrize("held", [held_by_a_kernel, held_by_a_thread])
-def test_two_never_hold_the_lock_however_long_the_first_one_takes(folder, monkeypatch, held):
-    with held(), monkeypatch.context() as impatient:
+def test_two_never_hold_the_lock_however_long_the_first_one_takes(folder, monkeypatch):
+    with held_by_a_kernel(), monkeypatch.context() as impatient:
         impatient.setattr(store, "LOCK_TIMEOUT", 0.2)
         (lock,) = folder.glob("*.lock")
         os.utime(lock, (0, 0))  # as after a laptop has slept
