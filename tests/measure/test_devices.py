@@ -1,7 +1,6 @@
 """Simulated devices read their parameters, reject what they cannot mean, and keep the time."""
 
 import threading
-import time
 from math import inf
 
 import numpy as np
@@ -16,7 +15,6 @@ from starvelab.measure.devices import (
     VirtualLink,
     VirtualRun,
     VirtualStorage,
-    sleep_until,
 )
 
 
@@ -100,10 +98,3 @@ def test_requests_wait_side_by_side_as_far_as_there_are_connections(clock, monke
 def test_no_storage_costs_no_time(clock):
     StorageClock(None)(10**12)
     assert clock.now == 100
-
-
-def test_a_moment_that_has_passed_is_not_waited_for():
-    before = time.monotonic()
-    sleep_until(before - 5)
-    sleep_until(before + 0.01)
-    assert time.monotonic() >= before + 0.01

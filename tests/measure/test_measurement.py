@@ -8,7 +8,6 @@ import pytest
 from starvelab import Q_
 from starvelab.measure import SimulatedClock, comparison_row, disturbance
 from starvelab.measure.devices import VirtualAccelerator
-from starvelab.measure.measurement import interval, variation
 from starvelab.measure.quality import LoadMeter, Quality
 from starvelab.measure.session import run
 from tests.measure.scenes import described
@@ -59,17 +58,6 @@ def test_a_row_compares_with_the_base_and_says_what_disturbed_it():
 ])  # fmt: skip
 def test_each_doubt_is_said(made, reason):
     assert made.reason == reason
-
-
-def test_an_interval_is_1_96_standard_errors_to_either_side():
-    # Deviation 1, four values: 0.98 to either side... of 2, 3, 3, 4 it is 0.8165 / 2 x 1.96 = 0.8.
-    assert interval([2, 3, 3, 4]) == pytest.approx((3 - 0.8002, 3 + 0.8002), rel=1e-4)
-    assert interval([5]) == (5, 5)
-
-
-def test_variation_is_deviation_over_mean():
-    assert variation([1, 3]) == pytest.approx(2**0.5 / 2)
-    assert variation([7]) == 0
 
 
 @pytest.mark.parametrize(("wall", "busy", "ours", "load"), [

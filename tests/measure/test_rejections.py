@@ -14,13 +14,7 @@ from starvelab import (
     Workers,
 )
 from starvelab.lesson.course.training_script import what_it_does
-from starvelab.measure import (
-    SimulatedClock,
-    Transform,
-    diagnose,
-    photo_transforms,
-    photos,
-)
+from starvelab.measure import SimulatedClock, Transform, diagnose, photo_transforms, photos
 from starvelab.measure.diagnosis import climb_ladder
 from starvelab.measure.samples import given_samples
 from starvelab.measure.session import run

@@ -148,6 +148,8 @@ def test_windows_that_differ_widen_the_interval(tmp_path):
     assert low == pytest.approx(4000 / (75 + 28.29), rel=1e-3)
     assert high == pytest.approx(4000 / (75 - 28.29), rel=1e-3)
     assert record.quality.variation == pytest.approx(0.3849, rel=1e-3)
+    alone = by_hand(pipeline(tmp_path, workers=1), [10, 60])
+    assert (alone.quality.variation, alone.interval[0]) == (0, alone.interval[1])
 
 
 @pytest.mark.parametrize(("loads", "kept", "said"), [
