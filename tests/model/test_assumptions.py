@@ -70,14 +70,10 @@ def test_without_coherency_there_is_no_peak():
     assert TUTORIAL.scaling.peak_workers == TUTORIAL.replace(contention=0.1).scaling.peak_workers == inf
 
 
-def test_a_changed_set_is_named_after_what_was_changed():
+def test_a_changed_set_says_what_was_changed_and_the_rest_keep_their_origin():
     mine = TUTORIAL.replace(flop_per_mac=2, sample_size="5 MB")
     assert mine.name == "TUTORIAL but flop_per_mac=2, sample_size=5 MB"
     assert mine.replace(name="mine").name == "mine"
-
-
-def test_a_changed_value_is_an_assumption_of_the_user_and_the_rest_keep_their_origin():
-    mine = TUTORIAL.replace(sample_size="5 MB")
     assert mine.sample_size == Q_("5 MB")
     assert mine.facts["sample_size"].note == "given by the user"
     assert mine.facts["efficiency"] == TUTORIAL.facts["efficiency"]

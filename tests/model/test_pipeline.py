@@ -474,6 +474,7 @@ def test_what_only_runs_and_simulations_read_has_one_value(part, field, value):
     ),
     none_of("forward, training", phase="backward"),
     ({"hardware.precision": "fp8"}, none_of("fp32, tf32, bf16, fp16", **{"Accelerator.precision": "fp8"})[1]),
+    ({"workers.kind": "dali"}, none_of("processes, threads, pool, torch", **{"Workers.kind": "dali"})[1]),
     (
         {"model": None},
         "The accelerator's time comes from model and hardware, or from a measured rate, got no model. "

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab import PUBLISHED, Accelerator, Hardware, InputError, Models, Pipeline, Workers
+from starvelab import PUBLISHED, Accelerator, Hardware, Models, Pipeline
 from starvelab.model.assumptions import KINDS, loader_kinds
-from tests.rejected import message
 
 HOST = Pipeline(
     model=Models.ResNet50, hardware=Accelerator(Hardware.Cloud.A100, rate="1e9 img/s"), assumptions=PUBLISHED
@@ -58,9 +57,3 @@ def test_every_kind_of_loader_says_where_its_law_comes_from():
     assert tuple(loader_kinds()) == KINDS
     for kind in loader_kinds().values():
         assert kind.facts.keys() >= {"contention", "coherency", "crowding", "second_thread"}
-
-
-def test_a_kind_of_loader_that_there_is_not_is_rejected():
-    assert message(InputError, Workers, kind="dali") == (
-        "Workers.kind must be one of processes, threads, pool, torch, got 'dali'. Pass one of these."
-    )

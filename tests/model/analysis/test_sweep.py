@@ -10,17 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starvelab import (
-    PUBLISHED,
-    Q_,
-    Hardware,
-    InputError,
-    Links,
-    MissingValueError,
-    Models,
-    Pipeline,
-    Storage,
-)
+from starvelab import PUBLISHED, Q_, Hardware, InputError, Links, MissingValueError, Models, Pipeline, Storage
 from starvelab.model.paths import SWEEPABLE
 from tests.cases import WALL
 from tests.rejected import message

@@ -3,15 +3,7 @@
 import pytest
 from hypothesis import given
 
-from starvelab import (
-    PUBLISHED,
-    Q_,
-    TUTORIAL,
-    Hardware,
-    MissingValueError,
-    Models,
-    SingleNodeModel,
-)
+from starvelab import PUBLISHED, Q_, TUTORIAL, Hardware, MissingValueError, Models, SingleNodeModel
 from starvelab.model.catalogue import Entry
 from tests.rejected import message
 from tests.strategies import accelerators, assumptions, batch_sizes, models

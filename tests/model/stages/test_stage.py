@@ -15,16 +15,7 @@ from starvelab import (
     Storage,
     TransformationModel,
 )
-from tests.rejected import (
-    bare,
-    message,
-    negative,
-    no_entry,
-    no_rate,
-    none_of,
-    not_positive,
-    other_dimension,
-)
+from tests.rejected import bare, message, negative, no_entry, no_rate, none_of, not_positive, other_dimension
 
 # Arguments that each can solve with.
 SOLVED = {
