@@ -101,12 +101,6 @@ def small(install) -> Path:
 
 
 @pytest.fixture(scope="module")
-def with_doctor(install) -> Path:
-    """Of an environment with the doctor, and without PyTorch."""
-    return install("", "starvelab-doctor")
-
-
-@pytest.fixture(scope="module")
 def installed(install) -> Path:
     """Of an environment for notebooks."""
     return install("[notebooks]")
@@ -163,7 +157,8 @@ def test_without_an_extra_few_packages_are_installed(small, tmp_path):
     assert {*run(small, code, tmp_path).split()} == {"starvelab"} | ASKED | BROUGHT_BY_PINT
 
 
-def test_the_doctor_brings_the_lab_alone_and_watches_a_job_without_pytorch(with_doctor, tmp_path):
+def test_the_doctor_brings_the_lab_alone_and_watches_a_job_without_pytorch(install, tmp_path):
+    with_doctor = install("", "starvelab-doctor")
     code = f"""
 from starvelab_doctor import watch, advise
 watched = watch([1] * 100, batch_size=2, workers=1, progress=False)

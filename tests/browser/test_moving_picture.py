@@ -114,32 +114,24 @@ def test_the_rule_is_the_models_for_every_pipeline_batch_size_and_number_of_work
     assert found["bottleneck"] == expected.bottleneck
 
 
-@pytest.mark.parametrize("name", SIMPLE)
-def test_where_nothing_is_left_to_chance_the_run_of_the_page_is_the_simulation(still, name):
-    data = data_of(RUNS[name])
-    found = ask(
-        still, "({rule, setting}) => moving.follow(moving.solve(rule, setting), {...rule, ...setting})", data
-    )
-    for column, times in data["run"].items():
-        if times is not None:
-            assert np.allclose(found[column], times, atol=2e-3), column
-
-
 # One batch in eleven takes nine times as long.
 STEP = Accelerator(rate="20 ms", in_flight=1)
 BURSTS = Pipeline(dataset=Samples(cpu_time="34.5 ms"), batch_size=1, workers=2, hardware=STEP)
 TIMES = Q_([180 if number % 11 == 7 else 20 for number in range(440)], "ms")
 
 
-@pytest.mark.parametrize("workers", [1, 2, 5, 8])
-def test_where_times_are_given_the_run_of_the_page_is_the_simulation_for_any_workers(still, workers):
-    data = data_of(BURSTS.replace(workers=workers), TIMES)
+@pytest.mark.parametrize(("pipeline", "times"), [
+    *((RUNS[name], None) for name in SIMPLE),
+    *((BURSTS.replace(workers=count), TIMES) for count in (1, 2, 5, 8)),
+])  # fmt: skip
+def test_where_nothing_is_left_to_chance_the_run_of_the_page_is_the_simulation(still, pipeline, times):
+    data = data_of(pipeline, times)
     found = ask(
         still, "({rule, setting}) => moving.follow(moving.solve(rule, setting), {...rule, ...setting})", data
     )
-    for column, times in data["run"].items():
-        if times is not None:
-            assert np.allclose(found[column], times, atol=2e-3), column
+    for column, moments in data["run"].items():
+        if moments is not None:
+            assert np.allclose(found[column], moments, atol=2e-3), column
 
 
 def test_the_workers_that_late_batches_need_get_their_tick(moving):
@@ -280,9 +272,11 @@ def test_a_share_that_is_enough_can_be_asked_for(moving):
     expect(act).to_have_text("✓ 22: the GPU is busy for 50\u00a0% of the time.")
 
 
-def test_workers_that_wait_are_hatched_and_kernels_that_decode_are_no_training(moving):
+def test_workers_that_wait_are_hatched_and_no_slow_cpu_and_kernels_that_decode_are_no_training(moving):
     far = WALL.replace(assumptions=PUBLISHED, storage=Storage.S3_connection)
     show(moving, "one", far)
+    said = str(far.explain()).partition(":")[0]
+    expect(moving.get_by_role("status")).to_contain_text(f"{said}: the GPU waits")
     times = far.solve().resource_times["CPU"]
     work = far.replace(storage=None).solve().resource_times["CPU"]
     share = round(100 * float((work / times).m_as("")))
@@ -332,13 +326,6 @@ def test_a_gpu_that_waits_for_late_batches_is_not_said_to_bind(moving):
     show(moving, "one", late, **data_of(late, TIMES))
     expect(moving.get_by_role("status")).to_contain_text("On average nothing is slower than the GPU, and yet")
     expect(moving.locator("#one .binds")).to_have_count(0)
-
-
-def test_workers_that_wait_for_storage_are_not_called_a_slow_cpu(moving):
-    far = WALL.replace(assumptions=PUBLISHED, storage=Storage.S3_connection)
-    show(moving, "one", far)
-    said = str(far.explain()).partition(":")[0]
-    expect(moving.get_by_role("status")).to_contain_text(f"{said}: the GPU waits")
 
 
 def test_a_batch_after_the_hundredth_has_its_number_within_its_box(moving):
