@@ -1,17 +1,12 @@
 """JupyterLab on a hub in Chromium: what a student and a teacher press on the page docs/jupyterhub.md."""
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
-from tests.assignments import REPOSITORY
-
-sys.path.insert(0, str(REPOSITORY / "tests" / "browser"))
-
-from lab_in_browser import CHROMIUM_ARGUMENTS, find_chromium
+from tests.browser.lab_in_browser import CHROMIUM_ARGUMENTS, find_chromium, lock_every_prediction
 
 MILLISECONDS = 120_000  # that the page of a hub may take
 
@@ -94,17 +89,7 @@ class Desk:
         """Run a notebook, lock all its predictions in the widgets, save and validate it; what that says."""
         self.page.goto(f"{self.address}/lab/workspaces/work/tree/{assignment}/{notebook}.ipynb?reset")
         self.run_all()
-        boxes = self.page.locator(".starvelab-box").filter(
-            has=self.page.get_by_role("button", name="Lock my prediction")
-        )
-        for left in range(boxes.count(), 0, -1):
-            box = boxes.first
-            if box.get_by_role("radio").count():
-                box.get_by_role("radio").first.click()
-            else:
-                box.get_by_role("textbox").first.fill("10")
-            box.get_by_role("button", name="Lock my prediction").click()
-            expect(boxes).to_have_count(left - 1)
+        lock_every_prediction(self.page)
         self.run_all()
         self.page.get_by_role("button", name="Validate").click()
         dialog = self.page.locator(".jp-Dialog")

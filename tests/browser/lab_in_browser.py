@@ -20,7 +20,7 @@ from pathlib import Path
 import nbformat
 from axe_playwright_python.sync_playwright import Axe
 from nbformat.sign import NotebookNotary
-from playwright.sync_api import BrowserContext, Locator, Page, Route, sync_playwright
+from playwright.sync_api import BrowserContext, Locator, Page, Route, expect, sync_playwright
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 from starvelab.lesson.widgets._moving import SCRIPT
@@ -347,6 +347,23 @@ class OpenNotebook:
                 return found;
             }"""
         )
+
+
+def lock_every_prediction(page: Page) -> None:
+    """Answer whatever is still open with the first choice or a number, and lock it."""
+    # Not all at once: a lock wakes reveals, whose explorers are boxes too, and then each later box has
+    # another place.
+    unlocked = page.locator(".starvelab-box").filter(
+        has=page.get_by_role("button", name="Lock my prediction")
+    )
+    for left in range(unlocked.count(), 0, -1):
+        box = unlocked.first
+        if box.get_by_role("radio").count():
+            box.get_by_role("radio").first.click()
+        else:
+            box.get_by_role("textbox").first.fill("10")
+        box.get_by_role("button", name="Lock my prediction").click()
+        expect(unlocked).to_have_count(left - 1)
 
 
 def serious(page: Page, *, within: str | None = None, contrast: bool = True) -> list[str]:

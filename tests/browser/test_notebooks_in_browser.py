@@ -11,29 +11,12 @@ from playwright.sync_api import expect
 
 from starvelab.lesson.widgets.keyboard import BOX_CLASS
 from tests.assignments import ASSIGNMENTS, REPOSITORY, Notebook, notebooks_of
-from tests.browser.lab_in_browser import BROKEN_WIDGET, OpenNotebook, serious
+from tests.browser.lab_in_browser import BROKEN_WIDGET, OpenNotebook, lock_every_prediction, serious
 
 pytestmark = pytest.mark.timeout(600)
 # It asks for numbers and for choices.
 PLAYED = Notebook("starving-the-gpu", "06_your_turn")
 WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
-
-
-def lock_every_prediction(notebook: OpenNotebook) -> None:
-    """Answer whatever is still open with the first choice or a number, and lock it."""
-    # Not all at once: a lock wakes reveals, whose explorers are boxes too, and then each later box has
-    # another place.
-    unlocked = notebook.page.locator(".starvelab-box").filter(
-        has=notebook.page.get_by_role("button", name="Lock my prediction")
-    )
-    for left in range(unlocked.count(), 0, -1):
-        box = unlocked.first
-        if box.get_by_role("radio").count():
-            box.get_by_role("radio").first.click()
-        else:
-            box.get_by_role("textbox").first.fill("10")
-        box.get_by_role("button", name="Lock my prediction").click()
-        expect(unlocked).to_have_count(left - 1)
 
 
 def one_below_the_other(executed: list[NotebookNode]) -> NotebookNode:
@@ -67,7 +50,7 @@ def test_a_notebook_can_be_played(server, opened):
     notebook.run_all()
     assert notebook.errors() == []
     assert notebook.cells_not_run() == []
-    lock_every_prediction(notebook)
+    lock_every_prediction(notebook.page)
     notebook.run_all()
     can_be_read(notebook, len(PLAYED.calls("explore")))
 
