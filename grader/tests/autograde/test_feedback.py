@@ -10,11 +10,7 @@ from nbconvert.exporters import HTMLExporter
 from nbgrader.server_extensions.formgrader.formgrader import FormgradeExtension
 from traitlets.config import Config, PyFileConfigLoader
 
-from starvelab_grader.autograde.feedback import (
-    ClearHiddenTracebacks,
-    HarmlessHTML,
-    harmless_html,
-)
+from starvelab_grader.autograde.feedback import ClearHiddenTracebacks, HarmlessHTML, harmless_html
 
 SOURCE = "check(double(2), 4)\n### BEGIN HIDDEN TESTS\ncheck(double(7), 14)\n### END HIDDEN TESTS"
 

@@ -15,12 +15,7 @@ from grader.tests.a_course import MOST, TINY, Course, earned
 from grader.tests.in_process import run_here
 from starvelab_grader import configure
 from starvelab_grader.autograde.definition import Definition
-from starvelab_grader.autograde.releasing import (
-    ReleaseError,
-    is_remembered,
-    release,
-    warning_since_release,
-)
+from starvelab_grader.autograde.releasing import ReleaseError, is_remembered, release, warning_since_release
 from starvelab_grader.sandbox import bubblewrap
 from starvelab_grader.submissions.reference import names_in_order, read_reference, released_source
 from tests.rejected import message

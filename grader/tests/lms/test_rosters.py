@@ -48,12 +48,6 @@ def test_a_column_and_a_line_can_be_added(table, content):
     assert sheet.content == content.replace(b"\n", b"\r\n")
 
 
-def test_a_line_that_is_shorter_than_the_headers_is_filled_up():
-    sheet = Sheet("a,b,c\n1\n")
-    sheet.put(0, 2, "x")
-    assert sheet.content == b"a,b,c\r\n1,,x\r\n"
-
-
 def test_what_is_written_is_no_formula():
     sheet = Sheet.new(["a"], [["=cmd()"], ["-1"]])
     sheet.put(1, 0, "@x")

@@ -84,6 +84,7 @@ def test_an_essay_comes_with_its_question_its_scheme_and_the_instructors_answer(
     assert "Why is <em>that</em> so?" in why.question
     assert "exercise before" not in why.question
     assert "names the <em>CPU</em>" in why.scheme
+    assert [one.rubric for one in marking.essays] == [["- 2 points: names the *CPU*."], [], []]
     assert "The slower one sets the step." in why.solution
     assert "MARK SCHEME" not in why.scheme + why.solution
     assert (sketch.in_code, sketch.scheme) == (True, "")
@@ -368,10 +369,6 @@ def test_where_there_is_no_screen_no_browser_is_opened(essays, monkeypatch, show
     monkeypatch.setattr(mark_command.webbrowser, "open", browser)
     MarkApp().run(LAB)
     assert host.has_display() == browser.called == shown
-
-
-def test_lines_of_the_scheme_are_a_rubric(marking):
-    assert [one.rubric for one in marking.essays] == [["- 2 points: names the *CPU*."], [], []]
 
 
 def test_every_answer_is_in_one_share(essays):

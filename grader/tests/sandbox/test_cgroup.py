@@ -77,25 +77,20 @@ def test_groups_are_looked_for_from_that_of_this_process_upwards(tmp_path):
     assert list(cgroup._above_this_process(tmp_path / "missing")) == []
 
 
-def test_empty_groups_of_graders_that_are_gone_are_removed(tmp_path, kernel):
+def test_empty_groups_of_graders_that_are_gone_are_removed_when_a_place_is_found(
+    tmp_path, kernel, monkeypatch
+):
     ended = subprocess.Popen(["/bin/true"])
     ended.wait()
     for name in (f"starvelab-{ended.pid}-a", f"starvelab-{os.getpid()}-b", "of-somebody-else"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "cgroup.events").write_text("populated 0")
-    cgroup._remove_left_over(tmp_path)
+    monkeypatch.setattr(cgroup, "_above_this_process", lambda: [tmp_path / "useless", tmp_path])
+    monkeypatch.setattr(cgroup, "_works", lambda folder: folder == tmp_path)
+    assert cgroup.place.__wrapped__() == tmp_path
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "of-somebody-else", f"starvelab-{os.getpid()}-b",
     ]  # fmt: skip
-
-
-def test_they_are_removed_when_a_place_is_found(tmp_path, monkeypatch):
-    removed = []
-    monkeypatch.setattr(cgroup, "_above_this_process", lambda: [tmp_path / "useless", tmp_path / "works"])
-    monkeypatch.setattr(cgroup, "_works", lambda folder: folder.name == "works")
-    monkeypatch.setattr(cgroup, "_remove_left_over", removed.append)
-    assert cgroup.place.__wrapped__() == tmp_path / "works"
-    assert removed == [tmp_path / "works"]
 
 
 def test_a_sandbox_gets_a_group_with_the_limits_of_a_sandbox(tmp_path, kernel, monkeypatch):

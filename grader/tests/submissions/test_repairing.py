@@ -75,10 +75,6 @@ def test_every_flag_and_every_hidden_test_is_the_instructors():
     assert "points" not in nb.cells[1].metadata.nbgrader
 
 
-def cells_of(*pairs: tuple[str, str]):
-    return [cell(name, source, f"{name}{at}") for at, (name, source) in enumerate(pairs)]
-
-
 SET_UP, F, TEST, WHY = ((one.name, one.released) for one in REFERENCE)
 OWN = ("f", "def f(): return 1")
 CHANGED = "Cells that students must not change were changed, and have been restored: {}."
@@ -120,7 +116,8 @@ FOUND = "Cells had lost their names, and were found by their places: {}."
     ([TEST, SET_UP, F, WHY], MOVED.format("f-test"), False, ["f-test", "set-up", "f", "why"]),
 ])  # fmt: skip
 def test_what_was_restored_is_said_once(cells, warning, person, after):
-    nb = new_notebook(cells=cells_of(*cells))
+    made = [cell(name, source, f"{name}{at}") for at, (name, source) in enumerate(cells)]
+    nb = new_notebook(cells=made)
     (one,) = restore(nb, REFERENCE)
     assert (one.text, one.person) == (warning, person)
     assert names(nb) == after
@@ -128,7 +125,7 @@ def test_what_was_restored_is_said_once(cells, warning, person, after):
     assert all(any(source in each.source for each in nb.cells) for source in written)
     if "the last one" in warning:
         assert sources(nb)["f"] == "second"
-    if "together" in warning:
+    if "joined" in warning:
         assert sources(nb)["why"] == "First.\n\nSecond."
 
 
