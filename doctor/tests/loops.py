@@ -38,6 +38,20 @@ class Loader:
             yield number
 
 
+class Iterating(Loader):
+    """A loader that is its own iterator, as those of PyTorch are, which know of workers and queues."""
+
+    def batches(self):
+        return self
+
+    def __next__(self):
+        self.count -= 1
+        if not self.count:
+            raise StopIteration
+        self.clock.sleep(self.wait)
+        return self.count
+
+
 class Slow:
     """A dataset of numbers, each of which takes its time of the clock."""
 

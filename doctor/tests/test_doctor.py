@@ -192,41 +192,13 @@ def test_a_loop_that_is_left_early_and_begun_again(clock):
     assert found.waits.batches == 33
 
 
-BETWEEN = """
-    import queue, threading, time
-    from torch.utils.data import DataLoader
-
-    class Slow(list):
-        def __getitem__(self, index):
-            time.sleep(0.005)
-            return index
-
-    class Background(threading.Thread):  # as prefetch_generator and DataLoaderX have it
-        def __init__(self, source):
-            super().__init__(daemon=True)
-            self.source, self.queue = source, queue.Queue(3)
-            self.start()
-
-        def run(self):
-            for batch in self.source:
-                self.queue.put(batch)
-            self.queue.put(None)
-
-        def __iter__(self):
-            while (batch := self.queue.get()) is not None:
-                yield batch
-
-    for batch in Background(DataLoader(Slow(range(40)), 1)):
-        time.sleep(0.01)
-"""
-
-
-def test_what_a_thread_between_loader_and_loop_waits_is_not_what_the_loop_waits(tmp_path):
-    path = tmp_path / "train.py"
-    path.write_text(dedent(BETWEEN), encoding="utf-8")
+def test_what_a_thread_between_loader_and_loop_waits_is_not_what_the_loop_waits(clock):
+    loader = torch.utils.data.DataLoader(Slow(clock, 0.01), 2)
     watched = hooks.Doctor()
     with watched.watching():
-        assert run_script(path, []) == 0
+        thread = threading.Thread(target=train, args=(clock, loader, 0.02))
+        thread.start()
+        thread.join()
     ((_, found),) = watched.results()
     assert (found.verdict, remedies_of(found)) == ("cannot tell", ())
     assert "another thread fetches the batches" in found.summary
@@ -334,18 +306,6 @@ def test_the_start_of_the_workers_is_part_of_the_first_wait(monkeypatch):
     assert all(0.2 <= wait.m_as("s") < 2 for wait in found.waits.first_waits)
 
 
-def test_the_switch_for_it(tmp_path, capsys):
-    path = tmp_path / "train.py"
-    path.write_text(
-        "import time\nfrom torch.utils.data import DataLoader\nclass Slow(list):\n"
-        "    def __getitem__(self, index):\n        time.sleep(0.02)\n        return index\n"
-        "for _ in DataLoader(Slow(range(90))): pass\n"
-    )
-    for switch in (["--probe"], []):
-        assert doctor.main([*switch, str(path)]) == 0
-        assert ("Stages of a batch" in capsys.readouterr().err) == bool(switch)
-
-
 def test_a_module_runs_as_python_would_run_it(tmp_path, capsys, monkeypatch):
     package = tmp_path / "package_of_doctor"
     package.mkdir()
@@ -361,18 +321,23 @@ def test_a_module_runs_as_python_would_run_it(tmp_path, capsys, monkeypatch):
     assert "starvelab-doctor: list at train.py:4, 10 batches" in told.err
 
 
-def test_the_lines_of_a_job_are_named_unless_they_are_switched_off(tmp_path, capsys):
+def test_lines_and_stages_of_a_job_have_a_switch(tmp_path, capsys):
     path = tmp_path / "train.py"
     path.write_text(
         "import time\nfrom torch.utils.data import DataLoader\nclass Slow(list):\n"
         "    def __getitem__(self, index):\n        time.sleep(0.02)\n        return index\n"
-        "for _ in DataLoader(Slow(range(60)), 2): pass\n"
+        "for _ in DataLoader(Slow(range(90))): pass\n"
     )
-    assert doctor.main([str(path)]) == 0
-    said = capsys.readouterr().err
-    assert re.search(r"Lines that prepare: train\.py:5, \d+ %, in time\.sleep \(the dataset\)", said)
-    assert doctor.main(["--no-lines", str(path)]) == 0
-    assert "time.sleep" not in capsys.readouterr().err
+
+    def told(*switches):
+        assert doctor.main([*switches, str(path)]) == 0
+        return capsys.readouterr().err
+
+    usual = told()
+    assert re.search(r"Lines that prepare: train\.py:5, \d+ %, in time\.sleep \(the dataset\)", usual)
+    assert "Stages of a batch" not in usual
+    assert "Stages of a batch" in told("--probe")
+    assert "time.sleep" not in told("--no-lines")
 
 
 def test_a_loop_that_draws_its_batches_itself_is_told_its_lines(tmp_path, capsys):

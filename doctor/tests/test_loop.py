@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from doctor.tests.loops import Loader, train
+from doctor.tests.loops import Iterating, Loader, train
 from starvelab.errors import InputError
 from starvelab_doctor import torch_internals, watch
 from starvelab_doctor.judging.remedies import remedies_of
@@ -143,21 +143,15 @@ def test_a_loop_that_is_left_early_loses_only_the_batch_in_use(clock):
 
 
 def test_a_loader_that_raises_raises_as_before_and_may_go_on(clock):
-    class Broken(Loader):
-        def batches(self):
-            return self
-
+    class Broken(Iterating):
         def __next__(self):
-            clock.sleep(0.01)
-            self.number = getattr(self, "number", 0) + 1
-            if self.number == 10:
+            number = super().__next__()
+            if number == 31:
                 clock.sleep(100)
                 raise ValueError("a broken file")
-            if self.number == 41:
-                raise StopIteration
-            return self.number
+            return number
 
-    watched = watch(Broken(clock, 0.01), progress=False)
+    watched = watch(Broken(clock, 0.01, 41), progress=False)
     iterator, seen = iter(watched), []
 
     def go_on():
@@ -168,7 +162,7 @@ def test_a_loader_that_raises_raises_as_before_and_may_go_on(clock):
     with pytest.raises(ValueError, match="a broken file"):
         go_on()
     go_on()
-    assert seen == [*range(1, 10), *range(11, 41)]
+    assert seen == [*range(40, 31, -1), *range(30, 0, -1)]
     assert watched.result.waits.host_wait == pytest.approx(0.25)
 
 
@@ -206,18 +200,9 @@ def test_queued_batches_are_counted_where_pytorch_keeps_them(clock):
         def qsize(self):
             return 3
 
-    class Source(Loader):
+    class Source(Iterating):
         _data_queue = Queue()
         _task_info = {0: (0,), 1: (1, "data")}  # noqa: RUF012
-
-        def batches(self):
-            return self
-
-        def __next__(self):
-            self.count -= 1
-            if self.count:
-                return self.count
-            raise StopIteration
 
     watched = watch(Source(clock, 0.0, 10), progress=False)
     list(watched)
@@ -225,20 +210,16 @@ def test_queued_batches_are_counted_where_pytorch_keeps_them(clock):
 
 
 def test_batches_that_arrive_before_their_turn_mark_the_wait_for_a_late_one(clock):
-    class Source(Loader):
-        def batches(self):
-            self._data_queue, self._task_info = queue.Queue(), {}
-            self._data_queue.put("a later batch")
-            return self
+    class Source(Iterating):
+        _data_queue, _task_info = queue.Queue(), {}
 
         def __next__(self):
-            self.count -= 1
-            if not self.count:
-                raise StopIteration
-            late = self.count % 4 == 0
-            clock.sleep(0.4 if late else 0.01)
+            late = self.count % 4 == 1
+            self.wait = 0.4 if late else 0.01
             self._task_info = dict.fromkeys(range(3 * late), (1, "data"))
-            return self.count
+            return super().__next__()
+
+    Source._data_queue.put("a later batch")
 
     watched = watch(Source(clock, 0.0, 41), progress=False)
     for _ in watched:
@@ -321,18 +302,8 @@ def test_passes_that_end_with_their_first_batch_are_judged_by_it(clock):
 
 
 def test_an_iterable_dataset_is_said_to_be_repeated_by_more_workers(clock):
-    class Stream(Loader):
+    class Stream(Iterating):
         _dataset_kind = 1  # as PyTorch has it
-
-        def batches(self):
-            return self
-
-        def __next__(self):
-            clock.sleep(0.01)
-            self.count -= 1
-            if self.count:
-                return self.count
-            raise StopIteration
 
     said = "each worker goes over all of it, so more workers repeat its items unless it divides them"
     for step, warns in ((0.01, True), (1.0, False)):  # nobody gives a job workers that does not wait

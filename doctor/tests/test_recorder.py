@@ -9,7 +9,7 @@ from collections import UserDict
 import numpy as np
 import pytest
 
-from doctor.tests.loops import Loader, train
+from doctor.tests.loops import Iterating, Loader, train
 from starvelab.units import Q_
 from starvelab_doctor import watch
 from starvelab_doctor.contents import MAX_OBJECTS, contents_of, same_contents
@@ -81,18 +81,11 @@ def test_tensors_are_counted_like_arrays():
 
 
 def test_a_look_each_half_second_sees_the_batch_and_the_workers(clock):
-    class Source(Loader):
+    class Source(Iterating):
         _workers = [types.SimpleNamespace(pid=os.getpid())]  # noqa: RUF012
 
-        def batches(self):
-            return self
-
         def __next__(self):
-            clock.sleep(0.1)
-            self.count -= 1
-            if not self.count:
-                raise StopIteration
-            return np.zeros(self.count, np.uint8)
+            return np.zeros(super().__next__(), np.uint8)
 
     watched = watch(Source(clock, 0.1, 22), progress=False)
     train(clock, watched, 0.1)
