@@ -1,5 +1,6 @@
-"""A server on this machine that has the files of one folder."""
+"""A server on this machine that has the files of one folder, and a port for others."""
 
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,13 @@ class Quiet(SimpleHTTPRequestHandler):
 
     def log_message(self, *arguments: object) -> None:
         """Write nothing."""
+
+
+def free_port() -> int:
+    """A port of this machine at which nobody listens."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
 
 
 @contextmanager

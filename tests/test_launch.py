@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -23,6 +22,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from starvelab.measure import samples
+from tests.file_server import free_port
 
 pytestmark = pytest.mark.programs
 
@@ -218,9 +218,7 @@ def test_make_grader_draws_the_images_that_a_sandbox_can_only_read_and_formgrade
 def lab(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
     """The JupyterLab of `make lab`, by a function that fetches an address of it."""
     folder = fill_in_for_venv(tmp_path_factory.mktemp("lab"))
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
+    port = free_port()
     variables = {name: str(folder / name) for name in (
         "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR",
         "JUPYTERLAB_SETTINGS_DIR", "JUPYTERLAB_WORKSPACES_DIR",

@@ -77,12 +77,6 @@ def test_the_doctor_judges_by_few_numbers():
     assert len(NAMED) <= MAX_CONSTANTS
 
 
-def test_a_number_without_a_comment_and_one_in_a_formula_are_seen():
-    named = named_numbers("# A choice of nobody.\n\nLEFT = 3\n# Far more: by definition.\nRIGHT = 4, 5\n")
-    assert named == {"LEFT": (1, ""), "RIGHT": (2, "Far more: by definition.")}
-    assert [one.value for one in numbers_of(ast.parse("f'{x:.3f}', (x,) * 3, 0.9 * x"))] == [0.9]
-
-
 def count() -> None:
     """Print how many numbers there are, by where they come from."""
     origins = Counter[str]()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from textwrap import dedent
 
 import numpy as np
@@ -14,6 +13,7 @@ from starvelab_doctor.judging.report import text_report
 from starvelab_doctor.watching import ranks
 from starvelab_doctor.watching.ranks import RankLoop, merge
 from starvelab_doctor.watching.recorder import Recorder
+from tests.file_server import free_port
 
 pytestmark = pytest.mark.programs
 
@@ -168,10 +168,7 @@ def test_ranks_that_a_script_spawns_get_one_report(tmp_path, capsys):
     pytest.importorskip("torch")
     script, found = tmp_path / "train.py", tmp_path / "found.json"
     script.write_text(dedent(JOB), encoding="utf-8")
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port = one.getsockname()[1]
-    assert doctor.main(["--json", str(found), str(script), str(port)]) == 0
+    assert doctor.main(["--json", str(found), str(script), str(free_port())]) == 0
     assert "Rank 1 holds up the others, which wait for it in their step" in capsys.readouterr().err
     (loop,) = json.loads(found.read_text())["loops"]
     assert (loop["rank"], loop["verdict"]) == (1, "highly input-bound")

@@ -7,7 +7,6 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -26,6 +25,7 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 from starvelab.lesson.widgets._moving import SCRIPT
 from starvelab.runtime import Runtime
 from tests.documents import DOCS
+from tests.file_server import free_port
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SITE = "http://site.test/"
@@ -83,12 +83,6 @@ class Server:
         NotebookNotary(data_dir=str(self.data)).sign(nbformat.read(path, as_version=4))
 
 
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
 def _wait_until_up(url: str, process: subprocess.Popen, log: Path) -> None:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
@@ -122,7 +116,7 @@ def jupyterlab(folder: Path) -> Iterator[Server]:
         settings = home / "settings" / "@jupyterlab" / "docmanager-extension"
         settings.mkdir(parents=True)
         (settings / "plugin.jupyterlab-settings").write_text('{"autosave": false}', encoding="utf-8")
-        port = _free_port()
+        port = free_port()
         command = [
             sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root",
             "--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0",

@@ -1,18 +1,4 @@
-"""The harness itself: it finds a browser or says how to get one, and it sees what it is there to see."""
-
-import pytest
-
-from tests.browser.lab_in_browser import find_chromium
-
-
-def test_a_missing_or_wrong_chromium_is_an_error_that_says_what_to_install_or_names_it(monkeypatch, tmp_path):
-    monkeypatch.delenv("CHROMIUM", raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(RuntimeError, match=r"need Chromium.*is on PATH.*apt-get install chromium"):
-        find_chromium()
-    monkeypatch.setenv("CHROMIUM", "no-such-browser")
-    with pytest.raises(RuntimeError, match="must name a program, got 'no-such-browser'"):
-        find_chromium()
+"""The harness itself: it sees what it is there to see."""
 
 
 def test_what_a_notebook_shows_is_found(opened):

@@ -2,7 +2,6 @@
 
 import os
 import re
-import socket
 import subprocess
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,16 +10,10 @@ import pytest
 
 from grader.tests.a_course import TINY
 from tests.assignments import REPOSITORY
+from tests.file_server import free_port
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.timeout(900)]
 PAGE = (REPOSITORY / "docs" / "more-machines.md").read_text(encoding="utf-8")
-
-
-@pytest.fixture
-def port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 def block(name: str, port: int) -> str:
@@ -32,7 +25,8 @@ def block(name: str, port: int) -> str:
     return text.replace("--nworkers=8", "--nworkers=1").replace("starving-the-gpu", TINY)
 
 
-def test_a_worker_grades_by_the_commands_of_the_page_and_goes_on(course, port):
+def test_a_worker_grades_by_the_commands_of_the_page_and_goes_on(course):
+    port = free_port()
     course.hand_in("ada", course.solved())
     home = course.folder / "home"
     home.mkdir()
