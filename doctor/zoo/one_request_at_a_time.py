@@ -3,7 +3,7 @@
 Symptom: more workers bring nothing.
 Asked: IntelLabs/distiller#202, yjxiong/action-detection#41
 Cause: a hard disk, or a lock around a file, lets one reader in, so that workers wait for each other.
-Right: workers, dataset, sleep
+Right: workers, dataset, sleep, lock
 Stage: dataset
 Also: --workers 2
 """

@@ -12,7 +12,7 @@ from starvelab.host import usable_cores
 from starvelab.measure.verdict import SEVERE, SLIGHT
 from starvelab.tables import count_of, percent
 
-from ..finding.lines import COLLATE, DATASET, SAMPLER, WHERE
+from ..finding.lines import COLLATE, DATASET, SAMPLER, WHERE, LineShare
 from .facts import Facts
 from .known_calls import LOCK, WAIT, known_call
 from .model import AGREE
@@ -84,7 +84,7 @@ STUCK = Row(
         'make the lock in worker_init_fn, or start the workers with multiprocessing_context="spawn".'
     ),
 )
-# The first that applies comes before any other remedy.
+# The first that applies comes before any other remedy; those of passes also where no later batch waits.
 CAUSES = (
     Row(
         "divide",
@@ -110,6 +110,8 @@ CAUSES = (
         lambda _: Effect(value=1),
         rules_out=frozenset({"workers", "receiving", "prefetch", "move"}),
     ),
+)
+OF_PASSES = (
     Row(
         "sampler",
         lambda facts: _begins_in(facts, SAMPLER),
@@ -136,12 +138,18 @@ COLLECTOR = Row(
 )
 
 
+def _may_go(line: LineShare) -> bool:
+    """True where nothing is known of a line, or that it can be left out."""
+    call = known_call(line.call)
+    return call is None or call.removable
+
+
 def line_remedies(facts: Facts) -> list[Remedy]:
     """Return what to do about the line at which most of preparing goes, where a cure of it brings anything.
 
     It is ordered by what leaving out all such lines brings. Where the cure only makes the line faster, it is
-    the line alone, and where nothing is known of it, all lines of which nothing is known, as in a loop in
-    Python: then it has to be clearly more than what a setting brings.
+    the line alone, and where nothing is known of it, all lines that may go, as in a loop in Python: then it
+    has to be clearly more than what a setting brings.
     """
     largest = facts.lines.largest
     if largest is None or largest.phase not in (DATASET, COLLATE):
@@ -164,6 +172,6 @@ def line_remedies(facts: Facts) -> list[Remedy]:
     elif call is not None and call.removable:
         order = facts.without(sum(line.share for line in lines)).likely
     else:
-        alike = [one for one in lines if known_call(one.call) is None] if call is None else [line]
+        alike = [line] if call is not None else [one for one in lines if _may_go(one)]
         order = facts.without(sum(one.share for one in alike)).likely / AGREE
     return [Remedy(call.name if call is not None else line.phase, text, order=order)]

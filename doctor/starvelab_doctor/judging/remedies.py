@@ -20,7 +20,7 @@ from ..finding.job import QUEUED, RESTART, JobFinding
 from ..finding.lines import GENERATOR
 from ..finding.stages import COLLATE, DATASET, HANDOVER, RECEIVE
 from ..shares import MIN_BATCHES
-from .causes import CAUSES, COLLECTOR, STUCK, line_remedies
+from .causes import CAUSES, COLLECTOR, OF_PASSES, STUCK, line_remedies
 from .facts import Facts
 from .known_calls import LOCK
 from .model import Costs, Gain
@@ -41,18 +41,19 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
         return (stuck,)
     if finding.verdict == UNKNOWN or finding.waits.counted < MIN_BATCHES:
         return ()
-    if finding.verdict == NOT_BOUND:
-        return _within(facts, _apply(IN_ANY_CASE, facts))
-    if again := ITERATOR.of(facts):
+    waits = finding.verdict != NOT_BOUND
+    if waits and (again := ITERATOR.of(facts)):
         return (again,)
-    causes = [(row, remedy) for row in CAUSES if (remedy := row.of(facts))][:1]
-    settings = sorted(
-        _apply((*IN_ANY_CASE, *SETTINGS), facts), key=lambda remedy: (remedy.risky, -remedy.likely)
-    )
-    lines = [] if causes else line_remedies(facts)
+    rows = (*CAUSES, *OF_PASSES) if waits else OF_PASSES
+    causes = [(row, remedy) for row in rows if (remedy := row.of(facts))][:1]
+    lines = line_remedies(facts) if waits and not causes else []
     ruled_out = {name for row, _ in causes for name in row.rules_out}
     ruled_out |= {"workers"} if any(line.name == LOCK for line in lines) else set()
-    settings = [remedy for remedy in settings if remedy.name not in ruled_out]
+    rows = (*IN_ANY_CASE, *SETTINGS) if waits else IN_ANY_CASE
+    settings = [remedy for remedy in _apply(rows, facts) if remedy.name not in ruled_out]
+    if not waits:
+        return _within(facts, (*(cause for _, cause in causes), *settings))
+    settings.sort(key=lambda remedy: (remedy.risky, -remedy.likely))
     best = max((one.likely for one in settings), default=1.0)
     if facts.advice is not None and not facts.rests:
         best = max(best, facts.advice.best.gain.likely)
