@@ -159,7 +159,11 @@ def line_remedies(facts: Facts) -> list[Remedy]:
     lines = [one for one in lines if one.share * facts.finding.waits.host_wait >= SLIGHT]
     if not lines:
         return []
-    line, call = lines[0], known_call(lines[0].call)
+    calls = [known_call(one.call) for one in lines]
+    names = [call.name if call else "" for call in calls]
+    # Who waits while holding a lock lets all others wait for it.
+    place = names.index(LOCK) if names[0] == WAIT and LOCK in names else 0
+    line, call = lines[place], calls[place]
     cure = "do that once, before the training or for all items of a batch, or let faster code do it."
     text = (
         f"{line.place}, in {WHERE[line.phase]}, takes {percent(line.share, 0)} of the time in which batches "
