@@ -12,7 +12,7 @@ from starvelab.host import usable_cores
 from starvelab.measure.verdict import SEVERE, SLIGHT
 from starvelab.tables import count_of, percent
 
-from ..finding.lines import COLLATE, DATASET, SAMPLER, WHERE, LineShare
+from ..finding.lines import COLLATE, DATASET, SAMPLER, WHERE
 from .facts import Facts
 from .known_calls import LOCK, WAIT, known_call
 from .model import AGREE
@@ -138,18 +138,12 @@ COLLECTOR = Row(
 )
 
 
-def _may_go(line: LineShare) -> bool:
-    """True where nothing is known of a line, or that it can be left out."""
-    call = known_call(line.call)
-    return call is None or call.removable
-
-
 def line_remedies(facts: Facts) -> list[Remedy]:
     """Return what to do about the line at which most of preparing goes, where a cure of it brings anything.
 
     It is ordered by what leaving out all such lines brings. Where the cure only makes the line faster, it is
-    the line alone, and where nothing is known of it, all lines that may go, as in a loop in Python: then it
-    has to be clearly more than what a setting brings.
+    the line alone, and where nothing is known of it, all lines of which nothing is known, as in a loop in
+    Python: then it has to be clearly more than what a setting brings.
     """
     largest = facts.lines.largest
     if largest is None or largest.phase not in (DATASET, COLLATE):
@@ -161,8 +155,13 @@ def line_remedies(facts: Facts) -> list[Remedy]:
         return []
     calls = [known_call(one.call) for one in lines]
     names = [call.name if call else "" for call in calls]
-    # Who waits while holding a lock lets all others wait for it.
-    place = names.index(LOCK) if names[0] == WAIT and LOCK in names else 0
+    large = [one.share * AGREE >= lines[0].share for one in lines]
+    waste = [call is not None and call.removable and much for call, much in zip(calls, large, strict=True)]
+    place = 0
+    if names[0] == WAIT and LOCK in names:  # who waits while holding a lock lets all others wait for it
+        place = names.index(LOCK)
+    elif calls[0] is None and True in waste:  # a line that calls known waste takes as much
+        place = waste.index(True)
     line, call = lines[place], calls[place]
     cure = "do that once, before the training or for all items of a batch, or let faster code do it."
     text = (
@@ -176,6 +175,6 @@ def line_remedies(facts: Facts) -> list[Remedy]:
     elif call is not None and call.removable:
         order = facts.without(sum(line.share for line in lines)).likely
     else:
-        alike = [line] if call is not None else [one for one in lines if _may_go(one)]
+        alike = [line] if call is not None else [one for one in lines if known_call(one.call) is None]
         order = facts.without(sum(one.share for one in alike)).likely / AGREE
     return [Remedy(call.name if call is not None else line.phase, text, order=order)]
