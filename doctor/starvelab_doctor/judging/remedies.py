@@ -49,8 +49,8 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
     lines = line_remedies(facts) if waits and not causes else []
     ruled_out = {name for row, _ in causes for name in row.rules_out}
     ruled_out |= {"workers"} if any(line.name == LOCK for line in lines) else set()
-    rows = (*IN_ANY_CASE, *SETTINGS) if waits else IN_ANY_CASE
-    settings = [remedy for remedy in _apply(rows, facts) if remedy.name not in ruled_out]
+    others = (*IN_ANY_CASE, *SETTINGS) if waits else IN_ANY_CASE
+    settings = [remedy for remedy in _apply(others, facts) if remedy.name not in ruled_out]
     if not waits:
         return _within(facts, (*(cause for _, cause in causes), *settings))
     settings.sort(key=lambda remedy: (remedy.risky, -remedy.likely))

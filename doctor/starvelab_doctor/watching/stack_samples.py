@@ -53,7 +53,10 @@ class StackSampler:
         quick: bool = False,
     ) -> None:
         self.thread, self.see, self.idle, self.quick = threading.get_ident(), see, idle, quick
-        self.ended = threading.Event()
+        # A lock, whose wait ends in C: Python code between the end of a wait and the look would take so long
+        # that the other thread gets its turn before.
+        self.going = threading.Lock()
+        self.going.acquire()
         self.looker = threading.Thread(target=self._look, daemon=True, name="starvelab sampler")
 
     def start(self) -> None:
@@ -62,7 +65,7 @@ class StackSampler:
 
     def stop(self) -> None:
         """End, and wait until the last look is over."""
-        self.ended.set()
+        self.going.release()
         if self.looker is not threading.current_thread():
             self.looker.join()
 
@@ -73,12 +76,13 @@ class StackSampler:
         while True:
             if self.quick:  # the user's own threads keep the interval that they know
                 sys.setswitchinterval(switch if threading.active_count() <= FEW_THREADS else usual)
-            if self.ended.wait(max(due - time.perf_counter(), 0.0)):
+            if self.going.acquire(timeout=max(due - time.perf_counter(), 0.0)):
                 break
+            stack = stack_at(self.thread, due)
             now = time.perf_counter()
             # Code that lets go of the lock and takes it back at once, as pandas does, keeps others out.
             switch = max(switch / 2, QUICKEST) if now - due > LATE else min(SLOWER * switch, SWITCH)
-            if not (stack := stack_at(self.thread, now - due)):
+            if not stack:
                 break
             seconds = 0.0
             while due <= now:
@@ -92,8 +96,8 @@ class StackSampler:
                 self.idle()
 
 
-def stack_at(thread: int, late: float = 0.0) -> Stack:
-    """Return what a thread does, seen so many seconds after that was due; nothing if the thread has ended."""
+def stack_at(thread: int, due: float) -> Stack:
+    """Return what a thread does at a moment that was due then; nothing if the thread has ended."""
     if (frame := sys._current_frames().get(thread)) is None:
         return ()
     stack = stack_of(frame)
@@ -101,7 +105,7 @@ def stack_at(thread: int, late: float = 0.0) -> Stack:
         while stack and stack[-1][0].co_filename.endswith(WAITS):
             stack = stack[:-1]
         return (*stack, *stack_of(other))
-    return moved_to_search(frame, stack) if late > KEPT else stack
+    return moved_to_search(frame, stack) if time.perf_counter() - due > KEPT else stack
 
 
 WAITS = tuple(f"{os.sep}{name}.py" for name in ("threading", "queue", f"futures{os.sep}_base"))
