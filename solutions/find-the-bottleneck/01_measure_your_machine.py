@@ -82,8 +82,8 @@ reveal("decode-bytes", (times["full, fine"] / times["full, coarse"]).m_as(""),
        then=show_decoding, why=why_decoding, disturbed=disturbance(times))
 
 # %% [markdown]
-# Both count: each byte is unpacked, and each pixel computed. Give **images a second with their
-# pixels and bytes**.
+# Both count: each byte is unpacked, and each pixel computed. State **images a second together with
+# their pixels and bytes**.
 #
 # ## Workers against cores
 #
@@ -215,8 +215,8 @@ explore(draw, after="past-cores", workers=[1, 2, 3, 4, 6, 8], batches=(3, 20))
 # ## Exercise 1.1: throughput from a record (5 points)
 #
 # `done` has a mark for each batch of a run, the time when it was finished. Leave out the first
-# `warm_up` marks. From the first one that is left, take the longest stretch that is a multiple of
-# the workers.
+# `warm_up` marks. From the first remaining mark on, take the longest stretch whose batches are a
+# multiple of the workers.
 #
 # PACKAGES
 #

@@ -162,8 +162,8 @@ ending = 4, "records", some_steps
 # %% [markdown]
 # ## The model against your machine
 #
-# `calibrated` measures one worker, and as many as there are cores. From that, the package predicts other
-# pipelines. For a batch $b$ and $n = \min(\text{workers}, \text{cores})$:
+# `calibrated` measures one worker, and as many workers as there are cores. From that, the package
+# predicts other pipelines. For a batch $b$ and $n = \min(\text{workers}, \text{cores})$:
 #
 # $$\text{time between batches} = \max\left(\text{step},\ \frac{b \cdot \text{CPU time of an image} + \text{hand-over}}{n}\,\bigl(1 + c\,(n - 1)\bigr)\right)$$
 #

@@ -68,7 +68,7 @@ reveal("ladder-culprit", by_hand.bottleneck, then=show_ladder, why=why_rung)
 
 # %% [markdown]
 # A part *adds* the **difference between two rungs**, and may *cost* more. Decoding adds most.
-# Repaired alone, the transforms save more. Below, the outline shows the cost of a part, and the
+# Repairing the transforms alone saves more. Below, the outline shows the cost of a part, and the
 # filled bar what it adds. Make the GPU slower until a part vanishes. It is hidden, not gone.
 
 # %% tags=["folded"]
@@ -265,7 +265,7 @@ ending = 4, "ladders", some_evidence
 # ## On your own machine
 #
 # Now two threads really decode JPEGs, and somebody added a stage that asks a slow service about each image.
-# `diagnose` changes what is cached every few batches, in random order.
+# Every few batches `diagnose` changes what is cached, in random order.
 
 # %% tags=["folded"]
 from time import sleep

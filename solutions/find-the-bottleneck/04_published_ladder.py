@@ -69,7 +69,7 @@ table(["cached", "steps a second", "time between batches",
 # cost.**
 #
 # The article next made the transforms faster. With a raw sample cached the rate then rose from 1.72
-# to 3.23 steps a second, as with a processed one. Reading did not change.
+# to 3.23 steps a second, the same as with a processed one. Reading did not change.
 
 # %%
 predict("ladder-fix", choices=["it stays at 0.89", "it rises, to less than 2",
@@ -175,7 +175,8 @@ explore(START, {"dataset.cpu_time": (Q_("1 ms"), Q_("20 ms"))}, after="ladder-fi
 #
 # <details><summary>Hint 1</summary>
 #
-# With a raw sample cached, what do the workers still do, and for how long does a batch keep them all?
+# With a raw sample cached, what do the workers still do, and for how long does a batch keep them all
+# busy?
 #
 # </details>
 # <details><summary>Hint 2</summary>
@@ -242,8 +243,8 @@ ending = 2, "ladders", a_ladder
 # %% [markdown]
 # ## Exercise 4.2: predict the rate (5 points)
 #
-# Now the other way round: from the times to read and to transform an image, predict the steps a
-# second. *Stages on one resource add, stages on different resources overlap*.
+# Now predict the steps a second from the times to read and to transform an image. *Stages on one
+# resource add, stages on different resources overlap*.
 #
 # <details><summary>Hint</summary>
 #
@@ -297,8 +298,8 @@ ending = 5, "loaders", lambda draw: (
 # %% [markdown]
 # ## On your own machine
 #
-# Somebody's own transforms shade, sharpen and tone real photographs, in one worker. Read their
-# code: which takes that worker longest, one of them or decoding?
+# In one worker, somebody's own transforms shade, sharpen and tone real photographs. Read their
+# code: what takes the worker longest, one of them or decoding?
 
 # %%
 def sharpen(image):

@@ -274,8 +274,8 @@ explore(job, {"hardware.precision": ["tf32", "fp16"]}, after="mixed-precision",
 # %% [markdown]
 # ## Exercise 6.3: choose the levers (6 points, read by a person)
 #
-# A group trains on microscope images: JPEGs of 2048 x 2048 pixels on a local NVMe drive, of which the model
-# sees 256 x 256. Four workers on a host with 16 cores decode, blur the whole image, crop at random,
+# A group trains on microscope images: JPEGs of 2048 x 2048 pixels on a local NVMe drive; the model sees 256
+# x 256 of them. Four workers on a host with 16 cores decode, blur the whole image, crop at random,
 # normalize, and send float32 in batches of 32. All four compute all the time. This is their ladder:
 
 # %% tags=["folded"]

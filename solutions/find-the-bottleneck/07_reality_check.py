@@ -4,8 +4,8 @@
 # [The
 # walkthrough](https://github.com/harvard-edge/cs249r_book/blob/ea6dae3053823dfeee97d93d0f370501b514e001/mlsysim/docs/tutorials/04_starving_the_gpu.qmd)
 # that this lab grew from says that an A100 takes 21,800 images a second. **How much of the gap to measurements does each of
-# its round numbers explain, and do its conclusions survive?** In about MINUTES minutes you take a
-# factor of nearly nine apart.
+# its round numbers explain, and do its conclusions survive?** In about MINUTES minutes you take apart a factor of nearly
+# nine.
 
 # %% role="setup" id="setup-reality"
 from itertools import pairwise, permutations
@@ -207,8 +207,8 @@ ending = 4, "changes", some_changes
 # %% [markdown]
 # ## Every answer, twice
 #
-# The round images are more than four times as large as ImageNet's, and the workers do three and a half times
-# as many images as measured ones. Three verdicts, at a batch of 256, where eight workers prepare:
+# In round numbers, images are more than four times as large as ImageNet's, and workers prepare three and a
+# half times as many images as measured ones. Three verdicts, at a batch of 256, where eight workers prepare:
 
 # %%
 predict("verdict-that-falls", question="Put published figures in: which of these "

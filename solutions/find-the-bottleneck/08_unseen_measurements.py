@@ -190,7 +190,7 @@ show.table(["eight of them", "lost in each step"], [
 # <details><summary>What the table says of the excuse</summary>
 #
 # In full precision the same V100s lose 9 ms. With MXNet, which decodes on the GPU, they lose 4 ms. So most of
-# the 33 ms is no synchronization: the GPUs *waited for images*.
+# the 33 ms is not synchronization: the GPUs *waited for images*.
 #
 # </details>
 #

@@ -89,7 +89,7 @@ reveal("job-waits", Q_(100 * ran.finding.waits.host_wait, "%"), why=why_waits,
 #
 # For each batch of *one* pass, `waits` has the milliseconds that the loop waited, and `steps` those
 # of the step. The first batch does not count, because workers start then. Return the share of the
-# time that is waited, and the verdict as text.
+# time that the loop waits, and the verdict as text.
 #
 # <details><summary>Hint</summary>
 #
@@ -150,7 +150,7 @@ ending = 1, "jobs", a_job
 # %% [markdown]
 # ## What will workers bring?
 #
-# Where the loop waits, its workers are busy all the time: with three of them on three cores, each takes three times the time between two
+# If the loop waits, its workers are busy all the time: with three of them on three cores, each takes three times the time between two
 # batches. Without workers the loop prepares each batch while it waits.
 
 # %%

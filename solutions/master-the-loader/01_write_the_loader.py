@@ -2,7 +2,7 @@
 # # 1. Write the loader
 #
 # Until now you computed with means: the slowest resource sets the pace of all, that is, it **binds**. **Can you write the loader
-# from which this rule follows?** Here you write it and hold it against a real one. You need about MINUTES minutes.
+# from which this rule follows?** Here you write it and compare it with a real one. You need about MINUTES minutes.
 
 # %% role="setup" id="setup-loader"
 import random  # for the checks
@@ -103,8 +103,8 @@ explore(draw, after="bursts", workers=(1, 4), huge_takes_ms=(20, 400, 20),
 #
 # <details><summary>Hint 2</summary>
 #
-# The worker of batch j did batch `j - workers` before. Which batch must be taken before batch j is
-# ordered?
+# The worker of batch j prepared batch `j - workers` before. Which batch must be taken before batch
+# j is ordered?
 #
 # </details>
 

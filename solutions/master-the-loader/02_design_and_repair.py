@@ -58,7 +58,7 @@ beside_real(step_ends, runs, quiet="recordings")
 
 # %% [markdown]
 # Workers share cores, memory and, as threads, Python's lock. Change one line, until the error is small: how many times as long does
-# a batch take beside the others?
+# a worker take for a batch beside the others?
 
 # %%
 def repaired(prepare, step, workers, prefetch, start_up):
@@ -256,7 +256,7 @@ explore(job, {"hardware.ranks.hosts": [1, 2, 4, 16, 64],
 #
 # <details><summary>Hint 2</summary>
 #
-# All hosts are paid for. Which part of an hour are steps longer than they have to be?
+# All hosts are paid for. For which part of an hour are steps longer than they have to be?
 #
 # </details>
 

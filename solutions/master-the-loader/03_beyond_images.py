@@ -51,7 +51,7 @@ def why_repair():
 # %% [markdown]
 # ## Decide first
 #
-# Four trainings that somebody measured, each with eight workers and a drive of 2 GB/s. What binds in each?
+# Four measured training jobs, each with eight workers and a drive of 2 GB/s. What binds in each?
 #
 # - **tokens**: GPT-2 on an A100, 91,000 tokens a second. A sample is 1,024 of them, 2 KB, cut from a file in 0.08 ms.
 # - **audio**: Jasper on eight V100, 3,840 s of audio a second. A sample is 12.3 s long, 211 KB, turned into a spectrogram in 9.9 ms.
@@ -77,8 +77,8 @@ predict("video", choices=["the GPU", "the workers", "the drive"],
 # %% [markdown]
 # ## Exercise 3.1: where it does not happen (15 points, in parts)
 #
-# How many workers does a training need so that its GPU never waits for them? Return a whole number, at least 1; or `None`
-# where the drive cannot deliver, so that no number of workers helps. In a tie nobody waits.
+# How many workers does a training job need so that its GPU never waits for them? Return a whole number, at least 1; or
+# `None` where the drive cannot deliver, so that no number of workers helps. In a tie nobody waits.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -344,9 +344,9 @@ ending = 2, "texts", a_text
 # %% [markdown]
 # ## Your own dataset
 #
-# Take a dataset that is given, `"recordings"`, `"tables"` or `"volumes"`, or bring one, as `Samples(source=..., transforms=[...])`:
-# an object with a `name` and a method `read(index)` that returns stored bytes, and `Transform`s that decode and transform one item
-# to an array. First **diagnose** it.
+# Take a given dataset, `"recordings"`, `"tables"` or `"volumes"`, or bring one, as `Samples(source=..., transforms=[...])`: an
+# object with a `name` and a method `read(index)` that returns stored bytes, and `Transform`s that decode and transform one item to
+# an array. First **diagnose** it.
 
 # %%
 mine = Pipeline(dataset=given_samples("recordings"), batch_size=16, workers=1,
@@ -389,7 +389,7 @@ beside_real(load_loader(), runs, quiet="my-data")
 # %% [markdown]
 # ## Exercise 3.3: predict a repair (9 points, in parts)
 #
-# Of one batch, each part takes one worker some milliseconds; a repair makes *one* part `factor` times as fast. By which factor does
+# For one batch, each part takes a worker some milliseconds; a repair makes *one* part `factor` times as fast. By which factor does
 # the throughput rise? Workers share `cores`, and the GPU takes `step` ms for a batch.
 #
 # <details><summary>Hint</summary>

@@ -181,8 +181,8 @@ ending = 4, "batches", lambda draw: (draw.randint(2, 400),)
 # %% [markdown]
 # ## Your model
 #
-# A function that passes its check is saved in `my_model.py` beside this notebook: you can read, change and run it. Here it moves
-# above the lab's:
+# A function that passes its check is saved in `my_model.py` beside this notebook: you can read, change and run it. Here it plays
+# above the lab's model:
 
 # %%
 beside_lab(after="baseline")

@@ -193,7 +193,8 @@ reveal("cpu-wall", then=show_changes)
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# If the GPU waits and neither change helps, two may be equally slow, or a third one binds.
+# If the GPU waits and neither change helps, two resources may be equally slow, or a third one
+# binds.
 #
 # </details>
 

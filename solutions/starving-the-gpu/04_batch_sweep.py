@@ -84,8 +84,8 @@ explore(draw_lines, after="crossover", workers=[1, 2, 4, 8, 16, 32, 64],
 # ## Exercise 4.1: the first starved batch (5 points)
 #
 # The workers need `cpu_per_image` for each image. The GPU needs `gpu_per_image` for each image and `gpu_overhead` for each step.
-# Which is the smallest whole batch size at which preparing takes *longer* than using? `cpu_per_image` is the larger one. When both
-# take equally long, nobody waits.
+# Which is the smallest whole batch size at which preparing takes *longer* than using? `cpu_per_image` is larger than
+# `gpu_per_image`. When both take equally long, nobody waits.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -220,7 +220,7 @@ ending = 4, "sweeps", a_sweep
 # %% [markdown]
 # ## Your model
 #
-# Move the batch size: do both starve from the same one on?
+# Move the batch size: do both models starve from the same size on?
 
 # %%
 beside_lab(batch_size=8, after="crossover")

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 6. Your turn
 #
-# So far the GPU only ran forward, with round numbers. In about MINUTES minutes it trains, also on medical images, and you choose
-# a GPU and a host.
+# So far the GPU only ran forward, with round numbers. Now it trains, also on medical images, and in about MINUTES minutes you
+# choose a GPU and a host.
 #
 # Two verdicts so far, at a batch of 256: one NVMe drive is too slow for this GPU, and eight workers are too few.
 
@@ -226,8 +226,8 @@ ending = 4, "images", lambda draw: (Q_(draw.randint(100, 900), "KB"), Q_(draw.ra
 # %% [markdown]
 # ## Exercise 6.3: workers for medical images (3 points)
 #
-# How many workers of 250 MB/s does it take until a GPU that trains never waits? Compute its training step inside, and do not
-# round it.
+# How many workers of 250 MB/s does it take until a GPU that trains never waits? Compute the training step in your function,
+# and do not round it.
 #
 # <details><summary>Hint</summary>
 #
@@ -361,7 +361,7 @@ ending = 5, "offers", some_offers
 ### END ENDING
 
 # %% [markdown]
-# ## Exercise 6.5: how many of them does a host feed? (5 points, in parts)
+# ## Exercise 6.5: how many GPUs does a host feed? (5 points, in parts)
 #
 # Every sample is read from the drive and prepared by a core. How many GPUs does the host keep at full speed, and which of the two
 # binds: `"cores"` or `"drive"`? Return both, the number first: `return 3, "cores"`.

@@ -86,9 +86,9 @@ play({name: cases[f"training, {name}"] for name in ("a decoder", "kernels decode
      batch_size=[64, 128, 256, 512, 1024], find="batch_size", after="dali")
 
 # %% [markdown]
-# With a decoder the GPU trains for 85 % of the time by the round numbers, and for 100 % by the measured ones, where it is slower.
-# Where kernels decode, the GPU is *busy* all the time and *training* for 17 or 44 % of it. When does the decoder bind, and when
-# the drive?
+# With a decoder the GPU trains for 85 % of the time by the round numbers, and for 100 % by the measured ones, with which it is
+# slower. Where kernels decode, the GPU is *busy* all the time and *training* for 17 or 44 % of it. When does the decoder bind,
+# and when the drive?
 
 # %%
 explore(own_hardware.replace(storage="7 GB/s"),

@@ -134,7 +134,7 @@ explore(s3, {"storage.requests.samples": [1, 2, 4, 8, 36],
 #
 # <details><summary>Hint 1</summary>
 #
-# How long does one worker take for one image? A request of several images is waited for once.
+# How long does one worker take for one image? A worker waits once for a request of several images.
 #
 # </details>
 # <details><summary>Hint 2</summary>
@@ -165,7 +165,7 @@ credit.part(2, "one image a request", lambda: check(
     "That is the rate of sixteen workers: here are four.": Q_("160 /s")}))
 credit.part(2, "thirty images a request", lambda: check(
     store_rate(4, 16, *MANY), Q_(4 / 0.013, "1/s"), what="the rate", mistakes={
-    "One request brings all thirty, and is waited for once.": Q_("40 /s"),
+    "One request brings all thirty, and a worker waits for it once.": Q_("40 /s"),
     "Each image of them is received and prepared.": Q_(120 / 0.1, "1/s")}))
 credit.part(1, "more workers than cores", lambda: check(
     store_rate(64, 2, *ONE), Q_("250 /s"), what="the rate on two cores", mistakes={
