@@ -146,10 +146,10 @@ def _parse(asked: str, *of: Unchecked) -> Quantity:
     if "," in text:  # pint leaves commas out, so that 1,5 becomes 15
         raise InputError(
             f"A quantity must be a number without a comma, got {asked}. "
-            "Write a point before decimals, and thousands without a mark."
+            "Write a point before decimals, and thousands without a separator."
         )
     if _SECOND_NUMBER.search(text):
-        raise InputError(f"A quantity is one number and a unit, got {asked}. Write thousands without a mark.")
+        raise InputError(f"A quantity is one number and a unit, got {asked}. Write no thousands separator.")
     try:
         quantity = Quantity(*of)
         _ = quantity.dimensionality  # an unknown unit is only noticed when it is looked up

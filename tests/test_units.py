@@ -73,9 +73,9 @@ UNKNOWN = (
 RATE = "A unit must be one that the lab knows, got {}: {} is unknown. Write {}."
 COMMA = (
     "A quantity must be a number without a comma, got {}. "
-    "Write a point before decimals, and thousands without a mark."
+    "Write a point before decimals, and thousands without a separator."
 )
-TWO = "A quantity is one number and a unit, got {}. Write thousands without a mark."
+TWO = "A quantity is one number and a unit, got {}. Write no thousands separator."
 
 
 @pytest.mark.parametrize(("arguments", "expected"), [

@@ -131,7 +131,7 @@ check(idle_share(*record), 1 / 6, what="the share in which the GPU waits",
 })
 slow_copy = [10, 40, 70, 100], [10, 40, 70, 100], [20, 50, 80, 110], [40, 70, 100, 130]
 check(idle_share(*slow_copy), 30 / 110, what="the share behind a slow copy", mistakes={
-    "Here next() takes no time, and the GPU waits all the same: for a copy.":
+    "Here next() takes no time, and the GPU still waits: for a copy.":
         0.0})
 of_other_lengths = [0, 30, 60], [20, 50, 90], [20, 50, 90], [30, 70, 100]
 check(idle_share(*of_other_lengths), 0.5, what="the share with steps of 10, 20 and 10",

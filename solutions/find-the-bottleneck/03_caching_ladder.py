@@ -236,10 +236,10 @@ check(in_order(evidence), "transform > copy > read",
         "compute > transform > copy > read > decode",
     "The largest comes first.": "read > copy > transform",
     "A part that adds nothing is no suspect.": "transform > copy > read > decode",
-    "They stand in the order in which a sample meets them; sort by what they add.":
+    "They are in the order in which a sample meets them; sort by what they add.":
         "read > transform > copy",
-    "They stand by their names; sort by what they add.": "transform > read > copy",
-    "A list of names is asked for, not one name.": " > ".join("transform"),
+    "They are sorted by name; sort by what they add.": "transform > read > copy",
+    "Return a list of names, not one name.": " > ".join("transform"),
 }, means="So the first adds most, and another part may still cost more.")
 ### BEGIN HIDDEN TESTS
 mixed = {"read": Q_("0.1 s"), "decode": Q_("20 ms"), "compute": Q_("50 ms")}
@@ -342,7 +342,7 @@ check(leads(first, second, Q_("21 ms"), other), False,
 })
 check(leads(Q_("19 ms"), second, first, other), False,
       what="19 ± 3 ms against 30 ± 4 ms", mistakes={
-    "There is a lead, and it is the other one's.": True,
+    "The other one leads.": True,
 }, means="So a culprit is certain only where its lead is larger than the noise.")
 ### BEGIN HIDDEN TESTS
 check(leads(Q_("30 ms"), Q_("1 ms"), Q_("25 ms"), Q_("3 ms")), False, what="30 ± 1 ms against 25 ± 3 ms")

@@ -398,13 +398,13 @@ def same(byte, shape):
         "They are eight bytes each, and the next transform takes bytes.": "int64"})
     check(np.array_equal(made, right), True, what="whether the pixels are the same",
           mistakes={
-        "Some pixels are others: each takes what `curve` makes of it.": False})
+        "Some pixels are wrong: each becomes what `curve` makes of it.": False})
 
 
 def less(byte, shape):
     same(byte, shape)
     check(tried(byte, shape)[2] <= len(BYTES), True, what="whether it calls so seldom",
-          mistakes={"It calls `curve` for each number of the image still.": False})
+          mistakes={"It still calls `curve` for each number of the image.": False})
 
 
 credit = Credit(5)

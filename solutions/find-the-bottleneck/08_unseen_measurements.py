@@ -227,7 +227,7 @@ credit.part(1, "the lowest error", lambda: check(
     "An error is relative to what was *measured*.": -1 / 3,
     "It has a sign: a prediction that is too low has a negative error.": 0.1,
     "The sign is the other way round: too low is negative.": -0.3,
-    "That is a percentage; a share is asked for.": -25.0,
+    "That is a percentage; return a share.": -25.0,
 }))
 credit.part(2, "the typical error", lambda: check(
     one_of(summary(list(pairs)), 1, three), 0.25, what="the typical error", mistakes={

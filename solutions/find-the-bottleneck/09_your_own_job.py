@@ -238,7 +238,7 @@ credit.part(0.5, "more workers than cores", lambda: check(
 credit.part(0.5, "fewer workers than before", lambda: check(
     workers_bring(70, 30, 4, 1, 3), 1 / 3, what="the gain from four workers to one",
     mistakes={
-    "On three cores three of the four workers got on at a time before, too.": 0.25}))
+    "On three cores only three of the four workers ran at a time before, too.": 0.25}))
 credit.part(0.5, "from two to three", lambda: check(
     workers_bring(70, 30, 2, 3, 8), 1.5, what="the gain from two to three workers",
     mistakes={

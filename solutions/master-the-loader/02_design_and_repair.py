@@ -291,7 +291,7 @@ credit.part(3, "what it costs", lambda: check(one_of(slowest(*three), 1, two),
         Q_(90 * 5 / 16, "USD/h")}))
 credit.part(2, "an accident", lambda: (
     check(one_of(slowest(*accident), 0, two), "right", what="the slowest host",
-          mistakes={"Once it was the last of all; add up all of its steps.": "left"}),
+          mistakes={"It was the last only once; add up all of its steps.": "left"}),
     check(one_of(slowest(*accident), 1, two), Q_(6 * (1 - 215 / 305), "USD/h"),
           what="What it costs beside an accident")))
 ### BEGIN HIDDEN TESTS

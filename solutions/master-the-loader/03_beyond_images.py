@@ -45,7 +45,7 @@ def why_repair():
     return {"meaning": f"The GPU now waits for {percent(after.stall)}.",
             "mistakes": {"Perhaps you let each worker bring as much as the first.":
                          Q_(100 * (as_many - 1), "%"),
-                         "That is all that it waited: no repair brings it whole.":
+                         "That is all that it waited: no repair wins all of it back.":
                          Q_(100 * before.stall / (1 - before.stall), "%")}}
 
 # %% [markdown]

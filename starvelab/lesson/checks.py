@@ -111,7 +111,7 @@ def check(
     _name_mistake(answer, mistakes or {}, what, within)
     if among and not any(_agree(answer, word, within) for word in among):
         words = " or ".join(f'"{word}"' for word in among)
-        raise WrongAnswer(f"{what} is {_format(answer)}, and {words} is asked for.")
+        raise WrongAnswer(f"{what} is {_format(answer)}, and must be {words}.")
     if _agree(answer, expected, _CLOSE):
         # With four digits this could look like the right answer.
         raise WrongAnswer(
@@ -183,14 +183,14 @@ def _same_kind(answer: Answer, expected: Expected, what: str) -> Answer:
         return answer.strip()
     if not isinstance(expected, Real):
         raise InputError(
-            f"check compares quantities, numbers, truth and text, got {expected!r:.80} to expect. "
+            f"check compares quantities, numbers, truth and text, got expected={expected!r:.80}. "
             "Pass one of these."
         )
     if isinstance(answer, Quantity):
         if not answer.dimensionless:
             images_are_left = abs(_images(answer)) == 1 and not isinstance(expected, Integral)
             raise WrongAnswer(
-                f"{what} is {_in_fewest_units(answer)}, and a plain number is asked for. "
+                f"{what} is {_in_fewest_units(answer)}, and must be a plain number. "
                 + (_COUNTS_IMAGES if images_are_left else "Do the units cancel?")
             )
         answer = answer.m_as("")

@@ -35,7 +35,7 @@ HEADER = """\
 # Your model: each function here has passed its check in a notebook. Read it, change it, and run it:
 #     python -c "from my_model import step_time; print(step_time(256))"
 # A function that passes again takes the place of its older text. Nothing else in this file is changed.
-# To grade an answer that calls one of these, the lab's own functions stand in for this file.
+# While an answer that calls one of these is graded, the lab's own functions replace this file.
 from math import ceil, floor
 
 from starvelab import Q_
@@ -225,10 +225,10 @@ class MyModel:
         absent = [name for name in PARTS if name not in own and name not in self.replaced]
         found = [f"From your {FILE}: {', '.join(own)}."] if own else []
         # A file that does not run is the reason for all of them.
-        found += [f"{reason}. The lab's takes its place." for reason in dict.fromkeys(self.replaced.values())]
+        found += [f"{reason}. The lab's is used instead." for reason in dict.fromkeys(self.replaced.values())]
         if absent:
             places = ", ".join(f"{name} ({PARTS[name].notebook})" for name in absent)
-            found.append(f"Not in {FILE} yet, so the lab's take their place: {places}.")
+            found.append(f"Not in {FILE} yet, so the lab's functions are used: {places}.")
         return found
 
     def __repr__(self) -> str:

@@ -64,7 +64,7 @@ class Outcomes:
         return sentences
 
     def _calibration(self, group: RatedAnswers) -> str:
-        where = "You were" if group.number == len(self.revealed) else "Where you said how sure, you were"
+        where = "You were" if group.number == len(self.revealed) else "Where you gave a confidence, you were"
         summary = (
             f"{where} {percent(group.sure)} sure on average and right {percent(group.right)} of the time"
         )

@@ -120,7 +120,7 @@ class Finding(TableRepr):
         stall = f"The GPU waits {percent(self.stall)} of the time: {self.verdict}."
         if not self.step_known:
             stall = (
-                "One cannot tell without a training step whether this starves it: pass "
+                "Without a training step nobody can tell whether this starves it: pass "
                 "Accelerator(device=train_step)."
             )
         cost = format_quantity(self.evidence[self.bottleneck])

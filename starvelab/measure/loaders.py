@@ -182,7 +182,7 @@ def by_value(content: object) -> bytes:
         return bytes(cloudpickle.dumps(content))
     except (TypeError, pickle.PicklingError) as error:
         raise InputError(
-            f"Transforms must be such that they can be sent to another process, and {error}. Take locks, "
+            f"Transforms are pickled for another process, and that failed: {error}. Take locks, "
             "open files and generators out of them, or pass kind='threads'."
         ) from error
 

@@ -132,7 +132,7 @@ def _samples(part: Samples, *, needs: bool) -> tuple[StoredSource, tuple[Transfo
         return StoredSource("samples", (b"",), noun=""), ()
     if source is None:
         raise InputError(
-            "To measure a pipeline takes samples that exist, and this one only describes them. Pass for "
+            "Measuring needs samples that exist, and this pipeline only describes them. Pass for "
             'example dataset=Samples(source=photos("100 KB")).'
         )
     if hasattr(source, "read") and hasattr(source, "name"):
@@ -226,7 +226,7 @@ def _check_transforms(given: object) -> tuple[Transform, ...]:
     parts = [one.part for one in given]
     if not parts or parts != sorted(parts, key=PARTS.index):
         raise InputError(
-            "There must be transforms, those that decode before those that transform, got "
+            "A run needs transforms, and those that decode come first, got "
             f"{', '.join(f'{one.name} ({one.part})' for one in given) or 'none'}. Put them in that order."
         )
     (name, count), *_ = Counter(["read", "collate", *(one.name for one in given)]).most_common(1)

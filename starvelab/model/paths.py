@@ -85,5 +85,5 @@ def _unknown_field(name: str, assumed: Assumptions) -> UnknownNameError:
         return UnknownNameError(f"A pipeline has no field {name!r}: {hint}")
     near = get_close_matches(name, FIELDS, n=1)
     parts = ", ".join(f"{field}={part.__name__}(...)" for field, part in PARTS.items())
-    hint = f"Did you mean {near[0]}?" if near else f"What qualifies a part stands in it: {parts}."
+    hint = f"Did you mean {near[0]}?" if near else f"Pass it in its part: {parts}."
     return UnknownNameError(f"A pipeline has no field {name!r}. {hint}")

@@ -235,9 +235,7 @@ class Step(EqualByFields, TableRepr):
         *first, last = [*launches, *self.awaited.values()]
         awaited, chip = f"{', '.join(first)}{' and ' * bool(first)}{last}", self.labels.the(ACCELERATOR.name)
         if np.ndim(waited):
-            return (
-                f"{capitalized(chip)}'s time holds what it waits for {awaited}, which does not count as busy."
-            )
+            return f"{capitalized(chip)}'s time includes its waits for {awaited}, which do not count as busy."
         counted = f"Busy counts {cell(works)} of {chip}'s {cell(taken)}"
         return f"{counted}: for the rest it waits for {awaited}."
 

@@ -84,7 +84,7 @@ def test_predictions_are_made_by_keyboard_alone_also_while_a_kernel_works_and_st
     expect(number.locator("input[type=text]")).to_have_css("outline-style", "solid")
     notebook.page.keyboard.type("18.3")
     press(notebook, "Enter")
-    assert focused(notebook) == "slider: How sure are you to be within a quarter of the answer?"
+    assert focused(notebook) == "slider: How sure are you that your number is within a quarter of the answer?"
     press(notebook, "ArrowRight", "Tab", "Space")
     expect(number).to_contain_text("You predicted 18.3 %, 0 % sure to be within a quarter of the answer")
     other.locator("input[type=text]").focus()

@@ -76,7 +76,7 @@ def test_numbers_quantities_truth_and_texts_are_compared_as_they_are_meant(answe
 def test_the_words_that_may_be_answered_are_said_to_whoever_answers_another():
     words = ("cores", "drive")
     check("Drive", "drive", among=words)
-    said = 'what binds is \'CPU\', and "cores" or "drive" is asked for.'
+    said = 'what binds is \'CPU\', and must be "cores" or "drive".'
     assert refusal("CPU", "drive", what="what binds", among=words) == said
     assert refusal("cores", "drive", among=words) == "the answer is 'cores', and that is not right."
     named = refusal("CPU", "drive", among=words, mistakes={"Which of the two?": "CPU"})
@@ -117,7 +117,7 @@ OTHER_KINDS = {"a text": "5", "truth": True, "a quantity": Q_("5 ms")}
         (-26, 26, {}, "is -26, and that is not right: it is negative."),
         (Q_("3 GB"), Q_("3 img/s"), {},
          "is 3 GB, which does not convert to img/s. Follow the units through your formula."),
-        (Q_("3 ms"), 0.5, {}, "is 3 ms, and a plain number is asked for. Do the units cancel?"),
+        (Q_("3 ms"), 0.5, {}, "is 3 ms, and must be a plain number. Do the units cancel?"),
         (16 / Q_("40 ms"), Q_("400 img/s"), {},
          f"is 0.4 1/ms, which does not convert to img/s. {COUNTS_IMAGES}"),
         (Q_("100 TFLOP/s") / Q_("4 GFLOP"), Q_("40 us"), {},
@@ -157,7 +157,7 @@ def test_what_is_wrong_with_an_answer_is_named(answer, expected, options, said):
     Q_("10 ms") * Q_("400 img/s") / 16, 16 / Q_("400 img/s") / Q_("10 ms"), Q_("0.75 img"),
 ])  # fmt: skip
 def test_a_bare_batch_size_is_named_where_images_are_left_of_a_share(share):
-    assert refusal(share, 0.75).endswith(f"and a plain number is asked for. {COUNTS_IMAGES}")
+    assert refusal(share, 0.75).endswith(f"and must be a plain number. {COUNTS_IMAGES}")
 
 
 @pytest.mark.parametrize(("answer", "expected"), [
@@ -231,7 +231,7 @@ def test_who_returns_other_than_the_values_that_are_asked_for_is_told_what_to_re
 
 def test_what_a_check_cannot_compare_is_the_authors_mistake():
     assert message(InputError, check, [1], [1]) == (
-        "check compares quantities, numbers, truth and text, got [1] to expect. Pass one of these."
+        "check compares quantities, numbers, truth and text, got expected=[1]. Pass one of these."
     )
 
 

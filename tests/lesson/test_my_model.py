@@ -69,8 +69,8 @@ def test_where_a_function_is_missing_or_fails_the_labs_takes_its_place_and_a_sen
     assert model.cpu_time(100, Q_("400 KB"), 4, Q_("100 MB/s")) == Q_("100 ms")
     said = str(model)
     assert said.startswith("From your my_model.py: step_time.\nYour cpu_time ends in TypeError: ")
-    assert "The lab's takes its place." in said
-    assert "Not in my_model.py yet, so the lab's take their place: data_demand (notebook 2), util" in said
+    assert "The lab's is used instead." in said
+    assert "Not in my_model.py yet, so the lab's functions are used: data_demand (notebook 2), util" in said
     (folder / FILE).write_text("def step_time(:")
     model = my_model()
     assert model.step_time(1000).m_as("ms") == pytest.approx(31.297, rel=1e-4)

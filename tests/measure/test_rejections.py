@@ -74,7 +74,7 @@ REJECTED = [
      "at most 64 of them, got Requests(open=65). Pass fewer, or solve or simulate it."),
     (
         lambda: prepared(dataset=Samples(size="100 KB")),
-        "To measure a pipeline takes samples that exist, and this one only describes them. Pass for example "
+        "Measuring needs samples that exist, and this pipeline only describes them. Pass for example "
         'dataset=Samples(source=photos("100 KB")).',
     ),
     *(
@@ -87,7 +87,7 @@ REJECTED = [
      "transforms must be of the class Transform, got <built-in function abs>. Write Transform('name',"),
     (
         lambda: transformed(Transform("crop", abs), Transform("decode", abs, part="decode")),
-        "There must be transforms, those that decode before those that transform, got crop (transform), "
+        "A run needs transforms, and those that decode come first, got crop (transform), "
         "decode (decode). Put them in that order.",
     ),
     (transformed, "those that decode before those that transform, got none. Put them in that order."),

@@ -531,7 +531,7 @@ def test_changes_are_values_by_their_paths(changes):
 
 @pytest.mark.parametrize(("field", "expected"), [
     ("batchsize", "A pipeline has no field 'batchsize'. Did you mean batch_size?"),
-    ("zzz", "A pipeline has no field 'zzz'. What qualifies a part stands in it: dataset=Samples(...), "),
+    ("zzz", "A pipeline has no field 'zzz'. Pass it in its part: dataset=Samples(...), "),
     ("workers.zzz", "Workers has no field 'zzz'. There is: count, rate, "),
     ("model.name", "model has no fields, got 'model.name'. Change model itself."),
     ("workers.cores.count",

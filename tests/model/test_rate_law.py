@@ -329,7 +329,7 @@ def test_where_busy_stands_beside_the_accelerators_time_it_says_what_of_it_count
     assert step.utilization == pytest.approx(12.96 / step.step_time.m_as("ms"), abs=1e-3)
     for shown in (repr(step), starved.explain(), stage_bars(step).caption, step_bars(step)):
         assert said in shown.replace("&#x27;", "'")
-    several = "The GPU's time holds what it waits for launches, which does not count as busy."
+    several = "The GPU's time includes its waits for launches, which do not count as busy."
     assert several in repr(starved.sweep(workers=[8, 9]))
     # Where it waits for nothing else than its input there is nothing to say.
     assert "Busy" not in repr(starved.solve(batch_size=256))

@@ -246,7 +246,7 @@ class Explorer(Box):
             other += notices.paragraphs(f"Measured: {changes}.")
             buttons.value = shown["assumptions"]
         values = (f"{field_label(name)} = {value}" for name, value in shown.items())
-        moved = f"This page moves no controls. Shown is {', '.join(values)}. In JupyterLab they can be moved."
+        moved = f"Controls do not move on this page. It shows {', '.join(values)}. In JupyterLab they move."
         return notices.paragraphs(moved) + super().html() + other
 
     def _open(self) -> None:

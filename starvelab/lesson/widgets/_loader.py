@@ -143,5 +143,5 @@ def _compare(loader: StepEnds, runs: Sequence[LoaderRun]) -> tuple[list[list[Any
         error = f"{percent:+d} %" if percent else "0 %"
         rows.append([run.workers, Q_(predicted, "img/s"), Q_(run.rate, "img/s"), error, Q_(each, "ms")])
     longer = took[-1] / took[0]
-    said = f"Of {runs[-1].workers} workers, each takes {longer:.1f} times as long for a batch as one alone."
+    said = f"Each of {runs[-1].workers} workers takes {longer:.1f} times as long for a batch as one alone."
     return rows, said

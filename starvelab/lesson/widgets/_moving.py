@@ -86,7 +86,7 @@ def play(
             )
     if find and find not in controls:
         raise InputError(
-            f"What is to be found is the value of a slider, got find={find!r:.60}. Pass {find!s:.60}=...."
+            f"find must name a slider of the picture, got find={find!r:.60}. Pass {find!s:.60}=...."
         )
     uncounted = [shown.workers for shown in pipelines.values() if not _counts_workers(shown)]
     if "workers" in controls and uncounted:

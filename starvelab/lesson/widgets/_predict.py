@@ -220,7 +220,7 @@ class PredictionBox(Box):
                 options=list(question.choices), value=None, layout={"width": "max-content"}
             )
         else:
-            about, width = f"How sure are you to be {near(question.unchanged)}?", "56em"
+            about, width = f"How sure are you that your number is {near(question.unchanged)}?", "56em"
             self.answer = ipywidgets.Text(
                 placeholder="a number", description="My answer", style=_WIDE, layout={"width": "16em"},
                 continuous_update=False,

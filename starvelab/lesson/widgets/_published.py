@@ -99,10 +99,10 @@ class BesidePublished(notices.Sentences):
         high = sum(factor[0] is not None and factor[0] > 1 for factor in self.errors)
         lines = f" of {count_of(self.model.lines, 'line')}" if self.model.lines else ""
         return [
-            f"Given what one worker prepares, half of the errors of your model{lines} are within "
-            f"{halves[0]}, and half of the lab's within {halves[1]}. Yours promises too much for {high} of "
-            f"{len(self.loaders)}: workers get in each other's way. Told what else is published, such as "
-            f"what the training loop takes to receive a batch, half of the lab's are within {halves[2]}.",
+            f"From what one worker prepares, half of the errors of your model{lines} are within {halves[0]}, "
+            f"and half of the lab's within {halves[1]}. Your model promises too much for {high} of "
+            f"{len(self.loaders)}: workers get in each other's way. With what else is published, such as the "
+            f"loop's time to receive a batch, half of the lab's errors are within {halves[2]}.",
             *self.model.sentences(),
         ]
 

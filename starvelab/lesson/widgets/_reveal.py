@@ -223,4 +223,4 @@ class MissBox(Box):
         save_lesson(self._key, text)
         kept = "It is" if len(text) <= MAX_LESSON else f"The first {MAX_LESSON} characters are"
         kept += " kept for your lab report."
-        self.message.value = notices.notice(kept if text else "Nothing is kept of this miss.")
+        self.message.value = notices.notice(kept if text else "Nothing about this miss is saved.")

@@ -114,14 +114,14 @@ class Question:
             raise InputError("Type a number first.")
         bare = typed.removesuffix(self.unit).strip() if self.unit else typed
         if "," in bare:
-            kind, how = "a number", "Type a point before decimals, and thousands without a mark."
+            kind, how = "a number", "Type a point before decimals, and thousands without a separator."
             if self.whole:
                 kind, how = "a whole number", "Type digits only."
             raise InputError(f"The prediction must be {kind} without a comma, got {typed!r}. {how}")
         if _THOUSANDS.fullmatch(bare) and not bare.startswith("0"):
             raise InputError(
-                f"The prediction must be a number without a mark of thousands, got {typed!r}. "
-                "Type thousands without a mark, and fewer than three decimals."
+                f"The prediction must be a number without a thousands separator, got {typed!r}. "
+                "Type thousands without a separator, and fewer than three decimals."
             )
         number = _read_float(bare.replace(" ", ""))
         if not math.isfinite(number):

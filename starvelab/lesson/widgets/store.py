@@ -163,4 +163,4 @@ class PredictionStore:
             with FileLock(self.folder / f".{FILE_NAME}.lock", timeout=LOCK_TIMEOUT):
                 yield
         except Timeout:
-            raise TimeoutError(f"{FILE_NAME} is held by another notebook") from None
+            raise TimeoutError(f"another notebook is writing {FILE_NAME}") from None

@@ -74,9 +74,9 @@ def _assumed_requests(pipeline: Description, step: Step) -> str:
     if packed[slowest] > 0.9 * step.resource_times[slowest]:
         return ""
     one_sample = (
-        "Each request reads one sample, a file of its own: of packed ones pass Requests(samples=...)."
+        "Each request reads one sample, a file of its own: for packed samples pass Requests(samples=...)."
     )
-    one_open = " Each worker has one request open: of more pass Requests(open=...)."
+    one_open = " Each worker has one request open: for more pass Requests(open=...)."
     return one_sample if opened or not waits else one_sample + one_open
 
 
@@ -116,7 +116,7 @@ def _measured_elsewhere(pipeline: Description, basis: Entry | str) -> str:
     if np.all(np.abs(ratio - 1) <= _ALIKE):
         return ""
     of = f"samples of {format_quantity(size)}, and is carried over to those of {_spoken(stored)}"
-    return f"What a worker prepares was {known} on {of}. {_PASS}"
+    return f"A worker's rate was {known} on {of}. {_PASS}"
 
 
 def _spoken(stored: Number) -> str:

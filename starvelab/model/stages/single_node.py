@@ -245,8 +245,8 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
                 family = model.get("family", "its family is not known")
                 raise MissingValueError(
                     f"Nobody measured a neighbor of {model.name} ({family}) "
-                    "from which its rate could follow. Pass what it was measured to do with its input at "
-                    'hand: hardware=Accelerator(Hardware.Cloud.A100, rate="100 img/s").'
+                    "from which its rate could follow. Pass its rate, measured with its input at hand: "
+                    'hardware=Accelerator(Hardware.Cloud.A100, rate="100 img/s").'
                 )
             basis, rate = "peak x efficiency", None
             step = StepInputs(

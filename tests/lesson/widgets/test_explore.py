@@ -191,7 +191,7 @@ def test_a_field_of_a_part_goes_by_the_name_that_people_have_for_it():
     labels = [control.description for control in explorer.controls.values()]
     assert labels == ["CPU cores", "GPUs", "share in the cache", "batch size", "assumptions"]
     assert repr(explorer) == f"[Explorer: {', '.join(labels)}]"
-    assert "Shown is CPU cores = 4, GPUs = 1, " in explorer.html()
+    assert "It shows CPU cores = 4, GPUs = 1, " in explorer.html()
     assert "A pipeline has no field &#x27;speed&#x27;" in explore(PIPE, speed=(1, 2)).message.value
     rate = explore(Pipeline(hardware="826 img/s"), hardware=(Q_("200 img/s"), Q_("2000 img/s")))
     assert rate.controls["hardware"].value == 826
@@ -206,12 +206,12 @@ def test_a_page_without_widgets_shows_one_setting_once_the_prediction_is_locked(
         html = explore(shows, after="k", workers=(1, 64))._repr_mimebundle_()["text/html"]
     assert "This explorer opens when" in held_back
     assert "svg" not in held_back
-    assert "Shown is workers = 1. In JupyterLab they can be moved." in html
+    assert "It shows workers = 1. In JupyterLab they move." in html
     assert svg({"workers": 1}) in html
     # Of a pipeline it says what both kinds of numbers give.
     explorer = explore(PIPE.replace(batch_size=256, workers=32), batch_size=[256, 512])
     html = explorer.html()
-    assert "Shown is batch size = 256, assumptions = round numbers. " in html
+    assert "It shows batch size = 256, assumptions = round numbers. " in html
     first, _, other = html.partition("Switched to measured:")
     assert ("The workers bind" in first, "The GPU binds" in other) == (True, True)
     assert explorer.controls["assumptions"].value == "round numbers"

@@ -106,5 +106,5 @@ def test_a_slider_that_cannot_be_made_is_rejected():
         "<Quantity(2.0, 'gigabyte / second')>. Pass Pipeline(..., workers=8)."
     )
     assert message(InputError, play, WALL, find="batch_size", workers=[4, 8]) == (
-        "What is to be found is the value of a slider, got find='batch_size'. Pass batch_size=...."
+        "find must name a slider of the picture, got find='batch_size'. Pass batch_size=...."
     )

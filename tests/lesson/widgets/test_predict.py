@@ -161,7 +161,7 @@ def test_confidence_runs_from_guessing_or_none_to_certain():
     slider = a_number().confidence
     labels = [label for label, _ in slider.options]
     assert (labels[1], labels[-1], slider.value) == ("0 %", "100 %", -1)
-    assert slider.description == "How sure are you to be within a quarter of the answer?"
+    assert slider.description == "How sure are you that your number is within a quarter of the answer?"
 
 
 @pytest.mark.parametrize("box", [a_choice, a_number])

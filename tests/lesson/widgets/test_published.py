@@ -28,7 +28,7 @@ def test_a_straight_line_is_what_one_worker_prepares_times_the_workers_and_its_h
     assert f"half of the errors of your model of 2 lines are within {half}" in str(found)
     html = found._repr_html_()
     assert html.count("<circle") == 21  # one for each, and the legend's
-    assert re.search("<desc>Given what one worker prepares, ", html)
+    assert re.search("<desc>From what one worker prepares, ", html)
 
 
 @pytest.mark.parametrize("value", ["None", "'fast'", "Q_(-1, 's')", "Q_(1, 'B')"])

@@ -90,7 +90,7 @@ def test_a_value_that_the_quantity_cannot_have_is_refused(question, possible, im
     ("  ", "Type a number first."),
     ("a lot", "must be a number, got 'a lot'. Type digits only. The unit, %, is there already."),
     ("1,5", "must be a number without a comma, got '1,5'. Type a point before decimals"),
-    ("21.800", "without a mark of thousands, got '21.800'. Type thousands without a mark"),
+    ("21.800", "without a thousands separator, got '21.800'. Type thousands without a separator"),
     ("inf", "The prediction must be a number, got 'inf'. Type digits only."),
     ("nan %", "The prediction must be a number, got 'nan %'. Type digits only."),
     ("1e999", "The prediction must be a number, got '1e999'."),

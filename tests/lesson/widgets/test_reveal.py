@@ -348,7 +348,7 @@ def test_what_is_written_stands_in_the_report_and_in_the_box_after_a_restart(box
     reveal("wall", 18.3)
     assert boxes[1].text.value == "Times that overlap do not add."
     boxes[1].text.value = ""
-    assert "Nothing is kept of this miss." in boxes[1].message.value
+    assert "Nothing about this miss is saved." in boxes[1].message.value
     assert report().learned == {}
     box.text.value = "x" * (MAX_LESSON + 1)
     assert f"The first {MAX_LESSON} characters are kept" in box.message.value

@@ -85,7 +85,7 @@ def test_predictions_without_confidence_count_as_hits_but_not_for_calibration():
     card = revealed(*[(0.9, True)] * 5, (None, True), (None, False))
     assert card.hits == 6
     assert card.group.sure == pytest.approx(0.9)
-    assert card.sentences()[1].startswith("Where you said how sure, you were 90 % sure on average")
+    assert card.sentences()[1].startswith("Where you gave a confidence, you were 90 % sure on average")
 
 
 def test_a_question_stands_whole_unless_no_notebook_asks_it_and_markup_is_text(folder):

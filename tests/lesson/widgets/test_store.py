@@ -133,7 +133,7 @@ def test_two_never_hold_the_lock_however_long_the_first_one_takes(folder, monkey
         os.utime(lock, (0, 0))  # as after a laptop has slept
         result = PredictionStore().lock(a_record())
         assert result.is_new
-        assert "is held by another notebook" in result.problem
+        assert "another notebook is writing predictions.json" in result.problem
         assert "It counts until the kernel stops." in result.problem
     assert PredictionStore().lock(a_record(key="next")).problem is None
     assert set(predictions()) == {"slow", "cpu-wall", "next"}

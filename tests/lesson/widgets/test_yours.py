@@ -75,7 +75,7 @@ def test_what_no_picture_can_show_has_the_labs_in_its_place(value):
     keep(cpu_time=f"def cpu_time(b, size, workers, rate):\n    return {value}")
     said = unescape(beside_lab().message.value)
     assert "Your cpu_time " in said
-    assert "The lab's takes its place." in said
+    assert "The lab's is used instead." in said
 
 
 def test_it_is_shown_when_a_prediction_is_locked():

@@ -251,6 +251,6 @@ def test_what_cannot_be_sent_to_a_worker_is_said(tmp_path, loader):
     with pytest.raises(InputError) as caught:
         open_loader(pipeline(tmp_path, **kind(loader), transforms=[Transform("locked", locked)]))
     assert str(caught.value) == (
-        "Transforms must be such that they can be sent to another process, and cannot pickle "
+        "Transforms are pickled for another process, and that failed: cannot pickle "
         "'_thread.lock' object. Take locks, open files and generators out of them, or pass kind='threads'."
     )

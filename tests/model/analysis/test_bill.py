@@ -71,7 +71,7 @@ def test_a_step_that_cannot_run_says_so_first():
     ({**PRICE, **not_whole(samples=1.5)[0]}, not_whole(samples=1.5)[1]),
     ({"price": "1,5 USD/h"},
      "A quantity must be a number without a comma, got '1,5 USD/h'. Write a point before decimals, and "
-     "thousands without a mark."),
+     "thousands without a separator."),
 ])  # fmt: skip
 def test_what_says_too_little_is_rejected(arguments, expected):
     assert message(InputError, WALL.bill, **arguments) == expected

@@ -82,8 +82,8 @@ def test_workers_of_which_only_the_rate_is_known_open_as_many_requests_as_are_na
 def test_a_result_says_on_how_many_requests_it_rests():
     slow = WALL.replace(storage=Drive(Storage.S3_connection))
     said = (
-        "Each request reads one sample, a file of its own: of packed ones pass Requests(samples=...). Each "
-        "worker has one request open: of more pass Requests(open=...)."
+        "Each request reads one sample, a file of its own: for packed samples pass Requests(samples=...). "
+        "Each worker has one request open: for more pass Requests(open=...)."
     )
     assert said in slow.solve().note
     assert (
