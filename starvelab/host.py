@@ -17,7 +17,7 @@ def has_processes() -> bool:
 
 
 def usable_cores(*, physical: bool = False) -> int:
-    """Cores that the scheduler, the affinity mask and a container's quota leave to this process.
+    """Return how many cores the scheduler, the affinity mask and a container's quota leave to this process.
 
     `os.cpu_count` counts the cores of the host, also inside a container. It is asked only where loky is
     missing, as it is in a browser's Python. Busy cores count too.

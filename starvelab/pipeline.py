@@ -30,9 +30,9 @@ class Pipeline(Description):
     Parameters
     ----------
     model : catalogue entry, optional
-        Not needed where the accelerator's rate is given.
+        Not needed if the accelerator's rate is given.
     batch_size : int or array
-        Of each accelerator.
+        Samples in a batch of each accelerator.
     dataset : catalogue entry or Samples, optional
         Gives the stored size of a sample and the CPU time to prepare it. It must fit the model.
     storage : catalogue entry, quantity [data/time] or Drive, optional
@@ -42,9 +42,9 @@ class Pipeline(Description):
     link : catalogue entry, quantity [data/time] or Link, optional
         Between host and accelerator; without it the copy is not modeled.
     hardware : catalogue entry, quantity [sample/time] or [time], or Accelerator
-        The accelerator, what it was measured to do with its input at hand, or how long its step takes.
+        The accelerator, its rate as measured with its input at hand, or the time of its step.
     phase : {"forward", "training"}, optional
-        That of the assumptions unless given.
+        By default that of the assumptions.
     overlap : bool
         False puts everything one after the other: the sum of all stages.
     assumptions : Assumptions
@@ -64,7 +64,7 @@ class Pipeline(Description):
     """
 
     def solve(self, changes: Changes = None, /, *more: Never, **fields: Unchecked) -> Step:
-        """Time a step; arguments change fields first, as those of `replace` do, and may be arrays.
+        """Compute the time of a step; arguments first change fields, as in `replace`, and may be arrays.
 
         Raises
         ------
@@ -104,29 +104,29 @@ class Pipeline(Description):
         epoch_batches: int | None = None,
         prepare_times: Unchecked = None,
     ) -> Simulation:
-        """Follow the pipeline batch by batch: who waits for whom, and when.
+        """Simulate the pipeline batch by batch: who waits for whom, and when.
 
         Parameters
         ----------
         batches : int
-            Of a run, with those of its start.
+            Batches of a run, including those of its start.
         replicas : int
-            How often chance is tried; all of them are followed at once.
+            How many random runs are simulated, side by side.
         seed : int
             The same seed gives the same results.
         warm_up : int
             Batches at the start that the results leave out.
         epoch_batches : int, optional
-            Batches of an epoch; a run of one epoch unless given. No index of the next epoch is sent before
+            Batches of an epoch; by default the run is one epoch. No index of the next epoch is sent before
             the loop has asked for its first batch, so the queue is empty then.
         prepare_times : quantity [time], (replicas, batches) or (batches,), optional
             Your own times of a worker for each batch, instead of drawn ones.
 
         Notes
         -----
-        Without jitter the long run comes to the rate that `solve` finds, and with it to a lower one: a batch
-        that is late delays those behind it. Several accelerators take their steps together, so a batch is
-        that of all of them on a host, and each rank is a host with workers and a queue of its own.
+        Without jitter a long run reaches the rate that `solve` finds; with jitter it stays below, because a
+        late batch delays those behind it. Several accelerators take their steps together, so a batch is that
+        of all of them on a host, and each rank is a host with workers and a queue of its own.
 
         Examples
         --------
@@ -148,14 +148,14 @@ class Pipeline(Description):
         samples: int | None = None,
         evicts: bool = True,
     ) -> Epochs:
-        """Say what a page cache does for the first epoch and each later one, and what is lost between them.
+        """Compute what a page cache serves in the first epoch and in later ones, and what is lost between.
 
         Parameters
         ----------
         memory : quantity [data], optional
-            What the host has left for its page cache; without it each epoch is like the others.
+            Memory that the host has left for its page cache; without it all epochs are alike.
         samples : int, optional
-            Of an epoch; those of the pipeline's data set unless given.
+            Samples of an epoch; by default those of the pipeline's data set.
         evicts : bool
             False for a cache that keeps the samples it has, however many others are read.
 
@@ -169,9 +169,9 @@ class Pipeline(Description):
         -----
         The first epoch reads each sample once and finds none of them in memory. A later one finds the share
         that `starvelab.model.stages.data.hit_share` derives. At the boundary of an epoch the queue is empty,
-        and the loop is ahead of the accelerator as far as steps may be in flight: what that costs is followed
-        batch by batch, as `simulate` does. Stops being true where several jobs share the memory, and where
-        one epoch is prepared while another one still runs, as DALI does.
+        and the loop is ahead of the accelerator as far as steps may be in flight: this cost is simulated
+        batch by batch, as in `simulate`. Stops being true where several jobs share the memory, and where one
+        epoch is prepared while another one still runs, as DALI does.
 
         Examples
         --------
@@ -198,7 +198,7 @@ class Pipeline(Description):
         repeat: bool = False,
         progress: bool = True,
     ) -> Measurement:
-        """Run it on this machine: real workers prepare real samples, in front of an accelerator.
+        """Run the pipeline on this machine: real workers prepare real samples, in front of an accelerator.
 
         The samples need a `source`. Drive, link and accelerator are simulated devices, which only take time,
         unless the accelerator has a `device`; without any accelerator the loader is measured alone. Workers
@@ -207,11 +207,11 @@ class Pipeline(Description):
         Parameters
         ----------
         seconds : quantity [time]
-            How long; slow pipelines take longer, until each worker has prepared a few batches.
+            How long to run; slow pipelines take longer, until each worker has prepared a few batches.
         clock : SimulatedClock, optional
-            Simulate it instead of running it; so, too, where the variable STARVELAB_CLOCK says "simulated".
+            Simulate instead of running, as the variable STARVELAB_CLOCK="simulated" asks for every run.
         repeat : bool
-            Run once more if something disturbed it, and return the calmer of the two.
+            Run once more if something disturbed the run, and return the less disturbed one.
         progress : bool
             Say how long it takes, and show a bar.
 
@@ -238,10 +238,10 @@ class Pipeline(Description):
         Parameters
         ----------
         budget : quantity [time], optional
-            How long to measure. Unless given, 8 s, and for slow pipelines until a part leads clearly or each
-            rung had its rounds, which may take 60 s.
+            How long to measure. By default 8 s; for slow pipelines until a part leads clearly, or each rung
+            had its rounds, which may take 60 s.
         clock : SimulatedClock, optional
-            Simulate it instead of running it; so, too, where the variable STARVELAB_CLOCK says "simulated".
+            Simulate instead of running, as the variable STARVELAB_CLOCK="simulated" asks for every run.
         progress : bool
             Say how long it takes, and show a bar.
 
@@ -268,7 +268,7 @@ class Pipeline(Description):
         seconds: Quantity | str = "2 s",
         progress: bool = True,
     ) -> Self:
-        """Measure one worker, and as many as there are cores; return the pipeline with what they take.
+        """Measure one worker, and then one for each core; return the pipeline with their times.
 
         The samples get their size, CPU time and jitter, the workers their cores and hand-over, and the
         assumptions a contention. Workers, drive, link and accelerator of the result may be replaced by
@@ -277,7 +277,7 @@ class Pipeline(Description):
         Parameters
         ----------
         seconds : quantity [time]
-            Of each of the two runs.
+            Length of each of the two runs.
         progress : bool
 
         Raises

@@ -69,7 +69,7 @@ def check(
     answer : object
         What the learner's code returned.
     expected : quantity, number, bool, str or None
-        The right answer; its kind and dimension are what is asked for. None where no answer exists.
+        The right answer; an answer must have its kind and dimension. None if no answer exists.
     what : str
         How the message calls the answer.
     within : float
@@ -77,7 +77,7 @@ def check(
     mistakes : mapping of message to value, optional
         What plausible mistakes would have returned; the first that fits is named.
     among : collection of str
-        The words that may be answered, which are said to whoever answers another one.
+        The words that may be answered; the message to any other answer lists them.
     means : str
         What a right answer means, such as "So 44 workers, and a host has 16 cores."; said with the points.
 
@@ -131,7 +131,7 @@ def one_of(answer: Answer, position: int, returned: str) -> Answer:
     position : int
         Which of its values is wanted, from 0.
     returned : str
-        What stands behind `return`, such as ``"burned, added"``.
+        What follows `return`, such as ``"burned, added"``.
 
     Raises
     ------

@@ -241,7 +241,7 @@ class MyModel:
 def my_model() -> MyModel:
     """Return the model that you have built: the functions of ``my_model.py`` beside the notebook.
 
-    Where a function is missing or fails, the lab's takes its place. While a notebook is graded, all are the
+    If a function is missing or fails, the lab's is used instead. While a notebook is graded, all are the
     lab's.
 
     Returns

@@ -35,7 +35,7 @@ class Finding(TableRepr):
         The part that costs most: read, decode, transform, collate, copy; compute where nothing starves.
         Where rungs were left out, several parts together: "read + decode".
     runner_up : str
-        The next; empty if nothing else costs anything.
+        The part that costs second most; empty if nothing else costs anything.
     evidence : mapping of str to quantity [time]
         What each part adds to the time between batches. Small negative differences are noise and count as 0.
     costs : mapping of str to quantity [time]
@@ -52,7 +52,7 @@ class Finding(TableRepr):
         Share of the time in which the accelerator waits, with nothing cached.
     confident : bool
     reason : str
-        Why not; empty if confident.
+        Why it is not confident; empty if it is.
     levers : tuple of Advice
         What to try next.
     source : str
@@ -60,7 +60,7 @@ class Finding(TableRepr):
     step_known : bool
         Whether there was a training step; without one a loader was measured alone.
     disturbed : str
-        What other programs did, where that may turn the verdict; empty otherwise.
+        What other programs did, if that may change the verdict; empty otherwise.
     """
 
     bottleneck: str
@@ -88,8 +88,8 @@ class Finding(TableRepr):
     def repaired_alone(self) -> Mapping[str, Quantity]:
         """How much sooner a batch comes [time] if a part alone takes no time; empty if workers do not bind.
 
-        What a part adds depends on what is cached. Repaired alone, a part saves its cost, until the
-        accelerator binds.
+        What a part adds depends on what is cached. If only this part is repaired, it saves its cost, until
+        the accelerator binds.
         """
         now, *_, compute = (period.m_as("ms") for period in self.periods.values())
         costs = {part: cost.m_as("ms") for part, cost in self.costs.items()}

@@ -27,26 +27,26 @@ class Measurement(TableRepr):
     Attributes
     ----------
     pipeline : Pipeline
-        The one that ran.
+        The pipeline that ran.
     loader : str
         Which kind of loader, with how many workers.
     step_known : bool
         False where the loader was measured alone, without a training step.
     throughput : quantity [sample/time]
-        Of the training loop.
+        Rate of the training loop.
     interval : pair of quantity [sample/time]
         95 % confidence interval of the throughput.
     period : quantity [time]
-        Between two batches.
+        Time between two batches.
     step_time : quantity [time]
-        The accelerator's own for a batch.
+        The accelerator's own time for a batch.
     utilization, stall : float
         Busy and idle share of the accelerator, which add up to 1.
     host_wait : float
         Share of the time that the training loop spends waiting in `next()`. It is not the stall: a loop that
         runs ahead of the accelerator waits, too, while the accelerator works.
     stage_times : mapping of str to quantity [time]
-        Of one sample in one worker, waits included.
+        Time of one sample in one worker, including waits.
     quality : Quality
     trace : Trace
     """
@@ -69,7 +69,7 @@ class Measurement(TableRepr):
 
     @property
     def source(self) -> str:
-        """How it came about: "measured" or "simulated"."""
+        """Where it comes from: "measured" or "simulated"."""
         return self.trace.source
 
     @property

@@ -80,14 +80,14 @@ class StoredSource:
 
 
 def photos(size: str = "100 KB", *, count: int | None = None) -> StoredSource:
-    """Photo-like JPEGs of about that size, made on first use and kept.
+    """Return photo-like JPEGs of about that size, made on first use and saved.
 
     Parameters
     ----------
     size : {"100 KB", "500 KB", "5 MB"}
         An ImageNet photograph, the walkthrough's photograph, a medical image.
     count : int, optional
-        How many different ones; 32, 16 and 4 unless given.
+        How many different ones; by default 32, 16 and 4.
 
     Raises
     ------

@@ -41,14 +41,14 @@ WARM_UP, MEASURED = 20, 180
 
 @dataclass(frozen=True)
 class SimulatedClock:
-    """What preparing takes, for `Pipeline.measure` and `diagnose` to work with instead of this machine.
+    """Times of preparing, which `Pipeline.measure` and `diagnose` use instead of this machine.
 
     Parameters
     ----------
     costs : mapping of str to quantity [time]
         Time of one sample in one worker, for any of read, decode, transform, collate.
     handover : quantity [time]
-        What a worker spends on handing a batch over.
+        Time of a worker to hand a batch over.
     cores : int, optional
         Cores that the workers share; without it each worker has its own.
     jitter : float
@@ -57,7 +57,7 @@ class SimulatedClock:
         Stored bytes of a sample, and its bytes on the link.
     seed : int
     stage_times : mapping of str to quantity [time]
-        What a measurement says of each stage of a sample, such as a transform; `costs` unless given.
+        Time of each stage of a sample that a measurement shows, such as a transform; by default `costs`.
 
     Examples
     --------

@@ -34,7 +34,7 @@ class Transform:
     ----------
     name : str
     function : callable
-        Takes what the transform before returned; the first takes the stored bytes.
+        Takes the result of the transform before it; the first takes the stored bytes.
     part : {"decode", "transform"}
         Which rung of the caching ladder it belongs to.
     """
@@ -113,7 +113,7 @@ def normalize(array: np.ndarray) -> np.ndarray:
 
 
 def photo_transforms(*, side: int = 224, send: str = "float32") -> tuple[Transform, ...]:
-    """Decode, random resized crop, flip, color jitter, array, and normalize where float32 is sent.
+    """Return these: decode, random resized crop, flip, color jitter, array, and normalize for float32.
 
     Parameters
     ----------

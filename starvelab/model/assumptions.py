@@ -1,8 +1,8 @@
-"""What the model believes where no measured value decides: one named set instead of scattered defaults.
+"""What the model assumes if no measured value decides: one named set instead of scattered defaults.
 
 `TUTORIAL` reproduces the walkthrough this lab grew from, `PUBLISHED` what was measured and published; both
-are read from ``data/assumptions.toml``, where each line has its origin. How workers of each kind scale stands
-in ``data/loaders.toml``.
+are read from ``data/assumptions.toml``, where each line has its origin. How workers of each kind scale is in
+``data/loaders.toml``.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Assumptions(Sourced):
     ----------
     name : str
     phase : {"forward", "training"}
-        What a step of the accelerator does when the caller does not say.
+        What a step of the accelerator does by default.
     macs_field : str
         Which fact of a model counts its multiply-accumulates.
     flop_per_mac : int
@@ -76,15 +76,15 @@ class Assumptions(Sourced):
         Whether measured rates of the catalogue, or what is extrapolated from them, come before peak times
         efficiency.
     extrapolated_time : float
-        What a sample takes of an accelerator on which nobody measured it, over what is extrapolated.
+        Time of a sample on an accelerator on which nobody measured it, divided by the extrapolated time.
     workers_time, workers_time_without_cores : float
-        Time of a sample with several workers, over what follows from the time of one worker; the second where
-        nobody named the cores of the host, and each worker is taken to have one to itself.
+        Time of a sample with several workers, divided by what follows from the time of one worker; the second
+        if the cores of the host are not given, and each worker is taken to have one to itself.
     accelerators_time : float
-        A training step of several accelerators over that of one, where nobody gave the spread of their ranks.
+        A training step of several accelerators divided by that of one, if the spread of ranks is not given.
     model_error : float
-        By which share a throughput is off besides what the sources of its values allow. The ranges of results
-        are this much wider on both sides, and claim to hold the truth in four cases of five (`COVERAGE`).
+        Share by which a throughput may be off beyond what its sources allow. The ranges of results are this
+        much wider on both sides, and claim to hold the truth in four cases of five (`COVERAGE`).
     overhead_per_layer, overhead_per_step : quantity [time]
         Fixed cost of a forward pass: what the host takes to launch it.
     launch_factor : float
@@ -100,7 +100,7 @@ class Assumptions(Sourced):
     contention, coherency : float
         The two parameters of the universal scalability law for workers; zero is linear scaling.
     crowding, second_thread : float
-        What a host's cores do to that (`starvelab.model.assumptions.WorkerScaling`).
+        How the cores of a host change that (`starvelab.model.assumptions.WorkerScaling`).
     host_cores : bool
         Whether a pipeline that names no cores has those of its accelerators' host, where the catalogue knows
         them; otherwise each worker has a core to itself.
@@ -108,11 +108,11 @@ class Assumptions(Sourced):
         Reads that each worker has open at a time: 1 where it reads one file after the other. Infinitely many
         hide the latency of requests.
     pickling_bandwidth, unpickling_bandwidth : quantity [data/time]
-        At which a worker process pickles a batch that is no tensors, and the training loop reads it.
+        At which a worker process pickles a batch that is not of tensors, and the training loop reads it.
     link_rate : {"each_way", "pinned_sustained"}
-        Which bandwidth of a link is believed.
+        Which bandwidth of a link is used.
     transfer_dtype : {"uint8", "float16", "float32"}
-        As what the numbers of a decoded sample cross the link.
+        Type of the numbers of a decoded sample on the link.
     dataset_of_model : bool
         Whether a model that takes other samples than ImageNet's comes with the data set that fits it.
     state_bytes : int
@@ -169,18 +169,18 @@ class Assumptions(Sourced):
 
     @cached_property
     def given(self) -> frozenset[str]:
-        """The names of those that are the user's own."""
+        """The names of the assumptions that the user gave."""
         facts = self.facts
         return frozenset(name for name in self.numbers if name not in facts or facts[name].given)
 
     @property
     def ranged(self) -> bool:
-        """True if one of them lies in a range: then a result shows its own."""
+        """True if an assumption has a range: then a result shows its own range."""
         return any(fact.low is not None for fact in self.facts.values())
 
     @cached_property
     def scaling(self) -> WorkerScaling:
-        """How several workers compare with one."""
+        """How the rate of several workers compares with that of one."""
         return WorkerScaling(*(self.numbers[name] for name in _SCALING))
 
     def scaling_of(self, kind: LoaderKind) -> WorkerScaling:
@@ -193,7 +193,7 @@ class Assumptions(Sourced):
         return dataclasses.replace(kind.scaling, **assumed)
 
     def speedup(self, workers: Number, cores: Number | None = None) -> Number:
-        """How many times one worker's rate that many reach on so many cores [int or array]."""
+        """How many times one worker's rate so many workers reach on so many cores [int or array]."""
         return self.scaling.speedup(workers, cores)
 
     @own_errors

@@ -63,7 +63,7 @@ _MAY_BE_ZERO = ("request_latency", "sample_size_sd")
 
 
 class Entry(Sourced):
-    """One thing of the catalogue; its values are attributes, their sources are in `facts`.
+    """One entry of the catalogue; its values are attributes, their sources are in `facts`.
 
     Raises
     ------

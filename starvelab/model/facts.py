@@ -30,7 +30,7 @@ class Fact:
     note : str
         Why an assumption has this value, or what to know about a sourced one.
     low, high : quantity or None
-        Between which values the sources lie, where they disagree; the note says which these are.
+        The lowest and the highest value of the sources, if they disagree; the note names these.
     """
 
     value: Unchecked

@@ -34,8 +34,8 @@ class Cache(Part):
     Parameters
     ----------
     share : float or array
-        Of the reads that memory serves, 0 to 1. `Pipeline.epochs` says how large it is.
-        Serving them takes no time beside the workers' own.
+        Share of the reads that memory serves, 0 to 1; `Pipeline.epochs` computes it. Serving them takes no
+        time besides the workers' own.
     """
 
     share: Number = fields.number(
@@ -50,15 +50,15 @@ class Requests(Part):
     Parameters
     ----------
     latency : quantity [time], optional
-        From asking until the first byte comes: its worker waits, and no core works. That of the storage's
-        entry unless given, for each request that a file takes there.
+        From the request to its first byte: the worker waits, and no core works. By default that of the
+        storage's entry, for each request that a file takes there.
     samples : int or array
-        How many samples one request brings: 1 where each is a file of its own, which is the default. Where
-        they are packed, the bytes of a read over those of a sample: shards that are read 4 MB at a time bring
-        36 images of 115 KB.
+        Samples in one request: 1 if each is a file of its own, which is the default. If they are packed, the
+        bytes of a read divided by those of a sample: shards that are read 4 MB at a time bring 36 images of
+        115 KB.
     open : int or array, optional
-        How many requests each worker has open at a time; of workers of which only the rate is known, all of
-        them together. As the assumptions say unless given, and 1 beside a latency of your own.
+        Requests that each worker has open at a time; or all workers together, if only their rate is known. By
+        default as the assumptions say, and 1 beside a latency of your own.
     """
 
     latency: Amount | None = fields.seconds(stage="latency", shown="latency of a request")
@@ -75,14 +75,14 @@ class Drive(Part):
     of : catalogue entry or quantity [data/time], optional
         The drive, or its bandwidth. Without it only the latency of its requests limits reading.
     count : int or array
-        How many such drives or spindles serve the host side by side.
+        Drives or spindles that serve the host side by side.
     requests : Requests
-        What a read waits for before its bytes come, and how many of them are under way.
+        How samples are requested, and how long the bytes take to come.
     cache : Cache, optional
-        What memory serves.
+        The reads that memory serves.
     read_ahead : bool
-        False where each worker reads its samples itself, and waits for as long as storage takes; otherwise
-        their bytes are read as soon as a batch is ordered. A run on this machine reads in its workers.
+        False if each worker reads its samples itself, and waits for as long as storage takes; otherwise their
+        bytes are read as soon as a batch is ordered. A run on this machine reads in its workers.
     """
 
     of: Entry | Amount | None = fields.quantity(
@@ -104,24 +104,24 @@ class Drive(Part):
 
 @dataclass(frozen=True, repr=False)
 class Handover(Part):
-    """What it takes to bring a batch from its worker to the training loop.
+    """The time to bring a batch from its worker to the training loop.
 
     Parameters
     ----------
     worker : quantity [time]
-        What its worker spends on joining and handing it over.
+        Time of its worker to join the batch and hand it over.
     way : quantity [time]
-        How long it is under way: that delays the batch, and keeps no worker from the next one unless as many
-        as `prefetch` are under way.
+        Time on the way, which delays the batch. Its worker begins the next one meanwhile, unless as many as
+        `prefetch` are under way.
     loop : quantity [time]
-        What the training loop's own thread spends on it, such as packing it: that overlaps with the
-        accelerator as far as steps may be in flight. On receiving too, unless `objects` says what this takes.
+        Time of the training loop's own thread, for example to pack the batch, which overlaps with the
+        accelerator as far as steps may be in flight. It includes receiving, unless `objects` is given.
     objects : int or array, optional
-        How many tensors a batch is. Receiving them takes the loop what was measured for each object and each
+        Tensors in a batch. The loop receives them in the time that was measured for each object and each
         byte.
     pickled : bool
-        Whether a batch is no tensors, such as a list of arrays: worker processes pickle it into a pipe, which
-        takes them and the loop what was measured for each byte.
+        True if a batch is not of tensors, but for example a list of arrays: worker processes pickle it into a
+        pipe, and the loop unpickles it, in the time measured for each byte.
     """
 
     worker: Amount | None = fields.seconds(stage="handover_time", shown="handing over, worker")
@@ -140,28 +140,27 @@ class Workers(Part):
     count : int or array
         0 lets the training loop prepare its batches itself.
     rate : quantity [data/time] or [sample/time], optional
-        What one worker prepares. Unless given, that of the samples, the kind of loader or the assumptions; a
-        result says so where that was measured on samples of another size.
+        Rate of one worker. By default that of the samples, the kind of loader or the assumptions; a result
+        says if it was measured on samples of another size.
     cores : int or array, optional
-        Physical cores of the host, all on which its workers may run, and not those that they keep busy: ten
-        workers crowd each other on 10 cores, and hardly on 64. A vCPU is a hardware thread, so 64 vCPU are 32
-        cores. Unless given, under `PUBLISHED` those of the accelerators' host, where the catalogue knows
-        them; otherwise one for each worker.
+        Physical cores of the host on which its workers may run, whether busy or not: ten workers crowd each
+        other on 10 cores, and hardly on 64. A vCPU is a hardware thread, so 64 vCPU are 32 cores. By default,
+        under `PUBLISHED`, those of the accelerators' host, if the catalogue has them; otherwise one for each
+        worker.
     kind : {"processes", "threads", "pool", "torch"}, optional
-        What they are, which decides how they scale: worker processes, threads of one Python process, in a
-        build of Python with the global lock, or a pool of C++ threads such as DALI's. "torch" means the
-        worker processes of PyTorch's `DataLoader`. `Pipeline.measure` runs each of them except a pool. As the
-        assumptions say unless given; assumptions of your own go before it.
+        The kind of workers decides how they scale: processes, threads of one Python process with the global
+        lock, or a pool of C++ threads such as DALI's. "torch" means the worker processes of PyTorch's
+        `DataLoader`. `Pipeline.measure` runs each of them except a pool. By default as the assumptions say;
+        assumptions of your own come before it.
     prefetch : int
         Batches that each worker may have waiting or in work; PyTorch calls it `prefetch_factor`.
     in_order : bool
-        Whether batches arrive in the order in which they were asked for. The mean rates that are solved
-        leave this out of account.
+        True if batches arrive in the order in which they were asked for. `Pipeline.solve` ignores this.
     handover : Handover
-        What it takes to bring a batch to the training loop.
+        The time to bring a batch to the training loop.
     start_up : quantity [time]
-        What a worker needs before it can begin its first batch; where workers start anew, ending the old
-        ones belongs to it. Read by `Pipeline.simulate` and `Pipeline.epochs`.
+        Time of a worker before it begins its first batch; if workers start anew, it includes ending the old
+        ones. Read by `Pipeline.simulate` and `Pipeline.epochs`.
     persistent : bool
         False starts the workers anew for each epoch, as PyTorch does unless it is told otherwise. Read by
         `Pipeline.simulate` and `Pipeline.epochs`.
@@ -187,9 +186,9 @@ class Link(Part):
     of : catalogue entry or quantity [data/time]
         An entry of Links, an accelerator (its own link), or a bandwidth.
     pinned : bool
-        Whether the copy starts from pinned memory. One that does not takes its turn with the step.
+        True if the copy starts from pinned memory. Otherwise copy and step take turns.
     overlaps : bool
-        False where the copy runs on the stream that computes: the accelerator waits for it in each step.
+        False if the copy runs on the stream that computes: the accelerator waits for it in each step.
     """
 
     of: Entry | Amount = fields.quantity("B/s", sweepable=True, group="Links", label="link", stage="link")
@@ -198,7 +197,7 @@ class Link(Part):
 
     @property
     def runs_beside(self) -> bool:
-        """Whether a copy runs beside a step: it takes pinned memory and a stream of its own."""
+        """True if a copy runs beside a step: with pinned memory and a stream of its own."""
         return self.pinned and self.overlaps
 
 
@@ -207,13 +206,13 @@ Link.__init__ = own_errors(Link.__init__)  # type: ignore[method-assign]  # it n
 
 @dataclass(frozen=True, repr=False)
 class Host(Part):
-    """What the host of an accelerator takes beside its workers.
+    """The time that the host of an accelerator takes besides its workers.
 
     Parameters
     ----------
     time : quantity [time], optional
-        What the training loop itself takes in each step while the accelerator has nothing to do: logging,
-        metrics, waiting for a result such as ``loss.item()``. Not what the workers take, and not launching.
+        Time of the training loop itself in each step while the accelerator has nothing to do: logging,
+        metrics, waiting for a result such as ``loss.item()``. It includes neither workers nor launching.
     """
 
     time: Amount | None = fields.seconds(stage="host_time", shown="the loop's own time")
@@ -228,8 +227,8 @@ class Ranks(Part):
     hosts : int or array
         Each with the workers, the drive, the links and the accelerators of the pipeline.
     spread : float, optional
-        Standard deviation of what an accelerator computes in a step, from step to step and from rank to rank,
-        as a share of it; lognormal, as with samples of many lengths.
+        Standard deviation of an accelerator's time in a step, from step to step and from rank to rank, as a
+        share of it; lognormal, as with samples of many lengths.
     slow : float or array
         How many times as long preparing a batch takes on the slowest of the hosts.
     """
@@ -267,22 +266,22 @@ class Accelerator(Part):
         How many of them share the host's workers, cores and drive. Each has a link of its own, and all take
         their steps together.
     rate : quantity [sample/time] or [time], Framework or str, optional
-        What one of them was measured to do with its input at hand, in samples or as the time of a step: that
-        goes before any rate of the catalogue and before peak times efficiency. Or the framework whose
-        published rate is meant.
+        Rate of one of them, measured with its input at hand, in samples or as the time of a step: it comes
+        before any rate of the catalogue and before peak times efficiency. Or the framework whose published
+        rate to take.
     precision : {"fp16", "bf16", "tf32", "fp32"}
     step_overhead : quantity [time], optional
-        Work of the accelerator in each step, on top: synchronizing several of them.
+        Extra work of the accelerator in each step, such as synchronizing several of them.
     host : Host
-        What the host takes beside its workers.
+        The time that the host takes besides its workers.
     in_flight : int or inf
         Steps that the loop lets the accelerator have unfinished before it waits for one: 1 is
         ``loss.item()`` in every step, 2 is one step ahead, `math.inf` never waits.
     ranks : Ranks
         Hosts like this one that take their steps together.
     device : object, optional
-        What trains on the batches in place of a simulated accelerator: a function of a batch, which trains
-        for real. Read by `Pipeline.measure` and `Pipeline.diagnose`.
+        A function of a batch that trains for real, in place of a simulated accelerator. Read by
+        `Pipeline.measure` and `Pipeline.diagnose`.
     """
 
     of: Entry | None = fields.entry(None, group="Hardware", label="hardware", stage="hardware")
@@ -299,7 +298,7 @@ class Accelerator(Part):
 
     @property
     def framework(self) -> Framework:
-        """Whose published rate is meant, where no measured one is given."""
+        """Whose published rate to take, if no measured one is given."""
         return self.rate if isinstance(self.rate, Framework) else Framework()
 
 

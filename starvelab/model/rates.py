@@ -120,8 +120,8 @@ class Framework(Part):
     Parameters
     ----------
     name : str, optional
-        Whose measured rate to take from the catalogue or to extrapolate from, for example "MXNet"; its
-        default, where the assumptions believe in measured rates, unless given.
+        Whose measured rate to take or to extrapolate from, for example "MXNet"; by default that of the
+        catalogue, if the assumptions use measured rates.
     compiled : bool
         Whether the host launches a step as a whole, as CUDA graphs and ``torch.compile(mode=
         "reduce-overhead")`` do, and not one kernel after the other. A TPU's step always is.
@@ -296,7 +296,7 @@ def _peak(hardware: Entry, precision: str) -> Number | None:
 
 @own_errors
 def extrapolate_rate(rate: Quantity, *, model: Entry, measured_on: Entry, to: Entry) -> Quantity:
-    """Return what an accelerator would train at, from what another one was measured to.
+    """Return the rate at which an accelerator would train, from the measured rate of another one.
 
     Parameters
     ----------
@@ -304,7 +304,7 @@ def extrapolate_rate(rate: Quantity, *, model: Entry, measured_on: Entry, to: En
         Of training in half precision, with the input at hand.
     model : catalogue entry
     measured_on, to : catalogue entries
-        Both with `matmul_bf16_sustained`, what large matrix products were measured to reach.
+        Both with `matmul_bf16_sustained`, the measured rate of large matrix products.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Samples: what is trained on, and what preparing one takes."""
+"""Samples: the training data, and the time to prepare one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DTYPE_BYTES = {"uint8": 1, "float16": 2, "float32": 4}
 
 @dataclass(frozen=True, repr=False)
 class Jitter(Part):
-    """How the time of preparing scatters; simulated, and left out of account where mean rates are solved.
+    """How the time of preparing scatters; simulated, and ignored by `Pipeline.solve`.
 
     Parameters
     ----------
@@ -35,17 +35,17 @@ class Jitter(Part):
 
 @dataclass(frozen=True, repr=False)
 class OnDevice(Part):
-    """What input work the accelerator does itself.
+    """Input work that the accelerator does itself.
 
     Parameters
     ----------
     time : quantity [time], optional
-        What it takes for a sample in kernels, such as augmenting, or decoding where the accelerator has no
+        Time of its kernels for a sample, for example to augment, or to decode if the accelerator has no
         decoder for such files.
     decoder_time : quantity [time], optional
-        What the accelerator's decoder takes for a sample, while its kernels compute:
-        ``Q_("1 img") / hardware.image_decode_rate`` where the catalogue knows that rate. Of several decode
-        units that work side by side, such as ``hardware.video_decoders``, their time over their number.
+        Time of the accelerator's decoder for a sample, while its kernels compute:
+        ``Q_("1 img") / hardware.image_decode_rate`` if the catalogue has that rate. Of several decode units
+        that work side by side, such as ``hardware.video_decoders``, their time divided by their number.
     """
 
     time: Amount | None = fields.seconds(stage="device_time", shown="GPU time of a sample")
@@ -54,19 +54,19 @@ class OnDevice(Part):
 
 @dataclass(frozen=True, repr=False)
 class Samples(Part):
-    """What is trained on, and what preparing a sample takes.
+    """The training data, and the time to prepare a sample.
 
     Parameters
     ----------
     of : catalogue entry, optional
-        A data set; that of the model, or what the assumptions say, unless given.
+        A data set; by default that of the model or of the assumptions.
     size : quantity [data], optional
-        Stored bytes of a sample; that of the data set or the assumptions unless given.
+        Stored bytes of a sample; by default those of the data set or of the assumptions.
     cpu_time : quantity [time], optional
-        What one worker takes for a sample, alone.
+        Time of one worker, alone, for a sample.
     transfer : str or quantity [data], optional
-        How a decoded sample crosses the link: as numbers of a type ("uint8", "float16", "float32"), which is
-        that of the assumptions unless given, or in so many bytes.
+        How a decoded sample crosses the link: as numbers of a type ("uint8", "float16", "float32"), by
+        default that of the assumptions, or as a number of bytes.
     on_device : OnDevice
         Input work that the accelerator does itself.
     jitter : Jitter

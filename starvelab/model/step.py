@@ -24,7 +24,7 @@ _AWAITED = {stage.NAME: stage.AWAITED for stage in STAGES if stage.AWAITED}
 
 @dataclass(frozen=True, repr=False)
 class Ranges(TableRepr):
-    """Between which values the truth lies in four cases of five (`COVERAGE`).
+    """The values between which the truth lies in four cases of five (`COVERAGE`).
 
     The lowest and the highest that the sources of a pipeline's values allow, and the model's own error on
     top. Each needs other solves, which are made when it is first read.
@@ -53,7 +53,7 @@ class Ranges(TableRepr):
 
 @dataclass(frozen=True, repr=False)
 class Step(EqualByFields, TableRepr):
-    """What `Pipeline.solve` found; every value has the shape of the swept arguments.
+    """The result of `Pipeline.solve`; every value has the shape of the swept arguments.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Step(EqualByFields, TableRepr):
     utilization : float
         Busy share of the accelerator in a step, 0 to 1. `nvidia-smi` shows something else: the share of time
         in which any kernel ran. A copy, a loop or a launch that the accelerator waits for is not counted as
-        busy, but for the launches of the walkthrough.
+        busy, except the launches of the walkthrough.
     bottleneck : str
         The slowest resource.
     """
@@ -90,17 +90,17 @@ class Step(EqualByFields, TableRepr):
 
     @property
     def accelerators(self) -> Any:
-        """How many of them each host has."""
+        """How many accelerators each host has."""
         return self.pipeline.numbers["accelerators"]
 
     @property
     def hosts(self) -> Any:
-        """How many train together."""
+        """How many hosts train together."""
         return self.pipeline.numbers["hosts"]
 
     @property
     def overlap(self) -> bool:
-        """Whether stages on different resources were taken to overlap."""
+        """True if stages on different resources overlap."""
         return bool(self.pipeline.numbers["overlap"])
 
     @property
@@ -128,7 +128,7 @@ class Step(EqualByFields, TableRepr):
 
     @property
     def demand_at_ceiling(self) -> Quantity:
-        """What a host's storage would have to deliver if the accelerator never waited [data/time].
+        """Bandwidth that a host's storage would need if the accelerator never waited [data/time].
 
         Without what memory serves.
         """
@@ -137,7 +137,7 @@ class Step(EqualByFields, TableRepr):
 
     @property
     def actual_demand(self) -> Quantity:
-        """What is really read from a host's storage, behind whatever binds [data/time]."""
+        """Bandwidth that is really read from a host's storage, limited by what binds [data/time]."""
         numbers = self.pipeline.numbers
         samples = self.batch_size * self.accelerators / self.step_time.m_as("s")
         read = numbers["stored"] * (1 - (numbers["cached_fraction"] or 0))
@@ -150,10 +150,10 @@ class Step(EqualByFields, TableRepr):
 
     @property
     def cause(self) -> Any:
-        """What takes the largest part of the accelerator's own time, the first of equals.
+        """The largest part of the accelerator's own time; in a tie the first.
 
-        "compute", "memory", "overhead", or "input" where input work on the accelerator takes more than each
-        of these. Of a step that is known by its rate alone: "model", unless one of the latter two takes more.
+        "compute", "memory", "overhead", or "input" if input work on the accelerator takes more than each of
+        these. If only the rate of a step is known: "model", unless one of the latter two takes more.
         """
         taken = {name: time.m_as("s") for name, time in self.stage_times.items()}
         made_of = parts(SingleNodeModel.among(self.pipeline.inputs), self.batch_size)
@@ -165,13 +165,13 @@ class Step(EqualByFields, TableRepr):
 
     @property
     def feasible(self) -> Any:
-        """Whether it fits in the memory of the accelerator; True where that is not known."""
+        """True if the step fits in the memory of the accelerator, or if that is not known."""
         feasible, shape = self._fits[0], np.shape(self.utilization)
         return np.broadcast_to(feasible, shape) if shape else bool(feasible)
 
     @property
     def infeasible_reason(self) -> str:
-        """Why it does not fit; empty where it does."""
+        """Why the step does not fit in memory; empty if it does."""
         return self._fits[1]
 
     @cached_property
@@ -180,7 +180,7 @@ class Step(EqualByFields, TableRepr):
 
     @cached_property
     def waits(self) -> Mapping[str, Quantity]:
-        """Within the time of a resource that in which it only waits [time]; without those that never do.
+        """Time of each resource in which it only waits [time]; without those that never do.
 
         Workers wait for what they read, the accelerator for launches.
         """
@@ -195,7 +195,7 @@ class Step(EqualByFields, TableRepr):
 
     @cached_property
     def ranges(self) -> Ranges:
-        """Between which throughputs and utilizations the truth lies."""
+        """The ranges in which throughput and utilization lie."""
         return Ranges(self.pipeline._range_of)
 
     @property

@@ -23,14 +23,14 @@ _MAX_BATCHES = 5_000
 
 @dataclass(frozen=True, repr=False)
 class Epochs(TableRepr):
-    """The answer of `epochs`.
+    """The result of `epochs`.
 
     Attributes
     ----------
     samples : int
-        Of an epoch.
+        Samples of an epoch.
     held : float or None
-        The share of the data set that fits into memory, 0 to 1; None where no memory was given.
+        The share of the data set that fits into memory, 0 to 1; None if no memory was given.
     cached_fraction : float
         The share of the reads that memory serves in a later epoch.
     first, later : Step

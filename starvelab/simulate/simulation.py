@@ -24,24 +24,24 @@ _TOGETHER = 1024
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Simulation(TableRepr):
-    """A pipeline followed batch by batch, which `Pipeline.simulate` returns.
+    """A pipeline simulated batch by batch: the result of `Pipeline.simulate`.
 
     Attributes
     ----------
     batches, replicas, warm_up : int
     times : array of float, (batches, replicas x ranks)
-        What a worker took for each batch, without shared reads [ms].
+        Time of a worker for each batch, without shared reads [ms].
     reads : array of float, (batches, replicas x ranks)
-        What each batch occupied the shared storage [ms].
+        Time of each batch on the shared storage [ms].
     step_times : array of float, (batches, replicas x ranks), or None
-        What each step took, where that scatters [ms].
+        Time of each step, if it scatters [ms].
     periods : array of float, (replicas,)
         Time from batch to batch [ms].
     utilizations, host_waits : array of float, (replicas,)
         Busy share of the accelerator, and share of the time that the loop spends in ``next()``.
     throughputs : quantity [sample/time], (replicas,)
     queues : array of float, (replicas, ranks)
-        Batches that lie ready for the loop of each rank, the mean over time; the last rank is the slow one.
+        Mean number of batches that are ready for the loop of each rank; the last rank is the slow one.
     """
 
     inputs: LoaderInputs
@@ -57,12 +57,12 @@ class Simulation(TableRepr):
 
     @property
     def batches(self) -> int:
-        """How many each replica trains on."""
+        """How many batches each replica trains on."""
         return len(self.times)
 
     @property
     def replicas(self) -> int:
-        """How often chance was tried."""
+        """How many random runs were simulated."""
         return len(self.periods)
 
     @property

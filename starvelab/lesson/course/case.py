@@ -82,7 +82,7 @@ class Key(Treatment):
     guessed : float
         The share that the locked guess wins back.
     reasons : tuple of str
-        Of the script as it was, and after each cure.
+        For the script as it was, and after each cure.
     """
 
     guessed: float = 0.0
@@ -111,12 +111,12 @@ class Case:
 
     @property
     def changes(self) -> dict[str, str]:
-        """What can be changed, and how: by the name that stands behind a line of the script."""
+        """The possible changes, by the name that follows a line of the script."""
         return {name: fault.cure for name, fault in FAULTS.items() if self._line(name)}
 
     @property
     def script(self) -> str:
-        """The text of the script; behind a line stands the name under which it is cured."""
+        """The text of the script; each line that can be cured is followed by its name."""
         lines = {name: self._line(name) for name in FAULTS}
 
         def named(found: re.Match[str]) -> str:

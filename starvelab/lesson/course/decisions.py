@@ -136,8 +136,8 @@ def most_likely(verdict: object) -> str:
 def log_score(verdict: object, truth: str) -> float:
     """Return the share of the points that a verdict earns, 0 to 1.
 
-    With a probability p for what is true it is log(4 p) / log(4 * 0.9): a guess, one in four, earns
-    nothing, and 0.9 earns all. Who wants to earn the most on average has to say what they believe.
+    With a probability p for what is true it is log(4 p) / log(4 * 0.9): a guess, one in four, earns nothing,
+    and 0.9 earns all. Whoever wants to earn the most on average has to say what they believe.
 
     >>> verdict = {"storage": 0.1, "CPU": 0.7, "link": 0.1, "accelerator": 0.1}
     >>> round(log_score(verdict, "CPU"), 2), log_score(verdict, "link")
@@ -266,7 +266,7 @@ class Design:
 
 
 def bill_curve(host: Design) -> str:
-    """Draw what the training costs on hosts like one over their cores, and where the bill stops falling.
+    """Draw the cost of the training over the cores of a host, and where the bill stops falling.
 
     Parameters
     ----------

@@ -87,7 +87,7 @@ def pack(
         ``lognormal_lengths(mean, sd)``.
     strategy : {"padded", "sorted", "split", "first-fit"}
         Each document in a row of its own; the same, sorted by length, so that a batch is as long as its
-        longest document; all of them joined, and cut into rows; or each in the first row with room for it,
+        longest document; all documents joined, and cut into rows; or each in the first row with room for it,
         the longest first.
     length : int
         Tokens of a row, as the model takes them.
@@ -102,8 +102,8 @@ def pack(
 
     Notes
     -----
-    Of sorted and packed documents the padding is counted in pools that are drawn, always the same. A model
-    must keep the documents of one row apart.
+    For sorted and packed documents, padding is computed on random pools with a fixed seed. A model must keep
+    the documents of one row apart.
 
     Examples
     --------

@@ -19,12 +19,12 @@ _NAMES = ("the first", "the second")
 
 
 def side_by_side(first: Pipeline, second: Pipeline) -> StaticFigure:
-    """Two pipelines on one axis of time: what each resource takes, what binds, and how fast each one is.
+    """Draw two pipelines on one axis of time: what each resource takes, what binds, how fast each one is.
 
     Parameters
     ----------
     first, second : Pipeline
-        Each at one point.
+        Each without swept fields.
 
     Raises
     ------

@@ -32,12 +32,12 @@ _BAND = (
 
 
 def stage_bars(step: Step) -> StaticFigure:
-    """One bar for each resource, as long as its share of work takes; the longest sets the step.
+    """Draw one bar for each resource, as long as its time for a batch; the longest sets the step.
 
     Parameters
     ----------
     step : Step
-        At one point.
+        Solved at one point.
     """
     one_step(step, "stage_bars")
     times = {name: time.m_as("ms") for name, time in step.resource_times.items()}
@@ -64,7 +64,7 @@ def stage_bars(step: Step) -> StaticFigure:
 def labeled_bars(
     labels: Sequence[str], values: Sequence[float], notes: Sequence[str], *, axis: str, caption: str
 ) -> StaticFigure:
-    """Horizontal bars, each with its note; bars below zero are hatched.
+    """Draw horizontal bars, each with its note; bars below zero are hatched.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def labeled_bars(
     axis : str
         What the bars count, with its unit.
     caption : str
-        One or more sentences that say what there is to see.
+        One or more sentences that say what the bars show.
 
     Raises
     ------
@@ -99,9 +99,9 @@ def labeled_bars(
 
 
 def over_workers(pipelines: Mapping[str, Pipeline], *, workers: Sequence[int]) -> StaticFigure:
-    """Utilization over the number of workers, one line for each named pipeline, with its last wall marked.
+    """Draw utilization over the number of workers, a line for each named pipeline, its last wall marked.
 
-    Where its assumptions have ranges, a band shows what the sources of the values allow.
+    If its assumptions have ranges, a band shows what the sources of the values allow.
 
     Parameters
     ----------

@@ -23,12 +23,12 @@ _IDLE = {"fill": "none", "stroke": "currentColor", "stroke_opacity": "0.4"}
 
 
 def loader_timeline(run: Trace | Simulation, *, batches: int = 24) -> StaticFigure:
-    """Worker lanes with numbered batches, the queue's depth, and the GPU with its waits hatched.
+    """Draw worker lanes with numbered batches, the queue's depth, and the GPU with its waits hatched.
 
     Parameters
     ----------
     run : Trace or Simulation
-        Of a simulation its first replica, without the warm-up.
+        For a simulation, its first replica without the warm-up.
     batches : int
         How many to draw, from the start of the run; `Trace.after` leaves out the first ones.
     """
@@ -113,13 +113,13 @@ class TraceSteps(Protocol):
 
 
 def trace_timeline(finding: object, *, batches: int = 10) -> StaticFigure:
-    """Lanes for the training loop and the GPU: steps, waits for data, copies, and when the GPU is idle.
+    """Draw lanes for the training loop and the GPU: steps, waits for data, copies, and when the GPU is idle.
 
     Parameters
     ----------
     finding : object
-        With `steps`, such as `starvelab_doctor.read_trace` returns. Of several ranks it is drawn for that
-        which waits most.
+        With `steps`, such as `starvelab_doctor.read_trace` returns. Of several ranks the one that waits most
+        is drawn.
     batches : int
         How many to draw, from the first that counts.
     """

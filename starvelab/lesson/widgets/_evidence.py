@@ -84,16 +84,16 @@ def quiet_runs(record: Path = QUIET_RUNS) -> Mapping[str, QuietRun]:
 
 
 def show_measured(key: str, shown: Callable[[], object] | object, *, disturbed: str = "") -> None:
-    """Show what was measured; of a disturbed measurement say so, and offer the recorded quiet run.
+    """Show a measurement; if it was disturbed, say so and offer the recorded quiet run.
 
     Parameters
     ----------
     key : str
-        Of the recorded run.
+        Key of the recorded run.
     shown : function without arguments, or object
-        Displays what was measured, or is displayed.
+        Displays the measurement, or is displayed itself.
     disturbed : str
-        What disturbed the measurement, of all that is shown; empty if nothing did.
+        What disturbed any of what is shown; empty if nothing did.
     """
     if not disturbed or runtime.current().is_grading:
         result = shown() if callable(shown) else shown

@@ -57,7 +57,7 @@ class Drawing:
     svg : str
         The figure, an ``<svg>`` element with role="img" and a title.
     sentence : str
-        What is to be seen, in plain text.
+        What the figure shows, in plain text.
     headers : sequence of str, optional
         Head of the table of values.
     rows : sequence of sequences, optional
@@ -106,7 +106,7 @@ def explore(
     Parameters
     ----------
     draw : function or Pipeline
-        ``draw(**values)`` returns a `Drawing` or an SVG string. Of a pipeline the stage bars are drawn.
+        ``draw(**values)`` returns a `Drawing` or an SVG string. For a pipeline the stage bars are drawn.
     of_parts : mapping of str, optional
         Controls of a pipeline's parts, by the path of their field: ``{"workers.cores": [8, 16]}``.
     after : str, optional

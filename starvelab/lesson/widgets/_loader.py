@@ -57,7 +57,7 @@ def save_loader(loader: StepEnds) -> None:
 
 
 def load_loader(name: str = "repaired") -> StepEnds:
-    """Return the loader that the learner has saved, as "step_ends" or "repaired"; the lab's where none is."""
+    """Return the learner's saved loader, as "step_ends" or "repaired"; the lab's if there is none."""
     # Any: whatever the text defines.
     names: dict[str, Any] = {"np": np, step_ends.__name__: step_ends}
     text = "" if runtime.current().is_grading else _saved()
@@ -112,9 +112,9 @@ def beside_real(loader: StepEnds, runs: Sequence[Measurement], *, quiet: str = "
         Takes the times [ms] of a worker for each batch, that of a step, workers, prefetch and start-up, and
         returns when each step ends.
     runs : sequence of Measurement
-        The first of one worker, since the loader gets the times that this one took.
+        The first has one worker: the loader gets the times of this worker.
     quiet : str
-        Key of a recorded quiet run, which is offered in place of runs that something disturbed.
+        Key of a recorded quiet run, which is offered in place of disturbed runs.
     """
     from ...measure import disturbance
 

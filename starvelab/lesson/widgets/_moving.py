@@ -55,14 +55,14 @@ def play(
     Parameters
     ----------
     pipeline : Pipeline, or mapping of str to Pipeline
-        Of one point; its own simulation is played, after the queue has filled. Of several hosts that is the
-        slowest. Several pipelines, by their names, are played on one clock and with the same sliders.
+        Without swept fields. Its simulation is played after the queue has filled. Of several hosts the
+        slowest is shown. Several pipelines, by their names, are played on one clock with the same sliders.
     prepare_times : quantity [time], optional
         Your own times of a worker for each batch, as `Pipeline.simulate` takes them.
     find : str
         A slider; the picture says when it is at the smallest value beyond which more bring nothing.
     until : float, optional
-        Where something is to be found, the busy share of the GPU that is enough instead.
+        With `find`, the busy share of the GPU that is enough instead.
     after : str, optional
         Key of a prediction; the picture is shown when that is locked.
     **controls : sequence of int

@@ -52,24 +52,24 @@ def predict(
     key : str
         Its name, such as "cpu-wall".
     answer : str, number or quantity, optional
-        Locks this answer without a widget and says so in one line. Where a notebook of the folder asks the
-        question, its choices, its unit and its range hold; otherwise a quantity brings its own unit.
+        Locks this answer without a widget and says so in one line. If a notebook of the folder asks the
+        question, it sets the choices, the unit and the range; otherwise a quantity brings its own unit.
     question : str, optional
         What is asked. An empty line starts a paragraph; ``**bold**`` and backticks work.
     choices : list of str, optional
-        What may be chosen. Without choices a number is asked for.
+        What may be chosen. Without choices the answer is a number.
     unit : str, optional
         Unit of the number, such as "img/s", "%" or "ms".
     between : pair of float or None, optional
-        The least and the most that the number can be, None where there is no end; 0 and 100 for a unit of
-        "%", and 0 and no end for all others unless given. Nothing else can be locked.
+        The lowest and the highest possible number, None for no limit. By default 0 and 100 for the unit "%",
+        and 0 and no limit for others. Nothing else can be locked.
     whole : bool
         True if only a whole number can be locked.
     unchanged : float, optional
-        Where the number says what a change brings, the value that says "nothing": 1 for "how many times as
-        fast". A hit is then near in what is gained or lost.
+        If the number says what a change brings, the value for no change: 1 for "how many times as fast". A
+        hit is then near the gain or the loss.
     confidence : float, optional
-        How sure, 0 to 1, of an answer that is given.
+        How sure you are of the answer that is given, 0 to 1.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def predict(
     Raises
     ------
     InputError
-        If the question cannot be asked, or the answer given in code is no answer to it, or to no question.
+        If the question cannot be asked, or the answer in code does not fit it, or no question has the key.
     """
     store = PredictionStore()
     asked = None
@@ -123,7 +123,7 @@ def lock_predictions(answers: Mapping[str, Answer], notebooks: Mapping[str, str]
     Returns
     -------
     float
-        Share of `notebooks` that is locked now, here or in a box before, 0 to 1.
+        Share of the predictions that is locked now, here or in a box before, 0 to 1.
     """
     store = PredictionStore()
     known = known_questions(store.folder, store.memory.asked)

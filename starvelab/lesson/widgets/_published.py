@@ -130,9 +130,9 @@ class BesidePublished(notices.Sentences):
 
 
 def beside_published() -> BesidePublished:
-    """Set your model and the lab's beside twenty published loaders, given what one worker prepares.
+    """Compare your model and the lab's with twenty published loaders, from the rate of one worker.
 
-    Your `cpu_time` and `utilization` are called, the lab's where one is missing from ``my_model.py``.
+    It calls your `cpu_time` and `utilization`, or the lab's if one is missing from ``my_model.py``.
 
     Returns
     -------

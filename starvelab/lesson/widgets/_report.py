@@ -177,7 +177,7 @@ def report(*, name: str = "") -> LabReport:
     Parameters
     ----------
     name : str
-        Whose report it is; what an earlier report of this folder says unless given.
+        Whose report it is; by default the name in an earlier report of this folder.
 
     Returns
     -------
@@ -263,7 +263,7 @@ def pack(folder: str | os.PathLike[str] | None = None) -> PackedSubmission:
     Parameters
     ----------
     folder : path, optional
-        Where they stand; the folder that the notebook runs in unless given.
+        Where they are; by default the folder in which the notebook runs.
 
     Returns
     -------

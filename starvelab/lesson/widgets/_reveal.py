@@ -44,8 +44,8 @@ def reveal(
 ) -> None:
     """Show `truth` beside the prediction locked under `key`, then call `then`.
 
-    While nothing is locked it shows neither, says what to do, and raises nothing: Run All gets through. When
-    the prediction is locked in this kernel, what was held back is shown in the same place. Without a truth it
+    While nothing is locked it shows neither, says what to do, and raises nothing: Run All continues. When the
+    prediction is locked in this kernel, what was held back is shown in the same place. Without a truth it
     only holds `then` back.
 
     Parameters
@@ -60,19 +60,19 @@ def reveal(
     meaning : str
         What the answer means, said with it: "So 44 workers, and a host has 16 cores."
     mistakes : mapping of message to answer, optional
-        What plausible mistakes predict; after a miss the first that fits, within a tenth, is named before all
-        else, in place of how far off the number was.
+        What plausible mistakes predict; after a miss the first that fits, within a tenth, is named first,
+        instead of how far off the number was.
     why : function without arguments or mapping, optional
         Returns `meaning` and `mistakes` as a mapping, in place of these two.
     within : float
         How near a number must be to count as a hit, as a share of the truth.
     measured : number or quantity, optional
-        What was measured, where the truth is what a model says. Whoever predicted this number gets credit for
-        it: the score card counts a hit.
+        The measured value, if the truth is a model's. Whoever predicted this number gets credit for it: the
+        score card counts a hit.
     disturbed : str
-        What disturbed the measurements that `truth` and what `then` shows come from; empty if nothing did. A
-        disturbed measurement is not shown, and never becomes the answer. Where a quiet run of it was
-        recorded, the learner may choose that in its place.
+        What disturbed the measurements behind `truth` and `then`; empty if nothing did. A disturbed
+        measurement is not shown, and never becomes the answer. If a quiet run was recorded, the learner may
+        choose that instead.
     """
     check_key(key)
     if truth is None and then is None and measured is None:

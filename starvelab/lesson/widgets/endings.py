@@ -153,8 +153,8 @@ def finish(key: str, answer: Callable[..., Answer], *, final: bool = False) -> F
     Returns
     -------
     Finished or None
-        Shows itself when it ends a cell. None where the answer is not final, and is not written or is graded,
-        or the notebook has asked already.
+        Shows itself when it ends a cell. None if the answer is not final and is not written yet, is being
+        graded, or was asked about before.
 
     Raises
     ------

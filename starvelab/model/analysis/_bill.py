@@ -19,15 +19,15 @@ PASS_SAMPLES = "Pass samples=1_281_167, or dataset=Datasets.ImageNet to the pipe
 
 @dataclass(frozen=True, repr=False)
 class Bill(EqualByFields, TableRepr):
-    """The answer of `bill`, for all accelerators together; every value has the shape of the swept arguments.
+    """The result of `bill`, for all accelerators together; every value has the shape of the swept arguments.
 
     Attributes
     ----------
     step : Step
     hour, hour_waiting : quantity [money]
-        An hour, and how much of it is paid for while the accelerators wait.
+        Price of an hour, and the part of it that is paid while the accelerators wait.
     epoch_time : quantity [time] or None
-        None where the samples of an epoch are not known.
+        None if the samples of an epoch are not known.
     epoch, epoch_waiting : quantity [money] or None
     """
 
@@ -84,9 +84,9 @@ def bill(pipeline: Description, *, price: Quantity | str, samples: int | None = 
     Parameters
     ----------
     price : quantity [money/time]
-        Of one accelerator.
+        Price of one accelerator.
     samples : int, optional
-        Of an epoch; those of the pipeline's data set unless given.
+        Samples of an epoch; by default those of the pipeline's data set.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def bill(pipeline: Description, *, price: Quantity | str, samples: int | None = 
 
     Notes
     -----
-    An accelerator is paid for in full, however busy it is. Waiting is all waiting: for input, for a
+    An accelerator is paid for in full, however busy it is. Waiting includes every wait: for input, for a
     serialized copy, for launches and for the training loop.
 
     Examples

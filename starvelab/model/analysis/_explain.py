@@ -30,7 +30,7 @@ def explain(pipeline: Description, *, advice: bool = True) -> str:
     Parameters
     ----------
     advice : bool
-        Whether to go on from what binds to what to do about it.
+        True to add what would help.
 
     Notes
     -----

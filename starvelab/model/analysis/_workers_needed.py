@@ -80,7 +80,7 @@ def workers_needed(pipeline: Description, *, batch_size: int | str | None = None
     Parameters
     ----------
     batch_size : int or "any", optional
-        That of the pipeline unless given; "any" asks for enough at every batch size.
+        By default that of the pipeline; "any" asks for enough workers at every batch size.
 
     Raises
     ------

@@ -22,7 +22,7 @@ _REMEDY = 'Pass storage=Storage.NVMe_Gen4 or bandwidth=Q_("7 GB/s").'
 
 @dataclass(frozen=True)
 class DataResult:
-    """The answer of `DataModel.solve`: the supply, and demand as a share of it; above 1 the drive stalls."""
+    """The result of `DataModel.solve`: the supply, and demand as a share of it; above 1 the drive stalls."""
 
     supply_bw: Quantity
     utilization: Number
@@ -58,14 +58,13 @@ class DataModel(StageModel[DataInputs]):
     -----
     A request takes its latency ``l`` and then its bytes at ``R``, and brings ``k`` samples of size ``S``. A
     worker that has ``o`` of them open waits ``(l / k + S / R) / o`` for a sample before it can prepare it
-    (`wait`): workers divide that, and cores do not. Where ``R`` is not known, the bytes of one request come
-    as fast as the drive reads, ahead of the workers. What all workers share is ``d`` drives: a batch of
+    (`wait`): more workers shorten that, more cores do not. If ``R`` is not known, the bytes of one request
+    come as fast as the drive reads, ahead of the workers. What all workers share is ``d`` drives: a batch of
     ``b`` samples takes ``b`` times the largest of ``S / (d B)``, their bandwidth or the network's;
-    ``(l / k + S / R) / n``, where they serve ``n`` requests at a time; and ``1 / (d r k)``, the rate ``r`` of
-    requests. So there are as many requests under way as the workers have open, or as the drives serve: one
-    spindle with 32 requests waiting still seeks for each. The host's memory serves a share ``x`` of the
-    reads, so a sample takes ``1 - x`` of the time above. It stops being true where other readers share the
-    drive.
+    ``(l / k + S / R) / n``, where they serve ``n`` requests at a time; and ``1 / (d r k)``, the rate ``r`` of requests.
+    So there are as many requests under way as the workers have open, or as the drives serve: one spindle with
+    32 requests waiting still seeks for each. The host's memory serves a share ``x`` of the reads, so a sample
+    takes ``1 - x`` of the time above. It stops being true where other readers share the drive.
 
     References
     ----------
@@ -215,7 +214,8 @@ def hit_share(held: Number) -> Number:
     The cache fills up, and each read that misses evicts a sample. It evicts at random here. A sample comes at
     a random place of each epoch, so between its reads lie ``d`` epochs, where ``d`` is the sum of two uniform
     numbers. In that time ``(1 - h) d`` of the data set is read anew, where ``h`` is the share of hits, and a
-    sample in a cache of the share ``c`` survives with ``exp(-(1 - h) d / c)``. On average over ``d`` that is
+    sample in a cache of the share ``c`` survives with probability ``exp(-(1 - h) d / c)``. On average over
+    ``d`` that is
 
         ``h = ((1 - exp(-s)) / s)^2`` with ``s = (1 - h) / c``.
 

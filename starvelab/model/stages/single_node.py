@@ -38,7 +38,7 @@ GIVEN = "measured: given as the rate of the GPU"
 
 @dataclass(frozen=True)
 class SingleNodeResult:
-    """The answer of `SingleNodeModel.solve` for one step; arrays where a swept argument was one.
+    """The result of `SingleNodeModel.solve` for one step; arrays where a swept argument was one.
 
     Of a measured rate the three times are those that the model would expect: a guess at what such a step is
     made of, which need not add up to it.
@@ -156,7 +156,7 @@ class SingleNodeModel(StageModel[SingleNodeInputs]):
         model, hardware : catalogue entries
         precision : {"fp16", "bf16", "tf32", "fp32"}
         phase : {"forward", "training"}, optional
-            That of the assumptions unless given.
+            By default that of the assumptions.
 
         Raises
         ------

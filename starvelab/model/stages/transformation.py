@@ -22,7 +22,7 @@ GIVEN, ASSUMED, OF_PROCESS = "given", "assumed", "a thread of a pool, taken for 
 
 @dataclass(frozen=True)
 class TransformationResult:
-    """The answer of `TransformationModel.solve`: times of a batch, and what they make of the accelerator."""
+    """The result of `TransformationModel.solve`: times of a batch, and what they make of the accelerator."""
 
     transform_time: Quantity
     accelerator_step_time: Quantity
@@ -46,7 +46,7 @@ class TransformationInputs(Inputs):
 
 
 class TransformationModel(StageModel[TransformationInputs]):
-    """The CPU workers: a batch takes what it costs one of them over how many, or how many cores, there are.
+    """The CPU workers: a batch takes the time of one of them, divided by the workers or by the cores.
 
     Parameters
     ----------
@@ -55,13 +55,12 @@ class TransformationModel(StageModel[TransformationInputs]):
 
     Notes
     -----
-    A rate in bytes per second says that cost follows the stored size. It follows the pixels: a rate in images
-    per second is the safer figure, and for images of another size than those that were measured it is
-    carried on by the bytes to decode. With ``c`` the CPU time of a sample, ``h`` the hand-over of a
-    batch, ``r`` the wait for a read, ``n`` workers, and ``S`` their speed-up over one, with and without a
-    limit of cores, a batch of ``b`` takes ``max((c b + h) / S(n, cores), (c b + h) / S(n) + r b / n)``: the
-    cores bind, or the workers, who wait as well. Stops being true where single slow samples hold up whole
-    batches.
+    A rate in bytes per second says that cost follows the stored size. In fact it follows the pixels: a rate
+    in images per second is safer, and for images of another size than the measured ones it is scaled by the
+    bytes to decode. With ``c`` the CPU time of a sample, ``h`` the hand-over of a batch, ``r`` the wait for a
+    read, ``n`` workers, and ``S`` their speed-up over one, with and without a limit of cores, a batch of
+    ``b`` takes ``max((c b + h) / S(n, cores), (c b + h) / S(n) + r b / n)``: the cores bind, or the workers,
+    who wait as well. Stops being true where single slow samples hold up whole batches.
 
     References
     ----------
@@ -79,14 +78,14 @@ class TransformationModel(StageModel[TransformationInputs]):
         cpu_throughput: Quantity,
         sample_size_bytes: Quantity | None = None,
     ) -> TransformationResult:
-        """Set the time to prepare a batch beside the accelerator's time to use it.
+        """Compare the time to prepare a batch with the accelerator's time to use it.
 
         Parameters
         ----------
         batch_size : int or array
         accelerator_step_time : quantity [time]
         cpu_throughput : quantity [data/time] or [sample/time]
-            What all workers supply together.
+            Rate of all workers together.
         sample_size_bytes : quantity [data]
             Stored size of one sample; not needed for a rate in samples.
 
