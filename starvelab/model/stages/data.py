@@ -61,10 +61,11 @@ class DataModel(StageModel[DataInputs]):
     (`wait`): more workers shorten that, more cores do not. If ``R`` is not known, the bytes of one request
     come as fast as the drive reads, ahead of the workers. What all workers share is ``d`` drives: a batch of
     ``b`` samples takes ``b`` times the largest of ``S / (d B)``, their bandwidth or the network's;
-    ``(l / k + S / R) / n``, where they serve ``n`` requests at a time; and ``1 / (d r k)``, the rate ``r`` of requests.
-    So there are as many requests under way as the workers have open, or as the drives serve: one spindle with
-    32 requests waiting still seeks for each. The host's memory serves a share ``x`` of the reads, so a sample
-    takes ``1 - x`` of the time above. It stops being true where other readers share the drive.
+    ``(l / k + S / R) / n``, where they serve ``n`` requests at a time; and ``1 / (d r k)``, the rate ``r`` of
+    requests. So there are as many requests under way as the workers have open, or as the drives serve: one
+    spindle with 32 requests waiting still seeks for each. The host's memory serves a share ``x`` of the
+    reads, so a sample takes ``1 - x`` of the time above. It stops being true where other readers share the
+    drive.
 
     References
     ----------
