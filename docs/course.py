@@ -137,7 +137,7 @@ def syllabus() -> Rows:
         essays = sum(task.is_essay for task in tasks)
         numbers = f"{first:02} to {last:02}"
         rows.append((str(week), f"`{name}` {numbers}", titles, _hours(some), str(len(tasks)), str(essays)))
-    return ("week", "notebooks", "subjects", "hours", "exercises", "of these explanations"), rows
+    return ("week", "notebooks", "subjects", "hours", "exercises", "explanations among them"), rows
 
 
 def afternoon() -> Rows:
@@ -165,7 +165,7 @@ def points() -> Rows:
         locked = [task for task in tests if "lock_predictions(" in task.source]
         counts = [f"{sum(task.points for task in group):g}" for group in (tasks, tests, locked, essays)]
         rows.append((f"`{name}`", *counts[:3], f"{counts[3]} ({len(essays)})"))
-    headers = ("assignment", "points", "by tests", "of these for predictions", "by a person (explanations)")
+    headers = ("assignment", "points", "by tests", "predictions among them", "by a person (explanations)")
     return headers, rows
 
 
