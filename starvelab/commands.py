@@ -1,7 +1,7 @@
 """What `starvelab` on the command line runs. Each command loads what it needs, and nothing else.
 
-`starvelab lab` stands in `lab_command`. The other commands are those of the doctor and of the grader, which
-are distributions of their own.
+`starvelab lab` is in `lab_command`. The other commands are those of the doctor and of the grader, which are
+distributions of their own.
 """
 
 from __future__ import annotations

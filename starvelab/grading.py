@@ -16,9 +16,9 @@ def note(name: str, value: object) -> None:
 def run_apart(text: str, names: Mapping[str, object]) -> None:
     """Run a program that was submitted as a text; while grading, where it can reach nothing of this process.
 
-    At home it runs here. The text finds the names: plain data, and functions of plain data. Whatever has to
-    be counted or measured belongs into such functions: a grader runs those beside the check, where the text
-    can call them and change nothing of them.
+    Without a grader it runs here. The text can use the names: plain data, and functions of plain data. Count
+    and measure only in such functions: a grader runs those beside the check, where the text can call them and
+    change nothing of them.
 
     Examples
     --------

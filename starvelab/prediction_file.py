@@ -1,4 +1,4 @@
-"""The file ``predictions.json``: it stands beside a notebook, travels with a submission, and is read here."""
+"""The file ``predictions.json``: it is beside a notebook, travels with a submission, and is read here."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def read_file(folder: Path) -> Contents:
 
 
 def parse(content: bytes) -> Contents:
-    """The predictions in a file with this content; those that are whole, if others are not."""
+    """The predictions in a file with this content; only those that are whole."""
     problem, predictions, faults = "", {}, []
     if len(content) > MAX_BYTES:
         return Contents({}, f"{FILE_NAME} may have {MAX_BYTES / 1e6:g} MB, and it has more.")

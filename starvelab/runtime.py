@@ -23,7 +23,7 @@ COLAB = "COLAB_RELEASE_TAG"
 
 @dataclass(frozen=True)
 class Runtime:
-    """What a process runs for; only a clock that there is can be set."""
+    """What a process runs for; only a known clock can be set."""
 
     # nbgrader runs the notebook: then figures are not drawn, and a reveal stores nothing.
     is_grading: bool = False

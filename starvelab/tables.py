@@ -102,7 +102,7 @@ def rows_to_frame(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> A
 
 # Any: the frame is one of pandas, which nothing else needs.
 def to_frame(headers: Sequence[str], columns: Iterable[Sequence[object]]) -> Any:
-    """Return columns as a data frame of pandas: numbers, with the unit of a column behind its name."""
+    """Return columns as a data frame of pandas: numbers, with the unit of a column after its name."""
     with requiring("to_pandas()", "Install it: pip install pandas."):
         import pandas as pd  # loaded here: nothing else needs it
 
@@ -156,7 +156,7 @@ class TableRepr(ABC):
         return ""
 
     def to_pandas(self) -> Any:
-        """Return the table as a data frame of pandas: numbers, with the unit of a column behind its name.
+        """Return the table as a data frame of pandas: numbers, with the unit of a column after its name.
 
         A share is a number from 0 to 1. A column whose units differ is text, as the table shows it.
 

@@ -1,4 +1,4 @@
-"""Measuring: what a pipeline is run with, on any machine: samples that exist, devices, and what is found."""
+"""Measuring, on any machine: samples that exist, loaders, devices, and what a run finds."""
 
 from ..host import usable_cores
 from .batches import PARTS

@@ -95,7 +95,7 @@ class VirtualAccelerator:
 
 
 class VirtualRun(DeviceRun):
-    """A simulated link and accelerator at work, and the training loop's waiting for them."""
+    """A simulated link and accelerator at work, and the training loop's waits for them."""
 
     def __init__(self, accelerator: VirtualAccelerator, link: VirtualLink | None) -> None:
         super().__init__()

@@ -103,7 +103,7 @@ class Ladder:
 
     @property
     def clear(self) -> bool:
-        """True if the bottleneck leads by so much, in all rounds, that more would not change what is said."""
+        """True if the bottleneck leads by so much, in all rounds, that more rounds would not change it."""
         lows, highs = ([float(pick(each)) for each in self.periods] for pick in (np.min, np.max))
         if not self.starved:
             return 1 - lows[-1] / highs[0] < SLIGHT
@@ -128,13 +128,13 @@ class Ladder:
 
     @property
     def disturbed(self) -> str:
-        """What other programs did, where that may turn the verdict; few rounds are no disturbance."""
+        """What other programs did, if that may change the verdict; few rounds are no disturbance."""
         harmless = self.clear and self.outweighs_load
         return "" if harmless else replace(self.quality, windows=MIN_WINDOWS, variation=0.0).reason
 
     @property
     def doubt(self) -> str:
-        """Why the bottleneck may be another; empty if nothing speaks for that."""
+        """Why another part may be the bottleneck; empty if nothing suggests that."""
         first, second = self.order[:2]
         evidence, noise, quality = self.evidence, self.noise, self.quality
         if self.clear:
@@ -156,10 +156,10 @@ class Ladder:
 
 
 def profile(setup: RunSetup, *, seconds: float, progress: bool, longest: float = 0.0) -> Ladder:
-    """Measure a live pipeline on all rungs in turn, in random order, until the time with its start is over.
+    """Measure a live pipeline on all rungs, in random order, until the time, including its start, is over.
 
-    Where that brings few rounds it goes on, until a part leads clearly or `longest` is over. One loader
-    serves all rungs, so that other programs disturb them all alike.
+    If that brings few rounds, it goes on until a part leads clearly or `longest` is over. One loader serves
+    all rungs, so that other programs disturb them all alike.
     """
     order, rungs = random.Random(0), tuple(range(len(PARTS)))
     periods: dict[int, list[float]] = {rung: [] for rung in rungs}

@@ -55,7 +55,7 @@ class Loader(ABC):
         """Wait for the next batch."""
 
     def lost_worker(self, error: BaseException | None) -> WorkerError | None:  # noqa: ARG002
-        """The loss of a worker that an error of the loop stands for; None where it is something else."""
+        """The lost worker behind an error of the loop; None if the error has another cause."""
         return None
 
     @abstractmethod
@@ -140,7 +140,7 @@ class PoolLoader(Loader):
         return delivery
 
     def close(self) -> None:
-        """Stop the workers: what is ordered is dropped, what is under way is waited for, within a limit."""
+        """Stop the workers: drop ordered batches, and wait for running ones, within a limit."""
         for executor in self.executors:
             executor.shutdown(wait=False, cancel_futures=True)
         begun = [promise for *_, promise in self.ordered if not promise.cancelled()]

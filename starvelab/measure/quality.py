@@ -41,7 +41,7 @@ class Quality:
 
 
 def disturbance(*measured: object) -> str:
-    """Return what disturbed these runs: the reason of the first that has one; empty if all are.
+    """Return what disturbed these runs: the reason of the first that has one; empty if none has.
 
     Each is a measurement, a finding, the times of decoding, or a pipeline that was calibrated.
     """

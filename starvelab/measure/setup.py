@@ -1,6 +1,6 @@
 """The setup of a run: what the parts of a pipeline mean on this machine, as plain values.
 
-What a run cannot do is rejected; what it finds out by itself is left out of account.
+What a run cannot do is rejected; what it measures itself is ignored.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class TorchLoader(Loader):
 
 
 def explain_lost_worker(error: BaseException | None) -> WorkerError | None:
-    """Return what PyTorch's own words for a lost worker mean; None for any other error."""
+    """Return the error that explains PyTorch's own one for a lost worker; None for any other."""
     own_words = str(error).startswith(("DataLoader worker (pid", "DataLoader timed out"))
     # A batch whose sender is gone; what a dataset raised itself begins otherwise.
     cut_off = isinstance(error, ConnectionError | EOFError) and not str(error).startswith("Caught")

@@ -1,6 +1,6 @@
 """The catalogue: hardware, drives, links, models and data sets, each an entry of facts with their sources.
 
-The facts stand in ``data/*.toml``, one line each.
+The facts are in ``data/*.toml``, one line each.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Entry(Sourced):
         return default if fact is None else fact.number
 
     def needed(self, attribute: str) -> Number:
-        """The same where it must be known; where no source gives it, the error of the attribute."""
+        """The value as a plain number, or the attribute's error if no source gives it."""
         return self.facts[attribute].number if attribute in self.facts else getattr(self, attribute)
 
     @own_errors
@@ -182,7 +182,7 @@ def described(value: Unchecked) -> str:
 
 
 def bandwidth_of(value: Unchecked, what: str, fields: Mapping[str, str], needs: str, remedy: str) -> Quantity:
-    """A bandwidth [data/time] as it was given, or that field of an entry which its kind has."""
+    """A bandwidth [data/time] as it was given, or the field of an entry that its kind has."""
     if isinstance(value, str | Quantity):
         return as_quantity(value, "B/s", f"{what} bandwidth")
     field = fields.get(value.kind) if isinstance(value, Entry) else None

@@ -23,7 +23,7 @@ class Inputs:
     """The numbers of one formula, in base units: floats, arrays, or fractions after `exactly`."""
 
     def exactly(self) -> Self:
-        """The same with every float as the fraction of the decimal number that was meant; not of arrays."""
+        """The same with every float as the fraction of the decimal number that was meant; not for arrays."""
         fields = dataclasses.fields(self)
         return dataclasses.replace(self, **{f.name: _exactly(getattr(self, f.name), f.name) for f in fields})
 
@@ -114,7 +114,7 @@ class WorkerScaling(Inputs):
         return max(1, ceil(sqrt((1 - self.contention) / self.coherency + 0.25) - 0.5))
 
     def speedup(self, workers: Number, cores: Number | None = None) -> Number:
-        """How many times one worker's rate that many reach; without `cores` each has one to itself."""
+        """How many times one worker's rate so many workers reach; without `cores` each has a core to itself."""
         crowding: Number = 0
         if cores is None:
             e = minimum(workers, self.peak_workers)

@@ -47,7 +47,7 @@ Changes: TypeAlias = Mapping[str, Unchecked] | None
 class Description(EqualByFields):
     """The parts of a pipeline and what is assumed of them; `starvelab.Pipeline` has the parameters.
 
-    A plain value stands for the part that it would be first in, so ``workers=8`` is ``Workers(8)``.
+    A plain value becomes the part whose first field it is, so ``workers=8`` is ``Workers(8)``.
     """
 
     model: Entry | None
@@ -166,7 +166,7 @@ class Description(EqualByFields):
 
     @property
     def fitting(self) -> Entry | None:
-        """The data set that fits a model of other samples than ImageNet's, of which the assumptions are."""
+        """The data set that fits a model of other samples than ImageNet's, which the assumptions describe."""
         fitting = None if self.model is None else dataset_of(self.model)
         return None if fitting is None or fitting.path == "ImageNet" else fitting
 
@@ -246,8 +246,8 @@ class Description(EqualByFields):
         changes : mapping of str, optional
             Fields of parts by their path: ``{"workers.cores": 16, "storage.cache.share": 0.3}``.
         **fields
-            A part takes the place of the part. Any other value changes what stands first in it, and its
-            other fields stay: ``hardware=Hardware.Cloud.H100`` keeps the number of accelerators.
+            A part replaces the part. Any other value replaces the part's first field and keeps the others:
+            ``hardware=Hardware.Cloud.H100`` keeps the number of accelerators.
 
         Raises
         ------
@@ -286,7 +286,7 @@ class Description(EqualByFields):
         return by_resource(self.costs(exact=exact))
 
     def solve(self, changes: Changes = None, /, **fields: Unchecked) -> Step:
-        """Time a step: `starvelab.Pipeline` does, which knows all that a step tells."""
+        """Compute the time of a step, as `starvelab.Pipeline` does."""
         raise NotImplementedError
 
     @property
@@ -313,7 +313,7 @@ _DEFAULTS |= {"dataset": _NO_SAMPLES, "workers": Workers(), "hardware": _NO_ACCE
 
 
 def part_of(name: str, value: Unchecked) -> Part | Quantity:
-    """Return the part that a field is made of: the part itself, or one of which a plain value is first."""
+    """Return the part of a field: the part itself, or one whose first field is a plain value."""
     part = PARTS[name]
     if isinstance(value, Part):
         if not isinstance(value, part):

@@ -63,7 +63,7 @@ class Fact:
 
     @classmethod
     def read(cls, row: Mapping[str, Unchecked], read: Callable[[Unchecked], Unchecked]) -> Fact:
-        """A fact of a file, whose value and whose ends `read` makes of what stands there."""
+        """Return a fact of a file; `read` converts its value and its ends."""
         if not {"value", "kind"} <= set(row) <= FIELDS:
             raise InputError(
                 f"A fact has value and kind, and source or note, got {', '.join(row)}. Check the spelling."
@@ -72,7 +72,7 @@ class Fact:
 
     @classmethod
     def of(cls, value: Unchecked, read: Callable[[Unchecked], Unchecked]) -> Fact:
-        """A value that the user gives, as `read` makes it; a fact is taken as it is."""
+        """Return a value that the user gives, converted by `read`; a fact stays as it is."""
         return value if isinstance(value, Fact) else cls(read(value), "assumption", note=_BY_THE_USER)
 
     @property
@@ -102,7 +102,7 @@ MATTER_FIRST = ("peak_fp16_dense", "memory_capacity", "memory_bandwidth", "link_
 
 
 class Sourced:
-    """What is made of facts, and is represented by a list of them: name, value, kind and origin."""
+    """A thing that is made of facts, and is shown as a list of them: name, value, kind and origin."""
 
     name: str
     facts: Mapping[str, Fact]

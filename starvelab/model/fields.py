@@ -129,7 +129,7 @@ def quantity(unit: str, default: Any = dataclasses.MISSING, **rest: Any) -> Any:
 
 
 def seconds(**rest: Any) -> Any:
-    """A time, which may be zero or an array, and is not given unless it is."""
+    """A time, which may be zero or an array; by default it is not given."""
     return quantity("s", None, zero=True, sweepable=True, **rest)
 
 
@@ -242,14 +242,14 @@ class Part(EqualByFields):
 
 
 def differs(value: Unchecked, default: Unchecked) -> bool:
-    """True if a field is not what it is unless given."""
+    """True if a field differs from its default."""
     if value is default or type(value) is not type(default):
         return value is not default
     return bool(value.given if isinstance(value, Part) else value != default)
 
 
 def is_name(value: Unchecked) -> bool:
-    """True of a text without a number, such as "NVMe_Gen4", which names an entry and no quantity."""
+    """True for a text without a number, such as "NVMe_Gen4", which names an entry and no quantity."""
     return isinstance(value, str) and value.replace(".", "").isidentifier()
 
 
@@ -283,7 +283,7 @@ def values_in(part: type) -> dict[str, type[Part]]:
 
 
 def first_field(part: type[Part]) -> str:
-    """The field of a part for which a plain value stands."""
+    """The field of a part that a plain value replaces."""
     return _fields(part)[0][0]
 
 

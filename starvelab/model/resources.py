@@ -61,7 +61,7 @@ class Labels:
         return f"the {self[name]}" if name else "nothing"
 
     def does(self, name: str, verb: str) -> str:
-        """Say what a resource does, by a verb as of several: ``the GPU binds``, ``the workers bind``."""
+        """Say what a resource does, from the plural of a verb: ``the GPU binds``, ``the workers bind``."""
         plural = name and self[name].endswith("s")
         return f"{self.the(name)} {verb if plural else _SINGULAR.get(verb, f'{verb}s')}"
 
@@ -89,5 +89,5 @@ LEVERS = tuple(Advice(**{**row, "parts": tuple(row["parts"])}) for row in read_d
 
 
 def levers_for(part: str) -> tuple[Advice, ...]:
-    """Those that relieve that part, the first to try first."""
+    """Return the levers that relieve that part, beginning with the one to try first."""
     return tuple(lever for lever in LEVERS if part in lever.parts)

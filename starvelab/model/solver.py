@@ -46,7 +46,7 @@ def inputs_of(stage: Any, numbers: Mapping[str, Number]) -> Any:
 
 
 def costs(inputs: Mapping[str, Inputs], accelerators: Number, *, exact: bool = False) -> dict[str, Cost]:
-    """Cost of each stage; what all accelerators share does one batch for each of them."""
+    """Cost of each stage; a shared resource does one batch for each accelerator."""
     numbers = {name: stage.exactly() if exact else stage for name, stage in inputs.items()}
     barrier = numbers.pop(BarrierModel.NAME, None)
     taken: dict[str, Cost] = {name: _STAGES[name].cost(stage) for name, stage in numbers.items()}
@@ -102,12 +102,12 @@ def _quantity(number: Number, unit: str) -> Quantity:
 
 @dataclass(frozen=True)
 class BatchTimes(Generic[Time]):
-    """What each resource takes for the batches of a step, and how much of them may be under way.
+    """The time of each resource for the batches of a step, and how many batches may be under way.
 
     Attributes
     ----------
     times : mapping of str
-        By resource; that of the CPU is of all workers together.
+        Times by resource; that of the CPU is for all workers together.
     workers, prefetch : int
         Each worker has `prefetch` batches ordered.
     in_flight : int or inf
@@ -130,7 +130,7 @@ class BatchTimes(Generic[Time]):
 
     @classmethod
     def of(cls, times: Mapping[str, Time], numbers: Mapping[str, Number]) -> BatchTimes[Time]:
-        """Put what the resources take, as times or costs, beside what may be under way."""
+        """Return the times or costs of the resources with the limits on what may be under way."""
         way: Any = numbers["way"] or 0
         if way and isinstance(cost := times[CPU.name], Cost):
             way = Cost((Line(as_exact(way, "way") if isinstance(cost.limit, Fraction) else way, 0),))
@@ -142,9 +142,9 @@ class BatchTimes(Generic[Time]):
         )  # fmt: skip
 
     def round_trips(self) -> Iterator[tuple[str, Time]]:
-        """Yield each bound on a step by what waits for itself, with the resource that is waited for.
+        """Yield each bound on a step from a round trip, with the resource for which it waits.
 
-        Bounds that no time of a resource can be below are left out.
+        Bounds that the time of a resource always reaches are left out.
         """
         times = self.times
         loop = [times[LOOP.name]] if LOOP.name in times else []

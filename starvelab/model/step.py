@@ -250,7 +250,7 @@ class Step(EqualByFields, TableRepr):
 
     @property
     def note(self) -> str:
-        """Below the table: why the step cannot run, what counts as busy, and what of it nobody measured."""
+        """Below the table: why the step cannot run, what counts as busy, and which values nobody measured."""
         remarks = self.pipeline._remarks(self)
         return " ".join(filter(None, (self.infeasible_reason, self.spoken_busy, *remarks)))
 

@@ -63,7 +63,7 @@ class Epochs(TableRepr):
 
     @property
     def headers(self) -> tuple[str, ...]:
-        """Of the table that shows it."""
+        """Headers of the table."""
         read = (f"read from {self.later.labels.the(STORAGE.name)}",) if self.held is not None else ()
         busy = f"{self.later.labels[ACCELERATOR.name]} busy"
         return ("epoch", "time", "at its boundary", *read, busy, "binds")
@@ -98,7 +98,7 @@ class Epochs(TableRepr):
 
 
 def epochs(pipeline: Description, memory: Quantity | str | None, samples: int | None, evicts: bool) -> Epochs:
-    """Say what a page cache does, and what is lost between epochs; `Pipeline.epochs` has the parameters."""
+    """Compute what a page cache serves, and what epochs lose between them; see `Pipeline.epochs`."""
     check_flag(evicts, "evicts")
     replaced = ("storage.cache.share",) if memory is not None else ()
     check_asked(pipeline, "epochs", whatever=replaced, one_host=True)

@@ -16,10 +16,10 @@ from .timeline import EpochTimes, LoaderInputs, Loop, Start
 def follow_in_order(
     inputs: LoaderInputs, times: np.ndarray, start: Start, reads: np.ndarray | None = None
 ) -> EpochTimes:
-    """Follow the batches through a loader that delivers in order, as PyTorch's DataLoader does.
+    """Simulate a loader that delivers batches in order, as PyTorch's DataLoader does.
 
-    `times` is what a worker takes for each batch of an epoch, `reads` what each occupies the storage, which
-    reads ahead of the workers; both of shape (batches, replicas) [ms].
+    `times` are those of a worker for each batch of an epoch, `reads` those of the storage, which reads ahead
+    of the workers; both of shape (batches, replicas) [ms].
 
     With W workers, prefetch P and depth d, in which batch j is prepared by worker j mod W::
 
@@ -54,7 +54,7 @@ def follow_in_order(
 def follow_out_of_order(
     inputs: LoaderInputs, times: np.ndarray, start: Start, reads: np.ndarray | None = None
 ) -> EpochTimes:
-    """Follow the batches through a loader with workers that delivers them as they get ready.
+    """Simulate a loader with workers that delivers batches as they become ready.
 
     The rules are those of `follow_events`. A batch's times are known as soon as its index is sent, and every
     replica sends the same index at a step, so that rows stay rows; only its worker differs between replicas.
@@ -103,7 +103,7 @@ def follow_out_of_order(
 
 
 def follow_events(inputs: LoaderInputs, times: np.ndarray, reads: np.ndarray, start: Start) -> EpochTimes:
-    """Follow the batches through a loader with workers, in any order of delivery.
+    """Simulate a loader with workers, in any order of delivery.
 
     `times` are without the shared read. Two things happen to a batch at a moment that depends on the others:
     its worker asks the storage, which serves in the order of asking; and the loop receives it, without

@@ -1,6 +1,6 @@
-"""A loader followed through many batches, and through many replicas of chance at once.
+"""A loader simulated for many batches, and in many random runs at once.
 
-This draws the chance and chooses the rule, which stands in `rules`.
+This draws the random times and chooses the rule, which is in `rules`.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Simulation(TableRepr):
 
     @property
     def rows(self) -> list[list[str]]:
-        """One row for each figure: its mean over replicas, and how far they lie apart."""
+        """One row for each quantity: its mean over replicas, and how much these differ."""
         figures = (
             ("utilization", percent, self.utilizations),
             ("stall", percent, 1 - self.utilizations),
@@ -152,7 +152,7 @@ class Simulation(TableRepr):
 
     @property
     def note(self) -> str:
-        """What chance takes of the rate that mean times alone allow; empty without chance."""
+        """What random times take from the rate that mean times alone allow; empty without them."""
         if not self.inputs.mean_period or not (self.inputs.spread or self.inputs.mean_delay):
             return ""
         allowed = Q_(1000 * self.inputs.ranks * self.inputs.batch_size / self.inputs.mean_period, "img/s")
@@ -180,9 +180,9 @@ def simulate(
     warm_up: int = 0,
     prepare_times: Unchecked = None,
 ) -> Simulation:
-    """Follow a loader through its batches; `Pipeline.simulate` has the parameters.
+    """Simulate a loader batch by batch; `Pipeline.simulate` has the parameters.
 
-    Own times take the place of drawn ones, and their shape that of batches and replicas.
+    Given times replace drawn ones, and their shape sets batches and replicas.
     """
     seed = _whole(seed, "seed", inf, "Pass for example seed=1.")
     given_times = None if prepare_times is None else _own_times(prepare_times)

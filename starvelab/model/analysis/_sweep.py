@@ -65,7 +65,7 @@ class Sweep(EqualByFields, TableRepr):
         return [["..." if i is None else self._cell(name, i) for name in self.columns] for i in chosen]
 
     def to_pandas(self) -> Any:
-        """Return all rows as a data frame of pandas: numbers, with the unit of a column behind its name.
+        """Return all rows as a data frame of pandas: numbers, with the unit of a column after its name.
 
         Raises
         ------
