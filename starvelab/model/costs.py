@@ -114,7 +114,7 @@ class WorkerScaling(Inputs):
         return max(1, ceil(sqrt((1 - self.contention) / self.coherency + 0.25) - 0.5))
 
     def speedup(self, workers: Number, cores: Number | None = None) -> Number:
-        """How many times one worker's rate so many workers reach; without `cores` each has a core to itself."""
+        """How many times one worker's rate so many workers reach; without `cores` each has one to itself."""
         crowding: Number = 0
         if cores is None:
             e = minimum(workers, self.peak_workers)
