@@ -90,7 +90,7 @@ REJECTED = [
         "A run needs transforms, and those that decode come first, got crop (transform), "
         "decode (decode). Put them in that order.",
     ),
-    (transformed, "those that decode before those that transform, got none. Put them in that order."),
+    (transformed, "those that decode come first, got none. Put them in that order."),
     *(
         (
             lambda name=name: transformed(Transform("mine", abs), Transform(name, abs)),

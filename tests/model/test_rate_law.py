@@ -182,7 +182,7 @@ def test_a_model_of_a_family_that_nobody_measured_gets_no_number():
         BARE.solve(model=alone)
     without = type(alone)("Models", "Mine", "Mine", {k: f for k, f in alone.facts.items() if k != "family"})
     with pytest.raises(
-        MissingValueError, match=r"of Mine \(its family is not known\).*Pass what it was measured"
+        MissingValueError, match=r"of Mine \(its family is not known\).*Pass its rate, measured"
     ):
         BARE.solve(model=without)
     # Nor does the share of the peak that ResNet-50 reaches stand for a transformer's.

@@ -119,7 +119,7 @@ def test_the_ends_of_a_range_go_with_the_bytes_too(ends):
 
 
 PASS = " Pass Samples(cpu_time=...) for your own."
-CARRIED = "A worker's rate was {} on samples of {}, and is carried over to those of {}." + PASS
+CARRIED = "The rate of a worker was {} on samples of {}, and is carried over to those of {}." + PASS
 EXTRAPOLATED = CARRIED.format("measured", "114.7 KB", "5 MB")
 
 

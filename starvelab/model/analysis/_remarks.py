@@ -116,7 +116,7 @@ def _measured_elsewhere(pipeline: Description, basis: Entry | str) -> str:
     if np.all(np.abs(ratio - 1) <= _ALIKE):
         return ""
     of = f"samples of {format_quantity(size)}, and is carried over to those of {_spoken(stored)}"
-    return f"A worker's rate was {known} on {of}. {_PASS}"
+    return f"The rate of a worker was {known} on {of}. {_PASS}"
 
 
 def _spoken(stored: Number) -> str:
