@@ -117,9 +117,9 @@ def how_right_in_short() -> str:
     return (
         f"- **How right it is:** over {every['rows']} published measurements its median error is "
         f"{every['median error']}, and over the loaders among them {loaders['median error']}. It abstains on "
-        f"{every['abstains']}; counting these, {every['farther than 25 %']} are off by over 25 %. No measurement "
-        "is an input of its own prediction, and [the page](docs/how-right.md) says where the model is far "
-        "off."
+        f"{every['abstains']}; counting these, {every['farther than 25 %']} are off by over 25 %. "
+        "No measurement is an input of its own prediction, and [the page](docs/how-right.md) says where the "
+        "model is far off."
     )
 
 

@@ -19,7 +19,7 @@ IN_COLAB = "https://colab.research.google.com/github/starvelab/starvelab/blob/ma
 LEARN = {
     "starving-the-gpu": "how fast a GPU could be, what starves it, and how many workers feed it",
     "find-the-bottleneck": "to measure a pipeline on your machine, and find its bottleneck by caching",
-    "master-the-loader": "to write a loader, design a host, repair a script, and model other data than images",
+    "master-the-loader": "to write a loader, design a host, repair a script, and model more than images",
 }
 # A course meets once a week. Each entry is a notebook's folder and the numbers of its notebooks.
 WEEKS = [
