@@ -245,19 +245,16 @@ def _number(value: Answer, what: str) -> float:
 
 def _agree(a: Answer, b: Expected, within: float) -> bool:
     if isinstance(b, Quantity):
-        same = isinstance(a, Quantity) and a.is_compatible_with(b.units)
-        return same and _near(a.m_as(b.units), b.magnitude, within)
+        if not (isinstance(a, Quantity) and a.is_compatible_with(b.units)):
+            return False
+        a, b = a.m_as(b.units), float(b.magnitude)
     if isinstance(b, str):
         return isinstance(a, str) and a.casefold() == b.casefold()
     if isinstance(b, bool | np.bool_):
         return a is bool(b)
     if b is None or isinstance(a, str | bool | Quantity):
         return False
-    return a == b if isinstance(b, Integral) else _near(a, float(b), within)
-
-
-def _near(a: float, b: float, within: float) -> bool:
-    return abs(a - b) <= within * abs(b)
+    return a == b if isinstance(b, Integral) else abs(a - float(b)) <= within * abs(float(b))
 
 
 def _format(answer: Answer, digits: int = 4) -> str:

@@ -72,7 +72,8 @@ def solve(pipeline: Any) -> Step:  # Any: a Description, which stands above what
     numbers, inputs, shape = pipeline.numbers, pipeline.inputs, pipeline.shape
     batch, accelerators = numbers["batch_size"], numbers["accelerators"]
     taken = costs(inputs, accelerators)
-    stages = {name: _shaped(cost.at(batch), shape) for name, cost in taken.items()}
+    times = {name: cost.at(batch) for name, cost in taken.items()}
+    stages = {name: np.broadcast_to(time, shape) if shape else float(time) for name, time in times.items()}
     resources = by_resource(stages)
     # While it waits for a copy, for the loop or for a launch, the accelerator is taken, but does not work.
     waits = sum(time for name, time in stages.items() if _STAGES[name].AWAITED)
@@ -90,10 +91,6 @@ def solve(pipeline: Any) -> Step:  # Any: a Description, which stands above what
         utilization=as_float(busy / step),
         bottleneck=name_of_largest(ranked),
     )
-
-
-def _shaped(value: Number, shape: tuple[int, ...]) -> Number:
-    return np.broadcast_to(value, shape) if shape else float(value)
 
 
 def _quantity(number: Number, unit: str) -> Quantity:

@@ -177,7 +177,8 @@ class _Work:
         self._count("bytes sent", values.nbytes)
         blurred = [one.transpose(2, 0, 1) for one in self.blurred] if self.counts else []
         alike = [one for one in blurred if one.shape == values.shape]
-        shows = any(_correlates(values, one) for one in alike) if alike else _varies(values)
+        flat = np.atleast_2d(values).reshape(len(values), -1).astype(float)
+        shows = any(_correlates(values, one) for one in alike) if alike else bool(np.ptp(flat, axis=1).all())
         self._count("images sent", int(shows))
 
     def _count(self, what: str, number: int) -> None:
@@ -221,10 +222,6 @@ def _is_like(pixels: Pixels, photo: Pixels) -> bool:
     """True if an image may be a part of a photograph: its colors, and not one color."""
     near = np.abs(pixels.mean((0, 1)) - photo.mean((0, 1))).max() < 25
     return bool(pixels.size and near and pixels.std((0, 1)).min() > 3)
-
-
-def _varies(values: np.ndarray) -> bool:
-    return bool(np.ptp(np.atleast_2d(values).reshape(len(values), -1).astype(float), axis=1).all())
 
 
 def _correlates(values: np.ndarray, image: Pixels) -> bool:

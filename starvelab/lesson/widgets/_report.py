@@ -279,7 +279,9 @@ def pack(folder: str | os.PathLike[str] | None = None) -> PackedSubmission:
     target = where / f"{where.name}.zip"
     if runtime.current().is_grading:
         return PackedSubmission(target, ())
-    files = sorted(path for path in where.iterdir() if _belongs(path))
+    # No hidden file, none that is only half written, and no earlier .zip.
+    visible = (path for path in where.iterdir() if path.is_file() and not path.name.startswith("."))
+    files = sorted(path for path in visible if path.suffix not in (".zip", ".part", ".lock"))
     if not any(path.suffix == ".ipynb" for path in files):
         raise InputError(
             f"A submission holds at least one notebook, and {where} has none. "
@@ -289,8 +291,3 @@ def pack(folder: str | os.PathLike[str] | None = None) -> PackedSubmission:
         for path in files:
             archive.write(path, path.name)
     return PackedSubmission(target, tuple(path.name for path in files))
-
-
-def _belongs(path: Path) -> bool:
-    """True if a file is the learner's: no hidden one, none that is only half written, and no earlier .zip."""
-    return path.is_file() and not path.name.startswith(".") and path.suffix not in (".zip", ".part", ".lock")

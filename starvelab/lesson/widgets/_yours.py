@@ -121,18 +121,14 @@ def pipeline_of(model: MyModel, pipeline: Pipeline) -> Pipeline:
     gpu = positive("step_time", batch)
     cpu = positive("cpu_time", batch, size, workers, rate)
     drive = None
-    if (bandwidth := _bandwidth(pipeline)) is not None:
+    if (read := pipeline.solve().resource_times.get(STORAGE.name)) is not None:
+        bandwidth = pipeline.batch_size * pipeline.size / read
         demand = positive("data_demand", Q_(batch, "img") / gpu, size)
         drive = Drive((size * batch / gpu / demand * bandwidth).to("GB/s"))
     return Pipeline(
         dataset=Samples(size=size, cpu_time=cpu * workers / batch), storage=drive, workers=workers,
         hardware=Accelerator(rate=gpu), batch_size=batch,
     )  # fmt: skip
-
-
-def _bandwidth(pipeline: Pipeline) -> Quantity | None:
-    read = pipeline.solve().resource_times.get(STORAGE.name)
-    return None if read is None else pipeline.batch_size * pipeline.size / read
 
 
 class ModelBesideLab(Moving):
