@@ -115,11 +115,13 @@ credit.part(4, "audio", lambda: check(workers_needed(Q_("3840 /s"), 12.3, Q_("21
     "A sample is 12.3 s long: how many of them does the model take in a second?": 39,
     "You multiplied by the units of a sample; it holds that many.": 468}))
 credit.part(3, "samples of 12.5 MB", lambda: (
-    check(workers_needed(Q_("4.37e7 /s"), 16384, Q_("12.5 MB"), Q_("4.3 ms"), drive) is None, True,
-          what="whether no number of workers helps with samples of 12.5 MB", mistakes={
+    check(workers_needed(Q_("4.37e7 /s"), 16384, Q_("12.5 MB"), Q_("4.3 ms"),
+        drive) is None, True,
+        what="whether no number of workers helps with samples of 12.5 MB", mistakes={
     "Ask the drive first, and return None where it cannot deliver.": False}),
-    check(workers_needed(Q_("91000 /s"), 1024, Q_("2 KB"), Q_("0.08 ms"), drive) is None, False,
-          what="whether no number of workers helps with samples of 2 KB", mistakes={
+    check(workers_needed(Q_("91000 /s"), 1024, Q_("2 KB"), Q_("0.08 ms"),
+        drive) is None, False,
+        what="whether no number of workers helps with samples of 2 KB", mistakes={
     "The drive delivers small samples fast enough: return a number.": True})))
 credit.part(2, "video", lambda: check(workers_needed(Q_("4288 /s"), 16, Q_("531 KB"),
     Q_("850 ms"), drive), 228, what="the number of workers for video", mistakes={

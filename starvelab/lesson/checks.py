@@ -254,7 +254,7 @@ def _agree(a: Answer, b: Expected, within: float) -> bool:
         return a is bool(b)
     if b is None or isinstance(a, str | bool | Quantity):
         return False
-    return a == b if isinstance(b, Integral) else abs(a - float(b)) <= within * abs(float(b))
+    return a == b if isinstance(b, Integral) else bool(abs(a - float(b)) <= within * abs(float(b)))
 
 
 def _format(answer: Answer, digits: int = 4) -> str:
