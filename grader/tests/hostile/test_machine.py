@@ -103,7 +103,8 @@ answer = 42
     assert points(nb) == {"value": 1}, printed(nb, "answer")
 
 
-@pytest.mark.parametrize("forks", ["os.fork()", "try:\n    while True: os.fork()\nexcept OSError: pass"])
+# Without an end the limit of processes may end the sandbox, or not: that depends on the machine.
+@pytest.mark.parametrize("forks", ["os.fork()", "for _ in range(4): os.fork()"])
 def test_a_copy_of_the_process_answers_no_question(tmp_path, forks):
     """It would take every second question of the grader, and other answers would lose their points."""
     nb = execute(notebook(f"{RIGHT}\nimport os\n{forks}"), tmp_path, student="forker")
