@@ -6,15 +6,16 @@ A cause names the remedies that it rules out, since no other setting replaces it
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from math import inf
 
 from starvelab.host import usable_cores
 from starvelab.measure.verdict import SEVERE, SLIGHT
 from starvelab.tables import count_of, percent
 
-from ..finding.lines import COLLATE, DATASET, SAMPLER, WHERE
+from ..finding.lines import COLLATE, DATASET, SAMPLER, WHERE, LineShare
 from .facts import Facts
-from .known_calls import LOCK, WAIT, known_call
+from .known_calls import LOCK, WAIT, KnownCall, known_call
 from .model import AGREE
 from .remedy import Effect, Remedy, Row
 
@@ -138,6 +139,18 @@ COLLECTOR = Row(
 )
 
 
+def _line_to_name(lines: Sequence[LineShare]) -> tuple[LineShare, KnownCall | None]:
+    """Return the largest line and what is known of its call, or a smaller line that explains it."""
+    known = [(line, known_call(line.call)) for line in lines]
+    largest, call = known[0]
+    for line, other in known[1:]:
+        if call is None and other is not None and other.removable and line.share * AGREE >= largest.share:
+            return line, other  # a line that calls known waste takes as much
+        if call is not None and call.name == WAIT and other is not None and other.name == LOCK:
+            return line, other  # who waits while holding a lock lets all others wait for it
+    return largest, call
+
+
 def line_remedies(facts: Facts) -> list[Remedy]:
     """Return what to do about the line at which most of preparing goes, where a cure of it brings anything.
 
@@ -153,16 +166,7 @@ def line_remedies(facts: Facts) -> list[Remedy]:
     lines = [one for one in lines if one.share * facts.finding.waits.host_wait >= SLIGHT]
     if not lines:
         return []
-    calls = [known_call(one.call) for one in lines]
-    names = [call.name if call else "" for call in calls]
-    large = [one.share * AGREE >= lines[0].share for one in lines]
-    waste = [call is not None and call.removable and much for call, much in zip(calls, large, strict=True)]
-    place = 0
-    if names[0] == WAIT and LOCK in names:  # who waits while holding a lock lets all others wait for it
-        place = names.index(LOCK)
-    elif calls[0] is None and True in waste:  # a line that calls known waste takes as much
-        place = waste.index(True)
-    line, call = lines[place], calls[place]
+    line, call = _line_to_name(lines)
     cure = "do that once, before the training or for all items of a batch, or let faster code do it."
     text = (
         f"{line.place}, in {WHERE[line.phase]}, takes {percent(line.share, 0)} of the time in which batches "

@@ -41,18 +41,15 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
         return (stuck,)
     if finding.verdict == UNKNOWN or finding.waits.counted < MIN_BATCHES:
         return ()
-    waits = finding.verdict != NOT_BOUND
-    if waits and (again := ITERATOR.of(facts)):
+    if finding.verdict == NOT_BOUND:
+        causes, settings = _first_and_others(OF_PASSES, IN_ANY_CASE, facts)
+        return _within(facts, (*causes, *settings))
+    if again := ITERATOR.of(facts):
         return (again,)
-    rows = (*CAUSES, *OF_PASSES) if waits else OF_PASSES
-    causes = [(row, remedy) for row in rows if (remedy := row.of(facts))][:1]
-    lines = line_remedies(facts) if waits and not causes else []
-    ruled_out = {name for row, _ in causes for name in row.rules_out}
-    ruled_out |= {"workers"} if any(line.name == LOCK for line in lines) else set()
-    others = (*IN_ANY_CASE, *SETTINGS) if waits else IN_ANY_CASE
-    settings = [remedy for remedy in _apply(others, facts) if remedy.name not in ruled_out]
-    if not waits:
-        return _within(facts, (*(cause for _, cause in causes), *settings))
+    causes, settings = _first_and_others((*CAUSES, *OF_PASSES), (*IN_ANY_CASE, *SETTINGS), facts)
+    lines = [] if causes else line_remedies(facts)
+    if any(line.name == LOCK for line in lines):
+        settings = [remedy for remedy in settings if remedy.name != "workers"]
     settings.sort(key=lambda remedy: (remedy.risky, -remedy.likely))
     best = max((one.likely for one in settings), default=1.0)
     if facts.advice is not None and not facts.rests:
@@ -63,7 +60,17 @@ def remedies_of(finding: JobFinding, *, cores: float | None = None) -> tuple[Rem
     of_code = sorted([*lines, *later], key=lambda remedy: -remedy.likely)
     first = [remedy for remedy in of_code if remedy.likely >= best]
     rest = [remedy for remedy in of_code if remedy.likely < best]
-    return _within(facts, (*(cause for _, cause in causes), *first, *settings, *rest, *together))
+    return _within(facts, (*causes, *first, *settings, *rest, *together))
+
+
+def _first_and_others(
+    causes: Iterable[Row], others: Iterable[Row], facts: Facts
+) -> tuple[list[Remedy], list[Remedy]]:
+    """Return the first cause that applies, if any does, and the other remedies that it does not rule out."""
+    for row in causes:
+        if (cause := row.of(facts)) is not None:
+            return [cause], [one for one in _apply(others, facts) if one.name not in row.rules_out]
+    return [], _apply(others, facts)
 
 
 def _apply(rows: Iterable[Row], facts: Facts) -> list[Remedy]:

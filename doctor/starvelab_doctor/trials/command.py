@@ -21,12 +21,13 @@ from starvelab.errors import InputError
 from starvelab.host import usable_cores
 from starvelab.measure.verdict import SLIGHT
 
+from ..finding.job import JobFinding
 from ..finding.memory import Room, duration
 from ..judging.facts import Facts
 from ..judging.remedies import is_for_handover, remedies_of
 from ..judging.report import Results, json_report, text_report
 from ..script import INTERRUPTED, terminable
-from .ascent import MAX_TRIALS, Ascent, Setup, Turns, listed
+from .ascent import MAX_TRIALS, Advised, Ascent, Setup, Turns, listed
 from .ladder import TURNS as LADDER_TURNS
 from .ladder import Ladder, climb_ladder, rungs_of
 from .runs import TURNS, WATCHED, Runs
@@ -76,11 +77,6 @@ def try_settings(runs: Runs, say: Callable[[str], object], *, ladder_only: bool 
     loops = [loop for _, loop in first["results"] if loop.loader.workers == setup.workers]
     room = loops[0].room if loops else Room(setup.workers)
     ascent, last = Ascent(setup, runs.compare, room.workers_for, say), Turns(failed="nothing was kept")
-    remedies = remedies_of(loops[0]) if loops and not ladder_only else ()
-    advised = [(remedy.name, remedy.value) for remedy in remedies if remedy.name in SETTINGS]
-    # Workers of tiny batches also take cores from a step that hardly waits for them.
-    if not remedies and loops and not ladder_only and is_for_handover(Facts(loops[0])):
-        advised = [("workers", 0)]
     count = LADDER_TURNS * (1 + len(rungs_of(on_gpu=first["on_gpu"])))
     say(f"The ladder takes {count} runs, {duration(count * runs.each)}.")
     ladder = climb_ladder(runs, on_gpu=first["on_gpu"], say=say)
@@ -91,10 +87,18 @@ def try_settings(runs: Runs, say: Callable[[str], object], *, ladder_only: bool 
     if not ladder_only and not ladder.fed:
         most = 2 * (TURNS * MAX_TRIALS + LAST_TURNS)
         say(f"Settings take at most {most} runs, {duration(most * runs.each)}; the advised one comes first.")
-        ascent.climb(advised, cores=usable_cores())
+        ascent.climb(_advised(loops[0]) if loops else (), cores=usable_cores())
     if ascent.best:
         last = runs.compare({}, ascent.best, LAST_TURNS)
     return Tried(first["loop"].split(" ")[0], results, ladder, ascent, last)
+
+
+def _advised(loop: JobFinding) -> list[Advised]:
+    """Return the settings that the doctor advises, the first one first."""
+    if remedies := remedies_of(loop):
+        return [(remedy.name, remedy.value) for remedy in remedies if remedy.name in SETTINGS]
+    # Workers of tiny batches also take cores from a step that hardly waits for them.
+    return [("workers", 0)] if is_for_handover(Facts(loop)) else []
 
 
 def text_of(tried: Tried, *, ladder_only: bool = False) -> str:
