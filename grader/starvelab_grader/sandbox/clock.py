@@ -16,6 +16,7 @@ MAX_STRETCH = 10.0  # seconds on the wall for one that counts
 MAX_UNSEEN = 2.0  # seconds since the last look, which comes late on a busy machine, that count as on the wall
 STARVED = 0.05  # of its time, that a submission waited for a core
 ALARM = 0.01  # seconds that an interruption may be early
+Read = Callable[[int], tuple[tuple[float, float], dict[int, tuple[float, bool]]]]
 UNKNOWN = (OSError, ValueError, IndexError)  # where the kernel does not say, or the process has ended
 
 
@@ -84,11 +85,32 @@ def counted(passed: float, waiting: float, used: float) -> float:
     return max(passed - waiting, used, passed / MAX_STRETCH)
 
 
+def used(process: int) -> float:
+    """Seconds that cores worked for a process."""
+    with suppress(*UNKNOWN):
+        # The times in user mode and in the kernel, counted from behind the name, which may hold anything.
+        times = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
+        return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
+def read(process: int) -> tuple[tuple[float, float], dict[int, tuple[float, bool]]]:
+    """Return the seconds that a process worked and waited; by thread those at work, and if it goes on now."""
+    at_work = {}
+    for folder in threads(process):
+        with suppress(*UNKNOWN):
+            ran = int((folder / "schedstat").read_text().split()[0]) / 1e9
+            # The state stands behind the name, which may hold anything.
+            state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
+            at_work[int(folder.name)] = (ran, state == "R")
+    return (used(process), waited(process)), at_work
+
+
 class SandboxClock:
     """Seconds that count for a sandbox with so many cores, by what each look at its processes finds."""
 
-    def __init__(self, time: Callable[[], float] = time.monotonic, cores: int = 1) -> None:
-        self.time, self.cores = time, cores
+    def __init__(self, time: Callable[[], float] = time.monotonic, cores: int = 1, read: Read = read) -> None:
+        self.time, self.cores, self.read = time, cores, read
         self.looked = self.started = time()
         self.seconds = self.waiting = self.work = 0.0
         self.busy = 0  # threads that worked between the last two looks, or want to
@@ -105,7 +127,8 @@ class SandboxClock:
         """Count what has passed since the last look; the sandbox consists of these processes now."""
         now = self.time()
         passed, self.looked = now - self.looked, now
-        seen = {one: (used(one), waited(one)) for one in processes}
+        readings = {one: self.read(one) for one in processes}
+        seen = {one: times for one, (times, _) in readings.items()}
         # A look may miss a process: what it did meanwhile is not counted at once in the next one.
         before = {one: at for one, at in seen.items() if one in self._seen_before} | self._seen
         self._seen_before, self._seen = self._seen, seen
@@ -113,7 +136,7 @@ class SandboxClock:
         for one, (worked, waited_for) in self._seen.items():
             work += max(0.0, worked - before.get(one, (0.0, 0.0))[0])
             waits.append(waited_for - before.get(one, (0.0, 0.0))[1])
-        at_work = {thread: one for process in processes for thread, one in _at_work(process).items()}
+        at_work = {thread: one for _, threads in readings.values() for thread, one in threads.items()}
         self.busy = sum(ready or ran > self._ran.get(thread, 0.0) for thread, (ran, ready) in at_work.items())
         self._ran = {thread: ran for thread, (ran, _) in at_work.items()}
         # Threads that are more than there are cores wait for one another, and not for other people's.
@@ -127,27 +150,6 @@ class SandboxClock:
     def starved(self) -> bool:
         """True if the sandbox had to wait for a core so long that alone it might get further."""
         return self.waiting > STARVED * (self.time() - self.started)
-
-
-def used(process: int) -> float:
-    """Seconds that cores worked for a process."""
-    with suppress(*UNKNOWN):
-        # The times in user mode and in the kernel, counted from behind the name, which may hold anything.
-        times = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
-        return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
-    return 0.0
-
-
-def _at_work(process: int) -> dict[int, tuple[float, bool]]:
-    """For each thread of a process the seconds that it has worked, and whether it wants to go on now."""
-    at_work = {}
-    for folder in threads(process):
-        with suppress(*UNKNOWN):
-            ran = int((folder / "schedstat").read_text().split()[0]) / 1e9
-            # The state stands behind the name, which may hold anything.
-            state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
-            at_work[int(folder.name)] = (ran, state == "R")
-    return at_work
 
 
 def fair_niceness(busy: int) -> int:

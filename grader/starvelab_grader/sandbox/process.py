@@ -76,6 +76,7 @@ class Runner:
         imports: Sequence[str] = IMPORTS, readable: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self.sandboxed, self.trusted, self.readable = sandboxed, trusted, readable
+        self.max_memory, self.max_processes, self.interval = MAX_MEMORY, MAX_PROCESSES, WATCH_INTERVAL
         self.group = _group() if sandboxed else None
         self.over = threading.Event()
         # In a control group each sandbox has one core.
@@ -136,20 +137,23 @@ class Runner:
             return
         threading.current_thread().name = f"starvelab-watch-{process.pid}"
         started.set_result(process)
-        while process.poll() is None and not self.over.wait(WATCH_INTERVAL):
+        while process.poll() is None and not self.over.wait(self.interval):
             processes = _tree(process.pid)
             self.clock.look(processes)
             slow_down(processes, self.clock.busy)
             # A limit of the system counts each by itself, or those of one user in all sandboxes together.
-            if len(processes) > MAX_PROCESSES or (self.group is None and self._takes_too_much(processes)):
+            is_many = len(processes) > self.max_processes
+            if is_many or (self.group is None and self._takes_too_much(processes)):
                 _kill(process.pid)
 
     def _takes_too_much(self, processes: Sequence[int]) -> bool:
         # Programs that start others are in memory twice for a moment.
-        return self._memory(processes) > MAX_MEMORY and self._memory(_tree(processes[0])) > MAX_MEMORY
+        return self._fill_memory(processes) and self._fill_memory(_tree(processes[0]))
 
-    def _memory(self, processes: Sequence[int]) -> int:
-        return _memory(processes) + (_kernel_memory(processes) if self.sandboxed else 0)
+    def _fill_memory(self, processes: Sequence[int]) -> bool:
+        room = self.max_memory - (_kernel_memory(processes) if self.sandboxed else 0)
+        # What forked processes share counts once; to find out how much that is takes longer.
+        return sum(map(_resident, processes)) > room and sum(map(_proportional, processes)) > room
 
     def ask(self, message: Message, seconds: float) -> Message:
         """Send a message, and wait for what comes back: both together for some seconds at most.
@@ -360,13 +364,6 @@ def _runs(process: psutil.Process) -> bool:
         is_there = process.status() != psutil.STATUS_ZOMBIE or len(threads(process.pid)) > 1
         return is_there and process.is_running()
     return False
-
-
-def _memory(processes: Sequence[int]) -> int:
-    """Bytes that processes have in memory, what they share counted once."""
-    resident = sum(map(_resident, processes))
-    # Forked processes share most of that, and to find out takes longer.
-    return resident if resident <= MAX_MEMORY else sum(map(_proportional, processes))
 
 
 def _kernel_memory(processes: Sequence[int]) -> int:

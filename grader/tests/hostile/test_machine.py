@@ -11,6 +11,7 @@ import os
 import re
 import struct
 import threading
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -254,14 +255,28 @@ def test_without_a_sandbox_too_many_processes_end_as_well(monkeypatch, tmp_path)
     monkeypatch.setattr(process, "MAX_PROCESSES", 5)
     monkeypatch.setattr(process, "WATCH_INTERVAL", 0.05)
     slowed = []
-    monkeypatch.setattr(process, "slow_down", lambda *processes: slowed.append(processes))
+    monkeypatch.setattr(process, "slow_down", lambda processes, busy: slowed.extend(processes))
     runner = Runner(sandboxed=False, imports=[])
     source = "import os, time\nfor _ in range(8):\n    if os.fork() == 0: time.sleep(60)\ntime.sleep(60)"
     runner.open(Place(str(tmp_path)))
     with pytest.raises(ChannelError, match=r"The other end is gone\."):
         runner.ask({"do": "run", "source": source, "seconds": 30}, 40)
     assert runner.clock.looked > runner.clock.started, "until then its time was counted by what it used"
-    assert slowed, "and it was slowed down by how much it worked"
+    assert runner.process.pid in slowed, "and it was slowed down by how much it worked"
+
+
+def test_a_sandbox_keeps_the_limits_that_it_began_with(monkeypatch):
+    """Else a test that changes them would end the sandbox that another test has left."""
+    monkeypatch.setattr(process, "WATCH_INTERVAL", 0.01)
+    runner = Runner(sandboxed=False, imports=[])
+    monkeypatch.setattr(process, "MAX_PROCESSES", 0)
+    monkeypatch.setattr(process, "MAX_MEMORY", 0)
+    for _ in range(3):
+        looked = runner.clock.looked
+        while runner.alive and runner.clock.looked == looked:
+            time.sleep(0.005)
+    assert runner.alive
+    runner.end()
 
 
 def test_predictions_that_a_students_side_forges_are_no_larger_than_a_file_may_be(tmp_path):

@@ -35,7 +35,7 @@ def token(monkeypatch):
 def pauses(monkeypatch):
     """The seconds that were waited, which pass at once."""
     waited = []
-    monkeypatch.setattr(canvas_api.time, "sleep", waited.append)
+    monkeypatch.setattr(canvas_api, "time", SimpleNamespace(sleep=waited.append))
     return waited
 
 

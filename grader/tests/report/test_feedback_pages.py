@@ -233,7 +233,7 @@ def test_a_notebook_that_takes_too_long_is_shown_as_text(make, monkeypatch):
 
 def test_all_notebooks_of_a_student_share_the_time_that_is_left(tmp_path, monkeypatch):
     """A clock that shows ten seconds more at each look: the third of four notebooks begins too late."""
-    monkeypatch.setattr(rendering.time, "thread_time", itertools.count(0, 10).__next__)
+    monkeypatch.setattr(rendering, "time", SimpleNamespace(thread_time=itertools.count(0, 10).__next__))
     limits, time_limit = [], rendering.time_limit
     monkeypatch.setattr(rendering, "time_limit", lambda seconds: limits.append(seconds) or time_limit(60))
     notebooks = [GradedNotebook(name, name, REFERENCE, TITLES) for name in "abcd"]
