@@ -114,26 +114,47 @@ class JobFinding:
         return self.gpu.steps
 
     @property
+    def verdict(self) -> str:
+        """Say how input-bound the job is: by the waits of the GPU where they are known, else of the loop."""
+        return UNKNOWN if self._doubt else verdict_of(self._starved)
+
+    @property
+    def _starved(self) -> float:
+        """Share of the time in which the GPU waits for data, or else the loop waits and packs."""
+        return self.waits.host_wait + self.packing if self.gpu.stall is None else self.gpu.stall
+
+    @property
+    def _doubt(self) -> tuple[str, str] | None:
+        """Return why nothing tells how input-bound the job is, and what to do then; None if it is known."""
+        use, stall, packing = self.gpu.use, self.gpu.stall, self.packing if self.gpu.stall is None else 0.0
+        low, high = self.gpu.stall_interval or self.waits.interval
+        if self._without_loader:
+            idle = f", and the GPU is {percent(use.idle, 0)} idle" if use is not None else ""
+            return (
+                f"the trace holds no wait for a DataLoader{idle}",
+                "Profile a loop over a DataLoader of PyTorch, or put watch(...) around what yours goes over.",
+            )
+        if self.waits.elsewhere and stall is None:
+            return (
+                "another thread fetches the batches, and the loop takes them from it",
+                "Put watch(...) around what the training loop itself goes over.",
+            )
+        if self.waits.counted < self._least:
+            counted = count_of(self.waits.counted, "batch")
+            why = f"only {counted} counted, and {self._least} are needed"
+        elif low + packing < SLIGHT and high + packing >= SEVERE:  # more than two verdicts are open
+            why = "the batches differ too much"
+        # A loop that never waits starves no GPU. One that waits may be ahead of a GPU that is busy.
+        elif self.gpu.asynchronous and stall is None and self._starved >= SLIGHT:
+            why = "the loop may run ahead of the GPU, which was not timed"
+        else:
+            return None
+        return why, "Watch more batches of a longer run."
+
+    @property
     def _least(self) -> int:
         # A trace holds few steps: their spread must do.
         return 2 if self.source == "trace" else MIN_BATCHES
-
-    @property
-    def verdict(self) -> str:
-        """Say how input-bound the job is: by the waits of the GPU where they are known, else of the loop."""
-        stall, low, high = self.gpu.stall, *(self.gpu.stall_interval or self.waits.interval)
-        if stall is None:
-            low, high = low + self.packing, high + self.packing
-        differs = low < SLIGHT and high >= SEVERE  # more than two verdicts are open
-        if self.waits.counted < self._least or differs:
-            return UNKNOWN
-        if stall is not None:
-            return verdict_of(stall)
-        if self.waits.elsewhere:
-            return UNKNOWN
-        found = verdict_of(self.waits.host_wait + self.packing)
-        # A loop that never waits starves no GPU. One that waits may be ahead of a GPU that is busy.
-        return UNKNOWN if self.gpu.asynchronous and found != NOT_BOUND else found
 
     @property
     def _without_loader(self) -> bool:
@@ -260,48 +281,28 @@ class JobFinding:
 
     @property
     def _judged(self) -> str:
-        of_gpu = f"the GPU is {self.gpu.use.verdict}" if self.gpu.use is not None else ""
-        if self.verdict != UNKNOWN:
-            return f"This job is {self.verdict}{f': {of_gpu}' if of_gpu else ''}."
-        if self._without_loader:
-            idle = (
-                f", and the GPU is {percent(self.gpu.use.idle, 0)} idle" if self.gpu.use is not None else ""
-            )
-            why = f"the trace holds no wait for a DataLoader{idle}"
-        elif self.waits.counted < self._least:
-            counted = count_of(self.waits.counted, "batch")
-            why = f"only {counted} counted, and {self._least} are needed"
-        elif self.waits.elsewhere:
-            why = "another thread fetches the batches, and the loop takes them from it"
-        elif self.gpu.asynchronous and self.gpu.stall is None:
-            why = "the loop may run ahead of the GPU, which was not timed"
-        else:
-            why = "the batches differ too much"
-        return f"Cannot tell whether this job is input-bound: {why}."
+        if (doubt := self._doubt) is not None:
+            return f"Cannot tell whether this job is input-bound: {doubt[0]}."
+        of_gpu = f": the GPU is {self.gpu.use.verdict}" if self.gpu.use is not None else ""
+        return f"This job is {self.verdict}{of_gpu}."
 
     @property
     def next_step(self) -> str:
         """Say what to do about the input, and before that about what costs the GPU more, if a trace tells."""
         larger = self.gpu.use.next_step if self.gpu.use is not None else ""
-        if not larger or (self.verdict == UNKNOWN and self.waits.batches):
+        if not larger or (self._doubt and self.waits.batches):
             return self._of_input
         return larger if self.verdict == NOT_BOUND else f"{larger} {self._of_input}"
 
     @property
     def _of_input(self) -> str:
-        ceiling = self.waits.ceiling
+        ceiling, doubt = self.waits.ceiling, self._doubt
         if self.verdict == NOT_BOUND or (ceiling is not None and ceiling.times < 1 + SLIGHT):
             return "A faster input pipeline would change little, so look at the training step itself."
-        if self.waits.elsewhere:
-            return "Put watch(...) around what the training loop itself goes over."
-        if self._without_loader:
-            return (
-                "Profile a loop over a DataLoader of PyTorch, or put watch(...) around what yours goes over."
-            )
         if self.waits.restarts:
             return RESTART
-        if self.verdict == UNKNOWN:
-            return "Watch more batches of a longer run."
+        if doubt is not None:
+            return doubt[1]
         if self.loader.workers == 0:
             return "Without workers the loop prepares each batch itself: advise says what num_workers brings."
         return "starvelab-doctor --ladder train.py measures what a faster input brings at most."
