@@ -8,7 +8,6 @@ from starvelab.units import Q_
 from starvelab_doctor import BatchContents
 from starvelab_doctor.contents import Items
 from starvelab_doctor.finding.lines import JobLines, LineShare
-from starvelab_doctor.finding.records import Ceiling
 from starvelab_doctor.finding.stages import StageSamples
 from starvelab_doctor.watching.recorder import Recorder
 
@@ -62,12 +61,9 @@ def job_of(case):
         stages = replace(stages, prepared=tuple(map(float, times)))
     if stages is not None:
         more["stages"] = replace(stages, certain=more.pop("certain", stages.certain))
-    for name, kind in (("contents", BatchContents), ("ceiling", Ceiling)):
-        if name in more:
-            given = more[name]
-            if name == "contents":
-                given[1] = Q_(given[1])
-            more[name] = kind(*given)
+    if "contents" in more:
+        objects, size, *others = more["contents"]
+        more["contents"] = BatchContents(objects, Q_(size), *others)
     if "first_waits" in more:
         more["first_waits"] = tuple(Q_(wait, "ms") for wait in more["first_waits"])
     if "lines" in more:

@@ -177,7 +177,7 @@ def test_a_job_that_no_rung_makes_faster_is_fed():
     # Without the rungs that leave the whole loader out, nothing tells what the input costs at most.
     for rungs in ({}, {"prepared": (8.0,)}):
         unknown = Ladder((10.0,), rungs, {rung: "it fails" for rung in RUNGS if rung not in rungs})
-        assert (unknown.ceiling, unknown.fed, unknown.bound) == (None, False, None)
+        assert (unknown.ceiling, unknown.fed) == (None, False)
         assert unknown.lines[-1].startswith("The highest rung could not be measured, so the gain")
 
 

@@ -297,7 +297,7 @@ class JobFinding:
     @property
     def _of_input(self) -> str:
         ceiling, doubt = self.waits.ceiling, self._doubt
-        if self.verdict == NOT_BOUND or (ceiling is not None and ceiling.times < 1 + SLIGHT):
+        if self.verdict == NOT_BOUND or (ceiling is not None and ceiling < 1 + SLIGHT):
             return "A faster input pipeline would change little, so look at the training step itself."
         if self.waits.restarts:
             return RESTART

@@ -18,22 +18,6 @@ if TYPE_CHECKING:
     from .job import JobFinding
 
 
-@dataclass(frozen=True)
-class Ceiling:
-    """What a ladder measured.
-
-    Attributes
-    ----------
-    times : float
-        How many times the batches a second the job reaches at most, whatever is done to its input; 1 or more.
-    passes : bool
-        Whether whole passes were counted, with the start of their workers.
-    """
-
-    times: float
-    passes: bool = False
-
-
 @dataclass(frozen=True, kw_only=True)
 class Waits:
     """What the loop waits for, batch by batch.
@@ -67,8 +51,11 @@ class Waits:
         Whether passes end with their first batch, as those of `next(iter(loader))`; then these count.
     elsewhere : bool
         Whether a thread fetched the batches that is none of the training loop: then its waits say nothing.
-    ceiling : Ceiling or None
-        What a ladder measured; None where there was none.
+    ceiling : float or None
+        How many times the batches a second a ladder measured at most, whatever is done to the input, 1 or
+        more; None where there was none.
+    whole_passes : bool
+        Whether the ladder counted whole passes, with the start of their workers.
     """
 
     host_wait: float
@@ -86,7 +73,8 @@ class Waits:
     loop_share: float = 1.0
     restarts: bool = False
     elsewhere: bool = False
-    ceiling: Ceiling | None = None
+    ceiling: float | None = None
+    whole_passes: bool = False
 
     @property
     def period(self) -> float:

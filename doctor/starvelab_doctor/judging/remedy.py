@@ -57,13 +57,14 @@ class Remedy:
 
     def within(self, finding: JobFinding, *, certain: bool) -> Remedy | None:
         """Return it with the gain of the whole job, no more than a ladder measured; None without any."""
-        ceiling, gain = finding.waits.ceiling, self.gain
-        if ceiling is not None and self.name not in IN_LOOP | (set() if ceiling.passes else BETWEEN_PASSES):
-            if ceiling.times < 1 + SLIGHT:
+        waits, gain = finding.waits, self.gain
+        ceiling, unbound = waits.ceiling, IN_LOOP | (set() if waits.whole_passes else BETWEEN_PASSES)
+        if ceiling is not None and self.name not in unbound:
+            if ceiling < 1 + SLIGHT:
                 return None
-            gain = gain and gain.each(lambda times: min(times, ceiling.times))
+            gain = gain and gain.each(lambda times: min(times, ceiling))
         # Long steps and other loops are a part of the job, too.
-        rest = 1 - finding.waits.loop_share * (1 - finding.interrupted_share)
+        rest = 1 - waits.loop_share * (1 - finding.interrupted_share)
         whole = gain is not None and rest >= SLIGHT
         if gain is not None and whole:
             gain = gain.each(lambda times: 1 / ((1 - rest) / times + rest))

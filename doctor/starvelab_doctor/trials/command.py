@@ -80,8 +80,9 @@ def try_settings(runs: Runs, say: Callable[[str], object], *, ladder_only: bool 
     count = LADDER_TURNS * (1 + len(rungs_of(on_gpu=first["on_gpu"])))
     say(f"The ladder takes {count} runs, {duration(count * runs.each)}.")
     ladder = climb_ladder(runs, on_gpu=first["on_gpu"], say=say)
+    bound = {"ceiling": ladder.ceiling, "whole_passes": ladder.whole}
     results = [
-        (name, loop.replace(ceiling=ladder.bound) if loop.loader.workers == setup.workers else loop)
+        (name, loop.replace(**bound) if loop.loader.workers == setup.workers else loop)
         for name, loop in first["results"]
     ]
     if not ladder_only and not ladder.fed:

@@ -14,7 +14,6 @@ from typing import Any
 from starvelab.errors import InputError
 from starvelab.measure.verdict import SLIGHT
 
-from ..finding.records import Ceiling
 from .replay import DEVICE, HOST, PREPARED
 from .runs import Runs
 
@@ -54,11 +53,6 @@ class Ladder:
         """The most that any rung brought in any turn; None where none left out the loader, or disturbed."""
         gains = [gain for rung in self.rungs for gain in self._gains(rung)]
         return max(1.0, *gains) if self.rungs.keys() & {HOST, DEVICE} and not self.disturbed else None
-
-    @property
-    def bound(self) -> Ceiling | None:
-        """What no gain is said above; None where that was not measured."""
-        return Ceiling(self.ceiling, passes=self.whole) if self.ceiling is not None else None
 
     @property
     def fed(self) -> bool:
