@@ -97,8 +97,8 @@ class LoaderUse:
         Whether the workers are processes, and no threads of this one.
     stream, repeats : bool
         Whether each worker goes over all of the dataset, which has no indices, and gives the same items.
-    pickled : pair of quantity, or None
-        The time in which data was pickled for workers that started, and the bytes for one of them at most.
+    pickled : quantity [time] or None
+        In which data was pickled for workers that started.
     queue_depth : float or None
         Batches that were ready when the loop asked for one, on average.
     overtaken : float
@@ -118,7 +118,7 @@ class LoaderUse:
     processes: bool | None = None
     stream: bool = False
     repeats: bool = False
-    pickled: tuple[Quantity, Quantity] | None = None
+    pickled: Quantity | None = None
     queue_depth: float | None = None
     overtaken: float = 0.0
     contents: BatchContents | None = None

@@ -127,7 +127,7 @@ class Facts:
         if self.finding.loader.pickled is None or not rate:
             return 0.0
         whole = sum(wait.m_as("s") for wait in waits.first_waits) + waits.counted / rate
-        return float(self.finding.loader.pickled[0].m_as("s") / max(whole, 1e-9))
+        return float(self.finding.loader.pickled.m_as("s") / max(whole, 1e-9))
 
     @property
     def sampling(self) -> float:

@@ -25,7 +25,7 @@ from ..shares import INTERRUPTION
 from ..spans import union
 from ..torch_internals import TorchIterator, TorchLoader
 from .job_lines import JobSamples
-from .pickled import Pickled
+from .pickled import timing_pickles
 from .places import own_frame
 from .probe import Probe
 from .ranks import RankLoop
@@ -37,7 +37,7 @@ class Start:
     """The start of an iterator, or of a later pass of one whose workers persist."""
 
     seconds: float = 0.0
-    pickled: Pickled = field(default_factory=Pickled)
+    pickled: list[float] = field(default_factory=list)  # seconds of each pickle for a worker
     token: int | None = None  # of the samples of its workers
     probe: Probe | None = None
 
@@ -78,7 +78,7 @@ class Doctor:
         def begin(iterator: TorchIterator, loader: TorchLoader) -> None:
             begun, start = time.perf_counter(), Start(probe=Probe() if self.probe else None)
             with ExitStack() as stack:
-                stack.enter_context(start.pickled.counting())
+                stack.enter_context(timing_pickles(start.pickled))
                 if self.lines is not None and loader.num_workers:
                     start.token = stack.enter_context(self.lines.folder.starting(loader))
                 if start.probe is not None:
@@ -97,7 +97,7 @@ class Doctor:
             original(iterator, loader, first_iter)
             if not first_iter:
                 start = self.starts.get(iterator, Start())
-                self.starts[iterator] = replace(start, seconds=time.perf_counter() - begun, pickled=Pickled())
+                self.starts[iterator] = replace(start, seconds=time.perf_counter() - begun, pickled=[])
 
         return restart
 
@@ -116,7 +116,7 @@ class Doctor:
         start = self.starts.get(iterator, Start())
         record = self.passes[iterator] = recorder.begin(probe=start.probe)
         record.start_up += start.seconds
-        recorder.pickled.add(start.pickled)
+        recorder.pickled += start.pickled
         if start.token is not None:
             self.tokens[recorder].add(start.token)
         finalize(iterator, record.end).atexit = False  # a loop that is left drops its iterator

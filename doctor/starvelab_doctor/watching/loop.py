@@ -11,6 +11,7 @@ from starvelab.errors import InputError
 
 from ..finding.job import JobFinding
 from ..host import this_thread
+from .pickled import timing_pickles
 from .recorder import Pass, Recorder
 
 Batch = TypeVar("Batch")
@@ -103,7 +104,7 @@ class _Batches(Iterator[Batch]):
 
     def __init__(self, owner: Watch[Batch]) -> None:
         self.owner, recorder, begun = owner, owner._recorder, time.perf_counter()
-        with recorder.pickled.counting():
+        with timing_pickles(recorder.pickled):
             self.source: Iterator[Batch] = iter(owner.loader)
         self.record = recorder.begin(since=begun)
 

@@ -27,7 +27,6 @@ from ..shares import blocks_of, share_of, unsettled, without_interruptions
 from ..torch_internals import early_batches, is_stream, persists, prefetch_of, ready_batches
 from .gpu_times import DeviceTimes
 from .memory import MemoryMeter
-from .pickled import Pickled
 from .probe import Probe
 from .ranks import own_rank
 from .usage import ProcessUse
@@ -76,7 +75,8 @@ class Recorder:
         self.prefetch: int | None = None
         self.persists: bool | None = None
         self.stream, self.repeats = False, Repeats()
-        self.pickled, self.spread, self.next_poll = Pickled(), Random(0), 0.0
+        self.pickled: list[float] = []  # seconds of each pickle for a worker that started
+        self.spread, self.next_poll = Random(0), 0.0
         self.endings: list[float] = []  # what it took to end a pass, as where its workers end [s]
         self.inner: list[float] = []  # what passes of other loops took within a step, as evaluations do [s]
 
@@ -195,7 +195,7 @@ class Recorder:
             ending=Q_(1e3 * float(np.mean(self.endings)), "ms") if self.endings else None,
             repeats=self.repeats.found,
             restarts=restarts,
-            pickled=self.pickled.found,
+            pickled=Q_(sum(self.pickled), "s") if self.pickled else None,
             asynchronous=gpu is None and cuda_in_use() is not None,
             **{name: getattr(self, name) for name in SAME},
         )
