@@ -37,12 +37,6 @@ def _read_line(path: str) -> bytes:
         os.close(file)
 
 
-def this_thread() -> int | None:
-    """Return the system's number of this thread; None in a browser's Python, which has no threads."""
-    number: int | None = getattr(threading, "get_native_id", lambda: None)()
-    return number
-
-
 def queued_seconds(*tasks: object) -> float | None:
     """Return the seconds in which this thread, or those tasks, had work and no core; None if unknown.
 
@@ -90,15 +84,12 @@ def tree_seconds() -> float:
 
 
 def own_threads() -> tuple[str, ...]:
-    """Return the tasks that are this thread and those of its libraries, and no others that Python started.
-
-    None where the system does not tell.
-    """
+    """Return the tasks of this thread and of its libraries, but of no other thread that Python started."""
     try:
         numbers = os.listdir("/proc/self/task")
     except OSError:
         return ()
-    others = {thread.native_id for thread in threading.enumerate()} - {this_thread()}
+    others = {thread.native_id for thread in threading.enumerate()} - {threading.get_native_id()}
     return tuple(f"self/task/{number}" for number in numbers if int(number) not in others)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import get_ident
 from types import FrameType
 from weakref import WeakKeyDictionary, finalize
 
@@ -20,7 +21,6 @@ from starvelab.tables import count_of
 from .. import torch_internals
 from ..finding.job import JobFinding
 from ..finding.lines import JobLines
-from ..host import this_thread
 from ..shares import INTERRUPTION
 from ..spans import union
 from ..torch_internals import TorchIterator, TorchLoader
@@ -52,7 +52,7 @@ class Doctor:
         self.starts: WeakKeyDictionary[TorchIterator, Start] = WeakKeyDictionary()
         self.tokens: dict[Recorder, set[int]] = defaultdict(set)
         self.lines = JobSamples() if lines else None
-        self.probe, self.home = probe, this_thread()
+        self.probe, self.home = probe, get_ident()
 
     @contextmanager
     def watching(self) -> Iterator[None]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from threading import get_ident
 from typing import Any, Generic, TypeVar
 
 from starvelab.errors import InputError
 
 from ..finding.job import JobFinding
-from ..host import this_thread
 from .pickled import timing_pickles
 from .recorder import Pass, Recorder
 
@@ -68,7 +68,7 @@ def watch(
     for name, value, least in (("batch_size", batch_size, 1), ("workers", workers, 0)):
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
             raise InputError(f"{name} must be a whole number from {least} on, got {value!r:.80}. Pass one.")
-    recorder = Recorder(batch_size=batch_size, workers=workers, home=this_thread())
+    recorder = Recorder(batch_size=batch_size, workers=workers, home=get_ident())
     recorder.describe(loader)
     return Watch(loader, recorder, progress=progress)
 

@@ -22,7 +22,7 @@ from starvelab.units import Q_
 from ..contents import BatchContents, Repeats, contents_of
 from ..finding.job import BUSY, JobFinding
 from ..finding.stages import RECEIVE_RANGE
-from ..host import children_seconds, queued_seconds, this_thread
+from ..host import children_seconds, queued_seconds
 from ..shares import blocks_of, share_of, unsettled, without_interruptions
 from ..torch_internals import early_batches, is_stream, persists, prefetch_of, ready_batches
 from .gpu_times import DeviceTimes
@@ -168,7 +168,7 @@ class Recorder:
                 # The GPU's own times tell which step is long: those of the loop hold its waits for the GPU.
                 ordinary = np.ones(len(steps), dtype=bool)
         host = share_of(waits, waits + steps, ordinary, burst)
-        threads = {each.thread for each in self.passes if each.batches and each.thread is not None}
+        threads = {each.thread for each in self.passes if each.batches}
         return JobFinding.of_times(
             waits + steps,
             ordinary,
@@ -207,7 +207,7 @@ class Pass:
     def __init__(self, recorder: Recorder, number: int, since: float | None) -> None:
         now = time.perf_counter()
         self.recorder, self.number, self.probe = recorder, number, recorder.probe
-        self.thread = this_thread()
+        self.thread = threading.get_ident()
         self.use = copy(recorder.use)  # as it was when this pass began
         self.batches = 0
         self.first_wait: float | None = None
