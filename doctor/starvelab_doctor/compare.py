@@ -146,20 +146,17 @@ def _student(freedom: float) -> float:
 
 def read(file: Path) -> list[Loop]:
     """Return the loops that doctor wrote into a file."""
+    why = "it holds no loops of doctor"
     try:
         loops: list[Loop] = json.loads(file.read_text(encoding="utf-8"))["loops"]
-        times = [loop["blocks"] for loop in loops]
-        why = "" if times else "it holds no loops of doctor"
-    except (OSError, ValueError) as error:
-        why = str(error)
-    except (LookupError, TypeError):
-        why = "it holds no loops of doctor"
-    if why:
-        raise InputError(
-            f"compare reads what doctor wrote, got {file}: {why}. Write it: starvelab-doctor --json {file} "
-            "train.py"
-        )
-    return loops
+        if [loop["blocks"] for loop in loops]:
+            return loops
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        why = why if isinstance(error, LookupError | TypeError) else str(error)
+    raise InputError(
+        f"compare reads what doctor wrote, got {file}: {why}. Write it: starvelab-doctor --json {file} "
+        "train.py"
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -53,8 +53,7 @@ def recorded_job(workers: int = 0) -> RecordedRun:
     waits, steps = ([each / 1e3 for each in run[name]] for name in ("waits", "steps"))
     recorder = Recorder(batch_size=run["batch_size"], workers=workers)
     recorder.replay(run["first_wait"] / 1e3, waits, steps)
-    if run["prepare_cpu"] is not None:
-        recorder.use.add(run["prepare_cpu"], 1.0)
+    recorder.use.add(run["prepare_cpu"], 1.0)
     if run["queue_depth"] is not None:
         recorder.asked, recorder.ready = 1, run["queue_depth"]
     # A GPU of the process that reads the record took no part in the run.
