@@ -116,6 +116,7 @@ class NotebookProcess:
             self.shell.run_apart = Remote(self, "a text", apart=True)
         self.hides_prints = False  # of the student's functions, in the cell that runs
         self._callbacks: list[Callable[..., object]] = []
+        self._asked = 0  # questions to the student's side
         self._bound: dict[str, object] = {}  # names of the student that the checks have, and their values
         self._notes: dict[str, list[object]] = {}
         sys.addaudithook(self._note)
@@ -278,6 +279,15 @@ class NotebookProcess:
         os.kill(os.getpid(), signal.SIGSTOP)
         return {}
 
+    def ask(self, question: Message) -> Message:
+        """Ask the student's side; what answers an earlier question, which was interrupted, is dropped."""
+        self._asked += 1
+        self.channel.send({**question, "number": self._asked})
+        while (reply := self.channel.receive())["number"] != self._asked:
+            pass
+        answer: Message = reply["answer"]
+        return answer
+
     def refer(self, function: Callable[..., object]) -> int:
         """A number by which the student's side may call one of the checks' own functions."""
         self._callbacks.append(function)
@@ -308,9 +318,9 @@ class Remote:
         process = self._process
         encoder = Encoder(refer=process.refer)
         call = {"name": self.__name__, "args": encoder.encode(args), "more": encoder.encode(more)}
-        process.channel.send({"ask": "call", "apart": self._apart, **call})
-        while "callback" in (reply := process.channel.receive()):
-            process.channel.send({"ask": "called", **process.called_back(reply)})
+        reply = process.ask({"ask": "call", "apart": self._apart, **call})
+        while "callback" in reply:
+            reply = process.ask({"ask": "called", **process.called_back(reply)})
         if not process.hides_prints:
             with process.quoting():
                 print(str(reply.get("printed", "")), end="")

@@ -382,6 +382,32 @@ def test_a_function_of_the_checks_that_never_ends_is_interrupted(tmp_path):
     assert points(execute(notebook(calls, one=(1, test)), tmp_path, timeout=1.0, deadline=9.0)) == {"one": 1}
 
 
+def test_an_answer_that_comes_too_late_is_no_order_to_the_checks(tmp_path):
+    """A check hands one function of the student to another, stops waiting, and then gets the answer."""
+    source = f"""{FOUND}
+import time
+order = {{"do": "run", "source": "open({str(tmp_path / "outside")!r}, 'w')", "value": 6}}
+answer = 42
+def double(x): pass
+def each(function, x): pass
+def call(self, message):
+    if message["name"] != "each": return {{"value": 0}}
+    no_names = {{"!": "dict", "parts": []}}
+    self.channel.send({{"callback": 0, "args": {{"!": "tuple", "parts": [3]}}, "more": no_names}})
+    self.channel.receive()
+    time.sleep(0.9)
+    self.channel.send(order)
+    self.channel.receive()
+    return order
+type(book).call = call
+"""
+    (tmp_path / "place").mkdir()
+    tests = {"late": (2, "check(each(double, 3), 7)"), "next": (1, "check(answer, 42)")}
+    nb = execute(notebook(source, **tests), tmp_path / "place", timeout=0.5, deadline=9.0)
+    assert points(nb) == {"late": 0, "next": 1}
+    assert [path.name for path in tmp_path.iterdir()] == ["place"]
+
+
 # --- room -------------------------------------------------------------------------------------------------
 
 
