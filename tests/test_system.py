@@ -54,16 +54,17 @@ class System:
 
     def has_apt(self, **installed: str) -> None:
         """Add an apt-get that installs the programs given, each a line of shell."""
+        here = f'"{self.programs}"'
         made = "\n".join(
-            f"printf '%s\\n' '#!/bin/sh' '{line}' > {self.programs / name}; chmod 755 {self.programs / name}"
+            f"printf '%s\\n' '#!/bin/sh' '{line}' > {here}/{name}; chmod 755 {here}/{name}"
             for name, line in installed.items()
         )
-        self.has("apt-get", f'echo "apt-get $*" >> {self.log}\ncase "$*" in install*) {made or ":"};; esac')
+        self.has("apt-get", f'echo "apt-get $*" >> "$LOG"\ncase "$*" in install*) {made or ":"};; esac')
         self.has("chmod", f'exec {shutil.which("chmod")} "$@"')
 
     def run(self, **variables: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [shutil.which("sh"), SCRIPT], env={"PATH": str(self.programs), **variables},
+            [shutil.which("sh"), SCRIPT], env={"PATH": str(self.programs), "LOG": str(self.log), **variables},
             capture_output=True, text=True, check=False, timeout=60,
         )  # fmt: skip
 
@@ -102,11 +103,11 @@ def test_root_gets_what_is_missing_by_apt(system):
 def test_so_does_whoever_may_use_sudo_without_a_password_and_nobody_else(system):
     system.lacks("bwrap")
     system.has_apt(bwrap="exit 0")
-    system.has("sudo", f'echo "$*" >> {system.log}; exit 1')
+    system.has("sudo", 'echo "$*" >> "$LOG"; exit 1')
     done = system.run()
     assert (done.returncode, system.asked_of_apt) == (1, ["-n true"])
     assert "sudo apt-get install --yes --no-install-recommends bubblewrap" in done.stdout
-    system.has("sudo", f'[ "$1" = -n ] && exit 0\necho "sudo $*" >> {system.log}\nexec "$@"')
+    system.has("sudo", '[ "$1" = -n ] && exit 0\necho "sudo $*" >> "$LOG"\nexec "$@"')
     assert system.run().returncode == 0
     assert system.asked_of_apt[1] == "sudo apt-get update --quiet"
     system.lacks("bwrap")
@@ -119,7 +120,7 @@ def test_so_does_whoever_may_use_sudo_without_a_password_and_nobody_else(system)
 def test_anybody_else_gets_one_list_and_one_command(system):
     system.lacks("chromium", "bwrap")
     system.has("find", "exit 0")
-    system.has("dnf", f"echo dnf >> {system.log}")
+    system.has("dnf", 'echo dnf >> "$LOG"')
     done = system.run()
     assert done.returncode == 1
     assert done.stdout.splitlines() == [
@@ -183,10 +184,10 @@ def test_a_bubblewrap_that_starts_nothing_is_missing_and_no_package_is_proposed(
 
 def test_only_a_build_machine_is_told_to_allow_sandboxes(system):
     works = system.programs / "works"
-    system.has("bwrap", f"[ -e {works} ]")
-    system.has("cat", f"[ -e {works} ] && echo 0 || echo 1")
+    system.has("bwrap", f"[ -e '{works}' ]")
+    system.has("cat", f"[ -e '{works}' ] && echo 0 || echo 1")
     system.has("id", "echo 0")
-    system.has("sysctl", f"echo sysctl >> {system.log}; : > {works}")
+    system.has("sysctl", f"""echo sysctl >> "$LOG"; : > '{works}'""")
     system.has_apt()
     done = system.run()
     assert done.returncode == 1

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import nbformat
 import pytest
@@ -324,7 +325,7 @@ def test_the_command_opens_the_page_and_says_in_the_end_what_still_waits(essays,
     opened = []
 
     def open_and_interrupt(address):
-        path = Path(urlsplit(address).path)
+        path = Path(url2pathname(urlsplit(address).path))
         opened.append((address, path.read_text(), path.stat().st_mode & 0o777))
         raise KeyboardInterrupt
 
@@ -339,7 +340,7 @@ def test_the_command_opens_the_page_and_says_in_the_end_what_still_waits(essays,
     assert f'content="0; url={found}"' in redirect
     assert mode == 0o600, "nobody else can read it"
     assert found.split("#")[1] not in address
-    assert not Path(urlsplit(address).path).exists()
+    assert not Path(url2pathname(urlsplit(address).path)).exists()
     assert printed.endswith(
         "Exercise 1.2: why: 4 still to be marked.\n"
         "Exercise 1.3: a sketch: sketch: 5 still to be marked.\n"
