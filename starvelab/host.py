@@ -10,6 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+# A wheel brings what a checkout has beside the package.
+_BROUGHT = Path(__file__).with_name("lab_files")
+NOTEBOOKS = (_BROUGHT if _BROUGHT.is_dir() else Path(__file__).resolve().parents[1]) / "labs"
+
 
 def has_processes() -> bool:
     """True if this machine starts processes and threads: the Python of a browser starts neither."""

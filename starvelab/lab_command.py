@@ -16,12 +16,9 @@ from itertools import count
 from pathlib import Path
 
 from .errors import install_hint, requiring
-from .host import has_display
+from .host import NOTEBOOKS, has_display
 
-# A wheel brings what a checkout has beside the package.
-_BROUGHT = Path(__file__).with_name("lab_files")
-_ROOT = _BROUGHT if _BROUGHT.is_dir() else Path(__file__).resolve().parents[1]
-NOTEBOOKS, SETTINGS = _ROOT / "labs", _ROOT / "binder" / "jupyter"
+SETTINGS = NOTEBOOKS.parent / "binder" / "jupyter"
 FIRST = "starving-the-gpu/01_compute_baseline.ipynb"
 WORKSPACE = "starvelab-a8bf.jupyterlab-workspace"  # the file of the one named starvelab
 ADDRESS = f"/lab/workspaces/starvelab/tree/{FIRST}"

@@ -269,7 +269,10 @@ check(throughput(Q_(uneven, "ms"), 10, 2, 1), Q_(10 * 6 / 0.079, "img/s"),
       what="the throughput of two uneven workers", mistakes={
     "Leave out the first `warm_up` marks, and no mark more.":
         Q_(10 * 4 / 0.06, "img/s"),
-}, means="So start and bursts no longer bend the rate.")
+})
+check(throughput(Q_([0, 20, 30, 50, 60, 80], "ms"), 10, 2, 0), Q_(40 / 0.06, "img/s"),
+      what="the throughput of two workers from the first mark",
+      means="So start and bursts no longer bend the rate.")
 ### BEGIN HIDDEN TESTS
 longer = np.add.outer(np.arange(12) * 0.2, [0.5, 0.51, 0.52, 0.53]).ravel()[:-1]
 check(throughput(Q_(longer, "s"), 32, 4, 8), Q_("640 img/s"), what="the throughput of four workers, in seconds")
@@ -312,13 +315,13 @@ def stall(step_time, throughput, batch_size):
     ### END SOLUTION
 
 # %% role="test" id="stall-test" points=3
-check(stall(Q_("10 ms"), Q_("400 img/s"), 16), 0.75,
-      what="the stall at 10 ms and 400 img/s", mistakes={
-    "That is the busy share.": 0.25,
-    "That is a percentage; return a share from 0 to 1.": 75.0,
-    "A step is for a whole batch, and the throughput counts images.": -3.0,
+check(stall(Q_("30 ms"), Q_("420 img/s"), 16), 0.2125,
+      what="the stall at 30 ms and 420 img/s", mistakes={
+    "That is the busy share.": 0.7875,
+    "That is a percentage; return a share from 0 to 1.": 21.25,
+    "A step is for a whole batch, and the throughput counts images.": -11.6,
     "You compared the wait with the step; compare it with the whole time of a batch.":
-        3.0,
+        17 / 63,
 }, means="So a rate and a step time tell how much of the time the GPU waits.")
 ### BEGIN HIDDEN TESTS
 check(stall(Q_("0.02 s"), Q_("640 img/s"), 16), 0.2, what="the stall at 0.02 s and 640 img/s", mistakes={

@@ -219,7 +219,9 @@ def suspects(evidence):
 # %% role="test" id="suspects-test" points=4
 def in_order(evidence):
     names = suspects(evidence)
-    if not isinstance(names, (list, tuple, str)) or {*map(type, names)} - {str}:
+    if isinstance(names, str):
+        raise WrongAnswer(f"Return a list of names, not one name. Got {names!r:.60}.")
+    if not isinstance(names, (list, tuple)) or {*map(type, names)} - {str}:
         raise WrongAnswer("Return a list of names alone, without their times, "
                           f"got {names!r:.60}.")
     return " > ".join(names)
@@ -336,8 +338,8 @@ check(leads(first, second, Q_("19 ms"), other), True,
     "The lead is 11 ms. Did you add the errors as they are? Take the root of the sum "
     "of their squares.": False,
 })
-check(leads(first, second, Q_("21 ms"), other), False,
-      what="30 ± 3 ms against 21 ± 4 ms", mistakes={
+check(leads(first, second, Q_("20 ms"), other), False,
+      what="30 ± 3 ms against 20 ± 4 ms", mistakes={
     "It is ahead, but not by more than twice the error of the difference.": True,
 })
 check(leads(Q_("19 ms"), second, first, other), False,

@@ -253,7 +253,7 @@ HTML("".join(map(levers_of, PARTS)))
 starved = Pipeline(dataset=Samples(cpu_time="2.5 ms"), batch_size=32, workers=2,
                    hardware="20 ms")
 to_try = {"one worker": {"workers": 1}, "full precision": {"hardware": "70 ms"},
-          "a third worker": {"workers": 3}, "twice the workers": {"workers": 4},
+          "three workers": {"workers": 3}, "four workers": {"workers": 4},
           "a faster GPU": {"hardware": "5 ms"}}
 late = starved.replace(batch_size=8, dataset=Samples(
     cpu_time="5.5 ms", jitter=Jitter(slow_share=0.01, slow_time="400 ms")))
@@ -273,14 +273,14 @@ def best_lever(pipeline, levers):
     ### END SOLUTION
 
 # %% role="test" id="best-lever-test" points=5
-check(best_lever(starved, to_try), "twice the workers",
-      what="the best lever behind slow workers", mistakes={
+check(best_lever(starved, to_try), "four workers",
+      what="the best lever behind slow workers", among=to_try, mistakes={
     "It keeps the GPU busiest, and trains more slowly: compare throughputs.":
         "full precision",
     "That one is the worst: is the comparison the right way round?": "one worker",
     "The GPU waits already; making it faster gains nothing.":
         "a faster GPU",
-    "That one gains, and another one gains more.": "a third worker",
+    "That one gains, and another one gains more.": "three workers",
 })
 check(best_lever(late, against_late), "no fixed order, deep queue",
       what="the best lever against slow samples", mistakes={

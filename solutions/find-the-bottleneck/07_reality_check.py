@@ -344,18 +344,19 @@ credit.part(2, "two figures", lambda: check(
     "One story is within half a percent of both figures: a printed figure may be "
     "rounded.": "undecided",
 }, what="the story of 80 ms and 20 workers"))
-credit.part(1, "one figure", lambda: check(
-    which_story(dict(tales), {"workers": 20}), "undecided",
-    what="the story of 20 workers alone",
-    mistakes={"It fits, but it is not the only one that does.": "slower drive"}))
+credit.part(1, "undecided", lambda: (
+    check(which_story(dict(tales), {"workers": 20}), "undecided",
+          what="the story of 20 workers alone", mistakes={
+        "It fits, but it is not the only one that does.": "slower drive"}),
+    check(which_story(dict(tales), {"step": 50, "workers": 35}), "undecided",
+          what="the story of 50 ms and 35 workers")))
 ### BEGIN HIDDEN TESTS
 seventy_one = {"less overhead": {"step": 7.243, "workers": 71}, "slower workers": {"step": 11.743, "workers": 71}}
 credit.part(2, "other stories", lambda: (
     check(which_story(dict(seventy_one), {"step": 7.24, "workers": 71}), "less overhead", what="the story of 7.24 ms and 71"),
     check(which_story(dict(seventy_one), {"step": 11.74}), "slower workers", what="the story of 11.74 ms"),
     check(which_story({"a": {"n": 100.6}, "b": {"n": 99.55}}, {"n": 100}), "b", what="the story that is 0.45 % off"),
-    check(which_story({"a": {"n": 99.4}}, {"n": 100}), "undecided", what="a story that is 0.6 % off"),
-    check(which_story(dict(tales), {"step": 50, "workers": 35}), "undecided", what="the story of 50 ms and 35 workers")))
+    check(which_story({"a": {"n": 99.4}}, {"n": 100}), "undecided", what="a story that is 0.6 % off")))
 ### END HIDDEN TESTS
 credit.total("So a story that fits one figure can fail at the next.")
 

@@ -122,11 +122,15 @@ credit.part(2, "the share", lambda: check(one_of(verdict(*one_pass), 0, two), 0.
     "That is a percentage; return a share from 0 to 1.": 15.0,
     "That is the share in which the loop trains.": 0.85,
 }))
-credit.part(1, "the verdict", lambda: check(one_of(verdict(*one_pass), 1, two),
-                                            "moderately input-bound",
-                                            what="the verdict", mistakes={
+credit.part(1, "the verdict", lambda: (
+    check(one_of(verdict(*one_pass), 1, two), "moderately input-bound",
+          what="the verdict", mistakes={
     "It begins where a fifth of the time is waited.": "highly input-bound",
-    "More than a twentieth of the time is waited.": "not input-bound"}))
+    "More than a twentieth of the time is waited.": "not input-bound"}),
+    check(verdict([9, 1, 1], [50, 40, 30])[1], "not input-bound",
+          what="the verdict where 2 of 72 ms are waited"),
+    check(verdict([9, 30, 30], [50, 40, 30])[1], "highly input-bound",
+          what="the verdict where 60 of 130 ms are waited")))
 ### BEGIN HIDDEN TESTS
 credit.part(1, "two other jobs", lambda: (
     check(verdict([300, 1, 1, 1], [50, 40, 30, 50])[1], "not input-bound", what="the verdict of a job that hardly waits"),
@@ -235,10 +239,11 @@ credit.part(0.5, "more workers than cores", lambda: check(
     workers_bring(80, 30, 0, 8, 2), 2.75,
     what="the gain from none to eight workers on two cores", mistakes={
     "Workers past the cores bring nothing.": 110 / 30}))
-credit.part(0.5, "fewer workers than before", lambda: check(
-    workers_bring(70, 30, 4, 1, 3), 1 / 3, what="the gain from four workers to one",
-    mistakes={
-    "On three cores only three of the four workers ran at a time before, too.": 0.25}))
+credit.part(0.5, "fewer workers than before", lambda: (
+    check(workers_bring(70, 30, 4, 1, 3), 1 / 3,
+          what="the gain from four workers to one", mistakes={
+    "On three cores only three of the four workers ran at a time before, too.": 0.25}),
+    check(workers_bring(20, 30, 1, 0, 4), 50 / 80, what="the gain from one to none")))
 credit.part(0.5, "from two to three", lambda: check(
     workers_bring(70, 30, 2, 3, 8), 1.5, what="the gain from two to three workers",
     mistakes={
@@ -248,7 +253,7 @@ credit.part(0.5, "from two to three", lambda: check(
         100 / (140 / 3)}))
 ### BEGIN HIDDEN TESTS
 credit.part(0.5, "other jobs, and no worker", lambda: (
-    check(workers_bring(20, 30, 1, 0, 4), 50 / 80, what="the gain of a job that gives up its only worker"),
+    check(workers_bring(10, 40, 2, 0, 4), 50 / 140, what="the gain of a job that gives up both workers"),
     check(workers_bring(60, 20, 0, 2, 8), 8 / 3, what="the gain where a step takes 20 ms")))
 ### END HIDDEN TESTS
 credit.total("So workers can shorten the wait, and never the step.")
@@ -338,7 +343,7 @@ def idle_shares(work, waits, end):
 # %% role="test" id="idle-in-waits-test" points=4
 credit = Credit(4)
 two = "idle, idle_in_waits"
-recording = ([(10, 50), (25, 30), (60, 80), (85, 93)], [(0, 10), (20, 24), (50, 65)],
+recording = ([(60, 80), (10, 50), (25, 30), (85, 93)], [(0, 10), (20, 24), (50, 65)],
              100)
 credit.part(1, "the idle share", lambda: check(
     one_of(idle_shares(*recording), 0, two), 0.32, what="the idle share", mistakes={
@@ -348,6 +353,7 @@ credit.part(1, "the idle share", lambda: check(
     "At the end it is idle as well.": 0.25,
     "Before its first piece of work it is idle as well.": 0.22,
     "A piece of work may end while one that began before it still runs.": 0.52,
+    "Work may come in any order: go through `sorted(work)`.": 0.72,
 }))
 credit.part(2, "idle while the loop waits", lambda: check(
     one_of(idle_shares(*recording), 1, two), 0.2,

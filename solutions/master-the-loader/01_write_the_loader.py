@@ -126,7 +126,8 @@ def step_ends(prepare, step, workers, prefetch, start_up):
 # %% role="test" id="step-ends-test" points=20
 def ends_of(prepare, *others):
     ends = step_ends(prepare, *others)
-    ends = list(ends) if hasattr(ends, "__iter__") else ends
+    if hasattr(ends, "__iter__") and not hasattr(ends, "units"):
+        ends = list(ends)
     if not isinstance(ends, list) or len(ends) != len(prepare):
         raise AssertionError(f"Return a list with one end for each batch, "
                              f"{len(prepare)} here, got {ends!r:.60}.")

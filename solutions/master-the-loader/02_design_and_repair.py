@@ -274,11 +274,11 @@ def slowest(arrives, price):
 # %% role="test" id="slowest-test" points=10
 two = "host, cost"
 credit, three = Credit(10), ({"left": [40, 60, 50], "right": [70, 66, 74],
-                              "middle": [50, 40, 50]}, Q_("30 USD/h"))
+                              "upper": [50, 40, 50]}, Q_("30 USD/h"))
 accident = ({"left": [40, 95, 40, 40], "right": [70, 70, 70, 70]}, Q_("3 USD/h"))
 credit.part(3, "the slow host", lambda: check(
     one_of(slowest(*three), 0, two), "right", what="the slow host", mistakes={
-    "It arrives first, and waits for the others.": "middle"}))
+    "It arrives first, and waits for the others.": "upper"}))
 credit.part(3, "what it costs", lambda: check(one_of(slowest(*three), 1, two),
                                               Q_(150 / 7, "USD/h"),
                                               what="What it costs", mistakes={

@@ -151,7 +151,7 @@ def step_time(batch_size):
     ### END SOLUTION
 
 # %% role="test" id="step-time-test" points=4
-check(step_time(1000), Q_("31.297 ms"), what="step_time(1000)", within=2e-4, mistakes={
+check(step_time(1000), Q_("31.297 ms"), what="step_time(1000)", within=1e-5, mistakes={
     "Only half of the peak is reached.": Q_("18.156 ms"),
     "Only half of the peak is reached, and the fixed overhead is missing.":
         Q_("13.141 ms"),
@@ -161,7 +161,7 @@ check(step_time(1000), Q_("31.297 ms"), what="step_time(1000)", within=2e-4, mis
     "The overhead is paid once for each of the 50 layers.": Q_("26.397 ms"),
     "Overhead is paid once a step, not once an image.": Q_("5041.28 ms"),
     "That is the step of 256 images: use the batch size that is passed in.":
-        Q_("11.743 ms"),
+        Q_("11.7432 ms"),
     "Take the 4.1 G operations as they are: the round numbers do not double them.":
         Q_("57.579 ms"),
     "Check the unit: milliseconds, not seconds.": Q_("31.297 s"),

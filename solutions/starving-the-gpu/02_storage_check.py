@@ -101,16 +101,16 @@ def data_demand(throughput, sample_size):
     ### END SOLUTION
 
 # %% role="test" id="data-demand-test" points=2
-check(data_demand(Q_("3000 img/s"), Q_("200 KB")), Q_("0.6 GB/s"),
-      what="the demand of 3000 img/s of 200 KB", mistakes={
-    "That counts bits: a byte has eight.": Q_("4.8 GB/s"),
-    "You divided by eight, but these are bytes already.": Q_("0.075 GB/s"),
-    "Check the prefix: kilo, not mega.": Q_("600 GB/s"),
-    "A KB is 1000 bytes here; 1024 bytes are a KiB.": Q_("0.6144 GB/s"),
+check(data_demand(Q_("3000 img/s"), Q_("204 KB")), Q_("0.612 GB/s"),
+      what="the demand of 3000 img/s of 204 KB", mistakes={
+    "That counts bits: a byte has eight.": Q_("4.896 GB/s"),
+    "You divided by eight, but these are bytes already.": Q_("0.0765 GB/s"),
+    "Check the prefix: kilo, not mega.": Q_("612 GB/s"),
+    "A KB is 1000 bytes here; 1024 bytes are a KiB.": Q_("0.626688 GB/s"),
 }, means="So you can compare a GPU with the data sheet of a drive.")
 ### BEGIN HIDDEN TESTS
 check(data_demand(Q_("21799.84 img/s"), Q_("500 KB")), Q_("10.8999 GB/s"), what="the demand at the ceiling")
-check(data_demand(Q_("2 img/s"), Q_("1 MiB")), Q_("2097152 B/s"), what="the demand of 2 img/s of 1 MiB")
+check(data_demand(Q_("2000 img/s"), Q_("1 MiB")), Q_("2097152000 B/s"), what="the demand of 2000 img/s of 1 MiB")
 ### END HIDDEN TESTS
 
 # %% tags=["learning-alone"]

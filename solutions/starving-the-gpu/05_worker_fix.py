@@ -94,7 +94,7 @@ def how_many_workers(batch_size, sample_size, worker_rate, gpu_step):
 
 # %% role="test" id="workers-needed-test" points=3
 credit = Credit(3)
-easy = Q_("400 KB"), Q_("100 MB/s"), Q_("30 ms")
+easy = Q_("400 KB"), Q_("100 MB/s"), Q_("0.03 s")
 credit.part(1.5, "an easy case and a tie", lambda: (check(how_many_workers(100, *easy),
     14, what="The number of workers", mistakes={
     "With that many the GPU still waits a little: round up.": 13,
@@ -102,7 +102,8 @@ credit.part(1.5, "an easy case and a tie", lambda: (check(how_many_workers(100, 
     "That is less than one worker: check what is above and what is below the fraction "
     "bar.": 0,
     "Bits and bytes are mixed up: a byte has eight bits.": 107,
-}), check(how_many_workers(100, *easy[:2], Q_("40 ms")), 10, mistakes={
+    "Units do not cancel by themselves: write `.to(\"\").magnitude`.": 13334,
+}), check(how_many_workers(100, Q_("0.4 MB"), easy[1], Q_("40 ms")), 10, mistakes={
     "In a tie nobody waits: one less is enough.": 11}, what="The number in a tie")))
 ### BEGIN HIDDEN TESTS
 same = Q_("250 MB/s"), Q_(41 / 1560 * 256 + 5.015, "ms")

@@ -132,7 +132,7 @@ def training_step(batch_size):
     ### END SOLUTION
 
 # %% role="test" id="training-step-test" points=4
-check(training_step(100), Q_("22.8996 ms"), what="training_step(100)", within=2e-4,
+check(training_step(100), Q_("22.8996 ms"), what="training_step(100)", within=1e-5,
       mistakes={
     "That is the forward pass alone.": Q_("7.6432 ms"),
     "The dispatch is paid once.": Q_("22.9296 ms"),
@@ -374,7 +374,7 @@ ending = 5, "offers", some_offers
 # </details>
 
 # %% role="setup" id="setup-06-host"
-rates = Q_("120 img/s"), Q_("5600 img/s"), Q_("1000 img/s")
+rates = Q_("120 img/s"), Q_("5.6 img/ms"), Q_("1000 img/s")
 
 returned = 'number, "cores"'
 
@@ -402,7 +402,7 @@ credit.part(2, "32 cores", lambda: check(
     "The last of these would have to wait: round down.": 4,
     "That is what the drive alone would feed: each sample also passes a core.": 5,
     "Cores and drive do not add: each sample needs both.": 9,
-    "That is what one core feeds, or the fraction is upside down.": 0,
+    "That is what one core feeds; or a fraction is upside down, or units are mixed.": 0,
     "These are samples a second: how many of them does one GPU take?": 3840,
 }))
 credit.part(1, "what binds at 32 cores", lambda: check(
@@ -413,7 +413,8 @@ credit.part(1, "what binds at 32 cores", lambda: check(
 credit.part(1, "64 cores", lambda: (
     check(one_of(gpus_per_host(64, *rates), 0, returned), 5,
           what="The number of GPUs behind 64 cores", mistakes={
-        "The drive reads for all GPUs, too, and it is slower here.": 7}),
+        "The drive reads for all GPUs, too, and it is slower here.": 7,
+        "Units do not cancel by themselves: write `.to(\"\").magnitude`.": 0}),
     check(one_of(gpus_per_host(64, *rates), 1, returned), "drive",
           what="What binds behind 64 cores")))
 ### BEGIN HIDDEN TESTS

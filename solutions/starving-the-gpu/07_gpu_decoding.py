@@ -120,15 +120,17 @@ def training_share(read_time, decode_time, model_time, decoder):
     ### END SOLUTION
 
 # %% role="test" id="training-share-test" points=4
-check(training_share(Q_("20 ms"), Q_("30 ms"), Q_("10 ms"), decoder=False), 0.25,
+check(training_share(Q_("20 ms"), Q_("0.03 s"), Q_("10 ms"), decoder=False), 0.25,
       what="the share at 20, 30 and 10 ms where kernels decode", mistakes={
     "Kernels of decoding and of the model share one GPU: their times add.": 10 / 30,
     "The drive is another resource: its time overlaps.": 10 / 60,
     "Decoding keeps the GPU busy, but it trains nothing.": 1.0,
     "That is a percentage; return a share from 0 to 1.": 25.0,
+    "Units do not cancel by themselves: write `.to(\"\").magnitude`.": 250.0,
+    "Convert all times to the same unit first.": 0.5,
 })
 check(training_share(Q_("20 ms"), Q_("30 ms"), Q_("10 ms"), decoder=True), 10 / 30,
-      what="the share at 20, 30 and 10 ms with a decoder", mistakes={
+      what="the share at 20, 30 and 10 ms with a decoder", within=5e-4, mistakes={
     "A decoder works beside the kernels: the two do not add.": 0.25,
     "The decoder is a resource, too, and here it is the slowest.": 10 / 20,
 })

@@ -157,6 +157,8 @@ def _name_mistake(answer: Answer, mistakes: Mapping[str, Expected], what: str, w
 
 def _same_kind(answer: Answer, expected: Expected, what: str) -> Answer:
     """The answer as the kind of thing that was asked for."""
+    if isinstance(answer, Quantity) and not isinstance(expected, str | bool | np.bool_):
+        answer = Quantity(_number(answer.magnitude, what), answer.units)
     if isinstance(answer, Quantity) and _counts_something(expected) and _images(answer / expected) == 1:
         answer = answer / Quantity(1, "img")
     if isinstance(expected, Quantity):
@@ -171,8 +173,7 @@ def _same_kind(answer: Answer, expected: Expected, what: str) -> Answer:
                 f"{what} is {_in_fewest_units(answer)}, which does not convert to {unit}. "
                 + _about_images(expected, answer)
             )
-        answer = answer.to(expected.units)
-        return Quantity(_number(answer.magnitude, what), expected.units)
+        return answer.to(expected.units)
     if isinstance(expected, bool | np.bool_):
         if not isinstance(answer, bool | np.bool_):
             raise WrongAnswer(f"{what} must be True or False, got {answer!r:.80}.")
@@ -210,7 +211,7 @@ def _counts_something(expected: Expected) -> bool:
 
 def _about_images(expected: Quantity, answer: Quantity) -> str:
     """Say what to do where the units differ: an image is missing, or stands below the fraction bar."""
-    if _images(expected / answer) != 1:
+    if _images(expected / Quantity(1, answer.units)) != 1:  # an answer may be 0
         return "Follow the units through your formula."
     # "24.5 GFLOP/img" where the work of one image is asked for: there may be no batch to multiply by.
     return _PER_IMAGE if answer.dimensionality.get("[sample]") == -1 else _COUNTS_IMAGES

@@ -26,8 +26,8 @@ from ..model.groups import Hardware, Models
 from ..model.parts import Accelerator, Samples, Workers
 from ..model.stages import SingleNodeModel
 from ..pipeline import Pipeline
-from ..units import Quantity
-from .notices import notice
+from ..units import Quantity, checked_quantity
+from .notices import Sentences, notice
 
 FILE = "my_model.py"
 MAX_BYTES = 100_000
@@ -62,8 +62,8 @@ def _step_time(batch_size: int) -> Quantity:
 
 def _data_demand(throughput: Quantity, sample_size: Quantity) -> Quantity:
     pipeline = Pipeline(
-        dataset=Samples(size=sample_size), hardware=throughput, workers=_UNLIMITED, storage="1 GB/s",
-        batch_size=1,
+        dataset=Samples(size=sample_size), workers=_UNLIMITED, storage="1 GB/s", batch_size=1,
+        hardware=checked_quantity(throughput, "img/s", "throughput"),
     )  # fmt: skip
     demand = pipeline.solve().demand_at_ceiling
     assert isinstance(demand, Quantity)  # there is a drive
@@ -79,19 +79,20 @@ def _cpu_time(batch_size: int, sample_size: Quantity, workers: int, worker_rate:
 
 
 def _utilization(cpu_time: Quantity, gpu_time: Quantity) -> float:
-    pipeline = Pipeline(
-        dataset=Samples(cpu_time=cpu_time), workers=1, hardware=Accelerator(rate=gpu_time), batch_size=1
-    )
+    step = Accelerator(rate=checked_quantity(gpu_time, "ms", "gpu_time"))
+    pipeline = Pipeline(dataset=Samples(cpu_time=cpu_time), workers=1, hardware=step, batch_size=1)
     return float(pipeline.solve().utilization)
 
 
 def _starved_from(cpu_per_image: Quantity, gpu_per_image: Quantity, gpu_overhead: Quantity) -> int:
     batches, starved = np.arange(1, 65), np.zeros(1, dtype=bool)
+    slope = checked_quantity(gpu_per_image, "ms", "gpu_per_image")
+    overhead = checked_quantity(gpu_overhead, "ms", "gpu_overhead", zero=True)
     while not starved.any():
         if batches[-1] > _MAX_BATCH:
             raise InputError("No batch starves this GPU. Give the workers more time for an image.")
         batches = np.arange(1, 4 * batches[-1])
-        step = Accelerator(rate=gpu_per_image * batches + gpu_overhead)
+        step = Accelerator(rate=slope * batches + overhead)
         pipeline = Pipeline(
             dataset=Samples(cpu_time=cpu_per_image), workers=1, hardware=step, batch_size=batches
         )
@@ -103,8 +104,8 @@ def _how_many_workers(
     batch_size: int, sample_size: Quantity, worker_rate: Quantity, gpu_step: Quantity
 ) -> int:
     pipeline = Pipeline(
-        dataset=Samples(size=sample_size), workers=Workers(1, rate=worker_rate), hardware=gpu_step,
-        batch_size=batch_size,
+        dataset=Samples(size=sample_size), workers=Workers(1, rate=worker_rate), batch_size=batch_size,
+        hardware=checked_quantity(gpu_step, "ms", "gpu_step"),
     )  # fmt: skip
     needed = pipeline.workers_needed().workers
     if needed is None:
@@ -163,7 +164,7 @@ def read_text(folder: Path | None = None) -> str:
 # --- the model --------------------------------------------------------------------------------------------
 
 
-class MyModel:
+class MyModel(Sentences):
     """The learner's functions as attributes, and the lab's where one is missing or fails.
 
     Parameters
@@ -230,9 +231,6 @@ class MyModel:
             places = ", ".join(f"{name} ({PARTS[name].notebook})" for name in absent)
             found.append(f"Not in {FILE} yet, so the lab's functions are used: {places}.")
         return found
-
-    def __repr__(self) -> str:
-        return "\n".join(self.sentences())
 
     def _repr_html_(self) -> str:
         return notice(" ".join(self.sentences()))

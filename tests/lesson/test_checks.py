@@ -117,6 +117,10 @@ OTHER_KINDS = {"a text": "5", "truth": True, "a quantity": Q_("5 ms")}
         (-26, 26, {}, "is -26, and that is not right: it is negative."),
         (Q_("3 GB"), Q_("3 img/s"), {},
          "is 3 GB, which does not convert to img/s. Follow the units through your formula."),
+        *((Q_(0, unit), Q_("90 MB/s"), {},
+           f"is 0 {unit}, which does not convert to MB/s. Follow the units through your formula.")
+          for unit in ("ms", "GB", "img/s")),
+        (Q_(10**400, "ms"), Q_("90 MB/s"), {}, "is larger than any number here can be. Check your formula."),
         (Q_("3 ms"), 0.5, {}, "is 3 ms, and must be a plain number. Do the units cancel?"),
         (16 / Q_("40 ms"), Q_("400 img/s"), {},
          f"is 0.4 1/ms, which does not convert to img/s. {COUNTS_IMAGES}"),

@@ -1,15 +1,17 @@
 """The learner's model: kept as text, read where it is whole, and never run but by its owner."""
 
+import inspect
 import subprocess
 import sys
 
 import pytest
 
-from starvelab import Q_, runtime
+from starvelab import Q_, InputError, runtime
 from starvelab.lesson.class_report import sections
 from starvelab.lesson.my_model import FILE, HEADER, PARTS, my_model, save_part, stand_in_for_the_file
 from starvelab.units import Quantity
 from starvelab.widgets import pack, report
+from tests.rejected import message
 
 STEP = 'def step_time(batch_size):\n    return Q_(1, "ms") * batch_size'
 CPU = "def cpu_time(batch_size, sample_size, workers, rate):\n    return batch_size * sample_size / rate"
@@ -38,6 +40,17 @@ def test_the_labs_functions_are_what_the_exercises_ask_for():
         if isinstance(expected, Quantity):
             found, expected = found.m_as(expected.units), expected.magnitude
         assert found == pytest.approx(expected, rel=2e-4), name
+
+
+@pytest.mark.parametrize(("name", "argument", "unit"), [
+    ("data_demand", "throughput", "img/s"), ("utilization", "gpu_time", "ms"),
+    ("starved_from", "gpu_per_image", "ms"), ("starved_from", "gpu_overhead", "ms"),
+    ("how_many_workers", "gpu_step", "ms"),
+])  # fmt: skip
+def test_a_bare_number_is_told_the_name_and_the_unit_of_its_argument(name, argument, unit):
+    values = dict(zip(inspect.signature(PARTS[name].lab).parameters, CASES[name][0], strict=True))
+    said = message(InputError, getattr(my_model(), name), *(values | {argument: 36.3}).values())
+    assert said == f'{argument} needs a unit, got the bare float 36.3. Write for example Q_(36.3, "{unit}").'
 
 
 def test_a_function_takes_the_place_of_its_older_text_and_of_nothing_else(folder):

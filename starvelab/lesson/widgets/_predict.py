@@ -8,6 +8,7 @@ import ipywidgets
 
 from ... import runtime
 from ...errors import InputError
+from ...host import NOTEBOOKS
 from ...prediction_file import FILE_NAME, Prediction
 from ...tables import count_of
 from ...units import Quantity, unit_name
@@ -87,8 +88,7 @@ def predict(
     if answer is not None and question is choices is unit is None and between is None:
         asked = _known(key, store)
     if asked is None:
-        if unit is None and choices is None:
-            unit = _unit_of(answer)
+        unit = _unit_of(answer) if unit is choices is None else unit
         asked = Question(
             key, text=question, choices=choices, unit=unit, between=between, whole=whole, unchanged=unchanged
         )
@@ -127,6 +127,9 @@ def lock_predictions(answers: Mapping[str, Answer], notebooks: Mapping[str, str]
     """
     store = PredictionStore()
     known = known_questions(store.folder, store.memory.asked)
+    if not notebooks.keys() <= known.keys():  # a notebook that asks is not in this folder
+        for assignment in NOTEBOOKS.glob("*"):
+            known = known_questions(assignment, known)
     rejected: dict[str, str] = {}
     said, new = [], 0
     if not isinstance(answers, Mapping):

@@ -60,6 +60,12 @@ def test_a_choice_that_is_not_offered_is_rejected(told):
         assert row[3].startswith("The prediction must be one of enough, too slow, got ")
 
 
+def test_the_choices_of_a_question_are_known_where_its_notebook_is_elsewhere(told):
+    assert lock_predictions({"storage-check": "blah"}, {"storage-check": "2"}) == 0
+    ((_, ((*_, said),)),) = told
+    assert "one of The drive keeps up easily, It is just enough, The drive is too slow, got 'blah'" in said
+
+
 def test_what_was_locked_before_counts_and_stays(told):
     predict("batch", 22)
     answers = {"batch": 23, "rate": Q_("2 img/ms"), "drive": "too slow"}
