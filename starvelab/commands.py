@@ -66,14 +66,14 @@ def _run(command: str, arguments: list[str]) -> None:
 
         open_lab(arguments)
         return
-    house = "doctor" if command in DOCTOR else "grader"
+    module = "starvelab_doctor.doctor" if command in DOCTOR else "starvelab_grader.commands"
     # A distribution of its own, which no module of this one imports.
     with requiring(f"starvelab {command}", install_hint("doctor" if command in DOCTOR else "grade")):
-        commands = import_module(f"starvelab_{house}.commands")
+        commands = import_module(module)
     if command == "doctor":
         # Anew: this process has loaded NumPy, whose threads a training script may set at its top.
         program = [sys.executable, "-m", "starvelab_doctor", *arguments]
         if os.name == "nt":  # there the new process would not be the one that the shell waits for
             raise SystemExit(subprocess.call(program))
         os.execv(sys.executable, program)
-    commands.main([command, *arguments])
+    raise SystemExit(commands.main([command, *arguments]))

@@ -32,7 +32,7 @@ def in_this_process(monkeypatch):
     """What would take this process's place runs in it."""
 
     def execute(_: str, program: list[str]) -> None:
-        importlib.import_module(f"{program[2]}.commands").main(program[3:])
+        sys.exit(importlib.import_module(f"{program[2]}.doctor").main(program[3:]))
 
     monkeypatch.setattr(os, "execv", execute)
 

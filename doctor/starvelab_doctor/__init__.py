@@ -2,8 +2,8 @@
 
 Rooms, imports point downward only (a contract in pyproject.toml fails the build otherwise)::
 
-    commands                 what `starvelab-doctor` on the command line runs
-    doctor | compare         one run of a script, and its report | two runs
+    doctor                   one run of a script, and its report: `starvelab-doctor` on the command line
+    compare                  two runs
     trials                   the job again, with other settings of its loader
     judging                  what would help, and by how much
     lightning | transformers | example  callbacks of frameworks | a job and its runs, recorded

@@ -1,6 +1,8 @@
 """`python -m starvelab_doctor` is `starvelab-doctor` on the command line."""
 
-from .commands import main
+import sys
+
+from .doctor import main
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -23,7 +23,12 @@ OPTIONS = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run `starvelab-doctor`. Returns the exit status of the script."""
+    """Run `starvelab-doctor`, or its `compare`. Returns the exit status, also that of the script."""
+    words = sys.argv[1:] if arguments is None else [*arguments]
+    if words[:1] == ["compare"]:
+        from .compare import main as compare  # loaded here: it loads NumPy, which a script has to load itself
+
+        return compare(words[1:])
     parser = argparse.ArgumentParser(
         prog="starvelab-doctor",
         description="Run a training script unchanged, and say at its end how long it waited for its data.",
@@ -34,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("script", help="the training script")
     rest = parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
     rest.required = False  # argparse names it as missing beside the script
-    asked = parser.parse_args(arguments)
+    asked = parser.parse_args(words)
     if not asked.module and not Path(asked.script).is_file():
         parser.error(f"doctor runs a Python script, and there is none at {asked.script}. Check the path.")
     if find_spec("torch") is None:
