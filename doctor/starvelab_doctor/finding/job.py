@@ -128,7 +128,7 @@ class JobFinding:
         """Return why nothing tells how input-bound the job is, and what to do then; None if it is known."""
         use, stall, packing = self.gpu.use, self.gpu.stall, self.packing if self.gpu.stall is None else 0.0
         low, high = self.gpu.stall_interval or self.waits.interval
-        if self._without_loader:
+        if self.source == "trace" and not self.waits.batches:
             idle = f", and the GPU is {percent(use.idle, 0)} idle" if use is not None else ""
             return (
                 f"the trace holds no wait for a DataLoader{idle}",
@@ -155,11 +155,6 @@ class JobFinding:
     def _least(self) -> int:
         # A trace holds few steps: their spread must do.
         return 2 if self.source == "trace" else MIN_BATCHES
-
-    @property
-    def _without_loader(self) -> bool:
-        """True for a trace in which nothing waits for a DataLoader."""
-        return not self.waits.batches and self.source == "trace"
 
     @property
     def ready(self) -> bool:
@@ -222,10 +217,8 @@ class JobFinding:
     @property
     def interrupted_share(self) -> float:
         """Share of the time that rare long steps took, which are left out, 0 to 1."""
-        taken = self.waits.interrupted.m_as("s") if self.waits.interrupted is not None else 0.0
-        return float(
-            taken / max(taken + self.waits.counted / max(self.waits.batch_rate.m_as("1/s"), 1e-9), 1e-9)
-        )
+        taken, rate = self.waits.interrupted.m_as("s"), max(self.waits.batch_rate.m_as("1/s"), 1e-9)
+        return float(taken / max(taken + self.waits.counted / rate, 1e-9))
 
     @property
     def _long_steps(self) -> str:
@@ -256,14 +249,13 @@ class JobFinding:
 
     @property
     def _others(self) -> str:
-        used = percent(self.machine.others_cpu, 0) if self.machine.others_cpu is not None else ""
-        return (
-            f"Other programs used {used} of the cores. All this is right while they do." if self.busy else ""
-        )
+        used = percent(self.machine.others_cpu or 0.0, 0)
+        said = f"Other programs used {used} of the cores. All this is right while they do."
+        return said if self.busy else ""
 
     @property
     def _share(self) -> str:
-        if self._without_loader or not self.waits.counted:
+        if not self.waits.counted:
             return ""
         if self.waits.elsewhere:
             waits = percent(self.waits.host_wait)

@@ -63,13 +63,13 @@ class Waits:
     batches: int
     counted: int
     batch_rate: Quantity
+    interrupted: Quantity
     throughput: Quantity | None = None
     first_waits: tuple[Quantity, ...] = ()
     ending: Quantity | None = None
     blocks: tuple[float, ...] = ()
     left_out: tuple[float, ...] = ()
     interruptions: int = 0
-    interrupted: Quantity | None = None
     loop_share: float = 1.0
     restarts: bool = False
     elsewhere: bool = False

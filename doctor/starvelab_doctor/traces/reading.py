@@ -49,7 +49,9 @@ def read_trace(path: str | os.PathLike[str]) -> JobFinding:
     waited, lengths = ((spans[:, 1] - spans[:, 0]) / 1e6 for spans in (waits, stretches))
     ordinary = without_interruptions(lengths - waited)
     host = share_of(waited, lengths, ordinary)
-    use, idle = _use_of(timeline, waits[ordinary], stretches[ordinary] if delivered else _whole(timeline))
+    # Without a loader it is all from the first piece of work of the GPU to the end of the last.
+    whole = np.array([[timeline.work[:, 0].min(initial=np.inf), timeline.work[:, 1].max(initial=-np.inf)]])
+    use, idle = _use_of(timeline, waits[ordinary], stretches[ordinary] if delivered else whole)
     stall, idle_in_waits = None, np.zeros(len(waits))
     if use is not None and delivered:
         idle_in_waits[ordinary] = idle / 1e6
@@ -66,13 +68,6 @@ def read_trace(path: str | os.PathLike[str]) -> JobFinding:
         steps=_steps_of(timeline, waits[ordinary], stretches[ordinary]),
         source="trace",
     )
-
-
-def _whole(timeline: Timeline) -> np.ndarray:
-    """Return as one stretch what lies from the first piece of work of the GPU to the end of the last."""
-    if not len(timeline.work):
-        return np.empty((0, 2))
-    return np.array([[timeline.work[0, 0], timeline.work[:, 1].max()]])
 
 
 def _batches(timeline: Timeline) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
