@@ -21,7 +21,7 @@ class KnownStages:
         self.workers, self.samples = workers, StageSamples()
         for _ in range(40):
             self.samples.add(**seconds)
-            self.samples.draw(sampler)
+            self.samples.indices.append(sampler)
 
     def costs(self):
         return self.samples.costs(self.workers)

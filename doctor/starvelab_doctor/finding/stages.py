@@ -93,21 +93,13 @@ class StageSamples:
     def __init__(self) -> None:
         # Of each batch what it takes in the dataset and to collate, to pack and to unpack.
         self.batches = tuple(_times() for _ in range(4))
-        self.indices = _times()
+        self.indices = _times()  # what the sampler takes for a batch
         self.items: Items | None = None
 
     def add(self, items: float, collate: float, packing: float = 0.0, unpacking: float = 0.0) -> None:
         """Add a batch."""
         for times, seconds in zip(self.batches, (items, collate, packing, unpacking), strict=True):
             times.append(seconds)
-
-    def finish(self, seconds: float) -> None:
-        """Add what receiving the last batch took beyond unpacking it."""
-        self.batches[3][-1] += seconds
-
-    def draw(self, seconds: float) -> None:
-        """Add what the sampler took for a batch."""
-        self.indices.append(seconds)
 
     def costs(self, workers: int) -> StageCosts:
         """Return what was found so far, of a loader with so many workers."""

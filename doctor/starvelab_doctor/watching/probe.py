@@ -188,9 +188,10 @@ class Probe:
         """Note that the loop has its batch."""
         if self.unpacked >= self.asked and not self.pinned:
             # What the loop does after unpacking, such as asking a worker for another batch.
-            self.samples.finish(max(time.monotonic() - self.unpacked - (self.sampling or 0.0), 0.0))
+            beyond = time.monotonic() - self.unpacked - (self.sampling or 0.0)
+            self.samples.batches[3][-1] += max(beyond, 0.0)
         if self.sampling is not None:
-            self.samples.draw(self.sampling)
+            self.samples.indices.append(self.sampling)
 
     def costs(self) -> StageCosts:
         """Return what was found so far."""
