@@ -26,10 +26,10 @@ def use(**fields):
 
 def test_what_grows_and_when_memory_is_full_is_said_with_what_it_rests_on():
     growth = Growth((1.1e6, 1.2e6, 1.3e6), 120, 61.0, (2460.0, 2880.0))
-    assert use(growth=growth, batch_size=8).summary == (
-        "8 workers (3.2 GB per worker) gained 150 KB for each item, which is neither the copy of a list nor "
-        "the queue: memory is full in 41 minutes to 48 minutes if that goes on. This is from 120 looks in "
-        "61 s; a cache or a buffer that is not full yet looks the same."
+    assert use(growth=growth).summary == (
+        "8 workers (3.2 GB per worker) gained 1.2 MB for each batch, which is neither the copy of a list "
+        "nor the queue: memory is full in 41 minutes to 48 minutes if that goes on. This is from 120 looks "
+        "in 61 s; a cache or a buffer that is not full yet looks the same."
     )
 
 
@@ -139,7 +139,7 @@ def test_the_first_batches_of_a_worker_may_leave_as_much_as_they_are(batches, si
     meter.workers.rows = [(batch / 10, batch, 0, 100_000 * batch) for batch in range(0, batches, 10)]
     meter.loop.rows = [(0.0, 0, 0, 0)]
     contents = BatchContents(1, Q_(size, "B"), "uint8", 1)
-    assert (meter.use(8, contents).growth is not None) == found
+    assert (meter.use(contents).growth is not None) == found
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/smaps_rollup"), reason="only Linux tells")

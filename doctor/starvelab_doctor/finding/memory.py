@@ -23,7 +23,6 @@ class MemoryUse:
     shared: Quantity  # and what it may still copy
     growth: Growth | None = None  # of all workers; None where there is none, or too few looks tell
     loop_growth: Growth | None = None  # of the training process
-    batch_size: int | None = None
     free: int | None = None  # bytes beside them; None where nobody tells
     shared_free: int | None = None
 
@@ -52,15 +51,15 @@ class MemoryUse:
         return " ".join(parts)
 
     def _says(self, growth: Growth, who: str) -> str:
-        each = _short(data_size(growth.batch[1] / (self.batch_size or 1)))
+        each = _short(data_size(growth.batch[1]))
         end = "they end with the pass before that fills the memory"
         if growth.full is not None:
             span = " to ".join(dict.fromkeys(map(duration, growth.full)))
             end = f"memory is full in {span} if that goes on"
         return (
-            f"{who} gained {each} for each {'item' if self.batch_size else 'batch'}, which is neither the "
-            f"copy of a list nor the queue: {end}. This is from {growth.looks} looks in "
-            f"{duration(growth.seconds)}; a cache or a buffer that is not full yet looks the same."
+            f"{who} gained {each} for each batch, which is neither the copy of a list nor the queue: {end}. "
+            f"This is from {growth.looks} looks in {duration(growth.seconds)}; a cache or a buffer that is "
+            "not full yet looks the same."
         )
 
 

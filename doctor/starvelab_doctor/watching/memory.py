@@ -154,7 +154,7 @@ class MemoryMeter:
     def _longest(self) -> Looks:
         return max(self.longest, self.workers, key=lambda looks: looks.length)
 
-    def use(self, batch_size: int | None, contents: BatchContents | None = None) -> MemoryUse | None:
+    def use(self, contents: BatchContents | None = None) -> MemoryUse | None:
         """Return what was found, of batches that hold so much; None where the system tells nothing."""
         if not self.loop.rows:
             return None
@@ -171,6 +171,5 @@ class MemoryMeter:
             data_size(max(0.0, shared[-1])),
             looks.growth(int(rows[0, 0]) + self.ahead, self.free[0], explained=size * untidy),
             self.loop.growth(0, self.free[0]),
-            batch_size,
             *self.free,
         )

@@ -188,7 +188,7 @@ class Recorder:
             others_cpu=self.use.others_share,
             processes=self.use.processes,
             loop_cpu=self.use.loop_cores(host.value if self.workers == 0 else 0.0),
-            memory=self.memory.use(self.batch_size, self.contents),
+            memory=self.memory.use(self.contents),
             queue_depth=self.ready / self.asked if self.asked else None,
             overtaken=self.overtaken / max(sum(self.waits), 1e-9),
             stages=self.probe.costs() if self.probe else None,
