@@ -89,7 +89,7 @@ def own_threads() -> tuple[str, ...]:
         numbers = os.listdir("/proc/self/task")
     except OSError:
         return ()
-    others = {thread.native_id for thread in threading.enumerate()} - {threading.get_native_id()}
+    others = {thread.native_id for thread in {*threading.enumerate()} - {threading.current_thread()}}
     return tuple(f"self/task/{number}" for number in numbers if int(number) not in others)
 
 
