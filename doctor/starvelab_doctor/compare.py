@@ -23,7 +23,7 @@ from starvelab.tables import percent
 
 from .finding.job import BUSY
 from .script import STARVED
-from .shares import NORMAL, RUNS
+from .shares import NORMAL, RUNS, blocks_of
 
 BETTER, WORSE, SAME = "better", "worse", "no difference"
 PARTS = 10  # long ones, into which a run is cut
@@ -114,9 +114,7 @@ def _uncertainty(*runs: Loop) -> float:
 
 def _means(run: Loop, count: int) -> np.ndarray:
     """Return what a batch took in each of so many parts of a run, over its mean."""
-    seconds = np.array(run["blocks"])
-    means: np.ndarray = np.array([part.mean() for part in np.array_split(seconds, count)]) / seconds.mean()
-    return means
+    return blocks_of(np.array(run["blocks"]), count) / float(np.mean(run["blocks"]))
 
 
 def _of_mean(run: Loop) -> tuple[float, float]:

@@ -31,6 +31,7 @@ class Share:
     value: float
     interval: tuple[float, float]
     counted: int
+    seconds: float  # of what is counted
     interruptions: int
     interrupted: float
 
@@ -66,6 +67,7 @@ def share_of(parts: np.ndarray, lengths: np.ndarray, ordinary: np.ndarray, burst
         float(used.sum()) / total if total else 0.0,
         interval,
         len(used),
+        total,
         int(np.sum(~ordinary)),
         float(lengths[~ordinary].sum()),
     )
@@ -88,11 +90,7 @@ def unsettled(numbers: np.ndarray, waits: np.ndarray, steps: np.ndarray, burst: 
     return left_out
 
 
-def blocks_of(seconds: np.ndarray) -> np.ndarray:
-    """Return means of neighbors, which resemble each other: at most so many blocks of the same size."""
-    count = min(len(seconds), BLOCKS)
-    if not count:
-        return seconds
-    size = len(seconds) // count
-    means: np.ndarray = seconds[: count * size].reshape(count, size).mean(axis=1)
-    return means
+def blocks_of(seconds: np.ndarray, count: int = BLOCKS) -> np.ndarray:
+    """Return the means of neighbors, which resemble each other, in at most so many blocks."""
+    blocks = np.array_split(seconds, max(min(len(seconds), count), 1))
+    return np.array([block.mean() for block in blocks if len(block)])

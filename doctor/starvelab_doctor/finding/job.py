@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-import numpy as np
-
 from starvelab.measure.verdict import NOT_BOUND, SEVERE, SLIGHT, UNKNOWN, verdict_of
 from starvelab.tables import count_of, percent
 from starvelab.units import Q_
@@ -69,8 +67,6 @@ class JobFinding:
     @classmethod
     def of_times(
         cls,
-        lengths: np.ndarray,
-        ordinary: np.ndarray,
         host: Share,
         *,
         stall: Share | None,
@@ -80,13 +76,11 @@ class JobFinding:
         source: str = "watched",
         **known: Any,  # Any: the other fields of the records
     ) -> JobFinding:
-        """Return what the times from batch to batch come to [s].
+        """Return what the share that the loop waits, and the `stall` of the GPU, come to.
 
-        `host` is the share that the loop waits, and `stall` that of the GPU. What was no part of a step was
-        `aside`.
+        What was no part of a step was `aside` [s].
         """
-        total, counts = float(lengths[ordinary].sum()), stall or host
-        rate = host.counted / total if total else 0.0
+        counts, rate = stall or host, host.counted / host.seconds if host.seconds else 0.0
         known |= {
             "host_wait": host.value,
             "interval": host.interval,

@@ -38,7 +38,7 @@ class Waits:
     ending : quantity [time] or None
         What it takes the loop to end a pass, with its workers; None where that was not timed.
     blocks : tuple of float
-        Seconds that a batch took in each of at most 50 blocks of equally many neighbors, in their order.
+        Seconds that a batch took in each of at most 50 blocks of neighbors, in their order.
     left_out : tuple of float
         Share that the loop waits in each pass at the beginning that differs from the later ones, as while a
         cache fills.

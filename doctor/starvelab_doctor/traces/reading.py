@@ -57,8 +57,6 @@ def read_trace(path: str | os.PathLike[str]) -> JobFinding:
         idle_in_waits[ordinary] = idle / 1e6
         stall = share_of(idle_in_waits, lengths, ordinary)
     return JobFinding.of_times(
-        lengths,
-        ordinary,
         host,
         stall=stall,
         first_waits=first.tolist(),

@@ -170,8 +170,6 @@ class Recorder:
         host = share_of(waits, waits + steps, ordinary, burst)
         threads = {each.thread for each in self.passes if each.batches}
         return JobFinding.of_times(
-            waits + steps,
-            ordinary,
             host,
             stall=gpu,
             aside=[*self.inner, *([after] if after else [])],
