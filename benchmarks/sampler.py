@@ -1,4 +1,4 @@
-"""What the doctor's sampler of stacks costs a worker, and how far its shares of lines are from the true ones.
+"""What the doctor's sampler of stacks costs a thread, and how far its shares of lines are from the true ones.
 
 The same work runs by turns with and without the sampler, and the CPU time of the process is compared: other
 programs do not count. Five lines, three of which keep Python's lock, take a known share each.
@@ -7,7 +7,6 @@ programs do not count. Five lines, three of which keep Python's lock, take a kno
 from __future__ import annotations
 
 import pickle
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -31,7 +30,7 @@ def work(pieces: int) -> float:
 
 def costs_of(turns: int, pieces: int) -> list[float]:
     """Return the CPU time of the work with the sampler, over that without it, less one, by turns."""
-    found, usual, samples = [], sys.getswitchinterval(), list[Sample]()
+    found, samples = [], list[Sample]()
 
     def see(moment: float, passed: float, stack: Stack) -> None:
         phase, below = phase_of(stack)
@@ -45,11 +44,10 @@ def costs_of(turns: int, pieces: int) -> list[float]:
 
         for _ in range(turns):
             before = work(pieces)
-            sampler = StackSampler(see, write, quick=True)
+            sampler = StackSampler(see, write)
             sampler.start()
             beside = work(pieces)
             sampler.stop()
-            sys.setswitchinterval(usual)
             found.append(2 * beside / (before + work(pieces)) - 1)
     return found
 
@@ -59,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = options(__doc__, rounds=(5, 1), pieces=(200, 10), seconds=(4.0, 0.1)).parse_args(arguments)
     print(machine())
     costs = costs_of(4 * asked.rounds, asked.pieces)
-    print(f"the sampler costs {spread([100 * each for each in costs])} % of the CPU time of a worker")
+    print(f"the sampler costs {spread([100 * each for each in costs])} % of the CPU time of a thread")
     for unit in (0.002, 0.005, 0.015):
         off = []
         for _ in range(asked.rounds):

@@ -1,9 +1,9 @@
 """Samples of a thread's stack: a thread beside it looks some fifty times a second, and notes where it is.
 
 A Python thread gets its turn only when the other one lets go of Python's lock. So looks are due at moments
-that do not depend on what the other one does, a late look stands for all that fell due meanwhile, and in a
-worker the lock changes hands after 0.1 ms or less, where Python waits for 5 ms: else whatever waits is seen
-more often than it is there, and whatever keeps the lock less often.
+that do not depend on what the other one does, a late look stands for all that fell due meanwhile, and the
+lock changes hands after 0.1 ms or less, where Python waits for 5 ms: else whatever waits is seen more often
+than it is there, and whatever keeps the lock less often. Where a further thread works, Python's 5 ms stay.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 from typing import NamedTuple
 
@@ -23,9 +24,9 @@ MANY, RARELY = 3_000, 10  # samples, some minute, after which one is taken so ma
 GOLDEN = 0.618  # its multiples, less whole numbers, are spread evenly
 LATE = 1e-3  # seconds after which a look that was due lets the sampler in sooner
 KEPT = 5e-4  # seconds after which it says that the lock was kept until then
-SWITCH, QUICKEST = 1e-4, 1e-5  # most and fewest seconds after which who wants a worker's lock is let in
+SWITCH, QUICKEST = 1e-4, 1e-5  # most and fewest seconds after which the sampler is let in
+RESOLUTION = 1.5e-6  # seconds: Python keeps whole microseconds of it
 SLOWER = 1.1  # times as long after a look in time, and half as long after a late one
-FEW_THREADS = 4  # of Python in a process, for which that costs nothing: the worker, its feeder, and this one
 FLUSH = 1.0  # seconds between two writes
 
 
@@ -49,10 +50,9 @@ class StackSampler:
         self,
         see: Callable[[float, float, Stack], None],
         idle: Callable[[], None] = lambda: None,
-        *,
-        quick: bool = False,
     ) -> None:
-        self.thread, self.see, self.idle, self.quick = threading.get_ident(), see, idle, quick
+        self.thread, self.see, self.idle = threading.get_ident(), see, idle
+        self.usual = self.switch = sys.getswitchinterval()  # the program's own, and the one in force
         # A lock, whose wait ends in C: Python code between the end of a wait and the look would take so long
         # that the other thread gets its turn before.
         self.going = threading.Lock()
@@ -62,20 +62,34 @@ class StackSampler:
     def start(self) -> None:
         """Begin to look."""
         self.looker.start()
+        if hasattr(os, "register_at_fork"):  # not on Windows
+            os.register_at_fork(after_in_child=partial(self._let_in, None))
 
     def stop(self) -> None:
         """End, and wait until the last look is over."""
         self.going.release()
         if self.looker is not threading.current_thread():
             self.looker.join()
+        self._let_in(None)
+
+    def _let_in(self, seconds: float | None) -> None:
+        """Let a thread in that waits so long for Python's lock; None is as long as the program has it."""
+        if abs((switch := sys.getswitchinterval()) - self.switch) > RESOLUTION:
+            self.usual = switch  # the program has changed it meanwhile
+        self.switch = self.usual if seconds is None else seconds
+        sys.setswitchinterval(self.switch)  # at once: only a call lets another thread in
+
+    def _is_alone(self) -> bool:
+        """True if each other thread waits, so that nothing but the sampler is let in sooner."""
+        pair = self.thread, self.looker.ident
+        return all(_waits(frame) for thread, frame in sys._current_frames().items() if thread not in pair)
 
     def _look(self) -> None:
-        usual, switch, number = sys.getswitchinterval(), SWITCH, 0
+        switch, number = SWITCH, 0
         due = idled = time.perf_counter()
         pause = 0.0
         while True:
-            if self.quick:  # the user's own threads keep the interval that they know
-                sys.setswitchinterval(switch if threading.active_count() <= FEW_THREADS else usual)
+            self._let_in(switch if self._is_alone() else None)
             if self.going.acquire(timeout=max(due - time.perf_counter(), 0.0)):
                 break
             stack = stack_at(self.thread, due)

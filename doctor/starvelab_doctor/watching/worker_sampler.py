@@ -104,7 +104,7 @@ def sample_worker(worker: Any, folder: Path, token: int) -> None:  # Any: what P
             file.write(pickle.dumps((samples, pauses.seconds, threads)))
         samples.clear()
 
-    sampler = StackSampler(see, write, quick=True)
+    sampler = StackSampler(see, write)
 
     def end() -> None:
         sampler.stop()
