@@ -268,6 +268,12 @@ def test_version_date_and_licence_are_the_same_wherever_they_are_written(
     assert re.search(r"Apache License\s+Version 2\.0", (repository / "LICENSE").read_text(encoding="utf-8"))
 
 
+def test_uvx_builds_a_checkout_anew_after_a_git_pull(repository):
+    for house in published():
+        file = tomllib.loads((repository / house / "pyproject.toml").read_text(encoding="utf-8"))
+        assert {"git": {"commit": True}} in file["tool"]["uv"]["cache-keys"]
+
+
 # --- the exact versions ------------------------------------------------------------------------------
 
 

@@ -169,8 +169,9 @@ class ReturnApp(Command):
         platforms = [origins[one].platform for one in (*pages, *origins) if one in origins]
         if pages and not platforms:
             raise InputError(
-                "It is not known what Canvas or Moodle call these students: an earlier version has collected "
-                "them, or a person. Collect the download again (starvelab-grader collect)."
+                "Pages are returned by the numbers of Canvas or Moodle, and none of these students has one. "
+                "Collect the platform's download (starvelab-grader collect), or send the pages in feedback/ "
+                "yourself."
             )
         here = {one: origin for one, origin in origins.items() if origin.platform in platforms[:1]}
         if MOODLE not in platforms[:1]:  # Canvas gives all of a group what one of them gets

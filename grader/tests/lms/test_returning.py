@@ -215,8 +215,8 @@ def test_whom_nothing_can_be_returned_to_is_said_with_what_to_do(class_of_three,
     assert "tiny: 0 pages to return, 0 were returned before." in said
     record.unlink()
     done = run_here(course, ReturnApp(), TINY, fine=False)
-    assert done.stderr.startswith("It is not known what Canvas or Moodle call these students: an earlier")
-    assert "Collect the download again" in done.stderr
+    assert done.stderr.startswith("Pages are returned by the numbers of Canvas or Moodle, and none")
+    assert "send the pages in feedback/ yourself" in done.stderr
 
 
 def test_moodle_gets_a_page_and_points_for_each_member_of_a_group(class_of_three):
