@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(
             "starvelab-doctor has to be installed into the Python that runs your training, which has "
             f"PyTorch. It is installed into {sys.executable}, which has none. Run that other Python with -m "
-            "pip install starvelab-doctor."
+            "pip install starvelab-doctor, or in a checkout of starvelab with -m pip install . ./doctor."
         )
     if asked.tries or asked.ladder:
         from .trials.command import main as run_trials

@@ -265,7 +265,9 @@ def test_without_pytorch(monkeypatch, capsys):
     monkeypatch.setattr(doctor, "find_spec", lambda name: None)
     with pytest.raises(SystemExit):
         doctor.main([__file__])
-    assert f"into {sys.executable}, which has none. Run that other Python" in capsys.readouterr().err
+    message = capsys.readouterr().err
+    assert f"into {sys.executable}, which has none. Run that other Python" in message
+    assert "in a checkout of starvelab with -m pip install . ./doctor" in message
 
 
 @pytest.mark.parametrize("workers", [0, 1])
