@@ -118,12 +118,14 @@ def test_threads_of_libraries_that_share_the_cores_name_the_variables(monkeypatc
     monkeypatch.setattr(causes, "usable_cores", lambda: 2)
     monkeypatch.setenv("OMP_NUM_THREADS", "16")
     line = LineShare("job.py:9", "image @ weights", DATASET, 0.9)
-    lines = JobLines(preparing=(line,), samples=100, threads=15)
-    job = found(workers=4, wait=0.04, step=0.01, cpu=1.0).replace(lines=lines, prepare_queued=0.5)
+    lines = JobLines(preparing=(line,), samples=100, threads=15, queued=0.5)
+    job = found(workers=4, wait=0.04, step=0.01, cpu=1.0).replace(lines=lines)
     first, *_ = remedies_of(job, cores=8)
     assert first.name == "threads"
     assert "compute at job.py:9, 90 %, in image @ weights. Let each worker" in first.text
     assert "(now OMP_NUM_THREADS=16)" in first.text
+    rested = job.replace(lines=replace(lines, queued=0.0))
+    assert remedies_of(rested, cores=8)[0].name != "threads"
     monkeypatch.setattr(causes, "usable_cores", lambda: 64)
     assert remedies_of(job, cores=8)[0].name != "threads"
 

@@ -1,6 +1,7 @@
 """The sampler in the workers: however they start, and whatever they go over."""
 
 import gc
+import os
 import pickle
 import time
 from multiprocessing import forkserver
@@ -17,6 +18,7 @@ from starvelab_doctor.watching.worker_sampler import (
     IDLE,
     WorkerFolder,
     WorkerSamples,
+    library_threads,
     read_samples,
 )
 
@@ -105,6 +107,15 @@ def test_pauses_of_the_collector_and_threads_are_counted(folder):
     assert worker.threads == 0  # of a library, that compute
 
 
+def test_a_thread_that_waits_for_a_core_has_work(tmp_path):
+    first = os.getpid()
+    # It computes for 2 s and waits for 30 s; a helper of its library only waits; a third one rests.
+    for task, times in {first: (2e9, 30e9), "1": (0.1e9, 31e9), "2": (0.1e9, 0.3e9)}.items():
+        (tmp_path / str(task)).mkdir()
+        (tmp_path / str(task) / "schedstat").write_text("{:.0f} {:.0f} 9\n".format(*times), encoding="ascii")
+    assert library_threads(tmp_path) == (1, 30.0)
+
+
 def test_lines_and_shares_of_a_whole_job():
     samples, loader = JobSamples(), torch.utils.data.DataLoader(Stream(), 8, num_workers=2)
     with samples.watching():
@@ -127,7 +138,7 @@ def test_what_is_being_written_is_left_out(tmp_path):
     path, first = tmp_path / "0-1-2.samples", Sample(1.0, 0.02, "dataset", None)
     second = Sample(2.0, 0.03, "collate", CodeLine("train.py", 3))
     with path.open("wb") as file:
-        for written in (([first], 0.25, 3), ([second], 0.5, 4)):
+        for written in (([first], 0.25, 3, 0.0), ([second], 0.5, 4, 0.2)):
             file.write(pickle.dumps(written))
-        file.write(pickle.dumps(([first], 0.75, 5))[:-9])
-    assert read_samples(path) == WorkerSamples(1, [first, second], 0.5, 4)
+        file.write(pickle.dumps(([first], 0.75, 5, 0.3))[:-9])
+    assert read_samples(path) == WorkerSamples(1, [first, second], 0.5, 4, 0.2)

@@ -65,6 +65,8 @@ class JobLines:
         Share of its time in which each worker prepares, by its number.
     threads : int
         Threads of libraries that compute in a worker beside its own, at most; 0 where it is not known.
+    queued : float
+        Share of the time in which a worker has work and no core.
     pauses, loop_pauses : float
         Share of the time in which Python's garbage collector holds up a worker, and the loop.
     samples, loop_samples : int
@@ -80,6 +82,7 @@ class JobLines:
     first: tuple[LineShare, ...] = ()
     working: tuple[float, ...] = ()
     threads: int = 0
+    queued: float = 0.0
     pauses: float = 0.0
     loop_pauses: float = 0.0
     samples: int = 0

@@ -30,10 +30,9 @@ def _has_idle_workers(facts: Facts) -> bool:
 
 def _has_many_threads(facts: Facts) -> bool:
     """True where the threads of libraries in all workers are more than the cores, and wait for these."""
-    lines, machine = facts.lines, facts.finding.machine
+    lines = facts.lines
     crowded = facts.workers * (lines.threads + 1) > usable_cores()
-    waits = machine.prepare_threads > 1 or (machine.prepare_queued or 0.0) >= SLIGHT
-    return bool(lines.threads and crowded and waits and lines.largest)
+    return bool(lines.threads and crowded and lines.queued >= SLIGHT and lines.largest)
 
 
 def _threads(facts: Facts, _: Effect) -> str:

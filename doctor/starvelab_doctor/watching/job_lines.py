@@ -122,6 +122,7 @@ class JobSamples:
             first=_of_first(firsts, workers, main),
             working=_working(workers, passed),
             threads=max((worker.threads for worker in workers), default=0),
+            queued=sum(worker.queued for worker in workers) / seconds if seconds else 0.0,
             pauses=pauses / seconds if seconds else 0.0,
             loop_pauses=self.pauses.within(spans) / passed if passed else 0.0,
             samples=len(preparing),

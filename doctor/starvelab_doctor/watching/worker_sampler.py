@@ -30,7 +30,7 @@ from .stack_samples import FLUSH, Sample, StackSampler
 # As `finding.lines` names them, which a worker does not load, and what else a worker does.
 DATASET, COLLATE, START, IDLE, SEND = "dataset", "collate", "start", "idle", "send"
 PAUSE = 1e-4  # seconds of a collection of many objects
-COMPUTES = 0.1  # of the CPU time of the busiest thread, from which on one computes
+COMPUTES = 0.1  # of the time in which the busiest thread has work, from which on another one computes
 FETCH, LOOP = f"_utils{os.sep}fetch.py", f"_utils{os.sep}worker.py"
 BETWEEN = (f"torch{os.sep}utils{os.sep}data{os.sep}dataset.py", f"watching{os.sep}probe.py")
 
@@ -87,7 +87,8 @@ class Pauses:
 def sample_worker(worker: Any, folder: Path, token: int) -> None:  # Any: what PyTorch says of it
     """Sample this thread of a worker from now on, until its process ends."""
     path = folder / f"{token}-{worker.id}-{os.getpid()}.samples"
-    samples, pauses, begun, threads = list[Sample](), Pauses(), time.perf_counter(), 0
+    samples, pauses, begun = list[Sample](), Pauses(), time.perf_counter()
+    threads, queued = 0, 0.0
     gc.callbacks.append(pauses)
 
     def see(moment: float, seconds: float, stack: Stack) -> None:
@@ -97,11 +98,12 @@ def sample_worker(worker: Any, folder: Path, token: int) -> None:  # Any: what P
             write()
 
     def write(*, ended: bool = False) -> None:
-        nonlocal threads
-        # They may come and go. At the end the system still lists some that Python started.
-        threads = threads if ended else max(threads, library_threads())
+        nonlocal threads, queued
+        if not ended:  # when the system still lists some that Python started
+            number, queued = library_threads()
+            threads = max(threads, number)  # they may come and go
         with suppress(OSError), path.open("ab", buffering=0) as file:  # the doctor may have ended
-            file.write(pickle.dumps((samples, pauses.seconds, threads)))
+            file.write(pickle.dumps((samples, pauses.seconds, threads, queued)))
         samples.clear()
 
     sampler = StackSampler(see, write)
@@ -114,15 +116,20 @@ def sample_worker(worker: Any, folder: Path, token: int) -> None:  # Any: what P
     Finalize(None, end, exitpriority=0)
 
 
-def library_threads() -> int:
-    """Count the threads of this process that compute and that Python did not start; 0 where unknown."""
+def library_threads(tasks: Path = Path("/proc/self/task")) -> tuple[int, float]:
+    """Count the threads of this process that have work and that Python did not start; 0 where unknown.
+
+    Return also the seconds in which its first thread wanted a core. A thread that waits for a core has work.
+    """
     own = {str(thread.native_id) for thread in threading.enumerate()}
-    seconds = {}
-    for task in Path("/proc/self/task").glob("*"):
+    ran, waited = dict[str, float](), dict[str, float]()
+    for task in tasks.glob("*"):
         with suppress(OSError, ValueError):  # one that ended meanwhile
-            seconds[task.name] = float((task / "schedstat").read_text().split()[0])
-    least = COMPUTES * max(seconds.values(), default=0.0)
-    return sum(spent >= least for task, spent in seconds.items() if task not in own)
+            ran[task.name], waited[task.name], _ = map(float, (task / "schedstat").read_text().split())
+    work = {task: ran[task] + waited[task] for task in waited}
+    least = COMPUTES * max(work.values(), default=0.0)
+    number = sum(has >= least for task, has in work.items() if task not in own)
+    return number, waited.get(str(os.getpid()), 0.0) / 1e9
 
 
 @dataclass(frozen=True)
@@ -133,6 +140,7 @@ class WorkerSamples:
     samples: list[Sample]
     pauses: float = 0.0  # of the garbage collector [s]
     threads: int = 0  # of libraries that compute beside its own
+    queued: float = 0.0  # in which it had work and no core [s]
 
     @property
     def seconds(self) -> float:
@@ -143,12 +151,12 @@ class WorkerSamples:
 def read_samples(path: Path) -> WorkerSamples:
     """Return what a worker wrote, without what it is writing."""
     worker, samples = int(path.stem.split("-")[1]), list[Sample]()
-    pauses, threads = 0.0, 0
+    pauses, threads, queued = 0.0, 0, 0.0
     with path.open("rb") as file, suppress(EOFError, pickle.UnpicklingError):
         while True:
-            more, pauses, threads = pickle.load(file)
+            more, pauses, threads, queued = pickle.load(file)
             samples += more
-    return WorkerSamples(worker, samples, pauses, threads)
+    return WorkerSamples(worker, samples, pauses, threads, queued)
 
 
 class WorkerFolder:
