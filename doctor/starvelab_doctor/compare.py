@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import exp, hypot, sqrt
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,16 @@ ALIKE = (-0.5, 0.95)  # correlation of neighbors: bursts make them unlike, and m
 CROWDED = 0.5  # and beside other programs, at least, over the share of the time in which they wait for a core
 PASSES = 3  # that begin, from which on it counts what that takes
 Loop = dict[str, Any]  # Any: the values of a JSON file
+# "Images at train.py:15, 320 items, 4 workers": the dataset, the file and the line.
+NAME = re.compile(r"(?P<dataset>.+) at (?P<file>.+):(?P<line>\d+)")
+# Which loops of two runs are one, and how that is said; each counts for those that the ones above leave.
+PAIRED: dict[str, Callable[[Loop], object]] = {
+    "": lambda loop: loop["loop"],
+    "dataset, file and batch size": lambda loop: (*_place(loop)[:2], loop["batch_size"]),
+    "dataset and file": lambda loop: _place(loop)[:2],
+    "place": lambda loop: _place(loop)[1:],
+    "the time that they take, since neither dataset nor place agrees": lambda _: True,
+}
 
 
 @dataclass(frozen=True)
@@ -42,6 +53,7 @@ class Comparison:
     after: Loop
     ratio: float  # throughput after the change over that before it
     interval: tuple[float, float] | None  # with 95 % confidence; None where a run had too few batches
+    paired: str = ""  # by which facts the two are one loop; empty where both have one name
 
     @property
     def verdict(self) -> str:
@@ -56,6 +68,7 @@ class Comparison:
         """Say that, with what it rests on."""
         places = [one["loop"] for one in (self.before, self.after)]
         name = places[0] if places[0] == places[1] else " and then ".join(places)
+        name += f" (paired by {self.paired})" if self.paired else ""
         if self.interval is None:
             counts = " and ".join(str(one["counted"]) for one in (self.before, self.after))
             return (
@@ -86,6 +99,31 @@ def compare(before: Loop, after: Loop) -> Comparison:
     ratio = (sizes[1] / sizes[0] if all(sizes) else 1.0) * seconds[0] / seconds[1]
     error = hypot(_uncertainty(*runs), sum(map(_drift, runs)) / 2, NORMAL * hypot(*map(_apart, runs)))
     return Comparison(before, after, ratio, (ratio * exp(-error), ratio * exp(error)))
+
+
+def _place(loop: Loop) -> tuple[str, str, int]:
+    """Return the dataset of a loop, its file and its line."""
+    parts = NAME.match(loop["loop"])
+    return (parts["dataset"], parts["file"], int(parts["line"])) if parts else (loop["loop"], "", 0)
+
+
+def pairs_of(before: Sequence[Loop], after: Sequence[Loop]) -> Iterator[tuple[Loop, Loop, str]]:
+    """Yield the loops of two runs that are one, and by which facts, as `PAIRED` names them.
+
+    Where a fact fits unequal numbers of loops, it tells nothing. What is left is paired in the order of the
+    runs, in which the loop that took longest comes first.
+    """
+    rest = [[*before], [*after]]
+    for how, fact in PAIRED.items():
+        for value in dict.fromkeys(map(fact, rest[0])):
+            same = [[loop for loop in run if fact(loop) == value] for run in rest]
+            if value is not True:
+                if len(same[0]) != len(same[1]):
+                    continue
+                same = [sorted(run, key=_place) for run in same]
+            for pair in zip(*same, strict=False):
+                yield (*pair, how)
+            rest = [[loop for loop in run if loop not in gone] for run, gone in zip(rest, same, strict=True)]
 
 
 def _apart(run: Loop) -> float:
@@ -168,7 +206,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("after", type=Path, help="what doctor wrote after it")
     asked = parser.parse_args(arguments)
     try:
-        found = [compare(*runs) for runs in zip(read(asked.before), read(asked.after), strict=False)]
+        pairs = pairs_of(read(asked.before), read(asked.after))
+        found = [replace(compare(*runs), paired=how) for *runs, how in pairs]
     except InputError as error:
         parser.error(str(error))
     for one in found:

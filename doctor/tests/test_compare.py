@@ -10,7 +10,7 @@ import pytest
 from starvelab.commands import main as starvelab
 from starvelab.errors import InputError
 from starvelab.measure.verdict import UNKNOWN
-from starvelab_doctor.compare import BETTER, SAME, WORSE, compare, read
+from starvelab_doctor.compare import BETTER, PAIRED, SAME, WORSE, compare, pairs_of, read
 from starvelab_doctor.judging.report import json_report
 from starvelab_doctor.shares import BLOCKS
 from starvelab_doctor.watching.recorder import Recorder
@@ -86,6 +86,30 @@ def test_a_comparison_says_what_it_rests_on():
     assert said.endswith(" Other programs took cores from it: run both again while the machine does less.")
 
 
+# The names and batch sizes of the loops of two runs, longest first; which of them are one, and by what.
+NAME, SIZE, DATASET, PLACE, TIME = PAIRED
+TRAIN, VAL = ("Items at train.py:15", 8), ("Items at train.py:30", 64)
+
+
+@pytest.mark.parametrize(("before", "after", "pairs"), [
+    ([TRAIN, VAL], [VAL, TRAIN], [(0, 1, NAME), (1, 0, NAME)]),
+    # A loop is added in front, so that lines move, and one has the line that another one had.
+    ([TRAIN, VAL], [("Items at train.py:9", 2), ("Items at train.py:36", 64), ("Items at train.py:21", 8)],
+     [(0, 2, SIZE), (1, 1, SIZE)]),
+    ([TRAIN], [("Words at train.py:15", 8), ("Items at train.py:21", 16)], [(0, 1, DATASET)]),
+    ([VAL, TRAIN], [("Items at train.py:17", 16), ("Items at train.py:32", 128)],
+     [(1, 0, DATASET), (0, 1, DATASET)]),
+    ([TRAIN], [("Cached at train.py:15, 90 items, 2 workers", 8)], [(0, 0, PLACE)]),
+    ([TRAIN], [("Items at train.py:21", 2), ("Items at train.py:23", 2)], [(0, 0, TIME)]),
+    ([TRAIN, VAL], [("Cached at new.py:9", 8)], [(0, 0, TIME)]),
+    ([("loader", 8)], [("loader", 8)], [(0, 0, NAME)]),
+])  # fmt: skip
+def test_loops_of_two_runs_are_paired_by_what_they_are(before, after, pairs):
+    first, second = ([loop([], name, batch_size=size) for name, size in run] for run in (before, after))
+    found = [(first.index(one), second.index(other), how) for one, other, how in pairs_of(first, second)]
+    assert found == pairs
+
+
 def test_of_too_few_batches_nobody_can_tell():
     one = compare(loop([0.02] * 24, counted=24), loop([0.03] * BLOCKS))
     assert (one.verdict, one.interval) == (UNKNOWN, None)
@@ -147,6 +171,17 @@ def test_the_command_compares_what_doctor_writes_and_has_a_status(tmp_path, caps
     )
     with pytest.raises(SystemExit, match=r"^0$"):
         starvelab(["compare", *reversed(files)])
+    moved = json.loads((tmp_path / "after.json").read_text(encoding="utf-8").replace("py:2", "py:4"))
+    first = moved["loops"][0] | {"loop": "Words at train.py:2"}
+    content = json.dumps({"loops": [first, *moved["loops"]]})
+    (tmp_path / "after.json").write_text(content, encoding="utf-8")
+    capsys.readouterr()
+    with pytest.raises(SystemExit, match=r"^3$"):
+        starvelab(["compare", *files])
+    assert capsys.readouterr().out.startswith(
+        "starvelab-doctor compare: list at train.py:2 and then list at train.py:4 (paired by dataset, file "
+        "and batch size): worse, 0.67 "
+    )
     with pytest.raises(SystemExit, match=r"^2$"):
         starvelab(["compare", files[0], "nothing.json"])
     assert "got nothing.json: " in capsys.readouterr().err
