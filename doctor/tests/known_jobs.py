@@ -68,7 +68,7 @@ def job_of(case):
         more["first_waits"] = tuple(Q_(wait, "ms") for wait in more["first_waits"])
     if "lines" in more:
         lines = {"samples": 100, "loop_samples": 100, **more["lines"]}
-        for name in lines.keys() & {"preparing", "loop", "first", "stuck"}:
+        for name in lines.keys() & {"preparing", "loop", "first", "between", "stuck"}:
             lines[name] = tuple(LineShare(*line) for line in lines[name])
         more["lines"] = JobLines(**lines)
     return finding.replace(**more)

@@ -61,6 +61,9 @@ class JobLines:
         Of the loop's time, what its own thread does beside training and waiting.
     first : tuple of LineShare
         Of the time in which the loop waits for the first batch of a later pass.
+    between : tuple of LineShare
+        Of the time from the first pass to the end of the last one, what the loop's own thread does between
+        two passes, while no loop is under way.
     working : tuple of float
         Share of its time in which each worker prepares, by its number.
     threads : int
@@ -80,6 +83,7 @@ class JobLines:
     preparing: tuple[LineShare, ...] = ()
     loop: tuple[LineShare, ...] = ()
     first: tuple[LineShare, ...] = ()
+    between: tuple[LineShare, ...] = ()
     working: tuple[float, ...] = ()
     threads: int = 0
     queued: float = 0.0
@@ -95,6 +99,16 @@ class JobLines:
         """Workers that prepare next to nothing while another one is busy."""
         busiest = max(self.working, default=0.0)
         return sum(share < IDLE * busiest for share in self.working) if busiest >= BUSIEST else 0
+
+    @property
+    def apart(self) -> float:
+        """Share of the time that goes between two passes, 0 to 1."""
+        return sum(line.share for line in self.between)
+
+    @property
+    def apart_summary(self) -> str:
+        """Say what goes there, and where most of it."""
+        return f"{percent(self.apart)} of the time, most of it at {self.between[0].summary}"
 
     @property
     def loop_work(self) -> tuple[LineShare, ...]:
@@ -117,7 +131,8 @@ class JobLines:
             return (f"The lines of the workers are not known: {self.reason}.",)
         seen = self.preparing if self.samples >= MIN_SAMPLES else ()
         of = {"Lines that prepare": seen, "Lines of the loop": self.loop}
-        return tuple(f"{name}: {shown}." for name, lines in of.items() if (shown := _listed(lines)))
+        named = tuple(f"{name}: {shown}." for name, lines in of.items() if (shown := _listed(lines)))
+        return (*named, f"Between two passes: {self.apart_summary}.") if self.apart >= SHOWN else named
 
 
 def _listed(lines: tuple[LineShare, ...]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from starvelab.measure.verdict import NOT_BOUND, SLIGHT, UNKNOWN
+from starvelab.measure.verdict import NOT_BOUND, SEVERE, SLIGHT, UNKNOWN
 from starvelab.tables import count_of, percent
 from starvelab.units import Q_, format_quantity
 
@@ -214,6 +214,15 @@ ITERATOR = Row(
 # Of these a job may gain that does not wait for its next batch.
 IN_ANY_CASE = (
     Row("move", lambda facts: facts.loop_line, _move, _moved),
+    Row(
+        "between",
+        lambda facts: facts.lines.apart >= SEVERE,
+        lambda facts, _: (
+            f"The loop's own thread works between two passes, in {facts.lines.apart_summary}. The loader "
+            "waits for nobody then: do that once, before the first pass, or less often."
+        ),
+        lambda facts: Effect(order=1 / max(1 - facts.lines.apart, SLIGHT)),
+    ),
     Row(
         "persistent",
         lambda facts: facts.passes and facts.workers and not facts.finding.loader.persists,

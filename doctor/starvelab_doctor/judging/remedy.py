@@ -13,7 +13,7 @@ from .model import Gain
 
 # What the ladder does not serve again: work of the loop itself, and, where it counted no whole passes, their
 # beginning.
-IN_LOOP = {"move"}
+IN_LOOP = {"move", "between"}
 BETWEEN_PASSES = {"persistent", "passes", "pickling", "first batch"}
 UNTOLD = "Only a trial can tell what that brings."
 
@@ -63,8 +63,9 @@ class Remedy:
             if ceiling < 1 + SLIGHT:
                 return None
             gain = gain and gain.each(lambda times: min(times, ceiling))
-        # Long steps and other loops are a part of the job, too.
-        rest = 1 - waits.loop_share * (1 - finding.interrupted_share)
+        # Long steps, other loops, and work between passes are a part of the job, too.
+        apart = finding.loader.lines.apart if finding.loader.lines is not None else 0.0
+        rest = 1 - waits.loop_share * (1 - finding.interrupted_share) * (1 - apart)
         whole = gain is not None and rest >= SLIGHT
         if gain is not None and whole:
             gain = gain.each(lambda times: 1 / ((1 - rest) / times + rest))

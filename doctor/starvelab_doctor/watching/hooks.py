@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from threading import get_ident
 from types import FrameType
@@ -153,7 +154,7 @@ class Doctor:
             return None
         passes = recorder.passes
         sent = any(each.batches for each in passes)
-        spans = [(each.begun - each.start_up, each.ended) for each in passes]
+        spans = [each.span for each in passes]
         if passes and not sent:
             spans[-1] = (spans[-1][0], time.perf_counter())
         firsts = [
@@ -161,15 +162,27 @@ class Doctor:
             for each, (begun, _) in zip(passes[1:], spans[1:], strict=True)
             if each.first_wait is not None
         ]
-        lines = self.lines.of(self.tokens[recorder], spans, firsts, sent=sent)
+        lines = self.lines.of(self.tokens[recorder], spans, firsts, self._gaps_before(recorder), sent=sent)
         # At the line of the loop itself its thread receives a batch, or another loader works.
         return replace(lines, loop=tuple(line for line in lines.loop if line.place != place))
 
 
+    def _gaps_before(self, recorder: Recorder) -> list[tuple[float, float]]:
+        """Return the time between passes of a loop, the first of them drained, with no loop under way."""
+        pairs = pairwise(recorder.passes)
+        begun = {after.span[0] for before, after in pairs if before.asked > before.received}
+        spans = _spans_of(self.loops.values()).tolist()
+        return [(end, begin) for (_, end), (begin, _) in pairwise(spans) if begin in begun]
+
+
+def _spans_of(loops: Iterable[Recorder]) -> np.ndarray:
+    """Return when one of these loops or several were under way."""
+    return union(*np.array([each.span for loop in loops for each in loop.passes]).reshape(-1, 2).T)
+
+
 def _time_in(loops: Iterable[Recorder]) -> float:
     """Return the seconds in which one of these loops or several were under way."""
-    spans = [(each.begun, each.ended) for loop in loops for each in loop.passes]
-    return float(np.sum(np.diff(union(*np.array(spans).reshape(-1, 2).T))))
+    return float(np.sum(np.diff(_spans_of(loops))))
 
 
 @contextmanager

@@ -103,10 +103,18 @@ class JobSamples:
             if os.getpid() == self.process:  # a forked process leaves it to the one that began
                 self.folder.close()
 
-    def of(self, tokens: set[int], spans: Sequence[Span], firsts: Sequence[Span], *, sent: bool) -> JobLines:
+    def of(
+        self,
+        tokens: set[int],
+        spans: Sequence[Span],
+        firsts: Sequence[Span],
+        gaps: Sequence[Span] = (),
+        *,
+        sent: bool,
+    ) -> JobLines:
         """Return the lines of a loop: of its iterators, its passes, and its waits for first batches.
 
-        `sent` says whether it ever got a batch.
+        `gaps` are between its passes. `sent` says whether it ever got a batch.
         """
         workers = self.folder.of(tokens)
         main = [sample for sample in self.main if _within(sample.moment, spans)]
@@ -120,6 +128,7 @@ class JobSamples:
             preparing=shares(preparing, sum(sample.seconds for sample in preparing)),
             loop=shares([sample for sample in main if sample.phase in (SAMPLER, GENERATOR, LOOP)], passed),
             first=_of_first(firsts, workers, main),
+            between=self._between(gaps, spans[-1][1] - spans[0][0]) if gaps else (),
             working=_working(workers, passed),
             threads=max((worker.threads for worker in workers), default=0),
             queued=sum(worker.queued for worker in workers) / seconds if seconds else 0.0,
@@ -130,6 +139,11 @@ class JobSamples:
             stuck=shares(recent, sum(sample.seconds for sample in recent)),
             reason="none of them wrote a sample" if tokens and not samples else "",
         )
+
+    def _between(self, gaps: Sequence[Span], whole: float) -> tuple[LineShare, ...]:
+        """Return the lines of the loop's thread between passes, without starts and ends of workers."""
+        samples = [one._replace(phase=LOOP) for one in self.main if one.phase not in (STARTING, WAITING)]
+        return shares([one for one in samples if _within(one.moment, gaps)], whole)
 
     def without_loader(self) -> tuple[LineShare, ...]:
         """Return what the loop's thread does beside training, between the first and the last update."""

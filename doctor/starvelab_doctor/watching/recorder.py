@@ -234,6 +234,11 @@ class Pass:
         """The moment of the last event."""
         return max(self.asked, self.received)
 
+    @property
+    def span(self) -> tuple[float, float]:
+        """The moments at which its workers began to start, and of the last event."""
+        return self.begun - self.start_up, self.ended
+
     def ask(self, source: object = None) -> None:
         """End the step: from now on the loop waits for its next batch, and for nothing else."""
         self.asked = now = time.perf_counter()
