@@ -147,6 +147,9 @@ def test_a_loop_has_its_share_of_the_time_in_all_loops(clock):
             train(clock, first, 0.04)
             train(clock, second, 0.01)
     times = 3 * 20 * 0.06, 3 * 30 * 0.05
+    # Before the later passes of training the script does something else, and before no evaluation.
+    gaps = [[end - begin for begin, end in watched.gaps_before(loop)] for loop in watched.loops.values()]
+    assert gaps == [pytest.approx([5, 5]), []]
     shares = [one.waits.loop_share for _, one in watched.results()]
     assert sorted(shares) == pytest.approx([each / sum(times) for each in times], rel=0.03)
     # Training and evaluation go through one function, and each has a name.
@@ -190,6 +193,7 @@ def test_a_loop_that_is_left_early_and_begun_again(clock):
     assert not others
     assert found.waits.host_wait == pytest.approx(0.25)
     assert found.waits.batches == 33
+    assert watched.gaps_before(*watched.loops.values()) == []  # they may be steps
 
 
 def test_what_a_thread_between_loader_and_loop_waits_is_not_what_the_loop_waits(clock):

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from starvelab_doctor.watching import hooks
 from starvelab_doctor.watching.places import code_line_of, is_own, moved_to_search, stack_of
 
 
@@ -39,6 +40,17 @@ def test_a_call_of_c_has_the_name_that_the_source_gives_it():
     place = code_line_of(caller)
     first = test_a_call_of_c_has_the_name_that_the_source_gives_it.__code__.co_firstlineno
     assert (place.call, place.line) == ("min", first + 2)
+
+
+@pytest.mark.parametrize("file", ["<string>", hooks.__file__])
+def test_the_doctor_and_code_made_from_a_text_are_passed_over(file):
+    # The proxy of a Manager and an inner DataLoader had such a name, which tells nothing.
+    files = {"train.py": "item", file: "timed", "/x/site-packages/managers.py": "call"}
+    stack = tuple(
+        (compile("pass", name, "exec").replace(co_name=called, co_qualname=called), 0)
+        for name, called in files.items()
+    )
+    assert code_line_of(stack).call == "managers.call"
 
 
 def test_python_and_packages_are_not_the_users():

@@ -162,12 +162,12 @@ class Doctor:
             for each, (begun, _) in zip(passes[1:], spans[1:], strict=True)
             if each.first_wait is not None
         ]
-        lines = self.lines.of(self.tokens[recorder], spans, firsts, self._gaps_before(recorder), sent=sent)
+        lines = self.lines.of(self.tokens[recorder], spans, firsts, self.gaps_before(recorder), sent=sent)
         # At the line of the loop itself its thread receives a batch, or another loader works.
         return replace(lines, loop=tuple(line for line in lines.loop if line.place != place))
 
 
-    def _gaps_before(self, recorder: Recorder) -> list[tuple[float, float]]:
+    def gaps_before(self, recorder: Recorder) -> list[tuple[float, float]]:
         """Return the time between passes of a loop, the first of them drained, with no loop under way."""
         pairs = pairwise(recorder.passes)
         begun = {after.span[0] for before, after in pairs if before.asked > before.received}

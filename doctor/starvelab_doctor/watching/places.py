@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import dis
+import os
 import sysconfig
 from collections import deque
 from functools import lru_cache
@@ -21,6 +22,7 @@ from typing import NamedTuple, TypeAlias
 Stack: TypeAlias = tuple[tuple[CodeType, int], ...]
 
 LIBRARIES = ("site-packages", "dist-packages", "starvelab_doctor")  # folders of code that is not the user's
+MADE = (f"{Path(__file__).parents[1]}{os.sep}", "<string>")
 STANDARD = tuple({str(Path(sysconfig.get_path(name))) for name in ("stdlib", "platstdlib")})
 MAX_CALL = 40  # characters of a call in a report
 # After these Python lets another thread in that waits for its lock; `in` is none of them, however long it
@@ -71,8 +73,9 @@ def code_line_of(stack: Stack) -> CodeLine | None:
     own = [place for place, (code, _) in enumerate(stack) if is_own(code.co_filename)]
     number = own[-1] if own else 0
     code, position = stack[number]
-    below = stack[number + 1 :]
-    call = _qualified(below[0][0]) if below else _text(_node(code, position))
+    # Neither the doctor itself nor code that was made from a text, as that of a proxy, has a name that tells.
+    below = [one for one, _ in stack[number + 1 :] if not one.co_filename.startswith(MADE)]
+    call = _qualified(below[0]) if below else _text(_node(code, position))
     return CodeLine(code.co_filename, line_of(code, position), call[:MAX_CALL], bool(own))
 
 
