@@ -116,7 +116,7 @@ def step_bars(step: Step, *, longest: float = 0.0) -> str:
     chip, busy = step.labels[ACCELERATOR.name], percent(step.utilization)
     times = {name: time.m_as("ms") for name, time in step.resource_times.items()}
     other = _other_work(step)
-    notes = {name: f"({percent(ms / whole, 0)})" for name, ms in times.items()}
+    notes = {name: f"({percent(ms / whole)})" for name, ms in times.items()}
     rule, bold, title = ": nothing overlaps, so it is their sum", "", "Nothing overlaps"
     if step.overlap:
         rule, bold, title = "", step.bottleneck, capitalized(step.labels.does(step.bottleneck, "bind"))

@@ -98,7 +98,8 @@ class Progress(Sentences):
         last = self._next()
         if self.locked or self.open:
             still = " ".join(text for text in self.open.values() if text not in last)
-            now = f"{len(self.locked)} of {count_of(len(self.locked) + len(self.open), 'prediction')} locked."
+            asked = count_of(len(self.locked) + len(self.open), "prediction")
+            now = f"Locked when this cell ran: {len(self.locked)} of {asked}."
             found.append(f"{now} Still open: {still}" if still else now)
         return [*found, last]
 

@@ -73,7 +73,7 @@ def test_on_the_way_it_names_what_comes_next_and_which_predictions_are_open(note
     assert found.sentences() == [
         f"1 of 2 exercises done, with 3.5 of the 5.5 points of the checks that you can see. {HIDDEN}",
         "1 explanation to be written, as the notebook was last saved.",
-        "1 of 2 predictions locked. Still open: How many?",
+        "Locked when this cell ran: 1 of 2 predictions. Still open: How many?",
         "Go on with Exercise 1.2: in parts.",
     ]
 
@@ -91,7 +91,8 @@ def test_what_comes_first_in_the_notebook_is_named_a_prediction_or_an_exercise(f
     predict("two", question="How many?")
     predict("one", question="Is it **one**?\n\nThink.", choices=["yes", "no"])
     assert progress_of(ran()).sentences()[-2:] == [
-        "0 of 2 predictions locked. Still open: How many?",  # what is named below is not said twice
+        # What is named below is not said twice.
+        "Locked when this cell ran: 0 of 2 predictions. Still open: How many?",
         'Begin with the prediction that asks: "Is it one?"',
     ]
     predict("one", "yes")
@@ -117,7 +118,7 @@ def test_with_everything_done_nothing_is_left(notebook):
     ]
     predict("two", question="How many?")
     assert progress_of(ran(one=math.inf, two=3.5)).sentences()[-2:] == [
-        "0 of 1 prediction locked. Still open: How many?",
+        "Locked when this cell ran: 0 of 1 prediction. Still open: How many?",
         "Every exercise is done. Go on with what is open: lock it in its box above.",
     ]
 
