@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -321,7 +322,8 @@ def pinned(repository: Path) -> set[str]:
 def test_the_recipe_for_new_versions_asks_for_all_that_have_one(repository, pinned, tmp_path):
     recipes = (repository / "CONTRIBUTING.md").read_text(encoding="utf-8")
     command = re.search(r"(binder/uv\.sh \.venv pip compile .*?)```", recipes, re.DOTALL)[1].strip()
-    command = command.replace(".venv", sys.prefix).replace("/tmp/pins.txt", str(tmp_path / "pins.txt"))
+    for written, path in ((".venv", sys.prefix), ("/tmp/pins.txt", tmp_path / "pins.txt")):
+        command = command.replace(written, shlex.quote(str(path)))
     done = subprocess.run(
         ["bash", "-c", f"{command} --constraint {PINS}"], cwd=repository, capture_output=True, text=True
     )

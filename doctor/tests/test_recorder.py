@@ -2,7 +2,6 @@
 
 import os
 import sys
-import threading
 import types
 from collections import UserDict
 
@@ -14,7 +13,7 @@ from starvelab.units import Q_
 from starvelab_doctor import watch
 from starvelab_doctor.contents import MAX_OBJECTS, contents_of, same_contents
 from starvelab_doctor.judging.remedies import remedies_of
-from starvelab_doctor.watching import recorder
+from starvelab_doctor.watching import recorder, usage
 from starvelab_doctor.watching.recorder import Recorder
 
 
@@ -37,8 +36,8 @@ def test_a_pass_of_which_no_batch_counts_is_none_that_differs():
     assert times.finding().waits.left_out == ()
 
 
-def test_a_python_without_numbers_of_threads_watches_all_the_same(clock, monkeypatch):
-    monkeypatch.delattr(threading, "get_native_id")  # as in a browser
+def test_a_system_that_lists_no_threads_is_watched_all_the_same(clock, monkeypatch):
+    monkeypatch.setattr(usage, "own_threads", lambda: ())  # as in a browser
     watched = watch(Loader(clock, 0.01), progress=False)
     train(clock, watched, 0.01)
     assert watched.result.verdict == "highly input-bound"
