@@ -28,6 +28,8 @@ PATH = re.compile(r"(?<![\w/:.~-])~?/(?:[\w.+@-]+/)+([\w.+@-]+)")
 COLOR = re.compile(r"(\x1b\[[\d;]*m)")
 # A picture, and the text right after it, such as its caption: the tags of figures are left out.
 FIGURE = re.compile(r'<img(?: alt="([^"]*)")?\s*/?>([^<]*)')
+# A picture within a text, as Colab pastes it.
+INLINE = re.compile(r"data:(image/(?:png|jpeg));base64,([\w+/]+=*)", re.ASCII)
 # What formgrader tells its page of a student.
 NAMES = ("student", "first_name", "last_name", "notebook_path")
 AFTER_HIDDEN = "The output of this cell is not shown, because it ran after hidden checks."
@@ -71,6 +73,8 @@ class ReadableOutputs(Preprocessor):
 
     def preprocess_cell(self, cell: NotebookNode, resources: ResourcesDict, _: int) -> Changed:
         """Change one cell."""
+        if cell.cell_type == "markdown":
+            _attach_inline(cell)
         cell.source = self._cut(cell.source)
         if cell.cell_type == "code":
             cell.outputs = [self._shown(output) for output in cell.outputs[:MAX_OUTPUTS]]
@@ -95,6 +99,16 @@ class ReadableOutputs(Preprocessor):
     def _cut(self, text: str) -> str:
         kept, more = text[: self.max_characters], len(text) - self.max_characters
         return f"{kept}\n[{more} more characters are not shown]" if more > 0 else text
+
+
+def _attach_inline(cell: NotebookNode) -> None:
+    """Attach the pictures within a text, which is cut where it is long."""
+    text, *parts = INLINE.split(cell.source)
+    attached = dict(cell.get("attachments", {}))
+    for number, (kind, content, after) in enumerate(zip(*[iter(parts)] * 3, strict=True)):
+        attached[f"inline-{number}"] = {kind: content}
+        text += f"attachment:inline-{number}{after}"
+    cell.source, cell.attachments = text, NotebookNode(attached)
 
 
 def without_paths(text: str) -> str:
@@ -141,7 +155,7 @@ def _in_words(figure: re.Match[str]) -> str:
 class PicturesInWords(IPythonRenderer):
     """Renders pictures without their addresses."""
 
-    def image(self, text: str, *_: object, **more: object) -> str:  # noqa: ARG002
+    def image(self, text: str, url: str = "", *_: object, **more: object) -> str:  # noqa: ARG002
         """Return a picture's text alone: nbconvert raises an error where an attached one is missing."""
         return str(super().image(text, ""))
 

@@ -42,7 +42,7 @@ MAX_BODY = 200_000  # bytes; a comment is shorter
 # Nothing is loaded from elsewhere, and only the page's own script runs, even if cleaning an answer failed.
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "form-action 'none'; frame-ancestors 'none'",
+    "img-src data:; form-action 'none'; frame-ancestors 'none'",
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",

@@ -4,11 +4,9 @@ Both fill in a table that the learning platform has given out. Every other cell 
 """
 
 import re
-from collections.abc import Callable, Mapping
 from itertools import chain
-from typing import ClassVar
 
-from nbgrader.api import Gradebook, Student
+from nbgrader.api import Gradebook
 
 from ..errors import InputError
 from ..text import slug
@@ -49,14 +47,6 @@ class Canvas(PlatformTable):
     what_is_needed = (
         f"It needs one of the columns {', '.join(identities)} with the names of the folders in submitted/."
     )
-    # Folders are called by the Canvas ID, which `collect` writes down, or by the login.
-    new_columns: ClassVar[Mapping[str, Callable[[Student], str]]] = {
-        "Student": lambda one: ", ".join(filter(None, (one.last_name, one.first_name))) or one.id,
-        "ID": lambda one: one.lms_user_id or "",
-        "SIS User ID": lambda _: "",
-        "SIS Login ID": lambda one: one.id,
-        "Section": lambda _: "",
-    }
 
     def place(self, gradebook: Gradebook, sheet: Sheet, assignment: str) -> int:
         """Return the column whose title Canvas has put its own number behind: `Starving the GPU (4711)`."""
@@ -76,12 +66,11 @@ class Canvas(PlatformTable):
             sheet.lines.insert(1, ["Points Possible", *[""] * (column - 1), most])
         else:
             sheet.put(number, column, most)
-        if self.roster:
-            self.log.warning(
-                "The roster has no column for %s: one is added, with %s points possible, and Canvas makes a "
-                "new assignment of it. If Canvas has the assignment already, name its column: "
-                "--Canvas.column='...'", assignment, most,
-            )  # fmt: skip
+        self.log.warning(
+            "The roster has no column for %s: one is added, with %s points possible, and Canvas makes a new "
+            "assignment of it. If Canvas has the assignment already, name its column: --Canvas.column='...'",
+            assignment, most,
+        )  # fmt: skip
         return column
 
     def possible(self, sheet: Sheet, place: int) -> float | None:
@@ -97,11 +86,6 @@ class Moodle(PlatformTable):
         "It needs a column with the names of the folders in submitted/: for a download of Moodle the grading "
         "worksheet of the same assignment, with its identifiers (Participant 123)."
     )
-    # For Grades, Import, CSV: folders are called by the user names.
-    new_columns: ClassVar[Mapping[str, Callable[[Student], str]]] = {
-        "username": lambda student: student.id,
-        "email": lambda student: student.email or "",
-    }
 
     def place(self, gradebook: Gradebook, sheet: Sheet, assignment: str) -> int:
         """Return the one column of a worksheet for the grade; other tables have one by assignment."""

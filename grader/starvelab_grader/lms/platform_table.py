@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from nbgrader.api import Gradebook, Student
+from nbgrader.api import Gradebook
 from nbgrader.plugins import ExportPlugin
 from traitlets import Bool, TraitError, Unicode
 
@@ -57,15 +57,13 @@ class Table(ExportPlugin):
 
 
 class PlatformTable(Table):
-    """A table of a platform, given out or new; a class says what its platform's has of its own."""
+    """A table that a platform gave out; a class says what its platform's has of its own."""
 
     roster = Unicode(help="The table that the learning platform exported: it is filled in.").tag(config=True)
     column = Unicode(help="The column for the points, if not called as the assignment.").tag(config=True)
     scale = Bool(help="Whether to scale points to what the platform has as points possible.").tag(config=True)
     what_is_needed = ""
     identities: ClassVar[Sequence[str]] = ()  # columns that may name the students; any where there are none
-    # Of a table of our own, where no roster was given: what stands in the line of a student.
-    new_columns: ClassVar[Mapping[str, Callable[[Student], str]]] = {}
     reads_both = False  # 7,5 and 7.5: a table with semicolons is for a spreadsheet that makes a date of one
     members: Mapping[str, str] = {}  # by what the platform calls a student, who submitted
 
@@ -83,11 +81,11 @@ class PlatformTable(Table):
         return None
 
     def table(self, gradebook: Gradebook) -> Sheet:
-        """Return the roster with the points in it, or a new table; an InputError says what is wrong."""
+        """Return the roster with the points in it; an InputError says what is wrong."""
         students = sorted(gradebook.students, key=lambda student: str(student.id))
         selected = set(self.chosen("student", (student.id for student in students)))
         results = self._results(gradebook, selected)
-        sheet = self._sheet(students)
+        sheet = open_sheet(self.roster)
         names = Names.of_members(self.members) if self.members else Names.of(students)
         identity = self._identity_column(sheet, names)
         columns = {name: self._points_column(gradebook, sheet, identity, name) for name in results}
@@ -118,13 +116,6 @@ class PlatformTable(Table):
             # What was released and not yet submitted needs no column.
             results = {name: by_student for name, by_student in results.items() if by_student} or results
         return results
-
-    def _sheet(self, students: Iterable[Student]) -> Sheet:
-        """Return the platform's table, or a new one."""
-        if self.roster:
-            return open_sheet(self.roster)
-        rows = ([value(student) for value in self.new_columns.values()] for student in students)
-        return Sheet.new([*self.new_columns], rows)
 
     def _identity_column(self, sheet: Sheet, names: Names) -> int:
         """Return the column that names the students; an InputError where none does."""

@@ -1,22 +1,27 @@
 """Cells and pages as HTML: templates, styles, and formulas that every browser draws without a network."""
 
+import base64
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from html import escape, unescape
+from io import BytesIO
 from pathlib import Path
+from urllib.parse import quote, unquote
 from xml.etree.ElementTree import tostring
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 from latex2mathml.converter import convert_to_element
 from nbconvert.exporters import HTMLExporter, TemplateExporter
 from nbconvert.filters import Highlight2HTML, strip_ansi
 from nbformat import NotebookNode
 from nbformat.v4 import new_notebook
+from PIL import Image
 from pygments.formatters import HtmlFormatter
 from traitlets.config import Config
 
@@ -28,6 +33,13 @@ MIN_TIMEOUT = 0.001  # seconds
 TEMPLATES = Path(__file__).parent / "templates"
 # What passes the cleaning of HTML, and is drawn after it.
 _FORMULA = re.compile(r'<code class="(inline|block)-formula">([^<]*)</code>')
+ATTACHED = "attachment:"
+# The place of an attached picture in clean HTML, where its text begins with its name.
+_PICTURE = re.compile(rf'<span class="figure">Figure: {ATTACHED}([^\s<]+) ?([^<]*)</span>')
+PICTURES = {"image/png": "PNG", "image/jpeg": "JPEG"}  # an SVG can hold scripts
+MAX_PICTURE = 4_000_000  # characters in base64
+MAX_PIXELS = 25_000_000  # few bytes can be a picture that fills the memory of whoever looks at the page
+NOT_SHOWN = f"not shown: a picture is shown once, as PNG or JPEG of {MAX_PICTURE * 3 / 4 / 1e6:g} MB at most"
 # No address, no style, no event.
 ATTRIBUTES = {"accent", "columnalign", "columnspacing", "depth", "display", "displaystyle", "fence", "form",
               "height", "linethickness", "lspace", "mathsize", "mathvariant", "maxsize", "minsize",
@@ -83,8 +95,13 @@ def rendered(nb: NotebookNode) -> str:
 def _exporter() -> HTMLExporter:
     config = Config()
     config.HTMLExporter.preprocessors = [ReadableOutputs, HarmlessHTML]
-    renderer = _Renderer(escape=False, exclude_anchor_links=True)
-    own = {"markdown2html": harmless_html(config, renderer), "formula": mark_formula}
+    harmless = harmless_html(config, _Renderer(escape=False, exclude_anchor_links=True))
+
+    @pass_context
+    def markdown(context: Context, text: str) -> str:
+        return _with_pictures(harmless(text), dict(context["cell"].get("attachments", {})))
+
+    own = {"markdown2html": markdown, "formula": mark_formula}
     config.HTMLExporter.filters = own | {"frames": _frames, "highlight_code": Highlight2HTML()}
     config.HTMLExporter.optimistic_validation = True  # in the end, and not after each step
     config.HTMLExporter.extra_template_basedirs = [str(TEMPLATES)]
@@ -153,8 +170,36 @@ def _drawn(formula: str, kind: str) -> str:
     return str(tostring(drawn, encoding="unicode"))
 
 
+def _with_pictures(html: str, attached: dict[str, Mapping[str, str]]) -> str:
+    """Return clean HTML with those of the attached pictures that a page may hold; each is used up."""
+
+    def drawn(place: re.Match[str]) -> str:
+        if address := _address(attached.pop(unquote(place[1]), {})):
+            return f'<img src="{address}" alt="{place[2]}">'
+        return f'<span class="figure">Figure: {place[2]} ({NOT_SHOWN})</span>'
+
+    return _PICTURE.sub(drawn, html)
+
+
+def _address(picture: Mapping[str, str]) -> str:
+    """Return an address that holds a picture itself; empty if it is not what it says, or too large."""
+    for kind in PICTURES.keys() & picture.keys():
+        text = "".join(picture[kind].split())
+        # A student may attach anything, and the library raises whatever it meets.
+        with suppress(Exception):
+            content = BytesIO(base64.b64decode(text[: MAX_PICTURE + 1], validate=True))
+            with Image.open(content, formats=[PICTURES[kind]]) as image:
+                if image.width * image.height <= MAX_PIXELS and len(text) <= MAX_PICTURE:
+                    return f"data:{kind};base64,{text}"
+    return ""
+
+
 class _Renderer(PicturesInWords):
-    """Marks formulas, which MathJax would have to find in the page."""
+    """Marks formulas, which MathJax would have to find in the page, and attached pictures."""
+
+    def image(self, text: str, url: str = "", *_: object, **more: object) -> str:  # noqa: ARG002
+        name = url.removeprefix(ATTACHED)
+        return super().image(text if name == url else f"{ATTACHED}{quote(unquote(name))} {text}")
 
     def inline_math(self, body: str) -> str:
         return mark_formula(body, "inline")

@@ -66,7 +66,7 @@ CASES = [
         ("folder", "The roster 'folder' is not there"),
         ("empty.csv", "The roster 'empty.csv' is empty. Pass the table that the platform exported"),
     )],
-    (*exports("Moodle", "--Moodle.roster=none.csv"), "The roster 'none.csv' is not there"),
+    (*exports("Moodle"), "The roster '' is not there. Pass the table that the platform exported"),
     (*exports("Canvas", "--Canvas.roster=noise.csv"), "stands in the roster"),
     *[(*exports("Canvas", "--Canvas.roster=roster.csv", f"--Canvas.column={column}"), f"'{column}' is none")
       for column in ("Lab 9", "ID")],

@@ -1,5 +1,7 @@
 """The page that a student reads, and which pages are written when."""
 
+import base64
+import io
 import itertools
 import os
 import signal
@@ -11,6 +13,7 @@ import nbformat
 import pytest
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from PIL import Image
 
 from grader.tests.a_course import TINY
 from grader.tests.in_process import run_here
@@ -50,10 +53,15 @@ def named(cell, name):
 def make(tmp_path):
     """The page of a notebook with the given outputs, essay and marks."""
 
-    def made(outputs=(), marks=MARKS, essay="Because.", tested=(), more=(), **run):
+    def made(outputs=(), marks=MARKS, essay="Because.", attached=None, tested=(), more=(), **run):
         double = new_code_cell("def double(x): pass", outputs=list(outputs))
         test = new_code_cell(HIDDEN, outputs=list(tested))
-        cells = {"double": double, "double-test": test, "why": new_markdown_cell(essay)}
+        cells = {
+            "double": double,
+            "double-test": test,
+            "why": new_markdown_cell(essay, attachments=attached or {}),
+        }
+        cells["why"].attachments = attached or {}
         test.metadata |= {"nbgrader": {"grade": True}}
         cells = [*(named(one, name) for name, one in cells.items()), *more]
         nb = new_notebook(cells=cells, metadata={RESULT: run})
@@ -154,14 +162,44 @@ def test_a_page_needs_no_network_and_formulas_are_drawn_all_the_same(make):
     essay += r"So $\frac{a}{b}$, and $\href{javascript:x}{\text{<b>1</b>}}$, not $\frac{$."
     page = make(essay=essay, outputs=[latex])
     assert not page.find_all(["script", "link", "img", "iframe"])
-    assert "http" not in str(page)
-    assert "Figure: a plot" in page.text
+    assert "://" not in str(page)
+    assert page.find("meta", attrs={"http-equiv": True})["content"].startswith("default-src 'none'; style")
+    assert "Figure: a plot (not shown: " in page.text
     (drawn,), fraction, text = (
         [one.find("msub")] if one.find("msub") else one for one in page.find_all("math")
     )
     assert (drawn.text, fraction.find("mfrac").text) == ("y2", "ab")
     assert (text.find("mtext").text, text.find("b"), text.find(href=True)) == ("<b>1</b>", None, None)
     assert page.find("code", class_="inline-formula").text == r"\frac{", "what is no formula stays as it is"
+
+
+def picture(size, more=b"", **options):
+    """A picture as a notebook holds it."""
+    content = io.BytesIO()
+    Image.new("1", size).save(content, **options)
+    return base64.b64encode(content.getvalue() + more).decode()
+
+
+def test_pixels_that_were_pasted_are_shown_once_and_what_else_is_attached_is_named(make):
+    png, jpeg = picture((3, 2), format="PNG"), picture((3, 2), format="JPEG")
+    svg = base64.b64encode(b"<svg onload='alert(1)'/>").decode()
+    attached = {
+        "a b.png": {"image/svg+xml": svg, "image/png": png}, "c.jpg": {"image/jpeg": jpeg},
+        "scalable": {"image/svg+xml": svg}, "disguised": {"image/png": svg}, "other": {"image/png": jpeg},
+        "vast": {"image/png": picture((6000, 6000), format="PNG")},
+        "long": {"image/png": picture((3, 2), bytes(3_000_000), format="PNG")},
+    }  # fmt: skip
+    shown = "![one](attachment:a%20b.png) ![two](attachment:c.jpg)"
+    shown += f" {'x' * 19_000} ![three](data:image/png;base64,{png})"
+    named = ["one", "absent", *list(attached)[2:]]
+    essay = shown + "".join(f" ![{it}](attachment:{it.replace('one', 'c.jpg')})" for it in named)
+    page = make(essay=essay, attached=attached)
+    addresses = {"one": f"png;base64,{png}", "two": f"jpeg;base64,{jpeg}", "three": f"png;base64,{png}"}
+    assert {it["alt"]: it["src"].removeprefix("data:image/") for it in page.find_all("img")} == addresses
+    assert [it.text.split(" (not shown")[0] for it in page.find_all(class_="figure")] == [
+        f"Figure: {it}" for it in named
+    ]
+    assert svg not in str(page)
 
 
 def test_no_hidden_test_no_script_and_no_path_of_this_machine_is_on_the_page(make):
