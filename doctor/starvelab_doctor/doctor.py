@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -52,10 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from .trials.command import main as run_trials
 
         return run_trials(asked)
-    late = LateDoctor()
+    late, process = LateDoctor(), os.getpid()
     with late.watching(probe=asked.probe, lines=not asked.no_lines), terminable():
         status = run_script(asked.script, asked.arguments, module=asked.module)
-    return _report(asked, late, status)
+    return _report(asked, late, status) if os.getpid() == process else status  # of a process that it forked
 
 
 def _report(asked: argparse.Namespace, late: LateDoctor, status: int) -> int:
@@ -76,7 +77,9 @@ def _report(asked: argparse.Namespace, late: LateDoctor, status: int) -> int:
     else:
         results = [*merge(late.ranks), *((loop.name, loop.finding) for loop in loops)]
     said = text_report(results, own)
-    if not results and status not in (0, INTERRUPTED):
+    # Workers that send nothing are the cause themselves where it is known at which line they are.
+    told = any(loop.waits.batches or (loop.loader.lines and loop.loader.lines.stuck) for _, loop in results)
+    if not told and status not in (0, INTERRUPTED):
         said = (
             f"starvelab-doctor: the script ended with status {status} before a loop got a batch. "
             "Correct that first."

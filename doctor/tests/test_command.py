@@ -87,6 +87,26 @@ def test_a_run_is_ended_after_some_batches_and_changes_no_file(script, tmp_path,
     assert list(base.iterdir()) == []
 
 
+def test_a_loop_that_draws_its_batches_itself_ends_the_first_run_and_is_told_its_lines(
+    tmp_path, base, monkeypatch
+):
+    # nanoGPT's train.py ran for 600 s, and was told to do less before its loop.
+    path = tmp_path / "train.py"
+    path.write_text(
+        "import time, torch\n"
+        "optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)])\n"
+        "while True:\n"
+        "    time.sleep(0.02); open('train.py').read()\n"
+        "    optimizer.step()\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(command_runs, "LIMIT", 60.0)
+    with pytest.raises(
+        InputError, match=r"went over none in its own process\.\nstarvelab-doctor: no loop got"
+    ):
+        Runs(str(path), [], base).first()
+
+
 def test_ctrl_c_ends_the_run_and_its_workers(script, base, monkeypatch):
     started, wait = [], subprocess.Popen.wait
 
@@ -204,6 +224,7 @@ def test_no_workers_are_tried_for_tiny_batches_that_hardly_wait(monkeypatch, cap
 
 @pytest.mark.parametrize(("job", "said"), [
     ({}, "Nothing of that is worth a change: leave these settings as they are."),
+    ({"ceiling": 0.8}, "Nothing of that helped while another program used the machine, which proves little."),
     ({"waits": 0.007}, "No setting was tried, since the loop hardly waits for data."),
     ({"stream": True}, "No setting was tried, since none fits this loader and finds room."),
 ])  # fmt: skip

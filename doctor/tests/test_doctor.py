@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import re
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -242,15 +244,31 @@ def test_a_script_without_a_dataloader(tmp_path, capsys):
     )
 
 
-def test_a_script_that_fails_before_its_loop_is_not_told_to_run_longer(tmp_path, capsys):
+@pytest.mark.parametrize(("text", "error"), [
+    ("import torch\nimport a_package_that_nobody_has\n", "ModuleNotFoundError"),
+    ("from torch.utils.data import DataLoader\nfor _ in DataLoader([print]): pass\n", "TypeError"),
+])  # fmt: skip
+def test_a_script_that_fails_before_its_first_batch_is_not_told_to_run_longer(tmp_path, capsys, text, error):
     script = tmp_path / "train.py"
-    script.write_text("import torch\nimport a_package_that_nobody_has\n", encoding="utf-8")
+    script.write_text(text, encoding="utf-8")
     assert doctor.main([str(script)]) == 1
     said = capsys.readouterr().err
     assert said.endswith(
         "starvelab-doctor: the script ended with status 1 before a loop got a batch. Correct that first.\n"
     )
-    assert "ModuleNotFoundError" in said
+    assert error in said
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
+def test_a_process_that_the_script_forks_makes_no_report(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text(
+        "import os, sys, torch\nif not (child := os.fork()): sys.exit(3)\n"
+        "sys.exit(os.waitpid(child, 0)[1] >> 8)\n"
+    )
+    command = [sys.executable, "-m", "starvelab_doctor", str(path)]
+    ended = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+    assert (ended.returncode, ended.stderr.count("starvelab-doctor: ")) == (3, 1)
 
 
 def test_a_script_that_is_not_there(tmp_path, capsys):

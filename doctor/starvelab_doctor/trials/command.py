@@ -127,6 +127,8 @@ def text_of(tried: Tried, *, ladder_only: bool = False) -> str:
             f"to {high:.2f} in {LAST_TURNS} turns. That is not certain: try again while the machine does "
             "less."
         )
+    elif tried.ascent.trials and tried.ladder.disturbed:
+        lines.append("Nothing of that helped while another program used the machine, which proves little.")
     elif tried.ascent.trials:
         lines.append("Nothing of that is worth a change: leave these settings as they are.")
     else:

@@ -27,6 +27,7 @@ from starvelab.measure.batches import Batch
 from starvelab.measure.devices import cuda_in_use
 
 from .. import torch_internals
+from ..judging.report import own_batches
 from ..shares import MIN_BATCHES
 from ..torch_internals import TorchIterator, TorchLoader
 from ..watching.hooks import Doctor
@@ -193,6 +194,14 @@ class Trial:
         if pace is not None and (pace.seconds >= seconds or now - begun >= LONG * seconds):
             self.leave(name, loop)
 
+    def updated(self, *_: object) -> None:
+        """End this process where a loop without a DataLoader has trained for long enough."""
+        if self.doctor is None or self.doctor.lines is None or self.loops or os.getpid() != self.process:
+            return
+        moments = self.doctor.lines.updates
+        if moments[-1] - moments[0] >= self.plan["seconds"]:
+            self.leave("", None)
+
     def whole(self, loop: Loop) -> bool:
         """True where whole passes are counted: the first run says whether they are short."""
         return len(loop.passes) >= MIN_PASSES if self.plan["whole"] is None else bool(self.plan["whole"])
@@ -208,6 +217,8 @@ class Trial:
         folder = Path(self.plan["folder"])
         if self.doctor is not None:
             write(folder, 0, self.doctor.rank_loops())
+            lines = self.doctor.lines.without_loader() if self.doctor.lines is not None else ()
+            result |= {"own": own_batches(lines) if lines else ""}
         with whole_file(folder / "result.json") as part:
             part.write_text(json.dumps(result), encoding="utf-8")
         sys.stdout.flush()
@@ -224,6 +235,7 @@ class Trial:
 def trial_of(plan: dict[str, Any]) -> Iterator[Trial]:  # Any: values of a JSON file
     """Change PyTorch for as long as this lasts, as a plan says."""
     import torch  # loaded here: nothing else of the trial needs it
+    from torch.optim.optimizer import register_optimizer_step_post_hook
     from torch.utils.data import dataloader
 
     doctor = Doctor(probe=True) if plan["whole"] is None else None
@@ -236,4 +248,5 @@ def trial_of(plan: dict[str, Any]) -> Iterator[Trial]:  # Any: values of a JSON 
         torch_internals.replaced_iterators(dataloader, trial.following, trial.beginning),
         doctor.watching() if doctor is not None else nullcontext(),
     ):
+        register_optimizer_step_post_hook(trial.updated)  # after the doctor's own, which notes the moment
         yield trial

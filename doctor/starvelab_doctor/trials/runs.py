@@ -90,9 +90,10 @@ class Runs:
             )
         found: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
         if not found["loop"]:
+            own = f"\n{found['own']}" if found.get("own") else " Run doctor without --try and --ladder."
             raise InputError(
                 f"A trial changes the settings of a DataLoader, and {script} went over none in its own "
-                "process. Run doctor without --try and --ladder."
+                f"process.{own}"
             )
         if found["pace"] is None:
             raise InputError(
