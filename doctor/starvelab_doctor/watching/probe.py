@@ -37,26 +37,6 @@ PROBES: WeakValueDictionary[int, Probe] = WeakValueDictionary()
 _free_numbers = count(1)
 
 
-class Budget:
-    """Says when the next measurement may be made, so that all of them stay below a share of the time.
-
-    Each is expected to take what the one before took.
-    """
-
-    def __init__(self, share: float) -> None:
-        self.share, self.expected = share, 0.0
-        self.begun, self.spent = time.monotonic(), 0.0
-
-    def allows(self) -> bool:
-        """True if the time that passed pays for one more measurement."""
-        return self.spent + self.expected <= self.share * (time.monotonic() - self.begun)
-
-    def spend(self, cost: float) -> None:
-        """Count the seconds that a measurement took."""
-        self.spent += cost
-        self.expected = cost
-
-
 class TimedFetch:
     """A fetcher's `fetch` that times a sample of its batches.
 
@@ -68,13 +48,13 @@ class TimedFetch:
         self, fetcher: Fetcher, share: float, deliver: Callable[[Batch, float, float, Items | None], object]
     ) -> None:
         self.fetcher, self.original, self.deliver = fetcher, fetcher.fetch, deliver
-        self.budget = Budget(share)
+        self.share, self.next = share, 0.0  # of the time, and the moment from which on a batch is timed
         self.items: Items | None = None  # that the dataset gave for the first batch that was timed
         self.first = True  # modules are loaded and files opened for it
 
     def __call__(self, index: Index) -> object:
         """Return what the fetcher returns for these indices."""
-        if self.first or not self.budget.allows():
+        if self.first or time.perf_counter() < self.next:
             self.first = False
             return self.original(index)
         collate, moments = self.fetcher.collate_fn, [time.perf_counter()]
@@ -94,7 +74,8 @@ class TimedFetch:
             self.fetcher.collate_fn = collate
         asked, given, collates, collated = moments
         delivered = self.deliver(batch, given - asked, collated - collates, self.items)
-        self.budget.spend(time.perf_counter() - collated + collates - given + CARRYING)
+        # What this one cost is paid for before the next one.
+        self.next = asked + (time.perf_counter() - collated + collates - given + CARRYING) / self.share
         return delivered
 
 
@@ -106,7 +87,7 @@ class TimedBatch:
     number: int  # of the probe that wants to know
     items: float  # what the dataset took [s]
     collate: float
-    given: tuple[object, ...] | None = None  # its items
+    given: Items | None = None
 
     def __reduce__(self) -> tuple[Callable[..., Batch], tuple[object, ...]]:
         begun = time.thread_time()
@@ -121,12 +102,12 @@ def _arrive(
     items: float,
     collate: float,
     packing: float,
-    given: tuple[int, bool, float] | None,
+    given: Items | None,
 ) -> Batch:
     """Called by the unpickler, in the process of the loop."""
     begun, batch = time.monotonic(), ForkingPickler.loads(packed)
     if (probe := PROBES.get(number)) is not None:
-        probe.samples.items = Items(*given) if given else probe.samples.items
+        probe.samples.items = given or probe.samples.items
         probe.arrive(items, collate, packing, begun, time.monotonic() - begun)
     return batch
 
@@ -135,8 +116,7 @@ def time_worker(worker: Any, number: int, share: float) -> None:  # Any: what Py
     """Let a worker time batches for a probe, in its part of the share of the time that all may take."""
 
     def deliver(batch: Batch, items: float, collate: float, given: Items | None) -> TimedBatch:
-        # The class need not travel with each batch.
-        return TimedBatch(batch, number, items, collate, given and tuple(given))
+        return TimedBatch(batch, number, items, collate, given)
 
     def change(fetcher: Fetcher) -> None:
         fetcher.fetch = TimedFetch(fetcher, share / worker.num_workers, deliver)
