@@ -19,7 +19,7 @@ from starvelab.widgets import explore, finish, predict, progress, reveal
 
 def why_fix():
     """What the rate means, and what plausible mistakes predict."""
-    return {"meaning": f"The model says {after_fix:.2f} steps a second.", "mistakes": {
+    return {"meaning": f"Measured were {after_fix:.2f} steps a second.", "mistakes": {
         "Perhaps reading seemed to bind alone: the workers read and transform.":
             "it stays at 0.89",
         f"Reading still takes the workers {read:.0f} ms of each batch.":

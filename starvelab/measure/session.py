@@ -190,7 +190,7 @@ def calibrate(pipeline: AnyPipeline, *, seconds: Quantity | str, progress: bool)
         runs.append(together)
         speedup = float((together.throughput / one.throughput).m_as(""))
         contention = float(np.clip((many / speedup - 1) / (many - 1), 0, 1))
-    handover = Q_(max(0.0, one.period.m_as("ms") - float(np.mean(batch_times))), "ms")
+    handover = Q_(max(0.0, round(float(one.period.m_as("ms") - np.mean(batch_times)), 6)), "ms")
     transfer = Q_(float(bare.layout.size / bare.batch_size), "B")
     # Of a dataset nobody knows what is stored; only a drive would ask, and it reads by itself.
     stored = getattr(bare.samples, "mean_size", transfer)

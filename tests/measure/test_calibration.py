@@ -73,6 +73,15 @@ def test_contention_is_taken_from_as_many_workers_as_there_are_cores(known):
     assert (known.workers.count, known.workers.cores) == (2, 4)
 
 
+def test_a_rest_of_a_subtraction_is_no_handover(tiny, monkeypatch):
+    def running(setup, **options):
+        fast = setup.replace(device=VirtualAccelerator(1e-05))
+        return run(fast, clock=SimulatedClock({"decode": "3.3 ms"}))
+
+    monkeypatch.setattr(session, "run", running)
+    assert tiny.calibrated(progress=False).workers.handover.worker == Q_("0 ms")
+
+
 def test_a_calibrated_pipeline_can_be_solved_with_other_parts(known):
     # Two workers reach 2 / (1 + 1/3) times the rate of one, whatever their kind.
     fast = known.replace(hardware="0.1 ms")
