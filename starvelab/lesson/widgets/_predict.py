@@ -84,7 +84,7 @@ def predict(
         If the question cannot be asked, or the answer in code does not fit it, or no question has the key.
     """
     store = PredictionStore()
-    is_known = answer is not None and question is choices is unit is between is None
+    is_known = answer is not None and question is choices is unit is None and between is None
     asked = _known(key, store) if is_known else None
     if asked is None:
         unit = _unit_of(answer) if unit is choices is None else unit
