@@ -295,7 +295,6 @@ class NotebookRun:
         reply = self.checks.ask(message, limit)
         while "ask" in reply:
             # What the student's side says stays apart, so that the checks never take it for an order.
-            number = reply["number"]
             if reply.get("apart"):
                 self._begin_apart()
             answer = self._ask_student({**reply, "do": reply["ask"]})
@@ -303,16 +302,16 @@ class NotebookRun:
             try:
                 if not self._is_called_back:
                     self._end_apart()
-                    reply = self.checks.ask({"number": number, "answer": answer}, limit)
+                    reply = self.checks.ask({"number": reply["number"], "answer": answer}, limit)
                     continue
                 # A function of the checks that code of the student calls takes of the student's time.
                 with self.runners.counted(self.student):
                     left = min(self.timeout, self.time_left())
                     answer["seconds"] = max(MIN_CALLBACK_TIMEOUT, left)
-                    reply = self.checks.ask({"number": number, "answer": answer}, limit)
+                    reply = self.checks.ask({"number": reply["number"], "answer": answer}, limit)
             except MessageTooLongError:
                 self._end_apart(by_force=True)
-                reply = self.checks.ask({"number": number, "answer": {"strange": TOO_LARGE}}, limit)
+                reply = self.checks.ask({"number": reply["number"], "answer": {"strange": TOO_LARGE}}, limit)
         if "ended" in reply:
             raise ChannelError("The process that runs the checks has ended.")
         return reply

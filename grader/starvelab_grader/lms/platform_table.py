@@ -1,7 +1,4 @@
-"""A table of a learning platform with the points of a class in it.
-
-Every other cell of it keeps its characters.
-"""
+"""A table of a learning platform with the points of a class in it; every other cell keeps its characters."""
 
 import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set

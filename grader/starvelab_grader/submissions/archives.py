@@ -1,13 +1,9 @@
 """The files of a submission, also from archives: no link is followed, and everything has a limit."""
 
-import bz2
-import gzip
 import io
-import lzma
 import os
 import re
 import stat
-import tarfile
 import unicodedata
 import zipfile
 from collections.abc import Callable, Iterator
@@ -15,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Self, TypeAlias
+from typing import IO, TypeAlias
 
 from ..plugins import declared
 from ..text import shown
@@ -25,19 +21,14 @@ MAX_TOTAL = 100_000_000  # bytes of a submission
 MAX_FILES = 2000
 MAX_ENTRIES = 20_000  # files, folders and links, also those that are left out
 MAX_NAME = 500  # characters of a path that is normalized, which takes the square of the number of accents
-MAX_HEADERS = 2_000_000  # bytes of the names and times in a tar archive
 MAX_ARCHIVE_DEPTH = 2
 LEFT_BEHIND = {"__MACOSX", "__pycache__", "node_modules", "site-packages"}
-ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
-UNKNOWN_ARCHIVES = (".rar", ".7z", ".gz", ".xz", ".bz2")
-UNPACK: dict[bytes, Callable[[Any], Any]] = {
-    b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open
-}  # fmt: skip
+ARCHIVE = ".zip"
+UNKNOWN_ARCHIVES = (".rar", ".7z", ".tar", ".tgz", ".gz", ".xz", ".bz2")
 CENTRAL_ENTRY = b"PK\x01\x02"
 SAID_TO_BE_UTF8 = 0x800  # a flag of an entry
-# Of an archive: its name, whether it is a file, a folder, a link or something special, and what opens it.
-Entry: TypeAlias = tuple[str, str, Callable[[], IO[bytes] | None]]
-HEADERS = {tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, b"X"}
+# Of an archive: its name, whether it is a file, a folder or a link, and what opens it.
+Entry: TypeAlias = tuple[str, str, Callable[[], IO[bytes]]]
 
 
 @dataclass(frozen=True)
@@ -49,22 +40,6 @@ class FoundFile:
     depth: int  # archives that it was packed in
 
 
-class _TarEntry(tarfile.TarInfo):
-    """An entry of a tar archive whose headers are not too large: tarfile takes minutes for many megabytes."""
-
-    def _proc_member(self, archive: "_TarArchive") -> Self:  # tarfile's own place to extend it
-        if self.type in HEADERS:
-            archive.header_bytes += self.size
-        if archive.header_bytes > MAX_HEADERS:
-            raise tarfile.ReadError(f"its headers have more than {MAX_HEADERS} bytes")
-        return super()._proc_member(archive)  # type: ignore[misc, no-any-return]
-
-
-class _TarArchive(tarfile.TarFile):
-    tarinfo = _TarEntry
-    header_bytes = 0
-
-
 class SubmissionReader:
     """Reads the files of a folder and of archives in it, within limits."""
 
@@ -73,7 +48,6 @@ class SubmissionReader:
         self.links: set[str] = set()  # names of links that were left out, without their ending
         self.tools: dict[str, None] = {}  # hidden files and folders, and those that tools make, left out too
         self._bytes_left, self._files_left, self._entries_left = MAX_TOTAL, MAX_FILES, MAX_ENTRIES
-        self._tar_bytes = 0  # that were unpacked from tar archives, also of entries that are left out
         self._is_full = False
 
     def files(self, folder: Path) -> Iterator[FoundFile]:
@@ -115,13 +89,13 @@ class SubmissionReader:
         if len(content) > self._bytes_left or self._files_left < 0:
             self._stop(path)
             return
-        is_unpacked = lower.endswith(ARCHIVES) and depth < MAX_ARCHIVE_DEPTH
+        is_unpacked = lower.endswith(ARCHIVE) and depth < MAX_ARCHIVE_DEPTH
         # Of an archive that was submitted itself, what it holds counts; one inside another counts as well.
         if depth or not is_unpacked:
             self._bytes_left -= len(content)
         if is_unpacked:
             yield from self._unpacked(path, content, depth)
-        elif lower.endswith(ARCHIVES):
+        elif lower.endswith(ARCHIVE):
             where = f"it is inside {depth} archives. Submit the files themselves."
             self._warn(f"`{name}` was not unpacked: {where}")
         elif lower.endswith(UNKNOWN_ARCHIVES):
@@ -145,9 +119,8 @@ class SubmissionReader:
 
     def _unpacked(self, path: PurePosixPath, content: bytes, depth: int) -> Iterator[FoundFile]:
         inside = path.parent / PurePosixPath(path.name).stem
-        entries = self._zip if path.name.lower().endswith(".zip") else self._tar
         try:
-            for name, kind, open_entry in entries(inside, io.BytesIO(content)):
+            for name, kind, open_entry in self._entries(inside, io.BytesIO(content)):
                 inner = within(name)
                 if not self._counted(inside / inner):
                     return
@@ -157,18 +130,16 @@ class SubmissionReader:
                     self._warn(f"A file in `{shown(str(inside))}` has no name, and was left out.")
                 elif kind == "link":
                     self._warn_link(inner)
-                elif kind == "file" and (file := open_entry()) is not None:
-                    with file:
-                        yield from self._kept(inside / inner, file, depth + 1)
                 else:
-                    self._left_out(inner, "no ordinary file")
-        # A damaged archive fails in more ways than the two libraries document.
+                    with open_entry() as file:
+                        yield from self._kept(inside / inner, file, depth + 1)
+        # A damaged archive fails in more ways than the library documents.
         except Exception as error:
             damage = "it is damaged" if content else "it is empty"
             reason = "it needs a password" if "password" in str(error) else damage
             self._warn(f"`{shown(path.name)}` could not be unpacked: {reason}.")
 
-    def _zip(self, inside: PurePosixPath, content: io.BytesIO) -> Iterator[Entry]:
+    def _entries(self, inside: PurePosixPath, content: io.BytesIO) -> Iterator[Entry]:
         # zipfile reads the whole table of contents at once. A mark that stands in a file by chance is rare.
         if content.getvalue().count(CENTRAL_ENTRY) > MAX_ENTRIES:
             self._stop(inside)
@@ -179,20 +150,6 @@ class SubmissionReader:
                 is_link = stat.S_ISLNK(entry.external_attr >> 16)
                 kind = "folder" if name.endswith("/") else "link" if is_link else "file"
                 yield name, kind, partial(archive.open, entry)
-
-    def _tar(self, inside: PurePosixPath, content: io.BytesIO) -> Iterator[Entry]:
-        # tarfile's own decompression unpacks as much at once as there is: here it goes as far as it is read.
-        start = content.getvalue()[:6]
-        unpack = next((one for mark, one in UNPACK.items() if start.startswith(mark)), lambda file: file)
-        with _TarArchive.open(fileobj=unpack(content), mode="r|") as archive:
-            before = self._tar_bytes
-            for entry in archive:
-                self._tar_bytes = before + archive.offset
-                if self._tar_bytes > MAX_TOTAL:
-                    self._stop(inside / within(entry.name))
-                is_link, is_file = entry.issym() or entry.islnk(), entry.isfile()
-                kind = "folder" if entry.isdir() else "link" if is_link else "file" if is_file else "special"
-                yield entry.name, kind, partial(archive.extractfile, entry)
 
     def _warn_link(self, path: PurePosixPath) -> None:
         self.links.add(path.stem)

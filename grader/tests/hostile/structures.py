@@ -4,11 +4,9 @@ They hold no right answer. What the reading and the repairing of one notebook or
 honest ones that are odd by accident, is in grader/tests/submissions and grader/tests/test_honest.py.
 """
 
-import io
 import json
 import os
 import stat
-import tarfile
 import zipfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -146,16 +144,6 @@ def link_in_a_zip(folder: Path, solution: Path) -> None:
     (folder / "submission.zip").write_bytes(zipped({entry: str(solution / "one.ipynb")}))
 
 
-def links_on_a_tape(folder: Path, solution: Path) -> None:
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w:gz") as archive:
-        for name, kind in (("one.ipynb", tarfile.SYMTYPE), ("two.ipynb", tarfile.LNKTYPE)):
-            entry = tarfile.TarInfo(name)
-            entry.type, entry.linkname = kind, str(solution / name)
-            archive.addfile(entry)
-    (folder / "submission.tar.gz").write_bytes(made.getvalue())
-
-
 def a_file_of_holes(folder: Path, solution: Path) -> None:
     with (folder / "one.ipynb").open("wb") as file:
         file.truncate(50_000_000_000)
@@ -165,7 +153,6 @@ def a_file_of_holes(folder: Path, solution: Path) -> None:
 # find the solution. And a part of what the student is told.
 SYSTEM: dict[str, tuple[Callable[[Path, Path], object], str]] = {
     "an-archive-with-a-link": (link_in_a_zip, LINK),
-    "a-tape-with-a-link": (links_on_a_tape, LINK),
     "a-folder-that-is-a-link": (lambda folder, solution: os.symlink(solution, folder / "mine"), LINK),
     "a-pipe": (lambda folder, _: os.mkfifo(folder / "one.ipynb"), ""),
     "a-file-of-holes": (a_file_of_holes, ""),

@@ -1,16 +1,13 @@
 """Every reader of what a student wrote is run, with what is far beyond its limit, and given no more."""
 
 import ast
-import gzip
 import io
 import json
 import sys
-import tarfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import IO
 
 import nbformat
 import pytest
@@ -30,7 +27,7 @@ from starvelab_grader.report import class_report
 from starvelab_grader.report.pages import PageJob, make_pages
 from starvelab_grader.sandbox.channel import MAX_MESSAGE, Channel
 from starvelab_grader.submissions import archives, reading
-from starvelab_grader.submissions.archives import MAX_ENTRIES, MAX_HEADERS
+from starvelab_grader.submissions.archives import MAX_ENTRIES
 from starvelab_grader.submissions.reading import (
     MAX_CELLS,
     MAX_NOTEBOOK,
@@ -49,7 +46,7 @@ CALLS = {
     "compile", "eval", "exec", "ZipFile", "reader", "DictReader", "restore", "from_notebook_node",
     "safe_load", "BeautifulSoup", "read_notebook",
 }  # fmt: skip
-CALLS_OF_MODULES = {"nbformat.read", "ast.parse", "_TarArchive.open", "tarfile.open"}
+CALLS_OF_MODULES = {"nbformat.read", "ast.parse"}
 OURS = "the instructor's, the platform's, or the grader's own"
 SANDBOX = "what a process of the sandbox or of the checks does to itself"
 HANDS_ON = "a student's, which `reading.py` reads for it"
@@ -66,8 +63,7 @@ READERS = {
     "report/pages.py:_part": TEXTS + OUTPUTS,
     "report/rendering.py:rendered": TEXTS + OUTPUTS,
     "sandbox/channel.py:receive": 100 * MAX_MESSAGE,
-    "submissions/archives.py:_zip": VALUE_SIZE * MAX_ENTRIES,
-    "submissions/archives.py:_tar": 2 * MAX_HEADERS,
+    "submissions/archives.py:_entries": VALUE_SIZE * MAX_ENTRIES,
     "submissions/reading.py:read_notebook": MAX_NOTEBOOK + VALUE_SIZE * MAX_OLD_VALUES,
     "submissions/reading.py:_json": 2 * (MAX_NOTEBOOK + VALUE_SIZE * MAX_VALUES),
     "submissions/reading.py:_new_cell": 2 * (MAX_NOTEBOOK + 20 * VALUE_SIZE * MAX_CELLS),
@@ -114,9 +110,6 @@ class Given:
         ):  # fmt: skip
             patch.setattr(owner, name, self._counting(getattr(owner, name)))
         patch.setattr(Channel, "_read", self._counting(Channel._read, weigh=lambda _, length, *__: length))
-        patch.setitem(
-            archives.UNPACK, b"\x1f\x8b", lambda file: self._counting_file(gzip.GzipFile(fileobj=file))
-        )
 
     def _counting(self, call, weigh=lambda *given: weight(given[-1])):
         def counted(*given, **options):
@@ -125,20 +118,12 @@ class Given:
 
         return counted
 
-    def _counting_file(self, file: IO[bytes]) -> SimpleNamespace:
-        def read(size: int) -> bytes:
-            content = file.read(size)
-            self.add(len(content))
-            return content
-
-        return SimpleNamespace(read=read)
-
     def add(self, size: int) -> None:
         """Count it for the function of the grader that is nearest."""
         frame = sys._getframe(1)
         while frame is not None:
             path, name = Path(frame.f_code.co_filename), frame.f_code.co_name
-            if path.is_relative_to(PACKAGE) and not name.startswith(("<", "_proc_member")):
+            if path.is_relative_to(PACKAGE) and not name.startswith("<"):
                 self.by_reader[f"{path.relative_to(PACKAGE).as_posix()}:{name}"] += size
                 return
             frame = frame.f_back
@@ -154,14 +139,6 @@ def weight(given: object) -> int:
 
 def forged(outputs: str) -> str:
     return FORGED.replace("OUTPUTS", outputs)
-
-
-def tape(*sizes: int) -> bytes:
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w:gz") as archive:
-        for size in sizes:
-            archive.addfile(tarfile.TarInfo("x" * size))
-    return made.getvalue()
 
 
 LACKS = "print(*(f\"No module named 'm{n}'\" for n in range(30_000)))\ndef double(x): return 0\n"
@@ -188,7 +165,6 @@ def hostile() -> Iterator[tuple[str, str | bytes, str]]:
     yield "double", f"{LACKS}{'# import m1 m2' * 300_000}", "has no package `m1`"
     yield "all.zip", zipped({f"d{n}/": b"" for n in range(60_000)}), "from `all` on, files were left out"
     yield "all.zip", zipped({f"d{n}/": b"" for n in range(19_000)}), ""
-    yield "all.tar.gz", tape(9_000_000), "could not be unpacked: it is damaged"
 
 
 def whole_way(course: Course, student: str) -> str:
