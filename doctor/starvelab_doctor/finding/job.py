@@ -162,8 +162,7 @@ class JobFinding:
 
     @property
     def _packers(self) -> list[LineShare]:
-        lines = self.loader.lines.loop_work if self.loader.lines is not None else ()
-        return [line for line in lines if line.phase == GENERATOR]
+        return [line for line in self.loader.lines.loop_work if line.phase == GENERATOR]
 
     @property
     def summary(self) -> str:
@@ -182,7 +181,7 @@ class JobFinding:
         return tuple(filter(None, (
             " ".join(filter(None, (self._share, self._judged))), self.ranks.together, self._changed,
             self._long_steps, self._others, loader.stages.summary if loader.stages else "",
-            *(loader.lines.statements if loader.lines else ()), memory.summary if memory else "",
+            *loader.lines.statements, memory.summary if memory else "",
             self.divided,
         )))  # fmt: skip
 

@@ -107,8 +107,8 @@ class LoaderUse:
         Of the last batch that was looked at.
     stages : StageCosts or None
         What each stage of the loader costs; None where there was no probe.
-    lines : JobLines or None
-        At which lines the time goes; None where nobody looked.
+    lines : JobLines
+        At which lines the time goes; empty where nobody looked.
     """
 
     batch_size: int | None = None
@@ -123,7 +123,7 @@ class LoaderUse:
     overtaken: float = 0.0
     contents: BatchContents | None = None
     stages: StageCosts | None = None
-    lines: JobLines | None = None
+    lines: JobLines = field(default_factory=JobLines)
 
 
 @dataclass(frozen=True, kw_only=True)

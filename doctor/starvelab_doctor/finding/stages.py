@@ -20,8 +20,8 @@ from ..contents import Items
 from ..shares import MIN_BATCHES, share_of
 
 # Milliseconds in which the loop receives a batch from a worker, where that was not timed, and its range: on a
-# machine of two cores PyTorch took 1.5 to 2 ms for a batch of one tensor. The worker packs for half of that.
-RECEIVE, RECEIVE_RANGE, PACK = 2.0, (0.3, 4.0), 0.5
+# machine of two cores PyTorch took 1.5 to 2 ms for a batch of one tensor.
+RECEIVE, RECEIVE_RANGE = 2.0, (0.3, 4.0)
 SAMPLER, DATASET, COLLATE, HANDOVER = "sampler", "dataset", "collate", "hand-over"
 NAMES = {
     SAMPLER: "the sampler, in the training loop",

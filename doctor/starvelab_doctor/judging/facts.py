@@ -54,7 +54,7 @@ class Facts:
     @property
     def lines(self) -> JobLines:
         """What the samples of workers and loop show; nothing where nobody looked."""
-        return self.finding.loader.lines or JobLines()
+        return self.finding.loader.lines
 
     @property
     def stages(self) -> StageCosts | None:

@@ -154,9 +154,9 @@ def sampling_of(finding: JobFinding) -> float:
     stages, lines = finding.loader.stages, finding.loader.lines
     if stages is not None and stages.timed:
         return float(stages.costs[SAMPLER].m_as("ms")) if SAMPLER in stages.costs else 0.0
-    share = sum(line.share for line in lines.loop if line.phase == SAMPLER) if lines is not None else 0.0
+    share = sum(line.share for line in lines.loop if line.phase == SAMPLER)
     # Where workers are busier than the sampler, what it takes may be that of a pass's beginning alone.
-    if lines is None or share <= max(lines.working, default=1.0):
+    if share <= max(lines.working, default=1.0):
         return 0.0
     return min(share, finding.waits.host_wait) * finding.waits.period
 
@@ -177,7 +177,7 @@ def model_of(finding: JobFinding, cores: float | None = None) -> JobModel | None
     prepare, prepared = workers * period or waits, () if stages is None else stages.prepared
     if workers and prepared:
         prepare = min(prepare, float(np.mean(prepared)))
-    elif finding.ready and finding.loader.lines is not None and finding.loader.lines.working:
+    elif finding.ready and finding.loader.lines.working:
         prepare = min(prepare, sum(finding.loader.lines.working) * period)  # they are not busy all the time
     # What waits for a core that other programs have is work all the same: one worker more gets as much of it.
     queued = 0.0 if finding.busy else machine.prepare_queued or 0.0

@@ -148,10 +148,10 @@ class Doctor:
             loop_share=_time_in([recorder]) / of_all if of_all else 1.0, lines=self._lines(recorder, place)
         )
 
-    def _lines(self, recorder: Recorder, place: str) -> JobLines | None:
-        """Return at which lines the time of a loop goes; None where nobody looked."""
+    def _lines(self, recorder: Recorder, place: str) -> JobLines:
+        """Return at which lines the time of a loop goes; none where nobody looked."""
         if self.lines is None:
-            return None
+            return JobLines()
         passes = recorder.passes
         sent = any(each.batches for each in passes)
         spans = [each.span for each in passes]
@@ -165,7 +165,6 @@ class Doctor:
         lines = self.lines.of(self.tokens[recorder], spans, firsts, self.gaps_before(recorder), sent=sent)
         # At the line of the loop itself its thread receives a batch, or another loader works.
         return replace(lines, loop=tuple(line for line in lines.loop if line.place != place))
-
 
     def gaps_before(self, recorder: Recorder) -> list[tuple[float, float]]:
         """Return the time between passes of a loop, the first of them drained, with no loop under way."""
