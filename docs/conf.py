@@ -91,7 +91,7 @@ suppress_warnings = ["misc.highlighting_failure"]
 
 PREVIEW = (
     '<p class="start"><a href="{to}">Open this notebook</a></p>\n\n'
-    "*This page shows it as it opens: the answers stay hidden, and the exercises show errors.*"
+    "*This page shows the notebook as it opens: no prediction is locked, and no exercise is answered.*"
 )
 
 # A hidden cell: it shows widgets without a kernel behind them. It names the state of the package as well, so

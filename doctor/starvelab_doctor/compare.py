@@ -31,6 +31,7 @@ PARTS = 10  # long ones, into which a run is cut
 MIN_BLOCKS = 25  # of a run that is compared; so many of them show how much neighbors are alike
 ALIKE = (-0.5, 0.95)  # correlation of neighbors: bursts make them unlike, and more alike ones tell nothing
 CROWDED = 0.5  # and beside other programs, at least, over the share of the time in which they wait for a core
+MAX_HIDDEN = 2.0  # times the throughput: an interval in which more can hide tells nothing
 PASSES = 3  # that begin, from which on it counts what that takes
 Loop = dict[str, Any]  # Any: the values of a JSON file
 # "Images at train.py:15, 320 items, 4 workers": the dataset, the file and the line.
@@ -61,7 +62,8 @@ class Comparison:
         if self.interval is None:
             return UNKNOWN
         low, high = self.interval
-        return BETTER if low > 1 else WORSE if high < 1 else SAME
+        same = UNKNOWN if sqrt(high / low) > MAX_HIDDEN else SAME
+        return BETTER if low > 1 else WORSE if high < 1 else same
 
     @property
     def summary(self) -> str:
@@ -83,6 +85,8 @@ class Comparison:
         ]
         if self.verdict == SAME:
             parts.append(f"A change of less than {percent(sqrt(high / low) - 1, 0)} would not show.")
+        elif self.verdict == UNKNOWN:
+            parts.append("Even a doubling would not show: let doctor watch longer runs.")
         busy = max(map(_apart, (self.before, self.after))) - RUNS
         if busy > RUNS:
             parts.append("Other programs took cores from it: run both again while the machine does less.")

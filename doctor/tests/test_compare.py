@@ -119,6 +119,15 @@ def test_of_too_few_batches_nobody_can_tell():
     )
 
 
+def test_if_not_even_a_doubling_would_show_nobody_can_tell():
+    rng = np.random.default_rng(8)
+    runs = [loop(series(rng, spread=0.02), others_cpu=0.9, core_waits=waits) for waits in (0.0, 0.8)]
+    one = compare(*runs)
+    assert (one.verdict, one.interval is None) == (UNKNOWN, False)
+    assert "cannot tell, " in one.summary
+    assert "Even a doubling would not show: let doctor watch longer runs." in one.summary
+
+
 def test_samples_count_where_batches_have_another_size():
     rng = np.random.default_rng(5)
     before, after = series(rng, spread=0.02), 2 * series(rng, spread=0.02)
