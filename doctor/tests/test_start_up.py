@@ -129,7 +129,7 @@ def test_what_workers_get_is_counted_in_each_way_of_watching(monkeypatch, watchi
         assert sum(1 for _ in watched) == 10
         found = watched.result
     else:
-        with hooks.watched_by_doctor(probe=False) as watcher:
+        with hooks.Doctor().watching() as watcher:
             assert sum(1 for _ in loader) == 10
         ((_, found),) = watcher.results()
     assert found.loader.pickled.m_as("s") > 0
@@ -151,7 +151,7 @@ def test_doctor_counts_what_the_sampler_does_before_the_first_batch_of_a_pass(pe
     loader = torch_data.DataLoader(
         range(16), 4, sampler=Draws(), num_workers=1, persistent_workers=persistent
     )
-    with hooks.watched_by_doctor(probe=False) as watcher:
+    with hooks.Doctor().watching() as watcher:
         for _ in range(3):
             assert sum(1 for _ in loader) == 4
     ((_, found),) = watcher.results()

@@ -38,10 +38,8 @@ def main(arguments: Sequence[str]) -> int:
 
         with on_import(begin):
             status = run_script(script, others, module=plan["module"])
-        if not status:
-            from .run import Trial
-
-            (trial or Trial(plan, None)).end()
+        if not status and trial is not None:
+            trial.end()
     return status
 
 

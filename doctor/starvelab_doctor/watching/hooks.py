@@ -56,7 +56,7 @@ class Doctor:
         self.probe, self.home = probe, get_ident()
 
     @contextmanager
-    def watching(self) -> Iterator[None]:
+    def watching(self) -> Iterator[Doctor]:
         """Time PyTorch's iterators for as long as this lasts."""
         from torch.utils.data import dataloader
 
@@ -71,7 +71,7 @@ class Doctor:
             torch_internals.replaced_iterators(dataloader, following, self._beginning, self._restarting),
             self.lines.watching() if self.lines is not None else nullcontext(),
         ):
-            yield
+            yield self
 
     def _beginning(self, original: Callable[[TorchIterator, TorchLoader], None]) -> Callable[..., None]:
         """Return what begins an iterator, with a probe if it is to have one, and times that."""
@@ -182,11 +182,3 @@ def _spans_of(loops: Iterable[Recorder]) -> np.ndarray:
 def _time_in(loops: Iterable[Recorder]) -> float:
     """Return the seconds in which one of these loops or several were under way."""
     return float(np.sum(np.diff(_spans_of(loops))))
-
-
-@contextmanager
-def watched_by_doctor(*, probe: bool, lines: bool = True) -> Iterator[Doctor]:
-    """Watch a process with a doctor of its own."""
-    doctor = Doctor(probe=probe, lines=lines)
-    with doctor.watching():
-        yield doctor

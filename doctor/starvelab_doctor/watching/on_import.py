@@ -77,11 +77,12 @@ class LateDoctor:
         with ExitStack() as stack:
 
             def begin() -> None:
-                from .hooks import watched_by_doctor  # loaded here: these load NumPy
+                from .hooks import Doctor  # loaded here: these load NumPy
                 from .ranks import read, spawned
 
-                watch = partial(watched_by_doctor, probe=probe, lines=lines)
-                self.doctor, folder = stack.enter_context(watch()), stack.enter_context(spawned(watch))
+                make = partial(Doctor, probe=probe, lines=lines)
+                self.doctor = stack.enter_context(make().watching())
+                folder = stack.enter_context(spawned(make))
                 stack.callback(lambda: setattr(self, "ranks", read(folder)))
 
             with on_import(begin):

@@ -160,10 +160,10 @@ def held_up(
 
 
 def watched_rank(
-    function: Callable[..., object], folder: Path, watch: Callable[..., Any], rank: int, *arguments: object
+    function: Callable[..., object], folder: Path, make: Callable[[], Any], rank: int, *arguments: object
 ) -> object:
     """Run the function of a rank that `torch.multiprocessing` started, under a doctor of its own."""
-    with watch() as doctor:
+    with make().watching() as doctor:
         try:
             return function(rank, *arguments)
         finally:
@@ -171,7 +171,7 @@ def watched_rank(
 
 
 @contextmanager
-def spawned(watch: Callable[..., Any]) -> Iterator[Path]:
+def spawned(make: Callable[[], Any]) -> Iterator[Path]:
     """Let the ranks that a script spawns meanwhile write what they found into the folder that is given."""
     from unittest.mock import patch  # loaded here: only `starvelab-doctor` replaces anything
 
@@ -182,7 +182,7 @@ def spawned(watch: Callable[..., Any]) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="starvelab-ranks-") as folder:
 
         def start(function: Callable[..., object], *how: Any, **more: Any) -> object:
-            return original(partial(watched_rank, function, Path(folder), watch), *how, **more)
+            return original(partial(watched_rank, function, Path(folder), make), *how, **more)
 
         name = original.__name__
         with patch.object(module, name, start), patch.object(processes, name, start):
