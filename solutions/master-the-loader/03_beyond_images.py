@@ -437,10 +437,10 @@ credit.part(2, "a slow GPU", lambda: (
           mistakes={
         "This GPU sets the pace before the repair as well as after it.": 50 / 60})))
 credit.part(2, "more workers than cores",
-            lambda: check(gain_of("transform", 3, 8, 2, 24), 1.25,
+            lambda: check(gain_of("transform", 4, 8, 2, 24), 100 / 77.5,
                           what="the gain with more workers than cores", mistakes={
     "Workers past the cores bring nothing, before the repair nor after it.": 1.0,
-    "The largest part was repaired, and another one was named.": 100 / 60}))
+    "The largest part was repaired, and another one was named.": 100 / 55}))
 ### BEGIN HIDDEN TESTS
 credit.part(2, "a repair that brings nothing", lambda: (
     check(gain_of("read", 100, 4, 4, 30), 1.0, what="the gain where the GPU binds already"),
