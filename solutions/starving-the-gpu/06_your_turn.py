@@ -273,7 +273,7 @@ ending = 3, "batches", lambda draw: draw.choice((
 ### END ENDING
 
 # %% [markdown]
-# Such workers need cores, a drive and a link:
+# Such workers need cores and a drive:
 
 # %%
 say(medical.workers_needed(batch_size=256))
