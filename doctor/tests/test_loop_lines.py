@@ -5,10 +5,18 @@ import time
 
 import pytest
 
-from starvelab_doctor.finding.lines import DATASET, GENERATOR, LOOP, JobLines, LineShare
-from starvelab_doctor.watching.job_lines import HANDED, TRAINING, WAITING, JobSamples, loop_phase, shares
-from starvelab_doctor.watching.places import stack_of
-from starvelab_doctor.watching.stack_samples import WAITS, StackSampler
+from starvelab_doctor.finding.lines import COLLATE, DATASET, GENERATOR, LOOP, JobLines, LineShare
+from starvelab_doctor.watching.job_lines import (
+    HANDED,
+    TRAINING,
+    WAITING,
+    JobSamples,
+    loop_phase,
+    shares,
+    with_freed,
+)
+from starvelab_doctor.watching.places import CodeLine, stack_of
+from starvelab_doctor.watching.stack_samples import WAITS, Sample, StackSampler
 from starvelab_doctor.watching.worker_sampler import phase_of
 from tests.measure.patience import patiently
 
@@ -95,3 +103,15 @@ def test_the_line_at_which_the_loop_computes_is_named_with_its_share():
 
     found = patiently(second_of_a_loop, is_right)
     assert is_right(found), found
+
+
+def test_what_an_item_frees_counts_at_its_lines():
+    # A file that is mapped for each item is unmapped at the fetcher's line: half of the time had none.
+    maps, slices = (CodeLine("job.py", number, "") for number in (12, 13))
+    seen = [Sample(0, 3, DATASET, maps), Sample(1, 1, DATASET, slices), Sample(2, 4, DATASET, None),
+            Sample(3, 2, COLLATE, maps)]  # fmt: skip
+    lines = shares(with_freed(seen), 10)
+    assert [(line.place, line.phase, line.share) for line in lines] == [
+        ("job.py:12", DATASET, 0.6), ("job.py:12", COLLATE, 0.2), ("job.py:13", DATASET, 0.2),
+    ]  # fmt: skip
+    assert with_freed(seen[2:]) == seen[2:]  # no line of a dataset in C is known

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import inf
 
 from starvelab.host import usable_cores
-from starvelab.measure.verdict import SEVERE, SLIGHT
+from starvelab.measure.verdict import NOT_BOUND, SEVERE, SLIGHT
 from starvelab.tables import count_of, percent
 
 from ..finding.lines import COLLATE, DATASET, SAMPLER, WHERE, LineShare
@@ -128,6 +128,14 @@ OF_PASSES = (
             "this for each pass, too.",
         ),
         rules_out=frozenset({"persistent", "passes"}),
+    ),
+    Row(
+        "few batches",
+        lambda facts: facts.few_batches if facts.workers and facts.finding.verdict == NOT_BOUND else None,
+        lambda facts, _: (
+            f"The first batch of a later pass takes {facts.few_batches}, because one worker prepares all of "
+            "it while the loop waits: make batches smaller, or passes longer."
+        ),
     ),
 )
 COLLECTOR = Row(

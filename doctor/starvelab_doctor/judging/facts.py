@@ -104,8 +104,8 @@ class Facts:
         return prepares and 2 * stages.receiving.m_as("ms") >= waits.host_wait * waits.period
 
     @cached_property
-    def passes(self) -> Passes | None:
-        """What later passes take to begin and to end, where that is worth a line."""
+    def _begun(self) -> tuple[Passes, float] | None:
+        """What later passes take, and the share of it beyond preparing a batch; None without any."""
         waits, later = self.finding.waits, [wait.m_as("ms") for wait in self.finding.waits.first_waits[1:]]
         if not later or self.model is None:
             return None
@@ -115,10 +115,19 @@ class Facts:
         between = first + (waits.ending.m_as("ms") if waits.ending is not None else 0.0)
         others = max(waits.period * (waits.batches / len(waits.first_waits) - 1), 1e-3)
         now = between + others
-        if between - ready < SLIGHT * now:
-            return None
         text = f"{format_quantity(Q_(between / 1e3, 's'))} on average, {percent(between / now)} of its time"
-        return Passes(text, Gain(1.0, now / (ready + others), now / others))
+        return Passes(text, Gain(1.0, now / (ready + others), now / others)), (between - ready) / now
+
+    @property
+    def passes(self) -> Passes | None:
+        """What later passes take to begin and to end, where that is worth a line."""
+        return self._begun[0] if self._begun is not None and self._begun[1] >= SLIGHT else None
+
+    @property
+    def few_batches(self) -> Passes | None:
+        """The same where it is the time to prepare one batch, which is much of a pass."""
+        few = self._begun is not None and self._begun[1] < SLIGHT
+        return self._begun[0] if few and self._begun[0].gain.high >= 1 / (1 - SEVERE) else None
 
     @cached_property
     def pickled(self) -> float:

@@ -14,7 +14,7 @@ from .model import Gain
 # What the ladder does not serve again: work of the loop itself, and, where it counted no whole passes, their
 # beginning.
 IN_LOOP = {"move", "between"}
-BETWEEN_PASSES = {"persistent", "passes", "pickling", "first batch"}
+BETWEEN_PASSES = {"persistent", "passes", "pickling", "first batch", "few batches"}
 UNTOLD = "Only a trial can tell what that brings."
 
 

@@ -119,7 +119,7 @@ class JobSamples:
         workers = self.folder.of(tokens)
         main = [sample for sample in self.main if _within(sample.moment, spans)]
         samples = [sample for worker in workers for sample in worker.samples] if tokens else main
-        preparing = [sample for sample in samples if sample.phase in PREPARING]
+        preparing = with_freed([sample for sample in samples if sample.phase in PREPARING])
         passed = sum(end - begin for begin, end in spans)
         pauses = sum(worker.pauses for worker in workers)
         seconds = sum(worker.seconds for worker in workers)
@@ -159,6 +159,20 @@ class JobSamples:
 
 def _within(moment: float, spans: Iterable[Span]) -> bool:
     return any(begin <= moment <= end for begin, end in spans)
+
+
+def with_freed(samples: list[Sample]) -> list[Sample]:
+    """Return samples of which those at PyTorch's own fetcher count at the lines of the dataset.
+
+    What an item has opened is freed when it is returned, at the line that called it.
+    """
+    items = [one for one in samples if one.phase == DATASET]
+    named = sum(one.seconds for one in items if one.place is not None)
+    if not named:  # a dataset in C, which has no lines
+        return samples
+    more = sum(one.seconds for one in items) / named
+    rest = [one for one in samples if one.phase != DATASET]
+    return rest + [one._replace(seconds=more * one.seconds) for one in items if one.place is not None]
 
 
 def shares(samples: Iterable[Sample], whole: float) -> tuple[LineShare, ...]:
