@@ -113,7 +113,8 @@ def test_a_thread_that_waits_for_a_core_has_work(tmp_path):
     for task, times in {first: (2e9, 30e9), "1": (0.1e9, 31e9), "2": (0.1e9, 0.3e9)}.items():
         (tmp_path / str(task)).mkdir()
         (tmp_path / str(task) / "schedstat").write_text("{:.0f} {:.0f} 9\n".format(*times), encoding="ascii")
-    assert library_threads(tmp_path) == (1, 30.0)
+    assert library_threads(33.0, tmp_path) == (1, 30.0)
+    assert library_threads(330.0, tmp_path) == (0, 30.0)  # the worker rests for most of its life
 
 
 def test_lines_and_shares_of_a_whole_job():

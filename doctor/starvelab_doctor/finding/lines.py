@@ -67,7 +67,7 @@ class JobLines:
     working : tuple of float
         Share of its time in which each worker prepares, by its number.
     threads : int
-        Threads of libraries that compute in a worker beside its own, at most; 0 where it is not known.
+        Threads of libraries that work in most workers beside their own; 0 where it is not known.
     queued : float
         Share of the time in which a worker has work and no core.
     pauses, loop_pauses : float

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from inspect import CO_GENERATOR
 from pathlib import Path
+from statistics import median_low
 from typing import TypeAlias
 
 from ..finding.lines import COLLATE, DATASET, GENERATOR, LOOP, SAMPLER, START, JobLines, LineShare
@@ -130,7 +131,7 @@ class JobSamples:
             first=_of_first(firsts, workers, main),
             between=self._between(gaps, spans[-1][1] - spans[0][0]) if gaps else (),
             working=_working(workers, passed),
-            threads=max((worker.threads for worker in workers), default=0),
+            threads=median_low([worker.threads for worker in workers] or [0]),
             queued=sum(worker.queued for worker in workers) / seconds if seconds else 0.0,
             pauses=pauses / seconds if seconds else 0.0,
             loop_pauses=self.pauses.within(spans) / passed if passed else 0.0,

@@ -30,7 +30,7 @@ from .stack_samples import FLUSH, Sample, StackSampler
 # As `finding.lines` names them, which a worker does not load, and what else a worker does.
 DATASET, COLLATE, START, IDLE, SEND = "dataset", "collate", "start", "idle", "send"
 PAUSE = 1e-4  # seconds of a collection of many objects
-COMPUTES = 0.1  # of the time in which the busiest thread has work, from which on another one computes
+WORKS = 0.2  # of the life of a worker in which a thread of a library has work, from which on it counts
 FETCH, LOOP = f"_utils{os.sep}fetch.py", f"_utils{os.sep}worker.py"
 BETWEEN = (f"torch{os.sep}utils{os.sep}data{os.sep}dataset.py", f"watching{os.sep}probe.py")
 
@@ -100,8 +100,7 @@ def sample_worker(worker: Any, folder: Path, token: int) -> None:  # Any: what P
     def write(*, ended: bool = False) -> None:
         nonlocal threads, queued
         if not ended:  # when the system still lists some that Python started
-            number, queued = library_threads()
-            threads = max(threads, number)  # they may come and go
+            threads, queued = library_threads(time.perf_counter() - begun)
         with suppress(OSError), path.open("ab", buffering=0) as file:  # the doctor may have ended
             file.write(pickle.dumps((samples, pauses.seconds, threads, queued)))
         samples.clear()
@@ -116,19 +115,19 @@ def sample_worker(worker: Any, folder: Path, token: int) -> None:  # Any: what P
     Finalize(None, end, exitpriority=0)
 
 
-def library_threads(tasks: Path = Path("/proc/self/task")) -> tuple[int, float]:
-    """Count the threads of this process that have work and that Python did not start; 0 where unknown.
+def library_threads(lived: float, tasks: Path = Path("/proc/self/task")) -> tuple[int, float]:
+    """Count the threads of this process that work and that Python did not start; 0 where unknown.
 
-    Return also the seconds in which its first thread wanted a core. A thread that waits for a core has work.
+    It has lived for some seconds. Return also those in which its first thread wanted a core. A thread that
+    waits for a core has work.
     """
     own = {str(thread.native_id) for thread in threading.enumerate()}
     ran, waited = dict[str, float](), dict[str, float]()
     for task in tasks.glob("*"):
         with suppress(OSError, ValueError):  # one that ended meanwhile
             ran[task.name], waited[task.name], _ = map(float, (task / "schedstat").read_text().split())
-    work = {task: ran[task] + waited[task] for task in waited}
-    least = COMPUTES * max(work.values(), default=0.0)
-    number = sum(has >= least for task, has in work.items() if task not in own)
+    least = 1e9 * WORKS * lived
+    number = sum(ran[task] + waited[task] >= least for task in waited if task not in own)
     return number, waited.get(str(os.getpid()), 0.0) / 1e9
 
 
