@@ -136,6 +136,7 @@ OF_PASSES = (
             f"The first batch of a later pass takes {facts.few_batches}, because one worker prepares all of "
             "it while the loop waits: make batches smaller, or passes longer."
         ),
+        rules_out=frozenset({"persistent", "passes"}),
     ),
 )
 COLLECTOR = Row(

@@ -125,9 +125,12 @@ class Facts:
 
     @property
     def few_batches(self) -> Passes | None:
-        """The same where it is the time to prepare one batch, which is much of a pass."""
-        few = self._begun is not None and self._begun[1] < SLIGHT
-        return self._begun[0] if few and self._begun[0].gain.high >= 1 / (1 - SEVERE) else None
+        """The same where it goes to prepare one batch, and is much of a pass."""
+        if self._begun is None or self._begun[0].gain.high < 1 / (1 - SEVERE):
+            return None
+        first, loader = self.lines.first, self.finding.loader
+        prepares = loader.persists and not loader.stream and first and first[0].phase == DATASET
+        return self._begun[0] if prepares or self._begun[1] < SLIGHT else None
 
     @cached_property
     def pickled(self) -> float:
@@ -151,9 +154,10 @@ class Facts:
     @property
     def loop_line(self) -> LineShare | None:
         """The line at which the loop's own thread prepares most, or may; None where that is little."""
-        # Where little else is left of a step, the line is what trains.
-        rest = 1 - self.finding.waits.host_wait - SEVERE
-        lines = (line for line in self.lines.loop_work if line.phase == GENERATOR or line.share <= rest)
+        # Where little else is left of a step, these lines are what trains.
+        lines, rest = self.lines.loop_work, 1 - self.finding.waits.host_wait - SEVERE
+        trains = sum(line.share for line in lines if line.phase != GENERATOR) > rest
+        lines = tuple(line for line in lines if line.phase == GENERATOR or not trains)
         return next((line for line in lines if line.share >= SLIGHT), None)
 
     def gain(self, change: Change, *, sure: bool = True) -> Gain | None:
