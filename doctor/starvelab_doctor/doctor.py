@@ -78,7 +78,7 @@ def _report(asked: argparse.Namespace, late: LateDoctor, status: int) -> int:
         results = [*merge(late.ranks), *((loop.name, loop.finding) for loop in loops)]
     said = text_report(results, own)
     # Workers that send nothing are the cause themselves where it is known at which line they are.
-    told = any(loop.waits.batches or (loop.loader.lines and loop.loader.lines.stuck) for _, loop in results)
+    told = any(loop.waits.batches or loop.loader.lines.stuck for _, loop in results)
     if not told and status not in (0, INTERRUPTED):
         said = (
             f"starvelab-doctor: the script ended with status {status} before a loop got a batch. "

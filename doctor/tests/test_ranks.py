@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from textwrap import dedent
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from starvelab_doctor import doctor
 from starvelab_doctor.judging.report import text_report
 from starvelab_doctor.watching import ranks
+from starvelab_doctor.watching.hooks import Doctor
 from starvelab_doctor.watching.ranks import RankLoop, merge
 from starvelab_doctor.watching.recorder import Recorder
 from tests.file_server import free_port
@@ -188,3 +190,16 @@ def test_ranks_that_torchrun_starts_get_one_report(clock, monkeypatch, tmp_path,
     assert told[0] == ""
     assert told[1].count("starvelab-doctor: ") == 1
     assert "Rank 1 holds up the others" in told[1]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
+def test_a_forked_process_leaves_the_folder_in_which_ranks_write():
+    context = ranks.spawned(Doctor)
+    folder = context.__enter__()
+    if not (child := os.fork()):
+        context.__exit__(None, None, None)
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert folder.exists()
+    context.__exit__(None, None, None)
+    assert not folder.exists()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import sys
 import tempfile
 import time
@@ -179,11 +180,15 @@ def spawned(make: Callable[[], Any]) -> Iterator[Path]:
 
     module = sys.modules["torch.multiprocessing.spawn"]  # its function has the same name
     original = processes.start_processes
-    with tempfile.TemporaryDirectory(prefix="starvelab-ranks-") as folder:
+    folder, process = Path(tempfile.mkdtemp(prefix="starvelab-ranks-")), os.getpid()
 
-        def start(function: Callable[..., object], *how: Any, **more: Any) -> object:
-            return original(partial(watched_rank, function, Path(folder), make), *how, **more)
+    def start(function: Callable[..., object], *how: Any, **more: Any) -> object:
+        return original(partial(watched_rank, function, folder, make), *how, **more)
 
-        name = original.__name__
+    name = original.__name__
+    try:
         with patch.object(module, name, start), patch.object(processes, name, start):
-            yield Path(folder)
+            yield folder
+    finally:
+        if os.getpid() == process:  # a forked process leaves it to the one that began
+            shutil.rmtree(folder, ignore_errors=True)
