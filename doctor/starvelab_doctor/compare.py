@@ -23,10 +23,10 @@ from starvelab.measure.verdict import UNKNOWN
 from starvelab.tables import percent
 
 from .finding.job import BUSY
-from .script import STARVED
 from .shares import NORMAL, RUNS, blocks_of
 
 BETTER, WORSE, SAME = "better", "worse", "no difference"
+SLOWER = 3  # the status where a loop became worse
 PARTS = 10  # long ones, into which a run is cut
 MIN_BLOCKS = 25  # of a run that is compared; so many of them show how much neighbors are alike
 ALIKE = (-0.5, 0.95)  # correlation of neighbors: bursts make them unlike, and more alike ones tell nothing
@@ -204,7 +204,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="starvelab-doctor compare",
         description="Say whether a change made a job faster, by what starvelab-doctor --json wrote before "
-        f"and after it. The status is {STARVED} if a loop is worse.",
+        f"and after it. The status is {SLOWER} if a loop is worse.",
     )
     parser.add_argument("before", type=Path, help="what doctor wrote before the change")
     parser.add_argument("after", type=Path, help="what doctor wrote after it")
@@ -216,4 +216,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(str(error))
     for one in found:
         print(f"starvelab-doctor compare: {one.summary}")
-    return STARVED if any(one.verdict == WORSE for one in found) else 0
+    return SLOWER if any(one.verdict == WORSE for one in found) else 0

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 INTERRUPTED = 130  # the status of a program that Ctrl+C ended
-STARVED = 3  # the status of a job that waits more than it may, or that became worse
 
 
 def run_script(script: str | Path, arguments: Sequence[str], *, module: bool = False) -> int:
