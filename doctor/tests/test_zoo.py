@@ -26,7 +26,8 @@ def test_the_head_of_a_fault_says_what_is_needed_and_one_line_is_marked(name):
 @pytest.mark.programs
 @pytest.mark.parametrize("name", RUN)
 def test_the_doctor_names_the_cause(name):
-    for _ in range(3):  # the machine may do something else meanwhile
+    # On a machine where five others compute on each core, the first two of three runs may name another line.
+    for _ in range(8):
         seen = under_doctor(name)
         if seen["first"] in FAULTS[name].right:
             return
