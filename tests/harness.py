@@ -128,11 +128,13 @@ def _no_test_touches_the_files_of_a_user(
 ) -> Iterator[None]:
     """Give tests, and the processes that they start, a home of their own, and figures without a window.
 
-    What a package index and a font need stays where it is: to fetch it again would take minutes.
+    What a package index and a font need stays where it can be written: to fetch it again would take minutes.
     """
-    home = Path.home()
+    home, own_home = Path.home(), tmp_path_factory.mktemp("home")
     caches = Path(os.environ.get("XDG_CACHE_HOME", home / ".cache"))
-    own_home = tmp_path_factory.mktemp("home")
+    with suppress(OSError):
+        caches.mkdir(parents=True, exist_ok=True)
+    caches = caches if os.access(caches, os.W_OK) else shared_folder / "caches"
     variables = {
         "HOME": own_home,
         "XDG_CACHE_HOME": own_home / ".cache",
