@@ -4,7 +4,6 @@ import pytest
 
 from doctor.tests.loops import Clock
 from starvelab_doctor.watching import hooks, loop, recorder, usage
-from tests.measure.leftovers import nothing_stays  # noqa: F401
 
 
 @pytest.fixture(autouse=True)

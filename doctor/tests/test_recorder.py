@@ -13,7 +13,7 @@ from starvelab.units import Q_
 from starvelab_doctor import watch
 from starvelab_doctor.contents import MAX_OBJECTS, contents_of, same_contents
 from starvelab_doctor.judging.remedies import remedies_of
-from starvelab_doctor.watching import recorder, usage
+from starvelab_doctor.watching import recorder
 from starvelab_doctor.watching.recorder import Recorder
 
 
@@ -34,13 +34,6 @@ def test_a_pass_of_which_no_batch_counts_is_none_that_differs():
     for _ in range(3):
         times.replay(1.0, [0.1] * 20, [0.1] * 20)
     assert times.finding().waits.left_out == ()
-
-
-def test_a_system_that_lists_no_threads_is_watched_all_the_same(clock, monkeypatch):
-    monkeypatch.setattr(usage, "own_threads", lambda: ())  # as in a browser
-    watched = watch(Loader(clock, 0.01), progress=False)
-    train(clock, watched, 0.01)
-    assert watched.result.verdict == "highly input-bound"
 
 
 class Broken:
