@@ -144,10 +144,10 @@ clean:
 	find starvelab doctor grader solutions tests -name __pycache__ -prune -exec rm -rf {} +
 
 # One stamp for each extra of pyproject.toml. An environment remembers where it stood: in a checkout that has moved
-# it is made anew.
+# it is made anew, and where its Python is gone.
 CHECKOUT := $(shell cat $(VENV)/checkout 2>/dev/null)
 ifneq ($(CHECKOUT),)
-ifneq ($(CHECKOUT),$(CURDIR))
+ifneq ($(CHECKOUT)$(shell test -x $(RUN) || echo gone),$(CURDIR))
 MOVED := moved
 endif
 endif

@@ -112,8 +112,11 @@ def test_make_lab_opens_a_folder_of_the_learner_and_installs_only_what_is_not_th
     assert "binder/install.sh" not in said
     (environment / "lab.installed").unlink()
     assert f'binder/install.sh {for_make(environment)[5:]} "lab"' in make("--dry-run", "lab").stdout
-    # In a checkout that has moved, its environment is made anew.
+    # In a checkout that has moved, or without the Python that it was made with, its environment is made anew.
     (environment / "checkout").write_text("/somewhere/else\n")
+    assert '[ -z "moved" ]' in make("--dry-run", "lab").stdout
+    (environment / "checkout").write_text(f"{repository}\n")
+    (environment / "bin" / "python").unlink()
     assert '[ -z "moved" ]' in make("--dry-run", "lab").stdout
 
 
