@@ -1,5 +1,6 @@
 """Samples of a stack say at which line a thread is, also while it keeps Python's lock."""
 
+import gc
 import os
 import sys
 import threading
@@ -7,7 +8,7 @@ import time
 
 import pytest
 
-from starvelab_doctor.watching.stack_samples import StackSampler
+from starvelab_doctor.watching.stack_samples import StackSampler, Uncollected
 
 from .planted_lines import sampled
 
@@ -46,3 +47,39 @@ def test_the_program_keeps_the_interval_after_which_its_own_threads_change():
         sampler.stop()
     assert sys.getswitchinterval() == 2 * usual
     sys.setswitchinterval(usual)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="Python collects between two steps of a program")
+def test_no_garbage_is_collected_in_a_look_which_might_crash_the_program_or_stop_it():
+    collecting, looks = [], []
+    watched = StackSampler(lambda *_: looks.append(1))
+
+    def note(phase, info):
+        collecting.append((threading.current_thread().name, sys._getframe(1).f_code.co_name))
+
+    def sink(depth):
+        return sink(depth - 1) if depth else len(looks) > 8 or time.sleep(0.01)
+
+    gc.callbacks.append(note)
+    before = gc.get_threshold()
+    gc.set_threshold(1)
+    watched.start()
+    try:
+        for _ in range(1000):
+            if sink(50):
+                break
+    finally:
+        watched.stop()
+        gc.set_threshold(*before)
+        gc.callbacks.remove(note)
+    inside = {name for thread, name in collecting if thread == "starvelab sampler"}
+    assert inside
+    assert not inside & {"stack_at", "stack_of", "_is_alone", "_waits"}
+
+
+def test_a_process_that_is_forked_in_a_look_collects_its_garbage():
+    pause = Uncollected()
+    with pause:
+        pause.__exit__()  # in the child, after the fork
+        assert gc.isenabled()
+    assert gc.isenabled()

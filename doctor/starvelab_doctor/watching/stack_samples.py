@@ -8,6 +8,7 @@ than it is there, and whatever keeps the lock less often. Where a further thread
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -28,6 +29,28 @@ SWITCH, QUICKEST = 1e-4, 1e-5  # most and fewest seconds after which the sampler
 RESOLUTION = 1.5e-6  # seconds: Python keeps whole microseconds of it
 SLOWER = 1.1  # times as long after a look in time, and half as long after a late one
 FLUSH = 1.0  # seconds between two writes
+
+
+class Uncollected:
+    """No garbage is collected while this lasts, as a look at another thread's frames needs in Python 3.11.
+
+    There a frame is made for who looks, which may begin a collection. Code that it calls lets the other
+    thread go on, whose frame then ends in the making: the program waits for ever, or crashes
+    (python/cpython#106883).
+    """
+
+    def __init__(self) -> None:
+        self.pauses = False
+
+    def __enter__(self) -> None:
+        self.pauses = sys.version_info < (3, 12) and gc.isenabled()
+        if self.pauses:
+            gc.disable()
+
+    def __exit__(self, *_: object) -> None:
+        if self.pauses:
+            gc.enable()
+        self.pauses = False
 
 
 class Sample(NamedTuple):
@@ -57,6 +80,7 @@ class StackSampler:
         # that the other thread gets its turn before.
         self.going = threading.Lock()
         self.going.acquire()
+        self.uncollected = Uncollected()
         self.looker = threading.Thread(target=self._look, daemon=True, name="starvelab sampler")
 
     def start(self) -> None:
@@ -64,6 +88,7 @@ class StackSampler:
         self.looker.start()
         if hasattr(os, "register_at_fork"):  # not on Windows
             os.register_at_fork(after_in_child=partial(self._let_in, None))
+            os.register_at_fork(after_in_child=self.uncollected.__exit__)
 
     def stop(self) -> None:
         """End, and wait until the last look is over."""
@@ -89,10 +114,13 @@ class StackSampler:
         due = idled = time.perf_counter()
         pause = 0.0
         while True:
-            self._let_in(switch if self._is_alone() else None)
+            with self.uncollected:
+                alone = self._is_alone()
+            self._let_in(switch if alone else None)
             if self.going.acquire(timeout=max(due - time.perf_counter(), 0.0)):
                 break
-            stack = stack_at(self.thread, due)
+            with self.uncollected:
+                stack = stack_at(self.thread, due)
             now = time.perf_counter()
             # Code that lets go of the lock and takes it back at once, as pandas does, keeps others out.
             switch = max(switch / 2, QUICKEST) if now - due > LATE else min(SLOWER * switch, SWITCH)
