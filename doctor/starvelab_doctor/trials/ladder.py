@@ -14,6 +14,7 @@ from typing import Any
 from starvelab.errors import InputError
 from starvelab.measure.verdict import SLIGHT
 
+from .ascent import CLEAR
 from .replay import DEVICE, HOST, PREPARED
 from .runs import Runs
 
@@ -45,8 +46,9 @@ class Ladder:
 
     @property
     def disturbed(self) -> bool:
-        """True where the job was slower without its loader: then the machine did something else."""
-        return any(self.gain(rung) < 1 - SLIGHT for rung in self.rungs.keys() & {HOST, DEVICE})
+        """True where the job was slower without its loader, or its turns differ: it did not run alone."""
+        slower = any(self.gain(rung) < 1 - SLIGHT for rung in self.rungs.keys() & {HOST, DEVICE})
+        return slower or max(self.now) > CLEAR * min(self.now)
 
     @property
     def ceiling(self) -> float | None:
@@ -73,8 +75,8 @@ class Ladder:
         """Say what the ladder comes to."""
         if self.disturbed:
             return (
-                "The job was slower without its loader than as it is, so another program used the "
-                "machine. Measure again when the machine is less busy."
+                "The job was slower without its loader, or much slower in one turn than in another, so "
+                "another program used the machine. Measure again when the machine is less busy."
             )
         if self.ceiling is None:
             return "The highest rung could not be measured, so the gain of a faster input is not known."
