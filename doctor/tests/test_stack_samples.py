@@ -2,6 +2,7 @@
 
 import gc
 import os
+import socket
 import sys
 import threading
 import time
@@ -33,6 +34,9 @@ def wait_for_interval(condition):
 def test_the_program_keeps_the_interval_after_which_its_own_threads_change():
     usual, ended = sys.getswitchinterval(), threading.Event()
     sampler = StackSampler(lambda *_: None)
+    server = socket.create_server(("localhost", 0))  # a thread that waits for one keeps no core
+    listening = threading.Thread(target=lambda: server.accept()[0].close())
+    listening.start()
     sampler.start()
     try:
         wait_for_interval(lambda interval: interval < usual / 10)
@@ -45,6 +49,9 @@ def test_the_program_keeps_the_interval_after_which_its_own_threads_change():
     finally:
         ended.set()
         sampler.stop()
+        socket.create_connection(server.getsockname()).close()
+        listening.join()
+        server.close()
     assert sys.getswitchinterval() == 2 * usual
     sys.setswitchinterval(usual)
 

@@ -107,7 +107,8 @@ class StackSampler:
     def _is_alone(self) -> bool:
         """True if each other thread waits, so that nothing but the sampler is let in sooner."""
         pair = self.thread, self.looker.ident
-        return all(_waits(frame) for thread, frame in sys._current_frames().items() if thread not in pair)
+        others = (frame for thread, frame in sys._current_frames().items() if thread not in pair)
+        return all(frame.f_code.co_filename.endswith((*WAITS, *LISTENS)) for frame in others)
 
     def _look(self) -> None:
         switch, number = SWITCH, 0
@@ -151,6 +152,8 @@ def stack_at(thread: int, due: float) -> Stack:
 
 
 WAITS = tuple(f"{os.sep}{name}.py" for name in ("threading", "queue", f"futures{os.sep}_base"))
+# Where a thread waits for other processes, as one does in a worker that sends tensors.
+LISTENS = tuple(f"{os.sep}{name}.py" for name in ("socket", "selectors", "connection"))
 
 
 def _waits(frame: FrameType) -> bool:
