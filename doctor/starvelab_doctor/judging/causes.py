@@ -186,6 +186,8 @@ def line_remedies(facts: Facts) -> list[Remedy]:
         order = 1.0
     elif call is not None and call.removable:
         order = facts.without(sum(line.share for line in lines)).likely
+    elif facts.finding.busy:  # a share of time in which others had the cores is none of the work
+        order = 1.0
     else:
         alike = [line] if call is not None else [one for one in lines if known_call(one.call) is None]
         order = facts.without(sum(one.share for one in alike)).likely / AGREE

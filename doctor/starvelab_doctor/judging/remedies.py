@@ -16,7 +16,7 @@ from starvelab.measure.verdict import NOT_BOUND, SEVERE, SLIGHT, UNKNOWN
 from starvelab.tables import count_of, percent
 from starvelab.units import Q_, format_quantity
 
-from ..finding.job import QUEUED, RESTART, JobFinding
+from ..finding.job import BUSY, QUEUED, RESTART, JobFinding
 from ..finding.lines import GENERATOR
 from ..finding.stages import COLLATE, DATASET, HANDOVER, RECEIVE
 from ..shares import MIN_BATCHES
@@ -80,8 +80,10 @@ def _apply(rows: Iterable[Row], facts: Facts) -> list[Remedy]:
 def _within(facts: Facts, remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:
     """Return what the ladder leaves of the remedies, with the gains of the whole job."""
     finding = facts.finding
-    # Times say what work takes where nobody waited for a core, nor for another rank.
-    certain = not finding.busy and (finding.machine.core_waits or 0.0) < QUEUED and not finding.ranks.found
+    # Times say what work takes where nobody else used the cores or waited for one, nor for another rank.
+    machine = finding.machine
+    alone = (machine.others_cpu or 0.0) < BUSY and (machine.core_waits or 0.0) < QUEUED
+    certain = alone and not finding.ranks.found
     within = (remedy.within(finding, certain=certain) for remedy in remedies)
     return tuple(remedy for remedy in within if remedy is not None)
 
