@@ -15,7 +15,7 @@ import torch
 
 class Polygons(torch.utils.data.Dataset):
     def __init__(self):
-        polygons = [[[i, j] for j in range(40)] for i in range(20)]
+        polygons = [[[i, j] for j in range(40)] for i in range(40)]
         self.records = [{"file": f"{i}.jpg", "polygons": polygons} for i in range(1600)]
 
     def __len__(self):
