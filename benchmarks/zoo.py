@@ -241,8 +241,12 @@ def table(results: Values) -> str:
         when = f"{days(every)}, two cores{load}"
         names = {False: "As a user meets them", True: "Planted to the millisecond, with a probe"}
         text = " ".join(summary(of[planted], names[planted]) for planted in of if of[planted])
+        # Of further ways in which the doctor was asked, the jobs that it got wrong are enough.
+        known = {job: turns for job, turns in known.items()
+                 if not parts or not all(judge(job, turn)["first"] for turn in turns)}  # fmt: skip
         rows = (row(job, turns, profiler.get(job, "")) for job, turns in known.items())
-        parts.append(f"{kind.capitalize()}: {when}. {text}\n\n{listed(HEADERS, rows)}")
+        whose = "" if not parts else " Listed are those that it got wrong."
+        parts.append(f"{kind.capitalize()}: {when}. {text}{whose}\n\n{listed(HEADERS, rows)}")
     return "\n".join(parts)
 
 
