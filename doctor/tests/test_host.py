@@ -9,18 +9,13 @@ import pytest
 from starvelab_doctor import host
 
 
-@pytest.mark.parametrize(
-    ("own", "files", "free"),
-    [
-        ("0::/", {"memory.max": "9000", "memory.current": "8000"}, 1300),
-        ("0::/job/step", {"memory.max": "max", "job/memory.max": "7000", "job/memory.current": "6500"}, 800),
-        ("0::/", {"memory.max": "9000", "memory.current": "9800"}, 0),
-    ],
-    ids=["a container", "a scheduler's job, and no limit around it", "over its limit"],
-)
-def test_memory_is_free_as_far_as_the_groups_of_the_process_leave_any(
-    monkeypatch, tmp_path, own, files, free
-):
+@pytest.mark.parametrize(("own", "files", "free"), [
+    ("0::/", {"memory.max": "9000", "memory.current": "8000"}, 1300),  # a container
+    # A scheduler's job, and no limit around it.
+    ("0::/job/step", {"memory.max": "max", "job/memory.max": "7000", "job/memory.current": "6500"}, 800),
+    ("0::/", {"memory.max": "9000", "memory.current": "9800"}, 0),  # over its limit
+])  # fmt: skip
+def test_memory_is_free_as_far_as_groups_of_the_process_leave_any(monkeypatch, tmp_path, own, files, free):
     (tmp_path / "own").write_text(own)
     monkeypatch.setattr(host, "OWN_GROUPS", tmp_path / "own")
     monkeypatch.setattr(host, "GROUPS", tmp_path / "all")

@@ -55,11 +55,7 @@ def test_what_pytorch_trains_is_no_input_work(file, name, phase):
 
 @pytest.mark.parametrize("between", ["torch/utils/data/dataset.py", "starvelab_doctor/watching/probe.py"])
 def test_what_stands_between_a_fetcher_and_the_data_is_not_the_line_that_prepares(between):
-    files = (
-        "torch/utils/data/_utils/fetch.py",
-        between,
-        "torchvision/datasets/mnist.py",
-    )
+    files = ("torch/utils/data/_utils/fetch.py", between, "torchvision/datasets/mnist.py")
     stack = tuple((compile("pass", file, "exec"), 0) for file in files)
     phase, below = phase_of(stack)
     assert (phase, [code.co_filename for code, _ in below]) == (DATASET, ["torchvision/datasets/mnist.py"])

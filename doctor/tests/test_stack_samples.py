@@ -2,14 +2,15 @@
 
 import gc
 import os
-import socket
 import sys
 import threading
 import time
+from multiprocessing import Pipe, resource_sharer
 
 import pytest
 
 from starvelab_doctor.watching.stack_samples import StackSampler, Uncollected
+from tests.measure.patience import patiently
 
 from .planted_lines import sampled
 
@@ -24,19 +25,16 @@ def test_the_share_of_each_line_is_near_the_true_one():
 
 
 def wait_for_interval(condition):
-    end = time.monotonic() + 10
-    while not condition(sys.getswitchinterval()) and time.monotonic() < end:
-        time.sleep(0.01)
-    assert condition(sys.getswitchinterval())
+    assert condition(patiently(sys.getswitchinterval, condition))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
 def test_the_program_keeps_the_interval_after_which_its_own_threads_change():
     usual, ended = sys.getswitchinterval(), threading.Event()
+    here, there = Pipe()
+    threading.Thread(target=here.poll, args=(None,)).start()  # as one that pins batches waits for workers
+    resource_sharer.DupFd(0)  # as in a worker that sends tensors: a thread waits for the loop
     sampler = StackSampler(lambda *_: None)
-    server = socket.create_server(("localhost", 0))  # a thread that waits for one keeps no core
-    listening = threading.Thread(target=lambda: server.accept()[0].close())
-    listening.start()
     sampler.start()
     try:
         wait_for_interval(lambda interval: interval < usual / 10)
@@ -48,12 +46,19 @@ def test_the_program_keeps_the_interval_after_which_its_own_threads_change():
         sys.setswitchinterval(2 * usual)  # by the program itself
     finally:
         ended.set()
+        there.send(None)
+        resource_sharer.stop()
         sampler.stop()
-        socket.create_connection(server.getsockname()).close()
-        listening.join()
-        server.close()
     assert sys.getswitchinterval() == 2 * usual
     sys.setswitchinterval(usual)
+
+
+def test_the_program_has_its_interval_again_where_the_thread_ends_that_is_watched():
+    usual = sys.getswitchinterval()
+    thread = threading.Thread(target=lambda: StackSampler(lambda *_: None).start() or time.sleep(0.2))
+    thread.start()
+    thread.join()
+    wait_for_interval(lambda interval: interval == usual)
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="Python collects between two steps of a program")
@@ -84,9 +89,13 @@ def test_no_garbage_is_collected_in_a_look_which_might_crash_the_program_or_stop
     assert not inside & {"stack_at", "stack_of", "_is_alone", "_waits"}
 
 
-def test_a_process_that_is_forked_in_a_look_collects_its_garbage():
-    pause = Uncollected()
+def test_the_program_collects_its_garbage_as_it_says_also_in_a_look_and_in_a_process_forked_then():
+    pause, (before, *_) = Uncollected(), gc.get_threshold()
     with pause:
+        assert gc.isenabled()  # the program may ask, and disable it
         pause.__exit__()  # in the child, after the fork
-        assert gc.isenabled()
-    assert gc.isenabled()
+        assert gc.get_threshold()[0] == before
+    with pause:
+        gc.set_threshold(before + 1)  # by the program
+    assert gc.get_threshold()[0] == before + 1
+    gc.set_threshold(before)

@@ -14,9 +14,8 @@ def samples(count=40, **seconds):
 
 def test_what_workers_do_is_shared_by_them_and_what_the_loop_does_is_not():
     costs = samples(items=0.04, collate=0.004, packing=0.002, unpacking=0.001).costs(4)
-    assert {stage: cost.m_as("ms") for stage, cost in costs.costs.items()} == pytest.approx(
-        {"dataset": 10, "collate": 1, "hand-over": 1.5}
-    )
+    times = {stage: cost.m_as("ms") for stage, cost in costs.costs.items()}
+    assert times == pytest.approx({"dataset": 10, "collate": 1, "hand-over": 1.5})
     assert costs.shares["dataset"] == pytest.approx(10 / 12.5)
     assert (costs.largest, costs.certain) == ("dataset", True)
 
@@ -37,11 +36,9 @@ def test_two_stages_that_are_alike_are_not_told_apart():
 
 
 def test_few_batches_and_none_are_said():
-    assert (
-        "only 5 batches were timed, and 8 are needed." in samples(5, items=1.0, collate=0.1).costs(1).summary
-    )
-    costs = StageSamples().costs(2)
-    assert (costs.largest, costs.timed) == ("", 0)
+    few, none = samples(5, items=1.0, collate=0.1).costs(1), StageSamples().costs(2)
+    assert "only 5 batches were timed, and 8 are needed." in few.summary
+    assert (none.largest, none.timed) == ("", 0)
 
 
 def test_old_batches_are_forgotten():

@@ -40,18 +40,15 @@ LISTS = (
     "Beginning a later pass takes 0.2 s on average, 41.7 % of its time: make the DataLoader once, before all "
     "passes, and let its sampler and its dataset list the items once."
 )
+KEEP = (
+    "Beginning and ending a later pass takes 0.2 s on average, 41.7 % of its time: keep the workers with "
+    "persistent_workers=True in one loader for all passes, or make each pass longer. Only a trial can tell "
+    "what that brings."
+)
 
 
 @pytest.mark.parametrize(("first", "workers", "persists", "name", "said"), [
-    (
-        0.2,
-        2,
-        None,
-        "persistent",
-        "Beginning and ending a later pass takes 0.2 s on average, 41.7 % of its time: keep the workers "
-        "with persistent_workers=True in one loader for all passes, or make each pass longer. "
-        "Only a trial can tell what that brings.",
-    ),
+    (0.2, 2, None, "persistent", KEEP),
     (0.2, 2, True, "passes", LISTS),
     (0.2, 0, None, "passes", LISTS),
     (0.01, 2, None, "persistent", ""),

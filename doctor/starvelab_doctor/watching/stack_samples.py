@@ -29,28 +29,30 @@ SWITCH, QUICKEST = 1e-4, 1e-5  # most and fewest seconds after which the sampler
 RESOLUTION = 1.5e-6  # seconds: Python keeps whole microseconds of it
 SLOWER = 1.1  # times as long after a look in time, and half as long after a late one
 FLUSH = 1.0  # seconds between two writes
+# Where a thread waits for another one, and for other processes, as one does in a worker that sends tensors.
+WAITS = tuple(f"{os.sep}{name}.py" for name in ("threading", "queue", f"futures{os.sep}_base"))
+LISTENS = tuple(f"{os.sep}{name}.py" for name in ("socket", "selectors", "connection"))
 
 
 class Uncollected:
-    """No garbage is collected while this lasts, as a look at another thread's frames needs in Python 3.11.
+    """Lets Python 3.11 begin no collection of garbage while the frames of another thread are read.
 
-    There a frame is made for who looks, which may begin a collection. Code that it calls lets the other
-    thread go on, whose frame then ends in the making: the program waits for ever, or crashes
-    (python/cpython#106883).
+    There an object is made for each frame that is read, and that may begin a collection. Its finalizers let
+    the other thread go on, whose frame may end before the object is whole: then the program hangs or crashes
+    (python/cpython#106883). `gc.disable` is left to the program, which may call it meanwhile.
     """
 
-    def __init__(self) -> None:
-        self.pauses = False
+    threshold = 0  # of the program, while this lasts
 
     def __enter__(self) -> None:
-        self.pauses = sys.version_info < (3, 12) and gc.isenabled()
-        if self.pauses:
-            gc.disable()
+        if sys.version_info < (3, 12):
+            self.threshold = gc.get_threshold()[0]
+            gc.set_threshold(0)
 
     def __exit__(self, *_: object) -> None:
-        if self.pauses:
-            gc.enable()
-        self.pauses = False
+        if self.threshold and not gc.get_threshold()[0]:  # else the program has set its own meanwhile
+            gc.set_threshold(self.threshold)
+        self.threshold = 0
 
 
 class Sample(NamedTuple):
@@ -70,9 +72,7 @@ class StackSampler:
     """
 
     def __init__(
-        self,
-        see: Callable[[float, float, Stack], None],
-        idle: Callable[[], None] = lambda: None,
+        self, see: Callable[[float, float, Stack], None], idle: Callable[[], None] = lambda: None
     ) -> None:
         self.thread, self.see, self.idle = threading.get_ident(), see, idle
         self.usual = self.switch = sys.getswitchinterval()  # the program's own, and the one in force
@@ -95,7 +95,6 @@ class StackSampler:
         self.going.release()
         if self.looker is not threading.current_thread():
             self.looker.join()
-        self._let_in(None)
 
     def _let_in(self, seconds: float | None) -> None:
         """Let a thread in that waits so long for Python's lock; None is as long as the program has it."""
@@ -137,6 +136,7 @@ class StackSampler:
             if now - idled >= FLUSH:
                 idled = now
                 self.idle()
+        self._let_in(None)  # also where the program goes on without that thread
 
 
 def stack_at(thread: int, due: float) -> Stack:
@@ -149,11 +149,6 @@ def stack_at(thread: int, due: float) -> Stack:
             stack = stack[:-1]
         return (*stack, *stack_of(other))
     return moved_to_search(frame, stack) if time.perf_counter() - due > KEPT else stack
-
-
-WAITS = tuple(f"{os.sep}{name}.py" for name in ("threading", "queue", f"futures{os.sep}_base"))
-# Where a thread waits for other processes, as one does in a worker that sends tensors.
-LISTENS = tuple(f"{os.sep}{name}.py" for name in ("socket", "selectors", "connection"))
 
 
 def _waits(frame: FrameType) -> bool:
