@@ -107,8 +107,9 @@ class JobLines:
 
     @property
     def apart_summary(self) -> str:
-        """Say what goes there, and where most of it."""
-        return f"{percent(self.apart)} of the time, most of it at {self.between[0].summary}"
+        """Say how much that is, and where most of it."""
+        share, line = percent(self.apart), self.between[0].summary
+        return f"Between two passes the loop's thread works for {share} of the time, mostly at {line}."
 
     @property
     def loop_work(self) -> tuple[LineShare, ...]:
@@ -132,7 +133,7 @@ class JobLines:
         seen = self.preparing if self.samples >= MIN_SAMPLES else ()
         of = {"Lines that prepare": seen, "Lines of the loop": self.loop}
         named = tuple(f"{name}: {shown}." for name, lines in of.items() if (shown := _listed(lines)))
-        return (*named, f"Between two passes: {self.apart_summary}.") if self.apart >= SHOWN else named
+        return (*named, self.apart_summary) if self.apart >= SHOWN else named
 
 
 def _listed(lines: tuple[LineShare, ...]) -> str:

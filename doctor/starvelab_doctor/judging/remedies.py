@@ -220,8 +220,8 @@ IN_ANY_CASE = (
         "between",
         lambda facts: facts.lines.apart >= SEVERE,
         lambda facts, _: (
-            f"The loop's own thread works between two passes, in {facts.lines.apart_summary}. The loader "
-            "waits for nobody then: do that once, before the first pass, or less often."
+            f"{facts.lines.apart_summary} No setting of the loader shortens that: do it once, before the "
+            "first pass, or less often."
         ),
         lambda facts: Effect(order=1 / max(1 - facts.lines.apart, SLIGHT)),
     ),

@@ -16,16 +16,17 @@ from .remedy import Remedy
 
 VERSION = 1  # of the JSON: it changes when a name goes or means something else; by definition
 Results = Sequence[tuple[str, JobFinding]]
-
-
 NO_LOOP = "starvelab-doctor: no loop got a batch from a DataLoader of PyTorch."
 
 
-def _remedy_lines(finding: JobFinding) -> list[str]:
+def _lines_of(finding: JobFinding) -> list[str]:
+    """Return what was found of a loop and what to do, a line each; what a remedy says is said there alone."""
     remedies = remedies_of(finding)
+    said = [text for text in finding.statements if not any(text in remedy.text for remedy in remedies)]
     # What may make the job slower is not to be done first, but to be tried.
     words = ["Try" if remedies and remedies[0].risky else "First", *["Or"] * len(remedies)]
-    return [f"{word}: {one.text}" for word, one in zip(words, remedies, strict=False)] or [finding.next_step]
+    cures = [f"{word}: {remedy.text}" for word, remedy in zip(words, remedies, strict=False)]
+    return [*said, *(cures or [finding.next_step])]
 
 
 def text_report(results: Results, own: Sequence[LineShare] = ()) -> str:
@@ -35,7 +36,7 @@ def text_report(results: Results, own: Sequence[LineShare] = ()) -> str:
     lines = []
     for name, finding in results:
         lines.append(f"starvelab-doctor: {name}, {count_of(finding.waits.batches, 'batch')}")
-        lines += [f"  {line}" for line in (*finding.statements, *_remedy_lines(finding))]
+        lines += [f"  {line}" for line in _lines_of(finding)]
     return "\n".join(lines)
 
 
