@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -36,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     for option, name, meaning in OPTIONS:
         parser.add_argument(option, dest=name, action="store_true", help=meaning)
+    parser.add_argument("--version", action="version", version=f"%(prog)s {version('starvelab-doctor')}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found as JSON as well")
     parser.add_argument("script", help="the training script")
     rest = parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
@@ -56,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     late, process = LateDoctor(), os.getpid()
     with late.watching(probe=asked.probe, lines=not asked.no_lines), terminable():
         status = run_script(asked.script, asked.arguments, module=asked.module)
-    return _report(asked, late, status) if os.getpid() == process else status  # of a process that it forked
+    return _report(asked, late, status) if os.getpid() == process else status  # a fork makes no report
 
 
 def _report(asked: argparse.Namespace, late: LateDoctor, status: int) -> int:

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from functools import partial
+from importlib.metadata import version
 from itertools import cycle, islice
 from textwrap import dedent
 
@@ -277,10 +278,13 @@ def test_a_script_that_is_not_there(tmp_path, capsys):
     assert "doctor runs a Python script, and there is none at" in capsys.readouterr().err
 
 
-def test_doctor_alone_names_only_what_is_missing(capsys):
+def test_doctor_alone_names_only_what_is_missing_and_without_a_script_its_version(capsys):
     with pytest.raises(SystemExit):
         doctor.main([])
     assert capsys.readouterr().err.endswith("error: the following arguments are required: script\n")
+    with pytest.raises(SystemExit, match=r"^0$"):
+        doctor.main(["--version"])
+    assert capsys.readouterr().out == f"starvelab-doctor {version('starvelab-doctor')}\n"
 
 
 def test_without_pytorch(monkeypatch, capsys):
