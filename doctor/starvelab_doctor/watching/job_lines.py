@@ -6,6 +6,7 @@ import gc
 import os
 import re
 import time
+from bisect import bisect
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +16,10 @@ from pathlib import Path
 from statistics import median_low
 from typing import TypeAlias
 
+import numpy as np
+
 from ..finding.lines import COLLATE, DATASET, GENERATOR, LOOP, SAMPLER, START, JobLines, LineShare
+from ..spans import union
 from .places import CodeLine, Stack, code_line_of, is_own
 from .stack_samples import WAITS, Sample, StackSampler
 from .worker_sampler import FETCH, Pauses, WorkerFolder, WorkerSamples, phase_of
@@ -118,7 +122,7 @@ class JobSamples:
         `gaps` are between its passes. `sent` says whether it ever got a batch.
         """
         workers = self.folder.of(tokens)
-        main = [sample for sample in self.main if _within(sample.moment, spans)]
+        main = _within(spans, self.main)
         samples = [sample for worker in workers for sample in worker.samples] if tokens else main
         preparing = with_freed([sample for sample in samples if sample.phase in PREPARING])
         passed = sum(end - begin for begin, end in spans)
@@ -143,8 +147,8 @@ class JobSamples:
 
     def _between(self, gaps: Sequence[Span], whole: float) -> tuple[LineShare, ...]:
         """Return the lines of the loop's thread between passes, without starts and ends of workers."""
-        samples = [one._replace(phase=LOOP) for one in self.main if one.phase not in (STARTING, WAITING)]
-        return shares([one for one in samples if _within(one.moment, gaps)], whole)
+        works = [one for one in _within(gaps, self.main) if one.phase not in (STARTING, WAITING)]
+        return shares([one._replace(phase=LOOP) for one in works], whole)
 
     def without_loader(self) -> tuple[LineShare, ...]:
         """Return what the loop's thread does beside training, between the first and the last update."""
@@ -154,16 +158,18 @@ class JobSamples:
         if len(moments) < 2:
             return ()
         span = moments[0], moments[-1]
-        inside = [one for one in self.main if _within(one.moment, [span])]
+        inside = _within([span], self.main)
         return shares([one for one in inside if one.phase in (LOOP, GENERATOR)], span[1] - span[0])
 
 
-def _within(moment: float, spans: Iterable[Span]) -> bool:
-    return any(begin <= moment <= end for begin, end in spans)
+def _within(spans: Sequence[Span], samples: Iterable[Sample]) -> list[Sample]:
+    """Return the samples of some spans; both may be very many."""
+    edges = union(*np.array(spans).reshape(-1, 2).T).ravel().tolist()
+    return [sample for sample in samples if bisect(edges, sample.moment) % 2]
 
 
 def with_freed(samples: list[Sample]) -> list[Sample]:
-    """Return samples of which those at PyTorch's own fetcher count at the lines of the dataset.
+    """Return the samples, with the time at PyTorch's own fetcher spread over the lines of the dataset.
 
     What an item has opened is freed when it is returned, at the line that called it.
     """
@@ -209,15 +215,13 @@ def _of_first(
 ) -> tuple[LineShare, ...]:
     """Return where the waits for first batches go: to the workers' lines, or the loop's own."""
     whole = sum(end - begin for begin, end in spans)
-    of_loop = [
-        one for one in main if one.phase in (SAMPLER, STARTING, DATASET) and _within(one.moment, spans)
-    ]
+    of_loop = [one for one in _within(spans, main) if one.phase in (SAMPLER, STARTING, DATASET)]
     # Workers begin a pass side by side: what one of them does on average holds up the loop.
     number = max(len({worker.worker for worker in workers}), 1)
     of_workers = [
         Sample(one.moment, one.seconds / number, one.phase, one.place)
         for worker in workers
-        for one in worker.samples
-        if one.phase in (DATASET, START) and _within(one.moment, spans)
+        for one in _within(spans, worker.samples)
+        if one.phase in (DATASET, START)
     ]
     return shares([*of_loop, *of_workers], whole)
