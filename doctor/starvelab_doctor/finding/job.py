@@ -23,8 +23,6 @@ from .records import GpuWaits, LoaderUse, MachineUse, RankFindings, Waits
 # time for a core.
 BUSY, QUEUED = 0.1, 0.05
 RESTART = "Make the iterator once, before the loop: each pass ends with its first batch, and another begins."
-
-
 RECORDS: Mapping[str, type[Any]] = {
     "waits": Waits,
     "loader": LoaderUse,
@@ -76,10 +74,7 @@ class JobFinding:
         source: str = "watched",
         **known: Any,  # Any: the other fields of the records
     ) -> JobFinding:
-        """Return what the share that the loop waits, and the `stall` of the GPU, come to.
-
-        What was no part of a step was `aside` [s].
-        """
+        """Return the finding: the loop waits `host`, the GPU `stall`; `aside` [s] was no part of a step."""
         counts, rate = stall or host, host.counted / host.seconds if host.seconds else 0.0
         known |= {
             "host_wait": host.value,

@@ -52,8 +52,8 @@ class Waits:
     elsewhere : bool
         Whether a thread fetched the batches that is none of the training loop: then its waits say nothing.
     ceiling : float or None
-        How many times the batches a second a ladder measured at most, whatever is done to the input, 1 or
-        more; None where there was none.
+        The most that a ladder measured: how many times as fast the job is, whatever is done to its input,
+        1 or more; None where there was no ladder.
     whole_passes : bool
         Whether the ladder counted whole passes, with the start of their workers.
     """
@@ -98,7 +98,7 @@ class LoaderUse:
     stream, repeats : bool
         Whether each worker goes over all of the dataset, which has no indices, and gives the same items.
     pickled : quantity [time] or None
-        In which data was pickled for workers that started.
+        The time that pickling took for workers that started.
     queue_depth : float or None
         Batches that were ready when the loop asked for one, on average.
     overtaken : float

@@ -125,7 +125,7 @@ class Facts:
 
     @property
     def few_batches(self) -> Passes | None:
-        """The same where it goes to prepare one batch, and is much of a pass."""
+        """The same where that prepares one batch, and is much of a pass."""
         if self._begun is None or self._begun[0].gain.high < 1 / (1 - SEVERE):
             return None
         first, loader = self.lines.first, self.finding.loader

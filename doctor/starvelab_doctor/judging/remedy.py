@@ -64,8 +64,7 @@ class Remedy:
                 return None
             gain = gain and gain.each(lambda times: min(times, ceiling))
         # Long steps, other loops, and work between passes are a part of the job, too.
-        apart = finding.loader.lines.apart if finding.loader.lines is not None else 0.0
-        rest = 1 - waits.loop_share * (1 - finding.interrupted_share) * (1 - apart)
+        rest = 1 - waits.loop_share * (1 - finding.interrupted_share) * (1 - finding.loader.lines.apart)
         whole = gain is not None and rest >= SLIGHT
         if gain is not None and whole:
             gain = gain.each(lambda times: 1 / ((1 - rest) / times + rest))

@@ -75,8 +75,8 @@ class Ladder:
         """Say what the ladder comes to."""
         if self.disturbed:
             return (
-                "The job was slower without its loader, or much slower in one turn than in another, so "
-                "another program used the machine. Measure again when the machine is less busy."
+                "The job was slower without its loader, or much slower in one turn than in another, as "
+                "beside another program. Measure again when the machine is less busy."
             )
         if self.ceiling is None:
             return "The highest rung could not be measured, so the gain of a faster input is not known."

@@ -167,7 +167,7 @@ class Doctor:
         return replace(lines, loop=tuple(line for line in lines.loop if line.place != place))
 
     def gaps_before(self, recorder: Recorder) -> list[tuple[float, float]]:
-        """Return the time between passes of a loop, the first of them drained, with no loop under way."""
+        """Return the times from the end of a whole pass to the next one, with no loop under way."""
         pairs = pairwise(recorder.passes)
         begun = {after.span[0] for before, after in pairs if before.asked > before.received}
         spans = _spans_of(self.loops.values()).tolist()

@@ -118,8 +118,8 @@ def sample_worker(worker: Any, folder: Path, token: int) -> None:  # Any: what P
 def library_threads(lived: float, tasks: Path = Path("/proc/self/task")) -> tuple[int, float]:
     """Count the threads of this process that work and that Python did not start; 0 where unknown.
 
-    It has lived for some seconds. Return also those in which its first thread wanted a core. A thread that
-    waits for a core has work.
+    `lived` is its age [s]. A thread that waits for a core has work. Return also the seconds in which its
+    first thread waited for one.
     """
     own = {str(thread.native_id) for thread in threading.enumerate()}
     ran, waited = dict[str, float](), dict[str, float]()
