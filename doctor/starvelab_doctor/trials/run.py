@@ -247,6 +247,6 @@ def trial_of(plan: dict[str, Any]) -> Iterator[Trial]:  # Any: values of a JSON 
         patch.object(loader, "__iter__", trial.iterating(loader.__iter__)),
         torch_internals.replaced_iterators(dataloader, trial.following, trial.beginning),
         doctor.watching() if doctor is not None else nullcontext(),
+        register_optimizer_step_post_hook(trial.updated),  # after the doctor's own, which notes the moment
     ):
-        register_optimizer_step_post_hook(trial.updated)  # after the doctor's own, which notes the moment
         yield trial
