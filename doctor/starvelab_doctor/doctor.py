@@ -38,7 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for option, name, meaning in OPTIONS:
         parser.add_argument(option, dest=name, action="store_true", help=meaning)
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('starvelab-doctor')}")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found as JSON as well")
+    meaning = "write what was found as JSON as well"  # the script may go to another folder meanwhile
+    parser.add_argument("--json", type=lambda file: Path(file).absolute(), metavar="FILE", help=meaning)
     parser.add_argument("script", help="the training script")
     rest = parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
     rest.required = False  # argparse names it as missing beside the script

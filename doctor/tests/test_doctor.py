@@ -234,10 +234,12 @@ def test_a_loop_of_a_framework_is_named_by_the_line_that_starts_it(tmp_path, mon
     assert "starvelab-doctor: list at train.py:3, 10 batches" in capsys.readouterr().err
 
 
-def test_a_script_without_a_dataloader(tmp_path, capsys):
+def test_a_script_without_a_dataloader_that_goes_to_another_folder(tmp_path, capsys, monkeypatch):
     path = tmp_path / "train.py"
-    path.write_text("print('done')", encoding="utf-8")
-    assert doctor.main([str(path)]) == 0
+    path.write_text("import os; os.chdir('..'); print('done')", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert doctor.main(["--json", "found.json", str(path)]) == 0
+    assert (tmp_path / "found.json").exists()
     told = capsys.readouterr()
     assert told.out == "done\n"
     assert told.err.startswith(

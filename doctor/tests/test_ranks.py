@@ -192,6 +192,10 @@ def test_ranks_that_torchrun_starts_get_one_report(clock, monkeypatch, tmp_path,
     assert "Rank 1 holds up the others" in told[1]
 
 
+def test_a_rank_that_cannot_write_what_was_found_ends_as_it_would(tmp_path):
+    assert ranks.watched_rank(abs, tmp_path / "gone", Doctor, -1) == 1
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
 def test_a_forked_process_leaves_the_folder_in_which_ranks_write():
     context = ranks.spawned(Doctor)

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -168,7 +168,8 @@ def watched_rank(
         try:
             return function(rank, *arguments)
         finally:
-            write(folder, rank, doctor.rank_loops())
+            with suppress(OSError):  # the folder may be full, or gone: that is no error of the job
+                write(folder, rank, doctor.rank_loops())
 
 
 @contextmanager
