@@ -1,3 +1,3 @@
 """Every house's tests share one harness."""
 
-pytest_plugins = ["pytester", "tests.harness"]
+pytest_plugins = ["tests.harness"]

@@ -204,10 +204,6 @@ class OpenNotebook:
         )
         self.wait_until_idle()
 
-    def clear_outputs(self) -> None:
-        """Remove every output, so that what is seen next was drawn after this."""
-        self.command("notebook:clear-all-cell-outputs")
-
     def draw_outputs_again(self) -> None:
         """Draw every output anew, as the notebook has it."""
         self.page.evaluate(

@@ -98,7 +98,7 @@ def test_predictions_are_made_by_keyboard_alone_also_while_a_kernel_works_and_st
     assert sources(notebook) == before
 
     notebook.restart_kernel()
-    notebook.clear_outputs()
+    notebook.command("notebook:clear-all-cell-outputs")
     notebook.run_all()
     expect(box).to_contain_text('You predicted "CPU"')
     expect(box.get_by_label("CPU")).to_be_checked()
@@ -304,3 +304,8 @@ def test_a_figure_takes_the_color_of_the_theme_and_an_explorer_is_read_on_a_phon
         assert shown >= 11, f"{shown:.1f} pixels"
     finally:
         page.set_viewport_size(size)
+
+
+def test_a_long_line_of_code_is_broken_and_not_cut_off(opened):
+    notebook = opened(f"said = '{40 * 'word '}'")
+    assert notebook.cell(0).locator(".cm-scroller").evaluate("it => it.scrollWidth <= it.clientWidth")
