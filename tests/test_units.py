@@ -1,6 +1,5 @@
 """One registry with the lab's own dimensions, and the gate that every figure passes."""
 
-import pickle
 from decimal import Decimal
 from fractions import Fraction
 
@@ -90,11 +89,8 @@ TWO = "A quantity is one number and a unit, got {}. Write no thousands separator
     ),
     (("1 parsec",), UNKNOWN.format("'1 parsec'", "parsec")),
     ((5, "Mbps"), RATE.format("(5, 'Mbps')", "Mbps", "Mbit/s")),
-    (("10 Gbps",), RATE.format("'10 Gbps'", "Gbps", "Gbit/s")),
     (("200 MBps",), RATE.format("'200 MBps'", "MBps", "MB/s")),
     (("1,5 GB/s",), COMMA.format("'1,5 GB/s'")),
-    (("12,34 ms",), COMMA.format("'12,34 ms'")),
-    (("0,5 ms",), COMMA.format("'0,5 ms'")),
     (("1,281,167 img",), COMMA.format("'1,281,167 img'")),
     ((5, "GB,s"), COMMA.format("(5, 'GB,s')")),
     (("1 000 ms",), TWO.format("'1 000 ms'")),
@@ -227,5 +223,3 @@ def test_a_unit_is_written_as_people_write_it():
 def test_a_quantity_is_printed_as_people_write_it():
     # It was "2.0 gigabyte / second", where all other texts say GB/s.
     assert (str(Q_("2 GB/s")), f"{Q_('11.736 ms'):.1f}") == ("2.0 GB/s", "11.7 ms")
-    back = pickle.loads(pickle.dumps(Q_(2.0, "GB * s / img")))
-    assert back == Q_(2.0, "GB * s / img")

@@ -18,8 +18,6 @@ from starvelab_doctor.watching import recorder, usage
 from starvelab_doctor.watching.recorder import Recorder
 from starvelab_doctor.watching.usage import ProcessUse
 
-BUSY_CORES = usage.busy_cores  # in whose place the other tests have one that says nothing
-
 
 def source(*numbers):
     return types.SimpleNamespace(_workers=[types.SimpleNamespace(pid=number) for number in numbers])
@@ -133,11 +131,6 @@ def test_what_others_use_of_the_cores(monkeypatch):
     for share in (None, 0.5, 0.5):  # of four core seconds, two: 1.5 less 0.5, and 2 less 1
         found.poll(None)
         assert found.others_share == share
-
-
-def test_the_system_tells_how_long_a_thread_waits_for_a_core():
-    assert usage.queued_seconds() is None or usage.queued_seconds() >= 0
-    assert BUSY_CORES() is None or BUSY_CORES() > 0
 
 
 def test_workers_that_are_new_or_have_ended_and_loaders_without_any():

@@ -437,17 +437,6 @@ def test_without_a_sandbox_grading_is_explicit_loud_and_recorded(tmp_path, monke
     assert "UNSAFE: student code runs with all your rights. There is none here." in logged.text
 
 
-def test_with_a_sandbox_it_is_used_even_if_it_was_waived(tmp_path):
-    nb = execute(
-        notebook("import os\nanswer = 42 if os.path.isdir('/starvelab-scratch') else 0"),
-        tmp_path,
-        unsafe=True,
-    )
-    assert points(nb)["value"] == 1
-    assert nb.metadata.starvelab_graded["mode"] == "sandboxed"
-    nbformat.validate(nb)
-
-
 @pytest.mark.parametrize(("platform", "found", "said"), [
     ("darwin", "/usr/bin/bwrap", "needs Linux, and this is darwin. Install it"),
     ("linux", None, "there is no bwrap on the PATH. Install it"),

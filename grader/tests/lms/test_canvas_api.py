@@ -125,14 +125,6 @@ def test_one_request_has_the_points_what_they_are_for_and_the_page(pages, tmp_pa
     assert sum(request.startswith("PUT") for request in server.requests) == 3
 
 
-def test_a_page_that_says_something_else_is_a_second_comment(pages, tmp_path):
-    with canvas() as server:
-        send(server, pages, tmp_path / "returned")
-        pages["103"].write_text("<body>Marked again</body>")
-        assert send(server, pages, tmp_path / "returned") == 1
-        assert [len(each[1]) for each in server.received().values()] == [1, 1, 2]
-
-
 def scored(score, **more):
     return Result(SimpleNamespace(**{**vars(WORK), "score": score}), **more)
 

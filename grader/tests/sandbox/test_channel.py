@@ -1,6 +1,5 @@
 """Messages arrive whole; silence, noise and an end of the line are told apart, each in time."""
 
-import json
 import os
 import struct
 import threading
@@ -83,9 +82,3 @@ def test_what_is_no_message_is_refused(ends, body):
 def test_a_message_holds_whole_numbers_of_many_digits(ends):
     ends[0].send({"value": -(10**400)}, 1)
     assert ends[1].receive(1) == {"value": -(10**400)}
-
-
-def test_a_message_is_json_with_its_length_before_it(ends):
-    ends[0].send({"a": 1})
-    read = os.read(ends[1].source, 100)
-    assert read == struct.pack(">I", len(json.dumps({"a": 1}))) + b'{"a": 1}'
