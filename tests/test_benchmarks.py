@@ -8,7 +8,6 @@ import subprocess
 import warnings
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from importlib import import_module
-from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
@@ -45,18 +44,13 @@ def in_this_process(command, *, cwd=".", **_):
     return subprocess.CompletedProcess(command, status, out.getvalue(), err.getvalue())
 
 
-def kept_files() -> dict[Path, bytes]:
-    """Return the files of results, tables and pictures, with what is in them."""
-    folders = (report.REPOSITORY / name for name in ("benchmarks", "docs", "doctor", "starvelab", "tests"))
-    paths = (path for folder in folders for path in folder.rglob("*") if path.suffix in KEPT)
-    return {path: path.read_bytes() for path in paths}
-
-
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.sandbox] * (name == "defects")) for name in sorted(HERE)]
 )
 def test_the_smallest_case_of_a_benchmark_runs_and_keeps_nothing(name, capfd, monkeypatch, tmp_path):
-    kept = kept_files()
+    folders = (report.REPOSITORY / name for name in ("benchmarks", "docs", "doctor", "starvelab", "tests"))
+    paths = (path for folder in folders for path in folder.rglob("*") if path.suffix in KEPT)
+    kept = {path: path.read_bytes() for path in paths}
     module = import_module(f"benchmarks.{name}")
     if name == "defects":
         monkeypatch.setattr(module, "RESULTS", tmp_path / "defects.json")

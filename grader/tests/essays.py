@@ -122,12 +122,6 @@ class EssayClass:
     def marking(self, is_mine: Callable[[str], bool] = lambda _: True) -> Marking:
         return Marking(self, is_mine)
 
-    def wait(self, student: str) -> None:
-        """Let the mark of a student wait for a person, as after another submission."""
-        with closing(self.gradebook()) as book:
-            book.find_grade("why", "one", LAB, student).needs_manual_grade = True
-            book.db.commit()
-
     def grade(self, student: str, cell: str = "why") -> tuple[float | None, float | None, bool, str | None]:
         """Points by test and by hand, whether a person has to read it, and the comment."""
         with closing(self.gradebook()) as book:

@@ -89,12 +89,6 @@ def command_of(process: psutil.Process) -> str:
     return ""
 
 
-def ports_of(grader: psutil.Process) -> list[str]:
-    """Where scheduler and worker listen."""
-    every = (each for one in (grader, *grader.children()) for each in one.net_connections("inet"))
-    return [str(each.laddr.port) for each in every if each.status == psutil.CONN_LISTEN]
-
-
 # Pages of Dask's scheduler and worker: who works on what, by the names of students.
 PAGES = ("", "health", "status", "metrics", "info/main/workers.html", "sitemap.json")
 
@@ -127,7 +121,8 @@ def disturbed(released_course, tmp_path_factory) -> SimpleNamespace:
     before, running = records(course), start(course)
     wait_for(lambda: records(course) > before, running)
     grader = psutil.Process(running.pid)
-    it.ports = ports_of(grader)
+    every = (each for one in (grader, *grader.children()) for each in one.net_connections("inet"))
+    it.ports = [str(each.laddr.port) for each in every if each.status == psutil.CONN_LISTEN]
     with ThreadPoolExecutor() as pool:
         it.pages = set(pool.map(page, [f"{port}/{path}" for port in it.ports for path in PAGES]))
     intruder = [sys.executable, "-c", INTRUDER, *it.ports]

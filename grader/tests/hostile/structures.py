@@ -21,10 +21,6 @@ ESCAPED = "starvelab-escaped.ipynb"  # in the folder of temporary files, if an a
 LINK = "is a link, and was left out"
 
 
-def as_json(nb: Any) -> dict[str, Any]:
-    return json.loads(nbformat.writes(nb))
-
-
 def named(nb: Any, *names: str) -> list[Any]:
     return [cell for cell in nb["cells"] if cell["id"] in names]
 
@@ -169,7 +165,7 @@ def write_hostile(name: str, folder: Path, released: Released) -> str:
         make(folder, solution)
         return told
     if name in FORGED:
-        nb = as_json(released["one"])
+        nb = json.loads(nbformat.writes(released["one"]))
         FORGED[name](nb)
         write(folder, {"one.ipynb": json.dumps(nb)})
     else:

@@ -1,21 +1,16 @@
 """What pandas holds comes back as it was, or is refused by its type; a forged table says nothing."""
 
-import json
 import sys
 from datetime import date, datetime
 
 import numpy as np
 import pytest
 
-from starvelab_grader.sandbox.codec import MAX_VALUES, Decoder, Encoder, SerializationError
+from grader.tests.sandbox.test_codec import out_of_a_sandbox as across
+from starvelab_grader.sandbox.codec import MAX_VALUES, Decoder, SerializationError
 
 pd = pytest.importorskip("pandas")
 testing = pytest.importorskip("pandas.testing")
-
-
-def across(value):
-    """Through JSON and back, as a student's answer travels."""
-    return Decoder().decode(json.loads(json.dumps(Encoder().encode(value))))
 
 
 SCORES = pd.DataFrame(

@@ -62,11 +62,6 @@ def cached(pipe, _):
     return {"storage.cache.share": (1 + (pipe.storage.cache.share if pipe.storage.cache else 0)) / 2}
 
 
-def with_faster_gpu(pipe, _):
-    step = pipe.solve()
-    return {"hardware.rate": 2 * step.batch_size / step.stage_times["model"] * Q_("1 img")}
-
-
 # Each advice that an explanation may give, and what it changes of a pipeline that follows it.
 ADVICE = {
     "halve the stored bytes of each sample": lambda p, _: {"dataset.size": p.size / 2},
@@ -89,7 +84,9 @@ ADVICE = {
     "bring the slowest host to the pace of the others": lambda *_: {"hardware.ranks.slow": 1},
     "prefetch batches, so that .* sets the step": lambda *_: {"overlap": True},
     "double the batch size, which takes more memory": times(2, "batch_size"),
-    "use a [GT]PU that is twice as fast": with_faster_gpu,
+    "use a [GT]PU that is twice as fast": lambda p, _: {
+        "hardware.rate": Q_(2 * p.batch_size, "img") / p.solve().stage_times["model"]
+    },
     "use half precision": lambda *_: {"hardware.precision": "fp16"},
     "compile the step, which is then launched once": lambda p, _: {
         "hardware.rate": p.hardware.framework.replace(compiled=True)
