@@ -60,7 +60,8 @@ CASES = [
     (MarkApp, [TINY, "--port=70000"], "should not be greater than 65535"),
     (CollectApp, [TINY, "none.zip"], "none.zip cannot be used: No such file or directory"),
     (CollectApp, [TINY, "text.zip"], "text.zip is no .zip and no folder"),
-    (CollectApp, [TINY, "folder"], "In folder there is nothing that belongs to a student"),
+    (CollectApp, [TINY, "folder"],
+     "In folder there is nothing that belongs to a student. It should hold one folder for each"),
     *[(CollectApp, [TINY, "course/submitted", f"--roster={file}"], said) for file, said in (
         ("none.csv", "The roster 'none.csv' is not there. Pass the table that the platform exported"),
         ("folder", "The roster 'folder' is not there"),

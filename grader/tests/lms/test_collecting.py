@@ -8,7 +8,6 @@ import pytest
 
 from grader.tests.in_process import run_here
 from starvelab_grader.commands.platforms import CollectApp
-from starvelab_grader.errors import InputError
 from starvelab_grader.lms import collecting
 from starvelab_grader.lms.collecting import TOO_LARGE, collect_download, files_of
 from starvelab_grader.submissions.archives import SubmissionReader
@@ -268,11 +267,6 @@ def test_names_that_are_not_in_utf_8_stop_nobody(course, tmp_path):
     assert printed.startswith("tiny: 2 new, ")
     with course.gradebook() as book:
         assert {one.id: one.last_name for one in book.students} == {"1": "lovelac?ada", "3": "bob"}
-
-
-def test_a_download_in_which_nothing_is_a_students_is_rejected_with_what_to_pass(collect):
-    with pytest.raises(InputError, match=r"belongs to a student. It should hold one folder for each"):
-        collect({"notes.txt": "x"})
 
 
 def test_the_command_says_what_it_did(course, tmp_path):
