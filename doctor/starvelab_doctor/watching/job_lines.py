@@ -97,7 +97,7 @@ class JobSamples:
         # A short update is hardly ever sampled, so PyTorch tells of each.
         handle = register_optimizer_step_post_hook(self._note_update)
         gc.callbacks.append(self.pauses)
-        sampler = StackSampler(self.see)
+        sampler = StackSampler(self.see, quick=False)
         sampler.start()
         try:
             yield

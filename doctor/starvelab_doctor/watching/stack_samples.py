@@ -1,9 +1,11 @@
 """Samples of a thread's stack: a thread beside it looks some fifty times a second, and notes where it is.
 
 A Python thread gets its turn only when the other one lets go of Python's lock. So looks are due at moments
-that do not depend on what the other one does, a late look stands for all that fell due meanwhile, and the
-lock changes hands after 0.1 ms or less, where Python waits for 5 ms: else whatever waits is seen more often
-than it is there, and whatever keeps the lock less often. Where a further thread works, Python's 5 ms stay.
+that do not depend on what the other one does, a late look stands for all that fell due meanwhile, and in a
+worker the lock changes hands after 0.1 ms or less, where Python waits for 5 ms: else whatever waits is seen
+more often than it is there, and whatever keeps the lock less often. Where a further thread works, Python's
+5 ms stay. So they do in the process of the loop, which else goes on in the middle of a look: what the loop
+drops then, such as an iterator and its workers, would end late, and in this thread.
 """
 
 from __future__ import annotations
@@ -72,9 +74,13 @@ class StackSampler:
     """
 
     def __init__(
-        self, see: Callable[[float, float, Stack], None], idle: Callable[[], None] = lambda: None
+        self,
+        see: Callable[[float, float, Stack], None],
+        idle: Callable[[], None] = lambda: None,
+        *,
+        quick: bool = True,
     ) -> None:
-        self.thread, self.see, self.idle = threading.get_ident(), see, idle
+        self.thread, self.see, self.idle, self.quick = threading.get_ident(), see, idle, quick
         self.usual = self.switch = sys.getswitchinterval()  # the program's own, and the one in force
         # A lock, whose wait ends in C: Python code between the end of a wait and the look would take so long
         # that the other thread gets its turn before.
@@ -115,10 +121,12 @@ class StackSampler:
         pause = 0.0
         while True:
             with self.uncollected:
-                alone = self._is_alone()
+                alone = self.quick and self._is_alone()
             self._let_in(switch if alone else None)
             if self.going.acquire(timeout=max(due - time.perf_counter(), 0.0)):
                 break
+            # The thread that is watched waits until the look is over: what ends in one would end here.
+            self._let_in(None)
             with self.uncollected:
                 stack = stack_at(self.thread, due)
             now = time.perf_counter()
